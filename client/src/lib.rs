@@ -1,0 +1,1 @@
+//! Redis locks for production, wire-compatible with Redisson.

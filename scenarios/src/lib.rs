@@ -1,0 +1,1 @@
+//! Redis locks on trial: scenarios, faults, checkers, verdicts.

@@ -1,0 +1,3 @@
+//! The binary `lockstorm`.
+
+fn main() {}
