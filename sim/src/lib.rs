@@ -1,1 +1,3 @@
 //! A Redis 7 in memory, sans-IO, and the virtual world it lives in.
+
+pub mod time;
