@@ -1,3 +1,34 @@
 //! A Redis 7 in memory, sans-IO, and the virtual world it lives in.
+//!
+//! The modules in reading order; each imports only those listed before it:
+//!
+//! - [`time`], [`event`], [`env`]: what a node is told and what it asks for;
+//! - [`resp`]: bytes to commands, replies to bytes; [`glob`]: patterns;
+//! - [`keyspace`], [`effect`], [`config`], [`pubsub`], [`session`], [`node`]: what a node knows;
+//! - [`commands`]: one file per command;
+//! - [`server`]: one step, from an event to its actions.
 
 pub mod time;
+
+pub mod glob;
+pub mod resp;
+
+pub mod event;
+
+pub mod env;
+
+pub mod keyspace;
+
+pub mod effect;
+
+pub mod config;
+
+pub mod pubsub;
+
+pub mod session;
+
+pub mod node;
+
+pub mod commands;
+
+pub mod server;

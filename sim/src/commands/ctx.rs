@@ -1,0 +1,229 @@
+//! What a running command sees: the data with expiry already applied, the time frozen, and a place to report effects.
+
+use bytes::Bytes;
+
+use super::Error;
+use crate::{
+    effect::{Class, Effects, Propagated, Publication, Touch},
+    env::Env,
+    event::ConnId,
+    keyspace::{Db, Entry, Typed, Value},
+    node::Node,
+    session::{Blocked, BlockedOn, Session},
+    time::Monotonic,
+};
+
+/// On whose behalf a command runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// A client sent it.
+    Client,
+    /// EXEC runs it.
+    Exec,
+    /// A script calls it.
+    Script,
+    /// The master's stream, or the append-only file, repeats it.
+    Replication,
+}
+
+/// The context of one command. Scripts and transactions run several commands with one context each, over the same effects.
+pub struct Ctx<'a> {
+    /// The node, for commands that are about it; data is reached through the methods here.
+    pub node: &'a mut Node,
+    /// Time and dice.
+    pub env: &'a mut Env,
+    /// What was done so far in this batch.
+    pub effects: &'a mut Effects,
+    /// The connection it runs for.
+    pub conn: ConnId,
+    /// The database it works on.
+    pub db: usize,
+    /// On whose behalf.
+    pub origin: Origin,
+    /// The wall clock in milliseconds, frozen for the whole batch.
+    pub now_ms: i64,
+    /// What replicas repeat instead of the command as it was sent.
+    pub(super) rewritten: Option<Vec<Vec<Bytes>>>,
+    /// Set when the command wants to wait.
+    pub(super) block: Option<Blocked>,
+}
+
+impl<'a> Ctx<'a> {
+    /// A context for a command of `conn`, which works on database `db`.
+    pub fn new(
+        node: &'a mut Node,
+        env: &'a mut Env,
+        effects: &'a mut Effects,
+        conn: ConnId,
+        db: usize,
+        origin: Origin,
+        now_ms: i64,
+    ) -> Ctx<'a> {
+        Ctx { node, env, effects, conn, db, origin, now_ms, rewritten: None, block: None }
+    }
+
+    /// The connection's session.
+    ///
+    /// # Panics
+    /// When the connection is gone: commands only run for live ones.
+    pub fn session(&mut self) -> &mut Session {
+        self.node.sessions.get_mut(&self.conn).expect("commands run for live connections")
+    }
+
+    /// The selected database, raw: expired keys are still in it.
+    pub fn raw_db(&mut self) -> &mut Db {
+        &mut self.node.dbs[self.db]
+    }
+
+    /// Finds out whether `key` has expired. On a master it is deleted then; on a replica it stays, hidden.
+    fn expire_if_due(&mut self, key: &[u8]) -> bool {
+        let Some(entry) = self.node.dbs[self.db].get(key) else { return true };
+        if !entry.is_expired(self.now_ms) {
+            return false;
+        }
+        // The master's own stream decides for itself when a key is gone.
+        if self.origin == Origin::Replication {
+            return false;
+        }
+        if !self.node.is_replica() {
+            self.expire(self.db, Bytes::copy_from_slice(key));
+        }
+        true
+    }
+
+    /// Deletes a key that is past its time, with the effects of an expiry.
+    pub fn expire(&mut self, db: usize, key: Bytes) {
+        if self.node.dbs[db].remove(&key).is_some() {
+            self.node.stats.expired += 1;
+            self.effects
+                .propagated
+                .push(Propagated { db, args: vec![Bytes::from_static(b"DEL"), key.clone()] });
+            self.effects.touched.push(Touch { db, key, class: Class::Expired, event: "expired" });
+        }
+    }
+
+    /// The entry of a live key.
+    pub fn entry(&mut self, key: &[u8]) -> Option<&Entry> {
+        if self.expire_if_due(key) {
+            self.node.stats.misses += 1;
+            return None;
+        }
+        self.node.stats.hits += 1;
+        self.node.dbs[self.db].get(key)
+    }
+
+    /// Whether a live key is there.
+    pub fn exists(&mut self, key: &[u8]) -> bool {
+        self.entry(key).is_some()
+    }
+
+    /// The value of a live key as one type, to read.
+    ///
+    /// # Errors
+    /// WRONGTYPE.
+    pub fn read<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&T>, Error> {
+        match self.entry(key) {
+            None => Ok(None),
+            Some(entry) => T::of(&entry.value).map(Some).ok_or(Error::WRONG_TYPE),
+        }
+    }
+
+    /// The value of a live key as one type, to change. Report the change with [`Ctx::changed`].
+    ///
+    /// # Errors
+    /// WRONGTYPE.
+    pub fn modify<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&mut T>, Error> {
+        if self.expire_if_due(key) {
+            return Ok(None);
+        }
+        Ok(self.node.dbs[self.db].typed_mut(key)?)
+    }
+
+    /// The value of a key as one type, to change, created empty where there is none. A collection left empty must be given
+    /// to [`Ctx::drop_if_empty`].
+    ///
+    /// # Errors
+    /// WRONGTYPE.
+    pub fn modify_or_create<T: Typed>(&mut self, key: &Bytes) -> Result<&mut T, Error> {
+        if self.expire_if_due(key) {
+            self.node.dbs[self.db].insert(key.clone(), T::empty(), None);
+            self.effects.touched.push(Touch {
+                db: self.db,
+                key: key.clone(),
+                class: Class::New,
+                event: "new",
+            });
+        }
+        Ok(self.node.dbs[self.db].typed_mut(key)?.expect("the key is there or was just made"))
+    }
+
+    /// Sets a key to a value with an expiry, whatever it held.
+    pub fn put(&mut self, key: &Bytes, value: Value, expires_ms: Option<i64>) {
+        self.expire_if_due(key);
+        let old = self.node.dbs[self.db].insert(key.clone(), value, expires_ms);
+        if old.is_none() {
+            self.effects.touched.push(Touch {
+                db: self.db,
+                key: key.clone(),
+                class: Class::New,
+                event: "new",
+            });
+        }
+    }
+
+    /// Removes a live key; returns whether it was there. Report it with [`Ctx::changed`].
+    pub fn remove(&mut self, key: &[u8]) -> Option<Entry> {
+        if self.expire_if_due(key) {
+            return None;
+        }
+        self.node.dbs[self.db].remove(key)
+    }
+
+    /// Removes the key of a collection that has lost its last element, and reports it.
+    pub fn drop_if_empty(&mut self, key: &Bytes) {
+        let db = &mut self.node.dbs[self.db];
+        if db.get(key).is_some_and(|entry| entry.value.is_empty_collection()) {
+            db.remove(key);
+            self.touch(key, Class::Generic, "del");
+        }
+    }
+
+    /// Sets or clears the expiry of a live key; returns whether it is there.
+    pub fn set_expiry(&mut self, key: &Bytes, expires_ms: Option<i64>) -> bool {
+        !self.expire_if_due(key) && self.node.dbs[self.db].set_expiry(key, expires_ms)
+    }
+
+    /// Reports that the command changed `key`: one more change, and an event for watchers, waiters and subscribers.
+    pub fn changed(&mut self, key: &Bytes, class: Class, event: &'static str) {
+        self.effects.dirty += 1;
+        self.touch(key, class, event);
+    }
+
+    /// Reports an event about `key` that does not count as a change of its own.
+    pub fn touch(&mut self, key: &Bytes, class: Class, event: &'static str) {
+        self.effects.touched.push(Touch { db: self.db, key: key.clone(), class, event });
+    }
+
+    /// Reports a message for subscribers.
+    pub fn publish(&mut self, channel: Bytes, message: Bytes, sharded: bool) {
+        self.effects.published.push(Publication { channel, message, sharded });
+    }
+
+    /// Replicas repeat these commands instead of the one that was sent: absolute times for relative ones, say, or the
+    /// elements that were drawn. An empty list keeps the command from them altogether.
+    pub fn propagate_as(&mut self, commands: Vec<Vec<Bytes>>) {
+        self.rewritten = Some(commands);
+    }
+
+    /// Whether a command may wait here; inside a transaction or a script it must answer at once.
+    pub fn may_block(&self) -> bool {
+        self.origin == Origin::Client
+    }
+
+    /// Makes the client wait until one of `keys` is ready, when `args` is run again, or until `deadline`.
+    pub fn block(&mut self, args: &[Bytes], keys: Vec<Bytes>, deadline: Option<Monotonic>, on: BlockedOn) {
+        let ticket = self.node.tickets;
+        self.node.tickets += 1;
+        self.block = Some(Blocked { args: args.to_vec(), keys, deadline, ticket, on });
+    }
+}

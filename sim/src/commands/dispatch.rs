@@ -1,0 +1,82 @@
+//! From the words of a command to its specification, and running it.
+
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+
+use super::{ALL, Ctx, Error, Flags, Spec};
+use crate::{effect::Propagated, keyspace::Dict, resp::Reply};
+
+static BY_NAME: LazyLock<Dict<&'static Spec>> = LazyLock::new(|| {
+    let mut by_name = Dict::default();
+    for spec in ALL.iter().copied().flatten() {
+        let twice = by_name.insert(Bytes::from_static(spec.name.as_bytes()), *spec);
+        assert!(twice.is_none(), "{} is listed twice", spec.name);
+    }
+    by_name
+});
+
+/// The specification that `args` names: of the command, or of the subcommand if it is a container.
+///
+/// # Errors
+/// The error reply for a name that is none, or for a subcommand that is none.
+pub fn find(args: &[Bytes]) -> Result<&'static Spec, Error> {
+    let name = args.first().map_or(&b""[..], |name| name);
+    let mut lower = [0u8; 32];
+    let spec = lower.get_mut(..name.len()).and_then(|lower| {
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        BY_NAME.get(lower).copied()
+    });
+    let Some(spec) = spec else { return Err(unknown(args)) };
+    if spec.subcommands.is_empty() || args.len() < 2 {
+        return Ok(spec);
+    }
+    let wanted = &args[1];
+    let of = spec.subcommands.iter().find(|sub| {
+        sub.name.split_once('|').is_some_and(|(_, sub)| sub.as_bytes().eq_ignore_ascii_case(wanted))
+    });
+    of.copied().ok_or_else(|| {
+        let wanted = printable(wanted, 128);
+        Error(
+            format!("ERR unknown subcommand '{wanted}'. Try {} HELP.", spec.name.to_ascii_uppercase()).into(),
+        )
+    })
+}
+
+/// The error for a command that does not exist, with the beginning of its arguments.
+pub fn unknown(args: &[Bytes]) -> Error {
+    let mut beginning = String::new();
+    for arg in args.iter().skip(1) {
+        if beginning.len() >= 128 {
+            break;
+        }
+        beginning.push_str(&format!("'{}' ", printable(arg, 128 - beginning.len())));
+    }
+    let name = args.first().map_or(String::new(), |name| printable(name, 128));
+    Error(format!("ERR unknown command '{name}', with args beginning with: {beginning}").into())
+}
+
+fn printable(bytes: &[u8], len_max: usize) -> String {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(len_max)]).into_owned()
+}
+
+/// Runs a command that is allowed to run, and reports it for replication if it changed anything.
+///
+/// Whether it is allowed (AUTH, READONLY, OOM and so on) was decided before, in the gate.
+pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
+    if !spec.accepts(args.len()) {
+        return Error::arity(spec.name).into();
+    }
+    let dirty_before = ctx.effects.dirty;
+    let reply = (spec.run)(ctx, args).unwrap_or_else(Reply::from);
+    let rewritten = ctx.rewritten.take();
+    if let Some(commands) = rewritten {
+        let db = ctx.db;
+        ctx.effects.propagated.extend(commands.into_iter().map(|args| Propagated { db, args }));
+    } else if ctx.effects.dirty != dirty_before && !spec.flags.contains(Flags::NESTS) {
+        ctx.effects.propagated.push(Propagated { db: ctx.db, args: args.to_vec() });
+    }
+    ctx.node.stats.commands += 1;
+    reply
+}

@@ -1,0 +1,29 @@
+//! PTTL key: the milliseconds a key has left; -1 for no expiry, -2 for no key.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "pttl",
+    group: Group::Generic,
+    since: "2.6.0",
+    summary: "The milliseconds until a key expires.",
+    arity: 2,
+    flags: Flags::READONLY.union(Flags::FAST),
+    keys: Keys::FIRST,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let now_ms = ctx.now_ms;
+    Ok(Reply::Integer(match ctx.entry(&args[1]).map(|entry| entry.expires_ms) {
+        None => -2,
+        Some(None) => -1,
+        Some(Some(when)) => (when - now_ms).max(0),
+    }))
+}

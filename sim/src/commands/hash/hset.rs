@@ -1,0 +1,34 @@
+//! HSET key field value [field value ...]: sets fields; answers how many are new.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    effect::Class,
+    keyspace::Dict,
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "hset",
+    group: Group::Hash,
+    since: "2.0.0",
+    summary: "Sets fields of a hash.",
+    arity: -4,
+    flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+    keys: Keys::FIRST,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let (pairs, rest) = args[2..].as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err(Error::arity("hset"));
+    }
+    let hash = ctx.modify_or_create::<Dict<Bytes>>(&args[1])?;
+    let new =
+        pairs.iter().filter(|[field, value]| hash.insert(field.clone(), value.clone()).is_none()).count();
+    ctx.changed(&args[1], Class::Hash, "hset");
+    Ok(new.into())
+}

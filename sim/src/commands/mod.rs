@@ -1,0 +1,28 @@
+//! The commands: one file each, in the folder of the group that Redis gives it.
+//!
+//! To add a command, write `<group>/<name>.rs` with its [`Spec`] on top, add one line to the group's `ALL`, and write its
+//! transcript in `tests/parity/<group>/<name>.redis`. Dispatch, COMMAND, the documentation and the tests read the lists.
+
+mod ctx;
+mod dispatch;
+mod error;
+mod parse;
+mod spec;
+
+mod connection;
+mod generic;
+mod hash;
+mod pubsub;
+mod server;
+mod string;
+mod transactions;
+
+pub use ctx::{Ctx, Origin};
+pub use dispatch::{find, run, unknown};
+pub use error::Error;
+pub use parse::integer;
+pub use spec::{Flags, Group, Keys, Spec};
+
+/// Every command, group by group, each group sorted by name. Subcommands hang below their containers.
+pub const ALL: &[&[&Spec]] =
+    &[connection::ALL, generic::ALL, hash::ALL, pubsub::ALL, server::ALL, string::ALL, transactions::ALL];

@@ -1,0 +1,9 @@
+//! Commands of publish/subscribe.
+
+mod publish;
+mod subscribe;
+
+use super::Spec;
+
+/// The group, sorted by name.
+pub(super) const ALL: &[&Spec] = &[&publish::SPEC, &subscribe::SPEC];

@@ -1,0 +1,32 @@
+//! PUBLISH channel message: sends a message to a channel's subscribers; answers how many of this node's clients got it.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "publish",
+    group: Group::Pubsub,
+    since: "2.0.0",
+    summary: "Sends a message to the subscribers of a channel.",
+    arity: 3,
+    flags: Flags::PUBSUB
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::FAST)
+        .union(Flags::MAY_REPLICATE),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let receivers = ctx.node.receivers(&args[1]);
+    ctx.publish(args[1].clone(), args[2].clone(), false);
+    // Replicas have subscribers of their own.
+    ctx.propagate_as(vec![args.to_vec()]);
+    Ok(receivers.into())
+}

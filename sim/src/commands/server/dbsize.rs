@@ -1,0 +1,24 @@
+//! DBSIZE: how many keys the selected database has, expired ones included until they are found out.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "dbsize",
+    group: Group::Server,
+    since: "1.0.0",
+    summary: "The number of keys in the selected database.",
+    arity: 1,
+    flags: Flags::READONLY.union(Flags::FAST),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    Ok(ctx.raw_db().len().into())
+}

@@ -1,0 +1,179 @@
+//! What a command *is*: its name, arity, flags and keys, as data beside what it does.
+
+use bytes::Bytes;
+
+use super::{Ctx, Error};
+use crate::resp::Reply;
+
+bitflags::bitflags! {
+    /// What the server must know of a command before it runs, named as COMMAND INFO names them.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Flags: u32 {
+        /// May change the data.
+        const WRITE = 1;
+        /// Reads the data.
+        const READONLY = 1 << 1;
+        /// May use more memory: refused when it is full.
+        const DENYOOM = 1 << 2;
+        /// For administrators.
+        const ADMIN = 1 << 3;
+        /// Belongs to pub/sub.
+        const PUBSUB = 1 << 4;
+        /// Not allowed in scripts.
+        const NOSCRIPT = 1 << 5;
+        /// May wait.
+        const BLOCKING = 1 << 6;
+        /// Allowed while the data is being loaded.
+        const LOADING = 1 << 7;
+        /// Allowed on a replica whose data is stale.
+        const STALE = 1 << 8;
+        /// Not shown to MONITOR.
+        const SKIP_MONITOR = 1 << 9;
+        /// Not logged as slow.
+        const SKIP_SLOWLOG = 1 << 10;
+        /// O(1) or O(log n).
+        const FAST = 1 << 11;
+        /// Needs no AUTH.
+        const NO_AUTH = 1 << 12;
+        /// May leave effects for replicas without being a write (PUBLISH, EVAL).
+        const MAY_REPLICATE = 1 << 13;
+        /// Not allowed in MULTI.
+        const NO_MULTI = 1 << 14;
+        /// The keys cannot be told from first, last and step alone.
+        const MOVABLEKEYS = 1 << 15;
+        /// Allowed while a script is busy.
+        const ALLOW_BUSY = 1 << 16;
+        /// Works without a database being loaded or keys being mandatory (EVAL).
+        const NO_MANDATORY_KEYS = 1 << 17;
+        /// Runs other commands (EVAL, EXEC): what they did is repeated by replicas, not the command itself.
+        const NESTS = 1 << 18;
+    }
+}
+
+/// Where the keys of a command are among its arguments.
+#[derive(Debug, Clone, Copy)]
+pub enum Keys {
+    /// It has none.
+    None,
+    /// Every `step`-th argument from `first` to `last`; a negative `last` counts from the end.
+    Range {
+        /// Index of the first key; the command's name is 0.
+        first: usize,
+        /// Index of the last key.
+        last: i32,
+        /// Distance between keys.
+        step: usize,
+    },
+    /// As many keys as the argument at `count` says, right after it.
+    Counted {
+        /// Index of the number of keys.
+        count: usize,
+    },
+    /// Neither: a function finds them.
+    Found(fn(&[Bytes]) -> Vec<usize>),
+}
+
+impl Keys {
+    /// One key, the first argument.
+    pub const FIRST: Keys = Keys::Range { first: 1, last: 1, step: 1 };
+    /// Every argument is a key.
+    pub const ALL: Keys = Keys::Range { first: 1, last: -1, step: 1 };
+
+    /// The indices of the keys in `args` (whose first element is the command's name).
+    pub fn positions(&self, args: &[Bytes]) -> Vec<usize> {
+        match *self {
+            Keys::None => Vec::new(),
+            Keys::Range { first, last, step } => {
+                let last = if last < 0 { args.len() as i64 + i64::from(last) } else { i64::from(last) };
+                (first..args.len()).take_while(|&at| at as i64 <= last).step_by(step).collect()
+            }
+            Keys::Counted { count } => {
+                let keys = args
+                    .get(count)
+                    .and_then(|n| std::str::from_utf8(n).ok()?.parse::<usize>().ok())
+                    .unwrap_or(0);
+                (count + 1..args.len()).take(keys).collect()
+            }
+            Keys::Found(find) => find(args),
+        }
+    }
+}
+
+/// A group of commands, as redis.io and COMMAND DOCS name them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the names are the documentation")]
+pub enum Group {
+    Bitmap,
+    Cluster,
+    Connection,
+    Generic,
+    Geo,
+    Hash,
+    HyperLogLog,
+    List,
+    Pubsub,
+    Scripting,
+    Sentinel,
+    Server,
+    Set,
+    SortedSet,
+    Stream,
+    String,
+    Transactions,
+}
+
+impl Group {
+    /// The name on the wire, which is also the folder of the group's commands but for its dashes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Group::Bitmap => "bitmap",
+            Group::Cluster => "cluster",
+            Group::Connection => "connection",
+            Group::Generic => "generic",
+            Group::Geo => "geo",
+            Group::Hash => "hash",
+            Group::HyperLogLog => "hyperloglog",
+            Group::List => "list",
+            Group::Pubsub => "pubsub",
+            Group::Scripting => "scripting",
+            Group::Sentinel => "sentinel",
+            Group::Server => "server",
+            Group::Set => "set",
+            Group::SortedSet => "sorted-set",
+            Group::Stream => "stream",
+            Group::String => "string",
+            Group::Transactions => "transactions",
+        }
+    }
+}
+
+/// One command. The constant `SPEC` on top of each command's file.
+#[derive(Debug)]
+pub struct Spec {
+    /// The name in lower case; `config|get` for a subcommand.
+    pub name: &'static str,
+    /// The group it belongs to.
+    pub group: Group,
+    /// The version of Redis it came with.
+    pub since: &'static str,
+    /// What it does, in one line of our own.
+    pub summary: &'static str,
+    /// The number of arguments with the name (for a subcommand, with both names); negative for "at least".
+    pub arity: i32,
+    /// What the server must know beforehand.
+    pub flags: Flags,
+    /// Where its keys are.
+    pub keys: Keys,
+    /// Its subcommands, if it is a container of them.
+    pub subcommands: &'static [&'static Spec],
+    /// What it does.
+    pub run: fn(&mut Ctx<'_>, &[Bytes]) -> Result<Reply, Error>,
+}
+
+impl Spec {
+    /// Whether a command of `len` words, its name among them, has the right number.
+    pub fn accepts(&self, len: usize) -> bool {
+        let wanted = self.arity.unsigned_abs() as usize;
+        if self.arity >= 0 { len == wanted } else { len >= wanted }
+    }
+}

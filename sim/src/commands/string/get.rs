@@ -1,0 +1,24 @@
+//! GET key: the string a key holds.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "get",
+    group: Group::String,
+    since: "1.0.0",
+    summary: "The string value of a key.",
+    arity: 2,
+    flags: Flags::READONLY.union(Flags::FAST),
+    keys: Keys::FIRST,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    Ok(ctx.read::<Bytes>(&args[1])?.cloned().into())
+}

@@ -1,0 +1,120 @@
+//! The options of a node: what CONFIG GET and CONFIG SET know, with the defaults of `redis-server` 7.0.
+
+/// When a write reaches the disk, and so what a crash leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fsync {
+    /// `appendfsync always`: before the reply is sent.
+    Always,
+    /// `appendfsync everysec`: once a second.
+    #[default]
+    EverySecond,
+    /// `appendfsync no`: when the operating system pleases, which a crash never lets it.
+    No,
+}
+
+/// Which keys go first when memory is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Eviction {
+    /// Writes are refused with OOM instead.
+    #[default]
+    NoEviction,
+    /// The least recently used of all keys.
+    AllKeysLru,
+    /// The least frequently used of all keys.
+    AllKeysLfu,
+    /// Any key.
+    AllKeysRandom,
+    /// The least recently used key that has an expiry.
+    VolatileLru,
+    /// The least frequently used key that has an expiry.
+    VolatileLfu,
+    /// Any key that has an expiry.
+    VolatileRandom,
+    /// The key that expires soonest.
+    VolatileTtl,
+}
+
+/// The options a node reads while it runs.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// `port`
+    pub port: u16,
+    /// `databases`
+    pub databases: usize,
+    /// `requirepass`; empty for none.
+    pub requirepass: String,
+    /// `masterauth`; empty for none.
+    pub masterauth: String,
+    /// `maxclients`
+    pub maxclients: usize,
+    /// `maxmemory` in bytes; 0 for no limit.
+    pub maxmemory: u64,
+    /// `maxmemory-policy`
+    pub maxmemory_policy: Eviction,
+    /// `hz`: runs of the periodic work per second, which bounds how late an expired key nobody asks for goes.
+    pub hz: u32,
+    /// `appendonly`
+    pub appendonly: bool,
+    /// `appendfsync`
+    pub appendfsync: Fsync,
+    /// `save` points: after so many seconds if at least so many keys changed.
+    pub save: Vec<(u64, u64)>,
+    /// `replica-read-only`
+    pub replica_read_only: bool,
+    /// `replica-serve-stale-data`
+    pub replica_serve_stale_data: bool,
+    /// `min-replicas-to-write`
+    pub min_replicas_to_write: usize,
+    /// `min-replicas-max-lag` in seconds
+    pub min_replicas_max_lag: u64,
+    /// `repl-timeout` in seconds
+    pub repl_timeout: u64,
+    /// `repl-ping-replica-period` in seconds
+    pub repl_ping_period: u64,
+    /// `repl-backlog-size` in bytes
+    pub repl_backlog_size: usize,
+    /// `busy-reply-threshold` in milliseconds
+    pub busy_reply_threshold: u64,
+    /// `proto-max-bulk-len` in bytes
+    pub proto_max_bulk_len: usize,
+    /// `client-query-buffer-limit` in bytes
+    pub client_query_buffer_limit: usize,
+    /// `notify-keyspace-events` as its letters
+    pub notify_keyspace_events: String,
+    /// Lua instructions after which a script counts as endless and the node as busy. Not an option of Redis, which counts
+    /// seconds: in the simulator a script takes no time, and a number of instructions is the same on every machine.
+    pub script_budget: u64,
+    /// Options that are kept and answered but change nothing here, by name.
+    pub others: std::collections::BTreeMap<String, String>,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            port: 6379,
+            databases: 16,
+            requirepass: String::new(),
+            masterauth: String::new(),
+            maxclients: 10_000,
+            maxmemory: 0,
+            maxmemory_policy: Eviction::NoEviction,
+            hz: 10,
+            appendonly: false,
+            appendfsync: Fsync::EverySecond,
+            save: vec![(3600, 1), (300, 100), (60, 10_000)],
+            replica_read_only: true,
+            replica_serve_stale_data: true,
+            min_replicas_to_write: 0,
+            min_replicas_max_lag: 10,
+            repl_timeout: 60,
+            repl_ping_period: 10,
+            repl_backlog_size: 1 << 20,
+            busy_reply_threshold: 5000,
+            proto_max_bulk_len: 512 << 20,
+            client_query_buffer_limit: 1 << 30,
+            notify_keyspace_events: String::new(),
+            script_budget: 100_000_000,
+            others: std::collections::BTreeMap::new(),
+        }
+    }
+}

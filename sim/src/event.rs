@@ -1,0 +1,89 @@
+//! What happens to a server, and what it asks for: the whole surface between [`Server`](crate::server::Server) and the
+//! sockets, clocks and links of whoever drives it.
+
+use bytes::Bytes;
+
+use crate::time::Monotonic;
+
+/// A connection, named by the driver when it accepts one and by the server when it dials one.
+///
+/// Numbers are never used again within the life of a server. The two sides count in ranges that cannot meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnId(pub u64);
+
+impl ConnId {
+    /// The first number that the server gives to connections it dials itself.
+    pub const DIALED: u64 = 1 << 48;
+}
+
+impl std::fmt::Display for ConnId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "#{}", self.0)
+    }
+}
+
+/// Something that happened to the server.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// A peer connected; `peer` and `local` are addresses as CLIENT LIST shows them (`127.0.0.1:51000`).
+    Connected {
+        /// The new connection.
+        conn: ConnId,
+        /// Where it comes from.
+        peer: String,
+        /// The address it reached.
+        local: String,
+    },
+    /// A connection that the server dialed stands.
+    Dialed {
+        /// The connection, as [`Action::Dial`] named it.
+        conn: ConnId,
+    },
+    /// Bytes arrived.
+    Bytes {
+        /// On this connection.
+        conn: ConnId,
+        /// Any piece of the stream, however it was cut.
+        bytes: Bytes,
+    },
+    /// A connection ended, from the other side or because dialing failed. Not sent for connections the server closed.
+    Closed {
+        /// The connection that is gone.
+        conn: ConnId,
+    },
+    /// The time that the last [`Action::Alarm`] asked for has come.
+    Alarm,
+}
+
+/// Something the server wants done, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Write these bytes.
+    Send {
+        /// To this connection.
+        conn: ConnId,
+        /// In this order.
+        bytes: Bytes,
+    },
+    /// Connect to another node. [`Event::Dialed`] or [`Event::Closed`] answers.
+    Dial {
+        /// The name of the connection to be.
+        conn: ConnId,
+        /// Host name or address.
+        host: String,
+        /// TCP port.
+        port: u16,
+    },
+    /// Close the connection once what was sent before is written. No [`Event::Closed`] follows.
+    Close {
+        /// The connection to close.
+        conn: ConnId,
+    },
+    /// Call again with [`Event::Alarm`] at this time of the host's monotonic clock. Replaces the alarm before it.
+    Alarm {
+        /// When.
+        at: Monotonic,
+    },
+    /// Stop the process, as SHUTDOWN does. What is durable stays for the next start.
+    Exit,
+}

@@ -1,0 +1,104 @@
+//! Glob patterns as Redis matches them: KEYS, SCAN, PSUBSCRIBE, CONFIG GET.
+
+/// Whether `text` matches `pattern`: `*` any bytes, `?` one byte, `[a-z]` and `[^a-z]` classes, `\` quotes the next byte.
+///
+/// The work is bounded by the product of both lengths, whatever the pattern.
+///
+/// ```
+/// use lockstorm_sim::glob::matches;
+/// assert!(matches(b"h[ae]llo*", b"hallo world"));
+/// assert!(!matches(b"h[^a]llo", b"hallo"));
+/// ```
+pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut p, mut t) = (0, 0);
+    // Where to go back to when a match fails: behind the last star, with one byte more under it.
+    let mut star: Option<(usize, usize)> = None;
+    loop {
+        if pattern.get(p) == Some(&b'*') {
+            p += 1;
+            star = Some((p, t));
+            continue;
+        }
+        if t < text.len() {
+            if let Some(next) = one(pattern, p, text[t]) {
+                (p, t) = (next, t + 1);
+                continue;
+            }
+        } else if p >= pattern.len() {
+            return true;
+        }
+        match star {
+            Some((after, from)) if from < text.len() => {
+                (p, t) = (after, from + 1);
+                star = Some((after, from + 1));
+            }
+            _ => return false,
+        }
+    }
+}
+
+/// Matches one byte against the element of the pattern at `p`; returns the index behind the element.
+fn one(pattern: &[u8], p: usize, byte: u8) -> Option<usize> {
+    match *pattern.get(p)? {
+        b'?' => Some(p + 1),
+        b'\\' if p + 1 < pattern.len() => (pattern[p + 1] == byte).then_some(p + 2),
+        b'[' => class(pattern, p + 1, byte),
+        literal => (literal == byte).then_some(p + 1),
+    }
+}
+
+fn class(pattern: &[u8], mut p: usize, byte: u8) -> Option<usize> {
+    let negated = pattern.get(p) == Some(&b'^');
+    p += usize::from(negated);
+    let mut hit = false;
+    loop {
+        match pattern.get(p..).unwrap_or_default() {
+            // A class that is never closed ends with the pattern.
+            [] => break,
+            [b']', ..] => {
+                p += 1;
+                break;
+            }
+            [b'\\', quoted, ..] => {
+                hit |= *quoted == byte;
+                p += 2;
+            }
+            [low, b'-', high, ..] => {
+                let (low, high) = (low.min(high), low.max(high));
+                hit |= (*low..=*high).contains(&byte);
+                p += 3;
+            }
+            [literal, ..] => {
+                hit |= *literal == byte;
+                p += 1;
+            }
+        }
+    }
+    (hit != negated).then_some(p)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn patterns_match_as_in_redis() {
+        for (pattern, text, expected) in [
+            ("", "", true),
+            ("*", "", true),
+            ("a*b*c", "aXXbYYc", true),
+            ("a*b*c", "aXXbYY", false),
+            ("?", "", false),
+            ("[a-c]x", "bx", true),
+            ("[c-a]x", "bx", true),
+            ("[^a-c]x", "bx", false),
+            ("\\*", "*", true),
+            ("\\*", "a", false),
+            ("[\\]]", "]", true),
+            ("[ab", "b", true),
+            ("a*a*a*a*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false),
+        ] {
+            assert_eq!(matches(pattern.as_bytes(), text.as_bytes()), expected, "{pattern} on {text}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! One database: keys, their values, and when they expire.
+
+use bytes::Bytes;
+
+use super::{Dict, Typed, Value, WrongType};
+
+/// A key's value and its expiry.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// What the key holds.
+    pub value: Value,
+    /// The wall-clock time in milliseconds since the epoch after which the key is gone.
+    pub expires_ms: Option<i64>,
+}
+
+impl Entry {
+    /// Whether the key is past its time: at the very millisecond it is still there, as in Redis.
+    pub fn is_expired(&self, now_ms: i64) -> bool {
+        self.expires_ms.is_some_and(|when| now_ms > when)
+    }
+}
+
+/// A numbered database. Reads and writes here see expired keys too: who asks decides what an expired key means, because on
+/// a replica it is hidden and on a master it is deleted.
+#[derive(Debug, Clone, Default)]
+pub struct Db {
+    entries: Dict<Entry>,
+    /// Keys that expire, for the active cycle and for DBSIZE's siblings in INFO.
+    volatile: Dict<()>,
+}
+
+impl Db {
+    /// How many keys there are, expired ones included until they are found out.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// How many keys have an expiry.
+    pub fn volatile_len(&self) -> usize {
+        self.volatile.len()
+    }
+
+    /// The keys that have an expiry, for sampling.
+    pub fn volatile(&self) -> &Dict<()> {
+        &self.volatile
+    }
+
+    /// All keys and entries, for scans, samples and snapshots.
+    pub fn entries(&self) -> &Dict<Entry> {
+        &self.entries
+    }
+
+    /// The entry of a key.
+    pub fn get(&self, key: &[u8]) -> Option<&Entry> {
+        self.entries.get(key)
+    }
+
+    /// The value of a key, to change in place.
+    pub fn value_mut(&mut self, key: &[u8]) -> Option<&mut Value> {
+        self.entries.get_mut(key).map(|entry| &mut entry.value)
+    }
+
+    /// The value of a key as one type.
+    ///
+    /// # Errors
+    /// When the key holds another type.
+    pub fn typed<T: Typed>(&self, key: &[u8]) -> Result<Option<&T>, WrongType> {
+        self.entries.get(key).map(|entry| T::of(&entry.value).ok_or(WrongType)).transpose()
+    }
+
+    /// The value of a key as one type, to change in place.
+    ///
+    /// # Errors
+    /// When the key holds another type.
+    pub fn typed_mut<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&mut T>, WrongType> {
+        self.entries.get_mut(key).map(|entry| T::of_mut(&mut entry.value).ok_or(WrongType)).transpose()
+    }
+
+    /// Sets a key to a new entry; returns the one it replaces.
+    pub fn insert(&mut self, key: Bytes, value: Value, expires_ms: Option<i64>) -> Option<Entry> {
+        if expires_ms.is_some() {
+            self.volatile.insert(key.clone(), ());
+        } else {
+            self.volatile.remove(&key);
+        }
+        self.entries.insert(key, Entry { value, expires_ms })
+    }
+
+    /// Sets or clears the expiry of a key. Returns whether the key is there.
+    pub fn set_expiry(&mut self, key: &Bytes, expires_ms: Option<i64>) -> bool {
+        let Some(entry) = self.entries.get_mut(key) else { return false };
+        entry.expires_ms = expires_ms;
+        if expires_ms.is_some() {
+            self.volatile.insert(key.clone(), ());
+        } else {
+            self.volatile.remove(key);
+        }
+        true
+    }
+
+    /// Removes a key.
+    pub fn remove(&mut self, key: &[u8]) -> Option<Entry> {
+        self.volatile.remove(key);
+        self.entries.remove(key).map(|(_, entry)| entry)
+    }
+
+    /// Removes every key.
+    pub fn clear(&mut self) {
+        *self = Db::default();
+    }
+}

@@ -1,0 +1,245 @@
+//! A hash table in insertion-friendly memory, with a cursor that keeps SCAN's promise while the table changes.
+//!
+//! Entries live in one vector, chained per bucket by index. The cursor counts through bucket numbers with their bits
+//! reversed, so that growing or shrinking the table splits or joins buckets without losing any that is yet to come: an
+//! element present from the first call to the last is returned at least once. The technique is Pieter Noordhuis's, as
+//! Redis's documentation of SCAN describes it.
+
+use bytes::Bytes;
+use xxhash_rust::xxh3::xxh3_64;
+
+const NONE: u32 = u32::MAX;
+
+/// A map from byte strings to `V` with O(1) lookup, random choice and incremental scans.
+///
+/// The order of iteration is that of insertion until something is removed, and always a function of the operations alone.
+#[derive(Debug, Clone)]
+pub struct Dict<V> {
+    /// First entry of each bucket; the length is a power of two, or 0.
+    buckets: Vec<u32>,
+    slots: Vec<Slot<V>>,
+    free: u32,
+    len: usize,
+}
+
+#[derive(Debug, Clone)]
+struct Slot<V> {
+    hash: u64,
+    next: u32,
+    full: Option<(Bytes, V)>,
+}
+
+impl<V> Default for Dict<V> {
+    fn default() -> Self {
+        Dict { buckets: Vec::new(), slots: Vec::new(), free: NONE, len: 0 }
+    }
+}
+
+impl<V> Dict<V> {
+    /// How many elements there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    fn find(&self, key: &[u8], hash: u64) -> Option<u32> {
+        let mut at = *self.buckets.get(self.bucket_of(hash)?)?;
+        while at != NONE {
+            let slot = &self.slots[at as usize];
+            if slot.hash == hash && slot.full.as_ref().is_some_and(|(k, _)| k == key) {
+                return Some(at);
+            }
+            at = slot.next;
+        }
+        None
+    }
+
+    fn bucket_of(&self, hash: u64) -> Option<usize> {
+        (!self.buckets.is_empty()).then(|| hash as usize & (self.buckets.len() - 1))
+    }
+
+    /// The value of `key`.
+    pub fn get(&self, key: &[u8]) -> Option<&V> {
+        let at = self.find(key, xxh3_64(key))?;
+        self.slots[at as usize].full.as_ref().map(|(_, value)| value)
+    }
+
+    /// The value of `key`, to change in place.
+    pub fn get_mut(&mut self, key: &[u8]) -> Option<&mut V> {
+        let at = self.find(key, xxh3_64(key))?;
+        self.slots[at as usize].full.as_mut().map(|(_, value)| value)
+    }
+
+    /// The stored key and its value.
+    pub fn get_key_value(&self, key: &[u8]) -> Option<(&Bytes, &V)> {
+        let at = self.find(key, xxh3_64(key))?;
+        self.slots[at as usize].full.as_ref().map(|(key, value)| (key, value))
+    }
+
+    /// Whether `key` is present.
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.find(key, xxh3_64(key)).is_some()
+    }
+
+    /// Sets `key` to `value`; returns the value it had.
+    pub fn insert(&mut self, key: Bytes, value: V) -> Option<V> {
+        let hash = xxh3_64(&key);
+        if let Some(at) = self.find(&key, hash) {
+            let (_, old) = self.slots[at as usize].full.as_mut().expect("a found slot is full");
+            return Some(std::mem::replace(old, value));
+        }
+        if self.len >= self.buckets.len() {
+            self.resize((self.buckets.len() * 2).max(4));
+        }
+        let bucket = self.bucket_of(hash).expect("there are buckets after growing");
+        let slot = Slot { hash, next: self.buckets[bucket], full: Some((key, value)) };
+        let at = if self.free == NONE {
+            self.slots.push(slot);
+            u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 elements")
+        } else {
+            let at = self.free;
+            self.free = std::mem::replace(&mut self.slots[at as usize], slot).next;
+            at
+        };
+        self.buckets[bucket] = at;
+        self.len += 1;
+        None
+    }
+
+    /// Removes `key`; returns what was stored.
+    pub fn remove(&mut self, key: &[u8]) -> Option<(Bytes, V)> {
+        let hash = xxh3_64(key);
+        let at = self.find(key, hash)?;
+        let bucket = self.bucket_of(hash)?;
+        let next = self.slots[at as usize].next;
+        if self.buckets[bucket] == at {
+            self.buckets[bucket] = next;
+        } else {
+            let mut before = self.buckets[bucket];
+            while self.slots[before as usize].next != at {
+                before = self.slots[before as usize].next;
+            }
+            self.slots[before as usize].next = next;
+        }
+        let slot = &mut self.slots[at as usize];
+        slot.next = self.free;
+        let removed = slot.full.take();
+        self.free = at;
+        self.len -= 1;
+        // A table that was large keeps neither its memory nor its long, empty scans.
+        if self.len == 0 {
+            *self = Dict::default();
+        } else if self.buckets.len() > 64 && self.len * 8 < self.buckets.len() {
+            self.compact();
+        }
+        removed
+    }
+
+    fn resize(&mut self, buckets: usize) {
+        self.buckets = vec![NONE; buckets];
+        for at in 0..self.slots.len() {
+            if self.slots[at].full.is_some() {
+                let bucket = self.slots[at].hash as usize & (buckets - 1);
+                self.slots[at].next = std::mem::replace(&mut self.buckets[bucket], at as u32);
+            }
+        }
+    }
+
+    fn compact(&mut self) {
+        self.slots.retain(|slot| slot.full.is_some());
+        self.free = NONE;
+        self.resize(self.len.next_power_of_two().max(4));
+    }
+
+    /// All elements, in the order of their slots.
+    pub fn iter(&self) -> impl Iterator<Item = (&Bytes, &V)> {
+        self.slots.iter().filter_map(|slot| slot.full.as_ref().map(|(key, value)| (key, value)))
+    }
+
+    /// One step of an incremental scan: calls `visit` for the elements of the bucket at `cursor`, and returns the cursor to
+    /// go on with, 0 at the end.
+    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&Bytes, &V)) -> u64 {
+        if self.buckets.is_empty() {
+            return 0;
+        }
+        let mask = self.buckets.len() as u64 - 1;
+        let mut at = self.buckets[(cursor & mask) as usize];
+        while at != NONE {
+            let slot = &self.slots[at as usize];
+            if let Some((key, value)) = &slot.full {
+                visit(key, value);
+            }
+            at = slot.next;
+        }
+        // Count up in the reversed bits: set the bits above the mask, reverse, add one, reverse back.
+        (cursor | !mask).reverse_bits().wrapping_add(1).reverse_bits()
+    }
+
+    /// An element chosen by `draw`, which is given a bound and answers an index below it.
+    pub fn random(&self, mut draw: impl FnMut(usize) -> usize) -> Option<(&Bytes, &V)> {
+        if self.len == 0 {
+            return None;
+        }
+        // Free slots are few: `compact` sees to it, and the tries are expected to be under nine.
+        loop {
+            if let Some((key, value)) = &self.slots[draw(self.slots.len())].full {
+                return Some((key, value));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(n: u32) -> Bytes {
+        Bytes::from(n.to_string())
+    }
+
+    #[test]
+    fn a_scan_returns_every_element_present_throughout_while_the_table_grows_and_shrinks() {
+        for churn in [0u32, 3, 40] {
+            let mut dict = Dict::default();
+            for n in 0..1000 {
+                dict.insert(key(n), ());
+            }
+            let (mut seen, mut cursor, mut round) = (std::collections::BTreeSet::new(), 0, 0);
+            loop {
+                cursor = dict.scan(cursor, |key, _| {
+                    seen.insert(key.clone());
+                });
+                if cursor == 0 {
+                    break;
+                }
+                // Elements 0..100 stay; others come and go around them.
+                for n in round * churn..(round + 1) * churn {
+                    dict.remove(&key(100 + n % 900));
+                    dict.insert(key(10_000 + n * 7 % 5_000), ());
+                }
+                round += 1;
+            }
+            for n in 0..100 {
+                assert!(seen.contains(&key(n)), "element {n} was missed with churn {churn}");
+            }
+        }
+    }
+
+    #[test]
+    fn removal_reuses_slots_and_an_emptied_table_gives_its_memory_back() {
+        let mut dict = Dict::default();
+        for n in 0..500 {
+            dict.insert(key(n), n);
+        }
+        for n in 0..500 {
+            assert_eq!(dict.remove(&key(n)).map(|(_, v)| v), Some(n));
+            assert_eq!(dict.len(), 499 - n as usize);
+            assert!(n == 499 || dict.get(&key(499)) == Some(&499));
+        }
+        assert_eq!(dict.slots.capacity(), 0);
+    }
+}

@@ -1,0 +1,11 @@
+//! The data of a node: databases of keys, each with a value of one type and perhaps a time to expire at.
+//!
+//! Nothing here knows the time, a command or a connection: whether a key has expired is asked with the time in hand.
+
+mod db;
+mod dict;
+mod value;
+
+pub use db::{Db, Entry};
+pub use dict::Dict;
+pub use value::{Kind, Typed, Value, WrongType};

@@ -1,0 +1,89 @@
+//! The types a key can hold.
+
+use bytes::Bytes;
+
+use super::Dict;
+
+/// A value of one of Redis's types.
+#[derive(Debug, Clone)]
+pub enum Value {
+    /// A byte string.
+    String(Bytes),
+    /// A map from fields to values.
+    Hash(Dict<Bytes>),
+}
+
+/// The name of a type, as TYPE answers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `string`
+    String,
+    /// `hash`
+    Hash,
+}
+
+impl Kind {
+    /// The name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::String => "string",
+            Kind::Hash => "hash",
+        }
+    }
+}
+
+/// The key holds a value of another type than the command works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WrongType;
+
+/// A Rust type that is one of the [`Value`]s, so that looking a key up by type is written once.
+pub trait Typed: Sized {
+    /// The value as this type, if it is one.
+    fn of(value: &Value) -> Option<&Self>;
+    /// The same, to change in place.
+    fn of_mut(value: &mut Value) -> Option<&mut Self>;
+    /// An empty one, for commands that create what they add to.
+    fn empty() -> Value;
+}
+
+impl Value {
+    /// Which type this is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Value::String(_) => Kind::String,
+            Value::Hash(_) => Kind::Hash,
+        }
+    }
+
+    /// Whether a collection has lost its last element, and with it its key.
+    pub fn is_empty_collection(&self) -> bool {
+        match self {
+            Value::String(_) => false,
+            Value::Hash(hash) => hash.is_empty(),
+        }
+    }
+}
+
+impl Typed for Bytes {
+    fn of(value: &Value) -> Option<&Bytes> {
+        if let Value::String(bytes) = value { Some(bytes) } else { None }
+    }
+    fn of_mut(value: &mut Value) -> Option<&mut Bytes> {
+        if let Value::String(bytes) = value { Some(bytes) } else { None }
+    }
+    fn empty() -> Value {
+        Value::String(Bytes::new())
+    }
+}
+
+impl Typed for Dict<Bytes> {
+    fn of(value: &Value) -> Option<&Self> {
+        if let Value::Hash(hash) = value { Some(hash) } else { None }
+    }
+    fn of_mut(value: &mut Value) -> Option<&mut Self> {
+        if let Value::Hash(hash) = value { Some(hash) } else { None }
+    }
+    fn empty() -> Value {
+        Value::Hash(Dict::default())
+    }
+}

@@ -1,0 +1,266 @@
+//! Bytes to commands: multibulk arrays and inline lines, however the bytes arrive.
+
+use bytes::{Buf, Bytes, BytesMut};
+
+/// What a peer may send at most. The defaults are those of `redis-server`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one argument (`proto-max-bulk-len`).
+    pub bulk_len_max: usize,
+    /// Arguments of one command.
+    pub multibulk_len_max: i64,
+    /// Bytes of an inline command or of a length line.
+    pub inline_len_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { bulk_len_max: 512 << 20, multibulk_len_max: i32::MAX as i64, inline_len_max: 64 << 10 }
+    }
+}
+
+impl Limits {
+    /// What a peer that has not authenticated may send.
+    pub fn unauthenticated(self) -> Limits {
+        Limits { bulk_len_max: self.bulk_len_max.min(16 << 10), multibulk_len_max: 10, ..self }
+    }
+}
+
+/// Bytes that are no command. The text is what the peer is told before the connection is closed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("ERR Protocol error: {0}")]
+pub struct ProtocolError(pub String);
+
+/// Splits a stream of bytes into commands. One per connection.
+///
+/// ```
+/// use lockstorm_sim::resp::Decoder;
+/// let mut decoder = Decoder::default();
+/// decoder.feed(b"*1\r\n$4\r\nPI");
+/// assert_eq!(decoder.next(&Default::default()), Ok(None));
+/// decoder.feed(b"NG\r\n");
+/// assert_eq!(decoder.next(&Default::default()), Ok(Some(vec!["PING".into()])));
+/// ```
+#[derive(Debug, Default)]
+pub struct Decoder {
+    buffer: BytesMut,
+    /// Arguments still missing of the array being read; 0 between commands.
+    missing: usize,
+    /// The length of the argument being read, once its line has come.
+    bulk: Option<usize>,
+    args: Vec<Bytes>,
+    /// How far the buffer has been searched in vain for the end of a line.
+    searched: usize,
+}
+
+impl Decoder {
+    /// Adds bytes that arrived.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Bytes held: those of the command being read and of those behind it.
+    pub fn buffered(&self) -> usize {
+        self.buffer.len() + self.args.iter().map(Bytes::len).sum::<usize>()
+    }
+
+    /// The next whole command, or `None` until more bytes have come. Never returns an empty command.
+    ///
+    /// # Errors
+    /// When the bytes are no command; the stream cannot be read any further then.
+    pub fn next(&mut self, limits: &Limits) -> Result<Option<Vec<Bytes>>, ProtocolError> {
+        loop {
+            if self.missing == 0 {
+                match self.buffer.first() {
+                    None => return Ok(None),
+                    Some(b'*') => {
+                        let Some(count) = self.length_line(limits, "too big mbulk count string")? else {
+                            return Ok(None);
+                        };
+                        let count = count.filter(|n| *n <= limits.multibulk_len_max);
+                        let count = count.ok_or_else(|| {
+                            let unauthenticated = limits.multibulk_len_max <= 10;
+                            error(if unauthenticated {
+                                "unauthenticated multibulk length"
+                            } else {
+                                "invalid multibulk length"
+                            })
+                        })?;
+                        if count <= 0 {
+                            continue;
+                        }
+                        self.missing = count as usize;
+                        // The count is the peer's word: room is made as arguments really come.
+                        self.args.reserve(self.missing.min(64));
+                    }
+                    Some(_) => match self.inline(limits)? {
+                        None => return Ok(None),
+                        Some(args) if args.is_empty() => continue,
+                        Some(args) => return Ok(Some(args)),
+                    },
+                }
+            }
+            while self.missing > 0 {
+                let len = match self.bulk {
+                    Some(len) => len,
+                    None => {
+                        match self.buffer.first() {
+                            None => return Ok(None),
+                            Some(b'$') => {}
+                            Some(&other) => {
+                                return Err(error(format!("expected '$', got '{}'", char::from(other))));
+                            }
+                        }
+                        let Some(len) = self.length_line(limits, "too big bulk count string")? else {
+                            return Ok(None);
+                        };
+                        let len = len.filter(|n| (0..=limits.bulk_len_max as i64).contains(n)).ok_or_else(
+                            || {
+                                let unauthenticated =
+                                    limits.multibulk_len_max <= 10 && len.is_some_and(|n| n > 0);
+                                error(if unauthenticated {
+                                    "unauthenticated bulk length"
+                                } else {
+                                    "invalid bulk length"
+                                })
+                            },
+                        )?;
+                        *self.bulk.insert(len as usize)
+                    }
+                };
+                if self.buffer.len() < len + 2 {
+                    return Ok(None);
+                }
+                // A copy of its own, so that a stored argument does not keep the whole read buffer alive.
+                self.args.push(Bytes::copy_from_slice(&self.buffer[..len]));
+                self.buffer.advance(len + 2);
+                self.bulk = None;
+                self.missing -= 1;
+            }
+            return Ok(Some(std::mem::take(&mut self.args)));
+        }
+    }
+
+    /// Reads `*3\r\n` or `$3\r\n`: `None` until the line is whole, `Some(None)` when it holds no number.
+    fn length_line(&mut self, limits: &Limits, too_long: &str) -> Result<Option<Option<i64>>, ProtocolError> {
+        let Some(end) = self.find(b'\r') else {
+            if self.buffer.len() > limits.inline_len_max {
+                return Err(error(too_long));
+            }
+            return Ok(None);
+        };
+        if self.buffer.len() < end + 2 {
+            return Ok(None);
+        }
+        let number = parse_integer(&self.buffer[1..end]);
+        self.buffer.advance(end + 2);
+        self.searched = 0;
+        Ok(Some(number))
+    }
+
+    fn inline(&mut self, limits: &Limits) -> Result<Option<Vec<Bytes>>, ProtocolError> {
+        let Some(end) = self.find(b'\n') else {
+            if self.buffer.len() > limits.inline_len_max {
+                return Err(error("too big inline request"));
+            }
+            return Ok(None);
+        };
+        let line = self.buffer.split_to(end + 1);
+        self.searched = 0;
+        let line = line[..end].strip_suffix(b"\r").unwrap_or(&line[..end]);
+        split_inline(line).map(Some).ok_or_else(|| error("unbalanced quotes in request"))
+    }
+
+    fn find(&mut self, byte: u8) -> Option<usize> {
+        let found = self.buffer[self.searched..].iter().position(|&b| b == byte).map(|at| at + self.searched);
+        // The last byte is looked at again: it costs nothing, and keeps the mark inside the buffer.
+        self.searched = found.unwrap_or(self.buffer.len().saturating_sub(1));
+        found
+    }
+}
+
+fn error(text: impl Into<String>) -> ProtocolError {
+    ProtocolError(text.into())
+}
+
+/// A decimal integer as the protocol writes lengths: no spaces, no plus, no leading zeros.
+fn parse_integer(text: &[u8]) -> Option<i64> {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) || (digits.len() > 1 && digits[0] == b'0')
+    {
+        return None;
+    }
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// Splits an inline command at spaces, with quotes and escapes as in a shell; `None` for unbalanced quotes.
+fn split_inline(line: &[u8]) -> Option<Vec<Bytes>> {
+    let mut words = Vec::new();
+    let mut rest = line.iter().copied().peekable();
+    loop {
+        while rest.next_if(u8::is_ascii_whitespace).is_some() {}
+        if rest.peek().is_none() {
+            return Some(words);
+        }
+        let mut word = Vec::new();
+        loop {
+            match rest.next() {
+                None => break,
+                Some(b) if b.is_ascii_whitespace() => break,
+                Some(b'"') => {
+                    quoted(&mut rest, &mut word)?;
+                    // A closing quote must end the word.
+                    if rest.peek().is_some_and(|b| !b.is_ascii_whitespace()) {
+                        return None;
+                    }
+                }
+                Some(b'\'') => {
+                    loop {
+                        match rest.next()? {
+                            b'\'' => break,
+                            b'\\' if rest.peek() == Some(&b'\'') => word.extend(rest.next()),
+                            b => word.push(b),
+                        }
+                    }
+                    if rest.peek().is_some_and(|b| !b.is_ascii_whitespace()) {
+                        return None;
+                    }
+                }
+                Some(b) => word.push(b),
+            }
+        }
+        words.push(Bytes::from(word));
+    }
+}
+
+/// The inside of a double-quoted word, up to and with its closing quote.
+fn quoted(rest: &mut (impl Iterator<Item = u8> + Clone), word: &mut Vec<u8>) -> Option<()> {
+    loop {
+        match rest.next()? {
+            b'"' => return Some(()),
+            b'\\' => {
+                let mut ahead = rest.clone();
+                if let (Some(b'x'), Some(high), Some(low)) =
+                    (ahead.next(), ahead.next().and_then(hex), ahead.next().and_then(hex))
+                {
+                    *rest = ahead;
+                    word.push(high << 4 | low);
+                    continue;
+                }
+                word.push(match rest.next()? {
+                    b'n' => b'\n',
+                    b'r' => b'\r',
+                    b't' => b'\t',
+                    b'b' => 8,
+                    b'a' => 7,
+                    other => other,
+                });
+            }
+            b => word.push(b),
+        }
+    }
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).map(|value| value as u8)
+}

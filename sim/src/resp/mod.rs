@@ -1,0 +1,10 @@
+//! The Redis serialization protocol, versions 2 and 3: bytes to commands ([`Decoder`]) and replies to bytes ([`Reply`]).
+//!
+//! `resp` knows no command and no node: it would serve any server that speaks the protocol.
+//! Source: the protocol specification on redis.io, and the error texts of `redis-server` 7.0.
+
+mod decode;
+mod reply;
+
+pub use decode::{Decoder, Limits, ProtocolError};
+pub use reply::{Protocol, Reply, format_double};

@@ -1,0 +1,240 @@
+//! Replies, and how each protocol version writes them.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+
+/// The protocol version of a connection, chosen with HELLO.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Protocol {
+    /// RESP2, what every connection starts with.
+    #[default]
+    Resp2,
+    /// RESP3: maps, sets, doubles, booleans, pushes.
+    Resp3,
+}
+
+/// One reply of a server. The richer RESP3 kinds are written in the older form on a RESP2 connection.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    /// `+OK`: a short text without line breaks.
+    Status(Cow<'static, str>),
+    /// `-ERR ...`: code and text, without line breaks.
+    Error(Cow<'static, str>),
+    /// `:1`
+    Integer(i64),
+    /// `$3`: any bytes.
+    Bulk(Bytes),
+    /// `$-1` (RESP2) or `_` (RESP3): no value.
+    Null,
+    /// `*-1` (RESP2) or `_` (RESP3): no array, as EXEC and the blocking pops answer.
+    NullArray,
+    /// `*2`
+    Array(Vec<Reply>),
+    /// `%1` in RESP3; a flat array of twice the length in RESP2.
+    Map(Vec<(Reply, Reply)>),
+    /// `~2` in RESP3; an array in RESP2.
+    Set(Vec<Reply>),
+    /// `>3` in RESP3; an array in RESP2.
+    Push(Vec<Reply>),
+    /// `,1.5` in RESP3; a bulk string in RESP2.
+    Double(f64),
+    /// `#t` in RESP3; `:1` or `:0` in RESP2.
+    Boolean(bool),
+    /// `=7 txt:...` in RESP3 with a three-letter format; a bulk string in RESP2.
+    Verbatim(&'static str, Bytes),
+    /// `(123` in RESP3: an integer of any size as decimal text; a bulk string in RESP2.
+    BigNumber(Bytes),
+    /// Several replies to one command, one after the other, as SUBSCRIBE with many channels answers.
+    Several(Vec<Reply>),
+    /// Nothing is written: the reply was suppressed, or comes later (a blocked client).
+    Silence,
+}
+
+impl Reply {
+    /// The reply of a command that succeeded and has nothing to say.
+    pub const OK: Reply = Reply::Status(Cow::Borrowed("OK"));
+    /// The reply to a command queued inside MULTI.
+    pub const QUEUED: Reply = Reply::Status(Cow::Borrowed("QUEUED"));
+
+    /// A bulk string holding a copy of `bytes`.
+    pub fn bulk(bytes: impl AsRef<[u8]>) -> Reply {
+        Reply::Bulk(Bytes::copy_from_slice(bytes.as_ref()))
+    }
+
+    /// Whether this is an error reply.
+    pub fn is_error(&self) -> bool {
+        matches!(self, Reply::Error(_))
+    }
+
+    /// Appends the reply to `out` as `protocol` writes it.
+    ///
+    /// ```
+    /// use lockstorm_sim::resp::{Protocol, Reply};
+    /// let mut out = Vec::new();
+    /// Reply::Map(vec![(Reply::bulk("a"), Reply::Integer(1))]).encode(Protocol::Resp2, &mut out);
+    /// assert_eq!(out, b"*2\r\n$1\r\na\r\n:1\r\n");
+    /// ```
+    pub fn encode(&self, protocol: Protocol, out: &mut Vec<u8>) {
+        let resp3 = protocol == Protocol::Resp3;
+        match self {
+            Reply::Status(text) => line(out, b'+', text.as_bytes()),
+            Reply::Error(text) => line(out, b'-', text.as_bytes()),
+            Reply::Integer(n) => number(out, b':', *n),
+            Reply::Bulk(bytes) => bulk(out, b'$', bytes),
+            Reply::Null if resp3 => out.extend_from_slice(b"_\r\n"),
+            Reply::Null => out.extend_from_slice(b"$-1\r\n"),
+            Reply::NullArray if resp3 => out.extend_from_slice(b"_\r\n"),
+            Reply::NullArray => out.extend_from_slice(b"*-1\r\n"),
+            Reply::Array(items) => sequence(out, b'*', items, protocol),
+            Reply::Set(items) => sequence(out, if resp3 { b'~' } else { b'*' }, items, protocol),
+            Reply::Push(items) => sequence(out, if resp3 { b'>' } else { b'*' }, items, protocol),
+            Reply::Map(pairs) => {
+                let (kind, len) = if resp3 { (b'%', pairs.len()) } else { (b'*', pairs.len() * 2) };
+                number(out, kind, len as i64);
+                for (key, value) in pairs {
+                    key.encode(protocol, out);
+                    value.encode(protocol, out);
+                }
+            }
+            Reply::Double(value) if resp3 => line(out, b',', format_double(*value).as_bytes()),
+            Reply::Double(value) => bulk(out, b'$', format_double(*value).as_bytes()),
+            Reply::Boolean(value) if resp3 => {
+                out.extend_from_slice(if *value { b"#t\r\n" } else { b"#f\r\n" })
+            }
+            Reply::Boolean(value) => number(out, b':', i64::from(*value)),
+            Reply::Verbatim(format, text) if resp3 => {
+                let mut body = Vec::with_capacity(text.len() + 4);
+                body.extend_from_slice(format.as_bytes());
+                body.push(b':');
+                body.extend_from_slice(text);
+                bulk(out, b'=', &body);
+            }
+            Reply::Verbatim(_, text) => bulk(out, b'$', text),
+            Reply::BigNumber(digits) if resp3 => line(out, b'(', digits),
+            Reply::BigNumber(digits) => bulk(out, b'$', digits),
+            Reply::Several(replies) => replies.iter().for_each(|reply| reply.encode(protocol, out)),
+            Reply::Silence => {}
+        }
+    }
+}
+
+impl From<i64> for Reply {
+    fn from(n: i64) -> Reply {
+        Reply::Integer(n)
+    }
+}
+
+impl From<usize> for Reply {
+    fn from(n: usize) -> Reply {
+        Reply::Integer(i64::try_from(n).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<bool> for Reply {
+    /// Most commands answer yes and no as 1 and 0, in both protocols.
+    fn from(yes: bool) -> Reply {
+        Reply::Integer(i64::from(yes))
+    }
+}
+
+impl From<Bytes> for Reply {
+    fn from(bytes: Bytes) -> Reply {
+        Reply::Bulk(bytes)
+    }
+}
+
+impl From<Option<Bytes>> for Reply {
+    fn from(bytes: Option<Bytes>) -> Reply {
+        bytes.map_or(Reply::Null, Reply::Bulk)
+    }
+}
+
+impl From<Vec<Reply>> for Reply {
+    fn from(items: Vec<Reply>) -> Reply {
+        Reply::Array(items)
+    }
+}
+
+/// A status or error line. Line breaks inside would end the line early, so they become spaces.
+fn line(out: &mut Vec<u8>, kind: u8, text: &[u8]) {
+    out.push(kind);
+    out.extend(text.iter().map(|&b| if b == b'\r' || b == b'\n' { b' ' } else { b }));
+    out.extend_from_slice(b"\r\n");
+}
+
+fn number(out: &mut Vec<u8>, kind: u8, n: i64) {
+    // Numbers of one digit are most numbers, and formatting machinery is most of their cost.
+    if (0..10).contains(&n) {
+        out.extend_from_slice(&[kind, b'0' + n as u8, b'\r', b'\n']);
+        return;
+    }
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    let mut rest = n.unsigned_abs();
+    while rest > 0 {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    if n < 0 {
+        at -= 1;
+        digits[at] = b'-';
+    }
+    out.push(kind);
+    out.extend_from_slice(&digits[at..]);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn bulk(out: &mut Vec<u8>, kind: u8, bytes: &[u8]) {
+    number(out, kind, bytes.len() as i64);
+    out.extend_from_slice(bytes);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn sequence(out: &mut Vec<u8>, kind: u8, items: &[Reply], protocol: Protocol) {
+    number(out, kind, items.len() as i64);
+    items.iter().for_each(|item| item.encode(protocol, out));
+}
+
+/// A double as Redis prints scores: like C's `%.17g`, with whole numbers written without an exponent or a point.
+///
+/// ```
+/// use lockstorm_sim::resp::format_double;
+/// assert_eq!(format_double(3.0), "3");
+/// assert_eq!(format_double(0.1), "0.10000000000000001");
+/// assert_eq!(format_double(f64::INFINITY), "inf");
+/// ```
+pub fn format_double(value: f64) -> String {
+    if value.is_nan() {
+        return "nan".into();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "inf" } else { "-inf" }.into();
+    }
+    if value == 0.0 {
+        return if value.is_sign_negative() { "-0" } else { "0" }.into();
+    }
+    // Whole numbers inside the range where a double is exact are written as integers.
+    if value.fract() == 0.0 && value.abs() < 4_503_599_627_370_496.0 {
+        return (value as i64).to_string();
+    }
+    general(value, 17)
+}
+
+/// C's `%.{digits}g` for a finite, non-zero value.
+fn general(value: f64, digits: usize) -> String {
+    let scientific = format!("{value:.*e}", digits - 1);
+    let (mantissa, exponent) = scientific.split_once('e').expect("`{:e}` writes an exponent");
+    let exponent: i32 = exponent.parse().expect("`{:e}` writes a decimal exponent");
+    if exponent < -4 || exponent >= digits as i32 {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{}e{sign}{:02}", trim_zeros(mantissa), exponent.abs());
+    }
+    let decimals = usize::try_from(digits as i32 - 1 - exponent).expect("the exponent is below the digits");
+    trim_zeros(&format!("{value:.decimals$}")).to_owned()
+}
+
+fn trim_zeros(text: &str) -> &str {
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
+}

@@ -1,0 +1,15 @@
+//! The server: events in, actions out. It owns no socket, clock, thread or task.
+//!
+//! ```text
+//! bytes -> resp -> frame -> gate -> command(Ctx) -> keyspace
+//!                              |-> reply   -> resp -> bytes
+//!                              '-> Effects -> settle -> replication stream, pub/sub, WATCH, woken waiters
+//! ```
+
+mod connection;
+mod execute;
+mod gate;
+mod settle;
+mod step;
+
+pub use step::Server;

@@ -1,0 +1,197 @@
+//! One connection as the server knows it: its protocol, database, transaction, subscriptions and name.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+
+use crate::{
+    event::ConnId,
+    resp::{Decoder, Protocol},
+    time::Monotonic,
+};
+
+/// What a connection is to this node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Role {
+    /// An ordinary client.
+    #[default]
+    Client,
+    /// A replica that this node feeds.
+    Replica,
+    /// The master that this node follows.
+    Master,
+}
+
+/// Which replies a client wants (CLIENT REPLY).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Replies {
+    /// All of them.
+    #[default]
+    On,
+    /// None.
+    Off,
+    /// Not the one of the next command (the state right after CLIENT REPLY SKIP).
+    SkipNext,
+    /// Not the one of the command being run.
+    Skip,
+}
+
+/// A transaction being queued.
+#[derive(Debug, Default)]
+pub struct Transaction {
+    /// The commands, in order.
+    pub queue: Vec<Vec<Bytes>>,
+    /// A command was refused while queuing: EXEC will refuse the whole.
+    pub broken: bool,
+}
+
+/// A watched key.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Watched {
+    /// The database number.
+    pub db: usize,
+    /// The key.
+    pub key: Bytes,
+    /// Whether the key was already past its expiry when WATCH was called: its removal is then no change.
+    pub was_expired: bool,
+}
+
+/// What a client waits for.
+#[derive(Debug)]
+pub struct Blocked {
+    /// The command to run again when a key is ready.
+    pub args: Vec<Bytes>,
+    /// The keys that can wake it, in its database; empty for waits that are not for keys (WAIT, CLIENT PAUSE).
+    pub keys: Vec<Bytes>,
+    /// When it gives up.
+    pub deadline: Option<Monotonic>,
+    /// The order of arrival: the longest waiting is served first.
+    pub ticket: u64,
+    /// What else it waits for.
+    pub on: BlockedOn,
+}
+
+/// The kinds of waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockedOn {
+    /// Data under one of the keys.
+    Keys,
+    /// `replicas` acknowledgements of the replication offset (WAIT).
+    Replicas {
+        /// How many.
+        replicas: usize,
+        /// Which offset.
+        offset: u64,
+    },
+    /// The end of CLIENT PAUSE.
+    Pause,
+    /// The end of a stall (DEBUG SLEEP).
+    Sleep,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Session {
+    /// Its id, which is also CLIENT ID's.
+    pub id: ConnId,
+    /// The remote address as text.
+    pub peer: String,
+    /// The local address as text.
+    pub local: String,
+    /// Client, replica or master.
+    pub role: Role,
+    /// Bytes not yet read as commands.
+    pub decoder: Decoder,
+    /// Bytes to send at the end of the step.
+    pub out: Vec<u8>,
+    /// The protocol version chosen with HELLO.
+    pub protocol: Protocol,
+    /// Whether AUTH succeeded, or none is needed.
+    pub authenticated: bool,
+    /// The user name given with AUTH.
+    pub user: String,
+    /// The selected database.
+    pub db: usize,
+    /// CLIENT SETNAME.
+    pub name: Bytes,
+    /// CLIENT SETINFO.
+    pub lib_name: Bytes,
+    /// CLIENT SETINFO.
+    pub lib_version: Bytes,
+    /// MULTI, until EXEC or DISCARD.
+    pub transaction: Option<Transaction>,
+    /// WATCH.
+    pub watched: BTreeSet<Watched>,
+    /// A watched key changed: EXEC will answer null.
+    pub watch_broken: bool,
+    /// SUBSCRIBE.
+    pub channels: BTreeSet<Bytes>,
+    /// PSUBSCRIBE.
+    pub patterns: BTreeSet<Bytes>,
+    /// SSUBSCRIBE.
+    pub shards: BTreeSet<Bytes>,
+    /// CLIENT REPLY.
+    pub replies: Replies,
+    /// CLIENT NO-EVICT.
+    pub no_evict: bool,
+    /// READONLY (cluster replicas).
+    pub readonly: bool,
+    /// Set while the client waits.
+    pub blocked: Option<Blocked>,
+    /// When it connected.
+    pub since: Monotonic,
+    /// When it last sent a command.
+    pub last_active: Monotonic,
+    /// The last command's name.
+    pub last_command: &'static str,
+    /// Close after the replies so far are sent.
+    pub closing: bool,
+    /// The replication offset after this client's last write, which WAIT waits for.
+    pub last_write_offset: u64,
+}
+
+impl Session {
+    /// A connection that has just been made.
+    pub fn new(id: ConnId, peer: String, local: String, now: Monotonic) -> Session {
+        Session {
+            id,
+            peer,
+            local,
+            role: Role::Client,
+            decoder: Decoder::default(),
+            out: Vec::new(),
+            protocol: Protocol::Resp2,
+            authenticated: true,
+            user: "default".into(),
+            db: 0,
+            name: Bytes::new(),
+            lib_name: Bytes::new(),
+            lib_version: Bytes::new(),
+            transaction: None,
+            watched: BTreeSet::new(),
+            watch_broken: false,
+            channels: BTreeSet::new(),
+            patterns: BTreeSet::new(),
+            shards: BTreeSet::new(),
+            replies: Replies::On,
+            no_evict: false,
+            readonly: false,
+            blocked: None,
+            since: now,
+            last_active: now,
+            last_command: "NULL",
+            closing: false,
+            last_write_offset: 0,
+        }
+    }
+
+    /// How many subscriptions of channels and patterns there are: the number that (un)subscribe replies carry.
+    pub fn subscriptions(&self) -> usize {
+        self.channels.len() + self.patterns.len()
+    }
+
+    /// Whether a RESP2 connection is confined to the subscribe commands.
+    pub fn is_subscriber(&self) -> bool {
+        self.subscriptions() + self.shards.len() > 0
+    }
+}
