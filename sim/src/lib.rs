@@ -6,7 +6,8 @@
 //! - [`resp`]: bytes to commands, replies to bytes; [`glob`]: patterns;
 //! - [`keyspace`], [`effect`], [`config`], [`pubsub`], [`session`], [`node`]: what a node knows;
 //! - [`commands`]: one file per command;
-//! - [`server`]: one step, from an event to its actions.
+//! - [`server`]: one step, from an event to its actions;
+//! - [`world`]: hosts, clocks and links, and a timeline that jumps from event to event.
 
 pub mod time;
 
@@ -32,3 +33,5 @@ pub mod node;
 pub mod commands;
 
 pub mod server;
+
+pub mod world;

@@ -1,0 +1,167 @@
+//! Puts a world together: hosts with their software, the network between them, the limits of a run.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    future::Future,
+    sync::{Arc, Mutex, atomic::AtomicI64},
+    time::Duration,
+};
+
+use turmoil_net::{KernelConfig, Net};
+
+use super::{
+    clock::Clock,
+    control::Control,
+    entropy::Entropy,
+    host::{Host, Machine, Shared, Software},
+    link::{Latency, Link},
+    rule::Rules,
+    timeline::World,
+    trace::{Hook, Keep, Record, Trace},
+};
+use crate::time::{Boottime, Monotonic, True, Wall};
+
+/// See [`World::builder`].
+pub struct Builder {
+    seed: u64,
+    epoch: Wall,
+    latency: Latency,
+    links: Vec<(String, String, Latency)>,
+    hosts: Vec<(String, Software)>,
+    clocks: BTreeMap<String, Clock>,
+    hooks: Vec<Hook>,
+    keep: Keep,
+    steps_per_instant: u64,
+    steps_per_run: u64,
+}
+
+impl Builder {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            // 2024-01-01T00:00:00Z: a plausible date, for code that reads one.
+            epoch: Wall::from_secs(1_704_067_200),
+            latency: Latency::Uniform { min: Duration::from_micros(200), max: Duration::from_millis(1) },
+            links: vec![],
+            hosts: vec![],
+            clocks: BTreeMap::new(),
+            hooks: vec![],
+            keep: Keep::Last(1_000),
+            steps_per_instant: 1_000_000,
+            steps_per_run: u64::MAX,
+        }
+    }
+
+    /// What correct wall clocks show when the world begins; the first instant of 2024 unless said otherwise.
+    pub fn epoch(mut self, epoch: Wall) -> Self {
+        self.epoch = epoch;
+        self
+    }
+
+    /// Adds a host. `software` is called at every start, so what it captures is what survives a crash.
+    ///
+    /// # Panics
+    /// If there is a host of this name already.
+    pub fn host<S, F>(mut self, name: impl Into<String>, mut software: S) -> Self
+    where
+        S: FnMut(super::HostCtx) -> F + 'static,
+        F: Future<Output = ()> + 'static,
+    {
+        let name = name.into();
+        assert!(self.hosts.iter().all(|(other, _)| *other != name), "two hosts called {name}");
+        self.hosts.push((name, Box::new(move |ctx| Box::pin(software(ctx)))));
+        self
+    }
+
+    /// What the clocks of this host show at true zero, instead of the epoch, zero and zero.
+    pub fn clocks(
+        mut self,
+        host: impl Into<String>,
+        wall: Wall,
+        monotonic: Monotonic,
+        boottime: Boottime,
+    ) -> Self {
+        self.clocks.insert(host.into(), Clock::new(wall, monotonic, boottime));
+        self
+    }
+
+    /// The latency of every link that has none of its own; 0.2 to 1 ms unless said otherwise.
+    pub fn latency(mut self, latency: Latency) -> Self {
+        self.latency = latency;
+        self
+    }
+
+    /// The latency of one direction between two hosts.
+    pub fn link(mut self, from: impl Into<String>, to: impl Into<String>, latency: Latency) -> Self {
+        self.links.push((from.into(), to.into(), latency));
+        self
+    }
+
+    /// Which records are kept; the last 1,000 unless said otherwise.
+    pub fn keep(mut self, keep: Keep) -> Self {
+        self.keep = keep;
+        self
+    }
+
+    /// Calls `hook` with every record but packets, before time goes on, so that it can order faults upon events.
+    pub fn hook(mut self, hook: impl FnMut(&Record, &Control) + 'static) -> Self {
+        self.hooks.push(Box::new(hook));
+        self
+    }
+
+    /// How many polls and packets one true instant may take (a million unless said otherwise) and a whole run may take;
+    /// beyond that it is an endless loop, and an error.
+    pub fn limits(mut self, per_instant: u64, per_run: u64) -> Self {
+        (self.steps_per_instant, self.steps_per_run) = (per_instant, per_run);
+        self
+    }
+
+    /// The world at true zero, with every host about to start.
+    ///
+    /// # Panics
+    /// If another world lives on this thread, or a link or clocks name a host that is not there.
+    pub fn build(self) -> World {
+        let entropy = Entropy::new(self.seed);
+        let shared = Arc::new(Shared {
+            now: AtomicI64::new(True::ZERO.as_nanos()),
+            entropy,
+            control: Control::default(),
+            trace: Mutex::new(Trace::new(self.keep, !self.hooks.is_empty())),
+            rules: Mutex::new(Rules::default()),
+            ready: Mutex::new(VecDeque::new()),
+            sleeper: Mutex::new(None),
+            panic: Mutex::new(None),
+            names: Mutex::default(),
+        });
+        // Retransmission counts calls instead of time, so it is put out of the way; links never lose a packet anyway.
+        // The receive buffer is large because a closed window is only reopened by a single read of half of it.
+        // Packets may be large because cutting messages up costs time and, on links that keep order, changes nothing.
+        let config = KernelConfig::default().retx_threshold(u32::MAX).recv_buf_cap(256 << 20).mtu(60_000);
+        let mut net = Net::with_config(config);
+        let count = self.hosts.len();
+        let mut clocks = self.clocks;
+        let mut hosts: Vec<Host> = Vec::with_capacity(count);
+        for (index, (name, software)) in self.hosts.into_iter().enumerate() {
+            let id = net.add_host(name.as_str());
+            let address = net.lookup(&name);
+            let clock = clocks
+                .remove(&name)
+                .unwrap_or_else(|| Clock::new(self.epoch, Monotonic::ZERO, Boottime::ZERO));
+            let machine = Machine::new(index, name.into(), shared.clone(), clock);
+            shared.names.lock().expect("a new lock").insert(address, machine.name.clone());
+            hosts.push(Host::new(machine, id, address, software));
+        }
+        assert!(clocks.is_empty(), "clocks of unknown hosts: {:?}", clocks.keys());
+        let mut links: Vec<Link> = (0..count * count).map(|_| Link::new(self.latency)).collect();
+        for (from, to, latency) in self.links {
+            let index = |name: &str| {
+                hosts
+                    .iter()
+                    .position(|host| *host.machine.name == *name)
+                    .unwrap_or_else(|| panic!("no host {name}"))
+            };
+            links[index(&from) * count + index(&to)].latency = latency;
+        }
+        World::new(shared, net, hosts, links, self.hooks, self.steps_per_instant, self.steps_per_run)
+    }
+}

@@ -1,0 +1,249 @@
+//! The clocks of one host: wall, monotonic and boottime, each a pure function of true time and of the faults so far.
+//!
+//! A clock is a list of straight pieces. Each piece starts from an exact anchor, kept in billionths of a nanosecond, so
+//! that cutting a piece in two changes no reading. Readings are rounded down to whole nanoseconds.
+
+use std::{fmt, time::Duration};
+
+use crate::time::{Boottime, Monotonic, True, Wall};
+
+/// Which of a host's clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Face {
+    /// `CLOCK_REALTIME`.
+    Wall,
+    /// `CLOCK_MONOTONIC`.
+    Monotonic,
+    /// `CLOCK_BOOTTIME`.
+    Boottime,
+}
+
+impl Face {
+    /// Every clock of a host.
+    pub const ALL: [Self; 3] = [Self::Wall, Self::Monotonic, Self::Boottime];
+}
+
+/// How fast a clock runs, in billionths of true time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate(i64);
+
+impl Rate {
+    /// As fast as true time.
+    pub const NOMINAL: Self = Self(UNIT);
+
+    /// So many parts per million fast (or slow, if negative); a clock cannot run slower than standing still.
+    pub const fn ppm(ppm: i64) -> Self {
+        let rate = UNIT.saturating_add(ppm.saturating_mul(1_000));
+        Self(if rate < 0 { 0 } else { rate })
+    }
+
+    /// So many times as fast as true time; nonsense (negative, not a number) is standing still.
+    pub fn factor(factor: f64) -> Self {
+        Self((factor * UNIT as f64).round().max(0.0) as i64)
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:+}ppb", self.0 - UNIT)
+    }
+}
+
+/// What the clocks of a host show at one true instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reading {
+    /// `CLOCK_REALTIME`.
+    pub wall: Wall,
+    /// `CLOCK_MONOTONIC`.
+    pub monotonic: Monotonic,
+    /// `CLOCK_BOOTTIME`.
+    pub boottime: Boottime,
+}
+
+/// A straight piece of the three clocks, in force from `from` until the next piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Piece {
+    from: True,
+    /// Readings at `from`, in billionths of a nanosecond.
+    anchors: [i128; 3],
+    /// Billionths of true time; the wall clock's may be negative while it is slewed back faster than time goes.
+    rates: [i64; 3],
+}
+
+/// Billionths per nanosecond, and the nominal rate.
+const UNIT: i64 = 1_000_000_000;
+
+impl Piece {
+    fn exact(&self, face: Face, at: True) -> i128 {
+        let elapsed = i128::from(at.as_nanos()) - i128::from(self.from.as_nanos());
+        self.anchors[face as usize] + elapsed * i128::from(self.rates[face as usize])
+    }
+
+    fn nanos(&self, face: Face, at: True) -> i64 {
+        let nanos = self.exact(face, at).div_euclid(i128::from(UNIT));
+        nanos.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+    }
+}
+
+/// A wall clock on its way to a correction.
+#[derive(Debug, Clone, Copy)]
+struct Slew {
+    until: True,
+    /// Added to the wall clock's rate until then, in billionths.
+    rate: i64,
+    /// What the rate leaves over by rounding, in billionths of a nanosecond, never negative; added at the end.
+    rest: i128,
+}
+
+/// The clocks of one host, from the beginning of the world to as far as anybody knows.
+#[derive(Debug, Clone)]
+pub struct Clock {
+    pieces: Vec<Piece>,
+    rates: [Rate; 3],
+    frozen: [bool; 3],
+    suspended: bool,
+    slew: Option<Slew>,
+}
+
+impl Clock {
+    /// Clocks that agree with true time in rate, with these readings at true zero.
+    pub fn new(wall: Wall, monotonic: Monotonic, boottime: Boottime) -> Self {
+        let anchors = [wall.as_nanos(), monotonic.as_nanos(), boottime.as_nanos()]
+            .map(|n| i128::from(n) * i128::from(UNIT));
+        Self {
+            pieces: vec![Piece { from: True::ZERO, anchors, rates: [UNIT; 3] }],
+            rates: [Rate::NOMINAL; 3],
+            frozen: [false; 3],
+            suspended: false,
+            slew: None,
+        }
+    }
+
+    /// What the wall clock shows at this true instant.
+    pub fn wall(&self, at: True) -> Wall {
+        Wall::from_nanos(self.piece(at).nanos(Face::Wall, at))
+    }
+
+    /// What the monotonic clock shows at this true instant.
+    pub fn monotonic(&self, at: True) -> Monotonic {
+        Monotonic::from_nanos(self.piece(at).nanos(Face::Monotonic, at))
+    }
+
+    /// What the boottime clock shows at this true instant.
+    pub fn boottime(&self, at: True) -> Boottime {
+        Boottime::from_nanos(self.piece(at).nanos(Face::Boottime, at))
+    }
+
+    /// What all clocks show at this true instant.
+    pub fn read(&self, at: True) -> Reading {
+        Reading { wall: self.wall(at), monotonic: self.monotonic(at), boottime: self.boottime(at) }
+    }
+
+    /// The first true instant, not before `from`, at which this clock shows `nanos` or more, as far as is known
+    /// today; `None` if that never comes.
+    pub fn first_true(&self, face: Face, nanos: i64, from: True) -> Option<True> {
+        let target = i128::from(nanos) * i128::from(UNIT);
+        let first = self.index(from);
+        for (index, piece) in self.pieces.iter().enumerate().skip(first) {
+            let start = from.max(piece.from);
+            let missing = target - piece.exact(face, start);
+            if missing <= 0 {
+                return Some(start);
+            }
+            let rate = i128::from(piece.rates[face as usize]);
+            if rate <= 0 {
+                continue;
+            }
+            let wait = (missing + rate - 1) / rate;
+            let Ok(at) = i64::try_from(i128::from(start.as_nanos()) + wait) else { continue };
+            let at = True::from_nanos(at);
+            if self.pieces.get(index + 1).is_none_or(|next| at < next.from) {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    /// The first true instant, not before `from`, at which the monotonic clock shows `target` or more.
+    pub fn true_at_monotonic(&self, target: Monotonic, from: True) -> Option<True> {
+        self.first_true(Face::Monotonic, target.as_nanos(), from)
+    }
+
+    /// The true instants at which anything about these clocks changed or is going to: where its pieces start.
+    pub fn changes(&self) -> impl Iterator<Item = True> + '_ {
+        self.pieces.iter().map(|piece| piece.from)
+    }
+
+    /// Moves the wall clock by so many nanoseconds at once.
+    pub fn step(&mut self, at: True, by_nanos: i64) {
+        self.change(at, |clock| {
+            let last = clock.pieces.last_mut().expect("a clock has a first piece");
+            last.anchors[Face::Wall as usize] += i128::from(by_nanos) * i128::from(UNIT);
+        });
+    }
+
+    /// Moves the wall clock by so many nanoseconds, evenly over so much true time. Like `adjtime(2)`, it calls off what
+    /// was left of an earlier slew.
+    pub fn slew(&mut self, at: True, by_nanos: i64, over: Duration) {
+        let until = at + over;
+        let over = i128::from(until.as_nanos()) - i128::from(at.as_nanos());
+        if over == 0 {
+            return self.step(at, by_nanos);
+        }
+        let by = i128::from(by_nanos) * i128::from(UNIT);
+        let rate = by.div_euclid(over).clamp(i128::from(i64::MIN / 2), i128::from(i64::MAX / 2)) as i64;
+        let rest = by - i128::from(rate) * over;
+        self.change(at, |clock| clock.slew = Some(Slew { until, rate, rest }));
+    }
+
+    /// Sets how fast these clocks run from now on.
+    pub fn set_rate(&mut self, at: True, faces: &[Face], rate: Rate) {
+        self.change(at, |clock| faces.iter().for_each(|&face| clock.rates[face as usize] = rate));
+    }
+
+    /// Stops these clocks, or lets them go on from where they stopped.
+    pub fn freeze(&mut self, at: True, faces: &[Face], frozen: bool) {
+        self.change(at, |clock| faces.iter().for_each(|&face| clock.frozen[face as usize] = frozen));
+    }
+
+    /// Suspends the host, which stops its monotonic clock and no other, or ends that.
+    pub fn suspend(&mut self, at: True, suspended: bool) {
+        self.change(at, |clock| clock.suspended = suspended);
+    }
+
+    fn index(&self, at: True) -> usize {
+        self.pieces.partition_point(|piece| piece.from <= at).saturating_sub(1)
+    }
+
+    fn piece(&self, at: True) -> &Piece {
+        &self.pieces[self.index(at)]
+    }
+
+    /// Cuts the clocks at `at`, makes the change there, and plans on from it.
+    fn change(&mut self, at: True, change: impl FnOnce(&mut Self)) {
+        let now = *self.piece(at);
+        self.slew = self.slew.filter(|slew| slew.until > at);
+        self.pieces.retain(|piece| piece.from < at);
+        let anchors = Face::ALL.map(|face| now.exact(face, at));
+        self.pieces.push(Piece { from: at, anchors, rates: [0; 3] });
+        change(self);
+
+        let mut rates =
+            Face::ALL.map(|face| if self.frozen[face as usize] { 0 } else { self.rates[face as usize].0 });
+        if self.suspended {
+            rates[Face::Monotonic as usize] = 0;
+        }
+        let mut first = *self.pieces.last().expect("pushed above");
+        first.rates = rates;
+        let slew = self.slew.filter(|_| !self.frozen[Face::Wall as usize]);
+        if let Some(slew) = slew {
+            first.rates[Face::Wall as usize] = rates[Face::Wall as usize].saturating_add(slew.rate);
+            let mut anchors = Face::ALL.map(|face| first.exact(face, slew.until));
+            anchors[Face::Wall as usize] += slew.rest;
+            *self.pieces.last_mut().expect("pushed above") = first;
+            self.pieces.push(Piece { from: slew.until, anchors, rates });
+        } else {
+            *self.pieces.last_mut().expect("pushed above") = first;
+        }
+    }
+}

@@ -1,0 +1,454 @@
+//! A host, from inside ([`HostCtx`], what code on it may do) and from outside (its tasks, and whether they are run).
+
+use std::{
+    any::Any,
+    collections::{BTreeMap, VecDeque},
+    future::Future,
+    io,
+    net::IpAddr,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+};
+
+use tokio::task::LocalSet;
+use turmoil_net::{
+    HostId,
+    shim::tokio::net::{TcpListener, TcpStream},
+};
+
+use super::{
+    clock::Clock,
+    control::Control,
+    entropy::{Entropy, Stream},
+    rule::{Act, Rules},
+    trace::{Event, HostName, Trace},
+};
+use crate::time::{Boottime, Monotonic, True, Wall};
+
+/// What a panic left behind.
+pub(super) type Panic = Box<dyn Any + Send>;
+
+/// Locks what only one thread ever touches. A poisoned lock means a panic that already ends the run.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// What the world and the code on its hosts share. One thread uses it, so that no lock is ever waited for; they are
+/// there because client code asks for futures that are `Send`.
+pub(super) struct Shared {
+    pub(super) now: AtomicI64,
+    pub(super) entropy: Entropy,
+    pub(super) control: Control,
+    pub(super) trace: Mutex<Trace>,
+    pub(super) rules: Mutex<Rules>,
+    pub(super) ready: Mutex<VecDeque<usize>>,
+    /// Wakes the world's loop while it waits for tokio's clock.
+    pub(super) sleeper: Mutex<Option<Waker>>,
+    pub(super) panic: Mutex<Option<Panic>>,
+    pub(super) names: Mutex<BTreeMap<IpAddr, HostName>>,
+}
+
+impl Shared {
+    pub(super) fn now(&self) -> True {
+        True::from_nanos(self.now.load(Ordering::Relaxed))
+    }
+}
+
+/// What outlives a host's software: its name, its clocks, who waits for them.
+pub(super) struct Machine {
+    pub(super) index: usize,
+    pub(super) name: HostName,
+    pub(super) shared: Arc<Shared>,
+    pub(super) clock: Mutex<Clock>,
+    timers: Mutex<BTreeMap<(Monotonic, u64), Waker>>,
+    next_timer: AtomicU64,
+    random: Mutex<Stream>,
+    queued: AtomicBool,
+}
+
+impl Machine {
+    pub(super) fn new(index: usize, name: HostName, shared: Arc<Shared>, clock: Clock) -> Self {
+        let random = Mutex::new(shared.entropy.stream(&format!("hosts/{name}")));
+        Self {
+            index,
+            name,
+            shared,
+            clock: Mutex::new(clock),
+            timers: Mutex::default(),
+            next_timer: AtomicU64::new(0),
+            random,
+            queued: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn record(&self, event: Event) {
+        let now = self.shared.now();
+        let reading = lock(&self.clock).read(now);
+        lock(&self.shared.trace).push(now, Some((self.name.clone(), reading)), event);
+    }
+
+    fn monotonic(&self) -> Monotonic {
+        lock(&self.clock).monotonic(self.shared.now())
+    }
+
+    /// When the next of this host's timers fires, by true time and as its clock goes today.
+    pub(super) fn next_timer(&self) -> Option<True> {
+        let (at, _) = *lock(&self.timers).first_key_value()?.0;
+        lock(&self.clock).true_at_monotonic(at, self.shared.now())
+    }
+
+    /// Wakes whoever waits for what the monotonic clock shows now, in order.
+    pub(super) fn fire_timers(&self) {
+        let now = self.monotonic();
+        loop {
+            let mut timers = lock(&self.timers);
+            let Some(first) = timers.first_entry().filter(|first| first.key().0 <= now) else { return };
+            let waker = first.remove();
+            drop(timers); // a wake may drop a task, and its timers with it
+            waker.wake();
+        }
+    }
+
+    /// The host's tasks are to be polled again.
+    pub(super) fn queue(&self) {
+        if !self.queued.swap(true, Ordering::Relaxed) {
+            lock(&self.shared.ready).push_back(self.index);
+        }
+        if let Some(waker) = lock(&self.shared.sleeper).take() {
+            waker.wake();
+        }
+    }
+}
+
+impl Wake for Machine {
+    fn wake(self: Arc<Self>) {
+        self.queue();
+    }
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.queue();
+    }
+}
+
+/// A task that a host is to run.
+type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// One life of a host's software, from a start to a crash or an end.
+#[derive(Default)]
+struct Life {
+    incarnation: u64,
+    over: AtomicBool,
+    stopping: AtomicBool,
+    waiting_for_stop: Mutex<Vec<Waker>>,
+    spawned: Mutex<VecDeque<Task>>,
+}
+
+/// What code on a host can reach: its clocks, its dice, its wires, its tasks. Nothing of it survives a crash.
+#[derive(Clone)]
+pub struct HostCtx {
+    machine: Arc<Machine>,
+    life: Arc<Life>,
+}
+
+impl HostCtx {
+    /// The host's name.
+    pub fn name(&self) -> &str {
+        &self.machine.name
+    }
+
+    /// How often the host's software was started before.
+    pub fn incarnation(&self) -> u64 {
+        self.life.incarnation
+    }
+
+    /// What the wall clock shows.
+    pub fn wall(&self) -> Wall {
+        lock(&self.machine.clock).wall(self.machine.shared.now())
+    }
+
+    /// What the monotonic clock shows.
+    pub fn monotonic(&self) -> Monotonic {
+        self.machine.monotonic()
+    }
+
+    /// What the boottime clock shows.
+    pub fn boottime(&self) -> Boottime {
+        lock(&self.machine.clock).boottime(self.machine.shared.now())
+    }
+
+    /// Resolves when the host's monotonic clock shows `at`, at that very true instant if the host runs then.
+    pub fn sleep_until(&self, at: Monotonic) -> Sleep {
+        Sleep { machine: self.machine.clone(), at, timer: None }
+    }
+
+    /// 64 random bits of the host's own stream, which goes on over restarts.
+    pub fn random(&self) -> u64 {
+        lock(&self.machine.random).next_u64()
+    }
+
+    /// A stream of random numbers of its own name, for this host and incarnation.
+    pub fn stream(&self, name: &str) -> Stream {
+        let (host, life) = (&self.machine.name, self.life.incarnation);
+        self.machine.shared.entropy.stream(&format!("hosts/{host}/{life}/{name}"))
+    }
+
+    /// Connects to a port of a host; over a cut link this waits until it is healed.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown host, `ConnectionRefused` if nobody listens, as a real `connect` otherwise.
+    pub async fn dial(&self, host: &str, port: u16) -> io::Result<TcpStream> {
+        TcpStream::connect((host, port)).await
+    }
+
+    /// Listens on a port of this host.
+    ///
+    /// # Errors
+    /// `AddrInUse` if somebody does already.
+    pub async fn listen(&self, port: u16) -> io::Result<TcpListener> {
+        TcpListener::bind((IpAddr::from([0, 0, 0, 0]), port)).await
+    }
+
+    /// The name of the host that has this address.
+    pub fn host_at(&self, address: IpAddr) -> Option<HostName> {
+        lock(&self.machine.shared.names).get(&address).cloned()
+    }
+
+    /// Runs a task on this host until it ends, or the host's software does.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        if self.life.over.load(Ordering::Relaxed) {
+            return;
+        }
+        lock(&self.life.spawned).push_back(Box::pin(task));
+        self.machine.queue();
+    }
+
+    /// Resolves when the host is asked to stop. What runs from then on within the same instant still runs.
+    pub fn stopping(&self) -> Stopping {
+        Stopping(self.life.clone())
+    }
+
+    /// Tells the recorder and the runner's hooks something.
+    pub fn observe(&self, kind: &'static str, detail: impl Into<String>) {
+        self.record(Event::Observed { kind, detail: detail.into() });
+    }
+
+    /// Puts an event of this host on record.
+    pub fn record(&self, event: Event) {
+        self.machine.record(event);
+    }
+
+    /// What the message rules do to a command that this host, a node, has read.
+    pub fn judge(&self, client: &str, arguments: &[impl AsRef<[u8]>]) -> Option<Act> {
+        let mut rules = lock(&self.machine.shared.rules);
+        if rules.is_empty() { None } else { rules.judge(&self.machine.name, client, arguments) }
+    }
+
+    /// The world's controls, for tests that let code on a host command faults.
+    pub fn control(&self) -> &Control {
+        &self.machine.shared.control
+    }
+}
+
+impl std::fmt::Debug for HostCtx {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "HostCtx({}, incarnation {})", self.machine.name, self.life.incarnation)
+    }
+}
+
+/// See [`HostCtx::sleep_until`].
+pub struct Sleep {
+    machine: Arc<Machine>,
+    at: Monotonic,
+    timer: Option<u64>,
+}
+
+impl Sleep {
+    fn forget(&mut self) {
+        if let Some(timer) = self.timer.take() {
+            let waker = lock(&self.machine.timers).remove(&(self.at, timer));
+            drop(waker); // not under the lock: it may be the last hold on a task with timers of its own
+        }
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.machine.monotonic() >= self.at {
+            self.forget();
+            return Poll::Ready(());
+        }
+        let machine = self.machine.clone();
+        let timer = *self.timer.get_or_insert_with(|| machine.next_timer.fetch_add(1, Ordering::Relaxed));
+        let before = lock(&machine.timers).insert((self.at, timer), cx.waker().clone());
+        drop(before);
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+/// See [`HostCtx::stopping`].
+pub struct Stopping(Arc<Life>);
+
+impl Future for Stopping {
+    type Output = ();
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.0.stopping.load(Ordering::Relaxed) {
+            return Poll::Ready(());
+        }
+        let mut waiting = lock(&self.0.waiting_for_stop);
+        if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+            waiting.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+/// A task whose panic ends the run instead of being swallowed by the executor.
+struct Loud<F> {
+    task: F,
+    machine: Arc<Machine>,
+}
+
+impl<F: Future<Output = ()> + Unpin> Future for Loud<F> {
+    type Output = ();
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        catch_unwind(AssertUnwindSafe(|| Pin::new(&mut this.task).poll(cx))).unwrap_or_else(|panic| {
+            lock(&this.machine.shared.panic).get_or_insert(panic);
+            Poll::Ready(())
+        })
+    }
+}
+
+/// Makes a host's software; called at every start.
+pub(super) type Software = Box<dyn FnMut(HostCtx) -> Pin<Box<dyn Future<Output = ()>>>>;
+
+/// A host as the world sees it.
+pub(super) struct Host {
+    pub(super) machine: Arc<Machine>,
+    pub(super) net: HostId,
+    pub(super) address: IpAddr,
+    software: Software,
+    tasks: Option<LocalSet>,
+    life: Arc<Life>,
+    started: u64,
+    /// How many faults pause it.
+    pub(super) pauses: u32,
+    /// How many faults suspend it.
+    pub(super) suspensions: u32,
+    /// Its power is off.
+    pub(super) crashed: bool,
+    /// Its software ends with this instant.
+    pub(super) stopping: bool,
+    /// It was to be polled while it did not run.
+    missed: bool,
+}
+
+impl Host {
+    pub(super) fn new(machine: Machine, net: HostId, address: IpAddr, software: Software) -> Self {
+        Self {
+            machine: Arc::new(machine),
+            net,
+            address,
+            software,
+            tasks: None,
+            life: Arc::default(),
+            started: 0,
+            pauses: 0,
+            suspensions: 0,
+            crashed: false,
+            stopping: false,
+            missed: false,
+        }
+    }
+
+    /// Whether packets get to its kernel.
+    pub(super) fn reachable(&self) -> bool {
+        !self.crashed && self.suspensions == 0
+    }
+
+    /// Whether its software is polled.
+    pub(super) fn runs(&self) -> bool {
+        self.pauses == 0 && self.suspensions == 0
+    }
+
+    /// Whether there is software to poll or to end.
+    pub(super) fn is_up(&self) -> bool {
+        self.tasks.is_some()
+    }
+
+    /// Starts its software.
+    pub(super) fn start(&mut self) {
+        turmoil_net::set_current(self.net);
+        self.life = Arc::new(Life { incarnation: self.started, ..Life::default() });
+        self.started += 1;
+        self.crashed = false;
+        self.machine.record(Event::Started { incarnation: self.life.incarnation });
+        let task = (self.software)(HostCtx { machine: self.machine.clone(), life: self.life.clone() });
+        let machine = self.machine.clone();
+        let tasks = LocalSet::new();
+        tasks.spawn_local(async move {
+            Loud { task, machine: machine.clone() }.await;
+            machine.record(Event::Finished);
+        });
+        self.tasks = Some(tasks);
+        self.machine.queue();
+    }
+
+    /// Polls its tasks, if it runs.
+    pub(super) fn poll(&mut self) {
+        self.machine.queued.store(false, Ordering::Relaxed);
+        if !self.runs() {
+            self.missed = true;
+            return;
+        }
+        let Some(tasks) = &mut self.tasks else { return };
+        turmoil_net::set_current(self.net);
+        let waker = Waker::from(self.machine.clone());
+        loop {
+            while let Some(task) = lock(&self.life.spawned).pop_front() {
+                tasks.spawn_local(Loud { task, machine: self.machine.clone() });
+            }
+            let _ = Pin::new(&mut *tasks).poll(&mut Context::from_waker(&waker));
+            if lock(&self.life.spawned).is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// To be called when a pause or a suspension has ended: what it missed, it does now.
+    pub(super) fn catch_up(&mut self) {
+        if self.runs() && std::mem::take(&mut self.missed) {
+            self.machine.queue();
+        }
+    }
+
+    /// Asks its software to stop.
+    pub(super) fn ask_to_stop(&mut self) {
+        self.stopping = true;
+        self.life.stopping.store(true, Ordering::Relaxed);
+        let waiting = std::mem::take(&mut *lock(&self.life.waiting_for_stop));
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Drops its tasks, under its own network identity: their destructors close sockets.
+    pub(super) fn end(&mut self, how: &'static str) {
+        turmoil_net::set_current(self.net);
+        self.life.over.store(true, Ordering::Relaxed);
+        drop(self.tasks.take());
+        let never_run = std::mem::take(&mut *lock(&self.life.spawned));
+        drop(never_run);
+        (self.stopping, self.missed) = (false, false);
+        self.machine.record(Event::Ended { how });
+    }
+}

@@ -1,0 +1,207 @@
+//! A link: one direction between two hosts. It is always first in, first out, because a TCP receiver of `turmoil-net`
+//! drops what comes out of order and nothing would send it again; so loss is delay here, and a cut makes packets wait, as
+//! retransmission would.
+
+use std::{collections::VecDeque, fmt, time::Duration};
+
+use turmoil_net::Packet;
+
+use super::entropy::Stream;
+use crate::time::True;
+
+/// How long a packet travels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Latency {
+    /// Always the same.
+    Fixed(Duration),
+    /// Any duration from `min` to `max`, all equally likely.
+    Uniform {
+        /// The shortest.
+        min: Duration,
+        /// The longest.
+        max: Duration,
+    },
+    /// `min` and, on top, a wait with this mean, mostly short and sometimes long.
+    Exponential {
+        /// The shortest.
+        min: Duration,
+        /// The mean of what comes on top.
+        mean: Duration,
+        /// The longest of what comes on top.
+        cap: Duration,
+    },
+    /// Half of the packets are faster than `median`; `sigma` says how long the tail is (0.5 is a calm network).
+    LogNormal {
+        /// The middle one.
+        median: Duration,
+        /// Standard deviation of the logarithm.
+        sigma: f64,
+        /// The longest.
+        cap: Duration,
+    },
+}
+
+impl Latency {
+    /// Draws a latency. What goes through floating point is rounded to microseconds, so that the last bit of a
+    /// platform's logarithm does not matter.
+    pub fn draw(&self, stream: &mut Stream) -> Duration {
+        let micros = |seconds: f64, cap: Duration| {
+            Duration::from_micros((seconds * 1e6).clamp(0.0, cap.as_secs_f64() * 1e6) as u64)
+        };
+        match *self {
+            Self::Fixed(latency) => latency,
+            Self::Uniform { min, max } => stream.between(min, max),
+            Self::Exponential { min, mean, cap } => {
+                min + micros(-(1.0 - stream.unit()).ln() * mean.as_secs_f64(), cap)
+            }
+            Self::LogNormal { median, sigma, cap } => {
+                // Box and Muller's transform of two uniform numbers into a normal one.
+                let radius = (-2.0 * (1.0 - stream.unit()).ln()).sqrt();
+                let normal = radius * (std::f64::consts::TAU * stream.unit()).cos();
+                micros(median.as_secs_f64() * (sigma * normal).exp(), cap)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Latency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(latency) => write!(f, "{latency:?}"),
+            Self::Uniform { min, max } => write!(f, "{min:?}..{max:?}"),
+            Self::Exponential { min, mean, cap } => write!(f, "{min:?} + exp({mean:?}) up to {cap:?}"),
+            Self::LogNormal { median, sigma, cap } => {
+                write!(f, "lognormal({median:?}, {sigma}) up to {cap:?}")
+            }
+        }
+    }
+}
+
+/// A packet on its way, or waiting for its way to open.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    pub(super) due: True,
+    pub(super) number: u64,
+    pub(super) packet: Packet,
+}
+
+/// One direction between two hosts.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) latency: Latency,
+    /// On top of the latency.
+    pub(super) delay: Duration,
+    /// How many packets of a million are lost and come one retransmission time-out late.
+    pub(super) loss_per_million: u32,
+    /// How many faults cut it at the moment.
+    pub(super) cuts: u32,
+    /// How many faults hold its packets at the moment.
+    pub(super) holds: u32,
+    queue: VecDeque<InFlight>,
+    last_due: True,
+}
+
+/// The first retransmission of Linux comes no sooner than this (`TCP_RTO_MIN`).
+const RETRANSMISSION: Duration = Duration::from_millis(200);
+
+impl Link {
+    pub(super) fn new(latency: Latency) -> Self {
+        Self {
+            latency,
+            delay: Duration::ZERO,
+            loss_per_million: 0,
+            cuts: 0,
+            holds: 0,
+            queue: VecDeque::new(),
+            last_due: True::ZERO,
+        }
+    }
+
+    /// Takes a packet and says when it would arrive if nothing came between.
+    pub(super) fn send(&mut self, now: True, number: u64, packet: Packet, stream: &mut Stream) -> True {
+        let mut due = now + self.latency.draw(stream) + self.delay;
+        if self.loss_per_million > 0 && stream.chance(self.loss_per_million) {
+            due += RETRANSMISSION;
+        }
+        self.last_due = self.last_due.max(due);
+        self.queue.push_back(InFlight { due: self.last_due, number, packet });
+        self.last_due
+    }
+
+    /// When the next packet is due, and its number.
+    pub(super) fn head(&self) -> Option<(True, u64)> {
+        self.queue.front().map(|head| (head.due, head.number))
+    }
+
+    /// Takes out the next packet.
+    pub(super) fn take(&mut self) -> Option<Packet> {
+        self.queue.pop_front().map(|head| head.packet)
+    }
+
+    /// The way has opened again: what should have arrived meanwhile starts now, in order.
+    pub(super) fn reopen(&mut self, now: True, stream: &mut Stream) {
+        if self.queue.front().is_none_or(|head| head.due >= now) {
+            return;
+        }
+        let mut due = now + self.latency.draw(stream) + self.delay;
+        for waiting in &mut self.queue {
+            due = due.max(waiting.due);
+            waiting.due = due;
+        }
+        self.last_due = self.last_due.max(due);
+    }
+
+    /// Forgets every packet on its way.
+    pub(super) fn clear(&mut self) {
+        self.queue.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::entropy::Entropy;
+
+    #[test]
+    fn latencies_keep_their_promises() {
+        let ms = Duration::from_millis;
+        // Each row: the latency, its least and its greatest draw, and the bounds of the middle one of 4,001 draws.
+        let rows = [
+            (Latency::Fixed(ms(3)), ms(3), ms(3), ms(3), ms(3)),
+            (
+                Latency::Uniform { min: ms(1), max: ms(3) },
+                ms(1),
+                ms(3),
+                Duration::from_micros(1_900),
+                Duration::from_micros(2_100),
+            ),
+            // The median of an exponential is ln 2 of its mean: 1 + 6.93 ms.
+            (
+                Latency::Exponential { min: ms(1), mean: ms(10), cap: ms(50) },
+                ms(1),
+                ms(51),
+                Duration::from_micros(7_400),
+                Duration::from_micros(8_500),
+            ),
+            (
+                Latency::LogNormal { median: ms(5), sigma: 0.5, cap: ms(20) },
+                ms(0),
+                ms(20),
+                Duration::from_micros(4_800),
+                Duration::from_micros(5_200),
+            ),
+        ];
+        for (latency, least, greatest, low, high) in rows {
+            let mut stream = Entropy::new(1).stream("network");
+            let mut draws: Vec<_> = (0..4_001).map(|_| latency.draw(&mut stream)).collect();
+            draws.sort();
+            assert!(
+                draws[0] >= least && draws[4_000] <= greatest,
+                "{latency}: {:?}..{:?}",
+                draws[0],
+                draws[4_000]
+            );
+            assert!((low..=high).contains(&draws[2_000]), "{latency}: {:?}", draws[2_000]);
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The virtual world: hosts that run any async code over `turmoil-net`'s sockets, links between them, clocks that lie,
+//! and a timeline that jumps from event to event. One seed is one world on one thread; everything that happens in it is a
+//! pure function of its hosts' code, the orders given, and the seed.
+//!
+//! ```
+//! use lockstorm_sim::{time::{Monotonic, True}, world::World};
+//!
+//! let mut world = World::builder(1)
+//!     .host("c1", |ctx| async move {
+//!         ctx.sleep_until(Monotonic::from_secs(3)).await;
+//!         ctx.observe("woke", ctx.wall().to_string());
+//!     })
+//!     .build();
+//! world.run(True::from_secs(5)).unwrap();
+//! assert_eq!(world.now(), True::from_secs(5));
+//! ```
+
+mod builder;
+mod clock;
+mod control;
+mod entropy;
+mod host;
+mod link;
+mod rule;
+mod timeline;
+mod trace;
+
+#[cfg(test)]
+mod tests;
+
+pub use builder::Builder;
+pub use clock::{Clock, Face, Rate, Reading};
+pub use control::{Control, Verb};
+pub use entropy::{Entropy, Stream};
+pub use host::{HostCtx, Sleep, Stopping};
+pub use link::Latency;
+pub use rule::{Act, Rule};
+pub use timeline::{End, World, WorldError};
+pub use trace::{Divergence, Event, Fingerprint, Hook, HostName, Keep, Record, first_divergence};

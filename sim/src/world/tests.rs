@@ -1,0 +1,334 @@
+//! What each verb does to hosts, wires and clocks, as code on a host sees it.
+
+use std::{io, time::Duration};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::*;
+use crate::time::{Monotonic, True};
+
+const MS: fn(i64) -> True = True::from_millis;
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// Answers every byte with the same byte.
+async fn echo(ctx: HostCtx) {
+    let listener = ctx.listen(7).await.expect("the port is free");
+    loop {
+        let (mut stream, _) = listener.accept().await.expect("a listener accepts");
+        ctx.spawn(async move {
+            let mut byte = [0];
+            while stream.read_exact(&mut byte).await.is_ok() && stream.write_all(&byte).await.is_ok() {}
+        });
+    }
+}
+
+/// Sends byte n when its monotonic clock shows n times 100 ms, and waits for the answer before the next.
+async fn ping(ctx: HostCtx) {
+    let pings = async {
+        let mut stream = ctx.dial("s", 7).await?;
+        ctx.observe("ping", "connected");
+        for n in 1..=9u8 {
+            ctx.sleep_until(Monotonic::from_millis(i64::from(n) * 100)).await;
+            stream.write_all(&[n]).await?;
+            let mut byte = [0];
+            stream.read_exact(&mut byte).await?;
+            assert_eq!(byte, [n], "an answer belongs to its question");
+            ctx.observe("ping", n.to_string());
+        }
+        Ok::<_, io::Error>(())
+    };
+    if let Err(error) = pings.await {
+        ctx.observe("ping", format!("{:?}", error.kind()));
+    }
+}
+
+/// A client `c` that pings a server `s` over links of 10 ms.
+fn pings(seed: u64) -> Builder {
+    World::builder(seed).host("s", echo).host("c", ping).latency(Latency::Fixed(ms(10))).keep(Keep::All)
+}
+
+/// What `kind` of things was observed, each with its true time in milliseconds.
+fn observed(world: &World, wanted: &str) -> String {
+    let lines: Vec<_> = world
+        .records()
+        .into_iter()
+        .filter_map(|record| match record.event {
+            Event::Observed { kind, detail } if kind == wanted => {
+                Some(format!("{detail}@{}", record.at.as_millis()))
+            }
+            _ => None,
+        })
+        .collect();
+    lines.join(" ")
+}
+
+fn verb(text: &str) -> Verb {
+    let words: Vec<&str> = text.split(' ').collect();
+    let name = |at: usize| words[at].to_owned();
+    match words[0] {
+        "pause" => Verb::Pause { host: name(1) },
+        "resume" => Verb::Resume { host: name(1) },
+        "suspend" => Verb::Suspend { host: name(1) },
+        "wake" => Verb::Wake { host: name(1) },
+        "crash" => Verb::Crash { host: name(1) },
+        "kill" => Verb::Kill { host: name(1) },
+        "stop" => Verb::Stop { host: name(1) },
+        "restart" => Verb::Restart { host: name(1) },
+        "cut" => Verb::Cut { from: name(1), to: name(2) },
+        "heal" => Verb::Heal { from: name(1), to: name(2) },
+        "hold" => Verb::Hold { from: name(1), to: name(2) },
+        "release" => Verb::Release { from: name(1), to: name(2) },
+        "reset" => Verb::Reset { one: name(1), other: name(2) },
+        "delay" => Verb::Delay { from: name(1), to: name(2), by: ms(40) },
+        "latency" => Verb::Latency { from: name(1), to: name(2), latency: Latency::Fixed(ms(50)) },
+        "lose" => Verb::Loss { from: name(1), to: name(2), per_million: 1_000_000 },
+        "step" => Verb::ClockStep { host: name(1), by_nanos: 3_600_000_000_000 },
+        "double" => Verb::ClockRate { host: name(1), face: None, rate: Rate::factor(2.0) },
+        "freeze" => Verb::ClockFreeze { host: name(1), face: Some(Face::Monotonic) },
+        "unfreeze" => Verb::ClockUnfreeze { host: name(1), face: Some(Face::Monotonic) },
+        "calm" => Verb::Calm,
+        "finish" => Verb::Finish,
+        other => panic!("no verb {other}"),
+    }
+}
+
+#[test]
+fn every_verb_shows_on_the_wire() {
+    // Undisturbed, the handshake takes 20 ms and so does an answer. The run ends at 600 ms.
+    let rows: &[(&[(i64, &str)], &str)] = &[
+        (&[], "connected@20 1@120 2@220 3@320 4@420 5@520"),
+        // Ping 2 waits in the server's kernel from 210 to 350; ping 3 is late by then.
+        (&[(150, "pause s"), (350, "resume s")], "connected@20 1@120 2@360 3@380 4@420 5@520"),
+        (&[(150, "pause c"), (350, "resume c")], "connected@20 1@120 2@370 3@390 4@420 5@520"),
+        // Pauses nest: the second resume counts.
+        (
+            &[(150, "pause s"), (160, "pause s"), (170, "resume s"), (350, "resume s")],
+            "connected@20 1@120 2@360 3@380 4@420 5@520",
+        ),
+        // 200 ms are missing on the client's monotonic clock.
+        (&[(150, "suspend c"), (350, "wake c")], "connected@20 1@120 2@420 3@520"),
+        // A suspended kernel takes nothing: ping 2 sets out again at 350.
+        (&[(150, "suspend s"), (350, "wake s")], "connected@20 1@120 2@370 3@390 4@420 5@520"),
+        (&[(150, "cut c s"), (350, "heal c s")], "connected@20 1@120 2@370 3@390 4@420 5@520"),
+        (&[(150, "cut s c"), (350, "heal s c")], "connected@20 1@120 2@360 3@380 4@420 5@520"),
+        (
+            &[(150, "cut c s"), (160, "hold c s"), (250, "heal c s"), (350, "release c s")],
+            "connected@20 1@120 2@370 3@390 4@420 5@520",
+        ),
+        // What is on its way when the cut comes waits as well.
+        (&[(205, "cut c s"), (350, "heal c s")], "connected@20 1@120 2@370 3@390 4@420 5@520"),
+        (&[(150, "cut c s"), (150, "pause s"), (350, "calm")], "connected@20 1@120 2@370 3@390 4@420 5@520"),
+        // A new connection over a cut link waits for it to heal.
+        (&[(0, "cut c s"), (200, "heal c s")], "connected@220 1@240 2@260 3@320 4@420 5@520"),
+        (&[(205, "reset c s")], "connected@20 1@120 ConnectionReset@205"),
+        (&[(5, "reset s c")], "ConnectionRefused@5"),
+        // Nobody tells the client that the machine is gone.
+        (&[(150, "crash s")], "connected@20 1@120"),
+        // The new kernel knows no such connection: ping 2 sets out again at 350 and comes back as a reset.
+        (&[(150, "crash s"), (350, "restart s")], "connected@20 1@120 ConnectionReset@370"),
+        (&[(150, "restart s")], "connected@20 1@120 ConnectionReset@220"),
+        // The kernel of a dead process says goodbye; the client sees it when it reads.
+        (&[(150, "kill s")], "connected@20 1@120 UnexpectedEof@200"),
+        (&[(150, "stop s")], "connected@20 1@120 UnexpectedEof@200"),
+        (&[(0, "kill s")], "ConnectionRefused@20"),
+        // A new incarnation begins anew, and its monotonic clock has gone on.
+        (
+            &[(150, "crash c"), (350, "restart c")],
+            "connected@20 1@120 connected@370 1@390 2@410 3@430 4@450 5@520",
+        ),
+        (&[(150, "latency c s")], "connected@20 1@120 2@260 3@360 4@460 5@560"),
+        (&[(150, "delay s c")], "connected@20 1@120 2@260 3@360 4@460 5@560"),
+        // A lost packet comes a retransmission later, 200 ms.
+        (&[(150, "lose c s")], "connected@20 1@120 2@420"),
+        // The monotonic clock shows n times 100 ms when n times 50 ms have passed.
+        (&[(0, "double c")], "connected@20 1@70 2@120 3@170 4@220 5@270 6@320 7@370 8@420 9@470"),
+        // At 150 the clock shows 150; from then on it needs 25 ms for 50.
+        (&[(150, "double c")], "connected@20 1@120 2@195 3@245 4@295 5@345 6@395 7@445 8@495 9@545"),
+        (&[(150, "freeze c"), (350, "unfreeze c")], "connected@20 1@120 2@420 3@520"),
+        // Nobody sleeps by the wall clock.
+        (&[(150, "step c"), (150, "step s")], "connected@20 1@120 2@220 3@320 4@420 5@520"),
+        (&[(250, "finish")], "connected@20 1@120 2@220"),
+    ];
+    for (orders, expected) in rows {
+        let mut world = pings(1).build();
+        for &(at, text) in *orders {
+            world.control().at(MS(at), verb(text));
+        }
+        world.run(MS(600)).unwrap_or_else(|error| panic!("{orders:?}: {error}"));
+        assert_eq!(observed(&world, "ping"), *expected, "{orders:?}");
+    }
+}
+
+#[test]
+fn a_seed_is_a_run() {
+    let run = |seed| {
+        let latency = Latency::Exponential { min: ms(1), mean: ms(5), cap: ms(100) };
+        let mut world = pings(seed).latency(latency).build();
+        world.control().at(MS(150), verb("pause s"));
+        world.control().at(MS(350), verb("resume s"));
+        world.run(MS(2_000)).expect("it runs");
+        (world.fingerprint(), world.records())
+    };
+    let ((first, records), (again, same), (other, different)) = (run(1), run(1), run(2));
+    assert_eq!(first_divergence(&records, &same), None);
+    assert_eq!(first, again);
+    assert_ne!(first, other);
+    let divergence = first_divergence(&records, &different).expect("another seed draws another latency");
+    assert!(divergence.to_string().contains("SYN"), "{divergence}");
+}
+
+#[test]
+fn running_in_two_parts_is_running_at_once() {
+    let run = |stops: &[i64]| {
+        let mut world = pings(3).build();
+        for &stop in stops {
+            assert_eq!(world.run(MS(stop)), Ok(End::TimeUp));
+            assert_eq!(world.now(), MS(stop));
+        }
+        world.fingerprint()
+    };
+    assert_eq!(run(&[600]), run(&[0, 115, 120, 333, 600]));
+}
+
+#[test]
+fn a_hook_orders_a_fault_upon_an_event() {
+    // The answer to ping 1 comes at 120; 3 ms later the server is paused, for good.
+    let hook = |record: &Record, control: &Control| {
+        if matches!(&record.event, Event::Observed { detail, .. } if detail == "1") {
+            control.at(record.at + ms(3), verb("pause s"));
+        }
+    };
+    let mut world = pings(1).hook(hook).build();
+    world.run(MS(600)).expect("it runs");
+    assert_eq!(observed(&world, "ping"), "connected@20 1@120");
+    let fault =
+        world.records().into_iter().find(|record| matches!(record.event, Event::Fault { .. })).expect("one");
+    assert_eq!(fault.at, MS(123));
+}
+
+#[test]
+fn an_endless_loop_is_an_error_and_names_its_host() {
+    let spin = |_| async {
+        loop {
+            tokio::task::yield_now().await;
+        }
+    };
+    let mut world =
+        World::builder(1).host("idle", |_| async {}).host("spin", spin).limits(1_000, u64::MAX).build();
+    let error = world.run(MS(1)).expect_err("it never ends");
+    assert_eq!(error, WorldError::Livelock { at: True::ZERO, host: "spin".into(), steps: 1_000 });
+}
+
+#[test]
+fn a_run_has_an_end() {
+    let tick = |ctx: HostCtx| async move {
+        for n in 1.. {
+            ctx.sleep_until(Monotonic::from_millis(n)).await;
+        }
+    };
+    let mut world = World::builder(1).host("tick", tick).limits(1_000, 50).build();
+    assert!(matches!(world.run(MS(1_000)), Err(WorldError::TooLong { steps: 50, .. })));
+}
+
+#[test]
+fn an_order_for_nobody_is_an_error() {
+    let mut world = pings(1).build();
+    world.control().now(verb("crash nobody"));
+    let error = world.run(MS(1)).expect_err("there is no such host").to_string();
+    assert_eq!(error, "no host is called nobody, as \"crash nobody\" has it; there are s, c");
+}
+
+#[test]
+#[should_panic(expected = "a bug on a host")]
+fn a_panic_on_a_host_ends_the_run() {
+    let buggy = |ctx: HostCtx| async move { ctx.spawn(async { panic!("a bug on a host") }) };
+    let _ = World::builder(1).host("buggy", buggy).build().run(MS(1));
+}
+
+#[test]
+fn tasks_die_with_their_host_and_what_software_captured_survives() {
+    let lives = std::rc::Rc::new(std::cell::Cell::new(0));
+    let software = {
+        let lives = lives.clone();
+        move |ctx: HostCtx| {
+            lives.set(lives.get() + 1);
+            let task = ctx.clone();
+            ctx.spawn(async move {
+                for n in 0.. {
+                    task.sleep_until(Monotonic::from_millis(n * 100)).await;
+                    task.observe("alive", format!("{}", task.incarnation()));
+                }
+            });
+            async {}
+        }
+    };
+    let mut world = World::builder(1).host("h", software).keep(Keep::Events).build();
+    world.control().at(MS(150), verb("crash h"));
+    world.control().at(MS(350), verb("restart h"));
+    world.run(MS(450)).expect("it runs");
+    assert_eq!(observed(&world, "alive"), "0@0 0@100 1@350 1@350 1@350 1@350 1@400");
+    assert_eq!(lives.get(), 2);
+}
+
+#[test]
+fn software_may_act_on_a_stop_within_the_instant() {
+    let software = |ctx: HostCtx| async move {
+        ctx.stopping().await;
+        ctx.observe("stop", "saved");
+        ctx.sleep_until(ctx.monotonic() + ms(1)).await;
+        ctx.observe("stop", "too late");
+    };
+    let mut world = World::builder(1).host("h", software).keep(Keep::Events).build();
+    world.control().at(MS(5), verb("stop h"));
+    world.run(MS(10)).expect("it runs");
+    assert_eq!(observed(&world, "stop"), "saved@5");
+}
+
+#[test]
+fn sleeps_end_at_the_very_nanosecond_and_foreign_timers_to_the_millisecond() {
+    #[expect(clippy::disallowed_methods, reason = "a user's own code may sleep by tokio's clock")]
+    let software = |ctx: HostCtx| async move {
+        ctx.sleep_until(Monotonic::from_nanos(1_234_567)).await;
+        ctx.observe("nanos", "exact");
+        tokio::time::sleep(ms(5)).await;
+        ctx.observe("nanos", "foreign");
+    };
+    let mut world = World::builder(1).host("h", software).keep(Keep::Events).build();
+    world.run(MS(10)).expect("it runs");
+    let times: Vec<_> = world
+        .records()
+        .into_iter()
+        .filter(|record| matches!(record.event, Event::Observed { .. }))
+        .map(|record| record.at.as_nanos())
+        .collect();
+    // tokio's clock stood at 1 ms when the foreign sleep began.
+    assert_eq!(times, [1_234_567, 6_000_000]);
+}
+
+#[test]
+fn packets_of_a_link_keep_their_order_whatever_their_latency() {
+    // Ten messages a nanosecond apart over a link whose latency varies by a factor of hundred.
+    let sender = |ctx: HostCtx| async move {
+        let mut stream = ctx.dial("to", 7).await.expect("it listens");
+        let start = ctx.monotonic();
+        for n in 0..100u8 {
+            ctx.sleep_until(start + Duration::from_nanos(u64::from(n))).await;
+            stream.write_all(&[n]).await.expect("it is open");
+        }
+        std::future::pending().await
+    };
+    let receiver = |ctx: HostCtx| async move {
+        let (mut stream, _) = ctx.listen(7).await.expect("free").accept().await.expect("one comes");
+        let mut bytes = [0; 100];
+        stream.read_exact(&mut bytes).await.expect("all come");
+        assert_eq!(bytes, std::array::from_fn(|n| n as u8));
+        ctx.observe("all", "there");
+    };
+    let latency = Latency::Uniform { min: ms(1), max: ms(100) };
+    let mut world = World::builder(5).host("to", receiver).host("from", sender).latency(latency).build();
+    world.run(MS(1_000)).expect("it runs");
+    assert!(observed(&world, "all").starts_with("there"));
+}
