@@ -1,1 +1,69 @@
 //! Redis locks for production, wire-compatible with Redisson.
+//!
+//! ```no_run
+//! use lockstorm_client::Client;
+//!
+//! # async fn example() -> lockstorm_client::Result<()> {
+//! let client = Client::connect("redis://127.0.0.1:6379").await?;
+//! let guard = client.lock("stock").acquire().await?;
+//! // The watchdog renews the lock every 10 s until it is released.
+//! guard.release().await?;
+//! # Ok(()) }
+//! ```
+//!
+//! A lease is a promise about time, and no client can keep it while it stands still. [`Guard::lost`] and
+//! [`Guard::validity`] say when the promise ends by this client's clock; what must be right even then needs a
+//! [fencing token](Guard::fencing_token) that the guarded resource checks.
+//!
+//! # Map of the code
+//!
+//! In reading order; a module imports only those above it.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | `error`, `env`, `config` | what fails, the seam to the world, the settings |
+//! | `names`, `owner` | keys, channels and fields as Redisson writes them |
+//! | `observer` | the events of locks |
+//! | `script` | Lua scripts and calls of them |
+//! | `hold` | what this client believes of one granted lock |
+//! | `route/` | connections, finding the master, WAIT, safe repetition |
+//! | `wake/` | subscriptions that wake waiters |
+//! | `renew/` | the watchdog |
+//! | `session` | what all locks of a client share |
+//! | `protocol` | what a kind of lock must say about itself |
+//! | `guard`, `keeper` | a held lock, and giving it back |
+//! | `acquire` | the wait loop, and what happens when a reply is lost |
+//! | `lock`, `client` | the handles |
+//! | `locks/` | one folder per kind: Rust and Lua side by side |
+//!
+//! To add a lock, add a folder under `locks/` that implements `protocol::Protocol` and a constructor on [`Client`].
+
+mod error;
+mod env;
+mod config;
+mod names;
+mod owner;
+mod observer;
+mod script;
+mod hold;
+mod route;
+mod wake;
+mod renew;
+mod session;
+mod protocol;
+mod guard;
+mod keeper;
+mod acquire;
+mod lock;
+mod client;
+mod locks;
+
+pub use client::{Builder, Client};
+pub use config::ReplicaWait;
+pub use env::{Boottime, BoxStream, Env, Monotonic, Stream, TokioEnv, Wall};
+pub use error::{Error, ErrorKind, Result};
+pub use futures_util::future::BoxFuture;
+pub use guard::Guard;
+pub use lock::{Acquire, Lock, TryAcquire};
+pub use observer::{Event, LostReason, Observer, What, WokenBy};
+pub use owner::OwnerId;

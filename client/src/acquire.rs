@@ -1,0 +1,448 @@
+//! Getting a single-server lock: ask, wait, ask again.
+//!
+//! The work runs in a task of its own, so that a caller who drops the future in the middle of a request leaves
+//! somebody behind who sees the reply, and gives the lock back if it was granted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use redis::Value;
+use tokio::sync::oneshot;
+
+use crate::config::{ReplicaWait, check_lease, millis};
+use crate::env::{Boottime, Env, Monotonic, pause, within};
+use crate::error::{Error, ErrorKind, Result};
+use crate::guard::Guard;
+use crate::hold::Hold;
+use crate::keeper::{Held, give_back};
+use crate::observer::What;
+use crate::protocol::{Answer, Ask, Protocol};
+use crate::route::connection::Connection;
+use crate::session::{Session, Turn};
+
+/// How long a caller is ready to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    Once,
+    For(Duration),
+    Forever,
+}
+
+/// All there is to know to get a lock.
+pub(crate) struct Request {
+    pub(crate) session: Arc<Session>,
+    pub(crate) protocol: &'static dyn Protocol,
+    pub(crate) lock: String,
+    pub(crate) owner: String,
+    /// `None` leaves the lease to the watchdog.
+    pub(crate) lease: Option<Duration>,
+    pub(crate) patience: Patience,
+}
+
+/// Gets the lock, or `None` when the caller's patience ends first.
+pub(crate) async fn acquire(request: Request) -> Result<Option<Guard>> {
+    if let Some(lease) = request.lease {
+        check_lease("lease", lease)?;
+    }
+    let env = request.session.around.env.clone();
+    let (answer, answered) = oneshot::channel();
+    let patience = request.patience;
+    let begun = env.now();
+    env.spawn(Box::pin(Acquisition::new(request, answer, begun).run()));
+    let answered = async { answered.await.unwrap_or_else(|_| Err(Error::shutdown())) };
+    match patience {
+        Patience::For(wait) if !wait.is_zero() => {
+            // Whatever is under way when the time is over is undone by the task.
+            within(&*env, begun + wait, answered).await.unwrap_or(Ok(None))
+        }
+        _ => answered.await,
+    }
+}
+
+type Grant = Result<Option<Guard>>;
+
+struct Acquisition {
+    request: Request,
+    turn: Arc<Turn>,
+    /// Taken when the caller gets its answer, which can be before the work here is done.
+    answer: Option<oneshot::Sender<Grant>>,
+    end: Option<Monotonic>,
+    /// The wait that a fair lock's queue was told.
+    wait_ms: u64,
+    /// A request that may have put the owner into the queue was sent.
+    queued: bool,
+}
+
+/// What one request came to.
+enum Outcome {
+    Granted(Guard),
+    Busy(Option<Duration>),
+}
+
+/// How a request ended whose reply did not come in time.
+enum Resolved {
+    Replied(Value, usize),
+    Counted { granted: bool },
+}
+
+impl Acquisition {
+    fn new(request: Request, answer: oneshot::Sender<Grant>, begun: Monotonic) -> Self {
+        let turn = request.session.turn(&request.lock, &request.owner);
+        let (end, wait) = match request.patience {
+            Patience::For(wait) if !wait.is_zero() => (Some(begun + wait), wait),
+            Patience::For(_) => (Some(begun), request.session.config.fair_wait_timeout),
+            Patience::Once | Patience::Forever => (None, request.session.config.fair_wait_timeout),
+        };
+        Self { request, turn, answer: Some(answer), end, wait_ms: millis(wait), queued: false }
+    }
+
+    fn env(&self) -> &dyn Env {
+        self.request.session.env()
+    }
+
+    fn lease(&self) -> Duration {
+        self.request.lease.unwrap_or(self.request.session.config.watchdog_timeout)
+    }
+
+    fn ask(&self) -> Ask<'_> {
+        Ask {
+            lock: &self.request.lock,
+            owner: &self.request.owner,
+            lease_ms: millis(self.lease()),
+            wait_ms: self.wait_ms,
+            now_ms: millis(self.env().wall().0),
+        }
+    }
+
+    fn tell(&self, what: What<'_>) {
+        self.request.session.around.tell(&self.request.lock, &self.request.owner, what);
+    }
+
+    async fn run(mut self) {
+        let outcome = self.obtain().await;
+        if self.queued && !matches!(outcome, Ok(Some(_))) {
+            self.abandon().await;
+        }
+        self.give_answer(outcome);
+    }
+
+    /// A guard that nobody receives is dropped and thereby released.
+    fn give_answer(&mut self, outcome: Grant) {
+        if let Some(answer) = self.answer.take() {
+            drop(answer.send(outcome));
+        }
+    }
+
+    fn time_is_up(&self) -> bool {
+        self.end.is_some_and(|end| self.env().now() >= end)
+    }
+
+    /// Completes when the caller is no longer interested, or its time is up.
+    async fn given_up(&mut self) {
+        let end = self.end.map(|end| self.env().sleep_until(end));
+        let ended = async {
+            match end {
+                Some(end) => end.await,
+                None => std::future::pending().await,
+            }
+        };
+        let gone = async {
+            match &mut self.answer {
+                Some(answer) => answer.closed().await,
+                // The caller has its answer; what is left to do ends by itself.
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = gone => {}
+            () = ended => {}
+        }
+    }
+
+    async fn obtain(&mut self) -> Grant {
+        if let Outcome::Granted(guard) = self.attempt().await? {
+            return Ok(Some(guard));
+        }
+        if self.request.patience == Patience::Once || self.time_is_up() {
+            return Ok(None);
+        }
+        let channel = self.request.protocol.channel(&self.request.lock, &self.request.owner);
+        let subscription = self.request.session.hub.subscribe(&channel);
+        let patience = self.request.session.config.subscription_timeout;
+        let env = self.request.session.around.env.clone();
+        let confirmed = within(&*env, env.now() + patience, subscription.confirmed());
+        tokio::select! {
+            biased;
+            confirmed = confirmed => if confirmed.is_none() {
+                return Err(Error::definite(ErrorKind::SubscribeTimeout(patience)));
+            },
+            () = self.given_up() => return Ok(None),
+        }
+        let mut backoff = Backoff::default();
+        loop {
+            let epoch = subscription.epoch();
+            let busy = match self.attempt().await? {
+                Outcome::Granted(guard) => return Ok(Some(guard)),
+                Outcome::Busy(ttl) => ttl,
+            };
+            subscription.looked();
+            if self.time_is_up() {
+                return Ok(None);
+            }
+            let sleep = backoff.sleep(busy, self.request.session.config.watchdog_timeout);
+            self.tell(What::Waiting { at_most: Some(sleep) });
+            let limit = env.now() + sleep;
+            tokio::select! {
+                biased;
+                by = subscription.wait(epoch, limit) => self.tell(What::Woken { by }),
+                () = self.given_up() => return Ok(None),
+            }
+        }
+    }
+
+    /// Asks until there is an answer, or an error that repeating does not mend.
+    async fn attempt(&mut self) -> Result<Outcome> {
+        let mut repeats = 0;
+        loop {
+            self.tell(What::Attempt);
+            let done = self.attempt_once().await;
+            if self.answer.is_none() {
+                // The caller was told that it failed; a guard that came of it all the same is released right here.
+                return Err(done.err().unwrap_or_else(Error::shutdown));
+            }
+            let error = match done {
+                Err(error) if error.is_transient() => error,
+                done => return done,
+            };
+            if repeats == self.request.session.config.retry_attempts {
+                return Err(error);
+            }
+            let delay = self.request.session.config.retry_delay(self.env(), repeats);
+            let delayed = self.env().sleep_until(self.env().now() + delay);
+            repeats += 1;
+            tokio::select! {
+                biased;
+                () = delayed => {}
+                () = self.given_up() => return Err(error),
+            }
+        }
+    }
+
+    async fn attempt_once(&mut self) -> Result<Outcome> {
+        let (session, turn) = (self.request.session.clone(), self.turn.clone());
+        // Until the outcome is known, no other request of this owner may change the count it is told by.
+        let _mine = turn.mine.lock().await;
+        let router = &session.router;
+        let connection = router.connection().await?;
+        let wait =
+            router.limited(&connection, router.replica_wait(&connection)).await.map_err(nothing_sent)?;
+        let needed = wait.as_ref().map_or(0, |(_, needed)| *needed);
+        let once = self.request.patience == Patience::Once;
+        let call = if once {
+            self.request.protocol.try_acquire(&self.ask())
+        } else {
+            self.request.protocol.acquire(&self.ask())
+        };
+        self.queued |= !once;
+
+        let sent = session.env().boottime();
+        let asked = connection.clone();
+        let mut reply: BoxFuture<'static, Result<(Value, usize)>> =
+            Box::pin(async move { asked.run(&call, wait.as_ref().map(|(wait, _)| wait)).await });
+        let limit = session.env().now() + router.response_limit();
+        let error = match within(session.env(), limit, &mut reply).await {
+            Some(Ok((reply, acked))) => return self.settle(&reply, acked, needed, sent).await,
+            Some(Err(error)) => {
+                router.blame(&connection, &error);
+                if error.is_definite() {
+                    return Err(error);
+                }
+                reply = Box::pin(std::future::pending());
+                error
+            }
+            None => {
+                let error = router.no_reply();
+                router.blame(&connection, &error);
+                error
+            }
+        };
+        self.resolve(connection, reply, needed, sent, error).await
+    }
+
+    /// The reply did not come: finds out what became of the request. The caller is told after a while, and a lock
+    /// that turns out to be granted after that is given back.
+    async fn resolve(
+        &mut self,
+        old: Arc<Connection>,
+        mut reply: BoxFuture<'static, Result<(Value, usize)>>,
+        needed: usize,
+        sent: Boottime,
+        error: Error,
+    ) -> Result<Outcome> {
+        let session = self.request.session.clone();
+        let patience = session.env().now() + session.config.response_timeout;
+        let mut resolved = within(session.env(), patience, self.find_out(&old, &mut reply)).await;
+        if resolved.is_none() {
+            self.give_answer(Err(error.clone()));
+            // What the request set, if it was obeyed before the connection was given up, has ended by then.
+            let limit = session.env().now() + self.lease() + session.config.response_timeout;
+            resolved = within(session.env(), limit, self.find_out(&old, &mut reply)).await;
+        }
+        drop((old, reply));
+        match resolved {
+            Some(Resolved::Replied(reply, acked)) => self.settle(&reply, acked, needed, sent).await,
+            // Whether the replicas have it is not known, so that it does not count.
+            Some(Resolved::Counted { granted: true }) if session.config.replica_wait != ReplicaWait::None => {
+                self.undo().await;
+                Err(error)
+            }
+            Some(Resolved::Counted { granted: true }) => {
+                let token = self.last_token().await;
+                match token {
+                    Ok(token) => Ok(Outcome::Granted(self.grant(sent, token))),
+                    Err(error) => {
+                        self.undo().await;
+                        Err(error)
+                    }
+                }
+            }
+            // Asking again is safe now: the first request cannot happen any more.
+            Some(Resolved::Counted { granted: false }) => Err(Error::definite(error.kind().clone())),
+            None => Err(error),
+        }
+    }
+
+    /// Waits for the late reply, and meanwhile tries to end the old connection from a new one and to look at the count.
+    async fn find_out(
+        &self,
+        old: &Connection,
+        reply: &mut BoxFuture<'static, Result<(Value, usize)>>,
+    ) -> Resolved {
+        let session = &self.request.session;
+        let counted = async {
+            let mut repeats = 0;
+            loop {
+                if let Ok(granted) = self.count_after(old).await {
+                    return granted;
+                }
+                pause(session.env(), session.config.retry_delay(session.env(), repeats)).await;
+                repeats += 1;
+            }
+        };
+        tokio::select! {
+            biased;
+            Ok((reply, acked)) = reply => Resolved::Replied(reply, acked),
+            granted = counted => Resolved::Counted { granted },
+        }
+    }
+
+    async fn count_after(&self, old: &Connection) -> Result<bool> {
+        let router = &self.request.session.router;
+        let connection = router.connection().await?;
+        let mut count = redis::cmd("HGET");
+        count.arg(&self.request.lock).arg(&self.request.owner);
+        let counting = async {
+            connection.kill(old).await?;
+            connection.call(&count).await
+        };
+        let count = match router.limited(&connection, counting).await? {
+            Value::Nil => 0,
+            Value::BulkString(count) => {
+                std::str::from_utf8(&count).ok().and_then(|n| n.parse().ok()).unwrap_or(0)
+            }
+            other => return Err(Error::unexpected(&other)),
+        };
+        Ok(count > self.turn.count())
+    }
+
+    async fn last_token(&self) -> Result<Option<u64>> {
+        let Some(key) = self.request.protocol.token_key(&self.request.lock) else { return Ok(None) };
+        match self.request.session.router.ask(redis::cmd("GET").arg(key)).await? {
+            Value::BulkString(token) => Ok(std::str::from_utf8(&token).ok().and_then(|n| n.parse().ok())),
+            other => Err(Error::unexpected(&other)),
+        }
+    }
+
+    /// Makes a reply an outcome.
+    async fn settle(
+        &mut self,
+        reply: &Value,
+        acked: usize,
+        needed: usize,
+        sent: Boottime,
+    ) -> Result<Outcome> {
+        match self.request.protocol.answer(reply)? {
+            Answer::Busy(ttl) => Ok(Outcome::Busy(ttl)),
+            Answer::Granted { token } => {
+                if let Err(error) = self.request.session.router.acknowledged(acked, needed) {
+                    let undone = self.undo().await;
+                    return Err(if undone { Error::definite(error.kind().clone()) } else { error });
+                }
+                Ok(Outcome::Granted(self.grant(sent, token)))
+            }
+        }
+    }
+
+    fn grant(&self, sent: Boottime, token: Option<u64>) -> Guard {
+        let session = &self.request.session;
+        let (lock, owner) = (&self.request.lock, &self.request.owner);
+        let hold = Hold::granted(session.around.clone(), lock, owner, sent, self.lease(), token);
+        self.turn.add(&hold);
+        if self.request.lease.is_none() {
+            session.watchdog.watch(hold.clone());
+        }
+        let held =
+            Held { session: session.clone(), protocol: self.request.protocol, turn: self.turn.clone() };
+        Guard::new(hold, Arc::new(held), session.around.env.clone())
+    }
+
+    /// Takes a grant back that does not count. If that fails as well, the lock ends with its lease.
+    async fn undo(&self) -> bool {
+        let Request { session, protocol, lock, owner, .. } = &self.request;
+        give_back(session, *protocol, lock, owner).await.is_ok()
+    }
+
+    /// Leaves the queue, so that nobody waits for one who does not.
+    async fn abandon(&self) {
+        if let Some(call) = self.request.protocol.abandon(&self.ask()) {
+            // If that fails, the place ends with its deadline.
+            let _ = self.request.session.router.run_repeatable(&call).await;
+        }
+    }
+}
+
+/// Only questions were sent so far.
+fn nothing_sent(error: Error) -> Error {
+    Error::definite(error.kind().clone())
+}
+
+/// Decides how long a waiter sleeps before it asks again unbidden.
+#[derive(Default)]
+struct Backoff {
+    idle: u32,
+}
+
+impl Backoff {
+    const FIRST: Duration = Duration::from_millis(50);
+    const LAST: Duration = Duration::from_secs(1);
+
+    /// `ttl` is what the holder has left, `None` for a key that never expires.
+    fn sleep(&mut self, ttl: Option<Duration>, unknown: Duration) -> Duration {
+        match ttl {
+            // Free, but somebody else's turn, who may be dead: look now and then instead of without pause.
+            Some(Duration::ZERO) => {
+                let sleep = Self::FIRST.saturating_mul(1 << self.idle.min(10)).min(Self::LAST);
+                self.idle += 1;
+                sleep
+            }
+            // Redis expires a key when its time is past, not when it is reached.
+            Some(ttl) => {
+                self.idle = 0;
+                ttl + Duration::from_millis(1)
+            }
+            None => unknown,
+        }
+    }
+}

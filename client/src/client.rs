@@ -1,0 +1,198 @@
+//! A client and how it is set up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::{Config, Endpoint, ReplicaWait};
+use crate::env::{Env, TokioEnv};
+use crate::error::{Error, Result};
+use crate::hold::Surroundings;
+use crate::observer::{Observer, Silent};
+use crate::owner;
+use crate::session::Session;
+
+/// A client of one Redis server or one replicated set. Cheap to clone; all clones are one client.
+#[derive(Clone)]
+pub struct Client {
+    pub(crate) session: Arc<Session>,
+}
+
+impl Client {
+    /// Connects to `redis://[user[:password]@]host[:port][/db]` with the default settings.
+    ///
+    /// ```no_run
+    /// # async fn example() -> lockstorm_client::Result<()> {
+    /// let client = lockstorm_client::Client::connect("redis://127.0.0.1:6379").await?;
+    /// let guard = client.lock("stock").acquire().await?;
+    /// guard.release().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// When the URL does not parse or the server cannot be reached.
+    pub async fn connect(url: &str) -> Result<Self> {
+        Self::builder().endpoint(url).connect().await
+    }
+
+    /// Settings that differ from the defaults.
+    pub fn builder() -> Builder {
+        Builder { urls: Vec::new(), config: Config::default(), client_id: None, env: None, observer: None }
+    }
+
+    /// The id that the owner fields of this client begin with.
+    pub fn id(&self) -> &str {
+        &self.session.client_id
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("id", &self.session.client_id).finish_non_exhaustive()
+    }
+}
+
+/// Sets up a [`Client`].
+///
+/// ```no_run
+/// # use std::time::Duration;
+/// # async fn example() -> lockstorm_client::Result<()> {
+/// use lockstorm_client::{Client, ReplicaWait};
+/// let client = Client::builder()
+///     .endpoint("redis://10.0.0.1")
+///     .endpoint("redis://10.0.0.2")
+///     .replica_wait(ReplicaWait::All)
+///     .watchdog_timeout(Duration::from_secs(10))
+///     .connect()
+///     .await?;
+/// # Ok(()) }
+/// ```
+#[must_use = "a builder does nothing until build or connect"]
+pub struct Builder {
+    urls: Vec<String>,
+    config: Config,
+    client_id: Option<String>,
+    env: Option<Arc<dyn Env>>,
+    observer: Option<Arc<dyn Observer>>,
+}
+
+impl Builder {
+    /// Adds a server. Several are one replicated set, whose master is found by asking for their roles.
+    pub fn endpoint(mut self, url: impl Into<String>) -> Self {
+        self.urls.push(url.into());
+        self
+    }
+
+    /// How long to wait for a reply. Default 3 s.
+    pub fn response_timeout(mut self, timeout: Duration) -> Self {
+        self.config.response_timeout = timeout;
+        self
+    }
+
+    /// How long to wait for a connection, with its login. Default 10 s.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.config.connect_timeout = timeout;
+        self
+    }
+
+    /// How often to repeat what can be repeated. Default 4.
+    pub fn retry_attempts(mut self, attempts: u32) -> Self {
+        self.config.retry_attempts = attempts;
+        self
+    }
+
+    /// The delay between repeats: drawn from half of `first` to all of it, doubled each time up to `most`.
+    /// Default 1 s and 2 s.
+    pub fn retry_delay(mut self, first: Duration, most: Duration) -> Self {
+        self.config.retry_delay = first;
+        self.config.retry_delay_max = most;
+        self
+    }
+
+    /// The lease of locks that are acquired without one. It is renewed every third of this. Default 30 s.
+    pub fn watchdog_timeout(mut self, timeout: Duration) -> Self {
+        self.config.watchdog_timeout = timeout;
+        self
+    }
+
+    /// How long a waiter of a fair lock that set no limit of its own counts as alive in the queue. Default 300 s.
+    pub fn fair_wait_timeout(mut self, timeout: Duration) -> Self {
+        self.config.fair_wait_timeout = timeout;
+        self
+    }
+
+    /// How long to wait for the confirmation of a subscription. Default 7.5 s.
+    pub fn subscription_timeout(mut self, timeout: Duration) -> Self {
+        self.config.subscription_timeout = timeout;
+        self
+    }
+
+    /// How many replicas must confirm each change. Default none.
+    pub fn replica_wait(mut self, wait: ReplicaWait) -> Self {
+        self.config.replica_wait = wait;
+        self
+    }
+
+    /// How long to wait for the replicas. Default 1 s.
+    pub fn replica_timeout(mut self, timeout: Duration) -> Self {
+        self.config.replica_timeout = timeout;
+        self
+    }
+
+    /// The client's id, instead of a random UUID. No two clients that run at once may share one.
+    pub fn client_id(mut self, id: impl Into<String>) -> Self {
+        self.client_id = Some(id.into());
+        self
+    }
+
+    /// Puts `prefix` before each name.
+    pub fn name_prefix(self, prefix: impl Into<String>) -> Self {
+        let prefix = prefix.into();
+        self.name_mapper(move |name| format!("{prefix}{name}"))
+    }
+
+    /// Turns the names of the application into keys.
+    pub fn name_mapper(mut self, mapper: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+        self.config.name_mapper = Some(Arc::new(mapper));
+        self
+    }
+
+    /// The clocks, dice, wires and tasks to use, instead of those of the tokio runtime.
+    pub fn env(mut self, env: Arc<dyn Env>) -> Self {
+        self.env = Some(env);
+        self
+    }
+
+    /// Who is told what happens to the locks.
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// A client that connects when it is first used.
+    ///
+    /// # Errors
+    /// When the settings cannot work.
+    pub fn build(self) -> Result<Client> {
+        let Self { urls, mut config, client_id, env, observer } = self;
+        config.endpoints = urls.iter().map(|url| Endpoint::parse(url)).collect::<Result<_>>()?;
+        config.check()?;
+        let env = env.map_or_else(|| TokioEnv::current().map(|env| Arc::new(env) as Arc<dyn Env>), Ok)?;
+        let client_id = client_id.unwrap_or_else(|| owner::client_id(&*env));
+        if client_id.is_empty() {
+            return Err(Error::config("the client id is empty"));
+        }
+        let observer = observer.unwrap_or_else(|| Arc::new(Silent));
+        let around = Surroundings { env, observer, holds: Arc::default() };
+        Ok(Client { session: Session::new(around, config, client_id) })
+    }
+
+    /// A client that is connected.
+    ///
+    /// # Errors
+    /// When the settings cannot work, or no server can be reached.
+    pub async fn connect(self) -> Result<Client> {
+        let client = self.build()?;
+        client.session.router.connection().await?;
+        Ok(client)
+    }
+}

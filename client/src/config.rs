@@ -1,0 +1,150 @@
+//! Settings and their defaults, which are Redisson's where Redisson has the setting.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::IntoConnectionInfo;
+
+use crate::env::{Env, draw};
+use crate::error::{Error, Result};
+
+/// How many replicas must confirm a change before it counts.
+///
+/// Each change is followed by `WAIT` on the same connection. No setting makes Redis linearizable: a replica that
+/// has not confirmed may still be the one that is promoted, unless it is [`ReplicaWait::All`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReplicaWait {
+    /// Do not ask.
+    #[default]
+    None,
+    /// One confirmation, when the master has any connected replica (Redisson's `checkLockSyncedSlaves`).
+    Synced,
+    /// As many as make a majority of all nodes together with the master.
+    Majority,
+    /// Every replica.
+    All,
+}
+
+/// Where a server is and how to log in, read from a URL: `redis://[user[:password]@]host[:port][/db]`.
+#[derive(Debug, Clone)]
+pub(crate) struct Endpoint {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) login: redis::RedisConnectionInfo,
+}
+
+impl Endpoint {
+    pub(crate) fn parse(url: &str) -> Result<Self> {
+        // The URL may hold a password, so that errors do not repeat it.
+        let info =
+            url.into_connection_info().map_err(|error| Error::config(format!("bad redis URL: {error}")))?;
+        let redis::ConnectionAddr::Tcp(host, port) = info.addr() else {
+            return Err(Error::config("only redis:// over TCP is supported"));
+        };
+        Ok(Self { host: host.clone(), port: *port, login: info.redis_settings().clone() })
+    }
+}
+
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// Turns the name the application uses into the one in Redis.
+pub(crate) type NameMapper = Arc<dyn Fn(&str) -> String + Send + Sync>;
+
+#[derive(Clone)]
+pub(crate) struct Config {
+    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) response_timeout: Duration,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) retry_attempts: u32,
+    /// The delay before the first repeat is drawn from half of this to all of it; it doubles up to `retry_delay_max`.
+    pub(crate) retry_delay: Duration,
+    pub(crate) retry_delay_max: Duration,
+    /// The lease that the watchdog writes; it renews every third of it.
+    pub(crate) watchdog_timeout: Duration,
+    /// Locks per renewal script.
+    pub(crate) renew_batch: usize,
+    /// How long a queued waiter of a fair lock counts as alive when it gave no wait of its own.
+    pub(crate) fair_wait_timeout: Duration,
+    pub(crate) subscription_timeout: Duration,
+    pub(crate) ping_interval: Duration,
+    pub(crate) replica_wait: ReplicaWait,
+    pub(crate) replica_timeout: Duration,
+    pub(crate) name_mapper: Option<NameMapper>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            endpoints: Vec::new(),
+            response_timeout: Duration::from_secs(3),
+            connect_timeout: Duration::from_secs(10),
+            retry_attempts: 4,
+            retry_delay: Duration::from_secs(1),
+            retry_delay_max: Duration::from_secs(2),
+            watchdog_timeout: Duration::from_secs(30),
+            renew_batch: 100,
+            fair_wait_timeout: Duration::from_secs(300),
+            subscription_timeout: Duration::from_millis(7500),
+            ping_interval: Duration::from_secs(30),
+            replica_wait: ReplicaWait::None,
+            replica_timeout: Duration::from_secs(1),
+            name_mapper: None,
+        }
+    }
+}
+
+impl Config {
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.endpoints.is_empty() {
+            return Err(Error::config("no endpoint"));
+        }
+        for (what, value) in [
+            ("response time-out", self.response_timeout),
+            ("connect time-out", self.connect_timeout),
+            ("watchdog time-out", self.watchdog_timeout),
+            ("subscription time-out", self.subscription_timeout),
+        ] {
+            check_lease(what, value)?;
+        }
+        Ok(())
+    }
+
+    /// The delay before repeat number `attempt`, which counts from 0: equal jitter, half fixed and half drawn.
+    pub(crate) fn retry_delay(&self, env: &dyn Env, attempt: u32) -> Duration {
+        let half = self.retry_delay_ceiling(attempt) / 2;
+        half + Duration::from_micros(draw(env, u64::try_from(half.as_micros()).unwrap_or(u64::MAX)))
+    }
+
+    fn retry_delay_ceiling(&self, attempt: u32) -> Duration {
+        self.retry_delay.saturating_mul(1 << attempt.min(20)).min(self.retry_delay_max)
+    }
+
+    /// How long an unlock's result is remembered: longer than all its repeats can take.
+    pub(crate) fn latch_ttl(&self) -> Duration {
+        let once = self.response_timeout + self.retry_delay_ceiling(self.retry_attempts);
+        once.saturating_mul(self.retry_attempts.max(1)).max(Duration::from_millis(1))
+    }
+}
+
+/// Redis counts whole milliseconds, and a lease of zero would delete the key.
+pub(crate) fn check_lease(what: &str, lease: Duration) -> Result<()> {
+    const MOST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+    if lease < Duration::from_millis(1) || lease > MOST {
+        return Err(Error::config(format!("the {what} must be from 1 ms to ten years, not {lease:?}")));
+    }
+    Ok(())
+}
+
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The part of a lease that is given away so that this client gives up before the server does: 1 % for clocks that
+/// run at different rates and 2 ms for the granularity of Redis's expiry, as the Redlock page proposes.
+pub(crate) fn drift_margin(lease: Duration) -> Duration {
+    lease / 100 + Duration::from_millis(2)
+}

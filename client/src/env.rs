@@ -1,0 +1,168 @@
+//! The seam to the world: clocks, dice, wires and tasks reach the client through [`Env`] and in no other way.
+
+use std::future::Future;
+use std::io;
+use std::ops::{Add, Sub};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::error::{Error, Result};
+
+/// A moment of a clock that never steps and stands still while the machine is suspended (`CLOCK_MONOTONIC`).
+/// Time-outs are measured with it. The origin is arbitrary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Monotonic(pub Duration);
+
+/// A moment of a clock that never steps and goes on while the machine is suspended (`CLOCK_BOOTTIME`).
+/// Leases are measured with it, because the server's clock goes on as well. The origin is arbitrary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Boottime(pub Duration);
+
+/// The time since the Unix epoch by a clock that people and NTP set. Only the fair lock's queue needs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Wall(pub Duration);
+
+macro_rules! moment {
+    ($name:ident) => {
+        impl Add<Duration> for $name {
+            type Output = Self;
+            /// Saturates: a moment too far to write down is as good as never.
+            fn add(self, more: Duration) -> Self {
+                Self(self.0.saturating_add(more))
+            }
+        }
+        impl Sub<$name> for $name {
+            type Output = Duration;
+            /// The time from `earlier` to `self`, zero when `earlier` is the later one.
+            fn sub(self, earlier: Self) -> Duration {
+                self.0.saturating_sub(earlier.0)
+            }
+        }
+    };
+}
+moment!(Monotonic);
+moment!(Boottime);
+moment!(Wall);
+
+/// A two-way stream of bytes.
+pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// A connection to a server, as [`Env::dial`] returns it.
+pub type BoxStream = Box<dyn Stream>;
+
+/// The world as the client sees it.
+///
+/// [`TokioEnv`] is the real one and the default, so that most users never meet this trait. A simulator implements it
+/// to own every clock, every random draw, every packet and every task of the client.
+pub trait Env: Send + Sync + 'static {
+    /// The monotonic clock, for time-outs.
+    fn now(&self) -> Monotonic;
+    /// The clock that goes on during suspend, for leases.
+    fn boottime(&self) -> Boottime;
+    /// The wall clock.
+    fn wall(&self) -> Wall;
+    /// Completes when [`Env::now`] has reached `deadline`.
+    fn sleep_until(&self, deadline: Monotonic) -> BoxFuture<'static, ()>;
+    /// 64 random bits. They name owners and requests, so they must not repeat between processes.
+    fn random(&self) -> u64;
+    /// Opens a connection. The client limits the time itself.
+    fn dial(&self, host: &str, port: u16) -> BoxFuture<'static, io::Result<BoxStream>>;
+    /// Runs a task to its end, independently of the caller.
+    fn spawn(&self, task: BoxFuture<'static, ()>);
+}
+
+/// The real world, on a tokio runtime.
+#[derive(Debug, Clone)]
+pub struct TokioEnv {
+    // Kept, because a guard may be dropped outside of the runtime and must still be able to release its lock.
+    runtime: tokio::runtime::Handle,
+}
+
+impl TokioEnv {
+    /// The runtime that the caller runs on.
+    ///
+    /// # Errors
+    /// When the caller does not run on a tokio runtime.
+    pub fn current() -> Result<Self> {
+        let runtime = tokio::runtime::Handle::try_current()
+            .map_err(|error| Error::config(format!("not on a tokio runtime: {error}")))?;
+        Ok(Self { runtime })
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const BOOTTIME: rustix::time::ClockId = rustix::time::ClockId::Boottime;
+// Darwin's CLOCK_MONOTONIC goes on during sleep; elsewhere it is the best there is.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const BOOTTIME: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
+
+fn read_clock(clock: rustix::time::ClockId) -> Duration {
+    let time = rustix::time::clock_gettime(clock);
+    let (seconds, nanos) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
+    // A wall clock set before 1970 reads as 1970.
+    Duration::new(seconds.unwrap_or(0), nanos.unwrap_or(0))
+}
+
+impl Env for TokioEnv {
+    fn now(&self) -> Monotonic {
+        Monotonic(read_clock(rustix::time::ClockId::Monotonic))
+    }
+
+    fn boottime(&self) -> Boottime {
+        Boottime(read_clock(BOOTTIME))
+    }
+
+    fn wall(&self) -> Wall {
+        Wall(read_clock(rustix::time::ClockId::Realtime))
+    }
+
+    fn sleep_until(&self, deadline: Monotonic) -> BoxFuture<'static, ()> {
+        let wait = deadline - self.now();
+        #[expect(clippy::disallowed_methods, reason = "this is the seam: the real clock behind Env")]
+        let sleep = tokio::time::sleep(wait);
+        Box::pin(sleep)
+    }
+
+    fn random(&self) -> u64 {
+        // The operating system's generator does not fail on a machine that has finished booting.
+        getrandom::u64().expect("the operating system has no random numbers")
+    }
+
+    fn dial(&self, host: &str, port: u16) -> BoxFuture<'static, io::Result<BoxStream>> {
+        let host = host.to_owned();
+        Box::pin(async move {
+            #[expect(clippy::disallowed_methods, reason = "this is the seam: the real wire behind Env")]
+            let stream = tokio::net::TcpStream::connect((host.as_str(), port)).await?;
+            stream.set_nodelay(true)?;
+            Ok(Box::new(stream) as BoxStream)
+        })
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        drop(self.runtime.spawn(task));
+    }
+}
+
+/// The outcome of `work`, or `None` when `limit` comes first.
+pub(crate) async fn within<T>(env: &dyn Env, limit: Monotonic, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        done = work => Some(done),
+        () = env.sleep_until(limit) => None,
+    }
+}
+
+/// Sleeps for `wait`.
+pub(crate) async fn pause(env: &dyn Env, wait: Duration) {
+    env.sleep_until(env.now() + wait).await;
+}
+
+/// A number drawn evenly from `0..=most`.
+///
+/// The modulus favours small numbers by less than one part in 2^40 for the delays it is used for.
+pub(crate) fn draw(env: &dyn Env, most: u64) -> u64 {
+    most.checked_add(1).map_or_else(|| env.random(), |bound| env.random() % bound)
+}

@@ -1,0 +1,134 @@
+//! What can go wrong, and whether the lock may have changed all the same.
+
+use std::time::Duration;
+
+/// The result of this crate's operations.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why an operation failed.
+///
+/// The question that matters to a lock is [`Error::is_definite`]: may the operation have taken effect although it
+/// failed? A reply that was lost says nothing about what the server did.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{kind}")]
+pub struct Error {
+    kind: ErrorKind,
+    definite: bool,
+}
+
+/// The kinds of [`Error`].
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The configuration cannot work: an address that does not parse, a list without members, a lease of zero.
+    #[error("bad configuration: {0}")]
+    Config(String),
+    /// No connection could be made.
+    #[error("cannot connect to {endpoint}: {reason}")]
+    Connect {
+        /// `host:port`.
+        endpoint: String,
+        /// What the operating system or the server said.
+        reason: String,
+    },
+    /// None of the endpoints says that it is a master.
+    #[error("no master among {endpoints}: {reason}")]
+    NoMaster {
+        /// The endpoints that were asked.
+        endpoints: String,
+        /// What the last of them said.
+        reason: String,
+    },
+    /// The server answered with an error.
+    #[error("the server refused: {code} {message}")]
+    Server {
+        /// The first word of the error reply, such as `WRONGTYPE`.
+        code: String,
+        /// The rest of it.
+        message: String,
+    },
+    /// The connection ended while a reply was awaited.
+    #[error("the connection ended before the reply came: {0}")]
+    Disconnected(String),
+    /// No reply within the response time-out.
+    #[error("no reply within {0:?}")]
+    ResponseTimeout(Duration),
+    /// The subscription that a waiter needs was not confirmed in time.
+    #[error("the subscription was not confirmed within {0:?}")]
+    SubscribeTimeout(Duration),
+    /// Fewer replicas than asked for have acknowledged the change.
+    #[error("{acked} replicas acknowledged the change, {needed} were needed")]
+    NotReplicated {
+        /// Acknowledgements that came within the replica time-out.
+        acked: usize,
+        /// Acknowledgements that the configuration asks for.
+        needed: usize,
+    },
+    /// The owner does not hold the lock (any more).
+    #[error("{lock} is not held by {owner}")]
+    NotHeld {
+        /// The lock's key.
+        lock: String,
+        /// The owner field.
+        owner: String,
+    },
+    /// The reply is none that the script can give.
+    #[error("unexpected reply: {0}")]
+    UnexpectedReply(String),
+    /// The task that did the work is gone: the runtime, or the host, is shutting down.
+    #[error("the client is shutting down")]
+    Shutdown,
+}
+
+impl Error {
+    /// The kind, for matching.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.kind
+    }
+
+    /// True when the lock certainly did not change; false when the operation may have taken effect.
+    ///
+    /// An acquire that fails indefinitely never leaves a lock that is renewed: the client finds out in the
+    /// background whether it was granted, and gives it back.
+    pub fn is_definite(&self) -> bool {
+        self.definite
+    }
+
+    /// True when the same operation may succeed a little later: the server is loading, failing over, busy.
+    pub fn is_transient(&self) -> bool {
+        match &self.kind {
+            ErrorKind::Connect { .. } | ErrorKind::NoMaster { .. } | ErrorKind::NotReplicated { .. } => true,
+            ErrorKind::Server { code, .. } => matches!(
+                code.as_str(),
+                "LOADING" | "READONLY" | "MASTERDOWN" | "TRYAGAIN" | "CLUSTERDOWN" | "BUSY" | "NOREPLICAS"
+            ),
+            // Once it is known that nothing changed, a lost reply is no more than a lost message.
+            ErrorKind::Disconnected(_) | ErrorKind::ResponseTimeout(_) => self.definite,
+            _ => false,
+        }
+    }
+
+    pub(crate) fn is_server(&self, wanted: &str) -> bool {
+        matches!(&self.kind, ErrorKind::Server { code, .. } if code == wanted)
+    }
+
+    pub(crate) fn definite(kind: ErrorKind) -> Self {
+        Self { kind, definite: true }
+    }
+
+    pub(crate) fn indefinite(kind: ErrorKind) -> Self {
+        Self { kind, definite: false }
+    }
+
+    pub(crate) fn config(what: impl Into<String>) -> Self {
+        Self::definite(ErrorKind::Config(what.into()))
+    }
+
+    pub(crate) fn unexpected(reply: &redis::Value) -> Self {
+        Self::indefinite(ErrorKind::UnexpectedReply(format!("{reply:?}")))
+    }
+
+    pub(crate) fn shutdown() -> Self {
+        Self::indefinite(ErrorKind::Shutdown)
+    }
+}

@@ -1,0 +1,158 @@
+//! A held lock in the hand of the application.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::oneshot;
+
+use crate::config::check_lease;
+use crate::env::{Boottime, Env};
+use crate::error::{Error, ErrorKind, Result};
+use crate::hold::Hold;
+use crate::observer::LostReason;
+
+/// Gives holds back and extends them: what a guard needs of its kind of lock.
+pub(crate) trait Keeper: Send + Sync + 'static {
+    fn release(self: Arc<Self>, hold: Arc<Hold>) -> BoxFuture<'static, Result<()>>;
+    fn extend(self: Arc<Self>, hold: Arc<Hold>, lease: Duration) -> BoxFuture<'static, Result<()>>;
+}
+
+/// Proof that a lock was granted, and the means to give it back.
+///
+/// A lease can end before the guard does: the process may stand still, or Redis be out of reach, for longer than the
+/// lease. [`Guard::lost`] tells when that happens; work that must not go on without the lock runs beside it:
+///
+/// ```no_run
+/// # async fn work() {}
+/// # async fn example(client: lockstorm_client::Client) -> lockstorm_client::Result<()> {
+/// let guard = client.lock("stock").acquire().await?;
+/// tokio::select! {
+///     biased;
+///     why = guard.lost() => eprintln!("stopped: the lock is lost ({why:?})"),
+///     () = work() => guard.release().await?,
+/// }
+/// # Ok(()) }
+/// ```
+///
+/// Dropping a guard releases the lock in the background, as well as that is possible.
+#[must_use = "the lock is released when the guard is dropped"]
+pub struct Guard {
+    hold: Arc<Hold>,
+    keeper: Arc<dyn Keeper>,
+    env: Arc<dyn Env>,
+}
+
+impl Guard {
+    pub(crate) fn new(hold: Arc<Hold>, keeper: Arc<dyn Keeper>, env: Arc<dyn Env>) -> Self {
+        Self { hold, keeper, env }
+    }
+
+    /// Gives the lock back; of a nested hold, one level.
+    ///
+    /// After a lost reply it is repeated with the same request id, which cannot release twice. The work goes on in the
+    /// background when this future is dropped.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotHeld`] when the owner did not hold the lock any more, and whatever kept the last repeat from
+    /// succeeding; the lock then ends with its lease.
+    pub async fn release(self) -> Result<()> {
+        if !self.hold.releasing() {
+            return Err(not_held(&self.hold));
+        }
+        let (answer, answered) = oneshot::channel();
+        let releasing = self.keeper.clone().release(self.hold.clone());
+        self.env.spawn(Box::pin(async move {
+            // Nobody may be listening.
+            let _ = answer.send(releasing.await);
+        }));
+        answered.await.unwrap_or_else(|_| Err(Error::shutdown()))
+    }
+
+    /// Extends the lease to `lease` from now, once. A lease that is longer already stays.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotHeld`] when the lock is lost, and the errors of the connection.
+    pub async fn extend(&self, lease: Duration) -> Result<()> {
+        check_lease("lease", lease)?;
+        if !self.hold.is_valid() {
+            return Err(not_held(&self.hold));
+        }
+        self.keeper.clone().extend(self.hold.clone(), lease).await
+    }
+
+    /// The fencing token: larger for each later grant of a fenced lock, so that a resource can refuse those who come
+    /// late. `None` for other kinds.
+    pub fn fencing_token(&self) -> Option<u64> {
+        self.hold.token
+    }
+
+    /// How long the lock is still held for sure, by this client's clock, if it is not renewed; zero when it is lost.
+    ///
+    /// Counted from before the request that was granted or renewed, and shorter than the lease by 1 % and 2 ms for
+    /// clocks that run at different rates.
+    pub fn validity(&self) -> Duration {
+        self.hold.validity()
+    }
+
+    /// The moment at which [`Guard::validity`] gets to zero.
+    pub fn deadline(&self) -> Boottime {
+        self.hold.deadline()
+    }
+
+    /// Whether the lock is held for sure now. Exact also right after the machine was suspended.
+    pub fn is_valid(&self) -> bool {
+        self.hold.is_valid()
+    }
+
+    /// Completes when the lock is lost, before anybody else can get it as far as this client's clock can tell: at the
+    /// deadline if the lease was not renewed, or when the server says that the lock is not held.
+    ///
+    /// After the machine was suspended this takes up to a second to be noticed; [`Guard::is_valid`] knows at once.
+    pub fn lost(&self) -> impl Future<Output = LostReason> + Send + 'static {
+        let hold = self.hold.clone();
+        async move { hold.lost().await }
+    }
+
+    /// The lock's key in Redis.
+    pub fn lock(&self) -> &str {
+        &self.hold.lock
+    }
+
+    /// The owner as Redis knows it.
+    pub fn owner(&self) -> &str {
+        &self.hold.owner
+    }
+
+    /// The lease that was asked for.
+    pub fn lease(&self) -> Duration {
+        self.hold.lease
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if self.hold.releasing() {
+            let releasing = self.keeper.clone().release(self.hold.clone());
+            self.env.spawn(Box::pin(async move {
+                // The observer has been told; there is nobody else to tell.
+                let _ = releasing.await;
+            }));
+        }
+    }
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Guard")
+            .field("lock", &self.hold.lock)
+            .field("owner", &self.hold.owner)
+            .field("validity", &self.hold.validity())
+            .field("token", &self.hold.token)
+            .finish()
+    }
+}
+
+pub(crate) fn not_held(hold: &Hold) -> Error {
+    Error::definite(ErrorKind::NotHeld { lock: hold.lock.clone(), owner: hold.owner.clone() })
+}

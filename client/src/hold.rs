@@ -1,0 +1,205 @@
+//! One granted lock as this client believes it: until when, and whether it is known to be lost.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use crate::config::drift_margin;
+use crate::env::{Boottime, Env, within};
+use crate::observer::{Event, LostReason, Observer, What};
+
+/// How late a waiter may notice that a suspended machine is awake again: tokio's timers stand still meanwhile.
+const RESUME_CHECK: Duration = Duration::from_secs(1);
+
+/// Locks a mutex whose holders never panic half-way through a change.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What every hold needs to know of its client.
+#[derive(Clone)]
+pub(crate) struct Surroundings {
+    pub(crate) env: Arc<dyn Env>,
+    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) holds: Arc<AtomicU64>,
+}
+
+impl Surroundings {
+    pub(crate) fn tell(&self, lock: &str, owner: &str, what: What<'_>) {
+        self.observer.observe(&Event { lock, owner, what });
+    }
+}
+
+/// A granted lock, shared by the guard, the watchdog and whoever awaits its loss.
+pub(crate) struct Hold {
+    around: Surroundings,
+    pub(crate) number: u64,
+    pub(crate) lock: String,
+    pub(crate) owner: String,
+    pub(crate) lease: Duration,
+    pub(crate) token: Option<u64>,
+    pub(crate) granted: Boottime,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+struct State {
+    deadline: Boottime,
+    lost: Option<LostReason>,
+    released: bool,
+}
+
+impl Hold {
+    /// A lease of `lease` was granted by a request that was sent at `sent`. The server's lease began later, so that a
+    /// deadline counted from `sent` is on the safe side.
+    pub(crate) fn granted(
+        around: Surroundings,
+        lock: &str,
+        owner: &str,
+        sent: Boottime,
+        lease: Duration,
+        token: Option<u64>,
+    ) -> Arc<Self> {
+        Self::granted_until(
+            around,
+            lock,
+            owner,
+            sent + lease.saturating_sub(drift_margin(lease)),
+            lease,
+            token,
+        )
+    }
+
+    /// As [`Hold::granted`], with the deadline already known.
+    pub(crate) fn granted_until(
+        around: Surroundings,
+        lock: &str,
+        owner: &str,
+        deadline: Boottime,
+        lease: Duration,
+        token: Option<u64>,
+    ) -> Arc<Self> {
+        let number = around.holds.fetch_add(1, Ordering::Relaxed);
+        around.tell(lock, owner, What::Acquired { hold: number, lease, deadline, token });
+        Arc::new(Self {
+            number,
+            lock: lock.to_owned(),
+            owner: owner.to_owned(),
+            lease,
+            token,
+            granted: around.env.boottime(),
+            around,
+            state: Mutex::new(State { deadline, lost: None, released: false }),
+            changed: Notify::new(),
+        })
+    }
+
+    fn tell(&self, what: What<'_>) {
+        self.around.tell(&self.lock, &self.owner, what);
+    }
+
+    pub(crate) fn deadline(&self) -> Boottime {
+        locked(&self.state).deadline
+    }
+
+    /// The time left, zero when the hold is lost or released.
+    pub(crate) fn validity(&self) -> Duration {
+        let state = locked(&self.state);
+        if state.lost.is_some() || state.released {
+            return Duration::ZERO;
+        }
+        state.deadline - self.around.env.boottime()
+    }
+
+    /// True while the client may believe in the lock. The first look after the deadline settles that it is lost.
+    pub(crate) fn is_valid(&self) -> bool {
+        if self.validity() > Duration::ZERO {
+            return true;
+        }
+        self.lose(LostReason::Expired);
+        false
+    }
+
+    /// Why the hold is lost, if it is.
+    pub(crate) fn why_lost(&self) -> Option<LostReason> {
+        locked(&self.state).lost
+    }
+
+    /// A renewal sent at `sent` succeeded. Never shortens the hold, and does not bring a lost one back.
+    pub(crate) fn renewed(&self, sent: Boottime, lease: Duration) {
+        self.renewed_until(sent + lease.saturating_sub(drift_margin(lease)));
+    }
+
+    /// As [`Hold::renewed`], with the deadline already known.
+    pub(crate) fn renewed_until(&self, until: Boottime) {
+        if !self.is_valid() {
+            return;
+        }
+        let deadline = {
+            let mut state = locked(&self.state);
+            state.deadline = state.deadline.max(until);
+            state.deadline
+        };
+        self.tell(What::Renewed { hold: self.number, deadline });
+    }
+
+    pub(crate) fn renew_failed(&self, error: &crate::error::Error) {
+        self.tell(What::RenewFailed { hold: self.number, error });
+    }
+
+    /// Settles that the lock is lost; the first reason stays.
+    pub(crate) fn lose(&self, why: LostReason) {
+        {
+            let mut state = locked(&self.state);
+            if state.lost.is_some() || state.released {
+                return;
+            }
+            state.lost = Some(why);
+        }
+        self.tell(What::Lost { hold: self.number, why });
+        self.changed.notify_waiters();
+    }
+
+    /// The application gives the lock back: its belief ends here. False when it has done so before.
+    pub(crate) fn releasing(&self) -> bool {
+        // A lease that ran out unnoticed is a loss, not a release.
+        self.is_valid();
+        {
+            let mut state = locked(&self.state);
+            if state.released {
+                return false;
+            }
+            state.released = true;
+        }
+        self.tell(What::Releasing { hold: self.number });
+        self.changed.notify_waiters();
+        true
+    }
+
+    pub(crate) fn released(&self, error: Option<&crate::error::Error>) {
+        self.tell(What::Released { hold: self.number, error });
+    }
+
+    /// Completes when the hold is lost; never when it is released.
+    pub(crate) async fn lost(&self) -> LostReason {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if let Some(why) = self.why_lost() {
+                return why;
+            }
+            let left = self.validity();
+            let env = &*self.around.env;
+            if locked(&self.state).released {
+                changed.await;
+            } else if left.is_zero() {
+                self.lose(LostReason::Expired);
+            } else {
+                within(env, env.now() + left.min(RESUME_CHECK), changed).await;
+            }
+        }
+    }
+}

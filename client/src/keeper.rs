@@ -1,0 +1,101 @@
+//! Giving back and extending the holds of single-server locks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use redis::Value;
+
+use crate::config::millis;
+use crate::error::{Error, Result};
+use crate::guard::{Keeper, not_held};
+use crate::hold::Hold;
+use crate::names;
+use crate::observer::LostReason;
+use crate::owner;
+use crate::protocol::{Protocol, Unlock};
+use crate::renew::{read_renewal, renewal};
+use crate::session::{Session, Turn};
+
+/// Keeps the holds of one owner on one lock.
+pub(crate) struct Held {
+    pub(crate) session: Arc<Session>,
+    pub(crate) protocol: &'static dyn Protocol,
+    pub(crate) turn: Arc<Turn>,
+}
+
+impl Keeper for Held {
+    fn release(self: Arc<Self>, hold: Arc<Hold>) -> BoxFuture<'static, Result<()>> {
+        // Before anything is sent, so that no renewal follows the release.
+        self.session.watchdog.forget(&hold);
+        Box::pin(async move {
+            let done = self.release_one_level(&hold).await;
+            hold.released(done.as_ref().err());
+            done
+        })
+    }
+
+    fn extend(self: Arc<Self>, hold: Arc<Hold>, lease: Duration) -> BoxFuture<'static, Result<()>> {
+        Box::pin(async move {
+            let call = renewal(lease, std::iter::once((hold.lock.as_str(), hold.owner.as_str())));
+            let sent = self.session.env().boottime();
+            let reply = self.session.router.run_repeatable(&call).await?;
+            if read_renewal(&reply, 1)? != [true] {
+                hold.lose(LostReason::NotHeld);
+                return Err(not_held(&hold));
+            }
+            hold.renewed(sent, lease);
+            if hold.is_valid() { Ok(()) } else { Err(not_held(&hold)) }
+        })
+    }
+}
+
+impl Held {
+    async fn release_one_level(&self, hold: &Hold) -> Result<()> {
+        let _mine = self.turn.mine.lock().await;
+        let superseded = self.turn.superseded(hold);
+        self.turn.remove(hold.number);
+        if superseded {
+            return Err(not_held(hold));
+        }
+        match give_back(&self.session, self.protocol, &hold.lock, &hold.owner).await? {
+            true => Ok(()),
+            false => Err(not_held(hold)),
+        }
+    }
+}
+
+/// Gives one level of a hold back; false when the owner held none.
+pub(crate) async fn give_back(
+    session: &Session,
+    protocol: &dyn Protocol,
+    lock: &str,
+    owner: &str,
+) -> Result<bool> {
+    let request = owner::request_id(session.env());
+    let call = protocol.release(&Unlock {
+        lock,
+        owner,
+        request: &request,
+        remaining_ms: millis(session.config.watchdog_timeout),
+        latch_ms: millis(session.config.latch_ttl()),
+        now_ms: millis(session.env().wall().0),
+    });
+    match session.router.run_repeatable(&call).await? {
+        Value::Int(_) => {
+            forget_request(session, lock, &request).await;
+            Ok(true)
+        }
+        Value::Nil => Ok(false),
+        other => Err(Error::unexpected(&other)),
+    }
+}
+
+/// The result has arrived, so that it need not be remembered. If this is lost, the latch ends by itself.
+async fn forget_request(session: &Session, lock: &str, request: &str) {
+    if let Ok(connection) = session.router.connection().await {
+        let mut command = redis::cmd("DEL");
+        command.arg(names::unlock_latch(lock, request));
+        connection.tell(command).await;
+    }
+}

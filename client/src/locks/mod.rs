@@ -1,0 +1,3 @@
+//! The kinds of locks. Each is a folder: its Rust, its scripts, its constructor on [`Client`](crate::Client).
+
+mod reentrant;

@@ -1,0 +1,235 @@
+//! The watchdog: renews the leases of locks that are held without one of their own.
+//!
+//! Each (lock, owner) has its own due time, a third of a lease after its last success. Those that are due together
+//! share a script, a failing script is repeated until the lease has run out, and no script waits for another.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use redis::Value;
+use tokio::sync::Notify;
+
+use crate::config::{Config, millis};
+use crate::env::{Env, Monotonic, within};
+use crate::error::{Error, Result};
+use crate::hold::{Hold, locked};
+use crate::observer::LostReason;
+use crate::route::Router;
+use crate::script::{Call, script};
+
+script!(RENEW, "renew.lua");
+
+/// The call that extends the leases of `names`, pairs of lock and owner, to `lease`.
+pub(crate) fn renewal<'a>(lease: Duration, names: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Call {
+    let call = RENEW.call(names.clone().map(|(lock, _)| lock)).arg(millis(lease));
+    names.fold(call, |call, (_, owner)| call.arg(owner))
+}
+
+/// Reads the reply to [`renewal`]: for each name, whether its owner holds the lock.
+pub(crate) fn read_renewal(reply: &Value, names: usize) -> Result<Vec<bool>> {
+    let Value::Array(items) = reply else { return Err(Error::unexpected(reply)) };
+    let held: Option<Vec<bool>> =
+        items.iter().map(|item| if let Value::Int(held) = item { Some(*held == 1) } else { None }).collect();
+    held.filter(|held| held.len() == names).ok_or_else(|| Error::unexpected(reply))
+}
+
+/// The watchdog of one client.
+pub(crate) struct Watchdog {
+    env: Arc<dyn Env>,
+    config: Arc<Config>,
+    router: Arc<Router>,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+type Name = (String, String);
+
+#[derive(Default)]
+struct State {
+    entries: BTreeMap<Name, Entry>,
+    running: bool,
+}
+
+/// The holds of one owner on one lock, which share a lease on the server.
+struct Entry {
+    holds: Vec<Arc<Hold>>,
+    due: Monotonic,
+    failures: u32,
+    in_flight: bool,
+}
+
+impl Watchdog {
+    pub(crate) fn new(env: Arc<dyn Env>, config: Arc<Config>, router: Arc<Router>) -> Arc<Self> {
+        Arc::new(Self { env, config, router, state: Mutex::default(), changed: Notify::new() })
+    }
+
+    fn period(&self) -> Duration {
+        self.config.watchdog_timeout / 3
+    }
+
+    /// Renews `hold` until [`Watchdog::forget`], or until it is lost.
+    pub(crate) fn watch(self: &Arc<Self>, hold: Arc<Hold>) {
+        let due = self.env.now() + self.period();
+        let mut state = locked(&self.state);
+        let name = (hold.lock.clone(), hold.owner.clone());
+        let entry = state.entries.entry(name).or_insert_with(|| Entry {
+            holds: Vec::new(),
+            due,
+            failures: 0,
+            in_flight: false,
+        });
+        entry.holds.push(hold);
+        if !state.running {
+            state.running = true;
+            self.env.spawn(Box::pin(self.clone().run()));
+        }
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Renews `hold` no more. Returns at once: a renewal on its way cannot bring a released lock back.
+    pub(crate) fn forget(&self, hold: &Hold) {
+        let mut state = locked(&self.state);
+        let name = (hold.lock.clone(), hold.owner.clone());
+        if let Some(entry) = state.entries.get_mut(&name) {
+            entry.holds.retain(|other| other.number != hold.number);
+            if entry.holds.is_empty() {
+                state.entries.remove(&name);
+            }
+        }
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Drops every hold of `lock`: it was released by force.
+    pub(crate) fn forget_lock(&self, lock: &str) -> Vec<Arc<Hold>> {
+        let mut state = locked(&self.state);
+        let (gone, kept): (BTreeMap<_, _>, _) =
+            std::mem::take(&mut state.entries).into_iter().partition(|((name, _), _)| name == lock);
+        state.entries = kept;
+        drop(state);
+        self.changed.notify_one();
+        gone.into_values().flat_map(|entry| entry.holds).collect()
+    }
+
+    /// Runs while there is anything to renew.
+    async fn run(self: Arc<Self>) {
+        loop {
+            let (next, expired) = {
+                let mut state = locked(&self.state);
+                let expired = self.start_due(&mut state);
+                state.running = !state.entries.is_empty();
+                let waiting = state.entries.values().filter(|entry| !entry.in_flight);
+                (state.running.then(|| waiting.map(|entry| entry.due).min()), expired)
+            };
+            // Not under the mutex: the observer may call back.
+            for hold in expired {
+                hold.lose(LostReason::Expired);
+            }
+            let Some(next) = next else { return };
+            match next {
+                Some(due) => drop(within(&*self.env, due, self.changed.notified()).await),
+                // Everything is in flight; whoever comes back rings.
+                None => self.changed.notified().await,
+            }
+        }
+    }
+
+    /// Starts what is due and returns the holds that are past their deadline.
+    fn start_due(self: &Arc<Self>, state: &mut State) -> Vec<Arc<Hold>> {
+        let now = self.env.now();
+        if !state.entries.values().any(|entry| !entry.in_flight && entry.due <= now) {
+            return Vec::new();
+        }
+        let mut expired = Vec::new();
+        state.entries.retain(|_, entry| {
+            expired.extend(entry.holds.extract_if(.., |hold| hold.validity().is_zero()));
+            entry.in_flight || !entry.holds.is_empty()
+        });
+        // Those that are due a little later come along, so that locks taken together stay in one script.
+        let soon = now + self.period() / 10;
+        let mut batch = Vec::new();
+        for (name, entry) in &mut state.entries {
+            if !entry.in_flight && entry.due <= soon {
+                entry.in_flight = true;
+                batch.push(name.clone());
+            }
+        }
+        for names in batch.chunks(self.config.renew_batch.max(1)) {
+            self.env.spawn(Box::pin(self.clone().renew(names.to_vec())));
+        }
+        expired
+    }
+
+    async fn renew(self: Arc<Self>, names: Vec<Name>) {
+        let call = renewal(
+            self.config.watchdog_timeout,
+            names.iter().map(|(lock, owner)| (lock.as_str(), owner.as_str())),
+        );
+        let (sent, sent_at) = (self.env.boottime(), self.env.now());
+        let done = self.send(&call).await.and_then(|reply| read_renewal(&reply, names.len()));
+        let mut news = Vec::new();
+        {
+            let mut state = locked(&self.state);
+            let now = self.env.now();
+            for (i, name) in names.into_iter().enumerate() {
+                let Some(entry) = state.entries.get_mut(&name) else { continue };
+                entry.in_flight = false;
+                let (due, news_of_all) = match &done {
+                    Ok(held) if held[i] => (sent_at + self.period(), News::Renewed),
+                    Ok(_) => (now + self.period(), News::NotHeld),
+                    Err(_) => (now + self.retry_delay(entry.failures), News::Failed),
+                };
+                entry.due = due;
+                entry.failures = if matches!(news_of_all, News::Failed) { entry.failures + 1 } else { 0 };
+                if matches!(news_of_all, News::NotHeld) {
+                    // That is no news of a lock granted since the question was sent.
+                    let older = entry.holds.extract_if(.., |hold| hold.granted <= sent);
+                    news.extend(older.map(|hold| (hold, news_of_all)));
+                } else {
+                    news.extend(entry.holds.iter().map(|hold| (hold.clone(), news_of_all)));
+                }
+                if entry.holds.is_empty() {
+                    state.entries.remove(&name);
+                }
+            }
+        }
+        // Not under the mutex: the observer may call back.
+        for (hold, news) in news {
+            match (news, &done) {
+                (News::Renewed, _) => hold.renewed(sent, self.config.watchdog_timeout),
+                (News::NotHeld, _) => hold.lose(LostReason::NotHeld),
+                (News::Failed, Err(error)) => hold.renew_failed(error),
+                (News::Failed, Ok(_)) => {}
+            }
+        }
+        self.changed.notify_one();
+    }
+
+    /// Sends once. A renewal that takes longer than a period is worth less than a new one.
+    async fn send(&self, call: &Call) -> Result<Value> {
+        let limit = self.env.now() + self.period();
+        let Some(connection) = within(&*self.env, limit, self.router.connection()).await else {
+            return Err(self.router.no_reply());
+        };
+        let connection = connection?;
+        within(&*self.env, limit, self.router.run_on(&connection, call)).await.unwrap_or_else(|| {
+            let error = self.router.no_reply();
+            self.router.blame(&connection, &error);
+            Err(error)
+        })
+    }
+
+    fn retry_delay(&self, failures: u32) -> Duration {
+        self.config.retry_delay(&*self.env, failures).min(self.period() / 4)
+    }
+}
+
+/// What a renewal came to, for the holds of one entry.
+#[derive(Clone, Copy)]
+enum News {
+    Renewed,
+    NotHeld,
+    Failed,
+}

@@ -1,0 +1,244 @@
+//! One connection to one server, shared by all who send on it; replies come in the order of the requests.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Cmd, ProtocolVersion, PushInfo, Value};
+use tokio::sync::Notify;
+
+use crate::config::Endpoint;
+use crate::env::{Env, Monotonic, within};
+use crate::error::{Error, ErrorKind, Result};
+use crate::script::Call;
+
+/// What a subscribing connection does with a message. It runs inside the connection's own task.
+pub(crate) type OnPush = Arc<dyn Fn(PushInfo) + Send + Sync>;
+
+/// How many requests may wait to be written before their senders wait as well.
+const WRITE_QUEUE: usize = 1024;
+
+/// A connection. Dropping the last handle closes it, whatever replies are still to come.
+pub(crate) struct Connection {
+    pub(crate) endpoint: Endpoint,
+    sender: MultiplexedConnection,
+    /// Who we are on the server: the id and the address that it sees.
+    identity: Option<(String, String)>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    closed: AtomicBool,
+    /// Not fit for new requests; replies may still come.
+    suspect: AtomicBool,
+    close: Notify,
+    ended: Notify,
+}
+
+impl Connection {
+    /// Dials and logs in, all before `limit`. With `on_push` the connection speaks RESP3 and can subscribe.
+    pub(crate) async fn open(
+        env: &Arc<dyn Env>,
+        endpoint: &Endpoint,
+        on_push: Option<OnPush>,
+        limit: Monotonic,
+    ) -> Result<Arc<Self>> {
+        match within(&**env, limit, Self::open_unlimited(env, endpoint, on_push)).await {
+            Some(opened) => opened.map(Arc::new),
+            None => Err(refused(endpoint, "timed out")),
+        }
+    }
+
+    async fn open_unlimited(
+        env: &Arc<dyn Env>,
+        endpoint: &Endpoint,
+        on_push: Option<OnPush>,
+    ) -> Result<Self> {
+        let stream = env
+            .dial(&endpoint.host, endpoint.port)
+            .await
+            .map_err(|error| refused(endpoint, &error.to_string()))?;
+        // Time-outs are the caller's, on its own clock.
+        let mut config =
+            AsyncConnectionConfig::new().set_response_timeout(None).set_pipeline_buffer_size(WRITE_QUEUE);
+        let subscribes = on_push.is_some();
+        let mut login = endpoint.login.clone().set_skip_set_lib_name();
+        if let Some(on_push) = on_push {
+            login = login.set_protocol(ProtocolVersion::RESP3);
+            config = config.set_push_sender(move |push| {
+                on_push(push);
+                Ok::<(), ()>(())
+            });
+        }
+        let (sender, driver) = MultiplexedConnection::new_with_config(&login, stream, config)
+            .await
+            .map_err(|error| login_failed(endpoint, &error))?;
+
+        let shared = Arc::new(Shared::default());
+        let watched = shared.clone();
+        env.spawn(Box::pin(async move {
+            tokio::select! {
+                biased;
+                () = watched.close.notified() => {}
+                () = driver => {}
+            }
+            watched.closed.store(true, Ordering::Release);
+            watched.ended.notify_waiters();
+        }));
+
+        let mut connection = Self { endpoint: endpoint.clone(), sender, identity: None, shared };
+        if !subscribes {
+            connection.identity = connection.ask_identity().await?;
+        }
+        Ok(connection)
+    }
+
+    async fn ask_identity(&self) -> Result<Option<(String, String)>> {
+        match self.call(redis::cmd("CLIENT").arg("INFO")).await {
+            Ok(Value::BulkString(line)) => Ok(parse_identity(&String::from_utf8_lossy(&line))),
+            Ok(Value::VerbatimString { text, .. }) => Ok(parse_identity(&text)),
+            // Servers before 6.2 and restricted users: the connection works, only zombies of it cannot be killed.
+            Err(error) if error.is_server("ERR") || error.is_server("NOPERM") => Ok(None),
+            Ok(other) => Err(Error::unexpected(&other)),
+            // LOADING and its like, and a connection that broke at once.
+            Err(error) => Err(refused(&self.endpoint, &error.to_string())),
+        }
+    }
+
+    /// Sends one command and awaits its reply for as long as the connection lives.
+    pub(crate) async fn call(&self, command: &Cmd) -> Result<Value> {
+        let reply = self.sender.clone().send_packed_command(command).await;
+        reply.map_err(|error| broken(&error)).and_then(refuse_errors)
+    }
+
+    /// Sends one command and does not care for the reply.
+    pub(crate) async fn tell(&self, mut command: Cmd) {
+        command.set_no_response(true);
+        // Nobody relies on it, so that a broken connection does not matter.
+        let _unsent = self.sender.clone().send_packed_command(&command).await;
+    }
+
+    /// Runs a script by its name, or by its text when the server does not know it. With `wait` the script is followed
+    /// by a WAIT on the same connection, and the replicas' acknowledgements come with the reply.
+    pub(crate) async fn run(&self, call: &Call, wait: Option<&Cmd>) -> Result<(Value, usize)> {
+        match self.run_command(call.evalsha(), wait).await {
+            Err(error) if error.is_server("NOSCRIPT") => self.run_command(call.eval(), wait).await,
+            done => done,
+        }
+    }
+
+    async fn run_command(&self, command: Cmd, wait: Option<&Cmd>) -> Result<(Value, usize)> {
+        let Some(wait) = wait else { return Ok((self.call(&command).await?, 0)) };
+        let mut pipeline = redis::pipe();
+        pipeline.add_command(command).add_command(wait.clone());
+        let replies = self.sender.clone().send_packed_commands(&pipeline, 0, 2).await;
+        let mut replies = replies.map_err(|error| broken(&error))?.into_iter();
+        let (Some(reply), Some(acked)) = (replies.next(), replies.next()) else {
+            return Err(Error::unexpected(&Value::Nil));
+        };
+        // An error reply to WAIT acknowledges nothing; the script's own reply stands all the same.
+        let acked = if let Value::Int(acked) = acked { usize::try_from(acked).unwrap_or(0) } else { 0 };
+        Ok((refuse_errors(reply)?, acked))
+    }
+
+    /// Ends another connection of this client on the server, with all that it has sent but the server not yet read.
+    ///
+    /// Closing our side alone would leave requests that are still on their way to be obeyed later.
+    pub(crate) async fn kill(&self, other: &Connection) -> Result<()> {
+        let Some((id, address)) = &other.identity else { return Ok(()) };
+        if (&self.endpoint.host, self.endpoint.port) != (&other.endpoint.host, other.endpoint.port) {
+            return Ok(());
+        }
+        // The address tells a connection of this client from a stranger's that got the same id after a restart.
+        let mut command = redis::cmd("CLIENT");
+        command.arg("KILL").arg("ID").arg(id).arg("ADDR").arg(address);
+        match self.call(&command).await {
+            Err(error) if error.is_definite() => Ok(()),
+            done => done.map(drop),
+        }
+    }
+
+    pub(crate) async fn subscribe(&self, channel: &str) -> Result<()> {
+        self.sender.clone().subscribe(channel).await.map_err(|error| broken(&error))
+    }
+
+    pub(crate) async fn unsubscribe(&self, channel: &str) -> Result<()> {
+        self.sender.clone().unsubscribe(channel).await.map_err(|error| broken(&error))
+    }
+
+    /// Whether new requests may go this way.
+    pub(crate) fn is_fit(&self) -> bool {
+        !self.shared.closed.load(Ordering::Acquire) && !self.shared.suspect.load(Ordering::Acquire)
+    }
+
+    /// Sends new requests elsewhere, and leaves the connection to those who still await a reply.
+    pub(crate) fn suspect(&self) {
+        self.shared.suspect.store(true, Ordering::Release);
+    }
+
+    /// Completes when the connection has ended.
+    pub(crate) async fn ended(&self) {
+        let ended = self.shared.ended.notified();
+        tokio::pin!(ended);
+        ended.as_mut().enable();
+        if !self.shared.closed.load(Ordering::Acquire) {
+            ended.await;
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.shared.close.notify_one();
+    }
+}
+
+fn parse_identity(info: &str) -> Option<(String, String)> {
+    let value_of =
+        |name: &str| info.split_whitespace().find_map(|pair| pair.strip_prefix(name)).map(str::to_owned);
+    Some((value_of("id=")?, value_of("addr=")?))
+}
+
+fn refused(endpoint: &Endpoint, reason: &str) -> Error {
+    Error::definite(ErrorKind::Connect { endpoint: endpoint.to_string(), reason: reason.to_owned() })
+}
+
+fn login_failed(endpoint: &Endpoint, error: &redis::RedisError) -> Error {
+    match error.code() {
+        // A wrong password stays wrong; anything else may pass.
+        Some(code @ ("WRONGPASS" | "NOAUTH" | "NOPERM")) => Error::definite(ErrorKind::Server {
+            code: code.to_owned(),
+            message: error.detail().unwrap_or_default().to_owned(),
+        }),
+        _ => refused(endpoint, &error.to_string()),
+    }
+}
+
+/// An error of the connection itself: the request may or may not have been obeyed.
+fn broken(error: &redis::RedisError) -> Error {
+    Error::indefinite(ErrorKind::Disconnected(error.to_string()))
+}
+
+/// An error reply: the request was refused before it changed anything.
+fn refuse_errors(reply: Value) -> Result<Value> {
+    match reply {
+        Value::ServerError(error) => Err(Error::definite(ErrorKind::Server {
+            code: error.code().to_owned(),
+            message: error.details().unwrap_or_default().to_owned(),
+        })),
+        reply => Ok(reply),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identity_is_read_from_client_info() {
+        let line = "id=7 addr=127.0.0.1:4711 laddr=127.0.0.1:6379 fd=8 name= age=0\n";
+        assert_eq!(parse_identity(line), Some(("7".into(), "127.0.0.1:4711".into())));
+        assert_eq!(parse_identity("nonsense"), None);
+    }
+}

@@ -1,0 +1,62 @@
+//! Lua scripts and the calls of them.
+
+use redis::Cmd;
+use sha1::{Digest, Sha1};
+
+/// A script and the name under which a server caches it.
+pub(crate) struct Script {
+    text: &'static str,
+    sha: String,
+}
+
+impl Script {
+    pub(crate) fn new(text: &'static str) -> Self {
+        let sha = Sha1::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        Self { text, sha }
+    }
+
+    /// A call of this script with these keys; arguments follow with [`Call::arg`].
+    pub(crate) fn call<K: Into<String>>(&'static self, keys: impl IntoIterator<Item = K>) -> Call {
+        Call { script: self, keys: keys.into_iter().map(Into::into).collect(), args: Vec::new() }
+    }
+}
+
+/// One run of a script: what to send, and again when a reply was lost.
+#[derive(Clone)]
+pub(crate) struct Call {
+    script: &'static Script,
+    keys: Vec<String>,
+    args: Vec<String>,
+}
+
+impl Call {
+    pub(crate) fn arg(mut self, arg: impl ToString) -> Self {
+        self.args.push(arg.to_string());
+        self
+    }
+
+    /// By the name in the server's cache: the usual way.
+    pub(crate) fn evalsha(&self) -> Cmd {
+        self.command("EVALSHA", &self.script.sha)
+    }
+
+    /// With the text, for a server that does not know the script; from then on it does.
+    pub(crate) fn eval(&self) -> Cmd {
+        self.command("EVAL", self.script.text)
+    }
+
+    fn command(&self, name: &str, script: &str) -> Cmd {
+        let mut command = redis::cmd(name);
+        command.arg(script).arg(self.keys.len()).arg(&self.keys).arg(&self.args);
+        command
+    }
+}
+
+/// Declares a script beside the code that calls it: `script!(ACQUIRE, "acquire.lua")`. Several files are joined.
+macro_rules! script {
+    ($name:ident, $($file:literal),+) => {
+        static $name: std::sync::LazyLock<$crate::script::Script> =
+            std::sync::LazyLock::new(|| $crate::script::Script::new(concat!($(include_str!($file)),+)));
+    };
+}
+pub(crate) use script;

@@ -1,0 +1,96 @@
+//! What the locks of one client share.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, Weak};
+
+use crate::config::Config;
+use crate::env::Env;
+use crate::hold::{Hold, Surroundings, locked};
+use crate::owner::{self, OwnerId};
+use crate::renew::Watchdog;
+use crate::route::Router;
+use crate::wake::Hub;
+
+/// The state behind all handles of one client.
+pub(crate) struct Session {
+    pub(crate) around: Surroundings,
+    pub(crate) config: Arc<Config>,
+    pub(crate) client_id: String,
+    pub(crate) router: Arc<Router>,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) watchdog: Arc<Watchdog>,
+    turns: Mutex<BTreeMap<(String, String), Weak<Turn>>>,
+}
+
+impl Session {
+    pub(crate) fn new(around: Surroundings, config: Config, client_id: String) -> Arc<Self> {
+        let (env, config) = (around.env.clone(), Arc::new(config));
+        let router = Arc::new(Router::new(env.clone(), config.clone()));
+        let hub = Hub::new(env.clone(), config.clone(), router.clone());
+        let watchdog = Watchdog::new(env, config.clone(), router.clone());
+        Arc::new(Self { around, config, client_id, router, hub, watchdog, turns: Mutex::default() })
+    }
+
+    pub(crate) fn env(&self) -> &dyn Env {
+        &*self.around.env
+    }
+
+    /// The name in Redis of what the application calls `name`.
+    pub(crate) fn key(&self, name: &str) -> String {
+        self.config.name_mapper.as_ref().map_or_else(|| name.to_owned(), |mapper| mapper(name))
+    }
+
+    pub(crate) fn field(&self, owner: OwnerId) -> String {
+        owner::field(&self.client_id, owner)
+    }
+
+    /// What this client knows of one owner and one lock.
+    pub(crate) fn turn(&self, lock: &str, owner: &str) -> Arc<Turn> {
+        let mut turns = locked(&self.turns);
+        let name = (lock.to_owned(), owner.to_owned());
+        if let Some(turn) = turns.get(&name).and_then(Weak::upgrade) {
+            return turn;
+        }
+        turns.retain(|_, turn| turn.strong_count() > 0);
+        let turn = Arc::new(Turn::default());
+        turns.insert(name, Arc::downgrade(&turn));
+        turn
+    }
+}
+
+/// One owner at one lock.
+///
+/// Its scripts run one after another, so that after a lost reply the count in Redis can be compared with the holds
+/// known here: one more means that the acquire did happen.
+#[derive(Default)]
+pub(crate) struct Turn {
+    pub(crate) mine: tokio::sync::Mutex<()>,
+    holds: Mutex<Vec<Weak<Hold>>>,
+}
+
+impl Turn {
+    pub(crate) fn add(&self, hold: &Arc<Hold>) {
+        let mut holds = locked(&self.holds);
+        holds.retain(|hold| hold.strong_count() > 0);
+        holds.push(Arc::downgrade(hold));
+    }
+
+    pub(crate) fn remove(&self, number: u64) {
+        locked(&self.holds).retain(|hold| hold.upgrade().is_some_and(|hold| hold.number != number));
+    }
+
+    /// The holds that count in Redis, as far as this client knows.
+    pub(crate) fn count(&self) -> usize {
+        let holds: Vec<_> = locked(&self.holds).iter().filter_map(Weak::upgrade).collect();
+        holds.iter().filter(|hold| hold.why_lost().is_none()).count()
+    }
+
+    /// True when the owner took the lock anew after `hold` was over. To release `hold` would then take a level away
+    /// from the newer one.
+    pub(crate) fn superseded(&self, hold: &Hold) -> bool {
+        let over = hold.deadline();
+        let holds: Vec<_> = locked(&self.holds).iter().filter_map(Weak::upgrade).collect();
+        hold.why_lost().is_some()
+            && holds.iter().any(|other| other.number != hold.number && other.granted > over)
+    }
+}

@@ -1,0 +1,143 @@
+//! Private `redis-server` processes for tests, each on a free loopback port.
+
+#![allow(dead_code, reason = "each test binary uses its own part of this")]
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A private server, killed when it is dropped.
+pub(crate) struct RedisServer {
+    port: u16,
+    process: Child,
+    options: Vec<String>,
+}
+
+impl RedisServer {
+    /// A new and empty server, or `None` after a line on stderr when `redis-server` is not installed.
+    ///
+    /// # Panics
+    /// When it is missing although `LOCKSTORM_REQUIRE_REDIS=1`, or does not start.
+    pub(crate) fn start() -> Option<Self> {
+        Self::start_with(&[])
+    }
+
+    /// As [`RedisServer::start`], with options such as `["--replicaof", "127.0.0.1 6379"]`.
+    pub(crate) fn start_with(options: &[&str]) -> Option<Self> {
+        let installed = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status().is_ok();
+        if !installed {
+            let required = std::env::var("LOCKSTORM_REQUIRE_REDIS").is_ok_and(|value| value == "1");
+            assert!(!required, "redis-server is not on the PATH, and LOCKSTORM_REQUIRE_REDIS=1");
+            eprintln!("skipped: redis-server is not on the PATH");
+            return None;
+        }
+        let options: Vec<String> = options.iter().map(ToString::to_string).collect();
+        // Another process can take a free port before the server does; then the next one is tried.
+        for _ in 0..20 {
+            let port = free_port();
+            if let Some(process) = launch(port, &options) {
+                return Some(Self { port, process, options });
+            }
+        }
+        panic!("redis-server does not start");
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Kills the server without notice; the port stays its own.
+    pub(crate) fn crash(&mut self) {
+        self.process.kill().expect("the server is ours to kill");
+        self.process.wait().expect("a killed server ends");
+    }
+
+    /// Starts it again after [`RedisServer::crash`], empty.
+    pub(crate) fn restart(&mut self) {
+        for _ in 0..50 {
+            if let Some(process) = launch(self.port, &self.options) {
+                self.process = process;
+                return;
+            }
+            pause();
+        }
+        panic!("redis-server does not start again on port {}", self.port);
+    }
+
+    /// Stops or continues the process, which then neither reads nor answers.
+    pub(crate) fn signal(&self, signal: &str) {
+        let done = Command::new("kill").arg(format!("-{signal}")).arg(self.process.id().to_string()).status();
+        assert!(done.expect("kill is installed").success());
+    }
+
+    /// Runs one command and returns its reply.
+    pub(crate) async fn command(&self, parts: &[&str]) -> redis::Value {
+        let client = redis::Client::open(self.url()).expect("a good URL");
+        let mut connection = client.get_multiplexed_async_connection().await.expect("the server answers");
+        let mut command = redis::cmd(parts[0]);
+        command.arg(&parts[1..]);
+        command.query_async(&mut connection).await.expect("a good command")
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        // It may be dead already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback port");
+    listener.local_addr().expect("a bound listener has an address").port()
+}
+
+fn launch(port: u16, options: &[String]) -> Option<Child> {
+    let mut process = Command::new("redis-server")
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+        .args([
+            "--dir",
+            &std::env::temp_dir().to_string_lossy(),
+            "--dbfilename",
+            &format!("lockstorm-{port}.rdb"),
+        ])
+        .args(["--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes"])
+        .args(options)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("redis-server can be started");
+    for _ in 0..200 {
+        if answers(port) {
+            return Some(process);
+        }
+        if process.try_wait().expect("our own child").is_some() {
+            return None;
+        }
+        pause();
+    }
+    let _ = process.kill();
+    let _ = process.wait();
+    None
+}
+
+fn answers(port: u16) -> bool {
+    #[expect(clippy::disallowed_methods, reason = "a test talks to a real server")]
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return false };
+    let mut reply = [0; 5];
+    stream.set_read_timeout(Some(Duration::from_secs(5))).is_ok()
+        && stream.write_all(b"PING\r\n").is_ok()
+        && stream.read_exact(&mut reply).is_ok()
+        && &reply == b"+PONG"
+}
+
+#[expect(clippy::disallowed_methods, reason = "waiting for a real process")]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(20));
+}
