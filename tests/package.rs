@@ -1,1 +1,3 @@
-//! The package of the suites (`tests/`) and benches (`benches/`) over all three crates. It has no code of its own.
+//! What the suites under `tests/` and `benches/` share. Everything they test lives in the three crates.
+
+pub mod support;

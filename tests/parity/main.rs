@@ -1,0 +1,210 @@
+//! Transcripts: the same commands and the same replies, on the simulator always, and on a real `redis-server` when there
+//! is one. Each file `tests/parity/<group>/<command>.redis` is a test per server; `transcript.rs` describes the format.
+//!
+//! `LOCKSTORM_RECORD=1 cargo test --test parity <filter>` rewrites the expected replies from the real server.
+
+mod servers;
+mod transcript;
+mod wire;
+
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use lockstorm_lab::support::redis::{Availability, availability};
+
+use servers::{Play, Real, Received, Simulated};
+use transcript::{Action, Expected, Step, parse};
+
+/// How long a reply may take before it counts as missing; longer than any wait in a transcript.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let record = std::env::var_os("LOCKSTORM_RECORD").is_some_and(|value| value == "1");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity");
+    let mut files = Vec::new();
+    find(&root, &mut files);
+    let named = |server: &str, path: &Path| {
+        let name = path.strip_prefix(&root).unwrap_or(path).with_extension("");
+        format!("{server}::{}", name.display())
+    };
+    let mut trials = Vec::new();
+    if record {
+        trials.extend(
+            files.into_iter().map(|path| Trial::test(named("record", &path), move || rewrite(&path))),
+        );
+    } else {
+        for path in files {
+            if availability() == Availability::Present {
+                let path = path.clone();
+                trials.push(Trial::test(named("real", &path), move || play(&path, &mut Real::start())));
+            }
+            trials.push(Trial::test(named("sim", &path), move || play(&path, &mut Simulated::start())));
+        }
+    }
+    match availability() {
+        Availability::Present => {}
+        Availability::Absent(notice) => eprintln!("parity: {notice}"),
+        Availability::Missing(why) => trials.push(Trial::test("real::is_present", move || Err(why.into()))),
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn find(directory: &Path, files: &mut Vec<PathBuf>) {
+    let entries = std::fs::read_dir(directory).expect("the folder of transcripts can be read");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("and its entries").path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            find(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "redis") {
+            files.push(path);
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<Step>, Failed> {
+    let text = std::fs::read_to_string(path)?;
+    parse(&text).map_err(|why| format!("{}: {why}", path.display()).into())
+}
+
+/// Plays a transcript; every difference is in the error, with its line.
+fn play(path: &Path, server: &mut impl Play) -> Result<(), Failed> {
+    let mut differences = String::new();
+    let mut names = std::collections::BTreeSet::new();
+    let mut exchanges = 0;
+    'steps: for step in read(path)? {
+        let name = match &step.action {
+            Action::Nothing => continue,
+            Action::Sleep(ms) => {
+                server.sleep(Duration::from_millis(*ms));
+                continue;
+            }
+            Action::Close(name) => {
+                server.close(name);
+                names.remove(name);
+                continue;
+            }
+            Action::Send(name, bytes) => {
+                server.send(name, bytes);
+                name
+            }
+            Action::Receive(name) => name,
+        };
+        names.insert(name.clone());
+        exchanges += 1;
+        let mut tell = |wanted: &[String], got: &Received| {
+            let _ = writeln!(differences, "{}:{}: {}", path.display(), step.line, step.text);
+            let _ = writeln!(differences, "  expected {}\n  got      {}", wanted.join("\n  "), shown(got));
+        };
+        for (expected, written) in &step.expected {
+            let got = server.receive(name, PATIENCE);
+            let as_expected = match &got {
+                Received::Reply(reply) => expected.accepts(Some(reply)),
+                Received::Closed => expected.accepts(None),
+                Received::Nothing => false,
+            };
+            if !as_expected {
+                tell(written, &got);
+                // The replies of later steps would only be out of step.
+                if !matches!(got, Received::Reply(_)) || matches!(expected, Expected::Closed) {
+                    break 'steps;
+                }
+            }
+        }
+        if step.expected.is_empty() {
+            let got = server.receive(name, server.silence());
+            if got != Received::Nothing {
+                tell(&["silence".into()], &got);
+            }
+        }
+    }
+    if exchanges == 0 {
+        return Err(format!("{}: nothing is sent", path.display()).into());
+    }
+    for name in names {
+        let silence = server.silence();
+        if let got @ Received::Reply(_) = server.receive(&name, silence) {
+            let _ = writeln!(differences, "{}: unexpected on '{name}': {}", path.display(), shown(&got));
+        }
+    }
+    if differences.is_empty() { Ok(()) } else { Err(format!("\n{differences}").into()) }
+}
+
+fn shown(received: &Received) -> String {
+    match received {
+        Received::Reply(reply) => {
+            let mut lines = Vec::new();
+            reply.lines(0, &mut lines);
+            lines.join("\n  ")
+        }
+        Received::Nothing => "nothing".into(),
+        Received::Closed => "closed".into(),
+    }
+}
+
+/// Plays a transcript on the real server and writes down what it answers. Replies that already match what is written keep
+/// their form, so that patterns stay.
+fn rewrite(path: &Path) -> Result<(), Failed> {
+    let mut server = Real::start();
+    let mut out = String::new();
+    for step in read(path)? {
+        let name = match &step.action {
+            Action::Nothing => None,
+            Action::Sleep(ms) => {
+                server.sleep(Duration::from_millis(*ms));
+                None
+            }
+            Action::Close(name) => {
+                server.close(name);
+                None
+            }
+            Action::Send(name, bytes) => {
+                server.send(name, bytes);
+                Some(name)
+            }
+            Action::Receive(name) => Some(name),
+        };
+        let _ = write!(out, "{}", step.text);
+        let Some(name) = name else {
+            out.push('\n');
+            continue;
+        };
+        out.push(if matches!(step.action, Action::Receive(_)) { ' ' } else { '\n' });
+        let mut expected = step.expected.iter();
+        let mut replies = 0;
+        loop {
+            let wanted = expected.next();
+            // Something that is expected may take its time. Further replies to a command come in one piece with its
+            // first, and waiting for them would eat up the times to live that the next steps ask for.
+            let patience = match wanted {
+                Some(_) => PATIENCE,
+                None if replies == 0 => server.silence() * 2,
+                None => Duration::from_millis(2),
+            };
+            replies += 1;
+            let reply = match server.receive(name, patience) {
+                Received::Nothing => break,
+                Received::Closed => None,
+                Received::Reply(reply) => Some(reply),
+            };
+            let mut lines = Vec::new();
+            match (wanted, &reply) {
+                (Some((wanted, written)), reply) if wanted.accepts(reply.as_ref()) => {
+                    lines.clone_from(written)
+                }
+                (_, Some(reply)) => reply.lines(0, &mut lines),
+                (_, None) => lines.push("closed".into()),
+            }
+            let _ = writeln!(out, "{}", lines.join("\n"));
+            if reply.is_none() {
+                break;
+            }
+        }
+    }
+    Ok(std::fs::write(path, out)?)
+}

@@ -1,0 +1,221 @@
+//! The two servers that transcripts are played on, behind one trait.
+
+use std::{
+    collections::BTreeMap,
+    io::{ErrorKind, Read, Write},
+    net::TcpStream,
+    time::Duration,
+};
+
+use bytes::{Bytes, BytesMut};
+use lockstorm_lab::support::redis::RedisServer;
+use lockstorm_sim::{
+    config::Config,
+    env::Env,
+    event::{Action, ConnId, Event},
+    server::Server,
+    time::{Monotonic, Wall},
+};
+
+use crate::wire::Wire;
+
+/// What came on a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Received {
+    Reply(Wire),
+    Nothing,
+    Closed,
+}
+
+/// A server to play a transcript on. Connections are made when they are first named.
+pub(crate) trait Play {
+    fn send(&mut self, name: &str, bytes: &[u8]);
+    /// The next reply, waiting for it at most so long.
+    fn receive(&mut self, name: &str, patience: Duration) -> Received;
+    fn sleep(&mut self, time: Duration);
+    fn close(&mut self, name: &str);
+    /// How long to listen before saying that nothing comes.
+    fn silence(&self) -> Duration;
+}
+
+/// The simulator, in process, with a clock that only moves when the transcript waits.
+pub(crate) struct Simulated {
+    server: Server,
+    env: Env,
+    alarm: Option<Monotonic>,
+    names: BTreeMap<String, ConnId>,
+    lines: BTreeMap<ConnId, Line>,
+    accepted: u64,
+}
+
+#[derive(Default)]
+struct Line {
+    buffer: BytesMut,
+    closed: bool,
+}
+
+impl Simulated {
+    pub(crate) fn start() -> Simulated {
+        let mut env = Env::new(7);
+        env.wall = Wall::from_millis(1_700_000_000_000);
+        env.monotonic = Monotonic::from_secs(1_000);
+        let server = Server::new(Config { save: Vec::new(), ..Config::default() }, &mut env);
+        let (names, lines) = (BTreeMap::new(), BTreeMap::new());
+        let mut simulated = Simulated { server, env, alarm: None, names, lines, accepted: 0 };
+        simulated.carry_out();
+        simulated
+    }
+
+    fn step(&mut self, event: Event) {
+        self.server.step(&mut self.env, event);
+        self.carry_out();
+    }
+
+    fn carry_out(&mut self) {
+        for action in std::mem::take(&mut self.env.outbox) {
+            match action {
+                Action::Send { conn, bytes } => {
+                    self.lines.entry(conn).or_default().buffer.extend_from_slice(&bytes);
+                }
+                Action::Close { conn } => self.lines.entry(conn).or_default().closed = true,
+                Action::Alarm { at } => self.alarm = Some(at),
+                // There is nobody else in a transcript's world.
+                Action::Dial { conn, .. } => self.step(Event::Closed { conn }),
+                Action::Exit => self.lines.values_mut().for_each(|line| line.closed = true),
+            }
+        }
+    }
+
+    fn conn(&mut self, name: &str) -> ConnId {
+        if let Some(conn) = self.names.get(name) {
+            return *conn;
+        }
+        self.accepted += 1;
+        let conn = ConnId(self.accepted);
+        self.names.insert(name.into(), conn);
+        self.lines.insert(conn, Line::default());
+        let peer = format!("127.0.0.1:{}", 50_000 + self.accepted);
+        self.step(Event::Connected { conn, peer, local: "127.0.0.1:6379".into() });
+        conn
+    }
+
+    fn advance_to(&mut self, at: Monotonic) {
+        let by = at.since(self.env.monotonic);
+        self.env.monotonic += by;
+        self.env.wall += by;
+    }
+
+    /// Lets time pass until the next alarm; false when there is none before `end`.
+    fn next_alarm(&mut self, end: Monotonic) -> bool {
+        let Some(at) = self.alarm.filter(|at| *at <= end) else { return false };
+        self.alarm = None;
+        self.advance_to(at);
+        self.step(Event::Alarm);
+        true
+    }
+}
+
+impl Play for Simulated {
+    fn send(&mut self, name: &str, bytes: &[u8]) {
+        let conn = self.conn(name);
+        if !self.lines[&conn].closed {
+            self.step(Event::Bytes { conn, bytes: Bytes::copy_from_slice(bytes) });
+        }
+    }
+
+    fn receive(&mut self, name: &str, patience: Duration) -> Received {
+        let conn = self.conn(name);
+        let end = self.env.monotonic + patience;
+        loop {
+            let line = self.lines.get_mut(&conn).expect("every connection has its line");
+            if let Some(reply) = Wire::take(&mut line.buffer) {
+                return Received::Reply(reply);
+            }
+            if line.closed {
+                return Received::Closed;
+            }
+            if !self.next_alarm(end) {
+                return Received::Nothing;
+            }
+        }
+    }
+
+    fn sleep(&mut self, time: Duration) {
+        let end = self.env.monotonic + time;
+        while self.next_alarm(end) {}
+        self.advance_to(end);
+    }
+
+    fn close(&mut self, name: &str) {
+        if let Some(conn) = self.names.remove(name) {
+            self.lines.remove(&conn);
+            self.step(Event::Closed { conn });
+        }
+    }
+
+    fn silence(&self) -> Duration {
+        // Whatever a step does is there when it returns.
+        Duration::ZERO
+    }
+}
+
+/// A private `redis-server`.
+pub(crate) struct Real {
+    server: RedisServer,
+    streams: BTreeMap<String, (TcpStream, BytesMut)>,
+}
+
+impl Real {
+    pub(crate) fn start() -> Real {
+        Real { server: RedisServer::start(&[]), streams: BTreeMap::new() }
+    }
+
+    fn stream(&mut self, name: &str) -> &mut (TcpStream, BytesMut) {
+        self.streams.entry(name.into()).or_insert_with(|| {
+            let stream = self.server.connect().expect("redis-server accepts connections");
+            (stream, BytesMut::new())
+        })
+    }
+}
+
+impl Play for Real {
+    fn send(&mut self, name: &str, bytes: &[u8]) {
+        // A server that has hung up is noticed when its reply is waited for.
+        let _ = self.stream(name).0.write_all(bytes);
+    }
+
+    fn receive(&mut self, name: &str, patience: Duration) -> Received {
+        let (stream, buffer) = self.stream(name);
+        stream.set_read_timeout(Some(patience)).expect("a time-out can be set");
+        let mut chunk = [0u8; 64 << 10];
+        loop {
+            if let Some(reply) = Wire::take(buffer) {
+                return Received::Reply(reply);
+            }
+            match stream.read(&mut chunk) {
+                Ok(0) => return Received::Closed,
+                Ok(len) => buffer.extend_from_slice(&chunk[..len]),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    return Received::Nothing;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return Received::Closed,
+            }
+        }
+    }
+
+    fn sleep(&mut self, time: Duration) {
+        #[expect(clippy::disallowed_methods, reason = "a real server is waited for in real time")]
+        std::thread::sleep(time);
+    }
+
+    fn close(&mut self, name: &str) {
+        self.streams.remove(name);
+    }
+
+    fn silence(&self) -> Duration {
+        // Long enough for a reply over loopback, also on a busy machine; what comes later is missed here, and caught on
+        // the simulator, which plays the same transcript.
+        Duration::from_millis(25)
+    }
+}

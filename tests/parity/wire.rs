@@ -1,0 +1,140 @@
+//! Replies as they are on the wire, of either server, and how transcripts write them.
+
+use bytes::{Buf, BytesMut};
+
+/// The kinds of replies that hold others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Array,
+    /// Keys and values follow each other.
+    Map,
+    Set,
+    Push,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Kind; 4] = [Kind::Array, Kind::Map, Kind::Set, Kind::Push];
+
+    pub(crate) fn mark(self) -> char {
+        match self {
+            Kind::Array => '*',
+            Kind::Map => '%',
+            Kind::Set => '~',
+            Kind::Push => '>',
+        }
+    }
+
+    /// How many replies one counted element is made of.
+    pub(crate) fn width(self) -> usize {
+        if self == Kind::Map { 2 } else { 1 }
+    }
+}
+
+/// One reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wire {
+    Status(Vec<u8>),
+    Error(Vec<u8>),
+    Integer(i64),
+    Bulk(Vec<u8>),
+    NullBulk,
+    NullArray,
+    Null,
+    Double(Vec<u8>),
+    Boolean(bool),
+    Big(Vec<u8>),
+    Verbatim(Vec<u8>),
+    Items(Kind, Vec<Wire>),
+}
+
+impl Wire {
+    /// Takes one whole reply off the front of `buffer`; `None` while it is not all there.
+    ///
+    /// # Panics
+    /// When the bytes are no reply: then a server is broken, and so is the rest of its stream.
+    pub(crate) fn take(buffer: &mut BytesMut) -> Option<Wire> {
+        let mut rest = &buffer[..];
+        let wire = Wire::read(&mut rest)?;
+        let used = buffer.len() - rest.len();
+        buffer.advance(used);
+        Some(wire)
+    }
+
+    fn read(rest: &mut &[u8]) -> Option<Wire> {
+        let end = rest.windows(2).position(|two| two == b"\r\n")?;
+        let (head, body) = (&rest[..end], &rest[end + 2..]);
+        *rest = body;
+        let text = &head[1..];
+        let number = || {
+            let digits = std::str::from_utf8(text).ok().and_then(|digits| digits.parse::<i64>().ok());
+            digits.unwrap_or_else(|| panic!("no number in {}", quote(head)))
+        };
+        Some(match head[0] {
+            b'+' => Wire::Status(text.to_vec()),
+            b'-' => Wire::Error(text.to_vec()),
+            b':' => Wire::Integer(number()),
+            b',' => Wire::Double(text.to_vec()),
+            b'(' => Wire::Big(text.to_vec()),
+            b'_' => Wire::Null,
+            b'#' => Wire::Boolean(text == b"t"),
+            b'$' if number() < 0 => Wire::NullBulk,
+            b'*' if number() < 0 => Wire::NullArray,
+            mark @ (b'$' | b'=') => {
+                let len = usize::try_from(number()).expect("a bulk has a length");
+                let bytes = rest.get(..len + 2)?[..len].to_vec();
+                *rest = &rest[len + 2..];
+                if mark == b'$' { Wire::Bulk(bytes) } else { Wire::Verbatim(bytes) }
+            }
+            mark => {
+                let kind = Kind::ALL.into_iter().find(|kind| kind.mark() == char::from(mark));
+                let kind = kind.unwrap_or_else(|| panic!("no reply begins with {}", quote(head)));
+                let len = usize::try_from(number()).expect("a sequence has a length") * kind.width();
+                let mut items = Vec::new();
+                for _ in 0..len {
+                    items.push(Wire::read(rest)?);
+                }
+                Wire::Items(kind, items)
+            }
+        })
+    }
+
+    /// The reply as a transcript has it, one line per reply, nested ones indented.
+    pub(crate) fn lines(&self, indent: usize, out: &mut Vec<String>) {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let line = match self {
+            Wire::Status(bytes) => format!("+{}", text(bytes)),
+            Wire::Error(bytes) => format!("-{}", text(bytes)),
+            Wire::Integer(n) => format!(":{n}"),
+            Wire::Bulk(bytes) => quote(bytes),
+            Wire::NullBulk => "$nil".into(),
+            Wire::NullArray => "*nil".into(),
+            Wire::Null => "_".into(),
+            Wire::Double(bytes) => format!(",{}", text(bytes)),
+            Wire::Boolean(value) => if *value { "#t" } else { "#f" }.into(),
+            Wire::Big(bytes) => format!("({}", text(bytes)),
+            Wire::Verbatim(bytes) => format!("={}", quote(bytes)),
+            Wire::Items(kind, items) => format!("{}{}", kind.mark(), items.len() / kind.width()),
+        };
+        out.push(format!("{:indent$}{line}", ""));
+        if let Wire::Items(_, items) = self {
+            items.iter().for_each(|item| item.lines(indent + 2, out));
+        }
+    }
+}
+
+/// Bytes in double quotes, escaped as redis-cli reads and writes them.
+pub(crate) fn quote(bytes: &[u8]) -> String {
+    let mut quoted = String::from("\"");
+    for &byte in bytes {
+        match byte {
+            b'"' | b'\\' => quoted.extend(['\\', char::from(byte)]),
+            b'\n' => quoted.push_str("\\n"),
+            b'\r' => quoted.push_str("\\r"),
+            b'\t' => quoted.push_str("\\t"),
+            b' '..=b'~' => quoted.push(char::from(byte)),
+            other => quoted.push_str(&format!("\\x{other:02x}")),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

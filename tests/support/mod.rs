@@ -1,0 +1,3 @@
+//! Helpers of the suites.
+
+pub mod redis;

@@ -1,0 +1,142 @@
+//! Private `redis-server` processes on free loopback ports, for suites that compare with the real thing.
+
+use std::{
+    io::{Read, Write},
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    sync::LazyLock,
+    time::Duration,
+};
+
+/// The version whose behaviour is the reference.
+const VERSION: &str = "v=7.0.";
+
+/// Whether a real Redis can be asked on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Availability {
+    /// `redis-server` of the right version is on the PATH.
+    Present,
+    /// It is not, and comparing is optional. Holds one line to say so.
+    Absent(String),
+    /// It is not, and `LOCKSTORM_REQUIRE_REDIS=1` says it must be: the suite has to fail with this line.
+    Missing(String),
+}
+
+/// Looks for `redis-server`, once per process.
+pub fn availability() -> Availability {
+    static FOUND: LazyLock<Result<(), String>> =
+        LazyLock::new(|| match Command::new("redis-server").arg("--version").output() {
+            Err(_) => Err("no redis-server on the PATH".into()),
+            Ok(output) => {
+                let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+                if version.contains(VERSION) {
+                    Ok(())
+                } else {
+                    Err(format!("redis-server is not 7.0: {version}"))
+                }
+            }
+        });
+    match &*FOUND {
+        Ok(()) => Availability::Present,
+        Err(why) if std::env::var_os("LOCKSTORM_REQUIRE_REDIS").is_some_and(|value| value == "1") => {
+            Availability::Missing(format!("{why}, and LOCKSTORM_REQUIRE_REDIS=1"))
+        }
+        Err(why) => Availability::Absent(format!("{why}: nothing is compared with a real Redis")),
+    }
+}
+
+/// A running `redis-server` of its own, in an empty directory, without persistence. It is killed when dropped.
+#[derive(Debug)]
+pub struct RedisServer {
+    child: Child,
+    /// Where it listens.
+    pub address: SocketAddr,
+    directory: PathBuf,
+}
+
+impl RedisServer {
+    /// Starts one with further options, such as `["--appendonly", "yes"]`, and waits until it answers.
+    ///
+    /// # Panics
+    /// When it cannot be started: the caller has asked [`availability`] before.
+    pub fn start(options: &[&str]) -> RedisServer {
+        // Between choosing a free port and listening on it somebody else may take it: then redis-server exits.
+        let mut problem = String::new();
+        for _ in 0..5 {
+            match RedisServer::try_start(options) {
+                Ok(server) => return server,
+                Err(why) => problem = why,
+            }
+        }
+        panic!("redis-server does not start: {problem}");
+    }
+
+    fn try_start(options: &[&str]) -> Result<RedisServer, String> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
+        let address = listener.local_addr().map_err(|error| error.to_string())?;
+        drop(listener);
+        let name = format!("lockstorm-redis-{}-{}", std::process::id(), address.port());
+        let directory = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
+        let child = Command::new("redis-server")
+            .args(["--port", &address.port().to_string(), "--bind", "127.0.0.1"])
+            .args(["--save", "", "--appendonly", "no", "--enable-debug-command", "yes"])
+            .args(options)
+            .current_dir(&directory)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let mut server = RedisServer { child, address, directory };
+        for _ in 0..500 {
+            if let Ok(Some(status)) = server.child.try_wait() {
+                return Err(format!("it exited with {status}"));
+            }
+            if server.answers() {
+                return Ok(server);
+            }
+            #[expect(clippy::disallowed_methods, reason = "a real process is waited for in real time")]
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Err("it does not answer".into())
+    }
+
+    fn answers(&self) -> bool {
+        let Ok(mut stream) = self.connect() else { return false };
+        let mut first = [0u8; 1];
+        // Any reply will do: with `requirepass` it is an error.
+        stream.write_all(b"PING\r\n").is_ok() && stream.read_exact(&mut first).is_ok()
+    }
+
+    /// Opens a connection.
+    ///
+    /// # Errors
+    /// When the server does not accept it.
+    pub fn connect(&self) -> std::io::Result<TcpStream> {
+        #[expect(clippy::disallowed_methods, reason = "the bridge of the suites to a real server")]
+        let stream = TcpStream::connect(self.address)?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+
+    /// The process id, for tests that pause or kill the server.
+    pub fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The URL that clients take.
+    pub fn url(&self) -> String {
+        format!("redis://{}", self.address)
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        // Nothing can be done about a failure here, and nothing depends on it.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
