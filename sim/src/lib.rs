@@ -7,7 +7,8 @@
 //! - [`keyspace`], [`effect`], [`config`], [`pubsub`], [`session`], [`node`]: what a node knows;
 //! - [`commands`]: one file per command;
 //! - [`server`]: one step, from an event to its actions;
-//! - [`world`]: hosts, clocks and links, and a timeline that jumps from event to event.
+//! - [`world`]: hosts, clocks and links, and a timeline that jumps from event to event;
+//! - [`drive`]: a server behind sockets: of the world, of `turmoil`, of the real network.
 
 pub mod time;
 
@@ -35,3 +36,5 @@ pub mod commands;
 pub mod server;
 
 pub mod world;
+
+pub mod drive;

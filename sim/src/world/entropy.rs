@@ -43,6 +43,11 @@ impl Stream {
         self.0.next_u64()
     }
 
+    /// The generator itself.
+    pub fn into_inner(self) -> ChaCha8Rng {
+        self.0
+    }
+
     /// Fills `bytes`.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         self.0.fill_bytes(bytes);

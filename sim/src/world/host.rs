@@ -13,6 +13,7 @@ use std::{
         atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
+    time::Duration,
 };
 
 use tokio::task::LocalSet;
@@ -59,13 +60,25 @@ impl Shared {
     }
 }
 
+/// What a timer waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Alarm {
+    /// The host's monotonic clock.
+    Clock(Monotonic),
+    /// True time: something on the wire, not on the host.
+    Wire(True),
+}
+
+/// Who is to be woken; the number tells timers of one instant apart, in the order they were made.
+type Timers = BTreeMap<(Alarm, u64), Waker>;
+
 /// What outlives a host's software: its name, its clocks, who waits for them.
 pub(super) struct Machine {
     pub(super) index: usize,
     pub(super) name: HostName,
     pub(super) shared: Arc<Shared>,
     pub(super) clock: Mutex<Clock>,
-    timers: Mutex<BTreeMap<(Monotonic, u64), Waker>>,
+    timers: Mutex<Timers>,
     next_timer: AtomicU64,
     random: Mutex<Stream>,
     queued: AtomicBool,
@@ -96,21 +109,38 @@ impl Machine {
         lock(&self.clock).monotonic(self.shared.now())
     }
 
-    /// When the next of this host's timers fires, by true time and as its clock goes today.
-    pub(super) fn next_timer(&self) -> Option<True> {
-        let (at, _) = *lock(&self.timers).first_key_value()?.0;
-        lock(&self.clock).true_at_monotonic(at, self.shared.now())
+    fn shows(&self, alarm: Alarm) -> bool {
+        match alarm {
+            Alarm::Clock(at) => self.monotonic() >= at,
+            Alarm::Wire(at) => self.shared.now() >= at,
+        }
     }
 
-    /// Wakes whoever waits for what the monotonic clock shows now, in order.
+    /// When the next of this host's timers fires, by true time and as its clock goes today.
+    pub(super) fn next_timer(&self) -> Option<True> {
+        let timers = lock(&self.timers);
+        let clock = timers.first_key_value().map(|(&(alarm, _), _)| alarm);
+        let wire =
+            timers.range((Alarm::Wire(True::from_nanos(i64::MIN)), 0)..).next().map(|(&(alarm, _), _)| alarm);
+        drop(timers);
+        let when = |alarm| match alarm {
+            Alarm::Clock(at) => lock(&self.clock).true_at_monotonic(at, self.shared.now()),
+            Alarm::Wire(at) => Some(at),
+        };
+        clock.and_then(when).into_iter().chain(wire.and_then(when)).min()
+    }
+
+    /// Wakes whoever waits for what the clocks show now, in order.
     pub(super) fn fire_timers(&self) {
-        let now = self.monotonic();
-        loop {
-            let mut timers = lock(&self.timers);
-            let Some(first) = timers.first_entry().filter(|first| first.key().0 <= now) else { return };
-            let waker = first.remove();
-            drop(timers); // a wake may drop a task, and its timers with it
-            waker.wake();
+        for from in [Alarm::Clock(Monotonic::from_nanos(i64::MIN)), Alarm::Wire(True::from_nanos(i64::MIN))] {
+            loop {
+                let mut timers = lock(&self.timers);
+                let Some(key) = timers.range((from, 0)..).next().map(|(&key, _)| key) else { break };
+                let waker = if self.shows(key.0) { timers.remove(&key) } else { None };
+                drop(timers); // a wake may drop a task, and its timers with it
+                let Some(waker) = waker else { break };
+                waker.wake();
+            }
         }
     }
 
@@ -182,7 +212,13 @@ impl HostCtx {
 
     /// Resolves when the host's monotonic clock shows `at`, at that very true instant if the host runs then.
     pub fn sleep_until(&self, at: Monotonic) -> Sleep {
-        Sleep { machine: self.machine.clone(), at, timer: None }
+        Sleep { machine: self.machine.clone(), alarm: Alarm::Clock(at), timer: None }
+    }
+
+    /// Resolves after so much true time, whatever the host's clocks do: for what happens to a message on the wire.
+    pub(crate) fn wire_delay(&self, delay: Duration) -> Sleep {
+        let at = self.machine.shared.now() + delay;
+        Sleep { machine: self.machine.clone(), alarm: Alarm::Wire(at), timer: None }
     }
 
     /// 64 random bits of the host's own stream, which goes on over restarts.
@@ -262,14 +298,14 @@ impl std::fmt::Debug for HostCtx {
 /// See [`HostCtx::sleep_until`].
 pub struct Sleep {
     machine: Arc<Machine>,
-    at: Monotonic,
+    alarm: Alarm,
     timer: Option<u64>,
 }
 
 impl Sleep {
     fn forget(&mut self) {
         if let Some(timer) = self.timer.take() {
-            let waker = lock(&self.machine.timers).remove(&(self.at, timer));
+            let waker = lock(&self.machine.timers).remove(&(self.alarm, timer));
             drop(waker); // not under the lock: it may be the last hold on a task with timers of its own
         }
     }
@@ -278,13 +314,13 @@ impl Sleep {
 impl Future for Sleep {
     type Output = ();
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if self.machine.monotonic() >= self.at {
+        if self.machine.shows(self.alarm) {
             self.forget();
             return Poll::Ready(());
         }
         let machine = self.machine.clone();
         let timer = *self.timer.get_or_insert_with(|| machine.next_timer.fetch_add(1, Ordering::Relaxed));
-        let before = lock(&machine.timers).insert((self.at, timer), cx.waker().clone());
+        let before = lock(&machine.timers).insert((self.alarm, timer), cx.waker().clone());
         drop(before);
         Poll::Pending
     }

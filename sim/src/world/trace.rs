@@ -38,7 +38,7 @@ pub enum Event {
     /// A node wrote bytes to a connection.
     Reply { client: HostName, connection: u64, bytes: Bytes },
     /// What a command did to a node's data.
-    Effect { effect: Bytes },
+    Effect { effect: String },
     /// Whatever code on a host has to tell: a grant, a belief, a write to a resource.
     Observed { kind: &'static str, detail: String },
 }
@@ -113,7 +113,7 @@ impl Record {
             }
             Event::Effect { effect } => {
                 out.push(7);
-                bytes(out, effect);
+                bytes(out, effect.as_bytes());
             }
             Event::Observed { kind, detail } => {
                 out.push(8);
@@ -150,7 +150,7 @@ impl fmt::Display for Record {
             Event::Reply { client, connection, bytes } => {
                 write!(f, "> {client}#{connection} {}", bytes.escape_ascii())
             }
-            Event::Effect { effect } => write!(f, "effect {}", effect.escape_ascii()),
+            Event::Effect { effect } => write!(f, "effect {effect}"),
             Event::Observed { kind, detail } => write!(f, "{kind}: {detail}"),
         }
     }

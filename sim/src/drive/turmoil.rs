@@ -1,0 +1,84 @@
+//! A node inside a user's own `turmoil::Sim`.
+
+use std::{future::Future, io, net::SocketAddr, time::Duration};
+
+use turmoil::net::{TcpListener, TcpStream};
+
+use super::{Node, Platform, serve};
+use crate::{
+    env::Env,
+    server::Server,
+    time::{Monotonic, Wall},
+};
+
+/// Runs a node on the current host of a `turmoil` simulation until it exits, on this port. `start` makes the server,
+/// and is given the one that was there before a crash, if `node` still holds it; `seed` is where its dice start.
+///
+/// ```
+/// use lockstorm_sim::{config::Config, drive, server::Server};
+/// let node = drive::Node::new();
+/// let mut sim = turmoil::Builder::new().build();
+/// sim.host("redis", move || {
+///     let node = node.clone();
+///     async move {
+///         let start = |env: &mut _, _| Server::new(Config::default(), env);
+///         Ok(drive::turmoil::run(6379, node, 1, start).await?)
+///     }
+/// });
+/// ```
+///
+/// # Errors
+/// If the port is taken.
+pub async fn run(
+    port: u16,
+    node: Node,
+    seed: u64,
+    start: impl FnOnce(&mut Env, Option<Server>) -> Server,
+) -> io::Result<()> {
+    let host = Host;
+    let mut env = Env::new(seed);
+    (env.wall, env.monotonic) = (host.wall(), host.monotonic());
+    let server = start(&mut env, node.take());
+    node.replace(server);
+    let listener = TcpListener::bind((std::net::Ipv4Addr::UNSPECIFIED, port)).await?;
+    serve(host, listener, node, env).await;
+    Ok(())
+}
+
+/// The host that runs at the moment. `turmoil` has one clock for everything.
+#[derive(Debug)]
+struct Host;
+
+impl Platform for Host {
+    type Listener = TcpListener;
+    type Stream = TcpStream;
+
+    fn wall(&self) -> Wall {
+        Wall::ZERO + turmoil::since_epoch().unwrap_or_default()
+    }
+
+    fn monotonic(&self) -> Monotonic {
+        Monotonic::ZERO + turmoil::sim_elapsed().unwrap_or_default()
+    }
+
+    fn sleep_until(&self, at: Monotonic) -> impl Future<Output = ()> + 'static {
+        self.wait(at.since(self.monotonic()))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "turmoil's time is tokio's, paused")]
+    fn wait(&self, delay: Duration) -> impl Future<Output = ()> + 'static {
+        tokio::time::sleep(delay)
+    }
+
+    async fn accept(&self, listener: &TcpListener) -> io::Result<TcpStream> {
+        listener.accept().await.map(|(stream, _)| stream)
+    }
+
+    async fn dial(&self, host: &str, port: u16) -> io::Result<TcpStream> {
+        TcpStream::connect((host, port)).await
+    }
+
+    fn addresses(&self, stream: &TcpStream) -> io::Result<(SocketAddr, SocketAddr)> {
+        Ok((stream.peer_addr()?, stream.local_addr()?))
+    }
+}

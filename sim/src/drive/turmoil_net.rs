@@ -1,0 +1,260 @@
+//! A node on a host of the world.
+
+use std::{
+    future::Future,
+    io,
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use turmoil_net::shim::tokio::net::{TcpListener, TcpStream};
+
+use super::{Node, Platform, serve};
+use crate::{
+    config::Config,
+    env::{Env, Observation},
+    event::ConnId,
+    server::Server,
+    time::{Monotonic, Wall},
+    world::{Act, Event, HostCtx},
+};
+
+/// Runs a node on this host until it exits: a new server with this configuration, in `node`, behind the port that the
+/// configuration names. This is what to give to [`crate::world::Builder::host`].
+pub async fn run(ctx: HostCtx, config: Config, node: Node) {
+    run_with(ctx, config.port, node, |env, _| Server::new(config, env)).await;
+}
+
+/// As [`run`], with a server that `start` makes; it is given the one that was there before the last crash or exit, if
+/// any, to take what was durable.
+pub async fn run_with(
+    ctx: HostCtx,
+    port: u16,
+    node: Node,
+    start: impl FnOnce(&mut Env, Option<Server>) -> Server,
+) {
+    let mut env = Env::with_entropy(ctx.stream("node").into_inner());
+    (env.wall, env.monotonic) = (ctx.wall(), ctx.monotonic());
+    let server = start(&mut env, node.take());
+    node.replace(server);
+    let listener = match ctx.listen(port).await {
+        Ok(listener) => listener,
+        Err(error) => return ctx.observe("no listener", error.to_string()),
+    };
+    serve(ctx, listener, node, env).await;
+}
+
+impl Platform for HostCtx {
+    type Listener = TcpListener;
+    type Stream = TcpStream;
+
+    fn wall(&self) -> Wall {
+        HostCtx::wall(self)
+    }
+
+    fn monotonic(&self) -> Monotonic {
+        HostCtx::monotonic(self)
+    }
+
+    fn sleep_until(&self, at: Monotonic) -> impl Future<Output = ()> + 'static {
+        HostCtx::sleep_until(self, at)
+    }
+
+    fn wait(&self, delay: Duration) -> impl Future<Output = ()> + 'static {
+        self.wire_delay(delay)
+    }
+
+    async fn accept(&self, listener: &TcpListener) -> io::Result<TcpStream> {
+        listener.accept().await.map(|(stream, _)| stream)
+    }
+
+    async fn dial(&self, host: &str, port: u16) -> io::Result<TcpStream> {
+        HostCtx::dial(self, host, port).await
+    }
+
+    fn addresses(&self, stream: &TcpStream) -> io::Result<(SocketAddr, SocketAddr)> {
+        Ok((stream.peer_addr()?, stream.local_addr()?))
+    }
+
+    const WATCHED: bool = true;
+
+    fn request(&self, peer: IpAddr, conn: ConnId, raw: &Bytes, arguments: &[Bytes]) -> Option<Act> {
+        let client = self.host_at(peer).unwrap_or_else(|| "".into());
+        let act = self.judge(&client, arguments);
+        self.record(Event::Request { client, connection: conn.0, command: raw.clone() });
+        act
+    }
+
+    fn reply(&self, peer: IpAddr, conn: ConnId, bytes: &Bytes) {
+        let client = self.host_at(peer).unwrap_or_else(|| "".into());
+        self.record(Event::Reply { client, connection: conn.0, bytes: bytes.clone() });
+    }
+
+    fn observed(&self, observation: &Observation) {
+        let effect = match observation {
+            Observation::Command { .. } => return, // the request is on record
+            Observation::Key { db, key, event, by } => {
+                let by = by.map_or("the node".into(), |conn| conn.to_string());
+                format!("{event} {db}:{} by {by}", key.escape_ascii())
+            }
+            Observation::Published { channel, message, receivers } => {
+                format!("published {} to {receivers} of {}", message.escape_ascii(), channel.escape_ascii())
+            }
+            Observation::Role { role } => format!("role {role}"),
+        };
+        self.record(Event::Effect { effect });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+    use crate::{
+        time::True,
+        world::{Builder, Keep, Latency, Rule, Verb, World},
+    };
+
+    /// A node `r` and a client `c` 10 ms apart; the client sends each command at its time in milliseconds, whatever has
+    /// been answered, and tells what it reads.
+    fn conversation(commands: &'static [(i64, &'static str)]) -> Builder {
+        let node = Node::new();
+        World::builder(1)
+            .host("r", move |ctx| run(ctx, Config::default(), node.clone()))
+            .host("c", move |ctx| async move {
+                let stream = ctx.dial("r", 6379).await.expect("the node listens");
+                let (mut reading, mut writing) = stream.into_split();
+                let listener = ctx.clone();
+                ctx.spawn(async move {
+                    let mut buffer = [0; 4096];
+                    loop {
+                        match reading.read(&mut buffer).await {
+                            Ok(0) => return listener.observe("reply", "closed"),
+                            Ok(n) => listener.observe("reply", buffer[..n].escape_ascii().to_string()),
+                            Err(error) => return listener.observe("reply", error.kind().to_string()),
+                        }
+                    }
+                });
+                for (at, command) in commands {
+                    ctx.sleep_until(Monotonic::from_millis(*at)).await;
+                    if writing.write_all(command.as_bytes()).await.is_err() {
+                        return;
+                    }
+                }
+                std::future::pending::<()>().await;
+            })
+            .latency(Latency::Fixed(Duration::from_millis(10)))
+            .keep(Keep::Events)
+    }
+
+    fn replies(world: &World) -> String {
+        let lines: Vec<_> = world
+            .records()
+            .into_iter()
+            .filter_map(|record| match record.event {
+                Event::Observed { kind: "reply", detail } => {
+                    Some(format!("{detail}@{}", record.at.as_millis()))
+                }
+                _ => None,
+            })
+            .collect();
+        lines.join(" ")
+    }
+
+    #[test]
+    fn a_rule_takes_one_message_of_many() {
+        let commands = &[(100, "SET a 1\r\nGET a\r\n"), (200, "GET a\r\n"), (300, "GET b\r\n")];
+        let ms = Duration::from_millis;
+        let get = |nth, act| {
+            Some(Rule { command: Some("get".into()), client: Some("c".into()), nth, ..Rule::new("it", act) })
+        };
+        let rows = [
+            (None, r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n@220 $-1\r\n@320"),
+            // Silence from there on, and the connection stays.
+            (get(2, Act::LoseReply), r"+OK\r\n$1\r\n1\r\n@120"),
+            (get(1, Act::LoseReply), r"+OK\r\n@120"),
+            // What comes behind a late message is late as well.
+            (get(2, Act::DelayRequest(ms(150))), r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n$-1\r\n@370"),
+            (get(2, Act::DelayReply(ms(150))), r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n$-1\r\n@370"),
+            (get(2, Act::DropConnection), r"+OK\r\n$1\r\n1\r\n@120 closed@220"),
+            (get(2, Act::DropRequest), r"+OK\r\n$1\r\n1\r\n@120 closed@220"),
+            (get(9, Act::LoseReply), r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n@220 $-1\r\n@320"),
+        ];
+        for (rule, expected) in rows {
+            let mut world = conversation(commands).build();
+            rule.iter().for_each(|rule| world.control().now(Verb::AddRule(rule.clone())));
+            world.run(True::from_millis(1_000)).expect("it runs");
+            assert_eq!(replies(&world), expected, "{rule:?}");
+        }
+    }
+
+    #[test]
+    fn a_lost_reply_is_of_a_command_that_was_executed_and_a_dropped_request_is_not() {
+        for (act, left) in [(Act::LoseReply, "$1\\r\\n1\\r\\n"), (Act::DropRequest, "$-1\\r\\n")] {
+            let set = Rule { command: Some("SET".into()), ..Rule::new("it", act) };
+            let node = Node::new();
+            let mut world = World::builder(1)
+                .host("r", move |ctx| run(ctx, Config::default(), node.clone()))
+                .host("c", |ctx| async move {
+                    let mut first = ctx.dial("r", 6379).await.expect("the node listens");
+                    first.write_all(b"SET a 1\r\n").await.expect("open");
+                    ctx.sleep_until(Monotonic::from_secs(1)).await;
+                    let mut second = ctx.dial("r", 6379).await.expect("the node listens");
+                    second.write_all(b"GET a\r\n").await.expect("open");
+                    let mut buffer = [0; 64];
+                    let n = second.read(&mut buffer).await.expect("it answers");
+                    ctx.observe("reply", buffer[..n].escape_ascii().to_string());
+                })
+                .keep(Keep::Events)
+                .build();
+            world.control().now(Verb::AddRule(set));
+            world.run(True::from_secs(2)).expect("it runs");
+            assert!(replies(&world).starts_with(left), "{act:?}: {}", replies(&world));
+        }
+    }
+
+    #[test]
+    fn keys_expire_by_the_wall_clock_of_their_node() {
+        let commands = &[(100, "SET a 1\r\nPEXPIRE a 1000\r\n"), (600, "GET a\r\n"), (1_600, "GET a\r\n")];
+        let (alive, gone) = (r"$1\r\n1\r\n", r"$-1\r\n");
+        let rows = [
+            (vec![], [alive, gone]),
+            (vec![Verb::ClockStep { host: "r".into(), by_nanos: 2_000_000_000 }], [gone, gone]),
+            (vec![Verb::ClockStep { host: "r".into(), by_nanos: -2_000_000_000 }], [alive, alive]),
+            (vec![Verb::ClockStep { host: "c".into(), by_nanos: 2_000_000_000 }], [alive, gone]),
+            (vec![Verb::ClockFreeze { host: "r".into(), face: None }], [alive, alive]),
+        ];
+        for (verbs, [then, later]) in rows {
+            let mut world = conversation(commands).build();
+            verbs.iter().for_each(|verb| world.control().at(True::from_millis(300), verb.clone()));
+            world.run(True::from_secs(2)).expect("it runs");
+            assert_eq!(replies(&world), format!(r"+OK\r\n:1\r\n@120 {then}@620 {later}@1620"), "{verbs:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_command_get_the_servers_own_answer() {
+        let mut world = conversation(&[(100, "*1\r\n$x\r\n")]).build();
+        world.run(True::from_secs(1)).expect("it runs");
+        assert_eq!(replies(&world), r"-ERR Protocol error: invalid bulk length\r\n@120 closed@120");
+    }
+
+    #[test]
+    fn a_node_restarts_empty_and_what_it_was_can_be_looked_at() {
+        let node = Node::new();
+        let mut world = {
+            let node = node.clone();
+            conversation(&[(100, "SET a 1\r\n")])
+                .host("r2", move |ctx| run(ctx, Config::default(), node.clone()))
+                .build()
+        };
+        world.control().at(True::from_millis(50), Verb::Crash { host: "r2".into() });
+        world.run(True::from_millis(60)).expect("it runs");
+        let before = node.look(|server| server.node().run_id.clone()).expect("a crash leaves it to look at");
+        world.control().at(True::from_millis(70), Verb::Restart { host: "r2".into() });
+        world.run(True::from_millis(80)).expect("it runs");
+        assert_ne!(node.look(|server| server.node().run_id.clone()), Some(before));
+    }
+}

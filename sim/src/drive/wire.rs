@@ -1,0 +1,218 @@
+//! One connection of a node: bytes in, bytes out, and the message faults between the network and the server.
+
+use std::{
+    future::{Future, poll_fn},
+    net::IpAddr,
+    pin::Pin,
+    rc::Rc,
+    task::{Context, Poll},
+};
+
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::{
+    Platform,
+    node::{Driver, NOBODY},
+};
+use crate::{
+    event::{ConnId, Event},
+    resp::{Decoder, Limits},
+    world::Act,
+};
+
+/// Bytes read at once, as Redis does (`PROTO_IOBUF_LEN`).
+const READ: usize = 16 << 10;
+
+/// Carries a connection until either side closes it. `client` is the peer's address; the server dialed if there is none.
+pub(super) async fn carry<P: Platform>(
+    driver: Rc<Driver<P>>,
+    conn: ConnId,
+    stream: P::Stream,
+    client: Option<IpAddr>,
+) {
+    let peer = client.or_else(|| driver.platform.addresses(&stream).ok().map(|(peer, _)| peer.ip()));
+    let tap = (P::WATCHED && client.is_some()).then(Tap::default);
+    let mut wire = Wire {
+        driver,
+        conn,
+        peer: peer.unwrap_or(NOBODY),
+        stream,
+        buffer: vec![0; READ],
+        tap,
+        held: None,
+        sending: None,
+        piece: Bytes::new(),
+    };
+    poll_fn(|cx| wire.poll(cx)).await;
+}
+
+type Delay = Pin<Box<dyn Future<Output = ()>>>;
+
+/// Cuts what a client sends into commands, so that faults can pick one.
+#[derive(Default)]
+struct Tap {
+    raw: BytesMut,
+    decoder: Decoder,
+}
+
+struct Wire<P: Platform> {
+    driver: Rc<Driver<P>>,
+    conn: ConnId,
+    peer: IpAddr,
+    stream: P::Stream,
+    buffer: Vec<u8>,
+    /// `None` if nobody watches, or once the bytes have turned out to be no commands.
+    tap: Option<Tap>,
+    /// A command that comes later than it was sent.
+    held: Option<(Delay, Bytes)>,
+    /// Replies leave no sooner than this.
+    sending: Option<Delay>,
+    /// What is left of the piece being written.
+    piece: Bytes,
+}
+
+/// What to do with the connection next.
+enum Next {
+    /// There may be more to do at once.
+    Again,
+    /// Whatever it waits for will wake it.
+    Wait,
+    /// It is over.
+    End,
+}
+
+impl<P: Platform> Wire<P> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let next = match self.write(cx) {
+                Next::Wait => self.read(cx),
+                next => next,
+            };
+            match next {
+                Next::Again => {}
+                Next::Wait => return Poll::Pending,
+                Next::End => return Poll::Ready(()),
+            }
+        }
+    }
+
+    /// Writes what the server has sent; `Wait` if there is nothing more to write now.
+    fn write(&mut self, cx: &mut Context<'_>) -> Next {
+        if let Some(delay) = &mut self.sending {
+            if delay.as_mut().poll(cx).is_pending() {
+                self.driver.wire(self.conn, |wire| wire.waker = Some(cx.waker().clone()));
+                return Next::Wait;
+            }
+            self.sending = None;
+        }
+        loop {
+            while !self.piece.is_empty() {
+                match Pin::new(&mut self.stream).poll_write(cx, &self.piece) {
+                    Poll::Pending => return Next::Wait,
+                    Poll::Ready(Err(_) | Ok(0)) => return self.hang_up(),
+                    Poll::Ready(Ok(count)) => self.piece.advance(count),
+                }
+            }
+            let waiting = self.driver.wire(self.conn, |wire| {
+                wire.waker = Some(cx.waker().clone());
+                (wire.bytes.pop_front(), wire.closing)
+            });
+            let Some((piece, closing)) = waiting else { return Next::End };
+            if let Some(piece) = piece {
+                self.driver.platform.reply(self.peer, self.conn, &piece);
+                self.piece = piece;
+                continue;
+            }
+            if !closing {
+                return Next::Wait;
+            }
+            if Pin::new(&mut self.stream).poll_shutdown(cx).is_pending() {
+                return Next::Wait;
+            }
+            self.driver.forget(self.conn);
+            return Next::End;
+        }
+    }
+
+    /// Reads what the peer has sent, one command or one piece at a time.
+    fn read(&mut self, cx: &mut Context<'_>) -> Next {
+        if let Some((delay, _)) = &mut self.held {
+            if delay.as_mut().poll(cx).is_pending() {
+                return Next::Wait;
+            }
+            let (_, bytes) = self.held.take().expect("just polled");
+            return self.give(bytes);
+        }
+        if let Some(next) = self.next_command() {
+            return next;
+        }
+        let mut buffer = ReadBuf::new(&mut self.buffer);
+        match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
+            Poll::Pending => Next::Wait,
+            Poll::Ready(Err(_)) => self.hang_up(),
+            Poll::Ready(Ok(())) if buffer.filled().is_empty() => self.hang_up(),
+            Poll::Ready(Ok(())) => match &mut self.tap {
+                None => {
+                    let bytes = Bytes::copy_from_slice(buffer.filled());
+                    self.give(bytes)
+                }
+                Some(tap) => {
+                    tap.raw.extend_from_slice(buffer.filled());
+                    tap.decoder.feed(buffer.filled());
+                    Next::Again
+                }
+            },
+        }
+    }
+
+    /// Takes the next whole command out of the tap, if there is one, and does what the faults say.
+    fn next_command(&mut self) -> Option<Next> {
+        let tap = self.tap.as_mut()?;
+        let arguments = match tap.decoder.next(&Limits::default()) {
+            Ok(arguments) => arguments?,
+            Err(_) => {
+                // The server says what is wrong with them.
+                let rest = std::mem::take(&mut tap.raw).freeze();
+                self.tap = None;
+                return Some(self.give(rest));
+            }
+        };
+        let length = tap.raw.len() - tap.decoder.buffered();
+        let raw = tap.raw.split_to(length).freeze();
+        let platform = &self.driver.platform;
+        Some(match platform.request(self.peer, self.conn, &raw, &arguments) {
+            None => self.give(raw),
+            Some(Act::LoseReply) => {
+                self.driver.wire(self.conn, |wire| wire.mute = true);
+                self.give(raw)
+            }
+            Some(Act::DelayRequest(by)) => {
+                self.held = Some((Box::pin(platform.wait(by)), raw));
+                Next::Again
+            }
+            Some(Act::DelayReply(by)) => {
+                self.sending = Some(Box::pin(platform.wait(by)));
+                self.give(raw)
+            }
+            Some(Act::DropRequest) => self.hang_up(),
+            Some(Act::DropConnection) => {
+                self.driver.wire(self.conn, |wire| wire.mute = true);
+                self.driver.step(Event::Bytes { conn: self.conn, bytes: raw });
+                self.hang_up()
+            }
+        })
+    }
+
+    fn give(&mut self, bytes: Bytes) -> Next {
+        // What this brings to send is written right after it, in this poll: no need to be woken for it.
+        self.driver.wire(self.conn, |wire| wire.waker = None);
+        self.driver.step(Event::Bytes { conn: self.conn, bytes });
+        Next::Again
+    }
+
+    fn hang_up(&mut self) -> Next {
+        self.driver.hung_up(self.conn);
+        Next::End
+    }
+}
