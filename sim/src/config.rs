@@ -51,6 +51,14 @@ pub struct Config {
     pub maxmemory: u64,
     /// `maxmemory-policy`
     pub maxmemory_policy: Eviction,
+    /// `maxmemory-samples`: keys looked at for each eviction.
+    pub maxmemory_samples: usize,
+    /// `timeout` in seconds after which a silent client is disconnected; 0 for never.
+    pub timeout: u64,
+    /// `stop-writes-on-bgsave-error`
+    pub stop_writes_on_bgsave_error: bool,
+    /// `enable-debug-command`. On here, where `redis-server` has it off: DEBUG is what a laboratory is for.
+    pub enable_debug_command: bool,
     /// `hz`: runs of the periodic work per second, which bounds how late an expired key nobody asks for goes.
     pub hz: u32,
     /// `appendonly`
@@ -98,6 +106,10 @@ impl Default for Config {
             maxclients: 10_000,
             maxmemory: 0,
             maxmemory_policy: Eviction::NoEviction,
+            maxmemory_samples: 5,
+            timeout: 0,
+            stop_writes_on_bgsave_error: true,
+            enable_debug_command: true,
             hz: 10,
             appendonly: false,
             appendfsync: Fsync::EverySecond,

@@ -1,6 +1,6 @@
 //! The state of one node, whole: its data, its options, its connections. Behaviour is elsewhere; this is what it works on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::{
     config::Config,
@@ -9,7 +9,7 @@ use crate::{
     keyspace::Db,
     pubsub::{PubSub, Subscription},
     resp::Reply,
-    session::Session,
+    session::{Replies, Session},
     time::Monotonic,
 };
 
@@ -34,6 +34,41 @@ pub struct Stats {
     pub dirty: u64,
     /// Error replies.
     pub errors: u64,
+    /// Error replies by their first word, such as `WRONGTYPE`.
+    pub errors_by_code: BTreeMap<String, u64>,
+    /// What became of each command, by name.
+    pub calls: BTreeMap<&'static str, Calls>,
+    /// Bytes received.
+    pub net_in: u64,
+    /// Bytes sent.
+    pub net_out: u64,
+}
+
+/// What became of the calls of one command.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Calls {
+    /// Executed.
+    pub executed: u64,
+    /// Refused before they ran.
+    pub rejected: u64,
+    /// Executed, and answered with an error.
+    pub failed: u64,
+}
+
+impl Stats {
+    /// Error codes that are told apart at most: scripts may make up any number of them.
+    const CODES_MAX: usize = 128;
+
+    /// Counts an error reply.
+    pub fn note_error(&mut self, text: &str) {
+        self.errors += 1;
+        let code = text.split(' ').next().unwrap_or_default();
+        if let Some(count) = self.errors_by_code.get_mut(code) {
+            *count += 1;
+        } else if self.errors_by_code.len() < Stats::CODES_MAX {
+            self.errors_by_code.insert(code.to_owned(), 1);
+        }
+    }
 }
 
 /// Everything a node knows.
@@ -61,6 +96,18 @@ pub struct Node {
     pub active_expire: bool,
     /// Connections that have something to send, or to be closed, at the end of the step.
     pub pending: Vec<ConnId>,
+    /// Connections that no longer wait: what they sent meanwhile is to be read on.
+    pub woken: VecDeque<ConnId>,
+    /// Connections that see every command (MONITOR).
+    pub monitors: BTreeSet<ConnId>,
+    /// More memory is in use than `maxmemory` allows, and nothing more can be evicted.
+    pub out_of_memory: bool,
+    /// The last save to disk failed: writes are refused while `stop-writes-on-bgsave-error` says so.
+    pub save_failed: bool,
+    /// The data is still being read from disk.
+    pub loading: bool,
+    /// SHUTDOWN was called: the process ends with this step.
+    pub exiting: bool,
     /// The next [`Blocked::ticket`](crate::session::Blocked::ticket).
     pub tickets: u64,
 }
@@ -89,18 +136,26 @@ impl Node {
             stalled_until: None,
             active_expire: true,
             pending: Vec::new(),
+            woken: VecDeque::new(),
+            monitors: BTreeSet::new(),
+            out_of_memory: false,
+            save_failed: false,
+            loading: false,
+            exiting: false,
             tickets: 0,
         }
     }
 
-    /// Writes a reply or a push to a connection, to be sent at the end of the step.
+    /// Writes a reply or a push to a connection, to be sent at the end of the step. CLIENT REPLY holds back replies, never
+    /// pushes.
     pub fn send(&mut self, conn: ConnId, reply: &Reply) {
         let Some(session) = self.sessions.get_mut(&conn) else { return };
+        let silent = matches!(session.replies, Replies::Off | Replies::Skip);
+        if session.closing || (silent && !reply.is_push()) {
+            return;
+        }
         if session.out.is_empty() {
             self.pending.push(conn);
-        }
-        if reply.is_error() {
-            self.stats.errors += 1;
         }
         reply.encode(session.protocol, &mut session.out);
     }
@@ -110,6 +165,29 @@ impl Node {
         let Some(session) = self.sessions.get_mut(&conn) else { return };
         session.closing = true;
         self.pending.push(conn);
+    }
+
+    /// Closes a connection at the end of the step, and drops what it was to be sent.
+    pub fn kill(&mut self, conn: ConnId) {
+        if let Some(session) = self.sessions.get_mut(&conn) {
+            session.out.clear();
+        }
+        self.close(conn);
+    }
+
+    /// Whether CLIENT PAUSE is in force. Keys neither expire nor are evicted meanwhile, lest the data change under a failover.
+    pub fn is_paused(&self) -> bool {
+        self.paused.is_some()
+    }
+
+    /// How many replicas are connected and have answered within `min-replicas-max-lag`.
+    pub fn good_replicas(&self, _now: Monotonic) -> usize {
+        0
+    }
+
+    /// Whether this is a replica whose link to its master is down, so that its data may be stale.
+    pub fn is_stale(&self) -> bool {
+        false
     }
 
     /// How many clients a message on `channel` reaches; a client is counted once per subscription that matches.

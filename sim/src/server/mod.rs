@@ -7,8 +7,11 @@
 //! ```
 
 mod connection;
+mod cron;
+mod evict;
 mod execute;
 mod gate;
+mod pause;
 mod settle;
 mod step;
 
