@@ -1,5 +1,7 @@
 //! The options of a node: what CONFIG GET and CONFIG SET know, with the defaults of `redis-server` 7.0.
 
+use crate::keyspace::Encodings;
+
 /// When a write reaches the disk, and so what a crash leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fsync {
@@ -92,6 +94,8 @@ pub struct Config {
     /// Lua instructions after which a script counts as endless and the node as busy. Not an option of Redis, which counts
     /// seconds: in the simulator a script takes no time, and a number of instructions is the same on every machine.
     pub script_budget: u64,
+    /// `hash-max-listpack-entries` and its siblings
+    pub encodings: Encodings,
     /// Options that are kept and answered but change nothing here, by name.
     pub others: std::collections::BTreeMap<String, String>,
 }
@@ -126,6 +130,7 @@ impl Default for Config {
             client_query_buffer_limit: 1 << 30,
             notify_keyspace_events: String::new(),
             script_budget: 100_000_000,
+            encodings: Encodings::default(),
             others: std::collections::BTreeMap::new(),
         }
     }
