@@ -247,3 +247,181 @@ impl Clock {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Debug, Clone)]
+    enum Fault {
+        Step(i64),
+        Slew(i64, u64),
+        Rate(usize, i64),
+        Freeze(usize, bool),
+        Suspend(bool),
+    }
+
+    fn fault() -> impl Strategy<Value = Fault> {
+        prop_oneof![
+            (-5_000_000_000..5_000_000_000i64).prop_map(Fault::Step),
+            (-1_000_000..1_000_000i64, 0..10_000_000_000u64).prop_map(|(by, over)| Fault::Slew(by, over)),
+            (0..3usize, -1_000_000..1_000_000i64).prop_map(|(face, ppm)| Fault::Rate(face, ppm)),
+            (0..3usize, any::<bool>()).prop_map(|(face, frozen)| Fault::Freeze(face, frozen)),
+            any::<bool>().prop_map(Fault::Suspend),
+        ]
+    }
+
+    /// Faults, each with its distance from the one before, in nanoseconds.
+    fn faults() -> impl Strategy<Value = Vec<(i64, Fault)>> {
+        prop::collection::vec((0..3_000_000_000i64, fault()), 0..8)
+    }
+
+    fn start() -> Clock {
+        Clock::new(Wall::from_secs(1_704_067_200), Monotonic::from_secs(5), Boottime::from_secs(7))
+    }
+
+    fn apply(clock: &mut Clock, at: True, fault: &Fault) {
+        match *fault {
+            Fault::Step(by) => clock.step(at, by),
+            Fault::Slew(by, over) => clock.slew(at, by, Duration::from_nanos(over)),
+            Fault::Rate(face, ppm) => clock.set_rate(at, &[Face::ALL[face]], Rate::ppm(ppm)),
+            Fault::Freeze(face, frozen) => clock.freeze(at, &[Face::ALL[face]], frozen),
+            Fault::Suspend(suspended) => clock.suspend(at, suspended),
+        }
+    }
+
+    fn build(faults: &[(i64, Fault)]) -> (Clock, True) {
+        let (mut clock, mut at) = (start(), True::ZERO);
+        for (gap, fault) in faults {
+            at = True::from_nanos(at.as_nanos() + gap);
+            apply(&mut clock, at, fault);
+        }
+        (clock, at)
+    }
+
+    /// An instant somewhere in the time that the faults span, and somewhat beyond.
+    fn instant() -> impl Strategy<Value = True> {
+        (0..40_000_000_000i64).prop_map(True::from_nanos)
+    }
+
+    fn nanos(clock: &Clock, face: Face, at: True) -> i64 {
+        let reading = clock.read(at);
+        match face {
+            Face::Wall => reading.wall.as_nanos(),
+            Face::Monotonic => reading.monotonic.as_nanos(),
+            Face::Boottime => reading.boottime.as_nanos(),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn monotonic_and_boottime_never_go_back(faults in faults(), a in instant(), b in instant()) {
+            let (clock, _) = build(&faults);
+            let (early, late) = (a.min(b), a.max(b));
+            prop_assert!(clock.monotonic(early) <= clock.monotonic(late));
+            prop_assert!(clock.boottime(early) <= clock.boottime(late));
+        }
+
+        #[test]
+        fn the_wall_clock_goes_back_only_when_it_is_set_back(faults in faults(), a in instant(), b in instant()) {
+            let back = |fault: &Fault| matches!(fault, Fault::Step(by) | Fault::Slew(by, _) if *by < 0);
+            let forward: Vec<_> = faults.into_iter().filter(|(_, fault)| !back(fault)).collect();
+            let (clock, _) = build(&forward);
+            prop_assert!(clock.wall(a.min(b)) <= clock.wall(a.max(b)));
+        }
+
+        #[test]
+        fn the_inverse_is_exact(faults in faults(), from in instant(), ahead in 0..20_000_000_000i64, face in 0..3usize) {
+            let (clock, _) = build(&faults);
+            let face = Face::ALL[face];
+            let target = nanos(&clock, face, from) + ahead;
+            match clock.first_true(face, target, from) {
+                Some(at) => {
+                    prop_assert!(at >= from);
+                    prop_assert!(nanos(&clock, face, at) >= target);
+                    let before = True::from_nanos(at.as_nanos() - 1);
+                    prop_assert!(at == from || nanos(&clock, face, before) < target);
+                }
+                None => prop_assert!(nanos(&clock, face, True::from_secs(1_000_000)) < target),
+            }
+        }
+
+        #[test]
+        fn cutting_a_piece_in_two_changes_no_reading(faults in faults(), cuts in prop::collection::vec(0..9_000_000_000i64, 1..5), at in instant()) {
+            let (clock, last) = build(&faults);
+            let mut cut = clock.clone();
+            let mut when = last;
+            for gap in cuts {
+                when = True::from_nanos(when.as_nanos() + gap);
+                cut.freeze(when, &[], true);
+            }
+            prop_assert_eq!(clock.read(at), cut.read(at));
+        }
+
+        #[test]
+        fn a_fault_changes_nothing_before_it(faults in faults(), fault in fault(), gap in 1..9_000_000_000i64, at in instant()) {
+            let (clock, last) = build(&faults);
+            let when = True::from_nanos(last.as_nanos() + gap);
+            let mut changed = clock.clone();
+            apply(&mut changed, when, &fault);
+            prop_assert_eq!(clock.read(at.min(True::from_nanos(when.as_nanos() - 1))), changed.read(at.min(True::from_nanos(when.as_nanos() - 1))));
+            // Nor does it move any clock at its own instant, but for a step of the wall clock.
+            prop_assert_eq!(clock.monotonic(when), changed.monotonic(when));
+            prop_assert_eq!(clock.boottime(when), changed.boottime(when));
+            let step = match fault { Fault::Step(by) | Fault::Slew(by, 0) => by, _ => 0 };
+            prop_assert_eq!(clock.wall(when).as_nanos() + step, changed.wall(when).as_nanos());
+        }
+
+        #[test]
+        fn a_slew_comes_to_exactly_what_was_asked(by in -2_000_000_000..2_000_000_000i64, over in 1..20_000_000_000u64) {
+            let mut clock = start();
+            clock.slew(True::from_secs(1), by, Duration::from_nanos(over));
+            let end = True::from_secs(1) + Duration::from_nanos(over);
+            prop_assert_eq!(clock.wall(end).as_nanos(), start().wall(end).as_nanos() + by);
+            prop_assert_eq!(clock.monotonic(end), start().monotonic(end));
+        }
+    }
+
+    #[test]
+    fn each_fault_moves_the_clocks_it_should() {
+        let s = 1_000_000_000;
+        let at = True::from_secs(10);
+        // What each fault, at true 10 s, adds to wall, monotonic and boottime by true 20 s.
+        type Row = (&'static str, fn(&mut Clock, True), [i64; 3]);
+        let rows: [Row; 8] = [
+            ("step back", |c, at| c.step(at, -3_000_000_000), [-3 * s, 0, 0]),
+            ("slew, half done", |c, at| c.slew(at, 2_000_000_000, Duration::from_secs(20)), [s, 0, 0]),
+            ("fast by 100 ppm", |c, at| c.set_rate(at, &Face::ALL, Rate::ppm(100)), [1_000_000; 3]),
+            ("twice as fast", |c, at| c.set_rate(at, &[Face::Monotonic], Rate::factor(2.0)), [0, 10 * s, 0]),
+            ("standing still", |c, at| c.set_rate(at, &[Face::Wall], Rate::ppm(-2_000_000)), [-10 * s, 0, 0]),
+            ("frozen", |c, at| c.freeze(at, &[Face::Wall], true), [-10 * s, 0, 0]),
+            ("suspended", |c, at| c.suspend(at, true), [0, -10 * s, 0]),
+            (
+                "suspended for 4 s",
+                |c, at| {
+                    c.suspend(at, true);
+                    c.suspend(at + Duration::from_secs(4), false);
+                },
+                [0, -4 * s, 0],
+            ),
+        ];
+        for (name, fault, expected) in rows {
+            let (plain, mut clock) = (start(), start());
+            fault(&mut clock, at);
+            let end = True::from_secs(20);
+            let moved = Face::ALL.map(|face| nanos(&clock, face, end) - nanos(&plain, face, end));
+            assert_eq!(moved, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_new_slew_calls_off_what_was_left_of_the_old_one() {
+        let mut clock = start();
+        clock.slew(True::from_secs(0), 10, Duration::from_secs(10));
+        clock.slew(True::from_secs(5), 100, Duration::from_secs(10));
+        let end = True::from_secs(100);
+        assert_eq!(clock.wall(end).as_nanos(), start().wall(end).as_nanos() + 5 + 100);
+    }
+}
