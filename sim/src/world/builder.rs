@@ -35,8 +35,15 @@ pub struct Builder {
     steps_per_run: u64,
 }
 
+impl World {
+    /// Starts the description of a world that runs from this seed.
+    pub fn builder(seed: u64) -> Builder {
+        Builder::new(seed)
+    }
+}
+
 impl Builder {
-    pub(super) fn new(seed: u64) -> Self {
+    fn new(seed: u64) -> Self {
         Self {
             seed,
             // 2024-01-01T00:00:00Z: a plausible date, for code that reads one.

@@ -21,6 +21,8 @@ mod control;
 mod entropy;
 mod host;
 mod link;
+mod network;
+mod orders;
 mod rule;
 mod timeline;
 mod trace;

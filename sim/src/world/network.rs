@@ -1,0 +1,128 @@
+//! The network of the world: from a host's kernel onto a link, and from the link into another host's kernel.
+
+use std::{
+    cmp::Reverse,
+    net::{IpAddr, SocketAddr},
+};
+
+use bytes::Bytes;
+use turmoil_net::{Packet, TcpFlags, TcpSegment, Transport};
+
+use super::{
+    timeline::World,
+    trace::{Event, HostName},
+};
+use crate::time::True;
+
+impl World {
+    /// Gives what the hosts have sent to the links.
+    pub(super) fn collect(&mut self) {
+        let mut outbox = std::mem::take(&mut self.outbox);
+        self.net.egress_all(&mut outbox);
+        let now = self.now();
+        for packet in outbox.drain(..) {
+            let (Some(&from), Some(&to)) =
+                (self.by_address.get(&packet.src), self.by_address.get(&packet.dst))
+            else {
+                continue; // nobody has this address: as on a real network, nobody answers
+            };
+            if self.hosts[from].crashed {
+                continue;
+            }
+            let index = from * self.hosts.len() + to;
+            let number = self.packets;
+            self.packets += 1;
+            let empty = self.links[index].head().is_none();
+            let event = |due| packet_event(&packet, self.hosts[to].machine.name.clone(), due);
+            let due = self.links[index].send(now, number, packet.clone(), &mut self.network);
+            self.hosts[from].machine.record(event(due));
+            if empty {
+                self.schedule(index);
+            }
+        }
+        self.outbox = outbox;
+    }
+
+    fn is_open(&self, index: usize) -> bool {
+        let link = &self.links[index];
+        link.cuts == 0 && link.holds == 0 && self.hosts[index % self.hosts.len()].reachable()
+    }
+
+    fn schedule(&mut self, index: usize) {
+        if let Some((due, number)) = self.links[index].head()
+            && self.is_open(index)
+        {
+            self.due.push(Reverse((due, number, index)));
+        }
+    }
+
+    /// Hands over what has arrived by now.
+    pub(super) fn deliver(&mut self) {
+        let now = self.now();
+        while let Some(&Reverse((due, number, index))) = self.due.peek() {
+            if due > now {
+                return;
+            }
+            self.due.pop();
+            if self.links[index].head() != Some((due, number)) || !self.is_open(index) {
+                continue; // out of date, or blocked: reopening schedules it anew
+            }
+            let packet = self.links[index].take().expect("it has a head");
+            self.steps += 1;
+            self.net.deliver(packet);
+            self.schedule(index);
+        }
+    }
+
+    /// Lets packets that waited go on, if nothing blocks the link any more.
+    pub(super) fn reopen(&mut self, index: usize) {
+        if self.is_open(index) {
+            let now = self.now();
+            self.links[index].reopen(now, &mut self.network);
+            self.schedule(index);
+        }
+    }
+
+    pub(super) fn reopen_all_to(&mut self, host: usize) {
+        for from in 0..self.hosts.len() {
+            self.reopen(from * self.hosts.len() + host);
+        }
+    }
+
+    /// Aborts one end of every connection of `host` that `which` picks by its peer.
+    pub(super) fn abort_connections(&self, host: usize, which: impl Fn(IpAddr) -> bool) {
+        let sockets = turmoil_net::netstat(self.hosts[host].address).entries;
+        for (local, peer) in sockets.into_iter().filter_map(|socket| Some((socket.local, socket.peer?))) {
+            if which(peer.ip()) {
+                self.net.deliver(reset(peer, local));
+            }
+        }
+    }
+}
+
+/// A reset as the kernel of `from` would send it to `to`.
+fn reset(from: SocketAddr, to: SocketAddr) -> Packet {
+    let flags = TcpFlags { rst: true, ..TcpFlags::default() };
+    let (src_port, dst_port) = (from.port(), to.port());
+    let segment = TcpSegment { src_port, dst_port, seq: 0, ack: 0, flags, window: 0, payload: Bytes::new() };
+    Packet { src: from.ip(), dst: to.ip(), ttl: 64, payload: Transport::Tcp(segment) }
+}
+
+fn packet_event(packet: &Packet, to: HostName, due: True) -> Event {
+    let (source_port, destination_port, flags, payload) = match &packet.payload {
+        Transport::Udp(datagram) => (datagram.src_port, datagram.dst_port, "UDP", &datagram.payload),
+        Transport::Tcp(segment) => {
+            let TcpFlags { syn, ack, fin, rst, .. } = segment.flags;
+            let flags = match (syn, fin, rst, ack) {
+                (_, _, true, _) => "RST",
+                (true, _, _, true) => "SYN ACK",
+                (true, ..) => "SYN",
+                (_, true, ..) => "FIN",
+                _ if segment.payload.is_empty() => "ACK",
+                _ => "DATA",
+            };
+            (segment.src_port, segment.dst_port, flags, &segment.payload)
+        }
+    };
+    Event::Packet { to, source_port, destination_port, flags, payload: payload.clone(), due }
+}
