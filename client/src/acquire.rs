@@ -6,7 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Fuse};
 use redis::Value;
 use tokio::sync::oneshot;
 
@@ -61,6 +62,9 @@ pub(crate) async fn acquire(request: Request) -> Result<Option<Guard>> {
 }
 
 type Grant = Result<Option<Guard>>;
+
+/// A reply that may still come; pending for ever once it has failed to.
+type Reply = Fuse<BoxFuture<'static, Result<(Value, usize)>>>;
 
 struct Acquisition {
     request: Request,
@@ -249,8 +253,8 @@ impl Acquisition {
 
         let sent = session.env().boottime();
         let asked = connection.clone();
-        let mut reply: BoxFuture<'static, Result<(Value, usize)>> =
-            Box::pin(async move { asked.run(&call, wait.as_ref().map(|(wait, _)| wait)).await });
+        let asking = async move { asked.run(&call, wait.as_ref().map(|(wait, _)| wait)).await };
+        let mut reply: Reply = asking.boxed().fuse();
         let limit = session.env().now() + router.response_limit();
         let error = match within(session.env(), limit, &mut reply).await {
             Some(Ok((reply, acked))) => return self.settle(&reply, acked, needed, sent).await,
@@ -259,7 +263,6 @@ impl Acquisition {
                 if error.is_definite() {
                     return Err(error);
                 }
-                reply = Box::pin(std::future::pending());
                 error
             }
             None => {
@@ -276,7 +279,7 @@ impl Acquisition {
     async fn resolve(
         &mut self,
         old: Arc<Connection>,
-        mut reply: BoxFuture<'static, Result<(Value, usize)>>,
+        mut reply: Reply,
         needed: usize,
         sent: Boottime,
         error: Error,
@@ -315,11 +318,7 @@ impl Acquisition {
     }
 
     /// Waits for the late reply, and meanwhile tries to end the old connection from a new one and to look at the count.
-    async fn find_out(
-        &self,
-        old: &Connection,
-        reply: &mut BoxFuture<'static, Result<(Value, usize)>>,
-    ) -> Resolved {
+    async fn find_out(&self, old: &Connection, reply: &mut Reply) -> Resolved {
         let session = &self.request.session;
         let counted = async {
             let mut repeats = 0;

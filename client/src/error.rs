@@ -64,6 +64,16 @@ pub enum ErrorKind {
         /// Acknowledgements that the configuration asks for.
         needed: usize,
     },
+    /// Too few nodes of a RedLock gave an answer to decide anything.
+    #[error("{answered} nodes answered, {quorum} are a quorum: {reason}")]
+    NoQuorum {
+        /// Nodes that granted or refused within the node time-out.
+        answered: usize,
+        /// Nodes that make a majority.
+        quorum: usize,
+        /// What one of the others said.
+        reason: String,
+    },
     /// The owner does not hold the lock (any more).
     #[error("{lock} is not held by {owner}")]
     NotHeld {
@@ -97,7 +107,10 @@ impl Error {
     /// True when the same operation may succeed a little later: the server is loading, failing over, busy.
     pub fn is_transient(&self) -> bool {
         match &self.kind {
-            ErrorKind::Connect { .. } | ErrorKind::NoMaster { .. } | ErrorKind::NotReplicated { .. } => true,
+            ErrorKind::Connect { .. }
+            | ErrorKind::NoMaster { .. }
+            | ErrorKind::NotReplicated { .. }
+            | ErrorKind::NoQuorum { .. } => true,
             ErrorKind::Server { code, .. } => matches!(
                 code.as_str(),
                 "LOADING" | "READONLY" | "MASTERDOWN" | "TRYAGAIN" | "CLUSTERDOWN" | "BUSY" | "NOREPLICAS"

@@ -182,6 +182,16 @@ impl Hold {
         self.tell(What::Released { hold: self.number, error });
     }
 
+    /// Completes when there is nothing to keep alive any more: the hold is lost or being released.
+    pub(crate) async fn over(&self) {
+        let changed = self.changed.notified();
+        tokio::pin!(changed);
+        changed.as_mut().enable();
+        if !self.validity().is_zero() {
+            changed.await;
+        }
+    }
+
     /// Completes when the hold is lost; never when it is released.
     pub(crate) async fn lost(&self) -> LostReason {
         loop {

@@ -65,5 +65,6 @@ pub use error::{Error, ErrorKind, Result};
 pub use futures_util::future::BoxFuture;
 pub use guard::Guard;
 pub use lock::{Acquire, Lock, TryAcquire};
+pub use locks::red::{RedLock, red_lock};
 pub use observer::{Event, LostReason, Observer, What, WokenBy};
 pub use owner::OwnerId;

@@ -56,7 +56,7 @@ impl Lock {
     }
 
     fn wanted(&self, patience: Patience) -> Wanted {
-        Wanted { lock: self.clone(), owner: None, lease: None, patience }
+        Wanted::new(Arc::new(self.clone()), patience)
     }
 
     /// Whether anybody holds the lock.
@@ -141,42 +141,63 @@ impl std::fmt::Debug for Lock {
     }
 }
 
-struct Wanted {
-    lock: Lock,
-    owner: Option<OwnerId>,
-    lease: Option<Duration>,
-    patience: Patience,
+/// What an acquisition asks for.
+pub(crate) struct Terms {
+    pub(crate) owner: Option<OwnerId>,
+    pub(crate) lease: Option<Duration>,
+    pub(crate) patience: Patience,
+}
+
+/// A lock that guards can be got from.
+pub(crate) trait Obtain: Send + Sync {
+    fn obtain(self: Arc<Self>, terms: Terms) -> BoxFuture<'static, Result<Option<Guard>>>;
+}
+
+impl Obtain for Lock {
+    fn obtain(self: Arc<Self>, terms: Terms) -> BoxFuture<'static, Result<Option<Guard>>> {
+        let Self { session, protocol, key } = self.as_ref().clone();
+        let owner = session.field(terms.owner.unwrap_or_else(|| OwnerId::fresh(session.env())));
+        let (lease, patience) = (terms.lease, terms.patience);
+        Box::pin(acquire(Request { session, protocol, lock: key, owner, lease, patience }))
+    }
+}
+
+/// An acquisition that is being set up.
+pub(crate) struct Wanted {
+    from: Arc<dyn Obtain>,
+    terms: Terms,
 }
 
 impl Wanted {
-    async fn get(self) -> Result<Option<Guard>> {
-        let Self { lock: Lock { session, protocol, key }, owner, lease, patience } = self;
-        let owner = owner.unwrap_or_else(|| OwnerId::fresh(session.env()));
-        let owner = session.field(owner);
-        acquire(Request { session, protocol, lock: key, owner, lease, patience }).await
+    pub(crate) fn new(from: Arc<dyn Obtain>, patience: Patience) -> Self {
+        Self { from, terms: Terms { owner: None, lease: None, patience } }
+    }
+
+    fn get(self) -> BoxFuture<'static, Result<Option<Guard>>> {
+        self.from.obtain(self.terms)
     }
 }
 
 /// An acquisition that waits until it is granted. Await it, after setting what differs from the defaults.
 #[must_use = "nothing is asked for until this is awaited"]
-pub struct Acquire(Wanted);
+pub struct Acquire(pub(crate) Wanted);
 
 /// An acquisition that may come to nothing. Await it, after setting what differs from the defaults.
 #[must_use = "nothing is asked for until this is awaited"]
-pub struct TryAcquire(Wanted);
+pub struct TryAcquire(pub(crate) Wanted);
 
 macro_rules! options {
     ($name:ident) => {
         impl $name {
             /// Holds the lock for `lease` and does not renew it. Without this the watchdog renews it until release.
             pub fn lease(mut self, lease: Duration) -> Self {
-                self.0.lease = Some(lease);
+                self.0.terms.lease = Some(lease);
                 self
             }
 
             /// Acquires for this owner; acquisitions of one owner nest. Without this the owner is a new one.
             pub fn owner(mut self, owner: OwnerId) -> Self {
-                self.0.owner = Some(owner);
+                self.0.terms.owner = Some(owner);
                 self
             }
         }
@@ -202,6 +223,6 @@ impl IntoFuture for TryAcquire {
     type IntoFuture = BoxFuture<'static, Result<Option<Guard>>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.0.get())
+        self.0.get()
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct Session {
     pub(crate) router: Arc<Router>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) watchdog: Arc<Watchdog>,
-    turns: Mutex<BTreeMap<(String, String), Weak<Turn>>>,
+    turns: Mutex<Turns>,
 }
 
 impl Session {
@@ -48,13 +48,29 @@ impl Session {
     pub(crate) fn turn(&self, lock: &str, owner: &str) -> Arc<Turn> {
         let mut turns = locked(&self.turns);
         let name = (lock.to_owned(), owner.to_owned());
-        if let Some(turn) = turns.get(&name).and_then(Weak::upgrade) {
+        if let Some(turn) = turns.by_name.get(&name).and_then(Weak::upgrade) {
             return turn;
         }
-        turns.retain(|_, turn| turn.strong_count() > 0);
+        turns.sweep();
         let turn = Arc::new(Turn::default());
-        turns.insert(name, Arc::downgrade(&turn));
+        turns.by_name.insert(name, Arc::downgrade(&turn));
         turn
+    }
+}
+
+#[derive(Default)]
+struct Turns {
+    by_name: BTreeMap<(String, String), Weak<Turn>>,
+    sweep_at: usize,
+}
+
+impl Turns {
+    /// Forgets what nobody uses, whenever the map has doubled: constant work per insertion over time.
+    fn sweep(&mut self) {
+        if self.by_name.len() >= self.sweep_at {
+            self.by_name.retain(|_, turn| turn.strong_count() > 0);
+            self.sweep_at = 2 * self.by_name.len() + 16;
+        }
     }
 }
 

@@ -1,0 +1,40 @@
+-- Gives one level of the lock back and tells the head of the queue when that frees it.
+-- KEYS  lock hash, queue, deadlines of the queued, channel base, latch of this request
+-- ARGV  message, lease in ms of what remains, owner field, the caller's wall clock in ms, publishing command, life of
+--       the latch in ms
+-- Replies 1 when the lock is free now, 0 when a level remains, nil when the owner did not hold it. A request that was
+-- obeyed before gets the same reply again and changes nothing.
+local lock, queue, deadlines, channel, latch = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local message, lease, owner, now = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
+local publish, latch_life = ARGV[5], ARGV[6]
+local before = redis.call('GET', latch)
+if before then
+  return tonumber(before)
+end
+sweep(queue, deadlines, now)
+
+local function tell_head()
+  local head = redis.call('LINDEX', queue, 0)
+  if head then
+    redis.call(publish, channel .. ':' .. head, message)
+  end
+end
+
+if redis.call('HEXISTS', lock, owner) == 0 then
+  -- The lease has run out, and nobody else may have told the head.
+  if redis.call('EXISTS', lock) == 0 then
+    tell_head()
+  end
+  return nil
+end
+if redis.call('HINCRBY', lock, owner, -1) > 0 then
+  if redis.call('PTTL', lock) < lease then
+    redis.call('PEXPIRE', lock, lease)
+  end
+  redis.call('SET', latch, 0, 'PX', latch_life)
+  return 0
+end
+redis.call('DEL', lock)
+redis.call('SET', latch, 1, 'PX', latch_life)
+tell_head()
+return 1

@@ -1,0 +1,32 @@
+-- Takes the lock, or one more level of it, without a place in the queue.
+-- KEYS  lock hash, queue, deadlines of the queued
+-- ARGV  lease in ms, owner field, the caller's wall clock in ms, wait in ms by which the queued come closer
+-- Replies nil when granted, else 1.
+local lock, queue, deadlines = KEYS[1], KEYS[2], KEYS[3]
+local lease, owner, now, wait = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+sweep(queue, deadlines, now)
+
+local left = redis.call('PTTL', lock)
+if left == -2 then
+  local head = redis.call('LINDEX', queue, 0)
+  if head and head ~= owner then
+    return 1
+  end
+  redis.call('LPOP', queue)
+  redis.call('ZREM', deadlines, owner)
+  for _, waiter in ipairs(redis.call('ZRANGE', deadlines, 0, -1)) do
+    redis.call('ZINCRBY', deadlines, -wait, waiter)
+  end
+  redis.call('HSET', lock, owner, 1)
+  redis.call('PEXPIRE', lock, lease)
+  return nil
+end
+if redis.call('HEXISTS', lock, owner) == 0 then
+  return 1
+end
+redis.call('HINCRBY', lock, owner, 1)
+-- A nested hold with a shorter lease must not cut the outer one short.
+if left < lease then
+  redis.call('PEXPIRE', lock, lease)
+end
+return nil

@@ -1,0 +1,12 @@
+-- Extends one node of a RedLock, if it still has this value. A lease that is longer already is left alone.
+-- KEYS  lock
+-- ARGV  value, lease in ms
+-- Replies 1 when the node has the lock for that long, else 0.
+local lease = tonumber(ARGV[2])
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+  return 0
+end
+if redis.call('PTTL', KEYS[1]) < lease then
+  redis.call('PEXPIRE', KEYS[1], lease)
+end
+return 1

@@ -1,0 +1,306 @@
+//! RedLock as published ("Distributed Locks with Redis", redis.io): one lock on N independent servers, held by whoever
+//! has a majority of them.
+//!
+//! The validity is what is left of the lease when the majority has answered, less an allowance for clocks that run at
+//! different rates. It is measured by the clock that goes on during suspend.
+
+mod node;
+mod round;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use redis::Value;
+use tokio::sync::oneshot;
+
+use crate::acquire::Patience;
+use crate::client::Client;
+use crate::config::check_lease;
+use crate::env::{Monotonic, draw, pause, within};
+use crate::error::{Error, ErrorKind, Result};
+use crate::guard::Guard;
+use crate::lock::{Acquire, Obtain, Terms, TryAcquire, Wanted};
+use crate::observer::What;
+use crate::session::Session;
+use round::{Held, Round, Tally};
+
+/// A lock on several independent servers. Cheap to clone; holds nothing by itself.
+///
+/// It is not reentrant: each acquisition has a random value of its own.
+#[derive(Clone)]
+pub struct RedLock {
+    nodes: Arc<[Arc<Session>]>,
+    key: String,
+    options: Options,
+}
+
+/// What can be set of the algorithm.
+#[derive(Debug, Clone, Copy)]
+struct Options {
+    node_timeout: Duration,
+    drift_ppm: u32,
+    retry_delay: Duration,
+    attempts: Option<u32>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            node_timeout: Duration::from_millis(50),
+            drift_ppm: 10_000,
+            retry_delay: Duration::from_millis(200),
+            attempts: None,
+        }
+    }
+}
+
+impl Options {
+    /// The part of a lease that is given away to clocks that run at different rates.
+    fn drift(&self, lease: Duration) -> Duration {
+        lease.mul_f64(f64::from(self.drift_ppm) / 1e6) + Duration::from_millis(2)
+    }
+}
+
+/// A RedLock over `clients`, one for each independent server: see [`RedLock::new`].
+///
+/// # Errors
+/// When there are no clients.
+pub fn red_lock(clients: impl IntoIterator<Item = Client>, name: &str) -> Result<RedLock> {
+    RedLock::new(clients, name)
+}
+
+impl RedLock {
+    /// A lock called `name` on the servers of `clients`, which must be independent masters, best five. Clocks, random
+    /// numbers, tasks and the observer are those of the first client.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # async fn example() -> lockstorm_client::Result<()> {
+    /// use lockstorm_client::{Client, RedLock};
+    /// let mut clients = Vec::new();
+    /// for port in 7001..=7005 {
+    ///     // Connects when it is used, so that a server may be down.
+    ///     clients.push(Client::builder().endpoint(format!("redis://127.0.0.1:{port}")).build()?);
+    /// }
+    /// let lock = RedLock::new(clients, "stock")?;
+    /// let guard = lock.acquire().lease(Duration::from_secs(10)).await?;
+    /// println!("held for {:?} more", guard.validity());
+    /// guard.release().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// When there are no clients.
+    pub fn new(clients: impl IntoIterator<Item = Client>, name: &str) -> Result<Self> {
+        let nodes: Arc<[Arc<Session>]> = clients.into_iter().map(|client| client.session).collect();
+        let Some(first) = nodes.first() else { return Err(Error::config("a RedLock needs servers")) };
+        let key = first.key(name);
+        Ok(Self { nodes, key, options: Options::default() })
+    }
+
+    /// How long to wait for each server, all of which are asked at once; small against the lease. Default 50 ms.
+    pub fn node_timeout(mut self, timeout: Duration) -> Self {
+        self.options.node_timeout = timeout;
+        self
+    }
+
+    /// The allowance for clocks that run at different rates, in millionths of the lease, to which 2 ms are added.
+    /// Default 10 000: 1 %.
+    pub fn drift_ppm(mut self, ppm: u32) -> Self {
+        self.options.drift_ppm = ppm;
+        self
+    }
+
+    /// The longest pause between attempts, which is drawn from nothing to this. Default 200 ms.
+    pub fn retry_delay(mut self, most: Duration) -> Self {
+        self.options.retry_delay = most;
+        self
+    }
+
+    /// How many attempts a waiting acquisition makes. Default as many as its time allows.
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        self.options.attempts = Some(attempts);
+        self
+    }
+
+    /// How many servers make a majority.
+    pub fn quorum(&self) -> usize {
+        self.nodes.len() / 2 + 1
+    }
+
+    /// Waits until the lock is granted. Without a lease it has the first client's watchdog time-out, and is extended
+    /// every third of it until release.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoQuorum`] when too few servers answer, for all attempts that the first client's configuration
+    /// allows in a row.
+    pub fn acquire(&self) -> Acquire {
+        Acquire(self.wanted(Patience::Forever))
+    }
+
+    /// Makes one attempt.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoQuorum`] when too few servers answer to know whether the lock is free.
+    pub fn try_acquire(&self) -> TryAcquire {
+        TryAcquire(self.wanted(Patience::Once))
+    }
+
+    /// Makes attempts for at most `wait`.
+    ///
+    /// # Errors
+    /// As [`RedLock::acquire`].
+    pub fn try_acquire_for(&self, wait: Duration) -> TryAcquire {
+        TryAcquire(self.wanted(Patience::For(wait)))
+    }
+
+    fn wanted(&self, patience: Patience) -> Wanted {
+        Wanted::new(Arc::new(self.clone()), patience)
+    }
+
+    /// Whether a majority of the servers is taken by one and the same holder.
+    ///
+    /// # Errors
+    /// When too few servers answer to know.
+    pub async fn is_locked(&self) -> Result<bool> {
+        let values = self.ask_all(redis::cmd("GET").arg(&self.key)).await?;
+        Ok(values.iter().any(|value| {
+            !matches!(value, Value::Nil)
+                && values.iter().filter(|other| *other == value).count() >= self.quorum()
+        }))
+    }
+
+    /// How long a majority of the servers is taken for, by their clocks; `None` when it is not.
+    ///
+    /// # Errors
+    /// When too few servers answer to know.
+    pub async fn remaining(&self) -> Result<Option<Duration>> {
+        let replies = self.ask_all(redis::cmd("PTTL").arg(&self.key)).await?;
+        let mut left: Vec<i64> = replies
+            .iter()
+            .filter_map(|reply| if let Value::Int(left) = reply { Some(*left) } else { None })
+            .collect();
+        left.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(left.get(self.quorum() - 1).and_then(|&left| crate::protocol::remaining(left)))
+    }
+
+    /// Frees every server, whoever holds it; true when any was taken.
+    ///
+    /// # Errors
+    /// When fewer than a majority of the servers answer.
+    pub async fn force_release(&self) -> Result<bool> {
+        let replies = self.ask_all(redis::cmd("DEL").arg(&self.key)).await?;
+        Ok(replies.contains(&Value::Int(1)))
+    }
+
+    /// The lock's key on each server.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The replies of those servers that answer, when they are a majority.
+    async fn ask_all(&self, command: &redis::Cmd) -> Result<Vec<Value>> {
+        let asked = self.nodes.iter().map(|node| node.router.ask(command));
+        let (mut replies, mut reason) = (Vec::new(), String::new());
+        for reply in futures_util::future::join_all(asked).await {
+            match reply {
+                Ok(reply) => replies.push(reply),
+                Err(error) => reason = error.to_string(),
+            }
+        }
+        if replies.len() < self.quorum() {
+            let (answered, quorum) = (replies.len(), self.quorum());
+            return Err(Error::indefinite(ErrorKind::NoQuorum { answered, quorum, reason }));
+        }
+        Ok(replies)
+    }
+
+    fn first(&self) -> &Arc<Session> {
+        &self.nodes[0]
+    }
+
+    async fn run(self, lease: Option<Duration>, patience: Patience, begun: Monotonic, answer: Answer) {
+        let mut answer = answer;
+        let env = self.first().around.env.clone();
+        let end = match patience {
+            Patience::For(wait) => Some(begun + wait),
+            Patience::Once | Patience::Forever => None,
+        };
+        let mut attempts = 0;
+        let mut unanswered = 0;
+        let outcome = loop {
+            let tally = match self.attempt(lease).await {
+                Ok(guard) => break Ok(Some(guard)),
+                Err(tally) => tally,
+            };
+            let undecided = (tally.answered() < self.quorum()).then(|| tally.no_quorum(self.quorum()));
+            attempts += 1;
+            unanswered = if undecided.is_some() { unanswered + 1 } else { 0 };
+            let last = patience == Patience::Once
+                || self.options.attempts.is_some_and(|most| attempts >= most)
+                || unanswered > self.first().config.retry_attempts
+                || end.is_some_and(|end| env.now() >= end);
+            if last {
+                break undecided.map_or(Ok(None), Err);
+            }
+            let most = u64::try_from(self.options.retry_delay.as_micros()).unwrap_or(u64::MAX);
+            let delay = Duration::from_micros(draw(&*env, most));
+            tokio::select! {
+                biased;
+                () = answer.closed() => return,
+                () = pause(&*env, delay) => {}
+            }
+        };
+        // A guard that nobody receives is dropped and thereby released.
+        drop(answer.send(outcome));
+    }
+
+    /// One attempt on all nodes. On failure all are freed again, in the background.
+    async fn attempt(&self, lease: Option<Duration>) -> Result<Guard, Tally> {
+        let session = self.first();
+        let actual = lease.unwrap_or(session.config.watchdog_timeout);
+        let mut round = Round::begin(&self.nodes, &self.key, actual);
+        session.around.tell(&self.key, round.value(), What::Attempt);
+        let tally = round.count(session.env(), self.quorum(), self.options.node_timeout).await;
+        let deadline = round.begun + actual.saturating_sub(self.options.drift(actual));
+        // The second look at the clock: replies that were long under way leave nothing of the lease.
+        if tally.yes < self.quorum() || session.env().boottime() >= deadline {
+            return Err(tally);
+        }
+        let held = Held::new(self.nodes.clone(), round, self.quorum(), self.options);
+        Ok(held.into_guard(deadline, actual, lease.is_none()))
+    }
+}
+
+type Answer = oneshot::Sender<Result<Option<Guard>>>;
+
+impl Obtain for RedLock {
+    fn obtain(self: Arc<Self>, terms: Terms) -> BoxFuture<'static, Result<Option<Guard>>> {
+        Box::pin(async move {
+            if let Some(lease) = terms.lease {
+                check_lease("lease", lease)?;
+            }
+            let env = self.first().around.env.clone();
+            let begun = env.now();
+            let (answer, answered) = oneshot::channel();
+            env.spawn(Box::pin(self.as_ref().clone().run(terms.lease, terms.patience, begun, answer)));
+            let answered = async { answered.await.unwrap_or_else(|_| Err(Error::shutdown())) };
+            match terms.patience {
+                Patience::For(wait) if !wait.is_zero() => {
+                    within(&*env, begun + wait, answered).await.unwrap_or(Ok(None))
+                }
+                _ => answered.await,
+            }
+        })
+    }
+}
+
+impl std::fmt::Debug for RedLock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedLock")
+            .field("key", &self.key)
+            .field("nodes", &self.nodes.len())
+            .finish_non_exhaustive()
+    }
+}

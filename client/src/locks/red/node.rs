@@ -1,0 +1,148 @@
+//! One node of a RedLock: set, extended and freed independently of the others.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::Value;
+use tokio::sync::{mpsc, watch};
+
+use crate::config::millis;
+use crate::env::{pause, within};
+use crate::error::{Error, Result};
+use crate::route::connection::Connection;
+use crate::script::{Call, script};
+use crate::session::Session;
+
+script!(RELEASE, "release.lua");
+script!(EXTEND, "extend.lua");
+
+/// What a node says to being asked for the lock, or for more of it.
+pub(super) enum Vote {
+    Yes,
+    No,
+    /// It could not be asked, or did not answer: it may have said yes.
+    Unknown(Error),
+}
+
+/// What all nodes of one acquisition are told.
+#[derive(Clone)]
+pub(super) struct Claim {
+    pub(super) lock: String,
+    /// Random, and never used for a second acquisition, so that no late request can be taken for a newer one.
+    pub(super) value: String,
+    pub(super) lease: Duration,
+}
+
+impl Claim {
+    fn set(&self) -> redis::Cmd {
+        let mut command = redis::cmd("SET");
+        command.arg(&self.lock).arg(&self.value).arg("NX").arg("PX").arg(millis(self.lease));
+        command
+    }
+
+    fn release(&self) -> Call {
+        RELEASE.call([self.lock.as_str()]).arg(&self.value)
+    }
+}
+
+/// Asks one node, and keeps in touch with it until `released` says so or nobody can say so any more. Then frees it,
+/// behind the request on the same connection, so that a request that is still on its way is freed as well.
+pub(super) async fn claim(
+    session: Arc<Session>,
+    claim: Claim,
+    votes: mpsc::Sender<Vote>,
+    mut released: watch::Receiver<bool>,
+    freed: mpsc::Sender<Result<bool>>,
+) {
+    let env = session.around.env.clone();
+    let connection = tokio::select! {
+        biased;
+        connection = session.router.connection() => connection,
+        () = told(&mut released) => return,
+    };
+    let connection = match connection {
+        Ok(connection) => connection,
+        Err(error) => {
+            // Nothing was sent, so that there is nothing to free.
+            let _ = votes.send(Vote::Unknown(error)).await;
+            told(&mut released).await;
+            let _ = freed.send(Ok(false)).await;
+            return;
+        }
+    };
+    {
+        let set = claim.set();
+        let reply = session.router.limited(&connection, connection.call(&set));
+        tokio::pin!(reply);
+        tokio::select! {
+            biased;
+            reply = &mut reply => {
+                // Whoever counts may have counted enough.
+                let _ = votes.send(vote(reply)).await;
+                told(&mut released).await;
+            }
+            () = told(&mut released) => {}
+        }
+    }
+    let limit = env.now() + claim.lease + session.config.response_timeout;
+    let done = match within(&*env, limit, free(&session, &claim, connection)).await {
+        Some(done) => done,
+        None => Err(session.router.no_reply()),
+    };
+    let _ = freed.send(done).await;
+}
+
+/// Completes when the lock shall be freed.
+async fn told(released: &mut watch::Receiver<bool>) {
+    // An error means that the one who could tell is gone.
+    let _ = released.wait_for(|&released| released).await;
+}
+
+fn vote(reply: Result<Value>) -> Vote {
+    match reply {
+        Ok(Value::Okay) => Vote::Yes,
+        Ok(Value::Nil) => Vote::No,
+        Ok(other) => Vote::Unknown(Error::unexpected(&other)),
+        Err(error) => Vote::Unknown(error),
+    }
+}
+
+/// Repeats until the node answers. What is left by then has ended with its lease.
+async fn free(session: &Session, claim: &Claim, first: Arc<Connection>) -> Result<bool> {
+    let env = session.env();
+    let call = claim.release();
+    let mut connection = first;
+    let mut repeats = 0;
+    loop {
+        match session.router.limited(&connection, connection.run(&call, None)).await {
+            Ok((Value::Int(freed), _)) => return Ok(freed == 1),
+            Ok((other, _)) => return Err(Error::unexpected(&other)),
+            Err(error) if error.is_definite() && !error.is_transient() => return Err(error),
+            Err(_) => {}
+        }
+        pause(env, session.config.retry_delay(env, repeats)).await;
+        repeats += 1;
+        if let Ok(next) = session.router.connection().await {
+            // A request that is still on its way on the old connection must not arrive after this.
+            if session.router.limited(&next, next.kill(&connection)).await.is_ok() {
+                connection = next;
+            }
+        }
+    }
+}
+
+/// Asks one node for more time.
+pub(super) async fn extend(session: Arc<Session>, claim: Claim, lease: Duration, votes: mpsc::Sender<Vote>) {
+    let call = EXTEND.call([claim.lock.as_str()]).arg(&claim.value).arg(millis(lease));
+    let asked = async {
+        let connection = session.router.connection().await?;
+        session.router.limited(&connection, connection.run(&call, None)).await
+    };
+    let vote = match asked.await {
+        Ok((Value::Int(1), _)) => Vote::Yes,
+        Ok((Value::Int(_), _)) => Vote::No,
+        Ok((other, _)) => Vote::Unknown(Error::unexpected(&other)),
+        Err(error) => Vote::Unknown(error),
+    };
+    let _ = votes.send(vote).await;
+}
