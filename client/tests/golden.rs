@@ -45,7 +45,7 @@ impl Vectors {
         let server = RedisServer::start()?;
         let client = redis::Client::open(server.url()).unwrap();
         let redis = client.get_multiplexed_async_connection().await.unwrap();
-        Some(Self { redis, server: server })
+        Some(Self { redis, server })
     }
 
     async fn run(

@@ -5,7 +5,11 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::watch;
 
 /// A private server, killed when it is dropped.
 pub(crate) struct RedisServer {
@@ -140,4 +144,111 @@ fn answers(port: u16) -> bool {
 #[expect(clippy::disallowed_methods, reason = "waiting for a real process")]
 fn pause() {
     std::thread::sleep(Duration::from_millis(20));
+}
+
+/// What a [`Proxy`] does with the bytes that come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    Pass,
+    /// Kept, and delivered when the flow passes again.
+    Hold,
+    /// Thrown away.
+    Swallow,
+}
+
+/// A wire between a client and a server that a test can hold, in either direction.
+pub(crate) struct Proxy {
+    port: u16,
+    requests: watch::Sender<Flow>,
+    replies: watch::Sender<Flow>,
+    tasks: Arc<std::sync::Mutex<tokio::task::JoinSet<()>>>,
+}
+
+impl Proxy {
+    pub(crate) async fn to(server: &RedisServer) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a loopback port");
+        let port = listener.local_addr().expect("a bound listener has an address").port();
+        let (requests, replies) = (watch::Sender::new(Flow::Pass), watch::Sender::new(Flow::Pass));
+        let tasks = Arc::new(std::sync::Mutex::new(tokio::task::JoinSet::new()));
+        let (target, request_flow, reply_flow, all) =
+            (server.port(), requests.clone(), replies.clone(), Arc::downgrade(&tasks));
+        let accept = async move {
+            while let Ok((client, _)) = listener.accept().await {
+                #[expect(clippy::disallowed_methods, reason = "a test talks to a real server")]
+                let Ok(server) = tokio::net::TcpStream::connect(("127.0.0.1", target)).await else {
+                    continue;
+                };
+                let Some(all) = all.upgrade() else { return };
+                let (from_client, to_client) = client.into_split();
+                let (from_server, to_server) = server.into_split();
+                let mut all = all.lock().expect("no test panics with this held");
+                all.spawn(pump(from_client, to_server, request_flow.subscribe()));
+                all.spawn(pump(from_server, to_client, reply_flow.subscribe()));
+            }
+        };
+        tasks.lock().expect("just made").spawn(accept);
+        Self { port, requests, replies, tasks }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// For all connections, also later ones.
+    pub(crate) fn requests(&self, flow: Flow) {
+        self.requests.send_replace(flow);
+    }
+
+    /// For all connections, also later ones.
+    pub(crate) fn replies(&self, flow: Flow) {
+        self.replies.send_replace(flow);
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        if let Ok(mut tasks) = self.tasks.lock() {
+            tasks.abort_all();
+        }
+    }
+}
+
+async fn pump(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    mut flow: watch::Receiver<Flow>,
+) {
+    let mut buffer = vec![0; 64 * 1024];
+    while let Ok(length @ 1..) = from.read(&mut buffer).await {
+        let Ok(flow) = flow.wait_for(|flow| *flow != Flow::Hold).await.map(|flow| *flow) else { return };
+        if flow == Flow::Pass && to.write_all(&buffer[..length]).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Runs `work` beside the test.
+pub(crate) fn task<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> tokio::task::JoinHandle<T> {
+    #[expect(clippy::disallowed_methods, reason = "the test's own task, not the client's")]
+    tokio::task::spawn(work)
+}
+
+/// The outcome of `work`, which must come within 20 s: ample on a busy machine, and less than the lease of 30 s that a
+/// waiter sleeps for when nobody wakes it.
+pub(crate) async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
+    #[expect(clippy::disallowed_methods, reason = "a limit for a test, in real time")]
+    let done = tokio::time::timeout(Duration::from_secs(20), work).await;
+    done.unwrap_or_else(|_| panic!("never: {what}"))
+}
+
+/// Polls until `condition` holds.
+pub(crate) async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let polled = async {
+        while !condition().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon(what, polled).await;
 }

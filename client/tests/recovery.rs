@@ -1,0 +1,200 @@
+//! What becomes of a lock when replies are lost, callers give up and servers restart.
+
+mod support;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lockstorm_client::{Client, ErrorKind, Event, Observer, OwnerId, What};
+use support::{Flow, Proxy, RedisServer, eventually, task};
+
+const LONG: Duration = Duration::from_secs(20);
+
+/// A client whose time-outs are short enough for a test and long enough for a busy machine.
+async fn impatient(url: &str) -> Client {
+    Client::builder()
+        .endpoint(url)
+        .response_timeout(Duration::from_millis(500))
+        .connect_timeout(Duration::from_millis(1000))
+        .retry_delay(Duration::from_millis(50), Duration::from_millis(100))
+        .connect()
+        .await
+        .unwrap()
+}
+
+async fn exists(server: &RedisServer) -> bool {
+    server.command(&["EXISTS", "stock"]).await == redis::Value::Int(1)
+}
+
+/// The grant happened, its reply never comes. The client looks at the count on a new connection and finds its own.
+#[tokio::test]
+async fn a_grant_whose_reply_is_lost_is_found() {
+    let Some(server) = RedisServer::start() else { return };
+    let proxy = Proxy::to(&server).await;
+    let client = impatient(&proxy.url()).await;
+    let owner = OwnerId::new(1);
+    let lock = client.lock("stock");
+    let outer = lock.acquire().owner(owner).await.unwrap();
+
+    proxy.replies(Flow::Swallow);
+    let asking = task({
+        let lock = lock.clone();
+        async move { lock.acquire().owner(owner).await }
+    });
+    eventually("the second level is granted", async || {
+        server.command(&["HGET", "stock", outer.owner()]).await == redis::Value::BulkString(b"2".into())
+    })
+    .await;
+    proxy.replies(Flow::Pass);
+    let inner = asking.await.unwrap().unwrap();
+    // Sent once, or found: never counted twice.
+    assert_eq!(lock.hold_count(owner).await.unwrap(), 2);
+    inner.release().await.unwrap();
+    assert_eq!(lock.hold_count(owner).await.unwrap(), 1);
+    outer.release().await.unwrap();
+    assert!(!exists(&server).await);
+}
+
+/// The request is held on its way until after the caller was told that it failed, and then obeyed. What it set is
+/// taken back.
+#[tokio::test]
+async fn a_grant_after_giving_up_is_taken_back() {
+    let Some(server) = RedisServer::start() else { return };
+    let proxy = Proxy::to(&server).await;
+    let client = impatient(&proxy.url()).await;
+    proxy.requests(Flow::Hold);
+    let error = client.lock("stock").try_acquire().await.unwrap_err();
+    assert!(!error.is_definite());
+    assert!(matches!(error.kind(), ErrorKind::ResponseTimeout(_)), "{error}");
+    proxy.requests(Flow::Pass);
+    // Whether it is never granted or granted and taken back, the lock ends up free for others, and stays so.
+    let other = Client::connect(&server.url()).await.unwrap();
+    let guard = other.lock("stock").try_acquire_for(LONG).await.unwrap().expect("free again");
+    assert!(guard.is_valid());
+    assert_eq!(server.command(&["HLEN", "stock"]).await, redis::Value::Int(1));
+    guard.release().await.unwrap();
+}
+
+/// The release happened, its reply never comes. The repeat finds the result of the first under the same request id,
+/// instead of reporting that the lock was not held.
+#[tokio::test]
+async fn a_release_whose_reply_is_lost_succeeds() {
+    let Some(server) = RedisServer::start() else { return };
+    let proxy = Proxy::to(&server).await;
+    let client = impatient(&proxy.url()).await;
+    // The server knows the scripts from here on, so that the next release is one request.
+    client.lock("stock").acquire().await.unwrap().release().await.unwrap();
+    let guard = client.lock("stock").acquire().await.unwrap();
+    proxy.replies(Flow::Swallow);
+    let releasing = task(guard.release());
+    eventually("the lock is free", async || !exists(&server).await).await;
+    proxy.replies(Flow::Pass);
+    releasing.await.unwrap().unwrap();
+}
+
+#[derive(Default)]
+struct Attempts(Mutex<usize>);
+
+impl Observer for Attempts {
+    fn observe(&self, event: &Event<'_>) {
+        if matches!(event.what, What::Attempt) {
+            *self.0.lock().unwrap() += 1;
+        }
+    }
+}
+
+/// The caller drops the future while the request is under way: whatever it brings is given back.
+#[tokio::test]
+async fn a_dropped_acquire_leaves_nothing_behind() {
+    let Some(server) = RedisServer::start() else { return };
+    let proxy = Proxy::to(&server).await;
+    let attempts = Arc::new(Attempts::default());
+    let client = Client::builder().endpoint(proxy.url()).observer(attempts.clone()).connect().await.unwrap();
+    // The server knows the script from here on, so that the next acquire is one request.
+    client.lock("stock").acquire().await.unwrap().release().await.unwrap();
+    proxy.replies(Flow::Hold);
+    let asking = task({
+        let lock = client.lock("stock");
+        async move { lock.acquire().await }
+    });
+    eventually("the lock is granted", async || exists(&server).await).await;
+    asking.abort();
+    assert!(asking.await.unwrap_err().is_cancelled());
+    proxy.replies(Flow::Pass);
+    eventually("the lock is free", async || !exists(&server).await).await;
+    assert_eq!(*attempts.0.lock().unwrap(), 2);
+}
+
+/// A waiter that gives up leaves the queue of a fair lock.
+#[tokio::test]
+async fn a_dropped_waiter_leaves_the_queue() {
+    let Some(server) = RedisServer::start() else { return };
+    let client = Client::connect(&server.url()).await.unwrap();
+    let guard = client.fair_lock("stock").acquire().await.unwrap();
+    let waiting = task({
+        let lock = client.fair_lock("stock");
+        async move { lock.acquire().await }
+    });
+    let queued = async || server.command(&["LLEN", "redisson_lock_queue:{stock}"]).await;
+    eventually("it queues", async || queued().await == redis::Value::Int(1)).await;
+    waiting.abort();
+    eventually("it leaves", async || queued().await == redis::Value::Int(0)).await;
+    guard.release().await.unwrap();
+}
+
+/// A restarted server has forgotten the lock: the holder learns it from the next renewal, and everything works again.
+#[tokio::test]
+async fn a_restart_loses_the_lock_and_not_the_client() {
+    let Some(mut server) = RedisServer::start() else { return };
+    let client = Client::builder()
+        .endpoint(server.url())
+        .watchdog_timeout(Duration::from_secs(3))
+        .retry_delay(Duration::from_millis(50), Duration::from_millis(100))
+        .connect()
+        .await
+        .unwrap();
+    let guard = client.lock("stock").acquire().await.unwrap();
+    server.crash();
+    server.restart();
+    guard.lost().await;
+    let again = client.lock("stock").acquire().await.unwrap();
+    assert!(guard.release().await.is_err());
+    assert!(again.is_valid());
+    again.release().await.unwrap();
+}
+
+/// The subscription dies with the server's connection while a waiter sleeps for the 30 s of the lease.
+#[tokio::test]
+async fn a_waiter_looks_again_after_its_subscription_was_lost() {
+    let Some(server) = RedisServer::start() else { return };
+    let holder = impatient(&server.url()).await;
+    let waiter = impatient(&server.url()).await;
+    let guard = holder.lock("stock").acquire().await.unwrap();
+    let waiting = task(async move { waiter.lock("stock").try_acquire_for(LONG).await });
+    let channel = "redisson_lock__channel:{stock}";
+    eventually("it listens", async || {
+        let listeners = server.command(&["PUBSUB", "NUMSUB", channel]).await;
+        matches!(listeners, redis::Value::Array(reply) if reply[1] == redis::Value::Int(1))
+    })
+    .await;
+    // A deletion is announced to nobody.
+    server.command(&["DEL", "stock"]).await;
+    server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]).await;
+    waiting.await.unwrap().unwrap().expect("found free on the new subscription").release().await.unwrap();
+    drop(guard);
+}
+
+/// An unreachable server uses up the time of the caller and no more; the margin is for a busy machine.
+#[tokio::test]
+async fn waiting_ends_with_the_budget() {
+    let Some(server) = RedisServer::start() else { return };
+    let proxy = Proxy::to(&server).await;
+    let client = Client::connect(&proxy.url()).await.unwrap();
+    proxy.replies(Flow::Swallow);
+    let lock = client.lock("stock");
+    let asking = lock.try_acquire_for(Duration::from_millis(200));
+    #[expect(clippy::disallowed_methods, reason = "a limit for the test, in real time")]
+    let answer = tokio::time::timeout(Duration::from_secs(2), asking.into_future()).await;
+    // The response time-out alone is 3 s.
+    assert!(answer.expect("within the budget").unwrap().is_none());
+}

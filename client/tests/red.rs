@@ -1,0 +1,112 @@
+//! RedLock over real servers.
+
+mod support;
+
+use std::time::Duration;
+
+use lockstorm_client::{Client, ErrorKind, RedLock};
+use support::{RedisServer, eventually};
+
+const LEASE: Duration = Duration::from_secs(10);
+
+fn servers(count: usize) -> Option<Vec<RedisServer>> {
+    (0..count).map(|_| RedisServer::start()).collect()
+}
+
+fn red_lock(servers: &[RedisServer]) -> RedLock {
+    let clients = servers.iter().map(|server| Client::builder().endpoint(server.url()).build().unwrap());
+    // Generous, because a first use also connects, on a machine that does other things.
+    RedLock::new(clients, "stock").unwrap().node_timeout(Duration::from_secs(2))
+}
+
+async fn set_on(servers: &[RedisServer]) -> usize {
+    let mut count = 0;
+    for server in servers {
+        count += usize::from(server.command(&["EXISTS", "stock"]).await == redis::Value::Int(1));
+    }
+    count
+}
+
+async fn eventually_free(servers: &[RedisServer]) {
+    eventually("all servers are free", async || set_on(servers).await == 0).await;
+}
+
+#[tokio::test]
+async fn holds_a_majority_and_frees_all() {
+    let Some(servers) = servers(3) else { return };
+    let (lock, other) = (red_lock(&servers), red_lock(&servers));
+    let guard = lock.acquire().lease(LEASE).await.unwrap();
+    // 10 s less 1 % and 2 ms.
+    assert!(guard.validity() <= Duration::from_millis(9_898));
+    assert!(guard.is_valid());
+    assert!(other.try_acquire().lease(LEASE).await.unwrap().is_none());
+    assert!(other.is_locked().await.unwrap());
+    assert!(other.remaining().await.unwrap().unwrap() <= LEASE);
+    guard.release().await.unwrap();
+    eventually_free(&servers).await;
+    other.try_acquire().lease(LEASE).await.unwrap().expect("free").release().await.unwrap();
+}
+
+#[tokio::test]
+async fn one_of_three_may_be_down_but_not_two() {
+    let Some(mut servers) = servers(3) else { return };
+    let lock = red_lock(&servers);
+    servers[2].crash();
+    let guard = lock.acquire().lease(LEASE).await.unwrap();
+    assert_eq!(set_on(&servers[..2]).await, 2);
+    guard.release().await.unwrap();
+    servers[1].crash();
+    let error = lock.try_acquire().lease(LEASE).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NoQuorum { answered: 0..=1, quorum: 2, .. }), "{error}");
+    eventually_free(&servers[..1]).await;
+}
+
+/// Another holder has two of three: the third is set, does not suffice and is freed again.
+#[tokio::test]
+async fn a_minority_is_freed() {
+    let Some(servers) = servers(3) else { return };
+    for server in &servers[..2] {
+        server.command(&["SET", "stock", "another", "PX", "60000"]).await;
+    }
+    assert!(red_lock(&servers).try_acquire().lease(LEASE).await.unwrap().is_none());
+    eventually_free(&servers[2..]).await;
+    assert_eq!(set_on(&servers[..2]).await, 2, "the other holder keeps its own");
+}
+
+#[tokio::test]
+async fn extension_needs_a_majority() {
+    let Some(servers) = servers(3) else { return };
+    let lock = red_lock(&servers);
+    let guard = lock.acquire().lease(LEASE).await.unwrap();
+    servers[0].command(&["DEL", "stock"]).await;
+    guard.extend(Duration::from_secs(60)).await.unwrap();
+    assert!(guard.validity() > Duration::from_secs(30));
+    servers[1].command(&["DEL", "stock"]).await;
+    guard.extend(Duration::from_secs(120)).await.unwrap_err();
+    // Two of three say that they do not have it.
+    guard.lost().await;
+    assert!(!guard.is_valid());
+}
+
+/// The lease of 1 s is extended without a word from the application.
+#[tokio::test]
+async fn without_a_lease_it_is_extended() {
+    let Some(servers) = servers(3) else { return };
+    let clients = servers.iter().map(|server| {
+        Client::builder().endpoint(server.url()).watchdog_timeout(Duration::from_secs(1)).build().unwrap()
+    });
+    let lock = RedLock::new(clients, "stock").unwrap().node_timeout(Duration::from_millis(300));
+    let guard = lock.acquire().await.unwrap();
+    let other = red_lock(&servers);
+    assert!(other.try_acquire_for(Duration::from_secs(4)).lease(LEASE).await.unwrap().is_none());
+    assert!(guard.is_valid());
+    guard.release().await.unwrap();
+    eventually_free(&servers).await;
+}
+
+#[tokio::test]
+async fn dropping_the_guard_frees_all() {
+    let Some(servers) = servers(3) else { return };
+    drop(red_lock(&servers).acquire().lease(LEASE).await.unwrap());
+    eventually_free(&servers).await;
+}
