@@ -4,7 +4,6 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
-    keyspace::Str,
     resp::Reply,
 };
 
@@ -21,5 +20,5 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    Ok(ctx.read::<Str>(&args[1])?.map(|string| string.bytes().clone()).into())
+    Ok(ctx.read::<Bytes>(&args[1])?.cloned().into())
 }
