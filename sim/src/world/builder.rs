@@ -65,7 +65,9 @@ impl Builder {
         self
     }
 
-    /// Adds a host. `software` is called at every start, so what it captures is what survives a crash.
+    /// Adds a host. `software` is called at every start, so what it captures is what survives a crash. Tasks belong to
+    /// the host if they are spawned by [`HostCtx::spawn`](super::HostCtx::spawn) or `tokio::task::spawn_local`; what
+    /// `tokio::spawn` starts belongs to nobody and finds no network.
     ///
     /// # Panics
     /// If there is a host of this name already.

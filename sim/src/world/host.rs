@@ -69,6 +69,10 @@ enum Alarm {
     Wire(True),
 }
 
+/// The least alarm of each kind.
+const CLOCK: Alarm = Alarm::Clock(Monotonic::from_nanos(i64::MIN));
+const WIRE: Alarm = Alarm::Wire(True::from_nanos(i64::MIN));
+
 /// Who is to be woken; the number tells timers of one instant apart, in the order they were made.
 type Timers = BTreeMap<(Alarm, u64), Waker>;
 
@@ -79,7 +83,10 @@ pub(super) struct Machine {
     pub(super) shared: Arc<Shared>,
     pub(super) clock: Mutex<Clock>,
     timers: Mutex<Timers>,
-    next_timer: AtomicU64,
+    /// When the next timer fires, in nanoseconds of true time; worked out anew when a timer or the clock has changed.
+    next_due: AtomicI64,
+    next_due_known: AtomicBool,
+    next_number: AtomicU64,
     random: Mutex<Stream>,
     queued: AtomicBool,
 }
@@ -93,7 +100,9 @@ impl Machine {
             shared,
             clock: Mutex::new(clock),
             timers: Mutex::default(),
-            next_timer: AtomicU64::new(0),
+            next_due: AtomicI64::new(0),
+            next_due_known: AtomicBool::new(false),
+            next_number: AtomicU64::new(0),
             random,
             queued: AtomicBool::new(false),
         }
@@ -116,23 +125,35 @@ impl Machine {
         }
     }
 
-    /// When the next of this host's timers fires, by true time and as its clock goes today.
-    pub(super) fn next_timer(&self) -> Option<True> {
-        let timers = lock(&self.timers);
-        let clock = timers.first_key_value().map(|(&(alarm, _), _)| alarm);
-        let wire =
-            timers.range((Alarm::Wire(True::from_nanos(i64::MIN)), 0)..).next().map(|(&(alarm, _), _)| alarm);
-        drop(timers);
-        let when = |alarm| match alarm {
-            Alarm::Clock(at) => lock(&self.clock).true_at_monotonic(at, self.shared.now()),
-            Alarm::Wire(at) => Some(at),
-        };
-        clock.and_then(when).into_iter().chain(wire.and_then(when)).min()
+    /// Changes the host's clocks.
+    pub(super) fn change_clock(&self, change: impl FnOnce(&mut Clock, True)) {
+        change(&mut lock(&self.clock), self.shared.now());
+        self.next_due_known.store(false, Ordering::Relaxed);
+    }
+
+    /// When the next of this host's timers fires, as its clock goes today; the end of time if none does.
+    pub(super) fn next_timer(&self) -> True {
+        if !self.next_due_known.swap(true, Ordering::Relaxed) {
+            let timers = lock(&self.timers);
+            let clock = timers.first_key_value().map(|(&(alarm, _), _)| alarm);
+            let wire = timers.range((WIRE, 0)..).next().map(|(&(alarm, _), _)| alarm);
+            let when = |alarm| match alarm {
+                Alarm::Clock(at) => lock(&self.clock).true_at_monotonic(at, self.shared.now()),
+                Alarm::Wire(at) => Some(at),
+            };
+            let due = [clock, wire].into_iter().flatten().filter_map(when).min().unwrap_or(True::MAX);
+            self.next_due.store(due.as_nanos(), Ordering::Relaxed);
+        }
+        True::from_nanos(self.next_due.load(Ordering::Relaxed))
     }
 
     /// Wakes whoever waits for what the clocks show now, in order.
     pub(super) fn fire_timers(&self) {
-        for from in [Alarm::Clock(Monotonic::from_nanos(i64::MIN)), Alarm::Wire(True::from_nanos(i64::MIN))] {
+        if self.next_timer() > self.shared.now() {
+            return;
+        }
+        self.next_due_known.store(false, Ordering::Relaxed);
+        for from in [CLOCK, WIRE] {
             loop {
                 let mut timers = lock(&self.timers);
                 let Some(key) = timers.range((from, 0)..).next().map(|(&key, _)| key) else { break };
@@ -305,6 +326,7 @@ pub struct Sleep {
 impl Sleep {
     fn forget(&mut self) {
         if let Some(timer) = self.timer.take() {
+            self.machine.next_due_known.store(false, Ordering::Relaxed);
             let waker = lock(&self.machine.timers).remove(&(self.alarm, timer));
             drop(waker); // not under the lock: it may be the last hold on a task with timers of its own
         }
@@ -319,7 +341,8 @@ impl Future for Sleep {
             return Poll::Ready(());
         }
         let machine = self.machine.clone();
-        let timer = *self.timer.get_or_insert_with(|| machine.next_timer.fetch_add(1, Ordering::Relaxed));
+        let timer = *self.timer.get_or_insert_with(|| machine.next_number.fetch_add(1, Ordering::Relaxed));
+        machine.next_due_known.store(false, Ordering::Relaxed);
         let before = lock(&machine.timers).insert((self.alarm, timer), cx.waker().clone());
         drop(before);
         Poll::Pending

@@ -140,7 +140,7 @@ impl Link {
 
     /// The way has opened again: what should have arrived meanwhile starts now, in order.
     pub(super) fn reopen(&mut self, now: True, stream: &mut Stream) {
-        if self.queue.front().is_none_or(|head| head.due >= now) {
+        if !self.is_late(now) {
             return;
         }
         let mut due = now + self.latency.draw(stream) + self.delay;
@@ -149,6 +149,16 @@ impl Link {
             waiting.due = due;
         }
         self.last_due = self.last_due.max(due);
+    }
+
+    /// Whether a packet that should have arrived by now waits.
+    pub(super) fn is_late(&self, now: True) -> bool {
+        self.queue.front().is_some_and(|head| head.due < now)
+    }
+
+    /// Keeps the packets that `keep` says.
+    pub(super) fn retain(&mut self, keep: impl Fn(&Packet) -> bool) {
+        self.queue.retain(|waiting| keep(&waiting.packet));
     }
 
     /// Forgets every packet on its way.

@@ -78,8 +78,34 @@ impl World {
     pub(super) fn reopen(&mut self, index: usize) {
         if self.is_open(index) {
             let now = self.now();
+            if self.links[index].is_late(now) {
+                self.forget_given_up(index);
+            }
             self.links[index].reopen(now, &mut self.network);
             self.schedule(index);
+        }
+    }
+
+    /// What waits would be sent again by its kernel, and no kernel does that for a connection attempt that was given up.
+    fn forget_given_up(&mut self, index: usize) {
+        let sockets = turmoil_net::netstat(self.hosts[index / self.hosts.len()].address).entries;
+        self.links[index].retain(|packet| match &packet.payload {
+            Transport::Tcp(segment) if segment.flags.syn && !segment.flags.ack => {
+                sockets.iter().any(|socket| {
+                    let peer = SocketAddr::new(packet.dst, segment.dst_port);
+                    socket.local.port() == segment.src_port && socket.peer == Some(peer)
+                })
+            }
+            _ => true,
+        });
+    }
+
+    /// Forgets what a kernel that is gone would have to send again.
+    pub(super) fn forget_waiting_from(&mut self, host: usize) {
+        for index in host * self.hosts.len()..(host + 1) * self.hosts.len() {
+            if !self.is_open(index) {
+                self.links[index].clear();
+            }
         }
     }
 

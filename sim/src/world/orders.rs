@@ -37,7 +37,6 @@ impl World {
     }
 
     fn carry_out(&mut self, verb: Verb) -> Result<(), WorldError> {
-        let now = self.now();
         match &verb {
             Verb::Pause { host } => {
                 let host = self.host(host, &verb)?;
@@ -51,7 +50,7 @@ impl World {
             Verb::Suspend { host } => {
                 let host = self.host(host, &verb)?;
                 self.hosts[host].suspensions += 1;
-                lock(&self.hosts[host].machine.clock).suspend(now, true);
+                self.hosts[host].machine.change_clock(|clock, now| clock.suspend(now, true));
             }
             Verb::Wake { host } => {
                 let host = self.host(host, &verb)?;
@@ -125,20 +124,20 @@ impl World {
             }
             Verb::ClockStep { host, by_nanos } => {
                 let host = self.host(host, &verb)?;
-                lock(&self.hosts[host].machine.clock).step(now, *by_nanos);
+                self.hosts[host].machine.change_clock(|clock, now| clock.step(now, *by_nanos));
             }
             Verb::ClockSlew { host, by_nanos, over } => {
                 let host = self.host(host, &verb)?;
-                lock(&self.hosts[host].machine.clock).slew(now, *by_nanos, *over);
+                self.hosts[host].machine.change_clock(|clock, now| clock.slew(now, *by_nanos, *over));
             }
             Verb::ClockRate { host, face, rate } => {
                 let host = self.host(host, &verb)?;
-                lock(&self.hosts[host].machine.clock).set_rate(now, faces(face), *rate);
+                self.hosts[host].machine.change_clock(|clock, now| clock.set_rate(now, faces(face), *rate));
             }
             Verb::ClockFreeze { host, face } | Verb::ClockUnfreeze { host, face } => {
                 let host = self.host(host, &verb)?;
                 let frozen = matches!(verb, Verb::ClockFreeze { .. });
-                lock(&self.hosts[host].machine.clock).freeze(now, faces(face), frozen);
+                self.hosts[host].machine.change_clock(|clock, now| clock.freeze(now, faces(face), frozen));
             }
             Verb::AddRule(rule) => lock(&self.shared.rules).add(rule.clone()),
             Verb::RemoveRule { name } => lock(&self.shared.rules).remove(name),
@@ -163,7 +162,7 @@ impl World {
     /// Ends what a suspension did, if no other suspends the host.
     fn awaken(&mut self, host: usize) {
         if self.hosts[host].suspensions == 0 {
-            lock(&self.hosts[host].machine.clock).suspend(self.now(), false);
+            self.hosts[host].machine.change_clock(|clock, now| clock.suspend(now, false));
             self.hosts[host].catch_up();
             self.reopen_all_to(host);
         }
@@ -175,8 +174,9 @@ impl World {
         self.collect();
         self.hosts[host].crashed = true;
         (self.hosts[host].pauses, self.hosts[host].suspensions) = (0, 0);
-        lock(&self.hosts[host].machine.clock).suspend(self.now(), false);
+        self.hosts[host].machine.change_clock(|clock, now| clock.suspend(now, false));
         self.abort_connections(host, |_| true);
+        self.forget_waiting_from(host);
         if self.hosts[host].is_up() {
             self.hosts[host].end("crash");
         }

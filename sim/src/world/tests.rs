@@ -309,6 +309,62 @@ fn sleeps_end_at_the_very_nanosecond_and_foreign_timers_to_the_millisecond() {
 }
 
 #[test]
+fn a_cut_link_forgets_what_nobody_would_send_again() {
+    // The server tells what reaches it. The link is cut from 50 to 300; what was sent over it waits in a kernel, and
+    // goes with that kernel or with the attempt to connect.
+    let server = |ctx: HostCtx| async move {
+        let listener = ctx.listen(7).await.expect("free");
+        loop {
+            let (mut stream, _) = listener.accept().await.expect("a listener accepts");
+            ctx.observe("server", "connection");
+            let ctx2 = ctx.clone();
+            ctx.spawn(async move {
+                let mut byte = [0];
+                while stream.read_exact(&mut byte).await.is_ok() {
+                    ctx2.observe("server", byte[0].to_string());
+                }
+            });
+        }
+    };
+    let client = |ctx: HostCtx| async move {
+        if ctx.incarnation() > 0 {
+            return;
+        }
+        let mut stream = ctx.dial("s", 7).await.expect("the link is whole");
+        ctx.sleep_until(Monotonic::from_millis(100)).await;
+        stream.write_all(&[1]).await.expect("open");
+        let attempt = ctx.dial("s", 7);
+        tokio::select! {
+            biased;
+            _ = attempt => panic!("the link is cut"),
+            () = ctx.sleep_until(Monotonic::from_millis(200)) => {}
+        }
+        std::future::pending::<()>().await;
+    };
+    let rows: [(&[(i64, &str)], &str); 3] = [
+        (&[], "connection@30 1@310"),
+        (&[(250, "crash c")], "connection@30"),
+        // A process that is killed leaves its kernel, which still sends what it was given.
+        (&[(250, "kill c")], "connection@30 1@310"),
+    ];
+    for (orders, expected) in rows {
+        let mut world = World::builder(1)
+            .host("s", server)
+            .host("c", client)
+            .latency(Latency::Fixed(ms(10)))
+            .keep(Keep::Events)
+            .build();
+        for (at, text) in [&[(50, "cut c s"), (300, "heal c s")], orders].concat() {
+            world.control().at(MS(at), verb(text));
+        }
+        world.run(MS(600)).expect("it runs");
+        assert_eq!(observed(&world, "server"), expected, "{orders:?}");
+        let sockets = turmoil_net::netstat("s").entries;
+        assert!(sockets.len() <= 2, "the listener and at most one connection: {sockets:?}");
+    }
+}
+
+#[test]
 fn packets_of_a_link_keep_their_order_whatever_their_latency() {
     // Ten messages a nanosecond apart over a link whose latency varies by a factor of hundred.
     let sender = |ctx: HostCtx| async move {

@@ -248,7 +248,7 @@ impl World {
 
     /// When something will happen that is already known.
     fn next_event(&self) -> True {
-        let timers = self.hosts.iter().filter_map(|host| host.machine.next_timer());
+        let timers = self.hosts.iter().map(|host| host.machine.next_timer());
         let orders = self.shared.control.next_due();
         let packet = self.due.peek().map(|&Reverse((due, ..))| due);
         timers.chain(orders).chain(packet).min().unwrap_or(True::MAX)
