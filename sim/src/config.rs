@@ -1,5 +1,7 @@
 //! The options of a node: what CONFIG GET and CONFIG SET know, with the defaults of `redis-server` 7.0.
 
+use crate::keyspace::Encodings;
+
 /// When a write reaches the disk, and so what a crash leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fsync {
@@ -51,6 +53,14 @@ pub struct Config {
     pub maxmemory: u64,
     /// `maxmemory-policy`
     pub maxmemory_policy: Eviction,
+    /// `maxmemory-samples`: keys looked at for each eviction.
+    pub maxmemory_samples: usize,
+    /// `timeout` in seconds after which a silent client is disconnected; 0 for never.
+    pub timeout: u64,
+    /// `stop-writes-on-bgsave-error`
+    pub stop_writes_on_bgsave_error: bool,
+    /// `enable-debug-command`. On here, where `redis-server` has it off: DEBUG is what a laboratory is for.
+    pub enable_debug_command: bool,
     /// `hz`: runs of the periodic work per second, which bounds how late an expired key nobody asks for goes.
     pub hz: u32,
     /// `appendonly`
@@ -71,10 +81,6 @@ pub struct Config {
     pub repl_timeout: u64,
     /// `repl-ping-replica-period` in seconds
     pub repl_ping_period: u64,
-    /// `repl-diskless-sync`: snapshots for replicas go to the socket, after a delay in which more replicas may come.
-    pub repl_diskless_sync: bool,
-    /// `repl-diskless-sync-delay` in seconds
-    pub repl_diskless_sync_delay: u64,
     /// `repl-backlog-size` in bytes
     pub repl_backlog_size: usize,
     /// `busy-reply-threshold` in milliseconds
@@ -88,6 +94,8 @@ pub struct Config {
     /// Lua instructions after which a script counts as endless and the node as busy. Not an option of Redis, which counts
     /// seconds: in the simulator a script takes no time, and a number of instructions is the same on every machine.
     pub script_budget: u64,
+    /// `hash-max-listpack-entries` and its siblings
+    pub encodings: Encodings,
     /// Options that are kept and answered but change nothing here, by name.
     pub others: std::collections::BTreeMap<String, String>,
 }
@@ -102,6 +110,10 @@ impl Default for Config {
             maxclients: 10_000,
             maxmemory: 0,
             maxmemory_policy: Eviction::NoEviction,
+            maxmemory_samples: 5,
+            timeout: 0,
+            stop_writes_on_bgsave_error: true,
+            enable_debug_command: true,
             hz: 10,
             appendonly: false,
             appendfsync: Fsync::EverySecond,
@@ -112,14 +124,13 @@ impl Default for Config {
             min_replicas_max_lag: 10,
             repl_timeout: 60,
             repl_ping_period: 10,
-            repl_diskless_sync: true,
-            repl_diskless_sync_delay: 5,
             repl_backlog_size: 1 << 20,
             busy_reply_threshold: 5000,
             proto_max_bulk_len: 512 << 20,
             client_query_buffer_limit: 1 << 30,
             notify_keyspace_events: String::new(),
             script_budget: 100_000_000,
+            encodings: Encodings::default(),
             others: std::collections::BTreeMap::new(),
         }
     }

@@ -134,6 +134,8 @@ pub struct Session {
     pub replies: Replies,
     /// CLIENT NO-EVICT.
     pub no_evict: bool,
+    /// MONITOR.
+    pub monitor: bool,
     /// READONLY (cluster replicas).
     pub readonly: bool,
     /// Set while the client waits.
@@ -175,6 +177,7 @@ impl Session {
             shards: BTreeSet::new(),
             replies: Replies::On,
             no_evict: false,
+            monitor: false,
             readonly: false,
             blocked: None,
             since: now,
@@ -183,6 +186,13 @@ impl Session {
             closing: false,
             last_write_offset: 0,
         }
+    }
+
+    /// Leaves a transaction without running it, and forgets the watched keys.
+    pub fn discard(&mut self) {
+        self.transaction = None;
+        self.watched.clear();
+        self.watch_broken = false;
     }
 
     /// How many subscriptions of channels and patterns there are: the number that (un)subscribe replies carry.

@@ -13,6 +13,15 @@ use crate::{
     time::Monotonic,
 };
 
+/// Deletes a key that is past its time, with the effects of an expiry.
+pub fn expire(node: &mut Node, effects: &mut Effects, db: usize, key: Bytes) {
+    if node.dbs[db].remove(&key).is_some() {
+        node.stats.expired += 1;
+        effects.propagated.push(Propagated { db, args: vec![Bytes::from_static(b"DEL"), key.clone()] });
+        effects.touched.push(Touch { db, key, class: Class::Expired, event: "expired" });
+    }
+}
+
 /// On whose behalf a command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
@@ -85,21 +94,10 @@ impl<'a> Ctx<'a> {
         if self.origin == Origin::Replication {
             return false;
         }
-        if !self.node.is_replica() {
-            self.expire(self.db, Bytes::copy_from_slice(key));
+        if !self.node.is_replica() && !self.node.is_paused() {
+            expire(self.node, self.effects, self.db, Bytes::copy_from_slice(key));
         }
         true
-    }
-
-    /// Deletes a key that is past its time, with the effects of an expiry.
-    pub fn expire(&mut self, db: usize, key: Bytes) {
-        if self.node.dbs[db].remove(&key).is_some() {
-            self.node.stats.expired += 1;
-            self.effects
-                .propagated
-                .push(Propagated { db, args: vec![Bytes::from_static(b"DEL"), key.clone()] });
-            self.effects.touched.push(Touch { db, key, class: Class::Expired, event: "expired" });
-        }
     }
 
     /// The entry of a live key.
@@ -218,11 +216,6 @@ impl<'a> Ctx<'a> {
     /// Whether a command may wait here; inside a transaction or a script it must answer at once.
     pub fn may_block(&self) -> bool {
         self.origin == Origin::Client
-    }
-
-    /// What the command waits for, if it does.
-    pub fn take_block(&mut self) -> Option<Blocked> {
-        self.block.take()
     }
 
     /// Makes the client wait until one of `keys` is ready, when `args` is run again, or until `deadline`.

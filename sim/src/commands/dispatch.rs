@@ -68,8 +68,17 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     if !spec.accepts(args.len()) {
         return Error::arity(spec.name).into();
     }
-    let dirty_before = ctx.effects.dirty;
+    let (dirty_before, errors_before) = (ctx.effects.dirty, ctx.node.stats.errors);
     let reply = (spec.run)(ctx, args).unwrap_or_else(Reply::from);
+    let calls = ctx.node.stats.calls.entry(spec.name).or_default();
+    calls.executed += 1;
+    if let Reply::Error(text) = &reply {
+        calls.failed += 1;
+        // The error of a script is often that of a command it called, which has been counted then.
+        if ctx.node.stats.errors == errors_before {
+            ctx.node.stats.note_error(text);
+        }
+    }
     let rewritten = ctx.rewritten.take();
     if let Some(commands) = rewritten {
         let db = ctx.db;

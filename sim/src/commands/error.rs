@@ -24,6 +24,38 @@ impl Error {
     /// An index lies outside a list.
     pub const INDEX_OUT_OF_RANGE: Error = Error::of("ERR index out of range");
 
+    /// The connection must authenticate first.
+    pub const NO_AUTH: Error = Error::of("NOAUTH Authentication required.");
+    /// A name and password that do not belong together.
+    pub const WRONG_PASS: Error = Error::of("WRONGPASS invalid username-password pair or user is disabled.");
+    /// MULTI does not take this command.
+    pub const NOT_IN_MULTI: Error = Error::of("ERR Command not allowed inside a transaction");
+    /// DEBUG, which `enable-debug-command` forbids.
+    pub const DEBUG_DISABLED: Error = Error::of(
+        "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a \
+         local connection, otherwise you need to set this option in the configuration file, and then restart the server.",
+    );
+    /// Memory is full and nothing can be evicted.
+    pub const OUT_OF_MEMORY: Error = Error::of("OOM command not allowed when used memory > 'maxmemory'.");
+    /// A write on a replica.
+    pub const READ_ONLY: Error = Error::of("READONLY You can't write against a read only replica.");
+    /// A write while too few replicas follow.
+    pub const NO_REPLICAS: Error = Error::of("NOREPLICAS Not enough good replicas to write.");
+    /// A replica cut off from its master, which is not to serve stale data.
+    pub const MASTER_DOWN: Error =
+        Error::of("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.");
+    /// The data is being loaded.
+    pub const LOADING: Error = Error::of("LOADING Redis is loading the dataset in memory");
+    /// A write after a save that failed.
+    pub const MISCONF: Error = Error::of(
+        "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Commands that \
+         may modify the data set are disabled, because this instance is configured to report errors during writes if RDB \
+         snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB \
+         error.",
+    );
+    /// A database number that is none.
+    pub const DB_OUT_OF_RANGE: Error = Error::of("ERR DB index is out of range");
+
     /// An error with a fixed text.
     pub const fn of(text: &'static str) -> Error {
         Error(Cow::Borrowed(text))
@@ -32,6 +64,21 @@ impl Error {
     /// The number of arguments is wrong; `name` as the specification has it.
     pub fn arity(name: &str) -> Error {
         Error(format!("ERR wrong number of arguments for '{name}' command").into())
+    }
+
+    /// EXEC was refused, and the transaction is gone.
+    pub fn exec_aborted(why: &Error) -> Error {
+        Error(format!("EXECABORT Transaction discarded because of: {}", why.0).into())
+    }
+
+    /// A subcommand with a wrong number of arguments, in commands that count them by themselves.
+    pub fn subcommand(container: &str, subcommand: &[u8]) -> Error {
+        let subcommand = String::from_utf8_lossy(&subcommand[..subcommand.len().min(128)]);
+        let container = container.to_ascii_uppercase();
+        Error(
+            format!("ERR unknown subcommand or wrong number of arguments for '{subcommand}'. Try {container} HELP.")
+                .into(),
+        )
     }
 
     /// A RESP2 connection that listens to channels may only change what it listens to.

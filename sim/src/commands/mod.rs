@@ -7,6 +7,7 @@ mod ctx;
 mod dispatch;
 mod error;
 mod parse;
+pub mod permit;
 mod spec;
 
 mod connection;
@@ -17,7 +18,7 @@ mod server;
 mod string;
 mod transactions;
 
-pub use ctx::{Ctx, Origin};
+pub use ctx::{Ctx, Origin, expire};
 pub use dispatch::{find, run, unknown};
 pub use error::Error;
 pub use parse::integer;

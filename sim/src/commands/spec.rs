@@ -47,6 +47,10 @@ bitflags::bitflags! {
         const NO_MANDATORY_KEYS = 1 << 17;
         /// Runs other commands (EVAL, EXEC): what they did is repeated by replicas, not the command itself.
         const NESTS = 1 << 18;
+        /// Not allowed while a replica loads its master's data beside its own.
+        const NO_ASYNC_LOADING = 1 << 19;
+        /// Acts on the command after ASKING (Cluster).
+        const ASKING = 1 << 20;
     }
 }
 

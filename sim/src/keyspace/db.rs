@@ -1,5 +1,7 @@
 //! One database: keys, their values, and when they expire.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 
 use super::{Dict, Typed, Value, WrongType};
@@ -25,8 +27,10 @@ impl Entry {
 #[derive(Debug, Clone, Default)]
 pub struct Db {
     entries: Dict<Entry>,
-    /// Keys that expire, for the active cycle and for DBSIZE's siblings in INFO.
+    /// Keys that expire, to draw from.
     volatile: Dict<()>,
+    /// The same keys in the order in which they expire.
+    expiries: BTreeSet<(i64, Bytes)>,
 }
 
 impl Db {
@@ -48,6 +52,11 @@ impl Db {
     /// The keys that have an expiry, for sampling.
     pub fn volatile(&self) -> &Dict<()> {
         &self.volatile
+    }
+
+    /// The key that expires first, and when, in milliseconds of the wall clock.
+    pub fn next_expiry(&self) -> Option<(i64, &Bytes)> {
+        self.expiries.first().map(|(when_ms, key)| (*when_ms, key))
     }
 
     /// All keys and entries, for scans, samples and snapshots.
@@ -83,30 +92,38 @@ impl Db {
 
     /// Sets a key to a new entry; returns the one it replaces.
     pub fn insert(&mut self, key: Bytes, value: Value, expires_ms: Option<i64>) -> Option<Entry> {
-        if expires_ms.is_some() {
-            self.volatile.insert(key.clone(), ());
-        } else {
-            self.volatile.remove(&key);
+        let old = self.entries.insert(key.clone(), Entry { value, expires_ms });
+        self.track(&key, old.as_ref().and_then(|old| old.expires_ms), expires_ms);
+        old
+    }
+
+    fn track(&mut self, key: &Bytes, old_ms: Option<i64>, new_ms: Option<i64>) {
+        if let Some(old_ms) = old_ms {
+            self.expiries.remove(&(old_ms, key.clone()));
         }
-        self.entries.insert(key, Entry { value, expires_ms })
+        match new_ms {
+            Some(new_ms) => {
+                self.expiries.insert((new_ms, key.clone()));
+                self.volatile.insert(key.clone(), ());
+            }
+            None if old_ms.is_some() => drop(self.volatile.remove(key)),
+            None => {}
+        }
     }
 
     /// Sets or clears the expiry of a key. Returns whether the key is there.
     pub fn set_expiry(&mut self, key: &Bytes, expires_ms: Option<i64>) -> bool {
         let Some(entry) = self.entries.get_mut(key) else { return false };
-        entry.expires_ms = expires_ms;
-        if expires_ms.is_some() {
-            self.volatile.insert(key.clone(), ());
-        } else {
-            self.volatile.remove(key);
-        }
+        let old_ms = std::mem::replace(&mut entry.expires_ms, expires_ms);
+        self.track(key, old_ms, expires_ms);
         true
     }
 
     /// Removes a key.
     pub fn remove(&mut self, key: &[u8]) -> Option<Entry> {
-        self.volatile.remove(key);
-        self.entries.remove(key).map(|(_, entry)| entry)
+        let (key, entry) = self.entries.remove(key)?;
+        self.track(&key, entry.expires_ms, None);
+        Some(entry)
     }
 
     /// Removes every key.

@@ -4,8 +4,14 @@
 
 mod db;
 mod dict;
+mod encodings;
+mod hash;
+mod string;
 mod value;
 
 pub use db::{Db, Entry};
 pub use dict::Dict;
+pub use encodings::Encodings;
+pub use hash::Hash;
+pub use string::{Str, integer};
 pub use value::{Kind, Typed, Value, WrongType};

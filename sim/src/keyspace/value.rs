@@ -1,16 +1,14 @@
 //! The types a key can hold.
 
-use bytes::Bytes;
-
-use super::Dict;
+use super::{Hash, Str};
 
 /// A value of one of Redis's types.
 #[derive(Debug, Clone)]
 pub enum Value {
     /// A byte string.
-    String(Bytes),
+    String(Str),
     /// A map from fields to values.
-    Hash(Dict<Bytes>),
+    Hash(Hash),
 }
 
 /// The name of a type, as TYPE answers it.
@@ -55,35 +53,19 @@ impl Value {
         }
     }
 
+    /// The name of the encoding, as OBJECT ENCODING answers it.
+    pub fn encoding(&self) -> &'static str {
+        match self {
+            Value::String(string) => string.encoding(),
+            Value::Hash(hash) => hash.encoding(),
+        }
+    }
+
     /// Whether a collection has lost its last element, and with it its key.
     pub fn is_empty_collection(&self) -> bool {
         match self {
             Value::String(_) => false,
             Value::Hash(hash) => hash.is_empty(),
         }
-    }
-}
-
-impl Typed for Bytes {
-    fn of(value: &Value) -> Option<&Bytes> {
-        if let Value::String(bytes) = value { Some(bytes) } else { None }
-    }
-    fn of_mut(value: &mut Value) -> Option<&mut Bytes> {
-        if let Value::String(bytes) = value { Some(bytes) } else { None }
-    }
-    fn empty() -> Value {
-        Value::String(Bytes::new())
-    }
-}
-
-impl Typed for Dict<Bytes> {
-    fn of(value: &Value) -> Option<&Self> {
-        if let Value::Hash(hash) = value { Some(hash) } else { None }
-    }
-    fn of_mut(value: &mut Value) -> Option<&mut Self> {
-        if let Value::Hash(hash) = value { Some(hash) } else { None }
-    }
-    fn empty() -> Value {
-        Value::Hash(Dict::default())
     }
 }

@@ -67,6 +67,15 @@ impl Reply {
         matches!(self, Reply::Error(_))
     }
 
+    /// Whether this is no answer to a command, but a message that comes by itself.
+    pub fn is_push(&self) -> bool {
+        match self {
+            Reply::Push(_) => true,
+            Reply::Several(replies) => replies.iter().all(Reply::is_push),
+            _ => false,
+        }
+    }
+
     /// Appends the reply to `out` as `protocol` writes it.
     ///
     /// ```

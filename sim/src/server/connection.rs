@@ -8,7 +8,7 @@ use crate::{
     event::{Action, ConnId},
     pubsub::Subscription,
     resp::{Limits, Reply},
-    session::Session,
+    session::{BlockedOn, Session},
 };
 
 impl Server {
@@ -29,39 +29,58 @@ impl Server {
     }
 
     pub(super) fn received(&mut self, env: &mut Env, conn: ConnId, bytes: &[u8]) {
-        if self.is_master_link(conn) {
-            return self.hear_master(env, bytes);
-        }
         let Some(session) = self.node.sessions.get_mut(&conn) else { return };
+        if session.closing {
+            return;
+        }
+        self.node.stats.net_in += bytes.len() as u64;
         session.decoder.feed(bytes);
+        if session.decoder.buffered() > self.node.config.client_query_buffer_limit {
+            return self.node.kill(conn);
+        }
         self.process(env, conn);
     }
 
     /// Runs the commands that a connection has sent, until it must wait for one or has no whole one left.
     pub(super) fn process(&mut self, env: &mut Env, conn: ConnId) {
         while let Some(session) = self.node.sessions.get_mut(&conn) {
-            if session.closing || session.blocked.is_some() {
+            if session.closing || self.node.stalled_until.is_some() {
+                if !session.closing {
+                    self.node.woken.push_back(conn);
+                }
+                return;
+            }
+            // What CLIENT PAUSE has held back comes first when it is over.
+            if self.node.paused.is_none()
+                && let Some(held) = session.blocked.take_if(|blocked| blocked.on == BlockedOn::Pause)
+            {
+                self.command(env, conn, held.args);
+                continue;
+            }
+            if session.blocked.is_some() {
                 return;
             }
             let mut limits =
                 Limits { bulk_len_max: self.node.config.proto_max_bulk_len, ..Limits::default() };
-            if !session.authenticated {
+            if !session.authenticated && !self.node.config.requirepass.is_empty() {
                 limits = limits.unauthenticated();
             }
             match session.decoder.next(&limits) {
                 Ok(None) => return,
                 Ok(Some(args)) => self.command(env, conn, args),
                 Err(error) => {
-                    self.node.send(conn, &Reply::Error(error.to_string().into()));
+                    let text = error.to_string();
+                    self.node.stats.note_error(&text);
+                    self.node.send(conn, &Reply::Error(text.into()));
                     self.node.close(conn);
                 }
             }
         }
     }
 
-    pub(super) fn disconnected(&mut self, env: &mut Env, conn: ConnId) {
-        self.peer_gone(env, conn);
+    pub(super) fn disconnected(&mut self, conn: ConnId) {
         let Some(session) = self.node.sessions.remove(&conn) else { return };
+        self.node.monitors.remove(&conn);
         let names = [
             (Subscription::Channel, &session.channels),
             (Subscription::Pattern, &session.patterns),
@@ -81,10 +100,11 @@ impl Server {
             let closing = session.closing;
             if !session.out.is_empty() {
                 let bytes = Bytes::from(std::mem::take(&mut session.out));
+                self.node.stats.net_out += bytes.len() as u64;
                 env.outbox.push(Action::Send { conn, bytes });
             }
             if closing {
-                self.disconnected(env, conn);
+                self.disconnected(conn);
                 env.outbox.push(Action::Close { conn });
             }
         }

@@ -8,33 +8,48 @@ use crate::{
     effect::Effects,
     env::{Env, Observation},
     event::ConnId,
+    session::Replies,
 };
 
 impl Server {
     /// Takes one command of a connection through the gate, runs it, and settles what it did.
     pub(super) fn command(&mut self, env: &mut Env, conn: ConnId, args: Vec<Bytes>) {
-        let spec = match self.gate(conn, &args) {
-            Passage::Run(spec) => spec,
-            Passage::Answer(reply) => return self.node.send(conn, &reply),
-        };
         let Some(session) = self.node.sessions.get_mut(&conn) else { return };
         session.last_active = env.monotonic;
+        let spec = match self.gate(env, conn, &args) {
+            Passage::Run(spec) => spec,
+            Passage::Answer(reply) => {
+                self.node.send(conn, &reply);
+                return self.after_command(conn);
+            }
+            Passage::Hold => return self.hold(conn, &args),
+            Passage::Close => return self.node.kill(conn),
+        };
+        let Some(session) = self.node.sessions.get_mut(&conn) else { return };
         session.last_command = spec.name;
         let db = session.db;
         let now_ms = env.wall.as_millis();
         let mut effects = Effects::default();
         let mut ctx = Ctx::new(&mut self.node, env, &mut effects, conn, db, Origin::Client, now_ms);
         let reply = run(&mut ctx, spec, &args);
-        if let Some(blocked) = ctx.take_block() {
-            ctx.session().blocked = Some(blocked);
-        }
+        // What a command does to others happens while it runs, so a client that hears itself has the message before the
+        // reply. Inside EXEC a server writes such messages between the replies, where no client can tell them apart from
+        // those; here they all come before.
+        self.settle(env, Some(conn), effects);
         self.node.send(conn, &reply);
         if env.observing {
             env.observations.push(Observation::Command { conn, args, reply });
         }
-        self.settle(env, Some(conn), effects);
-        if let Some(session) = self.node.sessions.get_mut(&conn) {
-            session.last_write_offset = self.node.replication.history.offset;
-        }
+        self.after_command(conn);
+    }
+
+    /// CLIENT REPLY SKIP reaches over exactly one command.
+    fn after_command(&mut self, conn: ConnId) {
+        let Some(session) = self.node.sessions.get_mut(&conn) else { return };
+        session.replies = match session.replies {
+            Replies::SkipNext => Replies::Skip,
+            Replies::Skip => Replies::On,
+            other => other,
+        };
     }
 }

@@ -1,12 +1,16 @@
-//! Whether a command may run now: authentication, arity, protocol state, role, memory, transactions.
+//! Whether a command may run now: authentication, arity, memory, role, protocol state, pauses, transactions; in the order
+//! in which `redis-server` looks at them.
 
 use bytes::Bytes;
 
 use super::Server;
 use crate::{
-    commands::{Error, Spec, find},
+    commands::{Error, Flags, Spec, find, permit},
+    env::Env,
     event::ConnId,
+    node::PauseMode,
     resp::{Protocol, Reply},
+    session::Role,
 };
 
 /// What the gate decided.
@@ -15,56 +19,131 @@ pub(super) enum Passage {
     Run(&'static Spec),
     /// It was queued or refused: this is its reply.
     Answer(Reply),
+    /// It waits for the end of CLIENT PAUSE.
+    Hold,
+    /// It was no command of a client but an attempt to make one from a web page: the connection is closed.
+    Close,
 }
 
+/// Commands that MULTI does not queue.
+const NEVER_QUEUED: [&str; 6] = ["discard", "exec", "multi", "quit", "reset", "watch"];
+
+/// What a RESP2 connection may send while it listens to channels.
+const FOR_SUBSCRIBERS: [&str; 9] = [
+    "ping",
+    "psubscribe",
+    "punsubscribe",
+    "quit",
+    "reset",
+    "ssubscribe",
+    "subscribe",
+    "sunsubscribe",
+    "unsubscribe",
+];
+
 impl Server {
-    /// Decides whether a client's command runs, waits in a transaction, or is refused.
-    pub(super) fn gate(&mut self, conn: ConnId, args: &[Bytes]) -> Passage {
-        let admitted = self.admit(conn, args);
+    /// Decides whether a client's command runs, waits, or is refused.
+    pub(super) fn gate(&mut self, env: &mut Env, conn: ConnId, args: &[Bytes]) -> Passage {
+        // `POST / HTTP/1.1` and `Host: ...`: what a browser can be made to send to this port.
+        if args
+            .first()
+            .is_some_and(|name| [&b"post"[..], b"host:"].iter().any(|web| name.eq_ignore_ascii_case(web)))
+        {
+            return Passage::Close;
+        }
+        let spec = match find(args) {
+            Ok(spec) if spec.accepts(args.len()) => spec,
+            Ok(spec) => return self.refuse(conn, Some(spec), Error::arity(spec.name)),
+            Err(error) => return self.refuse(conn, None, error),
+        };
+        let flags = self.flags_with_queue(conn, spec);
+        if let Err(error) = self.admit(env, conn, spec, flags) {
+            return self.refuse(conn, Some(spec), error);
+        }
+        let may_replicate = flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE));
         let session = self.node.sessions.get_mut(&conn).expect("the gate is for live connections");
-        match admitted {
-            Ok(spec) => {
-                let queues = !matches!(spec.name, "exec" | "discard" | "multi" | "watch" | "reset" | "quit");
-                match &mut session.transaction {
-                    Some(transaction) if queues => {
-                        transaction.queue.push(args.to_vec());
-                        Passage::Answer(Reply::QUEUED)
-                    }
-                    _ => Passage::Run(spec),
-                }
+        if session.role != Role::Replica {
+            match self.node.paused {
+                Some((_, PauseMode::All)) => return Passage::Hold,
+                Some((_, PauseMode::Write)) if may_replicate => return Passage::Hold,
+                _ => {}
             }
-            Err(error) => {
-                if let Some(transaction) = &mut session.transaction {
-                    transaction.broken = true;
-                }
-                Passage::Answer(error.into())
+        }
+        match &mut session.transaction {
+            Some(transaction) if !NEVER_QUEUED.contains(&spec.name) => {
+                transaction.queue.push(args.to_vec());
+                Passage::Answer(Reply::QUEUED)
             }
+            _ => Passage::Run(spec),
         }
     }
 
-    fn admit(&mut self, conn: ConnId, args: &[Bytes]) -> Result<&'static Spec, Error> {
-        let spec = find(args)?;
-        if !spec.accepts(args.len()) {
-            return Err(Error::arity(spec.name));
+    /// The flags of a command; for EXEC also what the queued commands would do.
+    fn flags_with_queue(&self, conn: ConnId, spec: &Spec) -> Flags {
+        let queue = match &self.node.sessions[&conn].transaction {
+            Some(transaction) if spec.name == "exec" => &transaction.queue[..],
+            _ => return spec.flags,
+        };
+        let asks = Flags::WRITE | Flags::DENYOOM | Flags::MAY_REPLICATE;
+        let allowed = Flags::LOADING | Flags::STALE;
+        queue.iter().filter_map(|args| find(args).ok()).fold(spec.flags, |flags, queued| {
+            (flags - allowed) | (flags & queued.flags & allowed) | (queued.flags & asks)
+        })
+    }
+
+    fn admit(&mut self, env: &mut Env, conn: ConnId, spec: &Spec, flags: Flags) -> Result<(), Error> {
+        let node = &mut self.node;
+        let session = node.sessions.get_mut(&conn).expect("the gate is for live connections");
+        let queuing =
+            session.transaction.is_some() && !NEVER_QUEUED.contains(&spec.name) && spec.name != "unwatch";
+        if matches!(spec.name, "debug") && !node.config.enable_debug_command {
+            return Err(Error::DEBUG_DISABLED);
         }
+        if !session.authenticated && !node.config.requirepass.is_empty() && !flags.contains(Flags::NO_AUTH) {
+            return Err(Error::NO_AUTH);
+        }
+        if session.transaction.is_some() && flags.contains(Flags::NO_MULTI) {
+            return Err(Error::NOT_IN_MULTI);
+        }
+        // A master's stream is obeyed, whatever the state of this node.
+        let obeys = session.role == Role::Master;
+        let confined = session.protocol == Protocol::Resp2 && session.is_subscriber();
+        self.make_room(env);
+        let node = &mut self.node;
+        if node.out_of_memory && (flags.contains(Flags::DENYOOM) || queuing) && !obeys {
+            return Err(Error::OUT_OF_MEMORY);
+        }
+        if flags.contains(Flags::WRITE) && !obeys {
+            permit::write(node, env.monotonic)?;
+        } else if spec.name == "ping" {
+            permit::disk(node)?;
+        }
+        if confined && !FOR_SUBSCRIBERS.contains(&spec.name) {
+            return Err(Error::in_subscription(spec.name));
+        }
+        permit::stale(node, flags)?;
+        if node.loading && !flags.contains(Flags::LOADING) {
+            return Err(Error::LOADING);
+        }
+        Ok(())
+    }
+
+    /// Refuses a command. A transaction being queued will not run any more; an EXEC that is refused ends it.
+    fn refuse(&mut self, conn: ConnId, spec: Option<&'static Spec>, error: Error) -> Passage {
         let session = self.node.sessions.get_mut(&conn).expect("the gate is for live connections");
-        if session.protocol == Protocol::Resp2 && session.is_subscriber() {
-            let allowed = matches!(
-                spec.name,
-                "subscribe"
-                    | "unsubscribe"
-                    | "psubscribe"
-                    | "punsubscribe"
-                    | "ssubscribe"
-                    | "sunsubscribe"
-                    | "ping"
-                    | "quit"
-                    | "reset"
-            );
-            if !allowed {
-                return Err(Error::in_subscription(spec.name));
+        let mut error = error;
+        if spec.is_some_and(|spec| spec.name == "exec") {
+            if session.transaction.is_some() {
+                session.discard();
+                error = Error::exec_aborted(&error);
             }
+        } else if let Some(transaction) = &mut session.transaction {
+            transaction.broken = true;
         }
-        Ok(spec)
+        if let Some(spec) = spec {
+            self.node.stats.calls.entry(spec.name).or_default().rejected += 1;
+        }
+        self.node.stats.note_error(&error.0);
+        Passage::Answer(error.into())
     }
 }

@@ -7,11 +7,11 @@
 //! ```
 
 mod connection;
+mod cron;
+mod evict;
 mod execute;
-mod feed;
-mod follow;
 mod gate;
-mod peers;
+mod pause;
 mod settle;
 mod step;
 

@@ -1,7 +1,8 @@
 //! One step: an event in, and everything that follows from it.
 
-use std::time::Duration;
+use std::collections::VecDeque;
 
+use super::cron::Cron;
 use crate::{
     config::Config,
     env::Env,
@@ -11,6 +12,10 @@ use crate::{
 };
 
 /// A Redis node without sockets, clocks or threads. Whoever drives it gives it events and carries out its actions.
+///
+/// Keys expire by the wall clock, alarms ring by the monotonic one. A driver whose wall clock was set should send
+/// [`Event::Alarm`] once, which is allowed at any time: as a running server would with its next periodic work, the node then
+/// sees what has become due.
 ///
 /// ```
 /// use lockstorm_sim::{config::Config, env::Env, event::{Action, ConnId, Event}, server::Server};
@@ -28,18 +33,23 @@ use crate::{
 #[derive(Debug)]
 pub struct Server {
     pub(super) node: Node,
+    /// The periodic work.
+    pub(super) cron: Cron,
+    /// Connections that CLIENT PAUSE has made wait, those that have gone since among them.
+    pub(super) held: usize,
     /// The alarm the driver was last asked for.
     alarm: Option<Monotonic>,
-    /// When the periodic work is next due.
-    cron_due: Monotonic,
+    /// Events that came while the node was stalled, in order.
+    queued: VecDeque<Event>,
 }
 
 impl Server {
-    /// A node that has just started. It asks for its first alarm in the environment's outbox.
+    /// A node that has just started.
     pub fn new(config: Config, env: &mut Env) -> Server {
-        let (run_id, replication_id) = (env.random_id(), env.random_id());
-        let node = Node::new(config, run_id, replication_id, env.monotonic);
-        let mut server = Server { node, alarm: None, cron_due: env.monotonic };
+        let run_id = env.random_id();
+        let node = Node::new(config, run_id, env.monotonic);
+        let mut server =
+            Server { node, cron: Cron::new(env.monotonic), held: 0, alarm: None, queued: VecDeque::new() };
         server.set_alarm(env);
         server
     }
@@ -49,34 +59,86 @@ impl Server {
         &self.node
     }
 
+    /// Until when the node does nothing (DEBUG SLEEP). A driver that can should not read from its sockets meanwhile: what it
+    /// reads is kept here.
+    pub fn stalled_until(&self) -> Option<Monotonic> {
+        self.node.stalled_until
+    }
+
     /// Takes in one event. Actions are left in `env.outbox`, in order; the replies of a step go out as one write per
     /// connection.
     pub fn step(&mut self, env: &mut Env, event: Event) {
+        if matches!(event, Event::Alarm) {
+            self.alarm = None;
+        } else {
+            self.queued.push_back(event);
+        }
+        if self.node.stalled_until.is_some_and(|until| env.monotonic >= until) {
+            self.node.stalled_until = None;
+        }
+        // A stalled node neither reads nor answers: all waits, as it would in the kernel's buffers.
+        while self.node.stalled_until.is_none() {
+            self.read_on(env);
+            if self.node.stalled_until.is_some() {
+                break;
+            }
+            match self.queued.pop_front() {
+                Some(event) => self.take(env, event),
+                None => {
+                    self.run_due(env);
+                    if self.node.woken.is_empty() {
+                        break;
+                    }
+                }
+            }
+        }
+        if self.node.stalled_until.is_none() {
+            self.flush(env);
+        }
+        if self.node.exiting {
+            env.outbox.push(Action::Exit);
+            return;
+        }
+        self.set_alarm(env);
+    }
+
+    fn take(&mut self, env: &mut Env, event: Event) {
         match event {
             Event::Connected { conn, peer, local } => self.connected(env, conn, peer, local),
-            Event::Dialed { conn } => self.dialed(env, conn),
+            Event::Dialed { .. } => {}
             Event::Bytes { conn, bytes } => self.received(env, conn, &bytes),
-            Event::Closed { conn } => self.disconnected(env, conn),
-            Event::Alarm => self.alarm = None,
+            Event::Closed { conn } => self.disconnected(conn),
+            Event::Alarm => {}
         }
-        self.run_due(env);
-        self.settle_peers(env);
-        self.flush(env);
-        self.set_alarm(env);
+    }
+
+    /// Goes on with the connections that have stopped waiting, until one of them stalls the node.
+    fn read_on(&mut self, env: &mut Env) {
+        while self.node.stalled_until.is_none()
+            && let Some(conn) = self.node.woken.pop_front()
+        {
+            self.process(env, conn);
+        }
     }
 
     /// Whatever the time has made due, on an alarm or on any other event that comes late enough.
     fn run_due(&mut self, env: &mut Env) {
-        self.run_peers_due(env);
-        if env.monotonic >= self.cron_due {
-            self.cron_due =
-                env.monotonic + Duration::from_millis(1000 / u64::from(self.node.config.hz.clamp(1, 500)));
-        }
+        self.run_cron(env);
+        self.end_pause(env);
     }
 
-    /// Asks for the alarm that is due first, if that is not the one already asked for.
+    /// When there is next something to do that no event brings. `None` for an idle node: it costs nothing to wait with it.
+    fn due(&self, env: &Env) -> Option<Monotonic> {
+        if let Some(until) = self.node.stalled_until {
+            return Some(until);
+        }
+        [self.cron_due(env), self.pause_due()].into_iter().flatten().min()
+    }
+
+    /// Asks for the alarm that is due first, if that is not the one already asked for. An alarm that is no longer needed
+    /// still rings, and finds nothing to do.
     fn set_alarm(&mut self, env: &mut Env) {
-        let at = self.peers_due().map_or(self.cron_due, |due| due.min(self.cron_due));
+        let Some(at) = self.due(env) else { return };
         if self.alarm != Some(at) {
             self.alarm = Some(at);
             env.outbox.push(Action::Alarm { at });

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
-    keyspace::Dict,
+    keyspace::Hash,
     resp::Reply,
 };
 
@@ -21,5 +21,5 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    Ok(ctx.read::<Dict<Bytes>>(&args[1])?.and_then(|hash| hash.get(&args[2]).cloned()).into())
+    Ok(ctx.read::<Hash>(&args[1])?.and_then(|hash| hash.get(&args[2]).cloned()).into())
 }

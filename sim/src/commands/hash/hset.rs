@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Class,
-    keyspace::Dict,
+    keyspace::Hash,
     resp::Reply,
 };
 
@@ -26,9 +26,10 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if !rest.is_empty() {
         return Err(Error::arity("hset"));
     }
-    let hash = ctx.modify_or_create::<Dict<Bytes>>(&args[1])?;
+    let encodings = ctx.node.config.encodings;
+    let hash = ctx.modify_or_create::<Hash>(&args[1])?;
     let new =
-        pairs.iter().filter(|[field, value]| hash.insert(field.clone(), value.clone()).is_none()).count();
+        pairs.iter().filter(|[field, value]| hash.set(field.clone(), value.clone(), &encodings)).count();
     ctx.changed(&args[1], Class::Hash, "hset");
     Ok(new.into())
 }

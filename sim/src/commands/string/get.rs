@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    keyspace::Str,
     resp::Reply,
 };
 
@@ -20,5 +21,5 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    Ok(ctx.read::<Bytes>(&args[1])?.cloned().into())
+    Ok(ctx.read::<Str>(&args[1])?.map(|string| string.bytes().clone()).into())
 }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Class,
-    keyspace::Value,
+    keyspace::{Str, Value},
     resp::Reply,
 };
 
@@ -25,7 +25,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if args.len() > 3 {
         return Err(Error::SYNTAX);
     }
-    ctx.put(&args[1], Value::String(args[2].clone()), None);
+    ctx.put(&args[1], Value::String(Str::new(args[2].clone())), None);
     ctx.changed(&args[1], Class::String, "set");
     Ok(Reply::OK)
 }

@@ -1,0 +1,230 @@
+//! The clocks of a host as straight pieces over true time, so that a reading can be told from an instant and an instant
+//! from a reading.
+
+use std::fmt;
+
+use lockstorm_sim::time::{Boottime, Monotonic, True, Wall};
+use serde::{Deserialize, Serialize};
+
+use super::id::nanos;
+
+/// Which of a host's clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Face {
+    /// `CLOCK_REALTIME`.
+    Wall,
+    /// `CLOCK_MONOTONIC`: stands still while the host is suspended.
+    Monotonic,
+    /// `CLOCK_BOOTTIME`.
+    Boottime,
+}
+
+impl fmt::Display for Face {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Wall => "wall clock",
+            Self::Monotonic => "monotonic clock",
+            Self::Boottime => "boottime clock",
+        })
+    }
+}
+
+/// A reading of one of a client's own clocks until which it counts on something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deadline {
+    /// The clock it counts by; which one is the client's choice, and may be the wrong one.
+    pub clock: Face,
+    /// The reading in nanoseconds.
+    pub nanos: i64,
+}
+
+impl From<Wall> for Deadline {
+    fn from(at: Wall) -> Self {
+        Self { clock: Face::Wall, nanos: at.as_nanos() }
+    }
+}
+
+impl From<Monotonic> for Deadline {
+    fn from(at: Monotonic) -> Self {
+        Self { clock: Face::Monotonic, nanos: at.as_nanos() }
+    }
+}
+
+impl From<Boottime> for Deadline {
+    fn from(at: Boottime) -> Self {
+        Self { clock: Face::Boottime, nanos: at.as_nanos() }
+    }
+}
+
+/// A straight piece of a host's clocks, in force from `from` until the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// The true instant it begins at.
+    #[serde(with = "nanos")]
+    pub from: True,
+    /// Readings in nanoseconds at `from`: wall, monotonic, boottime.
+    pub readings: [i64; 3],
+    /// How fast each goes, in billionths of true time: 1,000,000,000 is right, 0 stands still.
+    pub rates: [i64; 3],
+}
+
+/// Billionths in one.
+const UNIT: i128 = 1_000_000_000;
+
+impl Segment {
+    fn at(&self, face: Face, at: True) -> i64 {
+        let elapsed = i128::from(at.as_nanos()) - i128::from(self.from.as_nanos());
+        let reading = i128::from(self.readings[face as usize])
+            + (elapsed * i128::from(self.rates[face as usize])).div_euclid(UNIT);
+        reading.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+    }
+}
+
+/// The clocks of one host over the whole run: its pieces in the order of true time, never none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<Segment>", into = "Vec<Segment>")]
+pub struct Clock {
+    segments: Vec<Segment>,
+}
+
+impl TryFrom<Vec<Segment>> for Clock {
+    type Error = &'static str;
+
+    fn try_from(segments: Vec<Segment>) -> Result<Self, Self::Error> {
+        if segments.is_empty() {
+            return Err("a clock without pieces");
+        }
+        if !segments.is_sorted_by_key(|segment| segment.from) {
+            return Err("a clock whose pieces are not in order");
+        }
+        Ok(Self { segments })
+    }
+}
+
+impl From<Clock> for Vec<Segment> {
+    fn from(clock: Clock) -> Self {
+        clock.segments
+    }
+}
+
+impl Clock {
+    /// Clocks that show true time.
+    pub fn true_time() -> Self {
+        Self { segments: vec![Segment { from: True::ZERO, readings: [0; 3], rates: [UNIT as i64; 3] }] }
+    }
+
+    /// The pieces, in order.
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    fn index(&self, at: True) -> usize {
+        self.segments.partition_point(|segment| segment.from <= at).saturating_sub(1)
+    }
+
+    /// What one of the clocks shows at a true instant, in nanoseconds.
+    pub fn reading(&self, face: Face, at: True) -> i64 {
+        self.segments[self.index(at)].at(face, at)
+    }
+
+    /// The first true instant, not before `from`, at which a clock shows this reading or more; `None` if that never
+    /// comes.
+    pub fn first_true(&self, deadline: Deadline, from: True) -> Option<True> {
+        let face = deadline.clock;
+        let first = self.index(from);
+        for (index, segment) in self.segments.iter().enumerate().skip(first) {
+            let start = if index == first { from } else { segment.from };
+            let missing = i128::from(deadline.nanos) - i128::from(segment.at(face, start));
+            if missing <= 0 {
+                return Some(start);
+            }
+            let rate = i128::from(segment.rates[face as usize]);
+            if rate <= 0 {
+                continue;
+            }
+            // Counted from the piece's own beginning, so that rounding down at `start` costs nothing.
+            let needed = i128::from(deadline.nanos) - i128::from(segment.readings[face as usize]);
+            let wait = (needed * UNIT + rate - 1) / rate;
+            let Ok(at) = i64::try_from(i128::from(segment.from.as_nanos()) + wait) else { continue };
+            let at = True::from_nanos(at);
+            if self.segments.get(index + 1).is_none_or(|next| at < next.from) {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    /// When an expiry by this host's wall clock takes hold: Redis drops a key once its clock, in whole milliseconds, is
+    /// past the expiry, not when it is equal to it.
+    pub fn expires(&self, until: Wall, from: True) -> Option<True> {
+        let next_ms = Wall::from_millis(until.as_millis().saturating_add(1));
+        self.first_true(next_ms.into(), from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    fn clock(pieces: &[(i64, i64, i64)]) -> Clock {
+        let segment = |&(from, reading, ppm): &(i64, i64, i64)| Segment {
+            from: True::from_secs(from),
+            readings: [reading * SECOND; 3],
+            rates: [SECOND + ppm * 1_000; 3],
+        };
+        Clock::try_from(pieces.iter().map(segment).collect::<Vec<_>>()).expect("pieces in order")
+    }
+
+    fn first(clock: &Clock, reading: i64, from: i64) -> Option<f64> {
+        let deadline = Deadline { clock: Face::Wall, nanos: reading * SECOND };
+        clock.first_true(deadline, True::from_secs(from)).map(|at| at.as_nanos() as f64 / SECOND as f64)
+    }
+
+    #[test]
+    fn a_reading_comes_back_as_the_instant_it_was_shown() {
+        // True until 10 s, then stepped 100 s ahead, then standing still from 20 s to 30 s.
+        let clock = clock(&[(0, 0, 0), (10, 110, 0), (20, 120, -1_000_000), (30, 120, 0)]);
+        for (reading, from, expected) in [
+            (5, 0, Some(5.0)),
+            (5, 7, Some(7.0)),
+            // Jumped over: shown from the step on.
+            (50, 0, Some(10.0)),
+            (115, 0, Some(15.0)),
+            (120, 0, Some(20.0)),
+            (121, 0, Some(31.0)),
+        ] {
+            assert_eq!(first(&clock, reading, from), expected, "{reading} from {from}");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_runs_fast_reaches_a_reading_early() {
+        // 2 % fast: ten seconds of it are 9.803921569 true seconds, rounded up to the nanosecond that shows them.
+        assert_eq!(first(&clock(&[(0, 0, 20_000)]), 10, 0), Some(9.803_921_569));
+        assert_eq!(first(&clock(&[(0, 0, -1_000_000)]), 10, 0), None);
+    }
+
+    #[test]
+    fn a_key_is_gone_one_millisecond_after_its_expiry() {
+        let at = Clock::true_time().expires(Wall::from_millis(1_000), True::ZERO);
+        assert_eq!(at, Some(True::ZERO + Duration::from_millis(1_001)));
+    }
+
+    #[test]
+    fn absurd_pieces_are_refused_or_saturate() {
+        assert!(Clock::try_from(Vec::new()).is_err());
+        let far = Clock::try_from(vec![Segment {
+            from: True::ZERO,
+            readings: [i64::MAX; 3],
+            rates: [i64::MAX; 3],
+        }])
+        .expect("one piece");
+        assert_eq!(far.reading(Face::Wall, True::MAX), i64::MAX);
+        assert_eq!(far.expires(Wall::MAX, True::ZERO), Some(True::ZERO));
+    }
+}

@@ -1,0 +1,425 @@
+//! One thing that happened on one host. Instants are true time unless a clock is named.
+
+use lockstorm_sim::time::{True, Wall};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    clock::Deadline,
+    id::{Host, Lock, Op, Owner, nanos, wall_option},
+};
+
+/// What happened, when and where.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// True time.
+    #[serde(with = "nanos")]
+    pub at: True,
+    /// The client that did or learned it, the node that executed it, or the resource it arrived at.
+    pub host: Host,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What happened on a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "kebab-case")]
+pub enum What {
+    /// Client: the application called.
+    Invoke {
+        /// Which call.
+        op: Op,
+        /// The lock.
+        lock: Lock,
+        /// For whom.
+        owner: Owner,
+        /// What was asked.
+        call: Call,
+    },
+    /// Client: the call came back.
+    Return {
+        /// Which call.
+        op: Op,
+        /// With what.
+        outcome: Outcome,
+    },
+    /// Client: from now on the owner thinks that it holds the lock. Emitted when an acquire succeeded and again at each
+    /// renewal.
+    Believes {
+        /// The lock.
+        lock: Lock,
+        /// Who.
+        owner: Owner,
+        /// Until which reading of which of this client's clocks; `None`: until it is told otherwise.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Deadline>,
+        /// The fencing token, if it got one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token: Option<u64>,
+        /// How many times it thinks that it holds it.
+        count: u32,
+        /// Shared or alone.
+        #[serde(default)]
+        mode: Mode,
+    },
+    /// Client: from now on the owner knows that it does not hold the lock (any more).
+    Disbelieves {
+        /// The lock.
+        lock: Lock,
+        /// Who.
+        owner: Owner,
+        /// What made it think so.
+        why: Why,
+    },
+    /// Client: it was refused and waits to be woken.
+    Waiting {
+        /// The lock.
+        lock: Lock,
+        /// Who.
+        owner: Owner,
+    },
+    /// Client: it stopped waiting in order to try again.
+    Woken {
+        /// The lock.
+        lock: Lock,
+        /// Who.
+        owner: Owner,
+        /// By what.
+        by: Wake,
+    },
+    /// Client: it knows that it stands in the queue.
+    Enqueued {
+        /// The lock.
+        lock: Lock,
+        /// Who.
+        owner: Owner,
+    },
+    /// Client: it left the queue, having given up.
+    Dequeued {
+        /// The lock.
+        lock: Lock,
+        /// Who.
+        owner: Owner,
+    },
+    /// Node: it executed a client's command that made the owner hold the lock (again). What a replica repeats is not a
+    /// grant. Comes before the [`What::Queue`] of the same command.
+    Granted {
+        /// The lock.
+        lock: Lock,
+        /// To whom.
+        owner: Owner,
+        /// For how long; `None`: the key has no expiry.
+        lease_ms: Option<u64>,
+        /// When the key expires by this node's wall clock.
+        #[serde(with = "wall_option", default, skip_serializing_if = "Option::is_none")]
+        until: Option<Wall>,
+        /// How many times the owner now holds it.
+        count: u32,
+        /// The token handed out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token: Option<u64>,
+        /// Shared or alone.
+        #[serde(default)]
+        mode: Mode,
+    },
+    /// Node: it refused the lock because another holds it or stands before.
+    Refused {
+        /// The lock.
+        lock: Lock,
+        /// Whom.
+        owner: Owner,
+    },
+    /// Node: the lock's key got a new expiry.
+    Extended {
+        /// The lock.
+        lock: Lock,
+        /// Who holds it.
+        owner: Owner,
+        /// Who asked for the extension.
+        by: Party,
+        /// The new lease; `None`: the key lost its expiry.
+        lease_ms: Option<u64>,
+        /// When the key expires by this node's wall clock.
+        #[serde(with = "wall_option", default, skip_serializing_if = "Option::is_none")]
+        until: Option<Wall>,
+    },
+    /// Node: a release took effect.
+    Released {
+        /// The lock.
+        lock: Lock,
+        /// Whose hold was released.
+        owner: Owner,
+        /// Who asked for it.
+        by: Party,
+        /// How many holds of the owner are left.
+        left: u32,
+        /// The lease a partial release set, if it set one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lease_ms: Option<u64>,
+        /// When the key expires by this node's wall clock, after a partial release.
+        #[serde(with = "wall_option", default, skip_serializing_if = "Option::is_none")]
+        until: Option<Wall>,
+    },
+    /// Node: the owner's hold is gone without its owner having released it.
+    Vanished {
+        /// The lock.
+        lock: Lock,
+        /// Who held it until now.
+        owner: Owner,
+        /// How it went.
+        how: How,
+    },
+    /// Node: the queue of a fair lock changed and is now this, head first.
+    Queue {
+        /// The lock.
+        lock: Lock,
+        /// Who waits.
+        waiters: Box<[Owner]>,
+    },
+    /// Node: it published a lock's message.
+    Published {
+        /// The lock.
+        lock: Lock,
+        /// How many subscribers it was sent to.
+        receivers: u32,
+    },
+    /// Node: it became a master or a replica.
+    Became {
+        /// Which.
+        role: Role,
+    },
+    /// Any host: its software started, stopped or stood still.
+    Life {
+        /// Which.
+        life: Life,
+    },
+    /// Resource: a client's write arrived.
+    Write {
+        /// The lock that guards the resource.
+        lock: Lock,
+        /// Who wrote.
+        owner: Owner,
+        /// The token it carried.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token: Option<u64>,
+        /// When the client sent it.
+        #[serde(with = "nanos")]
+        sent: True,
+        /// Whether each rule would have let it through.
+        accepted: Accepted,
+    },
+}
+
+/// What an application asked of a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Call {
+    /// To hold it.
+    Acquire {
+        /// How long it would wait.
+        wait: Wait,
+        /// For how long it wants it; `None`: until released, kept by a watchdog.
+        lease_ms: Option<u64>,
+    },
+    /// To hold it no longer.
+    Release,
+    /// To hold it for so much longer.
+    Extend {
+        /// The new lease.
+        lease_ms: u64,
+    },
+    /// To take it away from whoever holds it.
+    ForceRelease,
+    /// To know something about it.
+    Query,
+}
+
+/// How long a caller would wait for a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wait {
+    /// Not at all.
+    No,
+    /// So many milliseconds.
+    Ms(u64),
+    /// For ever.
+    Unbounded,
+}
+
+/// How a call came back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It was done.
+    Ok,
+    /// It was not done, as the lock's rules have it: somebody else holds it, or the caller does not.
+    Refused,
+    /// It went wrong.
+    Failed {
+        /// Whether the lock certainly did not change.
+        definite: bool,
+        /// The error.
+        message: Box<str>,
+    },
+}
+
+/// Shared or alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Nobody else may hold it.
+    #[default]
+    Exclusive,
+    /// Others may hold it in the same mode.
+    Shared,
+}
+
+/// What made an owner think that it no longer holds a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// It is about to release it.
+    Released,
+    /// It was told: a renewal or a release found that it was gone.
+    Lost,
+    /// Its own clock says that the lease is over.
+    Expired,
+}
+
+/// What ended a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wake {
+    /// A published message.
+    Message,
+    /// A timer.
+    Timer,
+}
+
+/// Who sent a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Party {
+    /// The client it came from.
+    pub client: Host,
+    /// On whose behalf, where the command says it; a bare DEL does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Owner>,
+}
+
+/// How a hold went away without its owner having released it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum How {
+    /// Its lease was over by the node's wall clock.
+    Expired,
+    /// The node needed the memory.
+    Evicted,
+    /// FLUSHALL or FLUSHDB.
+    Flushed,
+    /// Somebody deleted the key.
+    Deleted(Party),
+    /// Somebody used the lock's own way to take it from any holder.
+    Forced(Party),
+    /// Somebody wrote another value over it.
+    Overwritten(Party),
+    /// The node crashed and came back without it.
+    Crash,
+    /// The node that was promoted did not have it.
+    Failover,
+    /// The node took over another master's data, which did not have it.
+    Resync,
+}
+
+/// What a node is to its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// It takes writes.
+    Master,
+    /// It repeats its master's.
+    Replica,
+}
+
+/// What became of a host's software.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Life {
+    /// It started, for the first time or again.
+    Started,
+    /// It crashed; what it had in memory is gone.
+    Crashed,
+    /// It stands still; all its clocks go on.
+    Paused,
+    /// It stands still, and its monotonic clock with it.
+    Suspended,
+    /// It goes on after a pause or a suspension.
+    Resumed,
+}
+
+/// Whether each rule of a resource would have let a write through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Accepted {
+    /// Under `>`.
+    pub greater: bool,
+    /// Under `>=`.
+    pub at_least: bool,
+}
+
+impl What {
+    /// The lock it is about, if it is about one.
+    pub fn lock(&self) -> Option<Lock> {
+        match self {
+            Self::Invoke { lock, .. }
+            | Self::Believes { lock, .. }
+            | Self::Disbelieves { lock, .. }
+            | Self::Waiting { lock, .. }
+            | Self::Woken { lock, .. }
+            | Self::Enqueued { lock, .. }
+            | Self::Dequeued { lock, .. }
+            | Self::Granted { lock, .. }
+            | Self::Refused { lock, .. }
+            | Self::Extended { lock, .. }
+            | Self::Released { lock, .. }
+            | Self::Vanished { lock, .. }
+            | Self::Queue { lock, .. }
+            | Self::Published { lock, .. }
+            | Self::Write { lock, .. } => Some(*lock),
+            Self::Return { .. } | Self::Became { .. } | Self::Life { .. } => None,
+        }
+    }
+
+    /// The owner it is about, if it is about one.
+    pub fn owner(&self) -> Option<Owner> {
+        match self {
+            Self::Invoke { owner, .. }
+            | Self::Believes { owner, .. }
+            | Self::Disbelieves { owner, .. }
+            | Self::Waiting { owner, .. }
+            | Self::Woken { owner, .. }
+            | Self::Enqueued { owner, .. }
+            | Self::Dequeued { owner, .. }
+            | Self::Granted { owner, .. }
+            | Self::Refused { owner, .. }
+            | Self::Extended { owner, .. }
+            | Self::Released { owner, .. }
+            | Self::Vanished { owner, .. }
+            | Self::Write { owner, .. } => Some(*owner),
+            Self::Return { .. }
+            | Self::Queue { .. }
+            | Self::Published { .. }
+            | Self::Became { .. }
+            | Self::Life { .. } => None,
+        }
+    }
+
+    /// Everybody else it mentions, for checking that they are known.
+    pub(super) fn party(&self) -> Option<Party> {
+        match self {
+            Self::Extended { by, .. } | Self::Released { by, .. } => Some(*by),
+            Self::Vanished { how: How::Deleted(by) | How::Forced(by) | How::Overwritten(by), .. } => {
+                Some(*by)
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! A history as a file: JSON lines, the first with everything but the events, then one line per event, in order.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, BufRead, Write},
+};
+
+use lockstorm_sim::time::True;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::{
+    Clock, CommandCount, Event, Fault, Header, History, Host, KeyLeft, Lock, Owner, OwnerInfo, What,
+};
+
+/// The version of the form; a reader refuses what it does not know.
+const FORMAT: u32 = 1;
+
+/// The first line.
+#[derive(Serialize, Deserialize)]
+struct Preamble<T> {
+    lockstorm_history: u32,
+    #[serde(flatten)]
+    rest: T,
+}
+
+#[derive(Serialize)]
+struct Parts<'a> {
+    header: &'a Header,
+    owners: &'a [OwnerInfo],
+    clocks: &'a [Clock],
+    faults: &'a [Fault],
+    commands: &'a [CommandCount],
+    keys_left: &'a [KeyLeft],
+}
+
+#[derive(Deserialize)]
+struct OwnedParts {
+    header: Header,
+    owners: Vec<OwnerInfo>,
+    clocks: Vec<Clock>,
+    faults: Vec<Fault>,
+    #[serde(default)]
+    commands: Vec<CommandCount>,
+    #[serde(default)]
+    keys_left: Vec<KeyLeft>,
+}
+
+/// Why a stored history cannot be read.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    /// The file itself failed.
+    #[error("the history cannot be read")]
+    Io(#[from] io::Error),
+    /// A line is not what it should be.
+    #[error("line {line} of the history: {mistake}")]
+    Line {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        mistake: String,
+    },
+}
+
+impl History {
+    /// Writes it down.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write(&self, mut to: impl Write) -> io::Result<()> {
+        let rest = Parts {
+            header: &self.header,
+            owners: &self.owners,
+            clocks: &self.clocks,
+            faults: &self.faults,
+            commands: &self.commands,
+            keys_left: &self.keys_left,
+        };
+        serde_json::to_writer(&mut to, &Preamble { lockstorm_history: FORMAT, rest })?;
+        to.write_all(b"\n")?;
+        for event in &self.events {
+            serde_json::to_writer(&mut to, event)?;
+            to.write_all(b"\n")?;
+        }
+        to.flush()
+    }
+
+    /// Reads what [`History::write`] wrote. A history from elsewhere is checked so far that judging it cannot go wrong:
+    /// every number stands for something, and events are in order.
+    ///
+    /// # Errors
+    /// Those of the reader, and the first line that is not right.
+    pub fn read(from: impl BufRead) -> Result<Self, ReadError> {
+        let mut lines = from.lines();
+        let mistake = |line: usize| move |mistake: String| ReadError::Line { line, mistake };
+        let first = lines.next().ok_or_else(|| mistake(1)("it is empty".to_owned()))??;
+        let preamble: Preamble<OwnedParts> =
+            serde_json::from_str(&first).map_err(|error| mistake(1)(error.to_string()))?;
+        if preamble.lockstorm_history != FORMAT {
+            let found = preamble.lockstorm_history;
+            return Err(mistake(1)(format!("it is of format {found}, this is a reader of format {FORMAT}")));
+        }
+        let OwnedParts { header, owners, clocks, faults, commands, keys_left } = preamble.rest;
+        header.validate().map_err(mistake(1))?;
+        let mut index = BTreeMap::new();
+        for (at, info) in owners.iter().enumerate() {
+            let owner = Owner(u32::try_from(at).map_err(|_| mistake(1)("too many owners".to_owned()))?);
+            if index.insert(info.name.clone(), owner).is_some() {
+                return Err(mistake(1)(format!("owner `{}` is there twice", info.name)));
+            }
+        }
+        let mut history =
+            Self { header, owners, clocks, faults, events: Vec::new(), commands, keys_left, index };
+        history.check_preamble().map_err(mistake(1))?;
+        let mut last = True::from_nanos(i64::MIN);
+        for (at, line) in lines.enumerate() {
+            let mistake = mistake(at + 2);
+            let event: Event = serde_json::from_str(&line?).map_err(|error| mistake(error.to_string()))?;
+            if event.at < last {
+                return Err(mistake("it is earlier than the line before".to_owned()));
+            }
+            last = event.at;
+            history.check_event(&event).map_err(mistake)?;
+            history.events.push(event);
+        }
+        Ok(history)
+    }
+
+    fn check_host(&self, host: Host) -> Result<(), String> {
+        match self.header.hosts.get(usize::from(host.0)) {
+            Some(_) => Ok(()),
+            None => Err(format!("there is no host {host}")),
+        }
+    }
+
+    fn check_owner(&self, owner: Owner) -> Result<(), String> {
+        match self.owners.get(owner.0 as usize) {
+            Some(_) => Ok(()),
+            None => Err(format!("there is no owner {owner}")),
+        }
+    }
+
+    fn check_preamble(&self) -> Result<(), String> {
+        if self.clocks.len() != self.header.hosts.len() {
+            return Err("there are not as many clocks as hosts".to_owned());
+        }
+        let owners = self.owners.iter().map(|owner| owner.client);
+        let faults = self.faults.iter().flat_map(|fault| fault.targets.iter().copied());
+        let commands = self.commands.iter().flat_map(|count| [count.node, count.client]);
+        let keys = self.keys_left.iter().map(|key| key.node);
+        owners.chain(faults).chain(commands).chain(keys).try_for_each(|host| self.check_host(host))
+    }
+
+    fn check_event(&self, event: &Event) -> Result<(), String> {
+        self.check_host(event.host)?;
+        if let Some(lock) = event.what.lock()
+            && usize::from(lock.0) >= self.header.locks.len()
+        {
+            return Err(format!("there is no lock {}", Lock(lock.0)));
+        }
+        let queued: &[Owner] = if let What::Queue { waiters, .. } = &event.what { waiters } else { &[] };
+        let party = event.what.party();
+        if let Some(party) = party {
+            self.check_host(party.client)?;
+        }
+        let mentioned = event.what.owner().into_iter().chain(party.and_then(|party| party.owner));
+        mentioned.chain(queued.iter().copied()).try_for_each(|owner| self.check_owner(owner))
+    }
+}

@@ -1,0 +1,249 @@
+//! What a run was about: its hosts, the locks on trial, who may grant them, the guarded resource and how long it went.
+
+use std::time::Duration;
+
+use lockstorm_sim::time::True;
+use serde::{Deserialize, Serialize};
+
+use super::id::{Host, Lock, nanos, nanos_option};
+
+/// What a run was about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// The scenario's name.
+    pub scenario: Box<str>,
+    /// The seed everything was drawn from.
+    pub seed: u64,
+    /// What moved time on: `event`, `turmoil` or `real`.
+    pub engine: Box<str>,
+    /// SHA-256 of everything that happened, in hexadecimal; empty where there is none.
+    #[serde(default)]
+    pub fingerprint: Box<str>,
+    /// The line to paste that has this run again; empty where it cannot be had again.
+    #[serde(default)]
+    pub replay: Box<str>,
+    /// All hosts; [`Host`] is a place in this list.
+    pub hosts: Vec<HostInfo>,
+    /// The locks on trial; [`Lock`] is a place in this list.
+    pub locks: Vec<LockInfo>,
+    /// What the locks guard, if anything.
+    pub resource: Option<Resource>,
+    /// When the last fault ended and the calm began; `None` if the storm never ended.
+    #[serde(with = "nanos_option", default, skip_serializing_if = "Option::is_none")]
+    pub calm: Option<True>,
+    /// When the run ended.
+    #[serde(with = "nanos")]
+    pub end: True,
+    /// Whether it got to its end.
+    #[serde(default)]
+    pub ended: Ended,
+    /// What counts as late.
+    #[serde(default)]
+    pub bounds: Bounds,
+}
+
+/// Whether a run got to its end. What a run that did not reach its end did not show proves nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ended {
+    /// It did all it was to do.
+    #[default]
+    Complete,
+    /// It was given up, and why.
+    Early(Box<str>),
+}
+
+/// What counts as late. Checkers of progress compare with these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// How long, after the storm, a lock nobody believes to hold may keep its waiters waiting.
+    pub progress: Duration,
+    /// How long after a release the first waiter may take to try again.
+    pub wake: Duration,
+    /// How many times in one second one waiter may ask for a lock before it counts as a busy loop.
+    pub attempts_per_second: u32,
+}
+
+impl Default for Bounds {
+    /// Sixty seconds cover the watchdog's default lease of thirty twice; a second covers every link but a broken one.
+    fn default() -> Self {
+        Self { progress: Duration::from_secs(60), wake: Duration::from_secs(1), attempts_per_second: 100 }
+    }
+}
+
+/// A host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostInfo {
+    /// Its name in the scenario.
+    pub name: Box<str>,
+    /// What runs on it.
+    pub kind: HostKind,
+}
+
+/// What runs on a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostKind {
+    /// A Redis node.
+    Node,
+    /// A client of the locks.
+    Client,
+    /// What the locks guard.
+    Resource,
+}
+
+/// A lock on trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockInfo {
+    /// Its name.
+    pub name: Box<str>,
+    /// What it promises.
+    pub kind: LockKind,
+    /// Its key in Redis, and the keys that come and go with it (queues, hold keys).
+    pub keys: Vec<Box<str>>,
+    /// Keys that are meant to stay when nobody holds it, such as a token counter.
+    #[serde(default)]
+    pub lasting_keys: Vec<Box<str>>,
+    /// Whose grant counts.
+    pub authority: Authority,
+}
+
+/// What a lock promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LockKind {
+    /// One owner at a time, in no order.
+    Exclusive,
+    /// One owner at a time, in the order of the queue.
+    Fair,
+    /// Many readers or one writer.
+    ReadWrite,
+    /// So many permits at a time.
+    Semaphore {
+        /// How many.
+        permits: u32,
+    },
+}
+
+/// Whose grant counts as holding the lock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Authority {
+    /// Replication groups: the nodes of one group pass one key on to each other, so a grant by any of them counts, and
+    /// counts once.
+    pub groups: Vec<Vec<Host>>,
+    /// How many groups must have granted at once.
+    pub quorum: usize,
+    /// What a quorum's promise is shorter than its lease, in milliseconds: the allowance for clocks that drift.
+    pub drift_ms: u64,
+}
+
+impl Authority {
+    /// One node, or a master and its replicas.
+    pub fn group(nodes: impl IntoIterator<Item = Host>) -> Self {
+        Self { groups: vec![nodes.into_iter().collect()], quorum: 1, drift_ms: 0 }
+    }
+
+    /// A majority of independent nodes.
+    pub fn majority(nodes: impl IntoIterator<Item = Host>, drift_ms: u64) -> Self {
+        let groups: Vec<Vec<Host>> = nodes.into_iter().map(|node| vec![node]).collect();
+        let quorum = groups.len() / 2 + 1;
+        Self { groups, quorum, drift_ms }
+    }
+
+    /// The group a node belongs to.
+    pub fn group_of(&self, node: Host) -> Option<usize> {
+        self.groups.iter().position(|group| group.contains(&node))
+    }
+}
+
+/// What the locks guard.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resource {
+    /// The host it is.
+    pub host: Host,
+    /// Which tokens it turns away.
+    pub fence: Fence,
+}
+
+/// Which tokens a resource turns away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Fence {
+    /// None.
+    #[serde(rename = "none")]
+    None,
+    /// All that are not greater than the greatest seen.
+    #[serde(rename = ">")]
+    Greater,
+    /// All that are less than the greatest seen.
+    #[serde(rename = ">=")]
+    AtLeast,
+}
+
+impl Header {
+    /// A header with a name, its hosts and its locks; the rest as for a run of the event engine that ended at `end`.
+    pub fn new(scenario: &str, hosts: Vec<HostInfo>, locks: Vec<LockInfo>, end: True) -> Self {
+        Self {
+            scenario: scenario.into(),
+            seed: 0,
+            engine: "event".into(),
+            fingerprint: "".into(),
+            replay: "".into(),
+            hosts,
+            locks,
+            resource: None,
+            calm: None,
+            end,
+            ended: Ended::Complete,
+            bounds: Bounds::default(),
+        }
+    }
+
+    /// The host with this name.
+    pub fn host(&self, name: &str) -> Option<Host> {
+        self.hosts.iter().position(|host| &*host.name == name).and_then(|at| u16::try_from(at).ok()).map(Host)
+    }
+
+    /// The lock with this name.
+    pub fn lock(&self, name: &str) -> Option<Lock> {
+        self.locks.iter().position(|lock| &*lock.name == name).and_then(|at| u16::try_from(at).ok()).map(Lock)
+    }
+
+    /// Every host of one kind, in order.
+    pub fn hosts_of(&self, kind: HostKind) -> impl Iterator<Item = Host> + '_ {
+        let hosts = self.hosts.iter().enumerate();
+        hosts.filter(move |(_, host)| host.kind == kind).map(|(at, _)| Host(at as u16))
+    }
+
+    /// Every lock on trial, in order.
+    pub fn locks(&self) -> impl Iterator<Item = Lock> + '_ {
+        (0..self.locks.len()).map(|at| Lock(at as u16))
+    }
+
+    /// Whether every number in it stands for something.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn validate(&self) -> Result<(), String> {
+        let hosts = self.hosts.len();
+        let limit = usize::from(u16::MAX);
+        if hosts > limit || self.locks.len() > limit {
+            return Err(format!("more than {limit} hosts or locks"));
+        }
+        let known = |host: &Host| usize::from(host.0) < hosts;
+        for lock in &self.locks {
+            let Authority { groups, quorum, .. } = &lock.authority;
+            if !groups.iter().flatten().all(known) {
+                return Err(format!("lock `{}` is granted by a host that is not there", lock.name));
+            }
+            if !(1..=groups.len()).contains(quorum) {
+                return Err(format!("lock `{}` needs {quorum} of {} groups", lock.name, groups.len()));
+            }
+        }
+        match &self.resource {
+            Some(resource) if !known(&resource.host) => {
+                Err("the resource is on a host that is not there".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What happened in one run: the only thing a checker may look at.
+//!
+//! A history is recorded by something that sees true time and everybody's clocks, so it can say what nobody inside the
+//! run could: who held what at which true instant. It is plain data with numbers for names, may be stored as JSON lines
+//! ([`History::write`], [`History::read`]) and judged again elsewhere.
+
+mod clock;
+mod event;
+mod file;
+mod header;
+mod id;
+
+use std::collections::BTreeMap;
+
+use lockstorm_sim::time::True;
+use serde::{Deserialize, Serialize};
+
+pub use clock::{Clock, Deadline, Face, Segment};
+pub use event::{Accepted, Call, Event, How, Life, Mode, Outcome, Party, Role, Wait, Wake, What, Why};
+pub use file::ReadError;
+pub use header::{Authority, Bounds, Ended, Fence, Header, HostInfo, HostKind, LockInfo, LockKind, Resource};
+pub use id::{Host, Lock, Op, Owner};
+
+/// Who an owner is: the name the lock knows it by, and the client it lives on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnerInfo {
+    /// As it stands in Redis: a token, or `client:thread`.
+    pub name: Box<str>,
+    /// The client whose owner it is.
+    pub client: Host,
+}
+
+/// Something that was done to the world: a band across the timeline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// When it began.
+    #[serde(with = "id::nanos")]
+    pub from: True,
+    /// When it was over; `None` for what happens at once (a crash, a step of a clock) and for what never ended.
+    #[serde(with = "id::nanos_option", default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<True>,
+    /// In plain words, such as `m crashed` or `the wall clock of m stepped +31 s`.
+    pub words: Box<str>,
+    /// The hosts it was done to.
+    pub targets: Vec<Host>,
+}
+
+/// How many times a client sent a command to a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandCount {
+    /// The node.
+    pub node: Host,
+    /// The client.
+    pub client: Host,
+    /// The command's name in capitals; a script is `EVALSHA`.
+    pub name: Box<str>,
+    /// How many.
+    pub count: u64,
+}
+
+/// A key that was still there when the run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyLeft {
+    /// The node that has it.
+    pub node: Host,
+    /// The key.
+    pub key: Box<str>,
+    /// What was left of its life in milliseconds by the node's wall clock; `None` if it lives for ever.
+    pub ttl_ms: Option<u64>,
+}
+
+/// What happened in one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct History {
+    /// What was on trial and what the words mean.
+    pub header: Header,
+    /// Everybody who asked for a lock, by number.
+    pub owners: Vec<OwnerInfo>,
+    /// The clocks of every host, in the order of the header's hosts.
+    pub clocks: Vec<Clock>,
+    /// What was done to the world, in the order it began.
+    pub faults: Vec<Fault>,
+    /// What happened, in the order it happened.
+    pub events: Vec<Event>,
+    /// How many commands were sent, by node, client and name.
+    pub commands: Vec<CommandCount>,
+    /// What was left when the run ended, on the nodes that were up.
+    pub keys_left: Vec<KeyLeft>,
+    index: BTreeMap<Box<str>, Owner>,
+}
+
+impl History {
+    /// An empty history; every host's clocks agree with true time until told otherwise.
+    ///
+    /// # Panics
+    /// If the header contradicts itself (see [`Header::validate`]): that is a bug of whoever wrote it.
+    pub fn new(header: Header) -> Self {
+        if let Err(mistake) = header.validate() {
+            panic!("a header that contradicts itself: {mistake}");
+        }
+        let clocks = vec![Clock::true_time(); header.hosts.len()];
+        Self {
+            header,
+            owners: Vec::new(),
+            clocks,
+            faults: Vec::new(),
+            events: Vec::new(),
+            commands: Vec::new(),
+            keys_left: Vec::new(),
+            index: BTreeMap::new(),
+        }
+    }
+
+    /// The number of the owner with this name; the first mention decides which client it belongs to.
+    pub fn owner(&mut self, name: &str, client: Host) -> Owner {
+        if let Some(owner) = self.index.get(name) {
+            return *owner;
+        }
+        let owner = Owner(u32::try_from(self.owners.len()).expect("fewer than 2^32 owners"));
+        self.owners.push(OwnerInfo { name: name.into(), client });
+        self.index.insert(name.into(), owner);
+        owner
+    }
+
+    /// The number of the owner with this name, if anybody mentioned it.
+    pub fn find_owner(&self, name: &str) -> Option<Owner> {
+        self.index.get(name).copied()
+    }
+
+    /// Adds what happened on a host.
+    ///
+    /// # Panics
+    /// If something later was recorded before it: events come in the order of true time.
+    pub fn record(&mut self, at: True, host: Host, what: What) {
+        assert!(self.events.last().is_none_or(|last| last.at <= at), "an event recorded after a later one");
+        self.events.push(Event { at, host, what });
+    }
+
+    /// Adds a fault that begins, and returns its number for [`History::fault_ended`].
+    pub fn fault_started(&mut self, at: True, words: impl Into<Box<str>>, targets: Vec<Host>) -> usize {
+        self.faults.push(Fault { from: at, until: None, words: words.into(), targets });
+        self.faults.len() - 1
+    }
+
+    /// Says when a fault was over.
+    pub fn fault_ended(&mut self, fault: usize, at: True) {
+        self.faults[fault].until = Some(at);
+    }
+
+    /// The clocks of a host.
+    pub fn clock(&self, host: Host) -> &Clock {
+        &self.clocks[host.0 as usize]
+    }
+
+    /// The name of a host.
+    pub fn host_name(&self, host: Host) -> &str {
+        &self.header.hosts[host.0 as usize].name
+    }
+
+    /// A lock on trial.
+    pub fn lock(&self, lock: Lock) -> &LockInfo {
+        &self.header.locks[lock.0 as usize]
+    }
+
+    /// The client an owner lives on.
+    pub fn client_of(&self, owner: Owner) -> Host {
+        self.owners[owner.0 as usize].client
+    }
+
+    /// What to call an owner in a sentence: its client's name, with its own name where the client has several.
+    pub fn owner_name(&self, owner: Owner) -> String {
+        let info = &self.owners[owner.0 as usize];
+        let client = self.host_name(info.client);
+        let alone = self.owners.iter().filter(|other| other.client == info.client).count() == 1;
+        if alone { client.to_owned() } else { format!("{client} ({})", info.name) }
+    }
+}

@@ -1,0 +1,167 @@
+//! Hashes: fields and their values, in order of insertion while they are few and small.
+
+use bytes::Bytes;
+
+use super::{Dict, Encodings, Typed, Value};
+
+/// A hash. Small ones are held as a list that keeps the order of insertion, as Redis's listpacks do; one entry too many or
+/// too long makes it a table for good.
+#[derive(Debug, Clone)]
+pub struct Hash {
+    fields: Fields,
+}
+
+#[derive(Debug, Clone)]
+enum Fields {
+    Listpack(Vec<(Bytes, Bytes)>),
+    Table(Dict<Bytes>),
+}
+
+impl Default for Hash {
+    fn default() -> Hash {
+        Hash { fields: Fields::Listpack(Vec::new()) }
+    }
+}
+
+impl Hash {
+    /// How many fields there are.
+    pub fn len(&self) -> usize {
+        match &self.fields {
+            Fields::Listpack(list) => list.len(),
+            Fields::Table(table) => table.len(),
+        }
+    }
+
+    /// Whether there is no field.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value of a field.
+    pub fn get(&self, field: &[u8]) -> Option<&Bytes> {
+        match &self.fields {
+            Fields::Listpack(list) => list.iter().find(|(name, _)| name == field).map(|(_, value)| value),
+            Fields::Table(table) => table.get(field),
+        }
+    }
+
+    /// Whether a field is there.
+    pub fn contains(&self, field: &[u8]) -> bool {
+        self.get(field).is_some()
+    }
+
+    /// Sets a field; returns whether it is new.
+    pub fn set(&mut self, field: Bytes, value: Bytes, encodings: &Encodings) -> bool {
+        if field.len().max(value.len()) > encodings.hash_value_max {
+            self.spread();
+        }
+        match &mut self.fields {
+            Fields::Table(table) => table.insert(field, value).is_none(),
+            Fields::Listpack(list) => {
+                if let Some((_, old)) = list.iter_mut().find(|(name, _)| *name == field) {
+                    *old = value;
+                    return false;
+                }
+                list.push((field, value));
+                if list.len() > encodings.hash_entries_max {
+                    self.spread();
+                }
+                true
+            }
+        }
+    }
+
+    /// Removes a field; returns the value it had.
+    pub fn remove(&mut self, field: &[u8]) -> Option<Bytes> {
+        match &mut self.fields {
+            Fields::Listpack(list) => {
+                let at = list.iter().position(|(name, _)| name == field)?;
+                Some(list.remove(at).1)
+            }
+            Fields::Table(table) => table.remove(field).map(|(_, value)| value),
+        }
+    }
+
+    /// Makes it a table. It never becomes a listpack again.
+    fn spread(&mut self) {
+        if let Fields::Listpack(list) = &mut self.fields {
+            let mut table = Dict::default();
+            for (field, value) in list.drain(..) {
+                table.insert(field, value);
+            }
+            self.fields = Fields::Table(table);
+        }
+    }
+
+    /// All fields and values.
+    pub fn iter(&self) -> impl Iterator<Item = (&Bytes, &Bytes)> {
+        let (list, table) = match &self.fields {
+            Fields::Listpack(list) => (Some(list), None),
+            Fields::Table(table) => (None, Some(table)),
+        };
+        let list = list.into_iter().flatten().map(|(field, value)| (field, value));
+        list.chain(table.into_iter().flat_map(Dict::iter))
+    }
+
+    /// A field chosen by `draw`, which is given a bound and answers an index below it; `None` when there is no field.
+    pub fn random(&self, mut draw: impl FnMut(usize) -> usize) -> Option<(&Bytes, &Bytes)> {
+        match &self.fields {
+            Fields::Listpack(list) if list.is_empty() => None,
+            Fields::Listpack(list) => list.get(draw(list.len())).map(|(field, value)| (field, value)),
+            Fields::Table(table) => table.random(draw),
+        }
+    }
+
+    /// One step of an incremental scan, as [`Dict::scan`]; a listpack is visited whole.
+    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&Bytes, &Bytes)) -> u64 {
+        match &self.fields {
+            Fields::Listpack(list) => {
+                list.iter().for_each(|(field, value)| visit(field, value));
+                0
+            }
+            Fields::Table(table) => table.scan(cursor, visit),
+        }
+    }
+
+    /// The name of the encoding, as OBJECT ENCODING answers it.
+    pub fn encoding(&self) -> &'static str {
+        match self.fields {
+            Fields::Listpack(_) => "listpack",
+            Fields::Table(_) => "hashtable",
+        }
+    }
+}
+
+impl Typed for Hash {
+    fn of(value: &Value) -> Option<&Hash> {
+        if let Value::Hash(hash) = value { Some(hash) } else { None }
+    }
+    fn of_mut(value: &mut Value) -> Option<&mut Hash> {
+        if let Value::Hash(hash) = value { Some(hash) } else { None }
+    }
+    fn empty() -> Value {
+        Value::Hash(Hash::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_entry_too_many_or_too_long_makes_a_table_for_good() {
+        let encodings = Encodings::default();
+        let long = Bytes::from(vec![b'x'; 65]);
+        let few: fn(usize) -> Bytes = |n| Bytes::from(n.to_string());
+        for (entries, value, expected) in
+            [(128, few(1), "listpack"), (129, few(1), "hashtable"), (1, long, "hashtable")]
+        {
+            let mut hash = Hash::default();
+            (0..entries).for_each(|n| assert!(hash.set(few(n), value.clone(), &encodings)));
+            assert_eq!(hash.encoding(), expected, "{entries} entries");
+            assert!(hash.iter().map(|(field, _)| field).eq(&(0..entries).map(few).collect::<Vec<_>>()));
+            (1..entries).for_each(|n| assert_eq!(hash.remove(&few(n)), Some(value.clone())));
+            assert_eq!((hash.encoding(), hash.len()), (expected, 1));
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The periodic work of a node, `hz` times a second: expired keys that nobody asks for, clients that stay silent too long.
+//!
+//! A running server wakes for every tick. Here ticks on which there is nothing to do are skipped, and the alarm is set for
+//! the first one on which there is: an idle node sleeps. What happens on a tick still happens on the same grid.
+
+use std::time::Duration;
+
+use super::Server;
+use crate::{
+    commands::expire,
+    effect::Effects,
+    env::Env,
+    event::ConnId,
+    session::{Role, Session},
+    time::Monotonic,
+};
+
+/// Keys that one tick expires at most; the rest waits for the next tick, so that a mass expiry does not hold up everything.
+const EXPIRED_PER_TICK_MAX: usize = 10_000;
+
+/// Where the node is on the grid of ticks.
+#[derive(Debug)]
+pub(super) struct Cron {
+    /// The latest tick that has been dealt with.
+    last: Monotonic,
+}
+
+impl Cron {
+    /// A grid that begins at `start`.
+    pub(super) fn new(start: Monotonic) -> Cron {
+        Cron { last: start }
+    }
+
+    /// The first tick after the last one that is not before `at`.
+    fn tick_from(&self, at: Monotonic, period: Duration) -> Monotonic {
+        let periods = at.since(self.last).as_nanos().div_ceil(period.as_nanos()).max(1);
+        let nanos = u64::try_from(periods * period.as_nanos()).unwrap_or(u64::MAX);
+        self.last + Duration::from_nanos(nanos)
+    }
+}
+
+impl Server {
+    fn period(&self) -> Duration {
+        Duration::from_millis(1000 / u64::from(self.node.config.hz.clamp(1, 500)))
+    }
+
+    /// Does what has become due on a tick that has passed.
+    pub(super) fn run_cron(&mut self, env: &mut Env) {
+        if self.work_due(env).is_none_or(|due| env.monotonic < self.cron.tick_from(due, self.period())) {
+            return;
+        }
+        let period = self.period();
+        let passed = env.monotonic.since(self.cron.last).as_nanos() / period.as_nanos();
+        let nanos = u64::try_from(passed * period.as_nanos()).unwrap_or(u64::MAX);
+        self.cron.last += Duration::from_nanos(nanos);
+        self.expire_actively(env);
+        self.close_idle(env);
+    }
+
+    /// When an alarm is wanted for the next tick with work on it.
+    ///
+    /// How fast the wall clock will run until a key expires is not known here. So the alarm for a distant expiry is set half
+    /// way, to look again: it comes in time on any clock that runs at up to twice the speed of the monotonic one.
+    pub(super) fn cron_due(&self, env: &Env) -> Option<Monotonic> {
+        let due = self.work_due(env)?;
+        let ahead = due.since(env.monotonic);
+        let look = if ahead > 2 * self.period() { env.monotonic + ahead / 2 } else { due };
+        Some(self.cron.tick_from(look, self.period()))
+    }
+
+    /// When there is next something to do for a tick.
+    fn work_due(&self, env: &Env) -> Option<Monotonic> {
+        let expiry = self.next_expiry_ms().map(|when_ms| {
+            // A key is past its time once the millisecond of its expiry is over.
+            let wall_ns = i128::from(when_ms).saturating_add(1).saturating_mul(1_000_000);
+            let ahead_ns = wall_ns - i128::from(env.wall.as_nanos());
+            let at = i128::from(env.monotonic.as_nanos()) + ahead_ns;
+            Monotonic::from_nanos(at.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)
+        });
+        let idle = self.idle_after().and_then(|after| {
+            self.node
+                .sessions
+                .values()
+                .filter(|session| may_idle_out(session))
+                .map(|s| s.last_active + after)
+                .min()
+        });
+        expiry.into_iter().chain(idle).min()
+    }
+
+    /// The earliest expiry of a key that this node is to delete by itself.
+    fn next_expiry_ms(&self) -> Option<i64> {
+        if !self.node.active_expire || self.node.is_replica() || self.node.is_paused() || self.node.loading {
+            return None;
+        }
+        self.node.dbs.iter().filter_map(|db| db.next_expiry().map(|(when_ms, _)| when_ms)).min()
+    }
+
+    /// Deletes expired keys, the longest expired first. A running server finds them by sampling, and so leaves some of them
+    /// for later ticks where they are few among many; here none waits longer than the limit per tick makes it.
+    fn expire_actively(&mut self, env: &mut Env) {
+        let now_ms = env.wall.as_millis();
+        for _ in 0..EXPIRED_PER_TICK_MAX {
+            let expired = |when_ms: i64| now_ms > when_ms;
+            if !self.next_expiry_ms().is_some_and(expired) {
+                return;
+            }
+            for db in 0..self.node.dbs.len() {
+                let next = self.node.dbs[db].next_expiry().filter(|(when_ms, _)| expired(*when_ms));
+                let Some((_, key)) = next.map(|(when_ms, key)| (when_ms, key.clone())) else { continue };
+                let mut effects = Effects::default();
+                expire(&mut self.node, &mut effects, db, key);
+                self.settle(env, None, effects);
+            }
+        }
+    }
+
+    /// After how long a silent client is disconnected (`timeout`).
+    fn idle_after(&self) -> Option<Duration> {
+        let seconds = self.node.config.timeout;
+        // The server counts whole seconds, and asks for more of them than the limit.
+        (seconds > 0).then(|| Duration::from_secs(seconds.saturating_add(1)))
+    }
+
+    fn close_idle(&mut self, env: &Env) {
+        let Some(after) = self.idle_after() else { return };
+        let idle = |session: &&Session| may_idle_out(session) && session.last_active + after <= env.monotonic;
+        let idle: Vec<ConnId> = self.node.sessions.values().filter(idle).map(|session| session.id).collect();
+        idle.into_iter().for_each(|conn| self.node.kill(conn));
+    }
+}
+
+/// Subscribers and clients that wait are silent by nature, replicas and masters have time-outs of their own.
+fn may_idle_out(session: &Session) -> bool {
+    session.role == Role::Client && session.blocked.is_none() && !session.is_subscriber() && !session.closing
+}

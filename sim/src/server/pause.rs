@@ -1,0 +1,48 @@
+//! CLIENT PAUSE: commands wait, and run in the order they came when the pause ends.
+
+use bytes::Bytes;
+
+use super::Server;
+use crate::{
+    env::Env,
+    event::ConnId,
+    session::{Blocked, BlockedOn, Session},
+    time::Monotonic,
+};
+
+impl Server {
+    /// Makes a connection wait with its command until the pause ends.
+    pub(super) fn hold(&mut self, conn: ConnId, args: &[Bytes]) {
+        let ticket = self.node.tickets;
+        self.node.tickets += 1;
+        if let Some(session) = self.node.sessions.get_mut(&conn) {
+            let args = args.to_vec();
+            let on = BlockedOn::Pause;
+            session.blocked = Some(Blocked { args, keys: Vec::new(), deadline: None, ticket, on });
+            self.held += 1;
+        }
+    }
+
+    /// Ends a pause whose time is over or that was called off, and runs what has waited.
+    pub(super) fn end_pause(&mut self, env: &mut Env) {
+        if self.node.paused.is_some_and(|(until, _)| env.monotonic >= until) {
+            self.node.paused = None;
+        }
+        if self.node.paused.is_some() || self.held == 0 {
+            return;
+        }
+        self.held = 0;
+        let held = |session: &Session| {
+            let blocked = session.blocked.as_ref().filter(|blocked| blocked.on == BlockedOn::Pause)?;
+            Some((blocked.ticket, session.id))
+        };
+        let mut waiting: Vec<(u64, ConnId)> = self.node.sessions.values().filter_map(held).collect();
+        waiting.sort_unstable();
+        self.node.woken.extend(waiting.into_iter().map(|(_, conn)| conn));
+    }
+
+    /// When the pause ends, if there is one.
+    pub(super) fn pause_due(&self) -> Option<Monotonic> {
+        self.node.paused.map(|(until, _)| until)
+    }
+}
