@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::Error;
 use crate::{
+    config::Eviction,
     effect::{Class, Effects, Propagated, Publication, Touch},
     env::Env,
     event::ConnId,
@@ -107,12 +108,31 @@ impl<'a> Ctx<'a> {
             return None;
         }
         self.node.stats.hits += 1;
+        self.used(key).map(|entry| &*entry)
+    }
+
+    /// The entry of a live key, for commands that ask about a key without using it: that its idle time goes on is what
+    /// they promise.
+    pub fn peek(&mut self, key: &[u8]) -> Option<&Entry> {
+        if self.expire_if_due(key) {
+            self.node.stats.misses += 1;
+            return None;
+        }
+        self.node.stats.hits += 1;
         self.node.dbs[self.db].get(key)
     }
 
-    /// Whether a live key is there.
+    /// The entry of a key that is there, with the use noted.
+    fn used(&mut self, key: &[u8]) -> Option<&mut Entry> {
+        let counts =
+            matches!(self.node.config.maxmemory_policy, Eviction::AllKeysLfu | Eviction::VolatileLfu);
+        let draw = counts.then(|| self.env.random());
+        self.node.dbs[self.db].used(key, self.now_ms, draw)
+    }
+
+    /// Whether a live key is there. Asking does not use it.
     pub fn exists(&mut self, key: &[u8]) -> bool {
-        self.entry(key).is_some()
+        self.peek(key).is_some()
     }
 
     /// The value of a live key as one type, to read.
@@ -134,7 +154,7 @@ impl<'a> Ctx<'a> {
         if self.expire_if_due(key) {
             return Ok(None);
         }
-        Ok(self.node.dbs[self.db].typed_mut(key)?)
+        self.used(key).map(|entry| T::of_mut(&mut entry.value).ok_or(Error::WRONG_TYPE)).transpose()
     }
 
     /// The value of a key as one type, to change, created empty where there is none. A collection left empty must be given
@@ -152,13 +172,15 @@ impl<'a> Ctx<'a> {
                 event: "new",
             });
         }
-        Ok(self.node.dbs[self.db].typed_mut(key)?.expect("the key is there or was just made"))
+        let entry = self.used(key).expect("the key is there or was just made");
+        T::of_mut(&mut entry.value).ok_or(Error::WRONG_TYPE)
     }
 
     /// Sets a key to a value with an expiry, whatever it held.
     pub fn put(&mut self, key: &Bytes, value: Value, expires_ms: Option<i64>) {
         self.expire_if_due(key);
         let old = self.node.dbs[self.db].insert(key.clone(), value, expires_ms);
+        self.used(key);
         if old.is_none() {
             self.effects.touched.push(Touch {
                 db: self.db,

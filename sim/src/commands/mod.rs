@@ -8,6 +8,7 @@ mod dispatch;
 mod error;
 mod parse;
 pub mod permit;
+mod scan;
 mod spec;
 
 mod connection;

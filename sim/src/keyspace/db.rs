@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
-use super::{Dict, Typed, Value, WrongType};
+use super::{Dict, Typed, Usage, Value, WrongType};
 
 /// A key's value and its expiry.
 #[derive(Debug, Clone)]
@@ -13,6 +13,8 @@ pub struct Entry {
     pub value: Value,
     /// The wall-clock time in milliseconds since the epoch after which the key is gone.
     pub expires_ms: Option<i64>,
+    /// When the key was last used, and how often, for OBJECT and for eviction.
+    pub usage: Usage,
 }
 
 impl Entry {
@@ -64,6 +66,14 @@ impl Db {
         &self.entries
     }
 
+    /// The entry of a key, noting that it is used now; `draw` as [`Usage::note`] wants it. Its expiry is changed with
+    /// [`Db::set_expiry`] only.
+    pub fn used(&mut self, key: &[u8], now_ms: i64, draw: Option<u64>) -> Option<&mut Entry> {
+        let entry = self.entries.get_mut(key)?;
+        entry.usage.note(now_ms, draw);
+        Some(entry)
+    }
+
     /// The entry of a key.
     pub fn get(&self, key: &[u8]) -> Option<&Entry> {
         self.entries.get(key)
@@ -92,7 +102,7 @@ impl Db {
 
     /// Sets a key to a new entry; returns the one it replaces.
     pub fn insert(&mut self, key: Bytes, value: Value, expires_ms: Option<i64>) -> Option<Entry> {
-        let old = self.entries.insert(key.clone(), Entry { value, expires_ms });
+        let old = self.entries.insert(key.clone(), Entry { value, expires_ms, usage: Usage::default() });
         self.track(&key, old.as_ref().and_then(|old| old.expires_ms), expires_ms);
         old
     }

@@ -7,6 +7,7 @@ mod dict;
 mod encodings;
 mod hash;
 mod string;
+mod usage;
 mod value;
 
 pub use db::{Db, Entry};
@@ -14,4 +15,5 @@ pub use dict::Dict;
 pub use encodings::Encodings;
 pub use hash::Hash;
 pub use string::{Str, integer};
+pub use usage::Usage;
 pub use value::{Kind, Typed, Value, WrongType};

@@ -33,6 +33,8 @@ pub enum Reply {
     Array(Vec<Reply>),
     /// `%1` in RESP3; a flat array of twice the length in RESP2.
     Map(Vec<(Reply, Reply)>),
+    /// An array of arrays of two in RESP3; one flat array in RESP2. So ZRANGE answers with scores.
+    Pairs(Vec<(Reply, Reply)>),
     /// `~2` in RESP3; an array in RESP2.
     Set(Vec<Reply>),
     /// `>3` in RESP3; an array in RESP2.
@@ -104,6 +106,16 @@ impl Reply {
                 for (key, value) in pairs {
                     key.encode(protocol, out);
                     value.encode(protocol, out);
+                }
+            }
+            Reply::Pairs(pairs) => {
+                number(out, b'*', (pairs.len() * if resp3 { 1 } else { 2 }) as i64);
+                for (first, second) in pairs {
+                    if resp3 {
+                        number(out, b'*', 2);
+                    }
+                    first.encode(protocol, out);
+                    second.encode(protocol, out);
                 }
             }
             Reply::Double(value) if resp3 => line(out, b',', format_double(*value).as_bytes()),

@@ -1,0 +1,70 @@
+//! What SCAN, HSCAN, SSCAN and ZSCAN share: the cursor, the options, and how far one call goes.
+
+use bytes::Bytes;
+
+use super::{Error, integer};
+use crate::{glob::matches, resp::Reply};
+
+/// The options of a scan.
+#[derive(Debug)]
+pub(super) struct ScanOptions {
+    /// COUNT: about how many elements to look at.
+    pub(super) count: usize,
+    /// MATCH.
+    pattern: Option<Bytes>,
+    /// TYPE, which only SCAN has.
+    pub(super) kind: Option<Bytes>,
+}
+
+impl ScanOptions {
+    /// Reads `[MATCH pattern] [COUNT count]`, and `[TYPE type]` where it is allowed.
+    pub(super) fn parse(options: &[Bytes], typed: bool) -> Result<ScanOptions, Error> {
+        let mut parsed = ScanOptions { count: 10, pattern: None, kind: None };
+        let (pairs, rest) = options.as_chunks::<2>();
+        for [option, value] in pairs {
+            match option.to_ascii_lowercase().as_slice() {
+                b"count" => {
+                    let count = usize::try_from(integer(value)?).ok().filter(|count| *count > 0);
+                    parsed.count = count.ok_or(Error::SYNTAX)?;
+                }
+                b"match" => parsed.pattern = Some(value.clone()),
+                b"type" if typed => parsed.kind = Some(value.clone()),
+                _ => return Err(Error::SYNTAX),
+            }
+        }
+        if rest.is_empty() { Ok(parsed) } else { Err(Error::SYNTAX) }
+    }
+
+    /// Whether MATCH lets an element through.
+    pub(super) fn wants(&self, name: &[u8]) -> bool {
+        self.pattern.as_ref().is_none_or(|pattern| matches(pattern, name))
+    }
+
+    /// Goes on from `cursor` by calling `step`, which adds elements to a list and answers the next cursor, until there are
+    /// as many as COUNT asks for. A sparse table cannot keep the node busy: ten empty steps per wanted element end a call.
+    pub(super) fn sweep<T>(
+        &self,
+        mut cursor: u64,
+        mut step: impl FnMut(u64, &mut Vec<T>) -> u64,
+    ) -> (u64, Vec<T>) {
+        let mut found = Vec::new();
+        for _ in 0..self.count.saturating_mul(10) {
+            cursor = step(cursor, &mut found);
+            if cursor == 0 || found.len() >= self.count {
+                break;
+            }
+        }
+        (cursor, found)
+    }
+}
+
+/// Reads a cursor.
+pub(super) fn cursor(text: &[u8]) -> Result<u64, Error> {
+    let parsed = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    parsed.ok_or(Error::of("ERR invalid cursor"))
+}
+
+/// The reply of every scan: where to go on, and what was found.
+pub(super) fn reply(cursor: u64, found: Vec<Reply>) -> Reply {
+    Reply::Array(vec![Reply::bulk(cursor.to_string()), Reply::Array(found)])
+}
