@@ -10,6 +10,9 @@
 //! - [`world`]: hosts, clocks and links, and a timeline that jumps from event to event;
 //! - [`drive`]: a server behind sockets: of the world, of `turmoil`, of the real network.
 
+/// The version of Redis that this one answers as.
+pub const VERSION: &str = "7.0.15";
+
 pub mod time;
 
 pub mod glob;

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use bytes::Bytes;
+
 use crate::{
     config::Config,
     event::ConnId,
@@ -173,6 +175,30 @@ impl Node {
             session.out.clear();
         }
         self.close(conn);
+    }
+
+    /// Makes a connection listen.
+    pub fn subscribe(&mut self, conn: ConnId, kind: Subscription, name: Bytes) {
+        if let Some(session) = self.sessions.get_mut(&conn) {
+            session.subscribed_mut(kind).insert(name.clone());
+            self.pubsub.subscribe(kind, name, conn);
+        }
+    }
+
+    /// Ends one subscription of a connection.
+    pub fn unsubscribe(&mut self, conn: ConnId, kind: Subscription, name: &Bytes) {
+        if let Some(session) = self.sessions.get_mut(&conn) {
+            session.subscribed_mut(kind).remove(name);
+            self.pubsub.unsubscribe(kind, name, conn);
+        }
+    }
+
+    /// Ends all subscriptions of one kind.
+    pub fn unsubscribe_all(&mut self, conn: ConnId, kind: Subscription) {
+        let Some(session) = self.sessions.get_mut(&conn) else { return };
+        for name in std::mem::take(session.subscribed_mut(kind)) {
+            self.pubsub.unsubscribe(kind, &name, conn);
+        }
     }
 
     /// Whether CLIENT PAUSE is in force. Keys neither expire nor are evicted meanwhile, lest the data change under a failover.

@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use crate::{
     event::ConnId,
+    pubsub::Subscription,
     resp::{Decoder, Protocol},
     time::Monotonic,
 };
@@ -146,7 +147,9 @@ pub struct Session {
     pub last_active: Monotonic,
     /// The last command's name.
     pub last_command: &'static str,
-    /// Close after the replies so far are sent.
+    /// The client asked for its end: close once the reply of the command being run is sent.
+    pub quits: bool,
+    /// Close after the replies so far are sent; nothing more is read or written.
     pub closing: bool,
     /// The replication offset after this client's last write, which WAIT waits for.
     pub last_write_offset: u64,
@@ -183,6 +186,7 @@ impl Session {
             since: now,
             last_active: now,
             last_command: "NULL",
+            quits: false,
             closing: false,
             last_write_offset: 0,
         }
@@ -195,13 +199,34 @@ impl Session {
         self.watch_broken = false;
     }
 
-    /// How many subscriptions of channels and patterns there are: the number that (un)subscribe replies carry.
-    pub fn subscriptions(&self) -> usize {
-        self.channels.len() + self.patterns.len()
+    /// What is listened to of one kind.
+    pub fn subscribed(&self, kind: Subscription) -> &BTreeSet<Bytes> {
+        match kind {
+            Subscription::Channel => &self.channels,
+            Subscription::Pattern => &self.patterns,
+            Subscription::Shard => &self.shards,
+        }
+    }
+
+    /// The same, to change. Only [`Node`](crate::node::Node) does, which knows the other side as well.
+    pub(crate) fn subscribed_mut(&mut self, kind: Subscription) -> &mut BTreeSet<Bytes> {
+        match kind {
+            Subscription::Channel => &mut self.channels,
+            Subscription::Pattern => &mut self.patterns,
+            Subscription::Shard => &mut self.shards,
+        }
+    }
+
+    /// The number that the replies of (un)subscribing carry: channels and patterns count together, shard channels apart.
+    pub fn subscriptions_beside(&self, kind: Subscription) -> usize {
+        match kind {
+            Subscription::Channel | Subscription::Pattern => self.channels.len() + self.patterns.len(),
+            Subscription::Shard => self.shards.len(),
+        }
     }
 
     /// Whether a RESP2 connection is confined to the subscribe commands.
     pub fn is_subscriber(&self) -> bool {
-        self.subscriptions() + self.shards.len() > 0
+        !(self.channels.is_empty() && self.patterns.is_empty() && self.shards.is_empty())
     }
 }

@@ -6,6 +6,7 @@
 mod ctx;
 mod dispatch;
 mod error;
+mod help;
 mod parse;
 pub mod permit;
 mod scan;
@@ -22,7 +23,7 @@ mod transactions;
 pub use ctx::{Ctx, Origin, expire};
 pub use dispatch::{find, run, unknown};
 pub use error::Error;
-pub use parse::integer;
+pub use parse::{int32, integer};
 pub use spec::{Flags, Group, Keys, Spec};
 
 /// Every command, group by group, each group sorted by name. Subcommands hang below their containers.

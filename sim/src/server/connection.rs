@@ -79,18 +79,11 @@ impl Server {
     }
 
     pub(super) fn disconnected(&mut self, conn: ConnId) {
-        let Some(session) = self.node.sessions.remove(&conn) else { return };
-        self.node.monitors.remove(&conn);
-        let names = [
-            (Subscription::Channel, &session.channels),
-            (Subscription::Pattern, &session.patterns),
-            (Subscription::Shard, &session.shards),
-        ];
-        for (kind, names) in names {
-            for name in names {
-                self.node.pubsub.unsubscribe(kind, name, conn);
-            }
+        for kind in [Subscription::Channel, Subscription::Pattern, Subscription::Shard] {
+            self.node.unsubscribe_all(conn, kind);
         }
+        self.node.monitors.remove(&conn);
+        self.node.sessions.remove(&conn);
     }
 
     /// Sends what the step has written, and closes who is to be closed.

@@ -51,5 +51,8 @@ impl Server {
             Replies::Skip => Replies::On,
             other => other,
         };
+        if session.quits {
+            self.node.close(conn);
+        }
     }
 }

@@ -1,8 +1,40 @@
 //! Commands about the connection itself.
 
+mod auth;
+mod client;
+mod client_caching;
+mod client_getname;
+mod client_getredir;
+mod client_help;
+mod client_id;
+mod client_info;
+mod client_kill;
+mod client_list;
+mod client_no_evict;
+mod client_pause;
+mod client_reply;
+mod client_setname;
+mod client_trackinginfo;
+mod client_unblock;
+mod client_unpause;
+mod clients;
+mod echo;
+mod hello;
 mod ping;
+mod quit;
+mod reset;
+mod select;
 
 use super::Spec;
 
 /// The group, sorted by name.
-pub(super) const ALL: &[&Spec] = &[&ping::SPEC];
+pub(super) const ALL: &[&Spec] = &[
+    &auth::SPEC,
+    &client::SPEC,
+    &echo::SPEC,
+    &hello::SPEC,
+    &ping::SPEC,
+    &quit::SPEC,
+    &reset::SPEC,
+    &select::SPEC,
+];

@@ -1,9 +1,34 @@
 //! Commands of publish/subscribe.
 
+mod listing;
+mod psubscribe;
 mod publish;
+mod pubsub;
+mod pubsub_channels;
+mod pubsub_help;
+mod pubsub_numpat;
+mod pubsub_numsub;
+mod pubsub_shardchannels;
+mod pubsub_shardnumsub;
+mod punsubscribe;
+mod spublish;
+mod ssubscribe;
 mod subscribe;
+mod subscribing;
+mod sunsubscribe;
+mod unsubscribe;
 
 use super::Spec;
 
 /// The group, sorted by name.
-pub(super) const ALL: &[&Spec] = &[&publish::SPEC, &subscribe::SPEC];
+pub(super) const ALL: &[&Spec] = &[
+    &psubscribe::SPEC,
+    &publish::SPEC,
+    &pubsub::SPEC,
+    &punsubscribe::SPEC,
+    &spublish::SPEC,
+    &ssubscribe::SPEC,
+    &subscribe::SPEC,
+    &sunsubscribe::SPEC,
+    &unsubscribe::SPEC,
+];

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::subscribing::subscribe;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     pubsub::Subscription,
@@ -21,14 +22,5 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let conn = ctx.conn;
-    let mut replies = Vec::with_capacity(args.len() - 1);
-    for channel in &args[1..] {
-        ctx.node.pubsub.subscribe(Subscription::Channel, channel.clone(), conn);
-        let session = ctx.session();
-        session.channels.insert(channel.clone());
-        let count = session.subscriptions().into();
-        replies.push(Reply::Push(vec![Reply::bulk("subscribe"), Reply::Bulk(channel.clone()), count]));
-    }
-    Ok(Reply::Several(replies))
+    subscribe(ctx, Subscription::Channel, &args[1..])
 }

@@ -1,0 +1,24 @@
+//! CLIENT GETREDIR: -1, because nothing is tracked.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "client|getredir",
+    group: Group::Connection,
+    since: "6.0.0",
+    summary: "The client that is told of tracked keys instead.",
+    arity: 2,
+    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(_: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    Ok(Reply::Integer(-1))
+}

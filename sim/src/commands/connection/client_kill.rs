@@ -1,0 +1,95 @@
+//! CLIENT KILL addr, or CLIENT KILL with filters (ID, ADDR, LADDR, TYPE, USER, SKIPME): closes connections.
+
+use bytes::Bytes;
+
+use super::clients::Kind;
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    event::ConnId,
+    resp::Reply,
+    session::Session,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "client|kill",
+    group: Group::Connection,
+    since: "2.4.0",
+    summary: "Closes connections.",
+    arity: -3,
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+/// What the connections to be closed have in common.
+#[derive(Default)]
+struct Filters<'a> {
+    id: Option<u64>,
+    peer: Option<&'a [u8]>,
+    local: Option<&'a [u8]>,
+    kind: Option<Kind>,
+    user: Option<&'a [u8]>,
+    spares_caller: bool,
+}
+
+impl<'a> Filters<'a> {
+    fn parse(words: &'a [Bytes]) -> Result<Filters<'a>, Error> {
+        let mut filters = Filters { spares_caller: true, ..Filters::default() };
+        let (pairs, rest) = words.as_chunks::<2>();
+        for [filter, value] in pairs {
+            match &filter.to_ascii_lowercase()[..] {
+                b"id" => {
+                    let id = integer(value).ok().and_then(|id| u64::try_from(id).ok()).filter(|id| *id > 0);
+                    filters.id = Some(id.ok_or(Error::of("ERR client-id should be greater than 0"))?);
+                }
+                b"type" => filters.kind = Some(Kind::parse(value)?),
+                b"addr" => filters.peer = Some(value),
+                b"laddr" => filters.local = Some(value),
+                b"user" if &value[..] == b"default" => filters.user = Some(value),
+                b"user" => {
+                    let user = String::from_utf8_lossy(value);
+                    return Err(Error(format!("ERR No such user '{user}'").into()));
+                }
+                b"skipme" if value.eq_ignore_ascii_case(b"yes") => filters.spares_caller = true,
+                b"skipme" if value.eq_ignore_ascii_case(b"no") => filters.spares_caller = false,
+                _ => return Err(Error::SYNTAX),
+            }
+        }
+        if rest.is_empty() { Ok(filters) } else { Err(Error::SYNTAX) }
+    }
+
+    fn select(&self, session: &Session, caller: ConnId) -> bool {
+        !session.closing
+            && !(self.spares_caller && session.id == caller)
+            && self.id.is_none_or(|id| session.id.0 == id)
+            && self.peer.is_none_or(|peer| session.peer.as_bytes() == peer)
+            && self.local.is_none_or(|local| session.local.as_bytes() == local)
+            && self.kind.is_none_or(|kind| Kind::of(session) == kind)
+            && self.user.is_none_or(|user| session.user.as_bytes() == user)
+    }
+}
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    // The old form names one address, and answers OK.
+    let old_form = args.len() == 3;
+    let filters = match args {
+        [_, _, peer] => Filters { peer: Some(peer), ..Filters::default() },
+        _ => Filters::parse(&args[2..])?,
+    };
+    let caller = ctx.conn;
+    let selected = ctx.node.sessions.values().filter(|session| filters.select(session, caller));
+    let selected: Vec<ConnId> = selected.map(|session| session.id).collect();
+    if old_form && selected.is_empty() {
+        return Err(Error::of("ERR No such client"));
+    }
+    for &conn in &selected {
+        // The caller still gets its reply.
+        if conn == caller {
+            ctx.session().quits = true;
+        } else {
+            ctx.node.kill(conn);
+        }
+    }
+    Ok(if old_form { Reply::OK } else { selected.len().into() })
+}

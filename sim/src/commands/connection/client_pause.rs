@@ -1,0 +1,43 @@
+//! CLIENT PAUSE milliseconds [WRITE | ALL]: makes commands wait; what they wait in is server/pause.rs.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    node::PauseMode,
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "client|pause",
+    group: Group::Connection,
+    since: "2.9.50",
+    summary: "Makes commands wait for a while.",
+    arity: -3,
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let mut mode = match args {
+        [_, _, _] => PauseMode::All,
+        [_, _, _, mode] if mode.eq_ignore_ascii_case(b"write") => PauseMode::Write,
+        [_, _, _, mode] if mode.eq_ignore_ascii_case(b"all") => PauseMode::All,
+        [_, _, _, _] => return Err(Error::of("ERR CLIENT PAUSE mode must be WRITE or ALL")),
+        _ => return Err(Error::subcommand("client", &args[1])),
+    };
+    let ms = integer(&args[2]).map_err(|_| Error::of("ERR timeout is not an integer or out of range"))?;
+    let ms = u64::try_from(ms).map_err(|_| Error::of("ERR timeout is negative"))?;
+    let mut until = ctx.env.monotonic + Duration::from_millis(ms);
+    // A second pause neither shortens nor loosens the first.
+    if let Some((sooner, stricter)) = ctx.node.paused {
+        until = until.max(sooner);
+        mode = if stricter == PauseMode::All { stricter } else { mode };
+    }
+    ctx.node.paused = Some((until, mode));
+    Ok(Reply::OK)
+}

@@ -1,0 +1,52 @@
+//! CLIENT UNBLOCK id [TIMEOUT | ERROR]: ends the wait of another client, as if its time were over or with an error.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    event::ConnId,
+    resp::Reply,
+    session::BlockedOn,
+    time::Monotonic,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "client|unblock",
+    group: Group::Connection,
+    since: "5.0.0",
+    summary: "Ends the wait of a blocked client.",
+    arity: -3,
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let with_error = match args {
+        [_, _, _] => false,
+        [_, _, _, how] if how.eq_ignore_ascii_case(b"timeout") => false,
+        [_, _, _, how] if how.eq_ignore_ascii_case(b"error") => true,
+        [_, _, _, _] => return Err(Error::of("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")),
+        _ => return Err(Error::subcommand("client", &args[1])),
+    };
+    let id = integer(&args[2])?;
+    let conn = ConnId(u64::try_from(id).unwrap_or(0));
+    let waits = |on| matches!(on, BlockedOn::Keys | BlockedOn::Replicas { .. });
+    let Some(session) = ctx.node.sessions.get_mut(&conn) else { return Ok(Reply::Integer(0)) };
+    match &mut session.blocked {
+        Some(blocked) if waits(blocked.on) => {
+            if with_error {
+                session.blocked = None;
+                let error = Error::of("UNBLOCKED client unblocked via CLIENT UNBLOCK");
+                ctx.node.stats.note_error(&error.0);
+                ctx.node.send(conn, &error.into());
+                ctx.node.woken.push_back(conn);
+            } else {
+                blocked.deadline = Some(Monotonic::ZERO);
+            }
+            Ok(Reply::Integer(1))
+        }
+        _ => Ok(Reply::Integer(0)),
+    }
+}

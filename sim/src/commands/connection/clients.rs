@@ -1,0 +1,102 @@
+//! What the CLIENT subcommands share: names, kinds, and the line that describes a connection.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::Error,
+    resp::Protocol,
+    session::{Role, Session},
+    time::Monotonic,
+};
+
+/// The kinds of connections that TYPE filters tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Normal,
+    Master,
+    Replica,
+    Pubsub,
+}
+
+impl Kind {
+    /// The kind that a filter names.
+    pub(super) fn parse(name: &[u8]) -> Result<Kind, Error> {
+        Ok(match &name.to_ascii_lowercase()[..] {
+            b"normal" => Kind::Normal,
+            b"master" => Kind::Master,
+            b"replica" | b"slave" => Kind::Replica,
+            b"pubsub" => Kind::Pubsub,
+            _ => {
+                let name = String::from_utf8_lossy(name);
+                return Err(Error(format!("ERR Unknown client type '{name}'").into()));
+            }
+        })
+    }
+
+    /// The kind of a connection. One that monitors counts as a client.
+    pub(super) fn of(session: &Session) -> Kind {
+        match session.role {
+            Role::Master => Kind::Master,
+            Role::Replica => Kind::Replica,
+            Role::Client if session.is_subscriber() => Kind::Pubsub,
+            Role::Client => Kind::Normal,
+        }
+    }
+}
+
+/// Whether a connection may have this name: printable, without spaces, or empty for none.
+pub(super) fn check_name(name: &Bytes) -> Result<(), Error> {
+    if name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
+        Ok(())
+    } else {
+        Err(Error::of("ERR Client names cannot contain spaces, newlines or special characters."))
+    }
+}
+
+/// The line of CLIENT LIST for a connection, with its line break. What depends on sockets and allocators is a constant.
+pub(super) fn describe(session: &Session, now: Monotonic) -> String {
+    let queued = session.transaction.as_ref().map_or(-1, |transaction| transaction.queue.len() as i64);
+    let buffered = session.decoder.buffered();
+    format!(
+        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} qbuf={} \
+         qbuf-free={} argv-mem=10 multi-mem=0 rbs=1024 rbp=0 obl=0 oll=0 omem=0 tot-mem={} events=r cmd={} user={} \
+         redir=-1 resp={}\n",
+        session.id.0,
+        session.peer,
+        session.local,
+        // File descriptors are handed out after the standard streams and the server's own.
+        session.id.0.saturating_add(7),
+        String::from_utf8_lossy(&session.name),
+        now.since(session.since).as_secs(),
+        now.since(session.last_active).as_secs(),
+        flags(session),
+        session.db,
+        session.channels.len(),
+        session.patterns.len(),
+        session.shards.len(),
+        queued,
+        buffered,
+        20_474usize.saturating_sub(buffered),
+        22_272 + buffered,
+        session.last_command,
+        session.user,
+        if session.protocol == Protocol::Resp3 { 3 } else { 2 },
+    )
+}
+
+fn flags(session: &Session) -> String {
+    let all = [
+        (session.monitor, 'O'),
+        (session.role == Role::Replica, 'S'),
+        (session.role == Role::Master, 'M'),
+        (session.is_subscriber(), 'P'),
+        (session.transaction.is_some(), 'x'),
+        (session.blocked.is_some(), 'b'),
+        (session.watch_broken, 'd'),
+        (session.closing, 'c'),
+        (session.readonly, 'r'),
+        (session.no_evict, 'e'),
+    ];
+    let set: String = all.into_iter().filter_map(|(set, letter)| set.then_some(letter)).collect();
+    if set.is_empty() { "N".into() } else { set }
+}

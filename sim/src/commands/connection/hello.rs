@@ -1,0 +1,77 @@
+//! HELLO [version [AUTH user password] [SETNAME name]]: chooses the protocol, and tells who answers.
+
+use bytes::Bytes;
+
+use super::{auth::authenticate, clients::check_name};
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    resp::{Protocol, Reply},
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "hello",
+    group: Group::Connection,
+    since: "6.0.0",
+    summary: "Chooses the protocol version, authenticates, names the connection.",
+    arity: -1,
+    flags: Flags::NOSCRIPT
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::FAST)
+        .union(Flags::NO_AUTH)
+        .union(Flags::ALLOW_BUSY),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let protocol = args.get(1).map(|version| version_of(version)).transpose()?;
+    let mut words = args.get(2..).unwrap_or_default();
+    while let [option, rest @ ..] = words {
+        words = match (&option.to_ascii_lowercase()[..], rest) {
+            (b"auth", [user, password, rest @ ..]) => {
+                authenticate(ctx, user, password)?;
+                rest
+            }
+            (b"setname", [name, rest @ ..]) => {
+                check_name(name)?;
+                ctx.session().name = name.clone();
+                rest
+            }
+            _ => {
+                let option = String::from_utf8_lossy(option);
+                return Err(Error(format!("ERR Syntax error in HELLO option '{option}'").into()));
+            }
+        };
+    }
+    if !ctx.session().authenticated && !ctx.node.config.requirepass.is_empty() {
+        return Err(Error::of(
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> \
+             <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
+        ));
+    }
+    let session = ctx.session();
+    session.protocol = protocol.unwrap_or(session.protocol);
+    let version = if session.protocol == Protocol::Resp3 { 3 } else { 2 };
+    let role = if ctx.node.is_replica() { "replica" } else { "master" };
+    let id = i64::try_from(ctx.conn.0).unwrap_or(i64::MAX);
+    Ok(Reply::Map(vec![
+        (Reply::bulk("server"), Reply::bulk("redis")),
+        (Reply::bulk("version"), Reply::bulk(crate::VERSION)),
+        (Reply::bulk("proto"), Reply::Integer(version)),
+        (Reply::bulk("id"), Reply::Integer(id)),
+        (Reply::bulk("mode"), Reply::bulk("standalone")),
+        (Reply::bulk("role"), Reply::bulk(role)),
+        (Reply::bulk("modules"), Reply::Array(Vec::new())),
+    ]))
+}
+
+fn version_of(text: &[u8]) -> Result<Protocol, Error> {
+    match integer(text) {
+        Ok(2) => Ok(Protocol::Resp2),
+        Ok(3) => Ok(Protocol::Resp3),
+        Ok(_) => Err(Error::of("NOPROTO unsupported protocol version")),
+        Err(_) => Err(Error::of("ERR Protocol version is not an integer or out of range")),
+    }
+}

@@ -1,0 +1,51 @@
+//! RESET: leaves transactions, subscriptions, MONITOR, RESP3, the database and AUTH, as a new connection would stand.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    pubsub::Subscription,
+    resp::{Protocol, Reply},
+    session::{Replies, Role},
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "reset",
+    group: Group::Connection,
+    since: "6.2.0",
+    summary: "Makes the connection as good as new.",
+    arity: 1,
+    flags: Flags::NOSCRIPT
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::FAST)
+        .union(Flags::NO_AUTH)
+        .union(Flags::ALLOW_BUSY),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    if ctx.session().role != Role::Client {
+        return Err(Error::of("ERR can only reset normal connections"));
+    }
+    let conn = ctx.conn;
+    for kind in [Subscription::Channel, Subscription::Pattern, Subscription::Shard] {
+        ctx.node.unsubscribe_all(conn, kind);
+    }
+    ctx.node.monitors.remove(&conn);
+    let authenticated = ctx.node.config.requirepass.is_empty();
+    let session = ctx.session();
+    session.discard();
+    session.monitor = false;
+    session.replies = Replies::On;
+    session.no_evict = false;
+    session.readonly = false;
+    session.db = 0;
+    session.protocol = Protocol::Resp2;
+    session.authenticated = authenticated;
+    session.user = "default".into();
+    session.name = Bytes::new();
+    Ok(Reply::Status("RESET".into()))
+}

@@ -1,0 +1,30 @@
+//! SELECT index: selects the database that commands work on.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec, int32},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "select",
+    group: Group::Connection,
+    since: "1.0.0",
+    summary: "Selects a database.",
+    arity: 2,
+    flags: Flags::LOADING.union(Flags::STALE).union(Flags::FAST),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let index = usize::try_from(int32(&args[1])?).ok().filter(|index| *index < ctx.node.dbs.len());
+    ctx.db = index.ok_or(Error::DB_OUT_OF_RANGE)?;
+    // A script selects for itself, not for the client that runs it.
+    if ctx.origin != Origin::Script {
+        ctx.session().db = ctx.db;
+    }
+    Ok(Reply::OK)
+}

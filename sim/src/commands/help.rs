@@ -1,0 +1,24 @@
+//! HELP of the containers: their subcommands with what each does, printed from the tables.
+
+use bytes::Bytes;
+
+use super::{Ctx, Error, find};
+use crate::resp::Reply;
+
+/// The `run` of every HELP: one line for each subcommand's name, one for its summary.
+pub(super) fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let container = find(&args[..1])?;
+    let upper = container.name.to_ascii_uppercase();
+    let mut lines = vec![format!("{upper} <subcommand> [<argument> ...], where the subcommand is one of:")];
+    for subcommand in container.subcommands {
+        let (_, name) = subcommand.name.split_once('|').unwrap_or_default();
+        lines.push(name.to_ascii_uppercase());
+        lines.push(format!("    {}", subcommand.summary));
+    }
+    Ok(Reply::Array(lines.into_iter().map(|line| Reply::Status(line.into())).collect()))
+}
+
+/// The `run` of a container itself, which does nothing without a subcommand.
+pub(super) fn container(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    Err(Error::arity(find(&args[..1])?.name))
+}

@@ -1,0 +1,29 @@
+//! What the subcommands of PUBSUB for channels and for shard channels share.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error},
+    glob::matches,
+    pubsub::Subscription,
+    resp::Reply,
+};
+
+/// The names listened to, of those that match the pattern in `args`, if there is one.
+pub(super) fn channels(ctx: &mut Ctx<'_>, kind: Subscription, args: &[Bytes]) -> Result<Reply, Error> {
+    let pattern = match args {
+        [_, _] => None,
+        [_, _, pattern] => Some(pattern),
+        _ => return Err(Error::subcommand("pubsub", &args[1])),
+    };
+    let names = ctx.node.pubsub.of(kind).keys();
+    let names = names.filter(|name| pattern.is_none_or(|pattern| matches(pattern, name)));
+    Ok(Reply::Array(names.cloned().map(Reply::Bulk).collect()))
+}
+
+/// Each name with the number of its subscribers, in one flat array in either protocol.
+pub(super) fn counts(ctx: &mut Ctx<'_>, kind: Subscription, names: &[Bytes]) -> Reply {
+    let subscriptions = ctx.node.pubsub.of(kind);
+    let count = |name: &Bytes| subscriptions.get(name).map_or(0, |subscribers| subscribers.len());
+    Reply::Array(names.iter().flat_map(|name| [name.clone().into(), count(name).into()]).collect())
+}

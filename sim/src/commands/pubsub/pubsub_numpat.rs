@@ -1,0 +1,25 @@
+//! PUBSUB NUMPAT: how many different patterns are listened to.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    pubsub::Subscription,
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "pubsub|numpat",
+    group: Group::Pubsub,
+    since: "2.8.0",
+    summary: "How many patterns are listened to.",
+    arity: 2,
+    flags: Flags::PUBSUB.union(Flags::LOADING).union(Flags::STALE),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    Ok(ctx.node.pubsub.of(Subscription::Pattern).len().into())
+}

@@ -1,0 +1,33 @@
+//! SPUBLISH channel message: sends a message to a shard channel's subscribers.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    pubsub::Subscription,
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "spublish",
+    group: Group::Pubsub,
+    since: "7.0.0",
+    summary: "Sends a message to the subscribers of a shard channel.",
+    arity: 3,
+    flags: Flags::PUBSUB
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::FAST)
+        .union(Flags::MAY_REPLICATE),
+    keys: Keys::FIRST,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let receivers =
+        ctx.node.pubsub.of(Subscription::Shard).get(&args[1]).map_or(0, |subscribers| subscribers.len());
+    ctx.publish(args[1].clone(), args[2].clone(), true);
+    ctx.propagate_as(vec![args.to_vec()]);
+    Ok(receivers.into())
+}

@@ -1,0 +1,55 @@
+//! Beginning and ending subscriptions of the three kinds: one reply for each name, with the number that are left.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error},
+    pubsub::Subscription,
+    resp::Reply,
+};
+
+/// Listens to `names`.
+pub(super) fn subscribe(ctx: &mut Ctx<'_>, kind: Subscription, names: &[Bytes]) -> Result<Reply, Error> {
+    let conn = ctx.conn;
+    let word = match kind {
+        Subscription::Channel => "subscribe",
+        Subscription::Pattern => "psubscribe",
+        Subscription::Shard => "ssubscribe",
+    };
+    let mut replies = Vec::with_capacity(names.len());
+    for name in names {
+        ctx.node.subscribe(conn, kind, name.clone());
+        let left = ctx.session().subscriptions_beside(kind).into();
+        replies.push(Reply::Push(vec![Reply::bulk(word), Reply::Bulk(name.clone()), left]));
+    }
+    Ok(Reply::Several(replies))
+}
+
+/// Stops listening to `names`, or to everything of this kind if there are none.
+pub(super) fn unsubscribe(ctx: &mut Ctx<'_>, kind: Subscription, names: &[Bytes]) -> Reply {
+    let conn = ctx.conn;
+    let word = match kind {
+        Subscription::Channel => "unsubscribe",
+        Subscription::Pattern => "punsubscribe",
+        Subscription::Shard => "sunsubscribe",
+    };
+    let all: Vec<Bytes>;
+    let names = if names.is_empty() {
+        all = ctx.session().subscribed(kind).iter().cloned().collect();
+        &all[..]
+    } else {
+        names
+    };
+    let mut replies = Vec::with_capacity(names.len().max(1));
+    for name in names {
+        ctx.node.unsubscribe(conn, kind, name);
+        let left = ctx.session().subscriptions_beside(kind).into();
+        replies.push(Reply::Push(vec![Reply::bulk(word), Reply::Bulk(name.clone()), left]));
+    }
+    // Without any there is one reply all the same, about nothing.
+    if replies.is_empty() {
+        let left = ctx.session().subscriptions_beside(kind).into();
+        replies.push(Reply::Push(vec![Reply::bulk(word), Reply::Null, left]));
+    }
+    Reply::Several(replies)
+}

@@ -1,0 +1,26 @@
+//! SUNSUBSCRIBE [channel ...]: stops listening to shard channels, to all without arguments.
+
+use bytes::Bytes;
+
+use super::subscribing::unsubscribe;
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    pubsub::Subscription,
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "sunsubscribe",
+    group: Group::Pubsub,
+    since: "7.0.0",
+    summary: "Stops listening to shard channels.",
+    arity: -1,
+    flags: Flags::PUBSUB.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
+    keys: Keys::ALL,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    Ok(unsubscribe(ctx, Subscription::Shard, &args[1..]))
+}
