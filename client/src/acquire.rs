@@ -11,16 +11,17 @@ use futures_util::future::{BoxFuture, Fuse};
 use redis::Value;
 use tokio::sync::oneshot;
 
-use crate::config::{ReplicaWait, check_lease, millis};
+use crate::config::{ReplicaWait, check_lease, drift_margin, millis};
 use crate::env::{Boottime, Env, Monotonic, pause, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::Guard;
 use crate::hold::Hold;
-use crate::keeper::{Held, give_back};
+use crate::keeper::{Held, take_back};
 use crate::observer::What;
 use crate::protocol::{Answer, Ask, Protocol};
 use crate::route::connection::Connection;
 use crate::session::{Session, Turn};
+use crate::wake::Subscription;
 
 /// How long a caller is ready to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,7 +174,7 @@ impl Acquisition {
             return Ok(None);
         }
         let channel = self.request.protocol.channel(&self.request.lock, &self.request.owner);
-        let subscription = self.request.session.hub.subscribe(&channel);
+        let subscription = Subscription::to(&self.request.session.hub, &channel);
         let patience = self.request.session.config.subscription_timeout;
         let env = self.request.session.around.env.clone();
         let confirmed = within(&*env, env.now() + patience, subscription.confirmed());
@@ -301,16 +302,13 @@ impl Acquisition {
                 self.undo().await;
                 Err(error)
             }
-            Some(Resolved::Counted { granted: true }) => {
-                let token = self.last_token().await;
-                match token {
-                    Ok(token) => Ok(Outcome::Granted(self.grant(sent, token))),
-                    Err(error) => {
-                        self.undo().await;
-                        Err(error)
-                    }
+            Some(Resolved::Counted { granted: true }) => match self.last_token().await {
+                Ok(token) => self.accept(sent, token).await,
+                Err(error) => {
+                    self.undo().await;
+                    Err(error)
                 }
-            }
+            },
             // Asking again is safe now: the first request cannot happen any more.
             Some(Resolved::Counted { granted: false }) => Err(Error::definite(error.kind().clone())),
             None => Err(error),
@@ -379,9 +377,19 @@ impl Acquisition {
                     let undone = self.undo().await;
                     return Err(if undone { Error::definite(error.kind().clone()) } else { error });
                 }
-                Ok(Outcome::Granted(self.grant(sent, token)))
+                self.accept(sent, token).await
             }
         }
+    }
+
+    /// Makes a grant a guard, unless its lease is over already: the reply was long under way, or this process stood
+    /// still.
+    async fn accept(&self, sent: Boottime, token: Option<u64>) -> Result<Outcome> {
+        if self.env().boottime() >= sent + self.lease().saturating_sub(drift_margin(self.lease())) {
+            self.undo().await;
+            return Ok(Outcome::Busy(Some(Duration::ZERO)));
+        }
+        Ok(Outcome::Granted(self.grant(sent, token)))
     }
 
     fn grant(&self, sent: Boottime, token: Option<u64>) -> Guard {
@@ -400,7 +408,7 @@ impl Acquisition {
     /// Takes a grant back that does not count. If that fails as well, the lock ends with its lease.
     async fn undo(&self) -> bool {
         let Request { session, protocol, lock, owner, .. } = &self.request;
-        give_back(session, *protocol, lock, owner).await.is_ok()
+        take_back(session, *protocol, lock, owner).await.is_ok()
     }
 
     /// Leaves the queue, so that nobody waits for one who does not.

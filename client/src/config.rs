@@ -130,11 +130,12 @@ impl Config {
     }
 }
 
-/// Redis counts whole milliseconds, and a lease of zero would delete the key.
+/// Redis counts whole milliseconds, a lease of zero would delete the key, and of one as short as [`drift_margin`]
+/// nothing is left to hold.
 pub(crate) fn check_lease(what: &str, lease: Duration) -> Result<()> {
     const MOST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
-    if lease < Duration::from_millis(1) || lease > MOST {
-        return Err(Error::config(format!("the {what} must be from 1 ms to ten years, not {lease:?}")));
+    if lease < Duration::from_millis(10) || lease > MOST {
+        return Err(Error::config(format!("the {what} must be from 10 ms to ten years, not {lease:?}")));
     }
     Ok(())
 }

@@ -15,6 +15,7 @@ use crate::observer::LostReason;
 use crate::owner;
 use crate::protocol::{Protocol, Unlock};
 use crate::renew::{read_renewal, renewal};
+use crate::script::Call;
 use crate::session::{Session, Turn};
 
 /// Keeps the holds of one owner on one lock.
@@ -65,13 +66,26 @@ impl Held {
     }
 }
 
-/// Gives one level of a hold back; false when the owner held none.
-pub(crate) async fn give_back(
+/// Gives one level of a hold back, with as many replicas as are asked for; false when the owner held none.
+async fn give_back(session: &Session, protocol: &dyn Protocol, lock: &str, owner: &str) -> Result<bool> {
+    let (call, request) = release(session, protocol, lock, owner);
+    let reply = session.router.run_repeatable(&call).await?;
+    settle(session, lock, &request, &reply).await
+}
+
+/// Takes a grant back that does not count. No replica needs to confirm that: there may be none, which is why.
+pub(crate) async fn take_back(
     session: &Session,
     protocol: &dyn Protocol,
     lock: &str,
     owner: &str,
 ) -> Result<bool> {
+    let (call, request) = release(session, protocol, lock, owner);
+    let reply = session.router.run_unconfirmed(&call).await?;
+    settle(session, lock, &request, &reply).await
+}
+
+fn release(session: &Session, protocol: &dyn Protocol, lock: &str, owner: &str) -> (Call, String) {
     let request = owner::request_id(session.env());
     let call = protocol.release(&Unlock {
         lock,
@@ -81,13 +95,17 @@ pub(crate) async fn give_back(
         latch_ms: millis(session.config.latch_ttl()),
         now_ms: millis(session.env().wall().0),
     });
-    match session.router.run_repeatable(&call).await? {
+    (call, request)
+}
+
+async fn settle(session: &Session, lock: &str, request: &str, reply: &Value) -> Result<bool> {
+    match reply {
         Value::Int(_) => {
-            forget_request(session, lock, &request).await;
+            forget_request(session, lock, request).await;
             Ok(true)
         }
         Value::Nil => Ok(false),
-        other => Err(Error::unexpected(&other)),
+        other => Err(Error::unexpected(other)),
     }
 }
 

@@ -6,7 +6,8 @@
 local lease = tonumber(ARGV[1])
 local held = {}
 for i, lock in ipairs(KEYS) do
-  if redis.call('HEXISTS', lock, ARGV[i + 1]) == 1 then
+  -- A key that is no lock any more is not held, and must not keep the others from being renewed.
+  if redis.pcall('HEXISTS', lock, ARGV[i + 1]) == 1 then
     if redis.call('PTTL', lock) < lease then
       redis.call('PEXPIRE', lock, lease)
     end

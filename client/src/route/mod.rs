@@ -151,9 +151,19 @@ impl Router {
         self.repeat(Repeatable::Script(call)).await
     }
 
+    /// As [`Router::run_repeatable`], without asking replicas to confirm.
+    pub(crate) async fn run_unconfirmed(&self, call: &Call) -> Result<Value> {
+        self.repeat(Repeatable::Unconfirmed(call)).await
+    }
+
     /// Runs a plain command that may run twice without harm.
     pub(crate) async fn ask(&self, command: &Cmd) -> Result<Value> {
         self.repeat(Repeatable::Command(command)).await
+    }
+
+    /// Runs a plain command once.
+    pub(crate) async fn ask_once(&self, command: &Cmd) -> Result<Value> {
+        self.once(&Repeatable::Command(command)).await
     }
 
     async fn repeat(&self, what: Repeatable<'_>) -> Result<Value> {
@@ -173,6 +183,9 @@ impl Router {
         let connection = self.connection().await?;
         match what {
             Repeatable::Script(call) => self.run_on(&connection, call).await,
+            Repeatable::Unconfirmed(call) => {
+                self.limited(&connection, connection.run(call, None)).await.map(|(reply, _)| reply)
+            }
             Repeatable::Command(command) => self.limited(&connection, connection.call(command)).await,
         }
     }
@@ -184,5 +197,6 @@ impl Router {
 
 enum Repeatable<'a> {
     Script(&'a Call),
+    Unconfirmed(&'a Call),
     Command(&'a Cmd),
 }

@@ -5,6 +5,7 @@
 //! different rates. It is measured by the clock that goes on during suspend.
 
 mod node;
+mod options;
 mod round;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use crate::guard::Guard;
 use crate::lock::{Acquire, Obtain, Terms, TryAcquire, Wanted};
 use crate::observer::What;
 use crate::session::Session;
+use options::Options;
 use round::{Held, Round, Tally};
 
 /// A lock on several independent servers. Cheap to clone; holds nothing by itself.
@@ -33,33 +35,6 @@ pub struct RedLock {
     nodes: Arc<[Arc<Session>]>,
     key: String,
     options: Options,
-}
-
-/// What can be set of the algorithm.
-#[derive(Debug, Clone, Copy)]
-struct Options {
-    node_timeout: Duration,
-    drift_ppm: u32,
-    retry_delay: Duration,
-    attempts: Option<u32>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            node_timeout: Duration::from_millis(50),
-            drift_ppm: 10_000,
-            retry_delay: Duration::from_millis(200),
-            attempts: None,
-        }
-    }
-}
-
-impl Options {
-    /// The part of a lease that is given away to clocks that run at different rates.
-    fn drift(&self, lease: Duration) -> Duration {
-        lease.mul_f64(f64::from(self.drift_ppm) / 1e6) + Duration::from_millis(2)
-    }
 }
 
 /// A RedLock over `clients`, one for each independent server: see [`RedLock::new`].
@@ -201,12 +176,15 @@ impl RedLock {
 
     /// The replies of those servers that answer, when they are a majority.
     async fn ask_all(&self, command: &redis::Cmd) -> Result<Vec<Value>> {
-        let asked = self.nodes.iter().map(|node| node.router.ask(command));
+        let env = self.first().env();
+        let limit = env.now() + self.options.node_timeout;
+        let asked = self.nodes.iter().map(|node| within(env, limit, node.router.ask_once(command)));
         let (mut replies, mut reason) = (Vec::new(), String::new());
         for reply in futures_util::future::join_all(asked).await {
             match reply {
-                Ok(reply) => replies.push(reply),
-                Err(error) => reason = error.to_string(),
+                Some(Ok(reply)) => replies.push(reply),
+                Some(Err(error)) => reason = error.to_string(),
+                None => "no answer in time".clone_into(&mut reason),
             }
         }
         if replies.len() < self.quorum() {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, watch};
 
-use super::Options;
 use super::node::{self, Claim, Vote};
+use super::options::Options;
 use crate::env::{Boottime, Env, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::{Guard, Keeper, not_held};
