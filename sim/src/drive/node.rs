@@ -55,13 +55,39 @@ impl Node {
 /// What is to be written to a connection, and who writes it.
 #[derive(Default)]
 pub(super) struct Outgoing {
-    pub(super) bytes: VecDeque<Bytes>,
+    bytes: VecDeque<Bytes>,
+    /// How many bytes that is.
+    queued: usize,
+    /// The peer has left more unread than it may.
+    pub(super) overrun: bool,
     /// No more follows: close when all is written.
     pub(super) closing: bool,
     /// The network has taken a reply, and so all that follows.
     pub(super) mute: bool,
     pub(super) waker: Option<Waker>,
 }
+
+impl Outgoing {
+    /// Takes the next piece to write.
+    pub(super) fn next_piece(&mut self) -> Option<Bytes> {
+        let piece = self.bytes.pop_front()?;
+        self.queued -= piece.len();
+        Some(piece)
+    }
+
+    /// Adds a piece; a peer that leaves too much unread is cut off instead.
+    fn push(&mut self, piece: Bytes) {
+        if self.mute || self.overrun {
+            return;
+        }
+        self.queued += piece.len();
+        self.bytes.push_back(piece);
+        self.overrun = self.queued > QUEUED_MAX;
+    }
+}
+
+/// What a peer may leave unread, in bytes. Redis sets ordinary clients no limit; this one only guards the process.
+const QUEUED_MAX: usize = 1 << 30;
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -138,11 +164,7 @@ impl<P: Platform> Driver<P> {
         observations.iter().for_each(|observation| self.platform.observed(observation));
         for action in actions {
             match action {
-                Action::Send { conn, bytes } => self.with_wire(conn, |wire| {
-                    if !wire.mute {
-                        wire.bytes.push_back(bytes);
-                    }
-                }),
+                Action::Send { conn, bytes } => self.with_wire(conn, |wire| wire.push(bytes)),
                 Action::Close { conn } => self.with_wire(conn, |wire| wire.closing = true),
                 Action::Dial { conn, host, port } => self.dial(conn, host, port),
                 Action::Alarm { at } => {

@@ -107,6 +107,9 @@ impl<P: Platform> Wire<P> {
             self.sending = None;
         }
         loop {
+            if self.driver.wire(self.conn, |wire| wire.overrun) == Some(true) {
+                return self.hang_up();
+            }
             while !self.piece.is_empty() {
                 match Pin::new(&mut self.stream).poll_write(cx, &self.piece) {
                     Poll::Pending => return Next::Wait,
@@ -116,7 +119,7 @@ impl<P: Platform> Wire<P> {
             }
             let waiting = self.driver.wire(self.conn, |wire| {
                 wire.waker = Some(cx.waker().clone());
-                (wire.bytes.pop_front(), wire.closing)
+                (wire.next_piece(), wire.closing)
             });
             let Some((piece, closing)) = waiting else { return Next::End };
             if let Some(piece) = piece {

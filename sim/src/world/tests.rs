@@ -95,6 +95,23 @@ fn verb(text: &str) -> Verb {
     }
 }
 
+/// Client code written for a multi-threaded runtime asks for this; it compiles or it does not.
+#[test]
+fn a_host_can_be_handed_to_code_that_wants_send() {
+    fn wants_send<T: Send + 'static>(_: T) {}
+    fn wants_handle<T: Clone + Send + Sync + 'static>(_: &T) {}
+    let host = |ctx: HostCtx| async move {
+        wants_handle(&ctx);
+        let other = ctx.clone();
+        wants_send(async move { other.dial("h", 1).await.map(|stream| drop(stream.into_split())) });
+        wants_send(ctx.sleep_until(Monotonic::ZERO));
+        ctx.observe("it", "ran");
+    };
+    let mut world = World::builder(1).host("h", host).keep(Keep::Events).build();
+    world.run(MS(1)).expect("it runs");
+    assert_eq!(observed(&world, "it"), "ran@0");
+}
+
 #[test]
 fn every_verb_shows_on_the_wire() {
     // Undisturbed, the handshake takes 20 ms and so does an answer. The run ends at 600 ms.

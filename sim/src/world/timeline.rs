@@ -155,6 +155,11 @@ impl World {
         self.hosts.iter().find(|h| *h.machine.name == *host).map(|h| lock(&h.machine.clock).clone())
     }
 
+    /// The address of a host.
+    pub fn address(&self, host: &str) -> Option<IpAddr> {
+        self.hosts.iter().find(|h| *h.machine.name == *host).map(|h| h.address)
+    }
+
     /// The fingerprint of everything that happened so far.
     pub fn fingerprint(&self) -> Fingerprint {
         lock(&self.shared.trace).fingerprint()
