@@ -81,6 +81,10 @@ pub struct Config {
     pub repl_timeout: u64,
     /// `repl-ping-replica-period` in seconds
     pub repl_ping_period: u64,
+    /// `repl-diskless-sync`: snapshots for replicas go to the socket, after a delay in which more replicas may come.
+    pub repl_diskless_sync: bool,
+    /// `repl-diskless-sync-delay` in seconds
+    pub repl_diskless_sync_delay: u64,
     /// `repl-backlog-size` in bytes
     pub repl_backlog_size: usize,
     /// `busy-reply-threshold` in milliseconds
@@ -124,6 +128,8 @@ impl Default for Config {
             min_replicas_max_lag: 10,
             repl_timeout: 60,
             repl_ping_period: 10,
+            repl_diskless_sync: true,
+            repl_diskless_sync_delay: 5,
             repl_backlog_size: 1 << 20,
             busy_reply_threshold: 5000,
             proto_max_bulk_len: 512 << 20,

@@ -4,7 +4,8 @@
 //!
 //! - [`time`], [`event`], [`env`]: what a node is told and what it asks for;
 //! - [`resp`]: bytes to commands, replies to bytes; [`glob`]: patterns;
-//! - [`keyspace`], [`effect`], [`config`], [`pubsub`], [`session`], [`node`]: what a node knows;
+//! - [`keyspace`], [`effect`], [`config`], [`pubsub`], [`session`], [`replication`], [`durability`], [`node`]: what a node
+//!   knows, and what outlives it;
 //! - [`commands`]: one file per command;
 //! - [`server`]: one step, from an event to its actions;
 //! - [`world`]: hosts, clocks and links, and a timeline that jumps from event to event;
@@ -31,6 +32,10 @@ pub mod config;
 pub mod pubsub;
 
 pub mod session;
+
+pub mod replication;
+
+pub mod durability;
 
 pub mod node;
 

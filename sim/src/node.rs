@@ -6,10 +6,12 @@ use bytes::Bytes;
 
 use crate::{
     config::Config,
+    durability::rdb,
     event::ConnId,
     glob::matches,
     keyspace::Db,
     pubsub::{PubSub, Subscription},
+    replication::Replication,
     resp::Reply,
     session::{Replies, Session},
     time::Monotonic,
@@ -86,6 +88,8 @@ pub struct Node {
     pub pubsub: PubSub,
     /// The counters.
     pub stats: Stats,
+    /// Its place among masters and replicas.
+    pub replication: Replication,
     /// 40 hex digits that name this run of the process.
     pub run_id: String,
     /// When the process started.
@@ -110,6 +114,8 @@ pub struct Node {
     pub loading: bool,
     /// SHUTDOWN was called: the process ends with this step.
     pub exiting: bool,
+    /// Connections dialed so far.
+    pub dialed: u64,
     /// The next [`Blocked::ticket`](crate::session::Blocked::ticket).
     pub tickets: u64,
 }
@@ -125,13 +131,15 @@ pub enum PauseMode {
 
 impl Node {
     /// A node that has just started, with empty databases.
-    pub fn new(config: Config, run_id: String, started: Monotonic) -> Node {
+    pub fn new(config: Config, run_id: String, replication_id: String, started: Monotonic) -> Node {
         Node {
             dbs: (0..config.databases).map(|_| Db::default()).collect(),
             config,
             sessions: BTreeMap::new(),
             pubsub: PubSub::default(),
             stats: Stats::default(),
+            replication: Replication::new(replication_id),
+            dialed: 0,
             run_id,
             started,
             paused: None,
@@ -160,6 +168,21 @@ impl Node {
             self.pending.push(conn);
         }
         reply.encode(session.protocol, &mut session.out);
+    }
+
+    /// Writes bytes to a connection that are no reply, such as the replication stream.
+    pub fn send_raw(&mut self, conn: ConnId, bytes: &[u8]) {
+        let Some(session) = self.sessions.get_mut(&conn) else { return };
+        if session.out.is_empty() {
+            self.pending.push(conn);
+        }
+        session.out.extend_from_slice(bytes);
+    }
+
+    /// The name for the next connection that the node dials.
+    pub fn next_dialed(&mut self) -> ConnId {
+        self.dialed += 1;
+        ConnId(ConnId::DIALED + self.dialed)
     }
 
     /// Closes a connection at the end of the step, once what it was sent is on its way.
@@ -206,14 +229,14 @@ impl Node {
         self.paused.is_some()
     }
 
-    /// How many replicas are connected and have answered within `min-replicas-max-lag`.
-    pub fn good_replicas(&self, _now: Monotonic) -> usize {
-        0
+    /// How many replicas had answered within `min-replicas-max-lag` when the periodic work last looked.
+    pub fn good_replicas(&self) -> usize {
+        self.replication.good_replicas
     }
 
     /// Whether this is a replica whose link to its master is down, so that its data may be stale.
     pub fn is_stale(&self) -> bool {
-        false
+        self.replication.master.as_ref().is_some_and(|link| !link.is_up())
     }
 
     /// How many clients a message on `channel` reaches; a client is counted once per subscription that matches.
@@ -224,8 +247,35 @@ impl Node {
         of + patterns.filter(|(pattern, _)| matches(pattern, channel)).map(|(_, to)| to.len()).sum::<usize>()
     }
 
+    /// The address a replica of this node is known by: the one it told, or the one it comes from.
+    pub fn replica_address(&self, conn: ConnId) -> String {
+        let told = self.replication.replicas.get(&conn).map(|replica| replica.ip.clone());
+        told.filter(|ip| !ip.is_empty()).unwrap_or_else(|| {
+            let peer = self.sessions.get(&conn).map_or("", |session| &session.peer);
+            peer.rsplit_once(':').map_or(peer, |(host, _)| host).to_owned()
+        })
+    }
+
+    /// What a snapshot of this node says about where it comes from.
+    pub fn snapshot_origin(&self, now_secs: i64, aof_base: bool) -> rdb::Origin {
+        let db = match &self.replication.master {
+            Some(link) => link.resume,
+            None => self.replication.backlog.is_some().then(|| self.replication.selected.unwrap_or(0)),
+        };
+        let history = &self.replication.history;
+        let replication = db.map(|db| (history.id.clone(), history.offset, db));
+        rdb::Origin { created: now_secs, replication, aof_base }
+    }
+
+    /// All data was replaced: whoever watched any of it is told so by EXEC.
+    pub fn data_replaced(&mut self) {
+        for session in self.sessions.values_mut() {
+            session.watch_broken |= !session.watched.is_empty();
+        }
+    }
+
     /// Whether expired keys are only hidden, because deleting them is the master's to do.
     pub fn is_replica(&self) -> bool {
-        false
+        self.replication.master.is_some()
     }
 }

@@ -240,6 +240,11 @@ impl<'a> Ctx<'a> {
         self.origin == Origin::Client
     }
 
+    /// What the command waits for, if it does.
+    pub fn take_block(&mut self) -> Option<Blocked> {
+        self.block.take()
+    }
+
     /// Makes the client wait until one of `keys` is ready, when `args` is run again, or until `deadline`.
     pub fn block(&mut self, args: &[Bytes], keys: Vec<Bytes>, deadline: Option<Monotonic>, on: BlockedOn) {
         let ticket = self.node.tickets;

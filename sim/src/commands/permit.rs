@@ -1,15 +1,15 @@
 //! Rules about the state of the node that commands of clients and commands of scripts must both pass.
 
 use super::{Error, Flags};
-use crate::{node::Node, time::Monotonic};
+use crate::node::Node;
 
 /// Whether a write may happen now, as far as the disk, the number of replicas and the node's role are concerned.
 ///
 /// # Errors
 /// MISCONF, NOREPLICAS or READONLY, whichever a server finds first.
-pub fn write(node: &Node, now: Monotonic) -> Result<(), Error> {
+pub fn write(node: &Node) -> Result<(), Error> {
     disk(node)?;
-    replicas(node, now)?;
+    replicas(node)?;
     read_only_replica(node)
 }
 
@@ -26,10 +26,10 @@ pub fn disk(node: &Node) -> Result<(), Error> {
 ///
 /// # Errors
 /// NOREPLICAS.
-pub fn replicas(node: &Node, now: Monotonic) -> Result<(), Error> {
+pub fn replicas(node: &Node) -> Result<(), Error> {
     let wanted = node.config.min_replicas_to_write;
     let asked = wanted > 0 && node.config.min_replicas_max_lag > 0 && !node.is_replica();
-    if asked && node.good_replicas(now) < wanted { Err(Error::NO_REPLICAS) } else { Ok(()) }
+    if asked && node.good_replicas() < wanted { Err(Error::NO_REPLICAS) } else { Ok(()) }
 }
 
 /// Whether the node's role lets clients write.

@@ -64,6 +64,11 @@ impl Decoder {
         self.buffer.len() + self.args.iter().map(Bytes::len).sum::<usize>()
     }
 
+    /// Bytes that no part of a command was taken from yet.
+    pub fn unread(&self) -> usize {
+        self.buffer.len()
+    }
+
     /// The next whole command, or `None` until more bytes have come. Never returns an empty command.
     ///
     /// # Errors

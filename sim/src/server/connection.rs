@@ -29,6 +29,9 @@ impl Server {
     }
 
     pub(super) fn received(&mut self, env: &mut Env, conn: ConnId, bytes: &[u8]) {
+        if self.is_master_link(conn) {
+            return self.hear_master(env, bytes);
+        }
         let Some(session) = self.node.sessions.get_mut(&conn) else { return };
         if session.closing {
             return;
@@ -78,7 +81,8 @@ impl Server {
         }
     }
 
-    pub(super) fn disconnected(&mut self, conn: ConnId) {
+    pub(super) fn disconnected(&mut self, env: &mut Env, conn: ConnId) {
+        self.peer_gone(env, conn);
         for kind in [Subscription::Channel, Subscription::Pattern, Subscription::Shard] {
             self.node.unsubscribe_all(conn, kind);
         }
@@ -97,7 +101,7 @@ impl Server {
                 env.outbox.push(Action::Send { conn, bytes });
             }
             if closing {
-                self.disconnected(conn);
+                self.disconnected(env, conn);
                 env.outbox.push(Action::Close { conn });
             }
         }

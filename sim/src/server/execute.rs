@@ -32,10 +32,16 @@ impl Server {
         let mut effects = Effects::default();
         let mut ctx = Ctx::new(&mut self.node, env, &mut effects, conn, db, Origin::Client, now_ms);
         let reply = run(&mut ctx, spec, &args);
+        if let Some(blocked) = ctx.take_block() {
+            ctx.session().blocked = Some(blocked);
+        }
         // What a command does to others happens while it runs, so a client that hears itself has the message before the
         // reply. Inside EXEC a server writes such messages between the replies, where no client can tell them apart from
         // those; here they all come before.
         self.settle(env, Some(conn), effects);
+        if let Some(session) = self.node.sessions.get_mut(&conn) {
+            session.last_write_offset = self.node.replication.history.offset;
+        }
         self.node.send(conn, &reply);
         if env.observing {
             env.observations.push(Observation::Command { conn, args, reply });

@@ -114,7 +114,7 @@ impl Server {
             return Err(Error::OUT_OF_MEMORY);
         }
         if flags.contains(Flags::WRITE) && !obeys {
-            permit::write(node, env.monotonic)?;
+            permit::write(node)?;
         } else if spec.name == "ping" {
             permit::disk(node)?;
         }

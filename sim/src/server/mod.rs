@@ -10,8 +10,11 @@ mod connection;
 mod cron;
 mod evict;
 mod execute;
+mod feed;
+mod follow;
 mod gate;
 mod pause;
+mod peers;
 mod settle;
 mod step;
 

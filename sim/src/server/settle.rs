@@ -25,6 +25,7 @@ impl Server {
                 env.observations.push(Observation::Key { db, key, event, by });
             }
         }
+        self.feed_batch(&effects.propagated);
         for publication in effects.published {
             self.deliver(env, publication);
         }

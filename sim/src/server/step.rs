@@ -46,8 +46,8 @@ pub struct Server {
 impl Server {
     /// A node that has just started.
     pub fn new(config: Config, env: &mut Env) -> Server {
-        let run_id = env.random_id();
-        let node = Node::new(config, run_id, env.monotonic);
+        let (run_id, replication_id) = (env.random_id(), env.random_id());
+        let node = Node::new(config, run_id, replication_id, env.monotonic);
         let mut server =
             Server { node, cron: Cron::new(env.monotonic), held: 0, alarm: None, queued: VecDeque::new() };
         server.set_alarm(env);
@@ -105,9 +105,9 @@ impl Server {
     fn take(&mut self, env: &mut Env, event: Event) {
         match event {
             Event::Connected { conn, peer, local } => self.connected(env, conn, peer, local),
-            Event::Dialed { .. } => {}
+            Event::Dialed { conn } => self.dialed(env, conn),
             Event::Bytes { conn, bytes } => self.received(env, conn, &bytes),
-            Event::Closed { conn } => self.disconnected(conn),
+            Event::Closed { conn } => self.disconnected(env, conn),
             Event::Alarm => {}
         }
     }
@@ -125,6 +125,8 @@ impl Server {
     fn run_due(&mut self, env: &mut Env) {
         self.run_cron(env);
         self.end_pause(env);
+        self.run_peers_due(env);
+        self.settle_peers(env);
     }
 
     /// When there is next something to do that no event brings. `None` for an idle node: it costs nothing to wait with it.
@@ -132,7 +134,7 @@ impl Server {
         if let Some(until) = self.node.stalled_until {
             return Some(until);
         }
-        [self.cron_due(env), self.pause_due()].into_iter().flatten().min()
+        [self.cron_due(env), self.pause_due(), self.peers_due()].into_iter().flatten().min()
     }
 
     /// Asks for the alarm that is due first, if that is not the one already asked for. An alarm that is no longer needed

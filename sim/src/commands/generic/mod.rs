@@ -4,8 +4,9 @@ mod del;
 mod exists;
 mod pexpire;
 mod pttl;
+mod wait;
 
 use super::Spec;
 
 /// The group, sorted by name.
-pub(super) const ALL: &[&Spec] = &[&del::SPEC, &exists::SPEC, &pexpire::SPEC, &pttl::SPEC];
+pub(super) const ALL: &[&Spec] = &[&del::SPEC, &exists::SPEC, &pexpire::SPEC, &pttl::SPEC, &wait::SPEC];

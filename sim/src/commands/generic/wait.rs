@@ -1,0 +1,48 @@
+//! WAIT replicas milliseconds: waits until so many replicas have this client's writes; answers how many have them.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    resp::Reply,
+    session::BlockedOn,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "wait",
+    group: Group::Generic,
+    since: "3.0.0",
+    summary: "Waits until replicas have acknowledged the client's writes.",
+    arity: 3,
+    flags: Flags::NOSCRIPT,
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    if ctx.node.is_replica() {
+        return Err(Error::of(
+            "ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is \
+             configured to be writable (which is not the default) writes to replicas are just local and are not \
+             propagated.",
+        ));
+    }
+    let replicas = integer(&args[1])?;
+    let timeout_ms =
+        integer(&args[2]).map_err(|_| Error::of("ERR timeout is not an integer or out of range"))?;
+    let timeout_ms = u64::try_from(timeout_ms).map_err(|_| Error::of("ERR timeout is negative"))?;
+    let offset = ctx.session().last_write_offset;
+    let reached = ctx.node.replication.acknowledged(offset);
+    if i64::try_from(reached).is_ok_and(|reached| reached >= replicas) || !ctx.may_block() {
+        return Ok(reached.into());
+    }
+    ctx.node.replication.ack_wanted = true;
+    ctx.node.replication.waiting.insert(ctx.conn);
+    let deadline = (timeout_ms > 0).then(|| ctx.env.monotonic + Duration::from_millis(timeout_ms));
+    let replicas = usize::try_from(replicas).unwrap_or(usize::MAX);
+    ctx.block(args, Vec::new(), deadline, BlockedOn::Replicas { replicas, offset });
+    Ok(Reply::Silence)
+}

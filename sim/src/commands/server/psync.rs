@@ -1,0 +1,50 @@
+//! PSYNC id offset: makes the connection a replica that goes on after `offset` bytes of the stream `id`, or begins anew.
+
+use bytes::Bytes;
+
+use super::sync;
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "psync",
+    group: Group::Server,
+    since: "2.8.0",
+    summary: "Makes the connection a replica; used among nodes.",
+    arity: -3,
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_MULTI),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    if sync::is_attached(ctx) {
+        return Ok(Reply::Silence);
+    }
+    sync::refuse_if_not_now(ctx)?;
+    let next = integer(&args[2])?;
+    let id = String::from_utf8_lossy(&args[1]);
+    let continuation =
+        u64::try_from(next).ok().filter(|&next| ctx.node.replication.history.contains(&id, next));
+    let missed = continuation.and_then(|next| ctx.node.replication.backlog.as_ref()?.since(next));
+    let Some(missed) = missed else {
+        if !args[1].starts_with(b"?") {
+            ctx.node.replication.syncs.partial_refused += 1;
+        }
+        return sync::begin(ctx, false);
+    };
+    ctx.node.replication.syncs.partial += 1;
+    let replica = sync::attach(ctx);
+    let answer = if replica.psync2 {
+        format!("+CONTINUE {}\r\n", ctx.node.replication.history.id)
+    } else {
+        "+CONTINUE\r\n".to_owned()
+    };
+    let conn = ctx.conn;
+    ctx.node.send_raw(conn, answer.as_bytes());
+    ctx.node.send_raw(conn, &missed);
+    Ok(Reply::Silence)
+}

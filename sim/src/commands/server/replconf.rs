@@ -1,0 +1,81 @@
+//! REPLCONF option value ...: what replicas and their master tell each other beside the stream.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    replication::{Feed, ReplicaLink},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "replconf",
+    group: Group::Server,
+    since: "3.0.0",
+    summary: "Tells a master about its replica; used among nodes.",
+    arity: -1,
+    flags: Flags::ADMIN
+        .union(Flags::NOSCRIPT)
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::ALLOW_BUSY),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let (pairs, []) = args[1..].as_chunks::<2>() else { return Err(Error::SYNTAX) };
+    for [option, value] in pairs {
+        match &option.to_ascii_lowercase()[..] {
+            b"listening-port" => replica(ctx).port = integer(value)? as u16,
+            b"ip-address" => {
+                if value.len() >= 256 {
+                    let text = "ERR REPLCONF ip-address provided by replica instance is too long: ";
+                    return Err(Error(format!("{text}{} bytes", value.len()).into()));
+                }
+                replica(ctx).ip = String::from_utf8_lossy(value).into_owned();
+            }
+            b"capa" if value.eq_ignore_ascii_case(b"eof") => replica(ctx).eof = true,
+            b"capa" if value.eq_ignore_ascii_case(b"psync2") => replica(ctx).psync2 = true,
+            b"capa" => {}
+            // Acknowledgements are never answered: they would wait in vain for a reader.
+            b"ack" => return Ok(acknowledged(ctx, value)),
+            b"getack" => return Ok(Reply::Silence),
+            b"rdb-only" => {
+                if !(0..=1).contains(&integer(value)?) {
+                    return Err(Error::of("ERR value is out of range, value must between 0 and 1"));
+                }
+            }
+            _ => {
+                let option = String::from_utf8_lossy(option);
+                return Err(Error(format!("ERR Unrecognized REPLCONF option: {option}").into()));
+            }
+        }
+    }
+    Ok(Reply::OK)
+}
+
+fn replica<'c>(ctx: &'c mut Ctx<'_>) -> &'c mut ReplicaLink {
+    let now_secs = ctx.env.wall.as_secs();
+    ctx.node.replication.replicas.entry(ctx.conn).or_insert_with(|| ReplicaLink::introduced(now_secs))
+}
+
+fn acknowledged(ctx: &mut Ctx<'_>, offset: &[u8]) -> Reply {
+    let (conn, now_secs) = (ctx.conn, ctx.env.wall.as_secs());
+    let lag_max = ctx.node.config.min_replicas_max_lag;
+    let replication = &mut ctx.node.replication;
+    let Some(replica) = replication.replicas.get_mut(&conn) else { return Reply::Silence };
+    let offset = integer(offset).ok().and_then(|offset| u64::try_from(offset).ok());
+    let Some(offset) = offset.filter(|_| replica.feed != Feed::Introduced) else { return Reply::Silence };
+    replica.acked = replica.acked.max(offset);
+    replica.acked_at = now_secs;
+    // The first word after the snapshot: it is loaded, and what was written meanwhile may follow.
+    if let Feed::Loading { pending } = &mut replica.feed {
+        let pending = std::mem::take(pending);
+        replica.feed = Feed::Online;
+        replication.count_good(now_secs, lag_max);
+        ctx.node.send_raw(conn, &pending);
+    }
+    Reply::Silence
+}

@@ -1,0 +1,77 @@
+//! SYNC: makes the connection a replica that begins with a snapshot, as before PSYNC.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    replication::{Backlog, Feed, ReplicaLink},
+    resp::Reply,
+    session::Role,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "sync",
+    group: Group::Server,
+    since: "1.0.0",
+    summary: "Makes the connection a replica, the old way; used among nodes.",
+    arity: 1,
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_MULTI),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    if is_attached(ctx) {
+        return Ok(Reply::Silence);
+    }
+    refuse_if_not_now(ctx)?;
+    begin(ctx, true)
+}
+
+/// Whether the connection is a replica already: asking twice is ignored.
+pub(super) fn is_attached(ctx: &Ctx<'_>) -> bool {
+    ctx.node.replication.attached().any(|(&conn, _)| conn == ctx.conn)
+}
+
+/// Refuses replicas while this node cannot have any.
+pub(super) fn refuse_if_not_now(ctx: &mut Ctx<'_>) -> Result<(), Error> {
+    if ctx.node.replication.master.as_ref().is_some_and(|link| !link.is_up()) {
+        return Err(Error::of("NOMASTERLINK Can't SYNC while not connected with my master"));
+    }
+    if !ctx.session().out.is_empty() {
+        return Err(Error::of("ERR SYNC and PSYNC are invalid with pending output"));
+    }
+    Ok(())
+}
+
+/// Makes the connection a replica that gets the stream from here on.
+pub(super) fn attach<'c>(ctx: &'c mut Ctx<'_>) -> &'c mut ReplicaLink {
+    ctx.session().role = Role::Replica;
+    let now_secs = ctx.env.wall.as_secs();
+    let lag_max = ctx.node.config.min_replicas_max_lag;
+    let conn = ctx.conn;
+    let replica =
+        ctx.node.replication.replicas.entry(conn).or_insert_with(|| ReplicaLink::introduced(now_secs));
+    replica.feed = Feed::Online;
+    replica.acked_at = now_secs;
+    ctx.node.replication.count_good(now_secs, lag_max);
+    ctx.node.replication.replicas.get_mut(&conn).expect("it was just put there")
+}
+
+/// Begins a full resynchronisation: the snapshot is taken when it is due.
+pub(super) fn begin(ctx: &mut Ctx<'_>, pre_psync: bool) -> Result<Reply, Error> {
+    let since = ctx.env.wall.as_secs();
+    if ctx.node.replication.backlog.is_none() {
+        // The stream was not kept so far, so that nobody could continue from it: it begins here, under a new name.
+        let (id, size) = (ctx.env.random_id(), ctx.node.config.repl_backlog_size);
+        let replication = &mut ctx.node.replication;
+        replication.history.restart(id);
+        replication.backlog = Some(Backlog::new(size, replication.history.offset));
+    }
+    ctx.node.replication.syncs.full += 1;
+    let replica = attach(ctx);
+    replica.feed = Feed::WaitingForSnapshot { since };
+    replica.pre_psync = pre_psync;
+    Ok(Reply::Silence)
+}

@@ -1,0 +1,69 @@
+//! The last bytes of the stream, kept for replicas that come back.
+
+use std::collections::VecDeque;
+
+/// A window on the end of the stream.
+#[derive(Debug)]
+pub struct Backlog {
+    bytes: VecDeque<u8>,
+    size: usize,
+    /// Offset of the first byte held, counting the stream's first byte as 1.
+    first: u64,
+}
+
+impl Backlog {
+    /// An empty window of at most `size` bytes, on a stream of which `offset` bytes are past.
+    pub fn new(size: usize, offset: u64) -> Backlog {
+        Backlog { bytes: VecDeque::new(), size, first: offset + 1 }
+    }
+
+    /// Adds the next bytes of the stream.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend(bytes);
+        let over = self.bytes.len().saturating_sub(self.size);
+        self.bytes.drain(..over);
+        self.first += over as u64;
+    }
+
+    /// The stream from its byte number `next` on; `None` when that is gone, or not yet there.
+    pub fn since(&self, next: u64) -> Option<Vec<u8>> {
+        let skip = usize::try_from(next.checked_sub(self.first)?).ok()?;
+        (skip <= self.bytes.len()).then(|| self.bytes.iter().skip(skip).copied().collect())
+    }
+
+    /// Offset of the first byte held.
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// Bytes held.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Bytes held at most (`repl-backlog-size`).
+    pub fn size(&self) -> usize {
+        self.size
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replica_gets_exactly_what_it_missed_or_nothing() {
+        let mut backlog = Backlog::new(4, 10);
+        backlog.push(b"abcdef");
+        // Bytes 11 to 16 went in, and the window of four begins at 13.
+        let rows = [(12, None), (13, Some("cdef")), (16, Some("f")), (17, Some("")), (18, None), (0, None)];
+        for (next, expected) in rows {
+            assert_eq!(backlog.since(next), expected.map(|text| text.as_bytes().to_vec()), "from {next}");
+        }
+    }
+}

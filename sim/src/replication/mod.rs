@@ -1,0 +1,150 @@
+//! Replication as data: the history a node stands in, the master it follows, the replicas it feeds.
+//!
+//! Nothing here sends or dials. Commands change this state, and `server/peers.rs` carries out what follows from it.
+//! Source: the replication chapter of Redis's documentation, and what `redis-server` 7.0 does on the wire.
+
+mod backlog;
+mod history;
+mod master_link;
+mod replica_link;
+mod stream;
+
+pub use backlog::Backlog;
+pub use history::{History, NO_ID};
+pub use master_link::{Answer, MasterLink, Payload, Stage};
+pub use replica_link::{Feed, ReplicaLink};
+pub use stream::{encode, encode_batch};
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{event::ConnId, time::Monotonic};
+
+/// Everything a node knows of replication.
+#[derive(Debug)]
+pub struct Replication {
+    /// Which stream of writes this node's data stands in, and how far.
+    pub history: History,
+    /// The end of that stream, for replicas that lost their link; `None` until there was a first replica.
+    pub backlog: Option<Backlog>,
+    /// The database that the stream has selected; `None` when it must be told again.
+    pub selected: Option<usize>,
+    /// The master this node follows; `None` on a master.
+    pub master: Option<MasterLink>,
+    /// Who introduced itself as a replica, fed or not yet, in order of connection.
+    pub replicas: BTreeMap<ConnId, ReplicaLink>,
+    /// Replicas whose last acknowledgement was recent when it was last counted (`min-replicas-to-write`).
+    pub good_replicas: usize,
+    /// Wall-clock seconds since when there is no replica.
+    pub no_replicas_since: i64,
+    /// Full and partial resynchronisations served, and partial ones refused.
+    pub syncs: Syncs,
+    /// Clients that wait for acknowledgements (WAIT), and perhaps some that waited.
+    pub waiting: BTreeSet<ConnId>,
+    /// A client waits for acknowledgements: replicas are to be asked at the end of the step.
+    pub ack_wanted: bool,
+    /// Connections to be closed at the end of the step.
+    pub to_close: Vec<ConnId>,
+    /// The role changed in this step: clients that wait for data are to be sent away.
+    pub role_changed: bool,
+    /// When the once-a-second work is due; `None` while there is no peer.
+    pub cron_due: Option<Monotonic>,
+}
+
+/// Counters of resynchronisations, as INFO prints them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Syncs {
+    /// Full ones.
+    pub full: u64,
+    /// Partial ones granted.
+    pub partial: u64,
+    /// Partial ones asked for and not granted.
+    pub partial_refused: u64,
+}
+
+impl Replication {
+    /// The state of a node that has just started a history of its own.
+    pub fn new(id: String) -> Replication {
+        Replication {
+            history: History::new(id),
+            backlog: None,
+            selected: None,
+            master: None,
+            replicas: BTreeMap::new(),
+            good_replicas: 0,
+            no_replicas_since: 0,
+            syncs: Syncs::default(),
+            waiting: BTreeSet::new(),
+            ack_wanted: false,
+            to_close: Vec::new(),
+            role_changed: false,
+            cron_due: None,
+        }
+    }
+
+    /// The replicas that PSYNC or SYNC has made replicas, whether they are fed yet or not.
+    pub fn attached(&self) -> impl Iterator<Item = (&ConnId, &ReplicaLink)> {
+        self.replicas.iter().filter(|(_, replica)| replica.feed != Feed::Introduced)
+    }
+
+    /// Whether writes go into a stream of this node's own.
+    pub fn streams(&self) -> bool {
+        self.master.is_none() && (self.backlog.is_some() || self.attached().next().is_some())
+    }
+
+    /// Whether nothing here can become due by itself.
+    pub fn is_idle(&self) -> bool {
+        self.master.is_none()
+            && self.replicas.is_empty()
+            && self.waiting.is_empty()
+            && self.to_close.is_empty()
+            && !self.role_changed
+    }
+
+    /// Begins to follow another master. Whoever was a master itself first asks for a continuation of its own history.
+    pub fn follow(&mut self, host: String, port: u16, backlog_size: usize, now_secs: i64) {
+        let resume = match self.master.take() {
+            None => {
+                self.backlog.get_or_insert_with(|| Backlog::new(backlog_size, self.history.offset));
+                Some(self.selected.unwrap_or(0))
+            }
+            Some(old) => {
+                self.to_close.extend(old.conn);
+                old.resume
+            }
+        };
+        self.master = Some(MasterLink::new(host, port, resume, now_secs));
+        self.role_changed = true;
+    }
+
+    /// Becomes a master: the history so far goes on under a new id, and is remembered under the old one.
+    pub fn promote(&mut self, id: String, now_secs: i64) {
+        let Some(old) = self.master.take() else { return };
+        self.to_close.extend(old.conn);
+        self.history.fork(id);
+        // Replicas are told of the new id by having to reconnect, which costs them a partial resynchronisation.
+        self.drop_replicas();
+        self.selected = None;
+        self.no_replicas_since = now_secs;
+        self.role_changed = true;
+    }
+
+    /// Has the connections of all replicas closed.
+    pub fn drop_replicas(&mut self) {
+        let attached: Vec<ConnId> = self.attached().map(|(&conn, _)| conn).collect();
+        self.to_close.extend(attached);
+    }
+
+    /// Counts the replicas that acknowledged something within `lag_max` seconds.
+    pub fn count_good(&mut self, now_secs: i64, lag_max: u64) {
+        let recent = |replica: &&ReplicaLink| {
+            replica.feed == Feed::Online && replica.lag_secs(now_secs) <= lag_max as i64
+        };
+        self.good_replicas = self.replicas.values().filter(recent).count();
+    }
+
+    /// How many replicas have acknowledged the stream up to `offset`.
+    pub fn acknowledged(&self, offset: u64) -> usize {
+        let reached = |replica: &&ReplicaLink| replica.feed == Feed::Online && replica.acked >= offset;
+        self.replicas.values().filter(reached).count()
+    }
+}

@@ -1,0 +1,71 @@
+//! A replica, as the node that feeds it sees it.
+
+/// How far the feeding of a replica has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Feed {
+    /// It has told its port or what it can do, but has not asked for the stream yet.
+    Introduced,
+    /// It waits for a snapshot, since this wall-clock second.
+    WaitingForSnapshot {
+        /// When it began to wait.
+        since: i64,
+    },
+    /// The snapshot is on its way; what was written since waits until the replica says that it has loaded it.
+    Loading {
+        /// The stream since the snapshot.
+        pending: Vec<u8>,
+    },
+    /// It gets every byte of the stream.
+    Online,
+}
+
+/// One replica.
+#[derive(Debug, Clone)]
+pub struct ReplicaLink {
+    /// The port it listens on (REPLCONF listening-port); 0 if it did not say.
+    pub port: u16,
+    /// The address it wants to be known by (REPLCONF ip-address); empty if it did not say.
+    pub ip: String,
+    /// It can read a snapshot whose end is marked rather than announced (`capa eof`).
+    pub eof: bool,
+    /// It understands a change of the replication id (`capa psync2`).
+    pub psync2: bool,
+    /// It asked with SYNC, the old way, and never acknowledges.
+    pub pre_psync: bool,
+    /// How far its feeding has come.
+    pub feed: Feed,
+    /// The offset it has last acknowledged.
+    pub acked: u64,
+    /// The wall-clock second of that.
+    pub acked_at: i64,
+}
+
+impl ReplicaLink {
+    /// A replica that has not asked for anything yet.
+    pub fn introduced(now_secs: i64) -> ReplicaLink {
+        ReplicaLink {
+            port: 0,
+            ip: String::new(),
+            eof: false,
+            psync2: false,
+            pre_psync: false,
+            feed: Feed::Introduced,
+            acked: 0,
+            acked_at: now_secs,
+        }
+    }
+
+    /// Seconds since the last acknowledgement.
+    pub fn lag_secs(&self, now_secs: i64) -> i64 {
+        now_secs.saturating_sub(self.acked_at)
+    }
+
+    /// The state as INFO names it.
+    pub fn state(&self) -> &'static str {
+        match self.feed {
+            Feed::Introduced | Feed::WaitingForSnapshot { .. } => "wait_bgsave",
+            Feed::Loading { .. } => "send_bulk",
+            Feed::Online => "online",
+        }
+    }
+}

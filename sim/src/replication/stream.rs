@@ -1,0 +1,40 @@
+//! Commands as bytes of the stream, which is also the form of the append-only file.
+
+use crate::effect::Propagated;
+
+/// Appends one command.
+pub fn encode(args: &[impl AsRef<[u8]>], out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("*{}\r\n", args.len()).as_bytes());
+    for arg in args {
+        let arg = arg.as_ref();
+        out.extend_from_slice(format!("${}\r\n", arg.len()).as_bytes());
+        out.extend_from_slice(arg);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Appends the commands of one batch: between MULTI and EXEC if there are several, with SELECT wherever the database
+/// is not the one `selected` so far.
+///
+/// ```
+/// use lockstorm_sim::{effect::Propagated, replication::encode_batch};
+/// let (mut out, mut selected) = (Vec::new(), Some(0));
+/// encode_batch(&[Propagated { db: 0, args: vec!["DEL".into(), "k".into()] }], &mut selected, &mut out);
+/// assert_eq!(out, b"*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n");
+/// ```
+pub fn encode_batch(commands: &[Propagated], selected: &mut Option<usize>, out: &mut Vec<u8>) {
+    let several = commands.len() > 1;
+    if several {
+        encode(&["MULTI"], out);
+    }
+    for Propagated { db, args } in commands {
+        if *selected != Some(*db) {
+            encode(&["SELECT", &db.to_string()], out);
+            *selected = Some(*db);
+        }
+        encode(args, out);
+    }
+    if several {
+        encode(&["EXEC"], out);
+    }
+}

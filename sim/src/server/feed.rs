@@ -1,0 +1,108 @@
+//! The master's side of replication: snapshots and the stream for whoever follows this node.
+
+use super::Server;
+use crate::{
+    durability::rdb,
+    effect::Propagated,
+    env::Env,
+    event::ConnId,
+    replication::{Feed, encode, encode_batch},
+};
+
+/// What a replica that does not load its snapshot may have waiting for it, as Redis's hard limit for replicas' output.
+const PENDING_LEN_MAX: usize = 256 << 20;
+
+impl Server {
+    /// Writes a batch into the stream, if this node has one of its own.
+    pub(super) fn feed_batch(&mut self, commands: &[Propagated]) {
+        if commands.is_empty() || !self.node.replication.streams() {
+            return;
+        }
+        let mut bytes = Vec::new();
+        encode_batch(commands, &mut self.node.replication.selected, &mut bytes);
+        self.stream(&bytes);
+    }
+
+    /// Asks every replica to say how far it is, in the stream itself.
+    pub(super) fn ask_for_acknowledgements(&mut self) {
+        self.feed_words(&["REPLCONF", "GETACK", "*"]);
+    }
+
+    fn feed_words(&mut self, words: &[&str]) {
+        if self.node.replication.streams() {
+            let mut bytes = Vec::new();
+            encode(words, &mut bytes);
+            self.stream(&bytes);
+        }
+    }
+
+    pub(super) fn feed_periodically(&mut self, env: &mut Env, periods: u64) {
+        let now_secs = env.wall.as_secs();
+        let config = &self.node.config;
+        let (timeout, lag_max) = (config.repl_timeout as i64, config.min_replicas_max_lag);
+        let pings = periods.is_multiple_of(config.repl_ping_period.max(1));
+        if self.node.replication.attached().next().is_some() {
+            if pings && self.node.replication.master.is_none() {
+                self.feed_words(&["PING"]);
+            }
+            let mut waiting = Vec::new();
+            let mut stuck = Vec::new();
+            for (&conn, replica) in self.node.replication.attached() {
+                match &replica.feed {
+                    Feed::WaitingForSnapshot { .. } => waiting.push(conn),
+                    Feed::Loading { pending } if pending.len() > PENDING_LEN_MAX => stuck.push(conn),
+                    Feed::Online if !replica.pre_psync && replica.lag_secs(now_secs) > timeout => {
+                        stuck.push(conn);
+                    }
+                    Feed::Loading { .. } if replica.lag_secs(now_secs) > timeout => stuck.push(conn),
+                    _ => {}
+                }
+            }
+            // A line break keeps the replica's patience while the snapshot is not begun.
+            waiting.into_iter().for_each(|conn| self.node.send_raw(conn, b"\n"));
+            self.node.replication.to_close.extend(stuck);
+        }
+        self.node.replication.count_good(now_secs, lag_max);
+    }
+
+    /// Takes a snapshot for the replicas that have waited long enough for company, and sends it.
+    pub(super) fn start_due_snapshots(&mut self, env: &mut Env) {
+        let now_secs = env.wall.as_secs();
+        let diskless = self.node.config.repl_diskless_sync;
+        let delay = self.node.config.repl_diskless_sync_delay as i64;
+        let mut waiting: Vec<(ConnId, bool)> = Vec::new();
+        let mut longest = 0;
+        for (&conn, replica) in &self.node.replication.replicas {
+            if let Feed::WaitingForSnapshot { since } = replica.feed {
+                waiting.push((conn, replica.eof && diskless));
+                // Without an end mark the snapshot goes through a file, for which nobody waits.
+                longest = longest.max(if replica.eof && diskless { now_secs - since } else { delay });
+            }
+        }
+        if waiting.is_empty() || longest < delay {
+            return;
+        }
+        // Whoever reads the stream from here on has no database selected yet.
+        self.node.replication.selected = None;
+        let snapshot = rdb::write(&self.node.dbs, &self.node.snapshot_origin(now_secs, false));
+        let history = &self.node.replication.history;
+        let promise = format!("+FULLRESYNC {} {}\r\n", history.id, history.offset);
+        for (conn, marked) in waiting {
+            let Some(replica) = self.node.replication.replicas.get_mut(&conn) else { continue };
+            replica.acked_at = now_secs;
+            let pre_psync = replica.pre_psync;
+            replica.feed = if marked { Feed::Loading { pending: Vec::new() } } else { Feed::Online };
+            if !pre_psync {
+                self.node.send_raw(conn, promise.as_bytes());
+            }
+            let mark = env.random_id();
+            let head = if marked { format!("$EOF:{mark}\r\n") } else { format!("${}\r\n", snapshot.len()) };
+            self.node.send_raw(conn, head.as_bytes());
+            self.node.send_raw(conn, &snapshot);
+            if marked {
+                self.node.send_raw(conn, mark.as_bytes());
+            }
+        }
+        self.node.replication.count_good(now_secs, self.node.config.min_replicas_max_lag);
+    }
+}

@@ -1,0 +1,341 @@
+//! The replica's side of replication: dialing the master, the handshake, the snapshot, and repeating the stream.
+
+use std::collections::VecDeque;
+
+use bytes::{Buf, Bytes};
+
+use super::Server;
+use crate::{
+    commands::{Ctx, Origin, find, integer, run},
+    durability::rdb,
+    effect::Effects,
+    env::Env,
+    event::{Action, ConnId},
+    replication::{Answer, Backlog, Payload, Stage, encode},
+    resp::Limits,
+    session::{Role, Session},
+};
+
+/// A snapshot larger than this is refused: no node of a simulation holds so much.
+const PAYLOAD_LEN_MAX: usize = 1 << 30;
+
+/// The link cannot go on, and why.
+#[derive(Debug)]
+struct Broken;
+
+impl Server {
+    pub(super) fn follow_periodically(&mut self, env: &mut Env) {
+        let now_secs = env.wall.as_secs();
+        let timeout = self.node.config.repl_timeout as i64;
+        let Some(link) = &mut self.node.replication.master else { return };
+        let silent = now_secs.saturating_sub(link.heard_at) > timeout;
+        match &link.stage {
+            Stage::Down { .. } => self.dial_master(env),
+            _ if silent => self.give_up_link(env, true),
+            Stage::Connected => self.acknowledge(),
+            _ => {}
+        }
+    }
+
+    pub(super) fn dial_master(&mut self, env: &mut Env) {
+        let conn = self.node.next_dialed();
+        let Some(link) = &mut self.node.replication.master else { return };
+        link.conn = Some(conn);
+        link.stage = Stage::Connecting;
+        link.heard_at = env.wall.as_secs();
+        env.outbox.push(Action::Dial { conn, host: link.host.clone(), port: link.port });
+    }
+
+    /// Closes the link; the next attempt follows at once or with the next periodic run.
+    fn give_up_link(&mut self, env: &mut Env, redial: bool) {
+        let Some(link) = &mut self.node.replication.master else { return };
+        let conn = link.lost(env.wall.as_secs());
+        link.stage = Stage::Down { redial };
+        self.node.replication.to_close.extend(conn);
+    }
+
+    /// A dialed connection stands.
+    pub(super) fn dialed(&mut self, env: &mut Env, conn: ConnId) {
+        if !self.is_master_link(conn) {
+            // It was given up while the dialing went on.
+            return env.outbox.push(Action::Close { conn });
+        }
+        let Some(link) = &mut self.node.replication.master else { return };
+        link.stage = Stage::Pinging;
+        link.heard_at = env.wall.as_secs();
+        let mut session =
+            Session::new(conn, format!("{}:{}", link.host, link.port), String::new(), env.monotonic);
+        session.role = Role::Master;
+        self.node.sessions.insert(conn, session);
+        self.tell_master(&["PING"]);
+    }
+
+    fn tell_master(&mut self, words: &[&str]) {
+        let Some(conn) = self.node.replication.master.as_ref().and_then(|link| link.conn) else { return };
+        let mut bytes = Vec::new();
+        encode(words, &mut bytes);
+        self.node.send_raw(conn, &bytes);
+    }
+
+    /// Tells the master how much of the stream this node has applied.
+    pub(super) fn acknowledge(&mut self) {
+        let offset = self.node.replication.history.offset.to_string();
+        self.tell_master(&["REPLCONF", "ACK", &offset]);
+    }
+
+    /// Takes in bytes from the master, as far as they go.
+    pub(super) fn hear_master(&mut self, env: &mut Env, bytes: &[u8]) {
+        let Some(link) = &mut self.node.replication.master else { return };
+        link.heard_at = env.wall.as_secs();
+        link.buffer.extend_from_slice(bytes);
+        if link.is_up() {
+            link.decoder.feed(bytes);
+        }
+        loop {
+            let Some(link) = &self.node.replication.master else { return };
+            let went_on = match &link.stage {
+                Stage::Connected => self.repeat_stream(env).map(|()| false),
+                Stage::Transfer { .. } => self.receive_snapshot(env),
+                Stage::Pinging | Stage::Introducing(_) | Stage::Asking => self.shake_hands(env),
+                Stage::Down { .. } | Stage::Connecting => Ok(false),
+            };
+            match went_on {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(Broken) => return self.give_up_link(env, false),
+            }
+        }
+    }
+
+    /// Takes one line of the handshake; false when it is not whole yet.
+    fn shake_hands(&mut self, env: &mut Env) -> Result<bool, Broken> {
+        let Some(link) = &mut self.node.replication.master else { return Ok(false) };
+        let Some(line) = link.line().map_err(|_| Broken)? else { return Ok(false) };
+        // Empty lines only say that the master is alive.
+        if line.is_empty() {
+            return Ok(true);
+        }
+        let refused = line.starts_with('-');
+        match &mut link.stage {
+            Stage::Pinging => {
+                let alive = ["+", "-NOAUTH", "-NOPERM", "-ERR operation not permitted"];
+                if !alive.iter().any(|start| line.starts_with(start)) {
+                    return Err(Broken);
+                }
+                self.introduce();
+            }
+            Stage::Introducing(answers) => {
+                if answers.pop_front() == Some(Answer::Auth) && refused {
+                    return Err(Broken);
+                }
+                if answers.is_empty() {
+                    link.stage = Stage::Asking;
+                    let next = (self.node.replication.history.offset + 1).to_string();
+                    let id = self.node.replication.history.id.clone();
+                    let resumes =
+                        self.node.replication.master.as_ref().is_some_and(|link| link.resume.is_some());
+                    self.tell_master(&if resumes { ["PSYNC", &id, &next] } else { ["PSYNC", "?", "-1"] });
+                }
+            }
+            Stage::Asking => return self.answered(env, &line).map(|()| true),
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    fn introduce(&mut self) {
+        let (port, auth) = (self.node.config.port.to_string(), self.node.config.masterauth.clone());
+        let mut answers = VecDeque::new();
+        if !auth.is_empty() {
+            self.tell_master(&["AUTH", &auth]);
+            answers.push_back(Answer::Auth);
+        }
+        self.tell_master(&["REPLCONF", "listening-port", &port]);
+        self.tell_master(&["REPLCONF", "capa", "eof", "capa", "psync2"]);
+        answers.extend([Answer::Introduction, Answer::Introduction]);
+        if let Some(link) = &mut self.node.replication.master {
+            link.stage = Stage::Introducing(answers);
+        }
+    }
+
+    /// The master has answered PSYNC.
+    fn answered(&mut self, env: &mut Env, line: &str) -> Result<(), Broken> {
+        let now_secs = env.wall.as_secs();
+        let Some(link) = &mut self.node.replication.master else { return Ok(()) };
+        let mut words = line.split(' ');
+        match words.next() {
+            Some("+FULLRESYNC") => {
+                let position = words.next().filter(|id| id.len() == 40).zip(words.next());
+                let (id, offset) = position.ok_or(Broken)?;
+                let offset = offset.parse().map_err(|_| Broken)?;
+                link.resume = None;
+                link.stage = Stage::Transfer {
+                    position: Some((id.to_owned(), offset)),
+                    payload: Payload::Unannounced,
+                };
+            }
+            Some("+CONTINUE") => {
+                let Some(db) = link.resume else { return Err(Broken) };
+                link.stage = Stage::Connected;
+                link.down_since = None;
+                let rest = link.buffer.clone();
+                link.decoder.feed(&rest);
+                if let Some(session) = link.conn.and_then(|conn| self.node.sessions.get_mut(&conn)) {
+                    session.db = db;
+                }
+                let (size, history) =
+                    (self.node.config.repl_backlog_size, &mut self.node.replication.history);
+                if let Some(id) = words.next().filter(|id| id.len() == 40 && *id != history.id) {
+                    history.fork(id.to_owned());
+                    self.node.replication.drop_replicas();
+                }
+                let offset = self.node.replication.history.offset;
+                self.node.replication.backlog.get_or_insert_with(|| Backlog::new(size, offset));
+            }
+            // Not now: the master is itself without a master, or loads.
+            Some("-NOMASTERLINK" | "-LOADING") => return Err(Broken),
+            _ => {
+                link.resume = None;
+                link.stage = Stage::Transfer { position: None, payload: Payload::Unannounced };
+                self.tell_master(&["SYNC"]);
+            }
+        }
+        if let Some(link) = &mut self.node.replication.master {
+            link.heard_at = now_secs;
+        }
+        Ok(())
+    }
+
+    /// Takes in the snapshot; false when it is not whole yet.
+    fn receive_snapshot(&mut self, env: &mut Env) -> Result<bool, Broken> {
+        let Some(link) = &mut self.node.replication.master else { return Ok(false) };
+        let Stage::Transfer { position, payload } = &mut link.stage else { return Ok(false) };
+        let (len, mark_len) = match payload {
+            Payload::Unannounced => {
+                let (position, mut announced) = (position.take(), Payload::Unannounced);
+                let Some(line) = link.line().map_err(|_| Broken)? else {
+                    link.stage = Stage::Transfer { position, payload: announced };
+                    return Ok(false);
+                };
+                if let Some(mark) = line.strip_prefix("$EOF:") {
+                    announced = Payload::Marked(mark.as_bytes().try_into().map_err(|_| Broken)?);
+                } else if let Some(len) = line.strip_prefix('$') {
+                    let len = len.parse().ok().filter(|&len| len <= PAYLOAD_LEN_MAX).ok_or(Broken)?;
+                    announced = Payload::Sized(len);
+                } else if !line.is_empty() {
+                    return Err(Broken);
+                }
+                link.stage = Stage::Transfer { position, payload: announced };
+                return Ok(true);
+            }
+            Payload::Sized(len) if link.buffer.len() >= *len => (*len, 0),
+            // The master sends nothing behind the mark before it is told that the snapshot is loaded.
+            Payload::Marked(mark) if link.buffer.ends_with(mark) => {
+                (link.buffer.len() - mark.len(), mark.len())
+            }
+            _ if link.buffer.len() > PAYLOAD_LEN_MAX => return Err(Broken),
+            _ => return Ok(false),
+        };
+        let position = position.take();
+        let snapshot = link.buffer.split_to(len);
+        link.buffer.advance(mark_len);
+        self.load_from_master(env, &snapshot, position, mark_len > 0)?;
+        Ok(true)
+    }
+
+    fn load_from_master(
+        &mut self,
+        env: &mut Env,
+        snapshot: &[u8],
+        position: Option<(String, u64)>,
+        acknowledge: bool,
+    ) -> Result<(), Broken> {
+        // A replica keeps what has expired by its own clock: deleting it is the master's to do.
+        let opened = rdb::open(snapshot, &self.node.config, None).map_err(|_| Broken)?;
+        self.node.dbs = opened.dbs;
+        self.node.data_replaced();
+        // The history changes: those below must begin anew as well.
+        self.node.replication.drop_replicas();
+        let (id, offset) = position.unwrap_or_else(|| (env.random_id(), 0));
+        self.node.replication.history.adopt(id, offset);
+        self.node.replication.backlog = Some(Backlog::new(self.node.config.repl_backlog_size, offset));
+        let Some(link) = &mut self.node.replication.master else { return Ok(()) };
+        let db = opened.replication.map_or(0, |(_, _, db)| db);
+        link.resume = Some(db);
+        link.stage = Stage::Connected;
+        link.down_since = None;
+        let rest = link.buffer.clone();
+        link.decoder.feed(&rest);
+        if let Some(session) = link.conn.and_then(|conn| self.node.sessions.get_mut(&conn)) {
+            session.db = db;
+        }
+        if acknowledge {
+            self.acknowledge();
+        }
+        Ok(())
+    }
+
+    /// Repeats the commands of the stream, and passes each on to this node's own replicas once it is applied.
+    fn repeat_stream(&mut self, env: &mut Env) -> Result<(), Broken> {
+        let limits = Limits { bulk_len_max: PAYLOAD_LEN_MAX, ..Limits::default() };
+        loop {
+            let Some(link) = self.node.replication.master.as_mut().filter(|link| link.is_up()) else {
+                return Ok(());
+            };
+            let Some(args) = link.decoder.next(&limits).map_err(|_| Broken)? else { return Ok(()) };
+            let name = args[0].to_ascii_lowercase();
+            match (&name[..], &mut link.batch) {
+                (b"multi", batch @ None) => {
+                    *batch = Some(Vec::new());
+                    continue;
+                }
+                (b"exec", batch @ Some(_)) => {
+                    let commands = batch.take().unwrap_or_default();
+                    self.repeat(env, &commands);
+                }
+                // Half a transaction is as good as none: until EXEC has come, the position stays before MULTI.
+                (_, Some(batch)) => {
+                    batch.push(args);
+                    continue;
+                }
+                (b"replconf", None) => {
+                    if args.get(1).is_some_and(|option| option.eq_ignore_ascii_case(b"getack")) {
+                        self.acknowledge();
+                    }
+                }
+                (_, None) => self.repeat(env, &[args]),
+            }
+            let Some(link) = &mut self.node.replication.master else { return Ok(()) };
+            let applied = link.buffer.len() - link.decoder.unread();
+            let bytes = link.buffer.split_to(applied).freeze();
+            self.stream(&bytes);
+        }
+    }
+
+    /// Runs commands of the stream as one batch.
+    fn repeat(&mut self, env: &mut Env, commands: &[Vec<Bytes>]) {
+        let Some(conn) = self.node.replication.master.as_ref().and_then(|link| link.conn) else { return };
+        let mut effects = Effects::default();
+        let now_ms = env.wall.as_millis();
+        for args in commands {
+            let Some(session) = self.node.sessions.get_mut(&conn) else { return };
+            session.last_active = env.monotonic;
+            if args[0].eq_ignore_ascii_case(b"select") {
+                let db = args.get(1).and_then(|db| usize::try_from(integer(db).ok()?).ok());
+                if let Some(db) = db.filter(|&db| db < self.node.dbs.len()) {
+                    session.db = db;
+                    if let Some(link) = &mut self.node.replication.master {
+                        link.resume = Some(db);
+                    }
+                }
+                continue;
+            }
+            // What the master did and this node cannot do is skipped, as Redis does after a word in its log.
+            let Ok(spec) = find(args) else { continue };
+            let db = session.db;
+            let mut ctx = Ctx::new(&mut self.node, env, &mut effects, conn, db, Origin::Replication, now_ms);
+            run(&mut ctx, spec, args);
+        }
+        self.settle(env, Some(conn), effects);
+    }
+}

@@ -1,0 +1,167 @@
+//! The node among its peers: the once-a-second work of replication, and carrying out what commands and lost links ask for.
+//!
+//! `server/follow.rs` is the replica's side of a link, `server/feed.rs` the master's.
+
+use std::time::Duration;
+
+use super::Server;
+use crate::{
+    env::{Env, Observation},
+    event::{Action, ConnId},
+    replication::{Feed, Stage},
+    resp::Reply,
+    session::{BlockedOn, Session},
+    time::Monotonic,
+};
+
+impl Server {
+    /// When the periodic work among peers is next due, if there are any.
+    pub(super) fn peers_due(&self) -> Option<Monotonic> {
+        let waits = |session: &Session| {
+            let blocked = session.blocked.as_ref()?;
+            matches!(blocked.on, BlockedOn::Replicas { .. }).then_some(blocked.deadline)?
+        };
+        let deadlines = self.node.replication.waiting.iter();
+        let deadline = deadlines.filter_map(|conn| waits(self.node.sessions.get(conn)?)).min();
+        [self.node.replication.cron_due, deadline].into_iter().flatten().min()
+    }
+
+    /// Runs the periodic work if it is due. Its phase is that of the node's start, so that an idle node needs no alarm.
+    pub(super) fn run_peers_due(&mut self, env: &mut Env) {
+        if self.node.replication.cron_due.is_none_or(|due| env.monotonic < due) {
+            return;
+        }
+        self.node.replication.cron_due = None;
+        let periods = env.monotonic.since(self.node.started).as_secs();
+        self.follow_periodically(env);
+        self.feed_periodically(env, periods);
+    }
+
+    /// What the step has left to do among peers, before replies go out.
+    pub(super) fn settle_peers(&mut self, env: &mut Env) {
+        if self.node.replication.is_idle() {
+            self.node.replication.cron_due = None;
+            return;
+        }
+        if std::mem::take(&mut self.node.replication.role_changed) {
+            self.role_changed(env);
+        }
+        for conn in std::mem::take(&mut self.node.replication.to_close) {
+            self.close_peer(env, conn);
+        }
+        let redial = |stage: &Stage| *stage == Stage::Down { redial: true };
+        if self.node.replication.master.as_ref().is_some_and(|link| redial(&link.stage)) {
+            self.dial_master(env);
+        }
+        self.start_due_snapshots(env);
+        if std::mem::take(&mut self.node.replication.ack_wanted) && self.node.replication.master.is_none() {
+            self.ask_for_acknowledgements();
+        }
+        self.wake_waiting_for_replicas(env);
+        if self.node.replication.is_idle() {
+            self.node.replication.cron_due = None;
+        } else if self.node.replication.cron_due.is_none() {
+            let periods = env.monotonic.since(self.node.started).as_secs();
+            self.node.replication.cron_due = Some(self.node.started + Duration::from_secs(periods + 1));
+        }
+    }
+
+    fn role_changed(&mut self, env: &mut Env) {
+        let is_replica = self.node.is_replica();
+        if env.observing {
+            let role = if is_replica { "replica" } else { "master" };
+            env.observations.push(Observation::Role { role });
+        }
+        if !is_replica {
+            return;
+        }
+        // Data they wait for will not come from a client of this node any more.
+        let blocked = self.node.sessions.iter().filter(|(_, session)| {
+            session
+                .blocked
+                .as_ref()
+                .is_some_and(|blocked| matches!(blocked.on, BlockedOn::Keys | BlockedOn::Replicas { .. }))
+        });
+        for conn in blocked.map(|(&conn, _)| conn).collect::<Vec<_>>() {
+            let text = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
+            self.node.send(conn, &Reply::Error(text.into()));
+            self.node.close(conn);
+        }
+    }
+
+    /// Closes a connection to a peer, which may not stand yet.
+    fn close_peer(&mut self, env: &mut Env, conn: ConnId) {
+        self.peer_gone(env, conn);
+        if self.node.sessions.contains_key(&conn) {
+            self.node.close(conn);
+        } else if conn.0 >= ConnId::DIALED {
+            env.outbox.push(Action::Close { conn });
+        }
+    }
+
+    /// Forgets what a connection was to replication; called for every connection that ends.
+    pub(super) fn peer_gone(&mut self, env: &mut Env, conn: ConnId) {
+        let now_secs = env.wall.as_secs();
+        let replication = &mut self.node.replication;
+        if let Some(link) = replication.master.as_mut().filter(|link| link.conn == Some(conn)) {
+            link.lost(now_secs);
+        }
+        if replication.replicas.remove(&conn).is_some() {
+            if replication.attached().next().is_none() {
+                replication.no_replicas_since = now_secs;
+            }
+            replication.count_good(now_secs, self.node.config.min_replicas_max_lag);
+        }
+    }
+
+    /// Answers WAIT where enough replicas have acknowledged, or the time is up.
+    fn wake_waiting_for_replicas(&mut self, env: &mut Env) {
+        let mut awake = Vec::new();
+        for conn in self.node.replication.waiting.clone() {
+            let blocked = self.node.sessions.get(&conn).and_then(|session| session.blocked.as_ref());
+            let Some((blocked, (replicas, offset))) = blocked.and_then(|blocked| match blocked.on {
+                BlockedOn::Replicas { replicas, offset } => Some((blocked, (replicas, offset))),
+                _ => None,
+            }) else {
+                self.node.replication.waiting.remove(&conn);
+                continue;
+            };
+            let reached = self.node.replication.acknowledged(offset);
+            let late = blocked.deadline.is_some_and(|deadline| env.monotonic >= deadline);
+            if reached >= replicas || late {
+                awake.push((conn, reached));
+            }
+        }
+        for (conn, reached) in awake {
+            self.node.replication.waiting.remove(&conn);
+            if let Some(session) = self.node.sessions.get_mut(&conn) {
+                session.blocked = None;
+            }
+            self.node.send(conn, &reached.into());
+            self.node.woken.push_back(conn);
+        }
+    }
+
+    /// Whether a connection is this node's link to its master.
+    pub(super) fn is_master_link(&self, conn: ConnId) -> bool {
+        self.node.replication.master.as_ref().is_some_and(|link| link.conn == Some(conn))
+    }
+
+    /// Gives replicas the next bytes of the stream, and keeps them for those that come back.
+    pub(super) fn stream(&mut self, bytes: &[u8]) {
+        let replication = &mut self.node.replication;
+        replication.history.offset += bytes.len() as u64;
+        if let Some(backlog) = &mut replication.backlog {
+            backlog.push(bytes);
+        }
+        let mut online = Vec::new();
+        for (&conn, replica) in &mut replication.replicas {
+            match &mut replica.feed {
+                Feed::Online => online.push(conn),
+                Feed::Loading { pending } => pending.extend_from_slice(bytes),
+                Feed::Introduced | Feed::WaitingForSnapshot { .. } => {}
+            }
+        }
+        online.into_iter().for_each(|conn| self.node.send_raw(conn, bytes));
+    }
+}

@@ -1,0 +1,216 @@
+//! Replication between nodes: what a replica sees, and what is left after links break and roles change.
+
+mod switch;
+
+use std::time::Duration;
+
+use lockstorm_sim::{config::Config, server::Server};
+use switch::{LATENCY, Switch};
+
+/// Replicas get their snapshot at once: the five seconds that a server waits for more of them are tested once.
+fn prompt() -> Config {
+    Config { repl_diskless_sync_delay: 0, save: Vec::new(), ..Config::default() }
+}
+
+#[test]
+fn a_write_reaches_the_replica_one_latency_later() {
+    let mut net = Switch::following(1, prompt());
+    net.call(0, "SET k v");
+    assert_eq!(net.call(1, "GET k"), "$-1");
+    net.run(LATENCY);
+    assert_eq!(net.call(1, "GET k"), "$1 v");
+}
+
+#[test]
+fn a_replica_begins_with_everything_the_master_has() {
+    let mut net = Switch::new([prompt(), prompt()]);
+    net.call(0, "SET k v");
+    net.call(0, "HSET h f 1 g 2");
+    net.call(0, "PEXPIRE k 60000");
+    net.call(1, "SET gone x");
+    net.call(1, "REPLICAOF n0 6379");
+    net.run_secs(1);
+    for (command, reply) in
+        [("GET k", "$1 v"), ("HGET h g", "$1 2"), ("PTTL k", ":59000"), ("GET gone", "$-1"), ("DBSIZE", ":2")]
+    {
+        assert_eq!(net.call(1, command), reply, "{command}");
+    }
+}
+
+#[test]
+fn a_snapshot_waits_five_seconds_for_more_replicas_unless_told_otherwise() {
+    let mut net = Switch::new([Config::default(), Config::default()]);
+    net.call(0, "SET k v");
+    net.call(1, "REPLICAOF n0 6379");
+    // The delay is counted in the whole seconds of the periodic run.
+    net.run_secs(4);
+    assert!(net.call(1, "ROLE").contains("sync") || net.call(1, "ROLE").contains("handshake"));
+    net.run_secs(2);
+    assert_eq!(net.call(1, "GET k"), "$1 v");
+}
+
+#[test]
+fn a_broken_link_costs_only_what_was_missed() {
+    let mut net = Switch::following(1, prompt());
+    net.call(0, "SET k 1");
+    net.run_secs(1);
+    net.sever(0, 1);
+    net.call(0, "SET k 2");
+    net.run_secs(3);
+    assert_eq!(net.call(1, "GET k"), "$1 1");
+    net.join(0, 1);
+    net.run_secs(2);
+    assert_eq!(net.call(1, "GET k"), "$1 2");
+    let syncs = net.server(0).node().replication.syncs;
+    // The one refused is the first: a node that was a master asks to go on with its own history.
+    assert_eq!((syncs.full, syncs.partial, syncs.partial_refused), (1, 1, 1));
+}
+
+#[test]
+fn a_link_broken_for_longer_than_the_backlog_costs_everything() {
+    let mut net = Switch::following(1, Config { repl_backlog_size: 64, ..prompt() });
+    net.sever(0, 1);
+    for n in 0..10 {
+        net.call(0, &format!("SET k {n}"));
+    }
+    net.join(0, 1);
+    net.run_secs(2);
+    assert_eq!(net.call(1, "GET k"), "$1 9");
+    let syncs = net.server(0).node().replication.syncs;
+    assert_eq!((syncs.full, syncs.partial, syncs.partial_refused), (2, 0, 2));
+}
+
+#[test]
+fn replicas_of_a_promoted_replica_go_on_where_they_were() {
+    let mut net = Switch::following(2, prompt());
+    net.call(0, "SET k 1");
+    net.run_secs(1);
+    net.call(1, "REPLICAOF NO ONE");
+    net.call(2, "REPLICAOF n1 6379");
+    net.run_secs(1);
+    net.call(1, "SET k 2");
+    net.run_secs(1);
+    assert_eq!(net.call(2, "GET k"), "$1 2");
+    let syncs = net.server(1).node().replication.syncs;
+    assert_eq!((syncs.full, syncs.partial), (0, 1));
+}
+
+#[test]
+fn an_old_master_that_went_on_alone_loses_what_it_wrote_then() {
+    let mut net = Switch::following(1, prompt());
+    net.sever(0, 1);
+    net.call(0, "SET lost x");
+    net.call(1, "REPLICAOF NO ONE");
+    net.call(1, "SET kept y");
+    net.join(0, 1);
+    net.call(0, "REPLICAOF n1 6379");
+    net.run_secs(2);
+    assert_eq!(net.call(0, "GET lost"), "$-1");
+    assert_eq!(net.call(0, "GET kept"), "$1 y");
+    assert_eq!(net.server(1).node().replication.syncs.full, 1);
+}
+
+#[test]
+fn an_old_master_that_wrote_nothing_more_is_continued() {
+    let mut net = Switch::following(1, prompt());
+    net.call(0, "SET k 1");
+    net.run_secs(1);
+    net.call(1, "REPLICAOF NO ONE");
+    net.call(0, "REPLICAOF n1 6379");
+    net.run_secs(2);
+    net.call(1, "SET k 2");
+    net.run_secs(1);
+    assert_eq!(net.call(0, "GET k"), "$1 2");
+    let syncs = net.server(1).node().replication.syncs;
+    assert_eq!((syncs.full, syncs.partial), (0, 1));
+}
+
+#[test]
+fn a_chain_passes_its_masters_stream_on_byte_for_byte() {
+    let mut net = Switch::new(vec![prompt(); 3]);
+    net.call(1, "REPLICAOF n0 6379");
+    net.run_secs(1);
+    net.call(2, "REPLICAOF n1 6379");
+    net.run_secs(2);
+    net.call(0, "SET k v");
+    net.run(LATENCY);
+    net.run(LATENCY);
+    assert_eq!(net.call(2, "GET k"), "$1 v");
+    assert_eq!(net.offset(0), net.offset(1));
+    assert_eq!(net.offset(0), net.offset(2));
+    // The end of the chain can be taken over by its head without beginning anew.
+    net.call(2, "REPLICAOF n0 6379");
+    net.run_secs(2);
+    assert_eq!(net.server(0).node().replication.syncs.partial, 1);
+}
+
+#[test]
+fn a_transaction_is_applied_whole_or_not_at_all() {
+    let mut net = Switch::following(1, prompt());
+    let client = net.connect(0);
+    for line in ["MULTI", "SET a 1", "SET b 2", "EXEC"] {
+        net.send(0, client, line);
+    }
+    net.run(LATENCY);
+    assert_eq!((net.call(1, "GET a"), net.call(1, "GET b")), ("$1 1".into(), "$1 2".into()));
+    assert_eq!(net.offset(1), net.offset(0));
+}
+
+#[test]
+fn a_replica_hides_what_expired_by_its_own_clock_and_leaves_the_deleting_to_the_master() {
+    let mut net = Switch::new([prompt(), prompt()]);
+    net.call(0, "SET k v");
+    net.call(0, "PEXPIRE k 60000");
+    net.call(1, "REPLICAOF n0 6379");
+    net.run_secs(2);
+    net.step_wall(1, Duration::from_secs(120));
+    assert_eq!(net.call(1, "GET k"), "$-1");
+    assert_eq!(net.call(1, "DBSIZE"), ":1");
+    assert_eq!(net.call(0, "EXISTS k"), ":1");
+    net.call(1, "REPLICAOF NO ONE");
+    assert_eq!(net.call(1, "GET k"), "$-1");
+    assert_eq!(net.call(1, "DBSIZE"), ":0");
+}
+
+#[test]
+fn wait_answers_once_enough_replicas_have_the_write_or_the_time_is_up() {
+    let mut net = Switch::following(2, prompt());
+    let client = net.connect(0);
+    net.send(0, client, "SET k v");
+    net.send(0, client, "WAIT 2 100");
+    assert_eq!(net.received(0, client), "+OK");
+    // There with the question, and back with the answer.
+    net.run(LATENCY);
+    net.run(LATENCY);
+    assert_eq!(net.received(0, client), ":2");
+    net.hold(0, 2);
+    net.send(0, client, "SET k w");
+    net.send(0, client, "WAIT 2 100");
+    net.run(Duration::from_millis(99));
+    assert_eq!(net.received(0, client), "+OK");
+    net.run(Duration::from_millis(1));
+    assert_eq!(net.received(0, client), ":1");
+}
+
+#[test]
+fn a_silent_master_is_given_up_after_the_time_out_and_found_again() {
+    let mut net = Switch::following(1, Config { repl_timeout: 5, ..prompt() });
+    net.hold(0, 1);
+    net.run_secs(10);
+    assert!(!net.call(1, "ROLE").contains("connected"), "{}", net.call(1, "ROLE"));
+    net.release(0, 1);
+    net.run_secs(8);
+    assert!(net.call(1, "ROLE").contains("connected"));
+}
+
+#[test]
+fn a_master_that_comes_back_with_nothing_takes_it_all_from_its_replica() {
+    let mut net = Switch::following(1, prompt());
+    net.call(0, "SET k v");
+    net.run_secs(1);
+    net.stop(0);
+    assert_eq!(net.call(1, "GET k"), "$1 v");
+    net.start(0, Server::new);
+    net.run_secs(2);
+    assert_eq!(net.call(1, "GET k"), "$-1");
+}
