@@ -3,6 +3,7 @@
 use std::{
     cell::{Cell, RefCell},
     collections::{BTreeMap, VecDeque},
+    fmt,
     future::{Future, poll_fn},
     net::{IpAddr, Ipv4Addr},
     panic::resume_unwind,
@@ -17,15 +18,24 @@ use tokio::task::JoinSet;
 
 use super::{Platform, wire::carry};
 use crate::{
-    env::Env,
+    env::{Env, Observation},
     event::{Action, ConnId, Event},
     server::Server,
     time::Monotonic,
 };
 
 /// A server that can be looked at while somebody drives it, and after. Cheap to clone.
-#[derive(Debug, Clone, Default)]
-pub struct Node(Rc<RefCell<Option<Server>>>);
+#[derive(Clone, Default)]
+pub struct Node(Rc<Slot>);
+
+#[derive(Default)]
+struct Slot {
+    server: RefCell<Option<Server>>,
+    watcher: RefCell<Option<Watcher>>,
+}
+
+/// Called with everything a server saw or did.
+type Watcher = Box<dyn FnMut(&Observation)>;
 
 impl Node {
     /// A node without a server, until one is started.
@@ -35,12 +45,12 @@ impl Node {
 
     /// Puts a server in, and takes out the one that was there.
     pub fn replace(&self, server: Server) -> Option<Server> {
-        self.0.replace(Some(server))
+        self.0.server.replace(Some(server))
     }
 
     /// Takes the server out: after a crash, for what was durable.
     pub fn take(&self) -> Option<Server> {
-        self.0.take()
+        self.0.server.take()
     }
 
     /// Looks at the server, if there is one.
@@ -48,7 +58,26 @@ impl Node {
     /// # Panics
     /// If called from inside a step of this server.
     pub fn look<T>(&self, look: impl FnOnce(&Server) -> T) -> Option<T> {
-        self.0.borrow().as_ref().map(look)
+        self.0.server.borrow().as_ref().map(look)
+    }
+
+    /// From the next start on, calls `watch` with everything the server saw or did in a step, when the step is done; it
+    /// may look at the node then. It replaces the watcher before it.
+    pub fn watch(&self, watch: impl FnMut(&Observation) + 'static) {
+        self.0.watcher.replace(Some(Box::new(watch)));
+    }
+
+    fn tell(&self, observation: &Observation) {
+        // Taken out for the call, so that the watcher may set another one.
+        let Some(mut watcher) = self.0.watcher.take() else { return };
+        watcher(observation);
+        self.0.watcher.borrow_mut().get_or_insert(watcher);
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.server.borrow().is_some() { "Node(server)" } else { "Node(empty)" })
     }
 }
 
@@ -110,7 +139,7 @@ pub(super) struct Driver<P: Platform> {
 /// # Panics
 /// If `node` is empty.
 pub async fn serve<P: Platform>(platform: P, listener: P::Listener, node: Node, mut env: Env) {
-    env.observing = P::WATCHED;
+    env.observing = P::WATCHED || node.0.watcher.borrow().is_some();
     let driver = Rc::new(Driver {
         platform,
         node,
@@ -150,7 +179,7 @@ impl<P: Platform> Driver<P> {
         {
             let mut env = self.env.borrow_mut();
             (env.wall, env.monotonic) = (self.platform.wall(), self.platform.monotonic());
-            let mut server = self.node.0.borrow_mut();
+            let mut server = self.node.0.server.borrow_mut();
             server.as_mut().expect("a node that is driven has a server").step(&mut env, event);
         }
         self.carry_out();
@@ -161,7 +190,10 @@ impl<P: Platform> Driver<P> {
             let mut env = self.env.borrow_mut();
             (std::mem::take(&mut env.outbox), std::mem::take(&mut env.observations))
         };
-        observations.iter().for_each(|observation| self.platform.observed(observation));
+        for observation in &observations {
+            self.platform.observed(observation);
+            self.node.tell(observation);
+        }
         for action in actions {
             match action {
                 Action::Send { conn, bytes } => self.with_wire(conn, |wire| wire.push(bytes)),

@@ -235,6 +235,39 @@ mod tests {
     }
 
     #[test]
+    fn a_watcher_sees_each_change_when_it_is_made_and_may_look_at_the_node() {
+        let (node, seen) = (Node::new(), std::rc::Rc::new(std::cell::RefCell::new(vec![])));
+        let software = {
+            let (node, seen) = (node.clone(), seen.clone());
+            move |ctx: HostCtx| {
+                let (node, seen, clocks) = (node.clone(), seen.clone(), ctx.clone());
+                let watched = node.clone();
+                node.watch(move |observation| {
+                    if let Observation::Key { key, event, .. } = observation {
+                        let (at, _) = clocks.moment();
+                        let keys = watched.look(|server| server.node().dbs[0].len());
+                        seen.borrow_mut().push((at.as_millis(), *event, key.clone(), keys));
+                    }
+                });
+                run(ctx, Config::default(), node)
+            }
+        };
+        let client = |ctx: HostCtx| async move {
+            let mut stream = ctx.dial("r", 6379).await.expect("the node listens");
+            stream.write_all(b"SET a 1\r\nSET b 1\r\nDEL a\r\n").await.expect("open");
+            stream.read_exact(&mut [0; 14]).await.expect("answered");
+        };
+        let latency = Latency::Fixed(Duration::from_millis(10));
+        let mut world = World::builder(1).host("r", software).host("c", client).latency(latency).build();
+        world.run(True::from_secs(1)).expect("it runs");
+        let expected = [("new", "a", 1), ("set", "a", 1), ("new", "b", 2), ("set", "b", 2), ("del", "a", 1)];
+        assert_eq!(
+            *seen.borrow(),
+            expected.map(|(event, key, keys)| (30, event, Bytes::from(key), Some(keys)))
+        );
+    }
+
+    #[test]
     fn bytes_that_are_no_command_get_the_servers_own_answer() {
         let mut world = conversation(&[(100, "*1\r\n$x\r\n")]).build();
         world.run(True::from_secs(1)).expect("it runs");
@@ -256,5 +289,43 @@ mod tests {
         world.control().at(True::from_millis(70), Verb::Restart { host: "r2".into() });
         world.run(True::from_millis(80)).expect("it runs");
         assert_ne!(node.look(|server| server.node().run_id.clone()), Some(before));
+    }
+
+    #[test]
+    fn a_replica_dials_its_master_and_lags_by_its_link() {
+        let (r1, r2) = (Node::new(), Node::new());
+        let mut world = World::builder(1)
+            .host("r1", move |ctx| run(ctx, Config::default(), r1.clone()))
+            .host("r2", move |ctx| run(ctx, Config::default(), r2.clone()))
+            .host("c", |ctx| async move {
+                let mut master = ctx.dial("r1", 6379).await.expect("the node listens");
+                let mut replica = ctx.dial("r2", 6379).await.expect("the node listens");
+                let mut buffer = [0; 64];
+                let rows: [(i64, bool, &[u8]); 5] = [
+                    (100, false, b"REPLICAOF r1 6379\r\n"),
+                    // By now the master has waited 5 s for more replicas, and sent its snapshot.
+                    (12_000, true, b"SET a 1\r\n"),
+                    (12_100, false, b"GET a\r\n"),
+                    (13_000, true, b"SET a 2\r\n"),
+                    // The new value needs 10 ms to the master and 300 ms from there.
+                    (13_200, false, b"GET a\r\n"),
+                ];
+                for (at, to_master, command) in rows {
+                    ctx.sleep_until(Monotonic::from_millis(at)).await;
+                    let stream = if to_master { &mut master } else { &mut replica };
+                    stream.write_all(command).await.expect("open");
+                    let n = stream.read(&mut buffer).await.expect("answered");
+                    ctx.observe("reply", buffer[..n].escape_ascii().to_string());
+                }
+            })
+            .latency(Latency::Fixed(Duration::from_millis(10)))
+            .keep(Keep::Events)
+            .build();
+        let latency = Latency::Fixed(Duration::from_millis(300));
+        let slow = Verb::Latency { from: "r1".into(), to: "r2".into(), latency };
+        world.control().at(True::from_millis(12_500), slow);
+        world.run(True::from_secs(15)).expect("it runs");
+        let expected = r"+OK\r\n@120 +OK\r\n@12020 $1\r\n1\r\n@12120 +OK\r\n@13020 $1\r\n1\r\n@13220";
+        assert_eq!(replies(&world), expected);
     }
 }

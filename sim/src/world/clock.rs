@@ -60,6 +60,20 @@ pub struct Reading {
     pub boottime: Boottime,
 }
 
+/// A straight piece of a host's clocks, in force from `from` until the next one, in plain numbers.
+///
+/// Readings are whole nanoseconds; the clock itself goes on from what was lost in rounding, so that a reading worked out
+/// from a segment may be a nanosecond less than the clock's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    /// The true instant it begins at.
+    pub from: True,
+    /// What wall, monotonic and boottime show then, in nanoseconds.
+    pub readings: [i64; 3],
+    /// How fast each goes, in billionths of true time.
+    pub rates: [i64; 3],
+}
+
 /// A straight piece of the three clocks, in force from `from` until the next piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Piece {
@@ -169,9 +183,13 @@ impl Clock {
         self.first_true(Face::Monotonic, target.as_nanos(), from)
     }
 
-    /// The true instants at which anything about these clocks changed or is going to: where its pieces start.
-    pub fn changes(&self) -> impl Iterator<Item = True> + '_ {
-        self.pieces.iter().map(|piece| piece.from)
+    /// The straight pieces of these clocks, in order, as far as they are known or planned: what a recorder writes down.
+    pub fn segments(&self) -> impl Iterator<Item = Segment> + '_ {
+        self.pieces.iter().map(|piece| Segment {
+            from: piece.from,
+            readings: Face::ALL.map(|face| piece.nanos(face, piece.from)),
+            rates: piece.rates,
+        })
     }
 
     /// Moves the wall clock by so many nanoseconds at once.
@@ -413,6 +431,20 @@ mod tests {
             let end = True::from_secs(20);
             let moved = Face::ALL.map(|face| nanos(&clock, face, end) - nanos(&plain, face, end));
             assert_eq!(moved, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn segments_say_what_the_clock_shows_where_they_begin() {
+        let mut clock = start();
+        clock.set_rate(True::from_nanos(3), &Face::ALL, Rate::factor(0.5));
+        clock.slew(True::from_secs(1), 1_000, Duration::from_secs(1));
+        let segments: Vec<_> = clock.segments().collect();
+        let froms: Vec<_> = segments.iter().map(|segment| segment.from.as_nanos()).collect();
+        assert_eq!(froms, [0, 3, 1_000_000_000, 2_000_000_000]);
+        assert_eq!(segments[2].rates, [500_001_000, 500_000_000, 500_000_000]);
+        for segment in segments {
+            assert_eq!(segment.readings, Face::ALL.map(|face| nanos(&clock, face, segment.from)));
         }
     }
 

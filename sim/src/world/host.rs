@@ -23,7 +23,7 @@ use turmoil_net::{
 };
 
 use super::{
-    clock::Clock,
+    clock::{Clock, Reading},
     control::Control,
     entropy::{Entropy, Stream},
     rule::{Act, Rules},
@@ -229,6 +229,13 @@ impl HostCtx {
     /// What the boottime clock shows.
     pub fn boottime(&self) -> Boottime {
         lock(&self.machine.clock).boottime(self.machine.shared.now())
+    }
+
+    /// True time, and what the host's clocks show. For recorders only: code that decides anything by true time knows
+    /// what no program can know.
+    pub fn moment(&self) -> (True, Reading) {
+        let now = self.machine.shared.now();
+        (now, lock(&self.machine.clock).read(now))
     }
 
     /// Resolves when the host's monotonic clock shows `at`, at that very true instant if the host runs then.

@@ -31,7 +31,7 @@ mod trace;
 mod tests;
 
 pub use builder::Builder;
-pub use clock::{Clock, Face, Rate, Reading};
+pub use clock::{Clock, Face, Rate, Reading, Segment};
 pub use control::{Control, Verb};
 pub use entropy::{Entropy, Stream};
 pub use host::{HostCtx, Sleep, Stopping};
