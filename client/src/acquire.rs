@@ -18,7 +18,7 @@ use crate::guard::Guard;
 use crate::hold::Hold;
 use crate::keeper::{Held, take_back};
 use crate::observer::What;
-use crate::protocol::{Answer, Ask, Protocol};
+use crate::protocol::{Answer, Ask, Protocol, remaining};
 use crate::route::connection::Connection;
 use crate::session::{Session, Turn};
 use crate::wake::Subscription;
@@ -88,7 +88,10 @@ enum Outcome {
 /// How a request ended whose reply did not come in time.
 enum Resolved {
     Replied(Value, usize),
-    Counted { granted: bool },
+    /// The owner's count was looked at. When the request was granted: until when, by what is left of the lease.
+    Counted {
+        granted_until: Option<Boottime>,
+    },
 }
 
 impl Acquisition {
@@ -237,12 +240,14 @@ impl Acquisition {
 
     async fn attempt_once(&mut self) -> Result<Outcome> {
         let (session, turn) = (self.request.session.clone(), self.turn.clone());
-        // Until the outcome is known, no other request of this owner may change the count it is told by.
-        let _mine = turn.mine.lock().await;
         let router = &session.router;
+        // Until the outcome is known, no other request of this owner may change the count it is told by.
+        let limit = session.env().now() + router.response_limit();
+        let Some(_mine) = within(session.env(), limit, turn.mine.lock()).await else {
+            return Err(unchanged(router.no_reply()));
+        };
         let connection = router.connection().await?;
-        let wait =
-            router.limited(&connection, router.replica_wait(&connection)).await.map_err(nothing_sent)?;
+        let wait = router.limited(&connection, router.replica_wait(&connection)).await.map_err(unchanged)?;
         let needed = wait.as_ref().map_or(0, |(_, needed)| *needed);
         let once = self.request.patience == Patience::Once;
         let call = if once {
@@ -298,19 +303,17 @@ impl Acquisition {
         match resolved {
             Some(Resolved::Replied(reply, acked)) => self.settle(&reply, acked, needed, sent).await,
             // Whether the replicas have it is not known, so that it does not count.
-            Some(Resolved::Counted { granted: true }) if session.config.replica_wait != ReplicaWait::None => {
-                self.undo().await;
-                Err(error)
+            Some(Resolved::Counted { granted_until: Some(_) })
+                if session.config.replica_wait != ReplicaWait::None =>
+            {
+                Err(self.undone(error).await)
             }
-            Some(Resolved::Counted { granted: true }) => match self.last_token().await {
-                Ok(token) => self.accept(sent, token).await,
-                Err(error) => {
-                    self.undo().await;
-                    Err(error)
-                }
+            Some(Resolved::Counted { granted_until: Some(until) }) => match self.last_token().await {
+                Ok(token) => self.accept(self.deadline(sent).min(until), token).await,
+                Err(error) => Err(self.undone(error).await),
             },
             // Asking again is safe now: the first request cannot happen any more.
-            Some(Resolved::Counted { granted: false }) => Err(Error::definite(error.kind().clone())),
+            Some(Resolved::Counted { granted_until: None }) => Err(unchanged(error)),
             None => Err(error),
         }
     }
@@ -321,8 +324,8 @@ impl Acquisition {
         let counted = async {
             let mut repeats = 0;
             loop {
-                if let Ok(granted) = self.count_after(old).await {
-                    return granted;
+                if let Ok(granted_until) = self.count_after(old).await {
+                    return granted_until;
                 }
                 pause(session.env(), session.config.retry_delay(session.env(), repeats)).await;
                 repeats += 1;
@@ -331,11 +334,13 @@ impl Acquisition {
         tokio::select! {
             biased;
             Ok((reply, acked)) = reply => Resolved::Replied(reply, acked),
-            granted = counted => Resolved::Counted { granted },
+            granted_until = counted => Resolved::Counted { granted_until },
         }
     }
 
-    async fn count_after(&self, old: &Connection) -> Result<bool> {
+    /// Ends the old connection and compares the owner's count with the holds known here. When there is one more: until
+    /// when, by what is left of the key's time to live.
+    async fn count_after(&self, old: &Connection) -> Result<Option<Boottime>> {
         let router = &self.request.session.router;
         let connection = router.connection().await?;
         let mut count = redis::cmd("HGET");
@@ -344,14 +349,26 @@ impl Acquisition {
             connection.kill(old).await?;
             connection.call(&count).await
         };
-        let count = match router.limited(&connection, counting).await? {
+        let count: usize = match router.limited(&connection, counting).await? {
             Value::Nil => 0,
             Value::BulkString(count) => {
                 std::str::from_utf8(&count).ok().and_then(|n| n.parse().ok()).unwrap_or(0)
             }
             other => return Err(Error::unexpected(&other)),
         };
-        Ok(count > self.turn.count())
+        if count <= self.turn.count() {
+            return Ok(None);
+        }
+        let sent = self.env().boottime();
+        let mut left = redis::cmd("PTTL");
+        left.arg(&self.request.lock);
+        match router.limited(&connection, connection.call(&left)).await? {
+            Value::Int(left) => {
+                let left = remaining(left).unwrap_or_default();
+                Ok(Some(sent + left.saturating_sub(drift_margin(left))))
+            }
+            other => Err(Error::unexpected(&other)),
+        }
     }
 
     async fn last_token(&self) -> Result<Option<u64>> {
@@ -374,28 +391,33 @@ impl Acquisition {
             Answer::Busy(ttl) => Ok(Outcome::Busy(ttl)),
             Answer::Granted { token } => {
                 if let Err(error) = self.request.session.router.acknowledged(acked, needed) {
-                    let undone = self.undo().await;
-                    return Err(if undone { Error::definite(error.kind().clone()) } else { error });
+                    return Err(self.undone(error).await);
                 }
-                self.accept(sent, token).await
+                self.accept(self.deadline(sent), token).await
             }
         }
     }
 
     /// Makes a grant a guard, unless its lease is over already: the reply was long under way, or this process stood
     /// still.
-    async fn accept(&self, sent: Boottime, token: Option<u64>) -> Result<Outcome> {
-        if self.env().boottime() >= sent + self.lease().saturating_sub(drift_margin(self.lease())) {
+    async fn accept(&self, deadline: Boottime, token: Option<u64>) -> Result<Outcome> {
+        if self.env().boottime() >= deadline {
             self.undo().await;
             return Ok(Outcome::Busy(Some(Duration::ZERO)));
         }
-        Ok(Outcome::Granted(self.grant(sent, token)))
+        Ok(Outcome::Granted(self.grant(deadline, token)))
     }
 
-    fn grant(&self, sent: Boottime, token: Option<u64>) -> Guard {
+    /// Until when a lease counts that a request sent at `sent` was granted. The server's lease began later, so that
+    /// this is on the safe side.
+    fn deadline(&self, sent: Boottime) -> Boottime {
+        sent + self.lease().saturating_sub(drift_margin(self.lease()))
+    }
+
+    fn grant(&self, deadline: Boottime, token: Option<u64>) -> Guard {
         let session = &self.request.session;
         let (lock, owner) = (&self.request.lock, &self.request.owner);
-        let hold = Hold::granted(session.around.clone(), lock, owner, sent, self.lease(), token);
+        let hold = Hold::granted(session.around.clone(), lock, owner, deadline, self.lease(), token);
         self.turn.add(&hold);
         if self.request.lease.is_none() {
             session.watchdog.watch(hold.clone());
@@ -411,6 +433,11 @@ impl Acquisition {
         take_back(session, *protocol, lock, owner).await.is_ok()
     }
 
+    /// As [`Acquisition::undo`]; `error`, which is why, is definite when that worked.
+    async fn undone(&self, error: Error) -> Error {
+        if self.undo().await { unchanged(error) } else { error }
+    }
+
     /// Leaves the queue, so that nobody waits for one who does not.
     async fn abandon(&self) {
         if let Some(call) = self.request.protocol.abandon(&self.ask()) {
@@ -420,8 +447,8 @@ impl Acquisition {
     }
 }
 
-/// Only questions were sent so far.
-fn nothing_sent(error: Error) -> Error {
+/// Nothing was sent that could have changed the lock, or it was taken back.
+fn unchanged(error: Error) -> Error {
     Error::definite(error.kind().clone())
 }
 

@@ -149,3 +149,49 @@ pub(crate) fn millis(duration: Duration) -> u64 {
 pub(crate) fn drift_margin(lease: Duration) -> Duration {
     lease / 100 + Duration::from_millis(2)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::TokioEnv;
+
+    #[tokio::test]
+    async fn repeats_are_delayed_by_half_fixed_and_half_drawn() {
+        let (config, env) = (Config::default(), TokioEnv::current().unwrap());
+        for (attempt, least, most) in [(0, 500, 1000), (1, 1000, 2000), (2, 1000, 2000), (1000, 1000, 2000)] {
+            for _ in 0..100 {
+                let delay = config.retry_delay(&env, attempt).as_millis();
+                assert!((least..=most).contains(&delay), "attempt {attempt}: {delay} ms");
+            }
+        }
+    }
+
+    /// Four repeats of 3 s for the reply and 2 s of delay.
+    #[test]
+    fn an_unlock_is_remembered_for_all_its_repeats() {
+        assert_eq!(Config::default().latch_ttl(), Duration::from_secs(20));
+    }
+
+    #[test]
+    fn leases_that_cannot_work_are_refused() {
+        for (lease, works) in [
+            (Duration::ZERO, false),
+            (Duration::from_millis(9), false),
+            (Duration::from_millis(10), true),
+            (Duration::from_secs(3600), true),
+            (Duration::MAX, false),
+        ] {
+            assert_eq!(check_lease("lease", lease).is_ok(), works, "{lease:?}");
+        }
+    }
+
+    #[test]
+    fn urls() {
+        let parsed = Endpoint::parse("redis://user:secret@10.0.0.1:7000/3").unwrap();
+        assert_eq!((parsed.to_string().as_str(), parsed.login.db()), ("10.0.0.1:7000", 3));
+        assert_eq!(parsed.login.username(), Some("user"));
+        for bad in ["", "10.0.0.1", "http://10.0.0.1", "rediss://10.0.0.1", "unix:///tmp/redis.sock"] {
+            assert!(Endpoint::parse(bad).unwrap_err().is_definite(), "{bad}");
+        }
+    }
+}

@@ -52,28 +52,8 @@ struct State {
 }
 
 impl Hold {
-    /// A lease of `lease` was granted by a request that was sent at `sent`. The server's lease began later, so that a
-    /// deadline counted from `sent` is on the safe side.
+    /// A lease of `lease` was granted, and counts until `deadline` by this client's clock.
     pub(crate) fn granted(
-        around: Surroundings,
-        lock: &str,
-        owner: &str,
-        sent: Boottime,
-        lease: Duration,
-        token: Option<u64>,
-    ) -> Arc<Self> {
-        Self::granted_until(
-            around,
-            lock,
-            owner,
-            sent + lease.saturating_sub(drift_margin(lease)),
-            lease,
-            token,
-        )
-    }
-
-    /// As [`Hold::granted`], with the deadline already known.
-    pub(crate) fn granted_until(
         around: Surroundings,
         lock: &str,
         owner: &str,

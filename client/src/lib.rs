@@ -15,6 +15,19 @@
 //! [`Guard::validity`] say when the promise ends by this client's clock; what must be right even then needs a
 //! [fencing token](Guard::fencing_token) that the guarded resource checks.
 //!
+//! # Where this differs from Redisson
+//!
+//! Keys, fields, channels, messages and arguments are the same, so that both can share a lock. On purpose different:
+//!
+//! * A lease is never shortened: neither by a nested acquisition with a shorter one nor by a renewal.
+//! * An acquisition without an owner never nests; owners are named, not implied by a thread.
+//! * A request whose reply was lost is not sent again blindly. The client ends the old connection on the server, looks
+//!   at its own count, and goes on from what it finds.
+//! * A caller that gives up leaves nothing behind: what was granted too late is given back, a place in a queue is left.
+//! * The holder is told when its lease has run out by its own clock.
+//! * The fair lock: the wait is in milliseconds whatever the lease, a waiter that gives up gives back the wait it asked
+//!   with, a place without a deadline counts as dead, and releasing a free lock is an error.
+//!
 //! # Map of the code
 //!
 //! In reading order; a module imports only those above it.

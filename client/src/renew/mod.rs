@@ -70,7 +70,8 @@ impl Watchdog {
 
     /// Renews `hold` until [`Watchdog::forget`], or until it is lost.
     pub(crate) fn watch(self: &Arc<Self>, hold: Arc<Hold>) {
-        let due = self.env.now() + self.period();
+        // A grant that was long in coming has less left than a new one.
+        let due = self.env.now() + self.period().min(hold.validity() / 2);
         let mut state = locked(&self.state);
         let name = (hold.lock.clone(), hold.owner.clone());
         let entry = state.entries.entry(name).or_insert_with(|| Entry {
@@ -79,6 +80,7 @@ impl Watchdog {
             failures: 0,
             in_flight: false,
         });
+        entry.due = entry.due.min(due);
         entry.holds.push(hold);
         if !state.running {
             state.running = true;

@@ -147,6 +147,10 @@ impl Connection {
     /// Closing our side alone would leave requests that are still on their way to be obeyed later.
     pub(crate) async fn kill(&self, other: &Connection) -> Result<()> {
         let Some((id, address)) = &other.identity else { return Ok(()) };
+        if self.identity == other.identity {
+            // Nothing is left behind on a connection that is still in use.
+            return Ok(());
+        }
         if (&self.endpoint.host, self.endpoint.port) != (&other.endpoint.host, other.endpoint.port) {
             return Ok(());
         }
@@ -159,12 +163,12 @@ impl Connection {
         }
     }
 
-    pub(crate) async fn subscribe(&self, channel: &str) -> Result<()> {
-        self.sender.clone().subscribe(channel).await.map_err(|error| broken(&error))
+    pub(crate) async fn subscribe(&self, channels: &[String]) -> Result<()> {
+        self.sender.clone().subscribe(channels).await.map_err(|error| broken(&error))
     }
 
-    pub(crate) async fn unsubscribe(&self, channel: &str) -> Result<()> {
-        self.sender.clone().unsubscribe(channel).await.map_err(|error| broken(&error))
+    pub(crate) async fn unsubscribe(&self, channels: &[String]) -> Result<()> {
+        self.sender.clone().unsubscribe(channels).await.map_err(|error| broken(&error))
     }
 
     /// Whether new requests may go this way.

@@ -13,6 +13,9 @@ use crate::hold::locked;
 use crate::route::Router;
 use crate::route::connection::{Connection, OnPush};
 
+/// How many channels go into one command.
+const CHANNELS_AT_ONCE: usize = 100;
+
 /// All channels that somebody waits for.
 pub(crate) struct Hub {
     pub(super) env: Arc<dyn Env>,
@@ -92,26 +95,24 @@ impl Hub {
     async fn align(&self, connection: &Connection, subscribed: &mut BTreeSet<String>) -> bool {
         let wanted = self.wanted();
         let gone: Vec<_> = subscribed.difference(&wanted).cloned().collect();
-        for name in gone {
-            if self.answered(connection.unsubscribe(&name)).await.is_none() {
+        for names in gone.chunks(CHANNELS_AT_ONCE) {
+            if self.answered(connection.unsubscribe(names)).await.is_none() {
                 return false;
             }
-            subscribed.remove(&name);
         }
-        for name in wanted {
-            if !subscribed.contains(&name) {
-                if self.answered(connection.subscribe(&name)).await.is_none() {
-                    return false;
-                }
-                subscribed.insert(name.clone());
-                // Messages before this moment are lost to those who wait already.
-                if let Some(channel) = self.channel(&name) {
-                    channel.wake_all();
-                }
+        let new: Vec<_> = wanted.difference(subscribed).cloned().collect();
+        for names in new.chunks(CHANNELS_AT_ONCE) {
+            if self.answered(connection.subscribe(names)).await.is_none() {
+                return false;
             }
-            if let Some(channel) = self.channel(&name) {
-                channel.confirm();
+            // Messages before this moment are lost to those who wait already.
+            for channel in names.iter().filter_map(|name| self.channel(name)) {
+                channel.wake_all();
             }
+        }
+        *subscribed = wanted;
+        for channel in subscribed.iter().filter_map(|name| self.channel(name)) {
+            channel.confirm();
         }
         true
     }

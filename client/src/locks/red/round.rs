@@ -150,7 +150,7 @@ impl Held {
         let around = self.nodes[0].around.clone();
         let env = around.env.clone();
         let Claim { lock, value, .. } = &self.claim;
-        let hold = Hold::granted_until(around, lock, value, deadline, lease, None);
+        let hold = Hold::granted(around, lock, value, deadline, lease, None);
         if renew {
             env.spawn(Box::pin(self.clone().keep_extending(hold.clone())));
         }
