@@ -9,6 +9,8 @@ mod event;
 mod file;
 mod header;
 mod id;
+#[cfg(test)]
+pub(crate) mod story;
 
 use std::collections::BTreeMap;
 

@@ -1,0 +1,146 @@
+//! What clients believed: the intervals of true time in which an owner thought that it holds a lock.
+//!
+//! A belief lasts until the client is told otherwise, gives the lock back, crashes, or until the clock it counts by
+//! shows the deadline. That clock is its own and may be wrong, and it may be the wrong clock: a monotonic one stands
+//! still while its host is suspended, so the belief lasts longer. A paused client does not act, but its clock goes on.
+
+use std::collections::BTreeMap;
+
+use lockstorm_sim::time::True;
+
+use super::overlap::Interval;
+use crate::history::{Deadline, History, Life, Lock, Mode, Owner, What, Why};
+
+/// An owner thought that it holds a lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Belief {
+    pub(super) lock: Lock,
+    pub(super) owner: Owner,
+    pub(super) mode: Mode,
+    pub(super) from: True,
+    /// When it ended; never later than the run.
+    pub(super) until: True,
+    pub(super) end: BeliefEnd,
+    /// The greatest token it got.
+    pub(super) token: Option<u64>,
+    /// The reading it counted on last, with when it began to.
+    pub(super) deadline: Option<(True, Deadline)>,
+}
+
+/// What ended a belief.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BeliefEnd {
+    /// It gave the lock back.
+    Released,
+    /// It was told that the lock is lost.
+    Told,
+    /// Its clock showed the deadline.
+    OwnClock,
+    /// It crashed.
+    Crashed,
+    /// The run was over first.
+    RunOver,
+}
+
+impl Interval for Belief {
+    fn lock(&self) -> Lock {
+        self.lock
+    }
+    fn owner(&self) -> Owner {
+        self.owner
+    }
+    fn mode(&self) -> Mode {
+        self.mode
+    }
+    fn from(&self) -> True {
+        self.from
+    }
+    fn until(&self) -> True {
+        self.until
+    }
+}
+
+#[derive(Debug)]
+struct Open {
+    belief: Belief,
+    /// When its deadline comes, in true time; `MAX` if it never does.
+    lapses: True,
+}
+
+/// All beliefs of a history, by lock and then by when they began.
+pub(super) fn beliefs(history: &History) -> Vec<Belief> {
+    let mut open: BTreeMap<(Lock, Owner), Open> = BTreeMap::new();
+    let mut all = Vec::new();
+    let mut close = |Open { mut belief, lapses }: Open, at: True, why: BeliefEnd| {
+        (belief.until, belief.end) = if lapses < at { (lapses, BeliefEnd::OwnClock) } else { (at, why) };
+        // A belief that lapsed before it began was none: the client looked at its clock first.
+        if belief.from < belief.until {
+            all.push(belief);
+        }
+    };
+    for event in &history.events {
+        let at = event.at;
+        match &event.what {
+            What::Believes { lock, owner, until, token, mode, .. } => {
+                let lapses = until.map_or(True::MAX, |deadline| {
+                    history.clock(event.host).first_true(deadline, at).unwrap_or(True::MAX)
+                });
+                if open.get(&(*lock, *owner)).is_some_and(|state| state.lapses < at)
+                    && let Some(lapsed) = open.remove(&(*lock, *owner))
+                {
+                    close(lapsed, at, BeliefEnd::OwnClock);
+                }
+                let fresh = || {
+                    let (lock, owner, mode) = (*lock, *owner, *mode);
+                    let end = BeliefEnd::RunOver;
+                    Open {
+                        belief: Belief {
+                            lock,
+                            owner,
+                            mode,
+                            from: at,
+                            until: at,
+                            end,
+                            token: None,
+                            deadline: None,
+                        },
+                        lapses,
+                    }
+                };
+                let state = open.entry((*lock, *owner)).or_insert_with(fresh);
+                state.lapses = lapses;
+                state.belief.deadline = until.map(|deadline| (at, deadline));
+                state.belief.token = state.belief.token.max(*token);
+            }
+            What::Disbelieves { lock, owner, why } => {
+                if let Some(state) = open.remove(&(*lock, *owner)) {
+                    let why = match why {
+                        Why::Released => BeliefEnd::Released,
+                        Why::Lost => BeliefEnd::Told,
+                        Why::Expired => BeliefEnd::OwnClock,
+                    };
+                    close(state, at, why);
+                }
+            }
+            What::Life { life: Life::Crashed | Life::Started } => {
+                let gone: Vec<(Lock, Owner)> = open
+                    .keys()
+                    .filter(|(_, owner)| history.client_of(*owner) == event.host)
+                    .copied()
+                    .collect();
+                for key in gone {
+                    if let Some(state) = open.remove(&key) {
+                        close(state, at, BeliefEnd::Crashed);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let end = history.header.end;
+    for (_, state) in open {
+        close(state, end, BeliefEnd::RunOver);
+    }
+    all.sort_by_key(|belief| (belief.lock, belief.from, belief.owner));
+    all
+}

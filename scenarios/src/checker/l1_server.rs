@@ -1,0 +1,278 @@
+//! L1: do two owners hold the lock by the servers' own promises at one true instant?
+//!
+//! A promise is what [`super::promise`] says: a lease of true time from the grant, ended early only by its own owner. The
+//! layer is violated iff promises of two different owners overlap by more than no time.
+
+use std::time::Duration;
+
+use super::{
+    Checker,
+    evidence::Evidence,
+    overlap::{Overlap, overlaps, worst},
+    promise::Promise,
+    words,
+};
+use crate::{
+    history::LockKind,
+    verdict::{Finding, Measure, Verdict, Witness},
+};
+
+/// The checker.
+pub(super) const L1: Checker = Checker {
+    name: "l1",
+    question: "Do two owners hold the lock, by what the servers granted, at one true instant?",
+    measures: &[
+        ("overlap", "how long the longest overlap lasted"),
+        ("times", "how many overlaps there were"),
+    ],
+    check,
+};
+
+fn check(evidence: &Evidence<'_>) -> Finding {
+    let history = evidence.history;
+    // So many permits may be out at once: that is another checker's question.
+    let of_permits =
+        |promise: &&Promise| !matches!(history.lock(promise.lock).kind, LockKind::Semaphore { .. });
+    let promises: Vec<Promise> = evidence.promises.iter().filter(of_permits).cloned().collect();
+    let found = overlaps(&promises);
+    let longest = worst(&found);
+    let verdict = match longest {
+        Some(overlap) => Verdict::Violated { witness: witness(evidence, overlap) },
+        None => quiet(evidence, promises.len()),
+    };
+    let measures = vec![
+        Measure::time("overlap", longest.map_or(Duration::ZERO, Overlap::length)),
+        Measure::count("times", found.len() as u64),
+    ];
+    L1.finding(verdict, measures)
+}
+
+fn witness(evidence: &Evidence<'_>, overlap: &Overlap<'_, Promise>) -> Witness {
+    let history = evidence.history;
+    let Overlap { first, second, from, until } = overlap;
+    let name = &history.lock(first.lock).name;
+    let (one, other) = (history.owner_name(first.owner), history.owner_name(second.owner));
+    let length = words::length(overlap.length());
+    let summary = format!(
+        "{one} and {other} were both promised `{name}` for {length}, from {} to {}.",
+        words::instant(*from),
+        words::instant(*until)
+    );
+    let (cause, fault) = words::cause(history, first.lock, first.owner, first.from, *from);
+    let mut story = vec![words::promise(history, first)];
+    story.extend(cause);
+    story.push(words::promise(history, second));
+    let owners = vec![first.owner, second.owner];
+    Witness { summary, story, from: *from, until: *until, lock: Some(first.lock), owners, fault }
+}
+
+fn quiet(evidence: &Evidence<'_>, promises: usize) -> Verdict {
+    if let Some(why) = evidence.given_up() {
+        return Verdict::undecided(why);
+    }
+    if promises == 0 {
+        return Verdict::undecided("No server ever granted the lock (or never so many as a quorum needs).");
+    }
+    let contended = evidence.history.header.locks().any(|lock| evidence.contenders(lock).len() > 1);
+    if !contended {
+        return Verdict::undecided("Only one owner ever asked for it: nothing was put to the test.");
+    }
+    Verdict::holds(format!(
+        "{}, no two of different owners at one instant.",
+        words::many(promises, "promise")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        checker::tests::explained,
+        history::{Face, History, How, LockKind, Mode, story::Story},
+    };
+
+    /// C1 holds `a`, `b`, `c` from 1 ms for ten seconds; the caller says when C2 gets `c`, `d`, `e`.
+    fn red_lock(story: Story, second: i64) -> History {
+        story
+            .at(second)
+            .granted("c", "c2", 10_000)
+            .granted("d", "c2", 10_000)
+            .granted("e", "c2", 10_000)
+            .ends(25_000)
+    }
+
+    fn majority() -> Story {
+        Story::quorum().at(1).granted("a", "c1", 10_000).granted("b", "c1", 10_000).granted("c", "c1", 10_000)
+    }
+
+    #[test]
+    fn explanations() {
+        let stories = [
+            (
+                "handed over by a release",
+                Story::one_node()
+                    .at(0)
+                    .locks("c1", "m", 1_000)
+                    .at(500)
+                    .unlocks("c1", "m")
+                    .at(500)
+                    .locks("c2", "m", 1_000)
+                    .ends(3_000),
+            ),
+            (
+                "handed over by the end of the lease",
+                Story::one_node()
+                    .at(0)
+                    .granted("m", "c1", 1_000)
+                    .at(1_000)
+                    .granted("m", "c2", 1_000)
+                    .ends(3_000),
+            ),
+            ("nobody but one ever asked", Story::one_node().at(0).locks("c1", "m", 1_000).ends(3_000)),
+            ("nobody ever got it", Story::one_node().at(0).asks("c1").asks("c2").ends(3_000)),
+            (
+                "another's DEL frees it",
+                Story::one_node()
+                    .fault_until(1_500, "c1 was paused", &["c1"])
+                    .at(1_005)
+                    .granted("m", "c2", 1_000)
+                    .at(1_500)
+                    .deleted("m", "c2", "c1")
+                    .at(1_502)
+                    .granted("m", "c3", 1_000)
+                    .ends(3_000),
+            ),
+            (
+                "the replica that is promoted never had it",
+                Story::failover(LockKind::Exclusive)
+                    .at(2)
+                    .granted("m", "c1", 30_000)
+                    .at(3)
+                    .fault("m crashed", &["m"])
+                    .at(10)
+                    .fault("r was promoted", &["r"])
+                    .vanished("r", "c1", How::Failover)
+                    .at(20)
+                    .granted("r", "c2", 30_000)
+                    .ends(40_000),
+            ),
+            (
+                "the node's wall clock jumps",
+                Story::one_node()
+                    .at(0)
+                    .granted("m", "c1", 30_000)
+                    .at(1_000)
+                    .clocks("m", [32_000, 1_000, 1_000], [0; 3])
+                    .fault("the wall clock of m stepped +31 s", &["m"])
+                    .at(1_001)
+                    .vanished("m", "c1", How::Expired)
+                    .granted("m", "c2", 30_000)
+                    .ends(40_000),
+            ),
+            (
+                "renewals prolong the promise",
+                Story::one_node()
+                    .at(0)
+                    .granted("m", "c1", 1_000)
+                    .at(900)
+                    .extended("m", "c1", 1_000)
+                    .at(1_200)
+                    .granted("m", "c2", 1_000)
+                    .ends(3_000),
+            ),
+            (
+                "somebody else's renewal does not",
+                Story::one_node()
+                    .at(0)
+                    .granted("m", "c1", 1_000)
+                    .at(900)
+                    .extended_by("m", "c1", 1_000, "c3")
+                    .at(1_200)
+                    .granted("m", "c2", 1_000)
+                    .ends(3_000),
+            ),
+            (
+                "a nested hold with a short lease does not shorten the outer one",
+                Story::one_node()
+                    .at(0)
+                    .granted("m", "c1", 30_000)
+                    .at(100)
+                    .granted("m", "c1", 5_000)
+                    .at(5_101)
+                    .vanished("m", "c1", How::Expired)
+                    .granted("m", "c2", 1_000)
+                    .ends(40_000),
+            ),
+            (
+                "a nested hold ends with its own release",
+                Story::one_node()
+                    .at(0)
+                    .granted("m", "c1", 1_000)
+                    .at(100)
+                    .granted("m", "c1", 30_000)
+                    .at(200)
+                    .released("m", "c1")
+                    .at(1_000)
+                    .granted("m", "c2", 1_000)
+                    .ends(40_000),
+            ),
+            (
+                "readers beside readers",
+                Story::of_kind(LockKind::ReadWrite)
+                    .at(0)
+                    .granted_in("m", "c1", 1_000, Mode::Shared)
+                    .granted_in("m", "c2", 1_000, Mode::Shared)
+                    .ends(3_000),
+            ),
+            (
+                "a writer beside a reader",
+                Story::of_kind(LockKind::ReadWrite)
+                    .at(0)
+                    .granted_in("m", "c1", 1_000, Mode::Shared)
+                    .at(400)
+                    .granted_in("m", "c2", 1_000, Mode::Exclusive)
+                    .ends(3_000),
+            ),
+            // A quorum's promise is 102 ms shorter than its lease: it ends at 1 + 9898.
+            ("a quorum's promise is over one allowance early", red_lock(majority(), 9_899)),
+            ("and not a millisecond before", red_lock(majority(), 9_898)),
+            (
+                "a node of the quorum restarts empty",
+                red_lock(
+                    majority().at(1_000).fault("c crashed and came back empty", &["c"]).vanished(
+                        "c",
+                        "c1",
+                        How::Crash,
+                    ),
+                    1_300,
+                ),
+            ),
+            (
+                "released on one node of the quorum is released",
+                red_lock(majority().at(500).released("a", "c1"), 600),
+            ),
+            (
+                "two of five are not a quorum",
+                Story::quorum()
+                    .at(1)
+                    .granted("a", "c1", 10_000)
+                    .granted("b", "c1", 10_000)
+                    .granted("d", "c2", 10_000)
+                    .granted("e", "c2", 10_000)
+                    .ends(25_000),
+            ),
+        ];
+        insta::assert_snapshot!(explained("l1", &stories));
+    }
+
+    #[test]
+    fn a_clock_that_runs_fast_costs_what_it_runs_ahead() {
+        // 2 % fast: c drops the key 10 001 ms after the grant by its own clock, which is 9 805 ms of true time.
+        let story = majority().at(1).clocks("c", [1, 1, 1], [20_000, 0, 0]);
+        let expires = story.at(1).ends(25_000);
+        let c = expires.header.host("c").expect("c");
+        let reading = expires.clock(c).reading(Face::Wall, lockstorm_sim::time::True::from_millis(9_806));
+        assert!(reading > 10_001_000_000, "{reading}");
+        let found = crate::checker::tests::first_line("l1", &red_lock(majority(), 9_805));
+        assert_eq!(found, "violated overlap=94ms times=1");
+    }
+}

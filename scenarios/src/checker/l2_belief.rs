@@ -1,0 +1,167 @@
+//! L2: do two clients believe at one true instant, each by its own clocks and what it was told, that they hold the lock?
+//!
+//! A belief is what [`super::belief`] says. A paused client does not act, but its belief is judged by its own clock, which
+//! a pause does not stop; a suspension stops the monotonic one. The layer is violated iff beliefs of two different owners
+//! overlap by more than no time.
+
+use std::time::Duration;
+
+use super::{
+    Checker,
+    belief::Belief,
+    evidence::Evidence,
+    overlap::{Overlap, overlaps, worst},
+    words,
+};
+use crate::{
+    history::LockKind,
+    verdict::{Finding, Measure, Verdict, Witness},
+};
+
+/// The checker.
+pub(super) const L2: Checker = Checker {
+    name: "l2",
+    question: "Do two clients believe at one true instant, by their own clocks, that they hold the lock?",
+    measures: &[
+        ("overlap", "how long the longest overlap lasted"),
+        ("times", "how many overlaps there were"),
+    ],
+    check,
+};
+
+fn check(evidence: &Evidence<'_>) -> Finding {
+    let history = evidence.history;
+    let of_permits = |belief: &&Belief| !matches!(history.lock(belief.lock).kind, LockKind::Semaphore { .. });
+    let beliefs: Vec<Belief> = evidence.beliefs.iter().filter(of_permits).cloned().collect();
+    let found = overlaps(&beliefs);
+    let longest = worst(&found);
+    let verdict = match longest {
+        Some(overlap) => Verdict::Violated { witness: witness(evidence, overlap) },
+        None => quiet(evidence, beliefs.len()),
+    };
+    let measures = vec![
+        Measure::time("overlap", longest.map_or(Duration::ZERO, Overlap::length)),
+        Measure::count("times", found.len() as u64),
+    ];
+    L2.finding(verdict, measures)
+}
+
+fn witness(evidence: &Evidence<'_>, overlap: &Overlap<'_, Belief>) -> Witness {
+    let history = evidence.history;
+    let Overlap { first, second, from, until } = overlap;
+    let name = &history.lock(first.lock).name;
+    let (one, other) = (history.owner_name(first.owner), history.owner_name(second.owner));
+    let summary = format!(
+        "{one} and {other} both believed to hold `{name}` for {}, from {} to {}.",
+        words::length(overlap.length()),
+        words::instant(*from),
+        words::instant(*until)
+    );
+    let (cause, fault) = words::cause(history, first.lock, first.owner, first.from, *from);
+    let mut story = vec![words::belief(history, first)];
+    story.extend(cause);
+    story.push(words::belief(history, second));
+    let owners = vec![first.owner, second.owner];
+    Witness { summary, story, from: *from, until: *until, lock: Some(first.lock), owners, fault }
+}
+
+fn quiet(evidence: &Evidence<'_>, beliefs: usize) -> Verdict {
+    if let Some(why) = evidence.given_up() {
+        return Verdict::undecided(why);
+    }
+    if beliefs == 0 {
+        return Verdict::undecided("Nobody ever believed to hold the lock.");
+    }
+    let contended = evidence.history.header.locks().any(|lock| evidence.contenders(lock).len() > 1);
+    if !contended {
+        return Verdict::undecided("Only one owner ever asked for it: nothing was put to the test.");
+    }
+    Verdict::holds(format!("{}, no two of different owners at one instant.", words::many(beliefs, "belief")))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        checker::tests::explained,
+        history::{Face, Life, Why, story::Story},
+    };
+
+    #[test]
+    fn explanations() {
+        let suspended = |clock: Face| {
+            Story::one_node()
+                .at(0)
+                .asks("c2")
+                .believes_by("c1", clock, 10_000)
+                .at(100)
+                .fault_until(60_100, "c1 was suspended", &["c1"])
+                .clocks("c1", [100, 100, 100], [0, -1_000_000, 0])
+                .at(10_001)
+                .believes("c2", 10_000)
+                .at(60_100)
+                .clocks("c1", [60_100, 100, 60_100], [0; 3])
+                .ends(80_000)
+        };
+        let stories = [
+            (
+                "one after the other, by their own clocks",
+                Story::one_node().at(0).believes("c1", 1_000).at(1_000).believes("c2", 1_000).ends(5_000),
+            ),
+            (
+                "one gives it back and the other gets it",
+                Story::one_node()
+                    .at(0)
+                    .believes_for_ever("c1")
+                    .at(500)
+                    .disbelieves("c1", Why::Released)
+                    .at(500)
+                    .believes("c2", 1_000)
+                    .ends(5_000),
+            ),
+            (
+                "nobody told the holder that it was cut off",
+                Story::one_node()
+                    .at(0)
+                    .believes_for_ever("c1")
+                    .at(10_001)
+                    .fault_until(60_000, "c1 was cut off from m", &["c1", "m"])
+                    .at(40_002)
+                    .believes("c2", 30_000)
+                    .at(60_010)
+                    .disbelieves("c1", Why::Lost)
+                    .ends(80_000),
+            ),
+            ("a suspended client that counts by the monotonic clock", suspended(Face::Monotonic)),
+            ("a suspended client that counts by the boottime clock", suspended(Face::Boottime)),
+            (
+                "a renewal carries the belief on",
+                Story::one_node()
+                    .at(0)
+                    .believes("c1", 1_000)
+                    .at(900)
+                    .believes("c1", 1_000)
+                    .at(1_500)
+                    .believes("c2", 10)
+                    .ends(5_000),
+            ),
+            (
+                "who crashed believes nothing",
+                Story::one_node()
+                    .at(0)
+                    .believes_for_ever("c1")
+                    .at(900)
+                    .life("c1", Life::Crashed)
+                    .at(1_500)
+                    .believes("c2", 10)
+                    .ends(5_000),
+            ),
+            (
+                "a deadline that was over before it was believed is none",
+                Story::one_node().at(0).believes("c2", 5_000).at(1_000).believes("c1", -1).ends(5_000),
+            ),
+            ("alone", Story::one_node().at(0).believes("c1", 5_000).ends(5_000)),
+            ("nobody", Story::one_node().ends(5_000)),
+        ];
+        insta::assert_snapshot!(explained("l2", &stories));
+    }
+}

@@ -1,0 +1,177 @@
+//! L3: do writes to an unfenced resource go stale or interleave?
+//!
+//! A critical section runs from the grant to the arrival of its last write. A write of one owner that arrives inside the
+//! section of another is the violation: an older owner's write after a newer owner's (stale) stretches the older section
+//! over the newer one, and one between two of another's (interleaved) lies inside. So the layer is violated iff sections
+//! of two different owners overlap, or somebody writes who never held the lock.
+
+use std::time::Duration;
+
+use super::{
+    Checker,
+    evidence::Evidence,
+    overlap::{Overlap, overlaps, worst},
+    section::{Section, Write, sections, writes},
+    words,
+};
+use crate::verdict::{Finding, Measure, Verdict, Witness};
+
+/// The checker.
+pub(super) const L3: Checker = Checker {
+    name: "l3",
+    question: "Do writes to an unfenced resource go stale or interleave?",
+    measures: &[
+        ("overlap", "how long the longest overlap of two critical sections lasted"),
+        ("times", "how many overlaps there were"),
+        ("writes", "how many writes arrived"),
+    ],
+    check,
+};
+
+fn check(evidence: &Evidence<'_>) -> Finding {
+    let writes = writes(evidence);
+    let sections = sections(&writes);
+    let found = overlaps(&sections);
+    let longest = worst(&found);
+    let stranger = writes.iter().find(|write| write.since.is_none());
+    let verdict = match (longest, stranger) {
+        (Some(overlap), _) => Verdict::Violated { witness: witness(evidence, overlap) },
+        (None, Some(write)) => Verdict::Violated { witness: without_lock(evidence, write) },
+        (None, None) => quiet(evidence, &writes, &sections),
+    };
+    let measures = vec![
+        Measure::time("overlap", longest.map_or(Duration::ZERO, Overlap::length)),
+        Measure::count("times", found.len() as u64),
+        Measure::count("writes", writes.len() as u64),
+    ];
+    L3.finding(verdict, measures)
+}
+
+fn section(evidence: &Evidence<'_>, section: &Section) -> String {
+    format!(
+        "{} got the lock at {}; its last write left at {} and arrived at {}.",
+        evidence.history.owner_name(section.owner),
+        words::instant(section.from),
+        words::instant(section.sent),
+        words::instant(section.until)
+    )
+}
+
+fn witness(evidence: &Evidence<'_>, overlap: &Overlap<'_, Section>) -> Witness {
+    let history = evidence.history;
+    let Overlap { first, second, from, until } = overlap;
+    let (one, other) = (history.owner_name(first.owner), history.owner_name(second.owner));
+    let summary = if first.until > second.until {
+        format!(
+            "{one} wrote at {}, after {other}, who got the lock later, had written.",
+            words::instant(first.until)
+        )
+    } else {
+        format!("{one} wrote at {} inside the critical section of {other}.", words::instant(first.until))
+    };
+    let (cause, fault) = words::cause(history, first.lock, first.owner, first.from, *from);
+    let mut story = vec![section(evidence, first)];
+    story.extend(cause);
+    story.push(section(evidence, second));
+    let owners = vec![first.owner, second.owner];
+    Witness { summary, story, from: *from, until: *until, lock: Some(first.lock), owners, fault }
+}
+
+fn without_lock(evidence: &Evidence<'_>, write: &Write) -> Witness {
+    let owner = evidence.history.owner_name(write.owner);
+    let summary =
+        format!("{owner} wrote at {} without ever having held the lock.", words::instant(write.arrived));
+    let story = Vec::new();
+    let (from, until) = (write.arrived, write.arrived);
+    Witness { summary, story, from, until, lock: Some(write.lock), owners: vec![write.owner], fault: None }
+}
+
+fn quiet(evidence: &Evidence<'_>, writes: &[Write], sections: &[Section]) -> Verdict {
+    if let Some(why) = evidence.given_up() {
+        return Verdict::undecided(why);
+    }
+    let first = sections.first().map(|section| section.owner);
+    if sections.iter().all(|section| Some(section.owner) == first) {
+        return Verdict::undecided("No two owners ever wrote to the resource.");
+    }
+    Verdict::holds(format!(
+        "{} in {}, none inside another's.",
+        words::many(writes.len(), "write"),
+        words::many(sections.len(), "critical section")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{checker::tests::explained, history::story::Story};
+
+    #[test]
+    fn explanations() {
+        let two = || Story::one_node().at(0).granted("m", "c1", 1_000).at(1_001).granted("m", "c2", 1_000);
+        let stories = [
+            (
+                "one after the other",
+                Story::one_node()
+                    .at(0)
+                    .granted("m", "c1", 1_000)
+                    .at(10)
+                    .wrote("c1", None, 9)
+                    .at(990)
+                    .wrote("c1", None, 989)
+                    .at(1_001)
+                    .granted("m", "c2", 1_000)
+                    .at(1_100)
+                    .wrote("c2", None, 1_099)
+                    .ends(3_000),
+            ),
+            (
+                "a stale write after a pause",
+                two()
+                    .fault_until(2_050, "c1 was paused", &["c1"])
+                    .at(1_100)
+                    .wrote("c2", None, 1_099)
+                    .at(2_051)
+                    .wrote("c1", None, 2_050)
+                    .ends(3_000),
+            ),
+            (
+                "a write that was under way for ninety seconds",
+                two().at(1_500).wrote("c2", None, 1_499).at(90_050).wrote("c1", None, 50).ends(100_000),
+            ),
+            (
+                "a write inside the other's section, before the other's first",
+                two().at(1_050).wrote("c1", None, 1_049).at(1_100).wrote("c2", None, 1_099).ends(3_000),
+            ),
+            (
+                "the same owner twice",
+                Story::one_node()
+                    .at(0)
+                    .granted("m", "c1", 1_000)
+                    .at(10)
+                    .wrote("c1", None, 9)
+                    .at(2_000)
+                    .granted("m", "c1", 1_000)
+                    .at(2_010)
+                    .wrote("c1", None, 2_009)
+                    .ends(3_000),
+            ),
+            ("who never held it", two().at(1_100).wrote("c3", None, 1_099).ends(3_000)),
+            (
+                "who believed it without any grant is judged by its belief",
+                Story::one_node()
+                    .at(0)
+                    .believes("c1", 9_000)
+                    .at(5)
+                    .wrote("c1", None, 4)
+                    .at(10)
+                    .believes("c2", 9_000)
+                    .at(15)
+                    .wrote("c2", None, 14)
+                    .at(20)
+                    .wrote("c1", None, 19)
+                    .ends(3_000),
+            ),
+        ];
+        insta::assert_snapshot!(explained("l3", &stories));
+    }
+}

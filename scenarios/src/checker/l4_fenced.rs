@@ -1,0 +1,176 @@
+//! L4: does the resource, refusing old tokens by its rule, let a stale write through?
+//!
+//! Judged are the writes that the rule in force accepted. A fence orders writes, and no more than that: until the newer
+//! token has reached the resource, an older owner's write is still in order, even if the newer owner already holds the
+//! lock. So the layer is violated iff an accepted write comes after an accepted write of a newer hold of another owner, or
+//! two owners' writes are accepted with one and the same token: a rule that lets that happen cannot tell them apart.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Checker,
+    evidence::Evidence,
+    section::{Write, writes},
+    words,
+};
+use crate::{
+    history::{Fence, Lock},
+    verdict::{Finding, Measure, Verdict, Witness},
+};
+
+/// The checker.
+pub(super) const L4: Checker = Checker {
+    name: "l4",
+    question: "Do stale writes get past the resource's check of fencing tokens?",
+    measures: &[
+        ("stale", "how many stale writes were accepted"),
+        ("accepted", "how many writes were accepted"),
+        ("rejected", "how many writes were rejected"),
+    ],
+    check,
+};
+
+/// An accepted write that should not have been, and the one that shows it.
+struct Stale<'a> {
+    write: &'a Write,
+    before: &'a Write,
+}
+
+fn check(evidence: &Evidence<'_>) -> Finding {
+    let fence = evidence.history.header.resource.as_ref().map_or(Fence::None, |resource| resource.fence);
+    let writes = writes(evidence);
+    let accepted: Vec<&Write> = writes
+        .iter()
+        .filter(|write| match fence {
+            Fence::None => true,
+            Fence::Greater => write.accepted.greater,
+            Fence::AtLeast => write.accepted.at_least,
+        })
+        .collect();
+    let stale = stale(&accepted);
+    let verdict = match (fence, stale.first()) {
+        (Fence::None, _) => Verdict::undecided("The resource checks no tokens."),
+        (_, Some(stale)) => Verdict::Violated { witness: witness(evidence, stale) },
+        (_, None) => quiet(evidence, &writes, accepted.len()),
+    };
+    let measures = vec![
+        Measure::count("stale", stale.len() as u64),
+        Measure::count("accepted", accepted.len() as u64),
+        Measure::count("rejected", (writes.len() - accepted.len()) as u64),
+    ];
+    L4.finding(verdict, measures)
+}
+
+fn stale<'a>(accepted: &[&'a Write]) -> Vec<Stale<'a>> {
+    let mut newest: BTreeMap<Lock, &Write> = BTreeMap::new();
+    let mut by_token: BTreeMap<(Lock, u64), &Write> = BTreeMap::new();
+    let mut found = Vec::new();
+    for write in accepted.iter().copied() {
+        let newer = newest.get(&write.lock).copied().filter(|newest| newest.since > write.since);
+        let twin = write.token.map(|token| *by_token.entry((write.lock, token)).or_insert(write));
+        let other = |before: &&Write| before.owner != write.owner;
+        if let Some(before) = newer.filter(other).or(twin.filter(other)) {
+            found.push(Stale { write, before });
+        }
+        if newer.is_none() {
+            newest.insert(write.lock, write);
+        }
+    }
+    found
+}
+
+fn token(write: &Write) -> String {
+    write.token.map_or_else(|| "without a token".to_owned(), |token| format!("with token {token}"))
+}
+
+fn witness(evidence: &Evidence<'_>, stale: &Stale<'_>) -> Witness {
+    let history = evidence.history;
+    let Stale { write, before } = stale;
+    let (one, other) = (history.owner_name(write.owner), history.owner_name(before.owner));
+    let same = write.token.is_some() && write.token == before.token;
+    let summary = format!(
+        "The resource accepted {one}'s write {} at {}, after {other}'s {}.",
+        token(write),
+        words::instant(write.arrived),
+        if same { "with the same token".to_owned() } else { token(before) }
+    );
+    let held = |write: &Write| match write.since {
+        Some(since) => format!(
+            "{} got the lock at {} and wrote {} at {}.",
+            history.owner_name(write.owner),
+            words::instant(since),
+            token(write),
+            words::instant(write.arrived)
+        ),
+        None => format!("{} never held the lock.", history.owner_name(write.owner)),
+    };
+    let since = write.since.unwrap_or(write.sent);
+    let (cause, fault) = words::cause(history, write.lock, write.owner, since, before.arrived.max(since));
+    let mut story = vec![held(before), held(write)];
+    story.extend(cause);
+    let (from, until) = (before.arrived, write.arrived);
+    Witness {
+        summary,
+        story,
+        from,
+        until,
+        lock: Some(write.lock),
+        owners: vec![before.owner, write.owner],
+        fault,
+    }
+}
+
+fn quiet(evidence: &Evidence<'_>, writes: &[Write], accepted: usize) -> Verdict {
+    if let Some(why) = evidence.given_up() {
+        return Verdict::undecided(why);
+    }
+    let first = writes.first().map(|write| write.owner);
+    if writes.iter().all(|write| Some(write.owner) == first) {
+        return Verdict::undecided("No two owners ever wrote to the resource.");
+    }
+    let rejected = writes.len() - accepted;
+    Verdict::holds(format!("{} accepted in order, {rejected} rejected.", words::many(accepted, "write")))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        checker::tests::explained,
+        history::{Fence, LockKind, story::Story},
+    };
+
+    #[test]
+    fn explanations() {
+        let two = |fence: Fence| {
+            let story = Story::failover(LockKind::Exclusive).fenced(fence);
+            story.at(0).granted("m", "c1", 1_000).at(1_001).granted("m", "c2", 1_000)
+        };
+        let stale = |fence: Fence, tokens: [u64; 2]| {
+            two(fence)
+                .at(1_100)
+                .wrote("c2", Some(tokens[1]), 1_099)
+                .at(2_051)
+                .wrote("c1", Some(tokens[0]), 2_050)
+                .ends(3_000)
+        };
+        let stories = [
+            ("33 is refused after 34", stale(Fence::Greater, [33, 34])),
+            ("and so it is where 34 would pass again", stale(Fence::AtLeast, [33, 34])),
+            ("34 twice, since the counter was lost: accepted", stale(Fence::AtLeast, [34, 34])),
+            ("34 twice, refused", stale(Fence::Greater, [34, 34])),
+            ("tokens that go backwards let the stale one through", stale(Fence::Greater, [35, 34])),
+            (
+                "an older write before the newer token has arrived is in order",
+                two(Fence::Greater)
+                    .at(1_050)
+                    .wrote("c1", Some(33), 1_049)
+                    .at(1_100)
+                    .wrote("c2", Some(34), 1_099)
+                    .ends(3_000),
+            ),
+            ("a resource that checks nothing", stale(Fence::None, [33, 34])),
+            ("only one wrote", two(Fence::Greater).at(1_100).wrote("c2", Some(34), 1_099).ends(3_000)),
+        ];
+        insta::assert_snapshot!(explained("l4", &stories));
+    }
+}

@@ -1,0 +1,57 @@
+//! One file per question that a history is asked.
+//!
+//! A checker is a pure function of a [`History`]: it imports nothing that runs. To add one, add its file and its line in
+//! [`LIST`].
+
+mod belief;
+mod evidence;
+mod l1_server;
+mod l2_belief;
+mod l3_effect;
+mod l4_fenced;
+mod overlap;
+mod promise;
+mod section;
+#[cfg(test)]
+mod tests;
+pub(crate) mod words;
+
+use crate::{
+    history::History,
+    verdict::{Finding, Measure, Verdict},
+};
+
+pub use evidence::Evidence;
+
+/// A question that a history is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Checker {
+    /// What scenario files call it.
+    pub name: &'static str,
+    /// The question.
+    pub question: &'static str,
+    /// What it measures, by name, with what that is: expectations may bound them.
+    pub measures: &'static [(&'static str, &'static str)],
+    /// The answer.
+    pub check: fn(&Evidence<'_>) -> Finding,
+}
+
+/// All checkers: the four layers, then the rest by name.
+pub const LIST: &[Checker] = &[l1_server::L1, l2_belief::L2, l3_effect::L3, l4_fenced::L4];
+
+impl Checker {
+    /// The checker with this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        LIST.iter().find(|checker| checker.name == name)
+    }
+
+    fn finding(&self, verdict: Verdict, measures: Vec<Measure>) -> Finding {
+        Finding { checker: self.name, question: self.question, verdict, measures }
+    }
+}
+
+/// Asks a history every question, in the order of [`LIST`].
+pub fn check(history: &History) -> Vec<Finding> {
+    let evidence = Evidence::of(history);
+    LIST.iter().map(|checker| (checker.check)(&evidence)).collect()
+}

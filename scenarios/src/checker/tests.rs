@@ -1,0 +1,70 @@
+//! Every checker on small histories: legal ones, and an illegal one for each way in which it can fail.
+
+use std::fmt::Write;
+
+use super::*;
+use crate::history::History;
+
+/// Asks one checker about a history and says what it found: the word, the measures that are not zero, the sentences.
+pub(super) fn judged(checker: &str, history: &History) -> String {
+    let checker = Checker::named(checker).unwrap_or_else(|| panic!("no checker {checker}"));
+    let finding = (checker.check)(&Evidence::of(history));
+    for measure in &finding.measures {
+        assert!(
+            checker.measures.iter().any(|(name, _)| *name == measure.name),
+            "undeclared: {}",
+            measure.name
+        );
+    }
+    let mut text = finding.verdict.word().to_owned();
+    for measure in &finding.measures {
+        let _ = write!(text, " {}={}", measure.name, measure.quantity);
+    }
+    let _ = write!(text, "\n  {}", finding.verdict.sentence());
+    for line in finding.verdict.witness().iter().flat_map(|witness| &witness.story) {
+        let _ = write!(text, "\n    {line}");
+    }
+    text
+}
+
+/// The words `verdict measure=value ...` of a checker's finding.
+pub(super) fn first_line(checker: &str, history: &History) -> String {
+    judged(checker, history).lines().next().unwrap_or_default().to_owned()
+}
+
+/// What a checker says about each of several histories, for a snapshot.
+pub(super) fn explained(checker: &str, stories: &[(&str, History)]) -> String {
+    let parts: Vec<String> = stories
+        .iter()
+        .map(|(title, history)| format!("## {title}\n{}\n", judged(checker, history)))
+        .collect();
+    parts.join("\n")
+}
+
+#[test]
+fn names_are_unique_and_every_question_is_one() {
+    for (at, checker) in LIST.iter().enumerate() {
+        assert!(LIST[..at].iter().all(|other| other.name != checker.name), "{} twice", checker.name);
+        assert!(checker.question.ends_with('?'), "{}", checker.name);
+    }
+    assert!(LIST[4..].is_sorted_by_key(|checker| checker.name), "after the layers, by name");
+}
+
+#[test]
+fn a_run_that_was_given_up_proves_nothing() {
+    use crate::history::story::Story;
+    let story = || {
+        Story::one_node()
+            .at(0)
+            .locks("c1", "m", 1_000)
+            .at(500)
+            .unlocks("c1", "m")
+            .at(600)
+            .locks("c2", "m", 1_000)
+    };
+    for layer in ["l1", "l2"] {
+        assert!(judged(layer, &story().ends(5_000)).starts_with("holds"), "{layer}");
+        let given_up = judged(layer, &story().given_up(5_000, "too many events"));
+        assert!(given_up.starts_with("undecided") && given_up.contains("too many events"), "{given_up}");
+    }
+}

@@ -1,0 +1,175 @@
+//! Instants, lengths and causes as a reader wants them.
+
+use std::time::Duration;
+
+use lockstorm_sim::time::True;
+
+use super::{
+    belief::{Belief, BeliefEnd},
+    promise::{Promise, PromiseEnd},
+};
+use crate::history::{Fault, History, Host, How, Lock, Owner, What};
+
+/// A true instant in seconds, to the millisecond where that is exact enough.
+pub(crate) fn instant(at: True) -> String {
+    let micros = at.as_micros();
+    let (sign, micros) = (if micros < 0 { "-" } else { "" }, micros.unsigned_abs());
+    let (secs, rest) = (micros / 1_000_000, micros % 1_000_000);
+    if rest % 1_000 == 0 {
+        format!("{sign}{secs}.{:03} s", rest / 1_000)
+    } else {
+        format!("{sign}{secs}.{rest:06} s")
+    }
+}
+
+/// A length of time as a sentence has it: `870 µs`, `94.1 ms`, `28.999 s`.
+pub(crate) fn length(length: Duration) -> String {
+    let micros = length.as_micros();
+    match micros {
+        0..1_000 => format!("{micros} µs"),
+        1_000..1_000_000 if micros % 1_000 == 0 => format!("{} ms", micros / 1_000),
+        1_000..1_000_000 => format!("{}.{} ms", micros / 1_000, micros % 1_000 / 100),
+        _ => format!("{}.{:03} s", micros / 1_000_000, micros / 1_000 % 1_000),
+    }
+}
+
+/// `one grant`, `3 grants`.
+pub(crate) fn many(count: usize, one: &str) -> String {
+    match count {
+        1 => format!("one {one}"),
+        _ => format!("{count} {one}s"),
+    }
+}
+
+/// Who was promised the lock, from when until when.
+pub(super) fn promise(history: &History, promise: &Promise) -> String {
+    let owner = history.owner_name(promise.owner);
+    let node = history.host_name(promise.node);
+    let authority = &history.lock(promise.lock).authority;
+    let by = match authority.quorum {
+        1 => format!("{node} granted it"),
+        needed => format!("{needed} nodes (the last was {node}) had granted it"),
+    };
+    let until = instant(promise.until);
+    let end = match promise.end {
+        PromiseEnd::Released => format!("released it at {until}"),
+        PromiseEnd::LeaseOver => format!("was promised it until {until}"),
+        PromiseEnd::RunOver => format!("was still promised it when the run ended at {until}"),
+    };
+    format!("{owner} got the lock at {}, when {by}, and {end}.", instant(promise.from))
+}
+
+/// Who believed what, from when until when, by which clock.
+pub(super) fn belief(history: &History, belief: &Belief) -> String {
+    let owner = history.owner_name(belief.owner);
+    let until = instant(belief.until);
+    let end = match (belief.end, belief.deadline) {
+        (BeliefEnd::OwnClock, Some((since, deadline))) => {
+            let clock = history.clock(history.client_of(belief.owner));
+            let counted = deadline.nanos.saturating_sub(clock.reading(deadline.clock, since)).max(0);
+            let counted = length(Duration::from_nanos(counted.unsigned_abs()));
+            let passed = length(belief.until.since(since));
+            let truth =
+                if counted == passed { String::new() } else { format!(", while {passed} passed in truth") };
+            format!(" until {until}: {counted} after {} by its own {}{truth}", instant(since), deadline.clock)
+        }
+        (BeliefEnd::OwnClock, None) => format!(" until {until}, when its own clock told it so"),
+        (BeliefEnd::Released, _) => format!(" until {until}, when it released it"),
+        (BeliefEnd::Told, _) => format!(" until {until}, when it was told that it is lost"),
+        (BeliefEnd::Crashed, _) => format!(" until {until}, when it crashed"),
+        (BeliefEnd::RunOver, None) => format!(" and was told nothing else until the run ended at {until}"),
+        (BeliefEnd::RunOver, Some((_, deadline))) => {
+            format!(" and still did by its own {} when the run ended at {until}", deadline.clock)
+        }
+    };
+    format!("{owner} believed to hold it from {}{end}.", instant(belief.from))
+}
+
+/// How a hold went away, as the end of a sentence that begins with the node.
+pub(super) fn vanished(history: &History, node: Host, how: How) -> String {
+    let by = |party: crate::history::Party| match party.owner {
+        Some(owner) => history.owner_name(owner),
+        None => history.host_name(party.client).to_owned(),
+    };
+    match how {
+        How::Expired => {
+            let drift = "its wall clock said that the lease was over";
+            format!("{} dropped it because {drift}", history.host_name(node))
+        }
+        How::Evicted => format!("{} evicted it for memory", history.host_name(node)),
+        How::Flushed => format!("{} was flushed", history.host_name(node)),
+        How::Deleted(party) => format!("{} deleted it on {}", by(party), history.host_name(node)),
+        How::Forced(party) => format!("{} took it away on {}", by(party), history.host_name(node)),
+        How::Overwritten(party) => format!("{} wrote over it on {}", by(party), history.host_name(node)),
+        How::Crash => format!("{} crashed and came back without it", history.host_name(node)),
+        How::Failover => format!("{}, now the master, never had it", history.host_name(node)),
+        How::Resync => format!("{} took over data without it", history.host_name(node)),
+    }
+}
+
+/// What made it possible that `owner`, who held a lock since then, was not alone `by` then: in sentences, and as the
+/// nearest fault of the history.
+///
+/// The last way its hold went away comes first. Then the faults that were in force and could matter, as they came; the
+/// nearest is one on the node where the hold went, failing that on the owner's client, failing that on another of the
+/// lock's nodes, and of equals the latest.
+pub(super) fn cause(
+    history: &History,
+    lock: Lock,
+    owner: Owner,
+    since: True,
+    by: True,
+) -> (Vec<String>, Option<usize>) {
+    let within = history.events.partition_point(|event| event.at < since)
+        ..history.events.partition_point(|event| event.at <= by);
+    let authority = &history.lock(lock).authority;
+    let gone = history.events[within].iter().rev().find_map(|event| match &event.what {
+        What::Vanished { lock: of, owner: whose, how } if *of == lock && *whose == owner => {
+            authority.group_of(event.host).map(|_| (event.at, event.host, *how))
+        }
+        _ => None,
+    });
+    let client = history.client_of(owner);
+    let near = |fault: &Fault| {
+        let on = |host: Host| fault.targets.contains(&host);
+        match gone {
+            Some((_, node, _)) if on(node) => 3,
+            _ if on(client) => 2,
+            _ if fault.targets.iter().any(|host| authority.group_of(*host).is_some()) => 1,
+            _ => 0,
+        }
+    };
+    // A fault that is over may still be the cause (a step of a clock is over at once), unless it was before the hold.
+    let in_force = |fault: &Fault| fault.from <= by && fault.until.is_none_or(|until| until >= since);
+    let faults: Vec<(usize, &Fault)> =
+        history.faults.iter().enumerate().filter(|(_, fault)| in_force(fault) && near(fault) > 0).collect();
+    let nearest = faults.iter().max_by_key(|(_, fault)| (near(fault), fault.from)).map(|(at, _)| *at);
+    let mut story = Vec::new();
+    if let Some((at, node, how)) = gone {
+        story.push(format!("At {} {}.", instant(at), vanished(history, node, how)));
+    }
+    let said: Vec<String> = faults
+        .iter()
+        .rev()
+        .take(FAULTS_TOLD)
+        .rev()
+        .map(|(_, fault)| format!("{} {}", fault.words, span(fault)))
+        .collect();
+    match said.len() {
+        0 if gone.is_none() => story.push("No fault was needed.".to_owned()),
+        0 => {}
+        _ => story.push(format!("What was done to them before: {}.", said.join("; "))),
+    }
+    (story, nearest)
+}
+
+/// How many faults one explanation tells, the latest.
+const FAULTS_TOLD: usize = 4;
+
+/// `at 1.000 s`, or `from 1.000 s to 2.000 s`.
+pub(crate) fn span(fault: &Fault) -> String {
+    match fault.until {
+        Some(until) if until > fault.from => format!("from {} to {}", instant(fault.from), instant(until)),
+        _ => format!("at {}", instant(fault.from)),
+    }
+}

@@ -1,0 +1,324 @@
+//! Small histories for tests, told in the order in which they happened. Times are milliseconds of true time; every client
+//! has one owner, `c1:1` of `c1`.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use lockstorm_sim::time::{True, Wall};
+
+use super::{
+    Accepted, Authority, Bounds, Call, Clock, CommandCount, Deadline, Ended, Face, Fence, Header, History,
+    Host, HostInfo, HostKind, How, KeyLeft, Life, Lock, LockInfo, LockKind, Mode, Op, Outcome, Owner, Party,
+    Resource, Segment, Wait, Wake, What, Why,
+};
+
+/// The one lock of a story.
+const STOCK: Lock = Lock(0);
+
+/// A history being told.
+pub(crate) struct Story {
+    history: History,
+    now: True,
+    ops: u32,
+    open: BTreeMap<Owner, Op>,
+    counts: BTreeMap<(Host, Owner), u32>,
+    greatest: Option<u64>,
+}
+
+fn ms(at: i64) -> True {
+    True::from_millis(at)
+}
+
+impl Story {
+    fn with(nodes: &[&str], kind: LockKind, authority: impl Fn(Vec<Host>) -> Authority) -> Self {
+        let host = |kind: HostKind| move |name: &&str| HostInfo { name: (*name).into(), kind };
+        let mut hosts: Vec<HostInfo> = nodes.iter().map(host(HostKind::Node)).collect();
+        hosts.extend(["c1", "c2", "c3", "c4"].iter().map(host(HostKind::Client)));
+        hosts.extend(["shop"].iter().map(host(HostKind::Resource)));
+        let authority = authority((0..nodes.len()).map(|node| Host(node as u16)).collect());
+        let keys = vec!["stock".into()];
+        let lasting_keys = vec!["stock:token".into()];
+        let locks = vec![LockInfo { name: "stock".into(), kind, keys, lasting_keys, authority }];
+        let shop = Host(hosts.len() as u16 - 1);
+        let mut header = Header::new("a story", hosts, locks, ms(60_000));
+        header.resource = Some(Resource { host: shop, fence: Fence::None });
+        let (now, ops, open, counts) = (True::ZERO, 0, BTreeMap::new(), BTreeMap::new());
+        Self { history: History::new(header), now, ops, open, counts, greatest: None }
+    }
+
+    /// One node `m`.
+    pub(crate) fn one_node() -> Self {
+        Self::with(&["m"], LockKind::Exclusive, Authority::group)
+    }
+
+    /// One node `m` with another kind of lock.
+    pub(crate) fn of_kind(kind: LockKind) -> Self {
+        Self::with(&["m"], kind, Authority::group)
+    }
+
+    /// A master `m` and its replica `r`.
+    pub(crate) fn failover(kind: LockKind) -> Self {
+        Self::with(&["m", "r"], kind, Authority::group)
+    }
+
+    /// Five independent nodes, `a` to `e`; a promise is 102 ms shorter than its lease.
+    pub(crate) fn quorum() -> Self {
+        Self::with(&["a", "b", "c", "d", "e"], LockKind::Exclusive, |nodes| Authority::majority(nodes, 102))
+    }
+
+    fn host(&self, name: &str) -> Host {
+        self.history.header.host(name).unwrap_or_else(|| panic!("no host {name}"))
+    }
+
+    fn owner(&mut self, client: &str) -> Owner {
+        let host = self.host(client);
+        self.history.owner(&format!("{client}:1"), host)
+    }
+
+    fn tell(mut self, host: &str, what: What) -> Self {
+        let host = self.host(host);
+        self.history.record(self.now, host, what);
+        self
+    }
+
+    fn wall(&self, node: &str, lease_ms: u64) -> Option<Wall> {
+        let now = self.history.clock(self.host(node)).reading(Face::Wall, self.now);
+        Some(Wall::from_nanos(now) + Duration::from_millis(lease_ms))
+    }
+
+    /// What follows happened at this time.
+    pub(crate) fn at(mut self, millis: i64) -> Self {
+        self.now = ms(millis);
+        self
+    }
+
+    /// The run ended, all faults long over.
+    pub(crate) fn ends(mut self, millis: i64) -> History {
+        self.history.header.end = ms(millis);
+        self.history
+    }
+
+    /// The run was given up.
+    pub(crate) fn given_up(mut self, millis: i64, why: &str) -> History {
+        self.history.header.ended = Ended::Early(why.into());
+        self.ends(millis)
+    }
+
+    /// The storm is over.
+    pub(crate) fn calm(mut self) -> Self {
+        self.history.header.calm = Some(self.now);
+        self
+    }
+
+    /// What counts as late.
+    pub(crate) fn bounds(mut self, bounds: Bounds) -> Self {
+        self.history.header.bounds = bounds;
+        self
+    }
+
+    /// The resource refuses old tokens.
+    pub(crate) fn fenced(mut self, fence: Fence) -> Self {
+        if let Some(resource) = &mut self.history.header.resource {
+            resource.fence = fence;
+        }
+        self
+    }
+
+    /// The clocks of a host change now: what they show in milliseconds and how fast they go in parts per million of
+    /// what is right (wall, monotonic, boottime).
+    pub(crate) fn clocks(mut self, host: &str, readings: [i64; 3], ppm_off: [i64; 3]) -> Self {
+        let host = self.host(host).0 as usize;
+        let readings = readings.map(|reading| reading * 1_000_000);
+        let rates = ppm_off.map(|ppm| 1_000_000_000 + ppm * 1_000);
+        let mut segments = self.history.clocks[host].segments().to_vec();
+        segments.retain(|segment| segment.from < self.now);
+        segments.push(Segment { from: self.now, readings, rates });
+        self.history.clocks[host] = Clock::try_from(segments).expect("told in order");
+        self
+    }
+
+    /// Something is done to hosts, at once.
+    pub(crate) fn fault(mut self, words: &str, targets: &[&str]) -> Self {
+        let targets = targets.iter().map(|name| self.host(name)).collect();
+        self.history.fault_started(self.now, words, targets);
+        self
+    }
+
+    /// Something is done to hosts, until then.
+    pub(crate) fn fault_until(mut self, until: i64, words: &str, targets: &[&str]) -> Self {
+        let targets = targets.iter().map(|name| self.host(name)).collect();
+        let fault = self.history.fault_started(self.now, words, targets);
+        self.history.fault_ended(fault, ms(until));
+        self
+    }
+
+    pub(crate) fn life(self, host: &str, life: Life) -> Self {
+        self.tell(host, What::Life { life })
+    }
+
+    /// A client calls.
+    pub(crate) fn calls(mut self, client: &str, call: Call) -> Self {
+        let owner = self.owner(client);
+        self.ops += 1;
+        let op = Op(self.ops);
+        self.open.insert(owner, op);
+        self.tell(client, What::Invoke { op, lock: STOCK, owner, call })
+    }
+
+    /// A client asks for the lock and would wait for ever.
+    pub(crate) fn asks(self, client: &str) -> Self {
+        self.calls(client, Call::Acquire { wait: Wait::Unbounded, lease_ms: None })
+    }
+
+    /// A client's call comes back.
+    pub(crate) fn returns(mut self, client: &str, outcome: Outcome) -> Self {
+        let owner = self.owner(client);
+        let op = self.open.remove(&owner).unwrap_or_else(|| panic!("{client} asked nothing"));
+        self.tell(client, What::Return { op, outcome })
+    }
+
+    /// A client believes that it holds the lock for so long by its boottime clock.
+    pub(crate) fn believes(self, client: &str, for_ms: i64) -> Self {
+        self.believes_by(client, Face::Boottime, for_ms)
+    }
+
+    /// A client believes that it holds the lock for so long by one of its clocks.
+    pub(crate) fn believes_by(mut self, client: &str, clock: Face, for_ms: i64) -> Self {
+        let owner = self.owner(client);
+        let now = self.history.clock(self.host(client)).reading(clock, self.now);
+        let until = Some(Deadline { clock, nanos: now + for_ms * 1_000_000 });
+        let mode = Mode::Exclusive;
+        self.tell(client, What::Believes { lock: STOCK, owner, until, token: None, count: 1, mode })
+    }
+
+    /// A client believes that it holds the lock until it is told otherwise.
+    pub(crate) fn believes_for_ever(mut self, client: &str) -> Self {
+        let owner = self.owner(client);
+        let (until, token, mode) = (None, None, Mode::Exclusive);
+        self.tell(client, What::Believes { lock: STOCK, owner, until, token, count: 1, mode })
+    }
+
+    pub(crate) fn disbelieves(mut self, client: &str, why: Why) -> Self {
+        let owner = self.owner(client);
+        self.tell(client, What::Disbelieves { lock: STOCK, owner, why })
+    }
+
+    pub(crate) fn waiting(mut self, client: &str) -> Self {
+        let owner = self.owner(client);
+        self.tell(client, What::Waiting { lock: STOCK, owner })
+    }
+
+    pub(crate) fn woken(mut self, client: &str, by: Wake) -> Self {
+        let owner = self.owner(client);
+        self.tell(client, What::Woken { lock: STOCK, owner, by })
+    }
+
+    /// A node grants a client the lock (once more) for so long by its wall clock.
+    pub(crate) fn granted(self, node: &str, client: &str, lease_ms: u64) -> Self {
+        self.granted_in(node, client, lease_ms, Mode::Exclusive)
+    }
+
+    pub(crate) fn granted_in(mut self, node: &str, client: &str, lease_ms: u64, mode: Mode) -> Self {
+        let (owner, at) = (self.owner(client), self.host(node));
+        let count = self.counts.entry((at, owner)).or_default();
+        *count += 1;
+        let (count, until) = (*count, self.wall(node, lease_ms));
+        let (lock, lease_ms, token) = (STOCK, Some(lease_ms), None);
+        self.tell(node, What::Granted { lock, owner, lease_ms, until, count, token, mode })
+    }
+
+    /// A node grants a client the lock for ever.
+    pub(crate) fn granted_without_expiry(mut self, node: &str, client: &str) -> Self {
+        let (owner, at) = (self.owner(client), self.host(node));
+        self.counts.insert((at, owner), 1);
+        let (lock, lease_ms, until, token) = (STOCK, None, None, None);
+        self.tell(
+            node,
+            What::Granted { lock, owner, lease_ms, until, count: 1, token, mode: Mode::Exclusive },
+        )
+    }
+
+    pub(crate) fn refused(mut self, node: &str, client: &str) -> Self {
+        let owner = self.owner(client);
+        self.tell(node, What::Refused { lock: STOCK, owner })
+    }
+
+    /// A node extends a client's lease, as somebody asked.
+    pub(crate) fn extended_by(mut self, node: &str, client: &str, lease_ms: u64, by: &str) -> Self {
+        let (owner, until) = (self.owner(client), self.wall(node, lease_ms));
+        let by = Party { client: self.host(by), owner: None };
+        self.tell(node, What::Extended { lock: STOCK, owner, by, lease_ms: Some(lease_ms), until })
+    }
+
+    pub(crate) fn extended(self, node: &str, client: &str, lease_ms: u64) -> Self {
+        self.extended_by(node, client, lease_ms, client)
+    }
+
+    /// A node releases a client's hold, as somebody asked.
+    pub(crate) fn released_by(mut self, node: &str, client: &str, by: &str) -> Self {
+        let (owner, at) = (self.owner(client), self.host(node));
+        let count = self.counts.entry((at, owner)).or_insert(1);
+        *count = count.saturating_sub(1);
+        let left = *count;
+        let by = Party { client: self.host(by), owner: None };
+        self.tell(node, What::Released { lock: STOCK, owner, by, left, lease_ms: None, until: None })
+    }
+
+    pub(crate) fn released(self, node: &str, client: &str) -> Self {
+        self.released_by(node, client, client)
+    }
+
+    pub(crate) fn vanished(mut self, node: &str, client: &str, how: How) -> Self {
+        let (owner, at) = (self.owner(client), self.host(node));
+        self.counts.remove(&(at, owner));
+        self.tell(node, What::Vanished { lock: STOCK, owner, how })
+    }
+
+    /// Somebody deletes a client's key.
+    pub(crate) fn deleted(self, node: &str, client: &str, by: &str) -> Self {
+        let by = Party { client: self.host(by), owner: None };
+        self.vanished(node, client, How::Deleted(by))
+    }
+
+    pub(crate) fn queue(mut self, node: &str, clients: &[&str]) -> Self {
+        let waiters = clients.iter().map(|client| self.owner(client)).collect();
+        self.tell(node, What::Queue { lock: STOCK, waiters })
+    }
+
+    /// A client's write arrives that it sent then.
+    pub(crate) fn wrote(mut self, client: &str, token: Option<u64>, sent: i64) -> Self {
+        let owner = self.owner(client);
+        let accepted = Accepted { greater: token > self.greatest, at_least: token >= self.greatest };
+        self.greatest = self.greatest.max(token);
+        self.tell("shop", What::Write { lock: STOCK, owner, token, sent: ms(sent), accepted })
+    }
+
+    /// A client asks, gets the lock from a node at once and believes it for the lease.
+    pub(crate) fn locks(self, client: &str, node: &str, lease_ms: u64) -> Self {
+        self.asks(client)
+            .granted(node, client, lease_ms)
+            .returns(client, Outcome::Ok)
+            .believes(client, i64::try_from(lease_ms).expect("a small lease"))
+    }
+
+    /// A client releases, and the node does as it says.
+    pub(crate) fn unlocks(self, client: &str, node: &str) -> Self {
+        self.calls(client, Call::Release)
+            .disbelieves(client, Why::Released)
+            .released(node, client)
+            .returns(client, Outcome::Ok)
+    }
+
+    /// A client sent a node so many commands of a name.
+    pub(crate) fn commands(mut self, client: &str, node: &str, name: &str, count: u64) -> Self {
+        let (node, client) = (self.host(node), self.host(client));
+        self.history.commands.push(CommandCount { node, client, name: name.into(), count });
+        self
+    }
+
+    /// A key is left when the run ends.
+    pub(crate) fn key_left(mut self, node: &str, key: &str, ttl_ms: Option<u64>) -> Self {
+        let node = self.host(node);
+        self.history.keys_left.push(KeyLeft { node, key: key.into(), ttl_ms });
+        self
+    }
+}

@@ -1,0 +1,226 @@
+//! What a scenario expects of a checker, and whether it came out so.
+
+use std::{borrow::Cow, collections::BTreeMap, fmt};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::{Finding, Range, Verdict};
+
+/// What a scenario expects: `"holds"`, `"violated"`, or either with bounds on what is measured, such as
+/// `{ violated = { overlap = "20s.." } }`. Nobody can expect *undecided*.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expectation {
+    /// Whether it is to hold.
+    pub holds: bool,
+    /// Where measures are to lie, by name.
+    pub measures: BTreeMap<String, Range>,
+}
+
+/// Whether a finding is what was expected.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "match", content = "because", rename_all = "kebab-case")]
+pub enum Match {
+    /// It is.
+    AsExpected,
+    /// It is not, and in what.
+    Otherwise(String),
+    /// The history does not say.
+    Undecided(String),
+}
+
+impl Expectation {
+    /// It is to hold, whatever is measured.
+    pub fn holds() -> Self {
+        Self { holds: true, measures: BTreeMap::new() }
+    }
+
+    /// It is to be violated, however badly.
+    pub fn violated() -> Self {
+        Self { holds: false, measures: BTreeMap::new() }
+    }
+
+    /// And this measure is to lie in this range.
+    #[must_use]
+    pub fn with(mut self, measure: &str, range: Range) -> Self {
+        self.measures.insert(measure.to_owned(), range);
+        self
+    }
+
+    fn word(&self) -> &'static str {
+        if self.holds { "holds" } else { "violated" }
+    }
+
+    /// Compares a finding with it.
+    pub fn matches(&self, finding: &Finding) -> Match {
+        let holds = match &finding.verdict {
+            Verdict::Undecided { because } => return Match::Undecided(because.clone()),
+            Verdict::Holds { .. } => true,
+            Verdict::Violated { .. } => false,
+        };
+        if holds != self.holds {
+            return Match::Otherwise(format!("expected {}, found {}", self.word(), finding.verdict.word()));
+        }
+        let off = self.measures.iter().find_map(|(name, range)| match finding.measure(name) {
+            None => Some(format!("`{}` measures no {name}", finding.checker)),
+            Some(found) if !range.contains(found) => Some(format!("expected {name} {range}, found {found}")),
+            Some(_) => None,
+        });
+        off.map_or(Match::AsExpected, Match::Otherwise)
+    }
+}
+
+impl fmt::Display for Expectation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())?;
+        for (at, (name, range)) in self.measures.iter().enumerate() {
+            write!(f, "{} {name} {range}", if at == 0 { " with" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+impl<'de> Deserialize<'de> for Expectation {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Expectation;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(r#""holds", "violated" or one of them with bounds, as { violated = { overlap = "20s.." } }"#)
+            }
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<Expectation, E> {
+                match word {
+                    "holds" => Ok(Expectation::holds()),
+                    "violated" => Ok(Expectation::violated()),
+                    _ => Err(E::unknown_variant(word, &["holds", "violated"])),
+                }
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Expectation, A::Error> {
+                let nothing = || de::Error::invalid_length(0, &"`holds` or `violated`");
+                let word: String = map.next_key()?.ok_or_else(nothing)?;
+                let mut expectation: Expectation = self.visit_str(&word)?;
+                expectation.measures = map.next_value()?;
+                match map.next_key::<String>()? {
+                    None => Ok(expectation),
+                    Some(more) => {
+                        Err(de::Error::custom(format!("`{word}` and `{more}` cannot both be expected")))
+                    }
+                }
+            }
+        }
+        from.deserialize_any(Visitor)
+    }
+}
+
+impl Serialize for Expectation {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        if self.measures.is_empty() {
+            return to.serialize_str(self.word());
+        }
+        BTreeMap::from([(self.word(), &self.measures)]).serialize(to)
+    }
+}
+
+impl JsonSchema for Expectation {
+    fn schema_name() -> Cow<'static, str> {
+        "Expectation".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let bounds =
+            json_schema!({ "type": "object", "additionalProperties": { "type": ["string", "integer"] } });
+        json_schema!({
+            "description": "holds or violated, with bounds on what is measured",
+            "oneOf": [
+                { "enum": ["holds", "violated"] },
+                {
+                    "type": "object",
+                    "properties": { "holds": bounds, "violated": bounds },
+                    "minProperties": 1, "maxProperties": 1, "additionalProperties": false
+                }
+            ]
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::verdict::{Measure, Witness};
+
+    fn expectation(toml: &str) -> Result<Expectation, String> {
+        let table: BTreeMap<String, Expectation> =
+            toml::from_str(toml).map_err(|error| error.message().to_owned())?;
+        Ok(table["l1"].clone())
+    }
+
+    fn finding(verdict: Verdict, overlap_ms: u64) -> Finding {
+        let measures =
+            vec![Measure::time("overlap", Duration::from_millis(overlap_ms)), Measure::count("times", 1)];
+        Finding { checker: "l1", question: "?", verdict, measures }
+    }
+
+    fn violated() -> Verdict {
+        let witness = Witness {
+            summary: "both".to_owned(),
+            story: Vec::new(),
+            from: lockstorm_sim::time::True::ZERO,
+            until: lockstorm_sim::time::True::ZERO,
+            lock: None,
+            owners: Vec::new(),
+            fault: None,
+        };
+        Verdict::Violated { witness }
+    }
+
+    #[test]
+    fn an_expectation_meets_its_findings() {
+        let otherwise = |words: &str| Match::Otherwise(words.to_owned());
+        for (expected, found, verdict) in [
+            (r#"l1 = "holds""#, finding(Verdict::holds(""), 0), Match::AsExpected),
+            (r#"l1 = "holds""#, finding(violated(), 5), otherwise("expected holds, found violated")),
+            (r#"l1 = "violated""#, finding(violated(), 5), Match::AsExpected),
+            (r#"l1 = { violated = { overlap = "20s.." } }"#, finding(violated(), 20_000), Match::AsExpected),
+            (
+                r#"l1 = { violated = { overlap = "20s.." } }"#,
+                finding(violated(), 19_999),
+                otherwise("expected overlap 20s.., found 19.999s"),
+            ),
+            (r#"l1 = { violated = { times = 1 } }"#, finding(violated(), 5), Match::AsExpected),
+            (
+                r#"l1 = { violated = { herd = 1 } }"#,
+                finding(violated(), 5),
+                otherwise("`l1` measures no herd"),
+            ),
+            // Undecided is never a pass, whatever was expected.
+            (r#"l1 = "holds""#, finding(Verdict::undecided("why"), 0), Match::Undecided("why".to_owned())),
+            (r#"l1 = "violated""#, finding(Verdict::undecided("why"), 0), Match::Undecided("why".to_owned())),
+        ] {
+            assert_eq!(expectation(expected).unwrap().matches(&found), verdict, "{expected}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_expected_is_refused() {
+        for (toml, words) in [
+            (r#"l1 = "undecided""#, "unknown variant `undecided`"),
+            (r#"l1 = { violated = {}, holds = {} }"#, "cannot both be expected"),
+            (r#"l1 = {}"#, "invalid length 0"),
+            (r#"l1 = { violated = { overlap = "soon" } }"#, "expected a range such as"),
+        ] {
+            let error = expectation(toml).unwrap_err();
+            assert!(error.contains(words), "{toml}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_expectation_is_written_as_it_was_read() {
+        for toml in ["l1 = \"holds\"\n", "[l1.violated]\noverlap = \"20s..\"\n"] {
+            let table: BTreeMap<String, Expectation> = toml::from_str(toml).unwrap();
+            assert_eq!(toml::to_string(&table).unwrap(), toml);
+        }
+    }
+}

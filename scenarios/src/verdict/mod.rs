@@ -1,0 +1,114 @@
+//! What a checker finds in a history: holds, violated or undecided, in words and in numbers.
+//!
+//! Undecided is never a pass: a property that nothing put to the test was not shown.
+
+mod expectation;
+mod quantity;
+
+use lockstorm_sim::time::True;
+use serde::Serialize;
+
+use crate::history::{Lock, Owner};
+
+pub use expectation::{Expectation, Match};
+pub use quantity::{Measure, Quantity, Range};
+
+/// The answer to one question about one run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// The checker's name.
+    pub checker: &'static str,
+    /// What it asks.
+    pub question: &'static str,
+    /// The answer.
+    pub verdict: Verdict,
+    /// What was measured on the way, by name.
+    pub measures: Vec<Measure>,
+}
+
+/// One of three answers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "verdict", rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It was put to the test and held.
+    Holds {
+        /// What was seen, in a sentence.
+        because: String,
+    },
+    /// It did not hold.
+    Violated {
+        /// The worst case.
+        witness: Witness,
+    },
+    /// The history does not say.
+    Undecided {
+        /// Why not, in a sentence.
+        because: String,
+    },
+}
+
+/// A case that shows a violation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Witness {
+    /// What was wrong, in one sentence.
+    pub summary: String,
+    /// How it came about, in the order to read it: who held, from when until when by which clock, what made it possible.
+    pub story: Vec<String>,
+    /// When it began to be wrong, in nanoseconds of true time.
+    #[serde(serialize_with = "nanos")]
+    pub from: True,
+    /// When it was over.
+    #[serde(serialize_with = "nanos")]
+    pub until: True,
+    /// The lock.
+    pub lock: Option<Lock>,
+    /// Who was party to it.
+    pub owners: Vec<Owner>,
+    /// The fault that made it possible, by its place in the history.
+    pub fault: Option<usize>,
+}
+
+fn nanos<S: serde::Serializer>(at: &True, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_i64(at.as_nanos())
+}
+
+impl Verdict {
+    /// It held, because.
+    pub fn holds(because: impl Into<String>) -> Self {
+        Self::Holds { because: because.into() }
+    }
+
+    /// It cannot be said, because.
+    pub fn undecided(because: impl Into<String>) -> Self {
+        Self::Undecided { because: because.into() }
+    }
+
+    /// The one word for it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Holds { .. } => "holds",
+            Self::Violated { .. } => "violated",
+            Self::Undecided { .. } => "undecided",
+        }
+    }
+
+    /// The sentence that goes with it.
+    pub fn sentence(&self) -> &str {
+        match self {
+            Self::Holds { because } | Self::Undecided { because } => because,
+            Self::Violated { witness } => &witness.summary,
+        }
+    }
+
+    /// The case that shows a violation, if it is one.
+    pub fn witness(&self) -> Option<&Witness> {
+        if let Self::Violated { witness } = self { Some(witness) } else { None }
+    }
+}
+
+impl Finding {
+    /// What was measured under this name.
+    pub fn measure(&self, name: &str) -> Option<Quantity> {
+        self.measures.iter().find(|measure| measure.name == name).map(|measure| measure.quantity)
+    }
+}
