@@ -158,7 +158,7 @@ pub(super) fn cause(
     match said.len() {
         0 if gone.is_none() => story.push("No fault was needed.".to_owned()),
         0 => {}
-        _ => story.push(format!("What was done to them before: {}.", said.join("; "))),
+        _ => story.push(format!("The faults before it: {}.", said.join("; "))),
     }
     (story, nearest)
 }
