@@ -67,8 +67,13 @@ pub struct Config {
     pub appendonly: bool,
     /// `appendfsync`
     pub appendfsync: Fsync,
+    /// How long a sync to disk in the background takes (`appendfsync everysec`), in milliseconds; what a slow or stuck disk does to
+    /// the promise of one second. Not an option of Redis.
+    pub fsync_ms: u64,
     /// `save` points: after so many seconds if at least so many keys changed.
     pub save: Vec<(u64, u64)>,
+    /// `replicaof`: the master followed from the start, host and port.
+    pub replicaof: Option<(String, u16)>,
     /// `replica-read-only`
     pub replica_read_only: bool,
     /// `replica-serve-stale-data`
@@ -121,7 +126,9 @@ impl Default for Config {
             hz: 10,
             appendonly: false,
             appendfsync: Fsync::EverySecond,
+            fsync_ms: 0,
             save: vec![(3600, 1), (300, 100), (60, 10_000)],
+            replicaof: None,
             replica_read_only: true,
             replica_serve_stale_data: true,
             min_replicas_to_write: 0,

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::{
     config::Config,
-    durability::rdb,
+    durability::{AppendLog, Disk, rdb},
     event::ConnId,
     glob::matches,
     keyspace::Db,
@@ -90,6 +90,12 @@ pub struct Node {
     pub stats: Stats,
     /// Its place among masters and replicas.
     pub replication: Replication,
+    /// The files that the next run will find.
+    pub disk: Disk,
+    /// The append-only file being written.
+    pub append_log: AppendLog,
+    /// The wall-clock second of the last snapshot to disk, or of the start (LASTSAVE).
+    pub saved_at: i64,
     /// 40 hex digits that name this run of the process.
     pub run_id: String,
     /// When the process started.
@@ -140,6 +146,9 @@ impl Node {
             stats: Stats::default(),
             replication: Replication::new(replication_id),
             dialed: 0,
+            disk: Disk::default(),
+            append_log: AppendLog::default(),
+            saved_at: 0,
             run_id,
             started,
             paused: None,
@@ -265,6 +274,21 @@ impl Node {
         let history = &self.replication.history;
         let replication = db.map(|db| (history.id.clone(), history.offset, db));
         rdb::Origin { created: now_secs, replication, aof_base }
+    }
+
+    /// Saves a snapshot to disk. It takes no time, as if the child process were infinitely fast.
+    pub fn save(&mut self, now_secs: i64) {
+        self.disk.snapshot = Some(rdb::write(&self.dbs, &self.snapshot_origin(now_secs, false)));
+        self.saved_at = now_secs;
+        self.stats.dirty = 0;
+    }
+
+    /// Begins the append-only file anew, with all there is now as its base.
+    pub fn rewrite_log(&mut self, now_secs: i64) {
+        let open = self.append_log.open;
+        let base = rdb::write(&self.dbs, &self.snapshot_origin(now_secs, true));
+        self.disk.log = Some(self.append_log.begin(base, now_secs));
+        self.append_log.open = open;
     }
 
     /// All data was replaced: whoever watched any of it is told so by EXEC.

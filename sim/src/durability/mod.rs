@@ -1,3 +1,11 @@
 //! What outlives a node: snapshots and the append-only file, and what of them a crash leaves.
+//!
+//! The disk is a value that is handed from one run of a node to the next. Writing to it takes no time; becoming durable
+//! does, as `appendfsync` says.
 
+mod disk;
+mod log;
 pub mod rdb;
+
+pub use disk::{Disk, LogFile};
+pub use log::AppendLog;

@@ -40,6 +40,8 @@ pub struct Replication {
     pub syncs: Syncs,
     /// Clients that wait for acknowledgements (WAIT), and perhaps some that waited.
     pub waiting: BTreeSet<ConnId>,
+    /// The database selected in the stream at the position that came with a snapshot from disk, until it is used.
+    pub loaded_db: Option<usize>,
     /// A client waits for acknowledgements: replicas are to be asked at the end of the step.
     pub ack_wanted: bool,
     /// Connections to be closed at the end of the step.
@@ -74,6 +76,7 @@ impl Replication {
             no_replicas_since: 0,
             syncs: Syncs::default(),
             waiting: BTreeSet::new(),
+            loaded_db: None,
             ack_wanted: false,
             to_close: Vec::new(),
             role_changed: false,

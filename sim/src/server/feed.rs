@@ -85,6 +85,9 @@ impl Server {
         // Whoever reads the stream from here on has no database selected yet.
         self.node.replication.selected = None;
         let snapshot = rdb::write(&self.node.dbs, &self.node.snapshot_origin(now_secs, false));
+        if waiting.iter().any(|(_, marked)| !marked) {
+            self.node.disk.snapshot = Some(snapshot.clone());
+        }
         let history = &self.node.replication.history;
         let promise = format!("+FULLRESYNC {} {}\r\n", history.id, history.offset);
         for (conn, marked) in waiting {

@@ -253,6 +253,8 @@ impl Server {
         // A replica keeps what has expired by its own clock: deleting it is the master's to do.
         let opened = rdb::open(snapshot, &self.node.config, None).map_err(|_| Broken)?;
         self.node.dbs = opened.dbs;
+        // It came through a file, which stays.
+        self.node.disk.snapshot = Some(Bytes::copy_from_slice(snapshot));
         self.node.data_replaced();
         // The history changes: those below must begin anew as well.
         self.node.replication.drop_replicas();
@@ -271,6 +273,9 @@ impl Server {
         }
         if acknowledge {
             self.acknowledge();
+        }
+        if self.node.append_log.open {
+            self.node.rewrite_log(env.wall.as_secs());
         }
         Ok(())
     }

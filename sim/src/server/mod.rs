@@ -8,6 +8,7 @@
 
 mod connection;
 mod cron;
+mod durable;
 mod evict;
 mod execute;
 mod feed;

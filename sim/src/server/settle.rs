@@ -26,6 +26,7 @@ impl Server {
             }
         }
         self.feed_batch(&effects.propagated);
+        self.append_batch(&effects.propagated);
         for publication in effects.published {
             self.deliver(env, publication);
         }

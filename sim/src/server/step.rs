@@ -50,6 +50,10 @@ impl Server {
         let node = Node::new(config, run_id, replication_id, env.monotonic);
         let mut server =
             Server { node, cron: Cron::new(env.monotonic), held: 0, alarm: None, queued: VecDeque::new() };
+        server.node.saved_at = env.wall.as_secs();
+        server.follow_configured(env);
+        server.run_disk(env);
+        server.settle_peers(env);
         server.set_alarm(env);
         server
     }
@@ -96,6 +100,8 @@ impl Server {
             self.flush(env);
         }
         if self.node.exiting {
+            // An orderly end leaves nothing unsynced.
+            self.node.disk = std::mem::take(&mut self.node.disk).after_kill();
             env.outbox.push(Action::Exit);
             return;
         }
@@ -127,6 +133,7 @@ impl Server {
         self.end_pause(env);
         self.run_peers_due(env);
         self.settle_peers(env);
+        self.run_disk(env);
     }
 
     /// When there is next something to do that no event brings. `None` for an idle node: it costs nothing to wait with it.
@@ -134,12 +141,15 @@ impl Server {
         if let Some(until) = self.node.stalled_until {
             return Some(until);
         }
-        [self.cron_due(env), self.pause_due(), self.peers_due()].into_iter().flatten().min()
+        [self.cron_due(env), self.pause_due(), self.peers_due(), self.disk_due(env)]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Asks for the alarm that is due first, if that is not the one already asked for. An alarm that is no longer needed
     /// still rings, and finds nothing to do.
-    fn set_alarm(&mut self, env: &mut Env) {
+    pub(super) fn set_alarm(&mut self, env: &mut Env) {
         let Some(at) = self.due(env) else { return };
         if self.alarm != Some(at) {
             self.alarm = Some(at);

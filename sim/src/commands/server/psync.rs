@@ -14,7 +14,7 @@ pub(super) const SPEC: Spec = Spec {
     since: "2.8.0",
     summary: "Makes the connection a replica; used among nodes.",
     arity: -3,
-    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_MULTI),
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_ASYNC_LOADING).union(Flags::NO_MULTI),
     keys: Keys::None,
     subcommands: &[],
     run,

@@ -14,7 +14,7 @@ pub(super) const SPEC: Spec = Spec {
     since: "5.0.0",
     summary: "Makes the node a replica of another one, or a master.",
     arity: 3,
-    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::STALE),
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::STALE).union(Flags::NO_ASYNC_LOADING),
     keys: Keys::None,
     subcommands: &[],
     run,

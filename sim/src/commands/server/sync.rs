@@ -15,7 +15,7 @@ pub(super) const SPEC: Spec = Spec {
     since: "1.0.0",
     summary: "Makes the connection a replica, the old way; used among nodes.",
     arity: 1,
-    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_MULTI),
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_ASYNC_LOADING).union(Flags::NO_MULTI),
     keys: Keys::None,
     subcommands: &[],
     run,

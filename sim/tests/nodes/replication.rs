@@ -1,11 +1,9 @@
 //! Replication between nodes: what a replica sees, and what is left after links break and roles change.
 
-mod switch;
-
 use std::time::Duration;
 
+use crate::switch::{LATENCY, Switch};
 use lockstorm_sim::{config::Config, server::Server};
-use switch::{LATENCY, Switch};
 
 /// Replicas get their snapshot at once: the five seconds that a server waits for more of them are tested once.
 fn prompt() -> Config {

@@ -109,6 +109,11 @@ impl Switch {
         self.hosts[node].env.wall += by;
     }
 
+    /// Sets a node's wall clock back.
+    pub(crate) fn step_wall_back(&mut self, node: usize, by: Duration) {
+        self.hosts[node].env.wall -= by;
+    }
+
     /// A new client connection to a node.
     pub(crate) fn connect(&mut self, node: usize) -> ConnId {
         let conn = self.accept(node, End::Client, "client:1".into());

@@ -1,0 +1,30 @@
+//! BGSAVE [SCHEDULE]: saves a snapshot to disk without making clients wait; here it is complete at once.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "bgsave",
+    group: Group::Server,
+    since: "1.0.0",
+    summary: "Saves a snapshot to disk in the background.",
+    arity: -1,
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_ASYNC_LOADING),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let schedule = args.len() == 2 && args[1].eq_ignore_ascii_case(b"schedule");
+    if args.len() > 1 && !schedule {
+        return Err(Error::SYNTAX);
+    }
+    let now_secs = ctx.env.wall.as_secs();
+    ctx.node.save(now_secs);
+    Ok(Reply::Status("Background saving started".into()))
+}

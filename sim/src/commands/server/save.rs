@@ -1,0 +1,26 @@
+//! SAVE: saves a snapshot to disk.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "save",
+    group: Group::Server,
+    since: "1.0.0",
+    summary: "Saves a snapshot to disk.",
+    arity: 1,
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_ASYNC_LOADING).union(Flags::NO_MULTI),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    let now_secs = ctx.env.wall.as_secs();
+    ctx.node.save(now_secs);
+    Ok(Reply::OK)
+}

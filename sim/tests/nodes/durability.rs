@@ -1,0 +1,160 @@
+//! What a node still knows after it was killed or lost its power, for each way of keeping data.
+
+use std::time::Duration;
+
+use crate::switch::Switch;
+use lockstorm_sim::{
+    config::{Config, Fsync},
+    durability::Disk,
+    server::Server,
+};
+
+fn nothing() -> Config {
+    Config { save: Vec::new(), repl_diskless_sync_delay: 0, ..Config::default() }
+}
+
+fn append(appendfsync: Fsync) -> Config {
+    Config { appendonly: true, appendfsync, ..nothing() }
+}
+
+/// Plays `script` on a node, ends it, starts it again, and answers the keys of `a`, `b` and `c` that are there. A script is
+/// commands and waits in milliseconds, parted by semicolons.
+fn survivors(config: &Config, script: &str, end: fn(Server) -> Disk) -> String {
+    let mut net = Switch::new([config.clone()]);
+    for step in script.split(';').map(str::trim) {
+        match step.parse() {
+            Ok(ms) => net.run(Duration::from_millis(ms)),
+            Err(_) => assert!(!net.call(0, step).starts_with('-'), "{step}"),
+        }
+    }
+    let disk = end(net.stop(0));
+    net.start(0, |config, env| Server::restart(config, disk, env));
+    let there = |key: &&str| net.call(0, &format!("EXISTS {key}")) == ":1";
+    ["a", "b", "c"].into_iter().filter(there).collect()
+}
+
+#[test]
+fn a_loss_of_power_loses_exactly_what_was_not_synced() {
+    use Fsync::{Always, EverySecond, No};
+    let slow = Config { fsync_ms: 700, ..append(EverySecond) };
+    let points = Config { save: vec![(2, 2)], ..nothing() };
+    let rows = [
+        (nothing(), "SET a 1; 5000", ""),
+        (append(Always), "SET a 1", "a"),
+        (append(No), "SET a 1; 60000", ""),
+        // The node starts a quarter into a second, and what is written in that second waits for the next.
+        (append(EverySecond), "SET a 1; 740", ""),
+        (append(EverySecond), "SET a 1; 750", "a"),
+        // The first write of a new second takes the sync with it, the ones behind it do not.
+        (append(EverySecond), "3000; SET a 1; SET b 1; 700", "a"),
+        (append(EverySecond), "3000; SET a 1; SET b 1; 750; SET c 1", "ab"),
+        // A sync that takes 700 ms covers what was there when it began, and holds up the next one.
+        (slow.clone(), "3000; SET a 1; 699", ""),
+        (slow.clone(), "3000; SET a 1; SET b 1; 700", "a"),
+        (slow, "3000; SET a 1; SET b 1; 1450", "ab"),
+        // The save point: two changes, and more than two seconds since the last save, which counts from the start.
+        (points.clone(), "SET a 1; 60000", ""),
+        (points.clone(), "SET a 1; SET b 1; 2700", ""),
+        (points.clone(), "SET a 1; SET b 1; 2750; SET c 1", "ab"),
+        (nothing(), "SET a 1; SAVE; SET b 1", "a"),
+        (nothing(), "SET a 1; BGSAVE; SET b 1", "a"),
+        (append(No), "SET a 1; BGREWRITEAOF; SET b 1", "a"),
+        // With an append-only file the snapshot is not read, whatever is in it.
+        (append(No), "SET a 1; SAVE", ""),
+    ];
+    for (config, script, expected) in rows {
+        let kind = (config.appendonly, config.appendfsync, config.fsync_ms, &config.save);
+        assert_eq!(survivors(&config, script, Server::crash), expected, "{script} with {kind:?}");
+    }
+}
+
+#[test]
+fn a_killed_process_loses_only_what_it_never_wrote() {
+    let rows = [
+        (nothing(), "SET a 1", ""),
+        (append(Fsync::No), "SET a 1", "a"),
+        (append(Fsync::EverySecond), "SET a 1; SET b 1", "ab"),
+    ];
+    for (config, script, expected) in rows {
+        assert_eq!(survivors(&config, script, Server::kill), expected, "{script}");
+    }
+}
+
+#[test]
+fn a_clock_set_back_stops_the_syncing_until_it_has_caught_up() {
+    let mut net = Switch::new([append(Fsync::EverySecond)]);
+    net.run_secs(3);
+    net.step_wall_back(0, Duration::from_secs(60));
+    net.call(0, "SET a 1");
+    net.run_secs(50);
+    assert_eq!(net.server(0).node().disk.log.as_ref().map(|log| log.synced), Some(0));
+    net.run_secs(11);
+    assert_ne!(net.server(0).node().disk.log.as_ref().map(|log| log.synced), Some(0));
+}
+
+#[test]
+fn transactions_databases_and_types_come_back_from_either_file() {
+    for config in [append(Fsync::Always), nothing()] {
+        let mut net = Switch::new([config.clone()]);
+        let client = net.connect(0);
+        for line in ["SELECT 3", "MULTI", "SET s v", "HSET h f 1", "EXEC", "SELECT 0", "SET t w", "SAVE"] {
+            net.send(0, client, line);
+        }
+        let disk = net.stop(0).crash();
+        net.start(0, |config, env| Server::restart(config, disk, env));
+        let client = net.connect(0);
+        for (line, reply) in [("GET t", "$1 w"), ("SELECT 3", "+OK"), ("GET s", "$1 v"), ("HGET h f", "$1 1")]
+        {
+            net.send(0, client, line);
+            assert_eq!(net.received(0, client), reply, "{line} with appendonly {}", config.appendonly);
+        }
+    }
+}
+
+#[test]
+fn keys_that_expired_while_the_node_was_down_are_left_out_of_a_snapshot() {
+    let mut net = Switch::new([nothing()]);
+    net.call(0, "SET a 1");
+    net.call(0, "SET b 1");
+    net.call(0, "PEXPIRE a 1000");
+    net.call(0, "SAVE");
+    let disk = net.stop(0).crash();
+    net.run_secs(2);
+    net.start(0, |config, env| Server::restart(config, disk, env));
+    assert_eq!(net.call(0, "DBSIZE"), ":1");
+}
+
+#[test]
+fn a_replica_that_crashes_goes_on_from_its_own_snapshot() {
+    let mut net = Switch::new([nothing(), Config { replicaof: Some(("n0".into(), 6379)), ..nothing() }]);
+    net.run_secs(1);
+    net.call(0, "SET a 1");
+    net.run_secs(1);
+    net.call(1, "SAVE");
+    net.call(0, "SET b 1");
+    net.run_secs(1);
+    let disk = net.stop(1).crash();
+    net.call(0, "SET c 1");
+    net.start(1, |config, env| Server::restart(config, disk, env));
+    assert_eq!((net.call(1, "EXISTS a b"), net.call(1, "EXISTS c")), (":1".into(), ":0".into()));
+    net.run_secs(1);
+    assert_eq!(net.call(1, "EXISTS a b c"), ":3");
+    let syncs = net.server(0).node().replication.syncs;
+    assert_eq!((syncs.full, syncs.partial), (1, 1));
+}
+
+#[test]
+fn a_master_restarted_from_its_snapshot_is_continued_by_its_replica() {
+    let mut net = Switch::following(1, nothing());
+    net.call(0, "SET a 1");
+    net.run_secs(1);
+    net.call(0, "SAVE");
+    let disk = net.stop(0).crash();
+    net.start(0, |config, env| Server::restart(config, disk, env));
+    net.run_secs(2);
+    net.call(0, "SET b 1");
+    net.run_secs(1);
+    assert_eq!(net.call(1, "EXISTS a b"), ":2");
+    let syncs = net.server(0).node().replication.syncs;
+    assert_eq!((syncs.full, syncs.partial), (0, 1));
+}

@@ -1,0 +1,5 @@
+//! Several nodes in one process: replication between them, and what of them outlives a crash.
+
+mod durability;
+mod replication;
+mod switch;
