@@ -292,6 +292,40 @@ mod tests {
     }
 
     #[test]
+    fn what_no_buffer_holds_crosses_a_link_and_waits_for_a_paused_node() {
+        let node = Node::new();
+        let client = |ctx: HostCtx| async move {
+            let big = "x".repeat(1 << 20);
+            let (mut reading, mut writing) =
+                ctx.dial("r", 6379).await.expect("the node listens").into_split();
+            let header = format!("*3\r\n$3\r\nSET\r\n$1\r\nb\r\n${}\r\n", big.len());
+            ctx.spawn(async move {
+                for part in [header.as_str(), &big, "\r\n", "GET b\r\n"] {
+                    writing.write_all(part.as_bytes()).await.expect("open");
+                }
+                std::future::pending::<()>().await;
+            });
+            let mut answer = vec![0; "+OK\r\n$1048576\r\n".len() + (1 << 20) + 2];
+            reading.read_exact(&mut answer).await.expect("answered");
+            assert!(answer.starts_with(b"+OK\r\n$1048576\r\nxxx") && answer.ends_with(b"xxx\r\n"));
+            ctx.observe("reply", "all");
+        };
+        let latency = Latency::Fixed(Duration::from_millis(1));
+        let mut world = World::builder(1)
+            .host("r", move |ctx| run(ctx, Config::default(), node.clone()))
+            .host("c", client)
+            .latency(latency)
+            .keep(Keep::Events)
+            .build();
+        world.control().at(True::from_millis(10), Verb::Pause { host: "r".into() });
+        world.control().at(True::from_millis(500), Verb::Resume { host: "r".into() });
+        world.run(True::from_secs(1)).expect("it runs");
+        // The way there passes during the pause. The answer is sixteen windows of 65,535 bytes and a rest, one window per
+        // round trip of 2 ms; the rest leaves after sixteen of them and is on its way for 1 ms.
+        assert_eq!(replies(&world), "all@533");
+    }
+
+    #[test]
     fn a_replica_dials_its_master_and_lags_by_its_link() {
         let (r1, r2) = (Node::new(), Node::new());
         let mut world = World::builder(1)

@@ -55,7 +55,7 @@ impl Builder {
             hooks: vec![],
             keep: Keep::Last(1_000),
             steps_per_instant: 1_000_000,
-            steps_per_run: u64::MAX,
+            steps_per_run: 10_000_000_000,
         }
     }
 
@@ -118,8 +118,8 @@ impl Builder {
         self
     }
 
-    /// How many polls and packets one true instant may take (a million unless said otherwise) and a whole run may take;
-    /// beyond that it is an endless loop, and an error.
+    /// How many polls and packets one true instant may take (a million unless said otherwise) and a whole run may take
+    /// (ten thousand million); beyond that it is an endless loop, and an error.
     pub fn limits(mut self, per_instant: u64, per_run: u64) -> Self {
         (self.steps_per_instant, self.steps_per_run) = (per_instant, per_run);
         self
