@@ -75,6 +75,32 @@ async fn a_grant_after_giving_up_is_taken_back() {
     guard.release().await.unwrap();
 }
 
+/// The request is held on its way while the client asks again on a new connection. It must not be obeyed later: the owner
+/// would hold two levels, and release one.
+#[tokio::test]
+async fn a_request_still_on_its_way_is_never_obeyed() {
+    let Some(server) = RedisServer::start() else { return };
+    let proxy = Proxy::to(&server).await;
+    let client = impatient(&proxy.url()).await;
+    let owner = OwnerId::new(1);
+    // The server knows the scripts from here on, so that the next acquire is one request.
+    client.lock("stock").acquire().await.unwrap().release().await.unwrap();
+    let connections = async || {
+        let list: String = redis::from_redis_value(server.command(&["CLIENT", "LIST"]).await).unwrap();
+        list.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let old = connections().await[0].clone();
+
+    proxy.requests_on_open_connections(Flow::Hold);
+    let guard = client.lock("stock").acquire().owner(owner).await.unwrap();
+    // Ended on the server's side, so that the bytes that are set free now go nowhere.
+    assert!(!connections().await.contains(&old), "the old connection, {old}, is still there");
+    proxy.requests(Flow::Pass);
+    assert_eq!(client.lock("stock").hold_count(owner).await.unwrap(), 1);
+    guard.release().await.unwrap();
+    assert!(!exists(&server).await);
+}
+
 /// The release happened, its reply never comes. The repeat finds the result of the first under the same request id,
 /// instead of reporting that the lock was not held.
 #[tokio::test]

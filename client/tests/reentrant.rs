@@ -97,3 +97,24 @@ async fn a_lock_that_is_gone_is_lost_and_not_released_twice() {
     assert!(matches!(error.kind(), ErrorKind::NotHeld { .. }), "{error}");
     assert!(error.is_definite());
 }
+
+/// A guard from before the loss must not give away a level that its owner took after.
+#[tokio::test]
+async fn a_lost_guard_leaves_the_next_hold_of_its_owner_alone() {
+    let Some(server) = RedisServer::start() else { return };
+    let client = Client::connect(&server.url()).await.unwrap();
+    let (lock, owner) = (client.lock("stock"), OwnerId::new(1));
+    let first = lock.acquire().owner(owner).lease(Duration::from_millis(200)).await.unwrap();
+    first.lost().await;
+    let second = loop {
+        // The server gives the lock up a little later than this client does.
+        if !lock.is_locked().await.unwrap() {
+            break lock.acquire().owner(owner).await.unwrap();
+        }
+    };
+    let error = first.release().await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NotHeld { .. }), "{error}");
+    assert_eq!(lock.hold_count(owner).await.unwrap(), 1);
+    second.release().await.unwrap();
+    assert!(!lock.is_locked().await.unwrap());
+}

@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -156,11 +157,27 @@ pub(crate) enum Flow {
     Swallow,
 }
 
+/// What happens to one direction: `flow` on the connections numbered below `below`, and [`Flow::Pass`] on the others.
+#[derive(Debug, Clone, Copy)]
+struct Setting {
+    flow: Flow,
+    below: usize,
+}
+
+impl Setting {
+    const PASS: Self = Self { flow: Flow::Pass, below: 0 };
+
+    fn of(self, connection: usize) -> Flow {
+        if connection < self.below { self.flow } else { Flow::Pass }
+    }
+}
+
 /// A wire between a client and a server that a test can hold, in either direction.
 pub(crate) struct Proxy {
     port: u16,
-    requests: watch::Sender<Flow>,
-    replies: watch::Sender<Flow>,
+    requests: watch::Sender<Setting>,
+    replies: watch::Sender<Setting>,
+    connections: Arc<AtomicUsize>,
     tasks: Arc<std::sync::Mutex<tokio::task::JoinSet<()>>>,
 }
 
@@ -168,10 +185,11 @@ impl Proxy {
     pub(crate) async fn to(server: &RedisServer) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a loopback port");
         let port = listener.local_addr().expect("a bound listener has an address").port();
-        let (requests, replies) = (watch::Sender::new(Flow::Pass), watch::Sender::new(Flow::Pass));
+        let (requests, replies) = (watch::Sender::new(Setting::PASS), watch::Sender::new(Setting::PASS));
+        let connections = Arc::new(AtomicUsize::new(0));
         let tasks = Arc::new(std::sync::Mutex::new(tokio::task::JoinSet::new()));
-        let (target, request_flow, reply_flow, all) =
-            (server.port(), requests.clone(), replies.clone(), Arc::downgrade(&tasks));
+        let (target, request_flow, reply_flow, count, all) =
+            (server.port(), requests.clone(), replies.clone(), connections.clone(), Arc::downgrade(&tasks));
         let accept = async move {
             while let Ok((client, _)) = listener.accept().await {
                 #[expect(clippy::disallowed_methods, reason = "a test talks to a real server")]
@@ -179,15 +197,16 @@ impl Proxy {
                     continue;
                 };
                 let Some(all) = all.upgrade() else { return };
+                let number = count.fetch_add(1, Ordering::SeqCst);
                 let (from_client, to_client) = client.into_split();
                 let (from_server, to_server) = server.into_split();
                 let mut all = all.lock().expect("no test panics with this held");
-                all.spawn(pump(from_client, to_server, request_flow.subscribe()));
-                all.spawn(pump(from_server, to_client, reply_flow.subscribe()));
+                all.spawn(pump(number, from_client, to_server, request_flow.subscribe()));
+                all.spawn(pump(number, from_server, to_client, reply_flow.subscribe()));
             }
         };
         tasks.lock().expect("just made").spawn(accept);
-        Self { port, requests, replies, tasks }
+        Self { port, requests, replies, connections, tasks }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -196,12 +215,17 @@ impl Proxy {
 
     /// For all connections, also later ones.
     pub(crate) fn requests(&self, flow: Flow) {
-        self.requests.send_replace(flow);
+        self.requests.send_replace(Setting { flow, below: usize::MAX });
+    }
+
+    /// For the connections there are now, and not for later ones.
+    pub(crate) fn requests_on_open_connections(&self, flow: Flow) {
+        self.requests.send_replace(Setting { flow, below: self.connections.load(Ordering::SeqCst) });
     }
 
     /// For all connections, also later ones.
     pub(crate) fn replies(&self, flow: Flow) {
-        self.replies.send_replace(flow);
+        self.replies.send_replace(Setting { flow, below: usize::MAX });
     }
 }
 
@@ -214,13 +238,15 @@ impl Drop for Proxy {
 }
 
 async fn pump(
+    connection: usize,
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    mut flow: watch::Receiver<Flow>,
+    mut setting: watch::Receiver<Setting>,
 ) {
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
-        let Ok(flow) = flow.wait_for(|flow| *flow != Flow::Hold).await.map(|flow| *flow) else { return };
+        let flowing = setting.wait_for(|setting| setting.of(connection) != Flow::Hold).await;
+        let Ok(flow) = flowing.map(|setting| setting.of(connection)) else { return };
         if flow == Flow::Pass && to.write_all(&buffer[..length]).await.is_err() {
             return;
         }
