@@ -208,6 +208,19 @@ impl<'a> Ctx<'a> {
         }
     }
 
+    /// Whether a key that is to expire at `when_ms` had better be removed at once. A replica leaves that to its master.
+    pub fn is_past(&self, when_ms: i64) -> bool {
+        when_ms <= self.now_ms && self.origin != Origin::Replication && !self.node.is_replica()
+    }
+
+    /// Does something in another database.
+    pub fn in_db<T>(&mut self, db: usize, action: impl FnOnce(&mut Ctx<'a>) -> T) -> T {
+        let own = std::mem::replace(&mut self.db, db);
+        let result = action(self);
+        self.db = own;
+        result
+    }
+
     /// Sets or clears the expiry of a live key; returns whether it is there.
     pub fn set_expiry(&mut self, key: &Bytes, expires_ms: Option<i64>) -> bool {
         !self.expire_if_due(key) && self.node.dbs[self.db].set_expiry(key, expires_ms)
@@ -216,6 +229,12 @@ impl<'a> Ctx<'a> {
     /// Reports that the command changed `key`: one more change, and an event for watchers, waiters and subscribers.
     pub fn changed(&mut self, key: &Bytes, class: Class, event: &'static str) {
         self.effects.dirty += 1;
+        self.touch(key, class, event);
+    }
+
+    /// Reports as many changes inside `key` as `changes` says, with one event.
+    pub fn changed_by(&mut self, changes: usize, key: &Bytes, class: Class, event: &'static str) {
+        self.effects.dirty += changes as u64;
         self.touch(key, class, event);
     }
 

@@ -56,6 +56,15 @@ impl Error {
     /// A database number that is none.
     pub const DB_OUT_OF_RANGE: Error = Error::of("ERR DB index is out of range");
 
+    /// A number lies outside of what the command takes.
+    pub const OUT_OF_RANGE: Error = Error::of("ERR value is out of range");
+    /// A key cannot be copied or moved onto itself.
+    pub const SAME_OBJECT: Error = Error::of("ERR source and destination objects are the same");
+    /// The sum of integers does not fit into 64 bits.
+    pub const INCREMENT_OVERFLOW: Error = Error::of("ERR increment or decrement would overflow");
+    /// The sum of floats is none.
+    pub const INCREMENT_NOT_FINITE: Error = Error::of("ERR increment would produce NaN or Infinity");
+
     /// An error with a fixed text.
     pub const fn of(text: &'static str) -> Error {
         Error(Cow::Borrowed(text))
@@ -85,6 +94,11 @@ impl Error {
     pub fn in_subscription(name: &str) -> Error {
         let allowed = "(P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET";
         Error(format!("ERR Can't execute '{name}': only {allowed} are allowed in this context").into())
+    }
+
+    /// An integer lies outside of what the command takes, which says what that is.
+    pub fn not_between(min: i64, max: i64) -> Error {
+        Error(format!("ERR value is out of range, value must between {min} and {max}").into())
     }
 
     /// An expiry that is not positive or too large.

@@ -5,7 +5,9 @@
 
 mod ctx;
 mod dispatch;
+mod draw;
 mod error;
+mod long_double;
 mod help;
 mod parse;
 pub mod permit;
@@ -23,7 +25,7 @@ mod transactions;
 pub use ctx::{Ctx, Origin, expire};
 pub use dispatch::{find, run, unknown};
 pub use error::Error;
-pub use parse::{int32, integer};
+pub use parse::{int32, integer, integer_in};
 pub use spec::{Flags, Group, Keys, Spec};
 
 /// Every command, group by group, each group sorted by name. Subcommands hang below their containers.

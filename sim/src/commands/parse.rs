@@ -8,8 +8,8 @@ use crate::keyspace;
 /// # Errors
 /// [`Error::NOT_INTEGER`], or another text for an integer that is too large.
 pub fn int32(text: &[u8]) -> Result<i32, Error> {
-    let out_of_range = Error::of("ERR value is out of range, value must between -2147483648 and 2147483647");
-    i32::try_from(integer(text)?).map_err(|_| out_of_range)
+    let value = integer_in(text, i32::MIN.into(), i32::MAX.into())?;
+    Ok(i32::try_from(value).expect("it is in range"))
 }
 
 /// A 64-bit integer: decimal digits with an optional minus, no spaces, no plus, no leading zeros.
@@ -18,4 +18,13 @@ pub fn int32(text: &[u8]) -> Result<i32, Error> {
 /// [`Error::NOT_INTEGER`].
 pub fn integer(text: &[u8]) -> Result<i64, Error> {
     keyspace::integer(text).ok_or(Error::NOT_INTEGER)
+}
+
+/// An integer between `min` and `max`.
+///
+/// # Errors
+/// [`Error::NOT_INTEGER`], or that it is out of range.
+pub fn integer_in(text: &[u8], min: i64, max: i64) -> Result<i64, Error> {
+    let value = integer(text)?;
+    if (min..=max).contains(&value) { Ok(value) } else { Err(Error::not_between(min, max)) }
 }

@@ -58,9 +58,19 @@ impl ScanOptions {
     }
 }
 
-/// Reads a cursor.
+/// Reads a cursor. A minus is taken as C's `strtoul` takes it, which is what Redis reads cursors with.
 pub(super) fn cursor(text: &[u8]) -> Result<u64, Error> {
-    let parsed = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+    let parse = |digits: &[u8]| match digits {
+        [b'0'..=b'9', ..] => std::str::from_utf8(digits).ok()?.parse::<u64>().ok(),
+        _ => None,
+    };
+    let parsed = match text {
+        // No text at all is the beginning.
+        [] => Some(0),
+        [b'-', digits @ ..] => parse(digits).map(u64::wrapping_neg),
+        [b'+', digits @ ..] => parse(digits),
+        digits => parse(digits),
+    };
     parsed.ok_or(Error::of("ERR invalid cursor"))
 }
 

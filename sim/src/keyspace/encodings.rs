@@ -11,6 +11,6 @@ pub struct Encodings {
 
 impl Default for Encodings {
     fn default() -> Encodings {
-        Encodings { hash_entries_max: 128, hash_value_max: 64 }
+        Encodings { hash_entries_max: 512, hash_value_max: 64 }
     }
 }

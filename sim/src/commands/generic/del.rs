@@ -21,12 +21,17 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    Ok(remove_all(ctx, &args[1..]))
+}
+
+/// Removes keys; answers how many there were.
+pub(super) fn remove_all(ctx: &mut Ctx<'_>, keys: &[Bytes]) -> Reply {
     let mut removed = 0;
-    for key in &args[1..] {
+    for key in keys {
         if ctx.remove(key).is_some() {
             ctx.changed(key, Class::Generic, "del");
             removed += 1;
         }
     }
-    Ok(Reply::Integer(removed))
+    Reply::Integer(removed)
 }

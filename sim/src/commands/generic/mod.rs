@@ -1,12 +1,60 @@
 //! Commands that work on keys of any type.
 
+mod copy;
 mod del;
 mod exists;
+mod expire;
+mod expireat;
+mod expiretime;
+mod expiry;
+mod keys;
+mod move_;
+mod object;
+mod object_encoding;
+mod object_freq;
+mod object_help;
+mod object_idletime;
+mod object_refcount;
+mod persist;
 mod pexpire;
+mod pexpireat;
+mod pexpiretime;
 mod pttl;
+mod randomkey;
+mod rename;
+mod renamenx;
+mod scan;
+mod touch;
+mod ttl;
+mod type_;
+mod unlink;
 mod wait;
 
 use super::Spec;
 
 /// The group, sorted by name.
-pub(super) const ALL: &[&Spec] = &[&del::SPEC, &exists::SPEC, &pexpire::SPEC, &pttl::SPEC, &wait::SPEC];
+pub(super) const ALL: &[&Spec] = &[
+    &copy::SPEC,
+    &del::SPEC,
+    &exists::SPEC,
+    &expire::SPEC,
+    &expireat::SPEC,
+    &expiretime::SPEC,
+    &keys::SPEC,
+    &move_::SPEC,
+    &object::SPEC,
+    &persist::SPEC,
+    &pexpire::SPEC,
+    &pexpireat::SPEC,
+    &pexpiretime::SPEC,
+    &pttl::SPEC,
+    &randomkey::SPEC,
+    &rename::SPEC,
+    &renamenx::SPEC,
+    &scan::SPEC,
+    &touch::SPEC,
+    &ttl::SPEC,
+    &type_::SPEC,
+    &unlink::SPEC,
+    &wait::SPEC,
+];

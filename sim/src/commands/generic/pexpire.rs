@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
+use super::expiry::{Unit, expire};
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
-    effect::Class,
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
     resp::Reply,
 };
 
@@ -21,17 +21,6 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let ms = integer(&args[2])?;
-    let when = ctx.now_ms.checked_add(ms).ok_or_else(|| Error::invalid_expire("pexpire"))?;
-    let key = &args[1];
-    if !ctx.set_expiry(key, Some(when)) {
-        return Ok(Reply::Integer(0));
-    }
-    ctx.changed(key, Class::Generic, "expire");
-    ctx.propagate_as(vec![vec![
-        Bytes::from_static(b"PEXPIREAT"),
-        key.clone(),
-        Bytes::from(when.to_string()),
-    ]]);
-    Ok(Reply::Integer(1))
+    let origin_ms = ctx.now_ms;
+    expire(ctx, args, origin_ms, Unit::Milliseconds, "pexpire")
 }

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::expiry::{Unit, left};
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     resp::Reply,
@@ -20,10 +21,6 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let now_ms = ctx.now_ms;
-    Ok(Reply::Integer(match ctx.entry(&args[1]).map(|entry| entry.expires_ms) {
-        None => -2,
-        Some(None) => -1,
-        Some(Some(when)) => (when - now_ms).max(0),
-    }))
+    let origin_ms = ctx.now_ms;
+    Ok(left(ctx, &args[1], origin_ms, Unit::Milliseconds))
 }

@@ -22,14 +22,19 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    Ok(set_all(ctx, args, "hset")?.into())
+}
+
+/// Sets the fields that `args` names behind the key; returns how many are new.
+pub(super) fn set_all(ctx: &mut Ctx<'_>, args: &[Bytes], command: &str) -> Result<usize, Error> {
     let (pairs, rest) = args[2..].as_chunks::<2>();
     if !rest.is_empty() {
-        return Err(Error::arity("hset"));
+        return Err(Error::arity(command));
     }
     let encodings = ctx.node.config.encodings;
     let hash = ctx.modify_or_create::<Hash>(&args[1])?;
     let new =
         pairs.iter().filter(|[field, value]| hash.set(field.clone(), value.clone(), &encodings)).count();
-    ctx.changed(&args[1], Class::Hash, "hset");
-    Ok(new.into())
+    ctx.changed_by(pairs.len(), &args[1], Class::Hash, "hset");
+    Ok(new)
 }

@@ -1,9 +1,51 @@
 //! Commands on strings.
 
+mod append;
+mod decr;
+mod decrby;
 mod get;
+mod getdel;
+mod getex;
+mod getrange;
+mod getset;
+mod incr;
+mod incrby;
+mod incrbyfloat;
+mod mget;
+mod mset;
+mod msetnx;
+mod options;
+mod psetex;
 mod set;
+mod setex;
+mod setnx;
+mod setrange;
+mod strlen;
+mod substr;
 
 use super::Spec;
 
 /// The group, sorted by name.
-pub(super) const ALL: &[&Spec] = &[&get::SPEC, &set::SPEC];
+pub(super) const ALL: &[&Spec] = &[
+    &append::SPEC,
+    &decr::SPEC,
+    &decrby::SPEC,
+    &get::SPEC,
+    &getdel::SPEC,
+    &getex::SPEC,
+    &getrange::SPEC,
+    &getset::SPEC,
+    &incr::SPEC,
+    &incrby::SPEC,
+    &incrbyfloat::SPEC,
+    &mget::SPEC,
+    &mset::SPEC,
+    &msetnx::SPEC,
+    &psetex::SPEC,
+    &set::SPEC,
+    &setex::SPEC,
+    &setnx::SPEC,
+    &setrange::SPEC,
+    &strlen::SPEC,
+    &substr::SPEC,
+];

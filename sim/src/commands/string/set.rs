@@ -1,7 +1,8 @@
-//! SET key value: sets a key to a string, whatever it held.
+//! SET key value [NX | XX] [GET] [EX seconds | PX ms | EXAT seconds | PXAT ms | KEEPTTL]: sets a key to a string.
 
 use bytes::Bytes;
 
+use super::options::{Of, SetOptions};
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Class,
@@ -22,10 +23,33 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    if args.len() > 3 {
-        return Err(Error::SYNTAX);
+    let options = SetOptions::parse(&args[3..], Of::Set)?;
+    let when_ms = options.expiry.as_ref().map(|expiry| expiry.when_ms(ctx.now_ms, "set")).transpose()?;
+    let key = &args[1];
+    let old = if options.get { ctx.read::<Str>(key)?.map(|string| string.bytes().clone()) } else { None };
+    let exists = ctx.exists(key);
+    let answer = |otherwise| if options.get { old.into() } else { otherwise };
+    if options.only_if_exists.is_some_and(|wanted| wanted != exists) {
+        return Ok(answer(Reply::Null));
     }
-    ctx.put(&args[1], Value::String(Str::new(args[2].clone())), None);
-    ctx.changed(&args[1], Class::String, "set");
-    Ok(Reply::OK)
+    let kept_ms = if options.keep_ttl { ctx.peek(key).and_then(|entry| entry.expires_ms) } else { None };
+    write(ctx, key, &args[2], when_ms.or(kept_ms), when_ms.is_some());
+    if options.get && when_ms.is_none() {
+        // Replicas have nobody to answer.
+        let words =
+            args.iter().enumerate().filter(|(at, word)| *at < 3 || !word.eq_ignore_ascii_case(b"get"));
+        ctx.propagate_as(vec![words.map(|(_, word)| word.clone()).collect()]);
+    }
+    Ok(answer(Reply::OK))
+}
+
+/// Sets a key to a string that expires at `expires_ms`; `anew` says that the command gave that time itself.
+pub(super) fn write(ctx: &mut Ctx<'_>, key: &Bytes, value: &Bytes, expires_ms: Option<i64>, anew: bool) {
+    ctx.put(key, Value::String(Str::new(value.clone())), expires_ms);
+    ctx.changed(key, Class::String, "set");
+    if let Some(when_ms) = expires_ms.filter(|_| anew) {
+        ctx.touch(key, Class::Generic, "expire");
+        let when = Bytes::from(when_ms.to_string());
+        ctx.propagate_as(vec![vec!["SET".into(), key.clone(), value.clone(), "PXAT".into(), when]]);
+    }
 }

@@ -1,0 +1,54 @@
+//! COPY source destination [DB number] [REPLACE]: copies a key with its expiry.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, int32},
+    effect::Class,
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "copy",
+    group: Group::Generic,
+    since: "6.2.0",
+    summary: "Copies a key.",
+    arity: -3,
+    flags: Flags::WRITE.union(Flags::DENYOOM),
+    keys: Keys::Range { first: 1, last: 2, step: 1 },
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let (source, destination) = (&args[1], &args[2]);
+    let (mut db, mut replace) = (ctx.db, false);
+    let mut options = args[3..].iter();
+    while let Some(option) = options.next() {
+        match option.to_ascii_lowercase().as_slice() {
+            b"replace" => replace = true,
+            b"db" => db = database(ctx, options.next().ok_or(Error::SYNTAX)?)?,
+            _ => return Err(Error::SYNTAX),
+        }
+    }
+    if source == destination && db == ctx.db {
+        return Err(Error::SAME_OBJECT);
+    }
+    let Some(entry) = ctx.entry(source).cloned() else { return Ok(Reply::Integer(0)) };
+    let copied = ctx.in_db(db, |ctx| {
+        if !replace && ctx.exists(destination) {
+            return false;
+        }
+        ctx.put(destination, entry.value, entry.expires_ms);
+        ctx.changed(destination, Class::Generic, "copy_to");
+        true
+    });
+    Ok(copied.into())
+}
+
+/// Reads the number of a database.
+fn database(ctx: &Ctx<'_>, text: &[u8]) -> Result<usize, Error> {
+    let number = int32(text)?;
+    let number = usize::try_from(number).ok().filter(|number| *number < ctx.node.dbs.len());
+    number.ok_or(Error::DB_OUT_OF_RANGE)
+}

@@ -1,0 +1,103 @@
+//! What EXPIRE and its siblings share, and TTL and its: a unit, and an origin that times count from.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, integer},
+    effect::Class,
+    resp::Reply,
+};
+
+/// The unit a command reads or answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    Seconds,
+    Milliseconds,
+}
+
+/// Under which condition an expiry is set.
+#[derive(Debug, Default, Clone, Copy)]
+struct Conditions {
+    /// NX: the key has none.
+    none: bool,
+    /// XX: the key has one.
+    some: bool,
+    /// GT: the new one is later, where none counts as never.
+    later: bool,
+    /// LT: the new one is earlier.
+    earlier: bool,
+}
+
+impl Conditions {
+    fn parse(options: &[Bytes]) -> Result<Conditions, Error> {
+        let mut parsed = Conditions::default();
+        for option in options {
+            match option.to_ascii_lowercase().as_slice() {
+                b"nx" => parsed.none = true,
+                b"xx" => parsed.some = true,
+                b"gt" => parsed.later = true,
+                b"lt" => parsed.earlier = true,
+                _ => {
+                    let option = String::from_utf8_lossy(&option[..option.len().min(128)]);
+                    return Err(Error(format!("ERR Unsupported option {option}").into()));
+                }
+            }
+        }
+        if parsed.none && (parsed.some || parsed.later || parsed.earlier) {
+            return Err(Error::of("ERR NX and XX, GT or LT options at the same time are not compatible"));
+        }
+        if parsed.later && parsed.earlier {
+            return Err(Error::of("ERR GT and LT options at the same time are not compatible"));
+        }
+        Ok(parsed)
+    }
+
+    fn allow(self, old_ms: Option<i64>, new_ms: i64) -> bool {
+        !(self.none && old_ms.is_some()
+            || self.some && old_ms.is_none()
+            || self.later && old_ms.is_none_or(|old_ms| new_ms <= old_ms)
+            || self.earlier && old_ms.is_some_and(|old_ms| new_ms >= old_ms))
+    }
+}
+
+/// Sets the expiry of the key `args[1]` to `args[2]` units after `origin_ms`. A time that has passed removes the key.
+pub(super) fn expire(
+    ctx: &mut Ctx<'_>,
+    args: &[Bytes],
+    origin_ms: i64,
+    unit: Unit,
+    command: &str,
+) -> Result<Reply, Error> {
+    let key = &args[1];
+    let conditions = Conditions::parse(&args[3..])?;
+    let scale = if unit == Unit::Seconds { 1000 } else { 1 };
+    let when_ms = integer(&args[2])?.checked_mul(scale).and_then(|ms| ms.checked_add(origin_ms));
+    let when_ms = when_ms.ok_or_else(|| Error::invalid_expire(command))?;
+    let Some(old_ms) = ctx.entry(key).map(|entry| entry.expires_ms) else { return Ok(Reply::Integer(0)) };
+    if !conditions.allow(old_ms, when_ms) {
+        return Ok(Reply::Integer(0));
+    }
+    if ctx.is_past(when_ms) {
+        ctx.remove(key);
+        ctx.changed(key, Class::Generic, "del");
+        ctx.propagate_as(vec![vec!["DEL".into(), key.clone()]]);
+    } else {
+        ctx.set_expiry(key, Some(when_ms));
+        ctx.changed(key, Class::Generic, "expire");
+        ctx.propagate_as(vec![vec!["PEXPIREAT".into(), key.clone(), when_ms.to_string().into()]]);
+    }
+    Ok(Reply::Integer(1))
+}
+
+/// How far the expiry of a key lies behind `origin_ms`: -1 for no expiry, -2 for no key.
+pub(super) fn left(ctx: &mut Ctx<'_>, key: &[u8], origin_ms: i64, unit: Unit) -> Reply {
+    Reply::Integer(match ctx.peek(key).map(|entry| entry.expires_ms) {
+        None => -2,
+        Some(None) => -1,
+        Some(Some(when_ms)) => {
+            let left_ms = when_ms.saturating_sub(origin_ms).max(0);
+            // Seconds are rounded to the nearest, so that a key just set to 10 s has 10 left.
+            if unit == Unit::Seconds { left_ms.saturating_add(500) / 1000 } else { left_ms }
+        }
+    })
+}

@@ -1,0 +1,41 @@
+//! MOVE key db: moves a key to another database, unless there is one of that name.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, int32},
+    effect::Class,
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "move",
+    group: Group::Generic,
+    since: "1.0.0",
+    summary: "Moves a key to another database.",
+    arity: 3,
+    flags: Flags::WRITE.union(Flags::FAST),
+    keys: Keys::FIRST,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let key = &args[1];
+    let number = int32(&args[2])?;
+    let db = usize::try_from(number).ok().filter(|number| *number < ctx.node.dbs.len());
+    let db = db.ok_or(Error::DB_OUT_OF_RANGE)?;
+    if db == ctx.db {
+        return Err(Error::SAME_OBJECT);
+    }
+    if ctx.in_db(db, |ctx| ctx.exists(key)) {
+        return Ok(Reply::Integer(0));
+    }
+    let Some(entry) = ctx.remove(key) else { return Ok(Reply::Integer(0)) };
+    ctx.changed(key, Class::Generic, "move_from");
+    ctx.in_db(db, |ctx| {
+        ctx.put(key, entry.value, entry.expires_ms);
+        ctx.touch(key, Class::Generic, "move_to");
+    });
+    Ok(Reply::Integer(1))
+}

@@ -1,0 +1,24 @@
+//! OBJECT ENCODING key: how the value of a key is held.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "object|encoding",
+    group: Group::Generic,
+    since: "2.2.3",
+    summary: "How the value of a key is held.",
+    arity: 3,
+    flags: Flags::READONLY,
+    keys: Keys::Range { first: 2, last: 2, step: 1 },
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    Ok(ctx.peek(&args[2]).map_or(Reply::Null, |entry| Reply::bulk(entry.value.encoding())))
+}

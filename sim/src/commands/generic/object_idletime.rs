@@ -1,0 +1,33 @@
+//! OBJECT IDLETIME key: the seconds since a key was last used.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    config::Eviction,
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "object|idletime",
+    group: Group::Generic,
+    since: "2.2.3",
+    summary: "The seconds since a key was last used.",
+    arity: 3,
+    flags: Flags::READONLY,
+    keys: Keys::Range { first: 2, last: 2, step: 1 },
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let now_ms = ctx.now_ms;
+    let Some(usage) = ctx.peek(&args[2]).map(|entry| entry.usage) else { return Ok(Reply::Null) };
+    if matches!(ctx.node.config.maxmemory_policy, Eviction::AllKeysLfu | Eviction::VolatileLfu) {
+        return Err(Error::of(
+            "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between \
+             policies at runtime LRU and LFU data will take some time to adjust.",
+        ));
+    }
+    Ok(Reply::Integer(usage.idle_ms(now_ms) / 1000))
+}

@@ -1,0 +1,26 @@
+//! PEXPIREAT key unix-time-milliseconds [NX | XX | GT | LT]: lets a key expire at a point in time.
+
+use bytes::Bytes;
+
+use super::expiry::{Unit, expire};
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "pexpireat",
+    group: Group::Generic,
+    since: "2.6.0",
+    summary: "Lets a key expire at a Unix time in milliseconds.",
+    arity: -3,
+    flags: Flags::WRITE.union(Flags::FAST),
+    keys: Keys::FIRST,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let origin_ms = 0;
+    expire(ctx, args, origin_ms, Unit::Milliseconds, "pexpireat")
+}

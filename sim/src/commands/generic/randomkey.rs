@@ -1,0 +1,39 @@
+//! RANDOMKEY: a key drawn at random.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "randomkey",
+    group: Group::Generic,
+    since: "1.0.0",
+    summary: "A key drawn at random.",
+    arity: 1,
+    flags: Flags::READONLY,
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+/// Draws before giving up on a database full of expired keys.
+const TRIES: usize = 100;
+
+fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    // Keys found expired are deleted on the way, so this ends; on a replica they stay, and one of them is better than none.
+    for _ in 0..TRIES {
+        let db = &ctx.node.dbs[ctx.db];
+        let Some((key, _)) = db.entries().random(|bound| ctx.env.random_below(bound)) else { break };
+        let key = key.clone();
+        if ctx.exists(&key) {
+            return Ok(key.into());
+        }
+        if ctx.node.is_replica() && ctx.raw_db().volatile_len() == ctx.raw_db().len() {
+            return Ok(key.into());
+        }
+    }
+    Ok(Reply::Null)
+}

@@ -1,0 +1,44 @@
+//! RENAME key newkey: gives a key another name, in the place of whatever has it.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    effect::Class,
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "rename",
+    group: Group::Generic,
+    since: "1.0.0",
+    summary: "Gives a key another name.",
+    arity: 3,
+    flags: Flags::WRITE,
+    keys: Keys::Range { first: 1, last: 2, step: 1 },
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    rename(ctx, &args[1], &args[2], true)?;
+    Ok(Reply::OK)
+}
+
+/// Renames a key; whether it was done, which an existing `to` prevents unless it is replaced.
+pub(super) fn rename(ctx: &mut Ctx<'_>, from: &Bytes, to: &Bytes, replace: bool) -> Result<bool, Error> {
+    if !ctx.exists(from) {
+        return Err(Error::NO_SUCH_KEY);
+    }
+    if from == to {
+        return Ok(replace);
+    }
+    if !replace && ctx.exists(to) {
+        return Ok(false);
+    }
+    let Some(entry) = ctx.remove(from) else { return Err(Error::NO_SUCH_KEY) };
+    ctx.put(to, entry.value, entry.expires_ms);
+    ctx.changed(from, Class::Generic, "rename_from");
+    ctx.touch(to, Class::Generic, "rename_to");
+    Ok(true)
+}

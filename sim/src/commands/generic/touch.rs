@@ -1,0 +1,24 @@
+//! TOUCH key [key ...]: uses keys without reading them; answers how many there are.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "touch",
+    group: Group::Generic,
+    since: "3.2.1",
+    summary: "Notes that keys are used.",
+    arity: -2,
+    flags: Flags::READONLY.union(Flags::FAST),
+    keys: Keys::ALL,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    Ok(args[1..].iter().filter(|key| ctx.entry(key).is_some()).count().into())
+}

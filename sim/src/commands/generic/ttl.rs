@@ -1,0 +1,26 @@
+//! TTL key: the seconds a key has left; -1 for no expiry, -2 for no key.
+
+use bytes::Bytes;
+
+use super::expiry::{Unit, left};
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "ttl",
+    group: Group::Generic,
+    since: "1.0.0",
+    summary: "The seconds until a key expires.",
+    arity: 2,
+    flags: Flags::READONLY.union(Flags::FAST),
+    keys: Keys::FIRST,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let origin_ms = ctx.now_ms;
+    Ok(left(ctx, &args[1], origin_ms, Unit::Seconds))
+}

@@ -1,0 +1,24 @@
+//! TYPE key: the name of the type of a key; `none` where there is no key.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "type",
+    group: Group::Generic,
+    since: "1.0.0",
+    summary: "The type of a key.",
+    arity: 2,
+    flags: Flags::READONLY.union(Flags::FAST),
+    keys: Keys::FIRST,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    Ok(Reply::Status(ctx.peek(&args[1]).map_or("none", |entry| entry.value.kind().name()).into()))
+}

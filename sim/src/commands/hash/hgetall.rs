@@ -1,0 +1,26 @@
+//! HGETALL key: every field and its value.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    keyspace::Hash,
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "hgetall",
+    group: Group::Hash,
+    since: "2.0.0",
+    summary: "Every field of a hash and its value.",
+    arity: 2,
+    flags: Flags::READONLY,
+    keys: Keys::FIRST,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let Some(hash) = ctx.read::<Hash>(&args[1])? else { return Ok(Reply::Map(Vec::new())) };
+    Ok(Reply::Map(hash.iter().map(|(field, value)| (field.clone().into(), value.clone().into())).collect()))
+}

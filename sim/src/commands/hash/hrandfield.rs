@@ -1,0 +1,50 @@
+//! HRANDFIELD key [count [WITHVALUES]]: fields drawn at random; different ones for a positive count, any for a negative one.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{
+        Ctx, Error, Flags, Group, Keys, Spec,
+        draw::{draw, random_count},
+    },
+    keyspace::Hash,
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "hrandfield",
+    group: Group::Hash,
+    since: "6.2.0",
+    summary: "Fields of a hash drawn at random.",
+    arity: -2,
+    flags: Flags::READONLY,
+    keys: Keys::FIRST,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let count = args.get(2).map(|count| random_count(count)).transpose()?;
+    let with_values = match args.get(3) {
+        Some(option) if args.len() == 4 && option.eq_ignore_ascii_case(b"withvalues") => true,
+        Some(_) => return Err(Error::SYNTAX),
+        None => false,
+    };
+    if with_values && count.is_some_and(|count| count.unsigned_abs() > i64::MAX as u64 / 2) {
+        return Err(Error::OUT_OF_RANGE);
+    }
+    let Some(hash) = ctx.read::<Hash>(&args[1])? else {
+        return Ok(if count.is_some() { Reply::Array(Vec::new()) } else { Reply::Null });
+    };
+    let fields: Vec<(Bytes, Bytes)> =
+        hash.iter().map(|(field, value)| (field.clone(), value.clone())).collect();
+    let Some(count) = count else {
+        return Ok(fields[ctx.env.random_below(fields.len())].0.clone().into());
+    };
+    let drawn = draw(ctx.env, fields.len(), count)?.into_iter().map(|at| &fields[at]);
+    Ok(if with_values {
+        Reply::Pairs(drawn.map(|(field, value)| (field.clone().into(), value.clone().into())).collect())
+    } else {
+        Reply::Array(drawn.map(|(field, _)| field.clone().into()).collect())
+    })
+}

@@ -1,0 +1,26 @@
+//! HVALS key: the value of every field.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    keyspace::Hash,
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "hvals",
+    group: Group::Hash,
+    since: "2.0.0",
+    summary: "The value of every field of a hash.",
+    arity: 2,
+    flags: Flags::READONLY,
+    keys: Keys::FIRST,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let Some(hash) = ctx.read::<Hash>(&args[1])? else { return Ok(Reply::Array(Vec::new())) };
+    Ok(Reply::Array(hash.iter().map(|(_, value)| value.clone().into()).collect()))
+}

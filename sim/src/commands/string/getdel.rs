@@ -1,0 +1,33 @@
+//! GETDEL key: the string a key holds, which is removed.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    effect::Class,
+    keyspace::Str,
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "getdel",
+    group: Group::String,
+    since: "6.2.0",
+    summary: "The string value of a key, which is removed.",
+    arity: 2,
+    flags: Flags::WRITE.union(Flags::FAST),
+    keys: Keys::FIRST,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let key = &args[1];
+    let Some(value) = ctx.read::<Str>(key)?.map(|string| string.bytes().clone()) else {
+        return Ok(Reply::Null);
+    };
+    ctx.remove(key);
+    ctx.changed(key, Class::Generic, "del");
+    ctx.propagate_as(vec![vec!["DEL".into(), key.clone()]]);
+    Ok(value.into())
+}

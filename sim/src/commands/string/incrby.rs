@@ -1,0 +1,39 @@
+//! INCRBY key increment: adds to an integer; answers the sum. A missing key counts as 0, and an expiry stays.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    effect::Class,
+    keyspace::{Str, Value},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "incrby",
+    group: Group::String,
+    since: "1.0.0",
+    summary: "Adds to an integer.",
+    arity: 3,
+    flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+    keys: Keys::FIRST,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    add(ctx, &args[1], integer(&args[2])?)
+}
+
+/// Adds to the integer under `key`.
+pub(super) fn add(ctx: &mut Ctx<'_>, key: &Bytes, increment: i64) -> Result<Reply, Error> {
+    let value = match ctx.modify::<Str>(key)? {
+        Some(string) => string.integer().ok_or(Error::NOT_INTEGER)?,
+        None => 0,
+    };
+    let sum = value.checked_add(increment).ok_or(Error::INCREMENT_OVERFLOW)?;
+    let expires_ms = ctx.peek(key).and_then(|entry| entry.expires_ms);
+    ctx.put(key, Value::String(Str::new(Bytes::from(sum.to_string()))), expires_ms);
+    ctx.changed(key, Class::String, "incrby");
+    Ok(sum.into())
+}

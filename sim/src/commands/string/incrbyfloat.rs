@@ -1,0 +1,39 @@
+//! INCRBYFLOAT key increment: adds to a number with a fraction; answers the sum as text.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, long_double::LongDouble},
+    effect::Class,
+    keyspace::{Str, Value},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "incrbyfloat",
+    group: Group::String,
+    since: "2.6.0",
+    summary: "Adds to a number with a fraction.",
+    arity: 3,
+    flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+    keys: Keys::FIRST,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let key = &args[1];
+    let value = match ctx.modify::<Str>(key)? {
+        Some(string) => LongDouble::parse(string.bytes()).ok_or(Error::NOT_FLOAT)?,
+        None => LongDouble::ZERO,
+    };
+    let increment = LongDouble::parse(&args[2]).ok_or(Error::NOT_FLOAT)?;
+    let sum = value.add(&increment).ok_or(Error::INCREMENT_NOT_FINITE)?;
+    let text = Bytes::from(sum.to_string());
+    let expires_ms = ctx.peek(key).and_then(|entry| entry.expires_ms);
+    ctx.put(key, Value::String(Str::text(text.clone())), expires_ms);
+    ctx.changed(key, Class::String, "incrbyfloat");
+    // The sum, not the increment: rounding is not the replicas' business.
+    ctx.propagate_as(vec![vec!["SET".into(), key.clone(), text.clone(), "KEEPTTL".into()]]);
+    Ok(text.into())
+}

@@ -1,0 +1,40 @@
+//! MSET key value [key value ...]: sets several keys at once.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    effect::Class,
+    keyspace::{Str, Value},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "mset",
+    group: Group::String,
+    since: "1.0.1",
+    summary: "Sets several keys to strings.",
+    arity: -3,
+    flags: Flags::WRITE.union(Flags::DENYOOM),
+    keys: Keys::Range { first: 1, last: -1, step: 2 },
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    set_all(ctx, &args[1..], "mset")?;
+    Ok(Reply::OK)
+}
+
+/// Sets each key of `pairs` to the string behind it.
+pub(super) fn set_all(ctx: &mut Ctx<'_>, pairs: &[Bytes], command: &str) -> Result<(), Error> {
+    let (pairs, rest) = pairs.as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err(Error::arity(command));
+    }
+    for [key, value] in pairs {
+        ctx.put(key, Value::String(Str::new(value.clone())), None);
+        ctx.changed(key, Class::String, "set");
+    }
+    Ok(())
+}

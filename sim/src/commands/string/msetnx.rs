@@ -1,0 +1,32 @@
+//! MSETNX key value [key value ...]: sets several keys at once, if none of them exists.
+
+use bytes::Bytes;
+
+use super::mset::set_all;
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "msetnx",
+    group: Group::String,
+    since: "1.0.1",
+    summary: "Sets several keys to strings if none of them exists.",
+    arity: -3,
+    flags: Flags::WRITE.union(Flags::DENYOOM),
+    keys: Keys::Range { first: 1, last: -1, step: 2 },
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    if args.len().is_multiple_of(2) {
+        return Err(Error::arity("msetnx"));
+    }
+    if args[1..].iter().step_by(2).any(|key| ctx.exists(key)) {
+        return Ok(Reply::Integer(0));
+    }
+    set_all(ctx, &args[1..], "msetnx")?;
+    Ok(Reply::Integer(1))
+}
