@@ -1,5 +1,5 @@
-//! A simulated Redis inside one's own `turmoil` simulation: Alice leaves a note for Bob, who is cut off from the node for
-//! a while. Run it with `cargo run -p lockstorm-sim --example turmoil`.
+//! A simulated Redis inside one's own `turmoil` simulation: two clients take a lock with SET NX, and the node is cut off
+//! from one of them for a while. Run it with `cargo run -p lockstorm-sim --example turmoil`.
 
 use std::{error::Error, time::Duration};
 
@@ -18,22 +18,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     });
     sim.client("alice", async {
+        println!("alice: {}", ask("SETNX lock alice\r\n").await?);
         turmoil::partition("bob", "redis");
-        println!("alice: {}", ask("SET note hello\r\n").await?);
-        wait(Duration::from_secs(2)).await;
+        println!("alice: {}", ask("DEL lock\r\n").await?);
         turmoil::repair("bob", "redis");
         Ok(())
     });
     sim.client("bob", async {
         loop {
-            match ask("GET note\r\n").await {
-                Ok(reply) if reply == "$5" => break,
-                Ok(reply) => println!("bob:   {reply}"),
-                Err(_) => println!("bob:   cut off"),
+            match ask("SETNX lock bob\r\n").await {
+                Ok(reply) if reply == ":1" => break,
+                Ok(_) | Err(_) => wait(Duration::from_millis(100)).await,
             }
-            wait(Duration::from_millis(500)).await;
         }
-        println!("bob:   read it after {:?}", turmoil::elapsed());
+        println!("bob:   got it after {:?}", turmoil::elapsed());
         Ok(())
     });
     sim.run()
@@ -45,7 +43,7 @@ async fn ask(command: &str) -> Result<String, Box<dyn Error>> {
     stream.write_all(command.as_bytes()).await?;
     let mut buffer = [0; 256];
     let read = stream.read(&mut buffer).await?;
-    Ok(String::from_utf8_lossy(&buffer[..read]).lines().next().unwrap_or_default().to_owned())
+    Ok(String::from_utf8_lossy(&buffer[..read]).trim_end().to_owned())
 }
 
 #[expect(clippy::disallowed_methods, reason = "turmoil's time is tokio's")]

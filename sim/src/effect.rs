@@ -81,4 +81,12 @@ impl Effects {
     pub fn is_empty(&self) -> bool {
         self.touched.is_empty() && self.propagated.is_empty() && self.published.is_empty() && self.dirty == 0
     }
+
+    /// Adds what another batch did after this one.
+    pub fn append(&mut self, after: Effects) {
+        self.touched.extend(after.touched);
+        self.propagated.extend(after.propagated);
+        self.published.extend(after.published);
+        self.dirty += after.dirty;
+    }
 }

@@ -4,8 +4,8 @@
 //!
 //! - [`time`], [`event`], [`env`]: what a node is told and what it asks for;
 //! - [`resp`]: bytes to commands, replies to bytes; [`glob`]: patterns;
-//! - [`keyspace`], [`effect`], [`config`], [`pubsub`], [`session`], [`replication`], [`durability`], [`node`]: what a node
-//!   knows, and what outlives it;
+//! - [`keyspace`], [`effect`], [`config`], [`pubsub`], [`session`], [`script`], [`replication`], [`durability`], [`node`]:
+//!   what a node knows, and what outlives it;
 //! - [`commands`]: one file per command;
 //! - [`server`]: one step, from an event to its actions;
 //! - [`world`]: hosts, clocks and links, and a timeline that jumps from event to event;
@@ -32,6 +32,8 @@ pub mod config;
 pub mod pubsub;
 
 pub mod session;
+
+pub mod script;
 
 pub mod replication;
 

@@ -7,13 +7,15 @@ use bytes::Bytes;
 use crate::{
     config::Config,
     durability::{AppendLog, Disk, rdb},
+    effect::Effects,
     event::ConnId,
     glob::matches,
     keyspace::Db,
     pubsub::{PubSub, Subscription},
     replication::Replication,
     resp::Reply,
-    session::{Replies, Session},
+    script::Engine,
+    session::{Replies, Session, Watched},
     time::Monotonic,
 };
 
@@ -86,6 +88,12 @@ pub struct Node {
     pub sessions: BTreeMap<ConnId, Session>,
     /// Who listens to what.
     pub pubsub: PubSub,
+    /// Who watches which key (WATCH), by database and key.
+    pub watchers: BTreeMap<(usize, Bytes), BTreeSet<ConnId>>,
+    /// Lua, and the scripts it knows.
+    pub scripts: Engine,
+    /// The script that does not end, if one runs.
+    pub busy: Option<Busy>,
     /// The counters.
     pub stats: Stats,
     /// Its place among masters and replicas.
@@ -102,7 +110,7 @@ pub struct Node {
     pub started: Monotonic,
     /// CLIENT PAUSE: until when, and whether only writes wait.
     pub paused: Option<(Monotonic, PauseMode)>,
-    /// The node does nothing until then (DEBUG SLEEP).
+    /// The node does nothing until then (DEBUG SLEEP, or a script that has only just turned out to be endless).
     pub stalled_until: Option<Monotonic>,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub active_expire: bool,
@@ -126,6 +134,21 @@ pub struct Node {
     pub tickets: u64,
 }
 
+/// A script that used up its budget, and is taken to run until it is killed.
+#[derive(Debug)]
+pub struct Busy {
+    /// Whose script it is.
+    pub conn: ConnId,
+    /// Whether it called a command that writes: it cannot be killed then.
+    pub wrote: bool,
+    /// The error that its client gets when it is killed.
+    pub killed: String,
+    /// What the batch did so far. Nobody hears of it while the script runs.
+    pub held: Effects,
+    /// If it runs inside EXEC: the replies so far, and the commands after it.
+    pub transaction: Option<(Vec<Reply>, Vec<Vec<Bytes>>)>,
+}
+
 /// Which commands CLIENT PAUSE holds back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PauseMode {
@@ -143,6 +166,9 @@ impl Node {
             config,
             sessions: BTreeMap::new(),
             pubsub: PubSub::default(),
+            watchers: BTreeMap::new(),
+            scripts: Engine::default(),
+            busy: None,
             stats: Stats::default(),
             replication: Replication::new(replication_id),
             dialed: 0,
@@ -192,6 +218,48 @@ impl Node {
     pub fn next_dialed(&mut self) -> ConnId {
         self.dialed += 1;
         ConnId(ConnId::DIALED + self.dialed)
+    }
+
+    /// Forgets what a connection watches, and whether any of it has changed.
+    pub fn unwatch_all(&mut self, conn: ConnId) {
+        let Some(session) = self.sessions.get_mut(&conn) else { return };
+        session.watch_broken = false;
+        for Watched { db, key, .. } in std::mem::take(&mut session.watched) {
+            let at = (db, key);
+            if let Some(watchers) = self.watchers.get_mut(&at) {
+                watchers.remove(&conn);
+                if watchers.is_empty() {
+                    self.watchers.remove(&at);
+                }
+            }
+        }
+    }
+
+    /// Leaves a transaction without running it, and forgets the watched keys.
+    pub fn discard(&mut self, conn: ConnId) {
+        self.unwatch_all(conn);
+        if let Some(session) = self.sessions.get_mut(&conn) {
+            session.transaction = None;
+        }
+    }
+
+    /// Tells the watchers of a key that it changed.
+    pub fn break_watches(&mut self, db: usize, key: &Bytes) {
+        if self.watchers.is_empty() {
+            return;
+        }
+        let Some(watchers) = self.watchers.get(&(db, key.clone())) else { return };
+        for conn in watchers {
+            let Some(session) = self.sessions.get_mut(conn) else { continue };
+            let gone = self.dbs[db].get(key).is_none();
+            let at = |was_expired| Watched { db, key: key.clone(), was_expired };
+            // The removal of a key that had expired before it was watched changes nothing; what comes after it does.
+            if gone && session.watched.remove(&at(true)) {
+                session.watched.insert(at(false));
+            } else {
+                session.watch_broken = true;
+            }
+        }
     }
 
     /// Closes a connection at the end of the step, once what it was sent is on its way.

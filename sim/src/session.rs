@@ -84,6 +84,8 @@ pub enum BlockedOn {
         /// Which offset.
         offset: u64,
     },
+    /// Its own script, which does not end.
+    Script,
     /// The end of CLIENT PAUSE.
     Pause,
     /// The end of a stall (DEBUG SLEEP).
@@ -190,13 +192,6 @@ impl Session {
             closing: false,
             last_write_offset: 0,
         }
-    }
-
-    /// Leaves a transaction without running it, and forgets the watched keys.
-    pub fn discard(&mut self) {
-        self.transaction = None;
-        self.watched.clear();
-        self.watch_broken = false;
     }
 
     /// What is listened to of one kind.

@@ -53,6 +53,9 @@ impl Error {
          snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB \
          error.",
     );
+    /// A script runs for longer than `busy-reply-threshold`.
+    pub const BUSY: Error =
+        Error::of("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
     /// A database number that is none.
     pub const DB_OUT_OF_RANGE: Error = Error::of("ERR DB index is out of range");
 
@@ -77,7 +80,8 @@ impl Error {
 
     /// EXEC was refused, and the transaction is gone.
     pub fn exec_aborted(why: &Error) -> Error {
-        Error(format!("EXECABORT Transaction discarded because of: {}", why.0).into())
+        let why = why.0.strip_prefix("ERR ").unwrap_or(&why.0);
+        Error(format!("EXECABORT Transaction discarded because of: {why}").into())
     }
 
     /// A subcommand with a wrong number of arguments, in commands that count them by themselves.

@@ -18,6 +18,7 @@ mod connection;
 mod generic;
 mod hash;
 mod pubsub;
+mod scripting;
 mod server;
 mod string;
 mod transactions;
@@ -29,5 +30,13 @@ pub use parse::{int32, integer, integer_in};
 pub use spec::{Flags, Group, Keys, Spec};
 
 /// Every command, group by group, each group sorted by name. Subcommands hang below their containers.
-pub const ALL: &[&[&Spec]] =
-    &[connection::ALL, generic::ALL, hash::ALL, pubsub::ALL, server::ALL, string::ALL, transactions::ALL];
+pub const ALL: &[&[&Spec]] = &[
+    connection::ALL,
+    generic::ALL,
+    hash::ALL,
+    pubsub::ALL,
+    scripting::ALL,
+    server::ALL,
+    string::ALL,
+    transactions::ALL,
+];

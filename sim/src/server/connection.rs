@@ -83,6 +83,7 @@ impl Server {
 
     pub(super) fn disconnected(&mut self, env: &mut Env, conn: ConnId) {
         self.peer_gone(env, conn);
+        self.node.unwatch_all(conn);
         for kind in [Subscription::Channel, Subscription::Pattern, Subscription::Shard] {
             self.node.unsubscribe_all(conn, kind);
         }

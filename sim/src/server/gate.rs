@@ -125,6 +125,9 @@ impl Server {
         if node.loading && !flags.contains(Flags::LOADING) {
             return Err(Error::LOADING);
         }
+        if node.busy.is_some() && !flags.contains(Flags::ALLOW_BUSY) {
+            return Err(Error::BUSY);
+        }
         Ok(())
     }
 
@@ -133,10 +136,8 @@ impl Server {
         let session = self.node.sessions.get_mut(&conn).expect("the gate is for live connections");
         let mut error = error;
         if spec.is_some_and(|spec| spec.name == "exec") {
-            if session.transaction.is_some() {
-                session.discard();
-                error = Error::exec_aborted(&error);
-            }
+            self.node.discard(conn);
+            error = Error::exec_aborted(&error);
         } else if let Some(transaction) = &mut session.transaction {
             transaction.broken = true;
         }

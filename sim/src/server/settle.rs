@@ -15,11 +15,7 @@ impl Server {
     pub(super) fn settle(&mut self, env: &mut Env, by: Option<ConnId>, effects: Effects) {
         self.node.stats.dirty += effects.dirty;
         for touch in &effects.touched {
-            for session in self.node.sessions.values_mut().filter(|session| !session.watched.is_empty()) {
-                if session.watched.iter().any(|watched| watched.db == touch.db && watched.key == touch.key) {
-                    session.watch_broken = true;
-                }
-            }
+            self.node.break_watches(touch.db, &touch.key);
             if env.observing {
                 let (db, key, event) = (touch.db, touch.key.clone(), touch.event);
                 env.observations.push(Observation::Key { db, key, event, by });

@@ -129,9 +129,12 @@ impl Server {
 
     /// Whatever the time has made due, on an alarm or on any other event that comes late enough.
     fn run_due(&mut self, env: &mut Env) {
-        self.run_cron(env);
         self.end_pause(env);
-        self.run_peers_due(env);
+        // While a script runs, nothing else does.
+        if self.node.busy.is_none() {
+            self.run_cron(env);
+            self.run_peers_due(env);
+        }
         self.settle_peers(env);
         self.run_disk(env);
     }
@@ -140,6 +143,9 @@ impl Server {
     fn due(&self, env: &Env) -> Option<Monotonic> {
         if let Some(until) = self.node.stalled_until {
             return Some(until);
+        }
+        if self.node.busy.is_some() {
+            return self.pause_due();
         }
         [self.cron_due(env), self.pause_due(), self.peers_due(), self.disk_due(env)]
             .into_iter()

@@ -34,10 +34,10 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     for kind in [Subscription::Channel, Subscription::Pattern, Subscription::Shard] {
         ctx.node.unsubscribe_all(conn, kind);
     }
+    ctx.node.discard(conn);
     ctx.node.monitors.remove(&conn);
     let authenticated = ctx.node.config.requirepass.is_empty();
     let session = ctx.session();
-    session.discard();
     session.monitor = false;
     session.replies = Replies::On;
     session.no_evict = false;

@@ -2,8 +2,10 @@
 
 use bytes::Bytes;
 
+use super::watch::watch_broken;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec, find, run as run_command},
+    event::ConnId,
     resp::Reply,
 };
 
@@ -13,33 +15,55 @@ pub(super) const SPEC: Spec = Spec {
     since: "1.2.0",
     summary: "Runs the commands queued since MULTI.",
     arity: 1,
-    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::NESTS),
+    flags: Flags::NOSCRIPT
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::SKIP_SLOWLOG)
+        .union(Flags::NESTS),
     keys: Keys::None,
     subcommands: &[],
     run,
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    let session = ctx.session();
-    let Some(transaction) = session.transaction.take() else {
+    let conn = ctx.conn;
+    let Some(transaction) = ctx.session().transaction.take() else {
         return Err(Error::of("ERR EXEC without MULTI"));
     };
-    session.watched.clear();
-    let watch_broken = std::mem::take(&mut session.watch_broken);
+    let broken = watch_broken(ctx);
+    ctx.node.unwatch_all(conn);
     if transaction.broken {
         return Err(Error::of("EXECABORT Transaction discarded because of previous errors."));
     }
-    if watch_broken {
+    if broken {
         return Ok(Reply::NullArray);
     }
-    let mut replies = Vec::with_capacity(transaction.queue.len());
-    for args in &transaction.queue {
-        let db = ctx.session().db;
-        let mut nested = Ctx::new(ctx.node, ctx.env, ctx.effects, ctx.conn, db, Origin::Exec, ctx.now_ms);
-        replies.push(match find(args) {
-            Ok(spec) => run_command(&mut nested, spec, args),
+    let replies = Vec::with_capacity(transaction.queue.len());
+    Ok(go_on(ctx, conn, replies, transaction.queue))
+}
+
+/// Runs what is left of a transaction of `conn`, and answers all its replies.
+///
+/// Nothing is answered when one of the commands is a script that does not end: the rest waits with it.
+pub(in crate::commands) fn go_on(
+    ctx: &mut Ctx<'_>,
+    conn: ConnId,
+    mut replies: Vec<Reply>,
+    queue: Vec<Vec<Bytes>>,
+) -> Reply {
+    let mut queue = queue.into_iter();
+    while let Some(args) = queue.next() {
+        let Some(db) = ctx.node.sessions.get(&conn).map(|session| session.db) else { return Reply::Silence };
+        let mut nested = Ctx::new(ctx.node, ctx.env, ctx.effects, conn, db, Origin::Exec, ctx.now_ms);
+        let reply = match find(&args) {
+            Ok(spec) => run_command(&mut nested, spec, &args),
             Err(error) => error.into(),
-        });
+        };
+        if let Some(busy) = &mut ctx.node.busy {
+            busy.transaction = Some((replies, queue.collect()));
+            return Reply::Silence;
+        }
+        replies.push(reply);
     }
-    Ok(Reply::Array(replies))
+    Reply::Array(replies)
 }

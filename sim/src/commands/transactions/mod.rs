@@ -1,9 +1,14 @@
-//! MULTI and its company. What queues and what runs is the server's: see `server/gate.rs` and `server/transaction.rs`.
+//! MULTI and its company. What queues is decided in `server/gate.rs`; what breaks a watch, in `server/settle.rs`.
 
+mod discard;
 mod exec;
 mod multi;
+mod unwatch;
+mod watch;
+
+pub(super) use exec::go_on;
 
 use super::Spec;
 
 /// The group, sorted by name.
-pub(super) const ALL: &[&Spec] = &[&exec::SPEC, &multi::SPEC];
+pub(super) const ALL: &[&Spec] = &[&discard::SPEC, &exec::SPEC, &multi::SPEC, &unwatch::SPEC, &watch::SPEC];

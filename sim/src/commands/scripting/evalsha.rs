@@ -1,0 +1,30 @@
+//! EVALSHA sha1 numkeys [key ...] [arg ...]: runs a script that the server knows already.
+
+use bytes::Bytes;
+
+use super::run::{Access, by_sha};
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "evalsha",
+    group: Group::Scripting,
+    since: "2.6.0",
+    summary: "Runs a known Lua script by its SHA-1.",
+    arity: -3,
+    flags: Flags::NOSCRIPT
+        .union(Flags::STALE)
+        .union(Flags::SKIP_MONITOR)
+        .union(Flags::NO_MANDATORY_KEYS)
+        .union(Flags::MOVABLEKEYS)
+        .union(Flags::NESTS),
+    keys: Keys::Counted { count: 2 },
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    by_sha(ctx, args, Access::Full)
+}

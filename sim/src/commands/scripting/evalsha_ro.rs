@@ -1,0 +1,31 @@
+//! EVALSHA_RO sha1 numkeys [key ...] [arg ...]: runs a known script that may only read.
+
+use bytes::Bytes;
+
+use super::run::{Access, by_sha};
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "evalsha_ro",
+    group: Group::Scripting,
+    since: "7.0.0",
+    summary: "Runs a known Lua script, which only reads, by its SHA-1.",
+    arity: -3,
+    flags: Flags::NOSCRIPT
+        .union(Flags::STALE)
+        .union(Flags::SKIP_MONITOR)
+        .union(Flags::NO_MANDATORY_KEYS)
+        .union(Flags::MOVABLEKEYS)
+        .union(Flags::NESTS)
+        .union(Flags::READONLY),
+    keys: Keys::Counted { count: 2 },
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    by_sha(ctx, args, Access::ReadOnly)
+}

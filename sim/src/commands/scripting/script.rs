@@ -1,0 +1,31 @@
+//! SCRIPT: the container of the commands about scripts.
+
+use bytes::Bytes;
+
+use super::{script_debug, script_exists, script_flush, script_kill, script_load};
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "script",
+    group: Group::Scripting,
+    since: "2.6.0",
+    summary: "Commands about scripts.",
+    arity: -2,
+    flags: Flags::empty(),
+    keys: Keys::None,
+    subcommands: &[
+        &script_debug::SPEC,
+        &script_exists::SPEC,
+        &script_flush::SPEC,
+        &script_kill::SPEC,
+        &script_load::SPEC,
+    ],
+    run,
+};
+
+fn run(_: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    Err(Error::arity("script"))
+}

@@ -1,0 +1,58 @@
+//! WATCH key [key ...]: lets the next EXEC run only if none of the keys changes until then.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+    session::Watched,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "watch",
+    group: Group::Transactions,
+    since: "2.2.0",
+    summary: "Makes EXEC depend on keys that do not change.",
+    arity: -2,
+    flags: Flags::NOSCRIPT
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::FAST)
+        .union(Flags::ALLOW_BUSY),
+    keys: Keys::ALL,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    if ctx.session().transaction.is_some() {
+        return Err(Error::of("ERR WATCH inside MULTI is not allowed"));
+    }
+    // A client whose watch is broken already learns no more by watching more.
+    if ctx.session().watch_broken {
+        return Ok(Reply::OK);
+    }
+    let (conn, db, now_ms) = (ctx.conn, ctx.db, ctx.now_ms);
+    for key in &args[1..] {
+        // Looked at raw: watching a key does not find it expired.
+        let was_expired = ctx.raw_db().get(key).is_some_and(|entry| entry.is_expired(now_ms));
+        let watched = Watched { db, key: key.clone(), was_expired };
+        // A key already watched keeps what was known of it.
+        if ctx.session().watched.iter().all(|other| (other.db, &other.key) != (db, key)) {
+            ctx.session().watched.insert(watched);
+            ctx.node.watchers.entry((db, key.clone())).or_default().insert(conn);
+        }
+    }
+    Ok(Reply::OK)
+}
+
+/// Whether a key that the connection watches has changed, or has expired since without anybody finding out.
+pub(super) fn watch_broken(ctx: &mut Ctx<'_>) -> bool {
+    let now_ms = ctx.now_ms;
+    let Some(session) = ctx.node.sessions.get(&ctx.conn) else { return false };
+    let expired = |watched: &Watched| {
+        let entry = ctx.node.dbs[watched.db].get(&watched.key);
+        !watched.was_expired && entry.is_some_and(|entry| entry.is_expired(now_ms))
+    };
+    session.watch_broken || session.watched.iter().any(expired)
+}

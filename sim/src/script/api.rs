@@ -1,0 +1,171 @@
+//! The `redis` table, and the functions of the sandbox that are written in Rust.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use mlua::{Lua, MultiValue, Table, Value};
+
+use super::{
+    convert::{argument, to_lua},
+    engine::{Desk, sha1_hex},
+    failure::{self, Failure},
+};
+use crate::resp::{Protocol, Reply};
+
+/// What INFO and HELLO call the version of Redis that is simulated.
+const VERSION: &str = "7.0.15";
+const VERSION_NUM: u32 = 0x0007_000F;
+
+/// The table that `sandbox.lua` is given: `explain`, `locate`, `random`, `randomseed`, and the libraries.
+pub(super) fn functions(lua: &Lua, desk: &Rc<Desk>) -> mlua::Result<Table> {
+    let rust = lua.create_table()?;
+    rust.raw_set("explain", lua.create_function(failure::explain)?)?;
+    rust.raw_set("locate", lua.create_function(failure::locate)?)?;
+    let of = Rc::clone(desk);
+    rust.raw_set("random", lua.create_function(move |lua, args: MultiValue| of.random.draw(lua, &args))?)?;
+    let of = Rc::clone(desk);
+    let reseed = move |lua: &Lua, args: MultiValue| of.random.reseed(lua, &args);
+    rust.raw_set("randomseed", lua.create_function(reseed)?)?;
+    let libraries = lua.create_table()?;
+    libraries.raw_set("redis", redis(lua, desk)?)?;
+    rust.raw_set("libraries", libraries)?;
+    Ok(rust)
+}
+
+fn redis(lua: &Lua, desk: &Rc<Desk>) -> mlua::Result<Table> {
+    let redis = lua.create_table()?;
+    let set = |name: &str, function: fn(&Lua, &Desk, MultiValue) -> mlua::Result<Value>| {
+        let desk = Rc::clone(desk);
+        redis.raw_set(name, lua.create_function(move |lua, args| function(lua, &desk, args))?)
+    };
+    set("call", call)?;
+    set("pcall", pcall)?;
+    set("error_reply", |lua, _, args| single_field(lua, "err", args))?;
+    set("status_reply", |lua, _, args| single_field(lua, "ok", args))?;
+    set("sha1hex", sha1hex)?;
+    set("log", log)?;
+    set("setresp", set_protocol)?;
+    set("set_repl", set_propagation)?;
+    // Effects are always what replicas get; scripts written when that was a choice still ask for it.
+    set("replicate_commands", |_, _, _| Ok(Value::Boolean(true)))?;
+    // There is no debugger to stop in.
+    set("breakpoint", |_, _, _| Ok(Value::Boolean(false)))?;
+    set("debug", |_, _, _| Ok(Value::Nil))?;
+    set("acl_check_cmd", may_call)?;
+    let levels = [("LOG_DEBUG", 0), ("LOG_VERBOSE", 1), ("LOG_NOTICE", 2), ("LOG_WARNING", 3)];
+    let propagation =
+        [("REPL_NONE", 0), ("REPL_AOF", 1), ("REPL_SLAVE", 2), ("REPL_REPLICA", 2), ("REPL_ALL", 3)];
+    for (name, value) in levels.into_iter().chain(propagation) {
+        redis.raw_set(name, value)?;
+    }
+    redis.raw_set("REDIS_VERSION", VERSION)?;
+    redis.raw_set("REDIS_VERSION_NUM", VERSION_NUM)?;
+    Ok(redis)
+}
+
+/// The words of a command given to `redis.call` and its siblings.
+fn words(args: &MultiValue) -> Result<Vec<Bytes>, &'static str> {
+    if args.is_empty() {
+        return Err("ERR Please specify at least one argument for this redis lib call");
+    }
+    let words: Option<Vec<Bytes>> = args.iter().map(argument).collect();
+    words.ok_or("ERR Lua redis lib command arguments must be strings or integers")
+}
+
+fn called(desk: &Desk, args: &MultiValue) -> Reply {
+    match words(args) {
+        Ok(words) => desk.ask(|host| host.call(words)),
+        Err(text) => Reply::Error(text.into()),
+    }
+}
+
+fn call(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value> {
+    match called(desk, &args) {
+        Reply::Error(text) => Err(Failure::reply(text)),
+        reply => to_lua(lua, reply, desk.protocol.get()),
+    }
+}
+
+fn pcall(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value> {
+    to_lua(lua, called(desk, &args), desk.protocol.get())
+}
+
+/// `redis.error_reply` and `redis.status_reply`: a table of one field.
+fn single_field(lua: &Lua, name: &str, args: MultiValue) -> mlua::Result<Value> {
+    let table = lua.create_table_with_capacity(0, 1)?;
+    match (args.len(), args.front()) {
+        (1, Some(Value::String(text))) if name == "err" => {
+            let text = text.as_bytes();
+            let text = text.strip_prefix(b"-").unwrap_or(&text);
+            // A text without a space has no code yet.
+            let code: &[u8] = if text.contains(&b' ') { b"" } else { b"ERR " };
+            table.raw_set(name, lua.create_string([code, text].concat())?)?;
+        }
+        (1, Some(Value::String(text))) => table.raw_set(name, text)?,
+        _ => table.raw_set("err", "ERR wrong number or type of arguments")?,
+    }
+    Ok(Value::Table(table))
+}
+
+fn sha1hex(lua: &Lua, _: &Desk, args: MultiValue) -> mlua::Result<Value> {
+    let (1, Some(arg)) = (args.len(), args.front()) else {
+        return Err(Failure::reply("ERR wrong number of arguments"));
+    };
+    // Lua's own notion of text: numbers have one, whatever else counts as empty.
+    let text = lua.coerce_string(arg.clone())?;
+    let digits = text.map_or_else(|| sha1_hex(b""), |text| sha1_hex(&text.as_bytes()));
+    lua.create_string(digits).map(Value::String)
+}
+
+/// `redis.log`: checked as Redis checks it; a simulated node keeps no log file.
+fn log(lua: &Lua, _: &Desk, args: MultiValue) -> mlua::Result<Value> {
+    if args.len() < 2 {
+        return Err(Failure::reply("ERR redis.log() requires two arguments or more."));
+    }
+    let (Value::Integer(_) | Value::Number(_)) = args[0] else {
+        return Err(Failure::reply("ERR First argument must be a number (log level)."));
+    };
+    let level = lua.coerce_number(args[0].clone())?.unwrap_or(-1.0) as i64;
+    if !(0..=3).contains(&level) {
+        return Err(Failure::reply("ERR Invalid debug level."));
+    }
+    Ok(Value::Nil)
+}
+
+fn integer(lua: &Lua, value: &Value) -> mlua::Result<Option<i64>> {
+    Ok(lua.coerce_number(value.clone())?.map(|n| n as i64))
+}
+
+fn set_protocol(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value> {
+    let (1, Some(arg)) = (args.len(), args.front()) else {
+        return Err(Failure::reply("ERR redis.setresp() requires one argument."));
+    };
+    let protocol = match integer(lua, arg)? {
+        Some(2) => Protocol::Resp2,
+        Some(3) => Protocol::Resp3,
+        _ => return Err(Failure::reply("ERR RESP version must be 2 or 3.")),
+    };
+    desk.protocol.set(protocol);
+    desk.ask(|host| host.set_protocol(protocol));
+    Ok(Value::Nil)
+}
+
+fn set_propagation(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value> {
+    let (1, Some(arg)) = (args.len(), args.front()) else {
+        return Err(Failure::reply("ERR redis.set_repl() requires two arguments."));
+    };
+    let Some(mask @ 0..=3) = integer(lua, arg)? else {
+        let text = "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.";
+        return Err(Failure::reply(text));
+    };
+    desk.ask(|host| host.set_propagation(mask & 1 != 0, mask & 2 != 0));
+    Ok(Value::Nil)
+}
+
+fn may_call(_: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value> {
+    let words = words(&args).map_err(Failure::reply)?;
+    match desk.ask(|host| host.may_call(&words)) {
+        Some(allowed) => Ok(Value::Boolean(allowed)),
+        None => Err(Failure::reply("ERR Invalid command passed to redis.acl_check_cmd()")),
+    }
+}

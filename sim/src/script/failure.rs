@@ -1,0 +1,122 @@
+//! Errors on their way through Lua: raised by Rust, perhaps caught by the script, and at last the reply of EVAL.
+
+use mlua::{Lua, Table, Value};
+
+/// What Rust raises inside Lua.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(super) enum Failure {
+    /// An error reply, which `redis.call` and its siblings raise as a table.
+    #[error("{0}")]
+    Reply(String),
+    /// A mistake in calling a library, which Lua raises as a text with the caller's position before it.
+    #[error("{0}")]
+    Library(String),
+    /// The script used up its instructions. No script may catch this.
+    #[error("the script does not end")]
+    Endless,
+}
+
+impl Failure {
+    /// An error reply, as an error for mlua.
+    pub(super) fn reply(text: impl Into<String>) -> mlua::Error {
+        mlua::Error::external(Failure::Reply(text.into()))
+    }
+
+    /// A library's error, with the position of the script's call before it.
+    pub(super) fn library(lua: &Lua, text: impl std::fmt::Display) -> mlua::Error {
+        let position = lua.inspect_stack(1, |debug| {
+            let (source, line) = (debug.source(), debug.current_line());
+            match (source.short_src, line) {
+                (Some(source), Some(line)) if source != SANDBOX => format!("{source}:{line}: "),
+                _ => String::new(),
+            }
+        });
+        mlua::Error::external(Failure::Library(format!("{}{text}", position.unwrap_or_default())))
+    }
+}
+
+/// The chunk name of the sandbox, whose frames are not the script's.
+pub(super) const SANDBOX: &str = "sandbox";
+
+/// What Lua calls the frames that tail calls have replaced, as the sandbox's wrappers are by what they wrap.
+const TAIL_CALL: &str = "(tail call)";
+
+fn fault(err: &mlua::Error) -> Failure {
+    if let Some(failure) = err.downcast_ref::<Failure>() {
+        return failure.clone();
+    }
+    match err {
+        mlua::Error::CallbackError { cause, .. } => fault(cause),
+        mlua::Error::RuntimeError(text) => Failure::Library(text.clone()),
+        mlua::Error::MemoryError(_) => Failure::Library("not enough memory".into()),
+        other => Failure::Library(other.to_string()),
+    }
+}
+
+/// `rust.explain(err)`: what a script is to see of an error that Rust raised, and whether it must not be caught.
+pub(super) fn explain(lua: &Lua, err: Value) -> mlua::Result<(Value, bool)> {
+    let Value::Error(err) = err else { return Ok((err, false)) };
+    Ok(match fault(&err) {
+        Failure::Reply(text) => (Value::Table(reply_table(lua, &text)?), false),
+        Failure::Library(text) => (Value::String(lua.create_string(text)?), false),
+        Failure::Endless => (Value::Nil, true),
+    })
+}
+
+fn reply_table(lua: &Lua, text: &str) -> mlua::Result<Table> {
+    let table = lua.create_table_with_capacity(0, 3)?;
+    table.raw_set("err", text)?;
+    Ok(table)
+}
+
+/// What a script that does not end is told when it is killed.
+const KILLED: &str = "ERR Script killed by user with SCRIPT KILL...";
+
+/// `rust.locate(err)`: the handler that runs where the error happened. Answers a table with the text and the place.
+pub(super) fn locate(lua: &Lua, err: Value) -> mlua::Result<Value> {
+    // Level 0 is this function. A C function above it was called by the script, one level up.
+    let mut place = None;
+    for level in 1..=5 {
+        let found = lua.inspect_stack(level, |debug| {
+            let source = debug.source();
+            let own = source.what == "C" || matches!(source.short_src.as_deref(), Some(SANDBOX | TAIL_CALL));
+            (!own).then(|| {
+                let text = source.source.map(|source| source.into_owned()).unwrap_or_default();
+                let short = source.short_src.map(|short| short.into_owned()).unwrap_or_default();
+                (text, short, debug.current_line().unwrap_or_default())
+            })
+        });
+        match found {
+            Some(Some(found)) => {
+                place = Some(found);
+                break;
+            }
+            Some(None) => {}
+            None => break,
+        }
+    }
+    let table = match err {
+        Value::Table(table) => table,
+        Value::Error(err) => match fault(&err) {
+            Failure::Reply(text) => reply_table(lua, &text)?,
+            Failure::Library(text) => reply_table(lua, &format!("ERR {text}"))?,
+            Failure::Endless => reply_table(lua, KILLED)?,
+        },
+        other => {
+            let mut text = other.to_string()?;
+            // A library function that the sandbox wraps was called by the sandbox; the mistake is the script's.
+            if [SANDBOX, TAIL_CALL].iter().any(|own| text.starts_with(own))
+                && let Some((_, rest)) = text.split_once(": ")
+            {
+                let position = place.as_ref().map(|(_, short, line)| format!("{short}:{line}: "));
+                text = position.unwrap_or_default() + rest;
+            }
+            reply_table(lua, &format!("ERR {text}"))?
+        }
+    };
+    if let Some((source, _, line)) = place {
+        table.raw_set("source", source)?;
+        table.raw_set("line", line)?;
+    }
+    Ok(Value::Table(table))
+}
