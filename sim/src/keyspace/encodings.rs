@@ -7,10 +7,22 @@ pub struct Encodings {
     pub hash_entries_max: usize,
     /// `hash-max-listpack-value`: bytes of a field or value of a hash.
     pub hash_value_max: usize,
+    /// `set-max-intset-entries`: members of a set of integers.
+    pub set_integers_max: usize,
+    /// `zset-max-listpack-entries`: members of a sorted set.
+    pub sorted_set_entries_max: usize,
+    /// `zset-max-listpack-value`: bytes of a member of a sorted set.
+    pub sorted_set_value_max: usize,
 }
 
 impl Default for Encodings {
     fn default() -> Encodings {
-        Encodings { hash_entries_max: 512, hash_value_max: 64 }
+        Encodings {
+            hash_entries_max: 512,
+            hash_value_max: 64,
+            set_integers_max: 512,
+            sorted_set_entries_max: 128,
+            sorted_set_value_max: 64,
+        }
     }
 }

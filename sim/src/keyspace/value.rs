@@ -1,6 +1,6 @@
 //! The types a key can hold.
 
-use super::{Hash, Str};
+use super::{Hash, List, Set, SortedSet, Str};
 
 /// A value of one of Redis's types.
 #[derive(Debug, Clone)]
@@ -9,6 +9,12 @@ pub enum Value {
     String(Str),
     /// A map from fields to values.
     Hash(Hash),
+    /// A sequence of byte strings.
+    List(List),
+    /// Byte strings, each once.
+    Set(Set),
+    /// Byte strings, each once, in order of their scores.
+    SortedSet(SortedSet),
 }
 
 /// The name of a type, as TYPE answers it.
@@ -18,6 +24,12 @@ pub enum Kind {
     String,
     /// `hash`
     Hash,
+    /// `list`
+    List,
+    /// `set`
+    Set,
+    /// `zset`
+    SortedSet,
 }
 
 impl Kind {
@@ -26,6 +38,9 @@ impl Kind {
         match self {
             Kind::String => "string",
             Kind::Hash => "hash",
+            Kind::List => "list",
+            Kind::Set => "set",
+            Kind::SortedSet => "zset",
         }
     }
 }
@@ -50,6 +65,9 @@ impl Value {
         match self {
             Value::String(_) => Kind::String,
             Value::Hash(_) => Kind::Hash,
+            Value::List(_) => Kind::List,
+            Value::Set(_) => Kind::Set,
+            Value::SortedSet(_) => Kind::SortedSet,
         }
     }
 
@@ -58,6 +76,9 @@ impl Value {
         match self {
             Value::String(string) => string.encoding(),
             Value::Hash(hash) => hash.encoding(),
+            Value::List(list) => list.encoding(),
+            Value::Set(set) => set.encoding(),
+            Value::SortedSet(set) => set.encoding(),
         }
     }
 
@@ -66,6 +87,9 @@ impl Value {
         match self {
             Value::String(_) => false,
             Value::Hash(hash) => hash.is_empty(),
+            Value::List(list) => list.is_empty(),
+            Value::Set(set) => set.is_empty(),
+            Value::SortedSet(set) => set.is_empty(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::RdbError;
-use crate::keyspace::{Encodings, Hash, Str, Value};
+use crate::keyspace::{Encodings, Hash, List, Set, SortedSet, Str, Value};
 
 /// The parts of a value.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +22,11 @@ impl Object {
             Value::Hash(hash) => {
                 Object::Hash(hash.iter().map(|(field, value)| (field.clone(), value.clone())).collect())
             }
+            Value::List(list) => Object::List(list.iter().cloned().collect()),
+            Value::Set(set) => Object::Set(set.iter().collect()),
+            Value::SortedSet(set) => {
+                Object::SortedSet(set.iter().map(|(score, member)| (member.clone(), score)).collect())
+            }
         }
     }
 
@@ -35,8 +40,23 @@ impl Object {
                 }
                 Value::Hash(hash)
             }
-            Object::List(_) | Object::Set(_) | Object::SortedSet(_) => {
-                return Err(RdbError::Unsupported("a collection".into()));
+            Object::List(elements) => Value::List(elements.into_iter().collect::<List>()),
+            Object::Set(members) => {
+                let mut set = Set::default();
+                for member in members {
+                    set.insert(member, encodings);
+                }
+                Value::Set(set)
+            }
+            Object::SortedSet(members) => {
+                let mut set = SortedSet::default();
+                for (member, score) in members {
+                    if score.is_nan() {
+                        return Err(RdbError::Damaged("a score that is not a number"));
+                    }
+                    set.insert(member, score, encodings);
+                }
+                Value::SortedSet(set)
             }
         })
     }

@@ -1,0 +1,145 @@
+//! A list: constant-time work at both ends, any position by index.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use super::{Typed, Value};
+
+/// One of the two ends of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The head, index 0.
+    Left,
+    /// The tail, index -1.
+    Right,
+}
+
+/// The elements, head first.
+#[derive(Debug, Clone, Default)]
+pub struct List(VecDeque<Bytes>);
+
+impl List {
+    /// How many elements there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds an element at an end.
+    pub fn push(&mut self, end: End, element: Bytes) {
+        match end {
+            End::Left => self.0.push_front(element),
+            End::Right => self.0.push_back(element),
+        }
+    }
+
+    /// Takes the element at an end.
+    pub fn pop(&mut self, end: End) -> Option<Bytes> {
+        match end {
+            End::Left => self.0.pop_front(),
+            End::Right => self.0.pop_back(),
+        }
+    }
+
+    /// The element at an index from the head.
+    pub fn get(&self, index: usize) -> Option<&Bytes> {
+        self.0.get(index)
+    }
+
+    /// Replaces the element at an index from the head; returns whether there is one.
+    pub fn set(&mut self, index: usize, element: Bytes) -> bool {
+        self.0.get_mut(index).map(|old| *old = element).is_some()
+    }
+
+    /// Adds an element in front of the one at `index`; `index` may be the length.
+    ///
+    /// # Panics
+    /// When `index` is larger than the length.
+    pub fn insert(&mut self, index: usize, element: Bytes) {
+        self.0.insert(index, element);
+    }
+
+    /// Removes up to `limit` elements equal to `element`, the ones nearest to `end` first; returns how many.
+    pub fn remove_equal(&mut self, element: &[u8], end: End, limit: usize) -> usize {
+        let equal = self.0.iter().filter(|at| *at == element).count();
+        let removed = equal.min(limit);
+        // Which of the equal ones go, counted from the head.
+        let spared = if end == End::Left { 0 } else { equal - removed };
+        let mut seen = 0;
+        self.0.retain(|at| {
+            if at != element {
+                return true;
+            }
+            seen += 1;
+            seen <= spared || seen > spared + removed
+        });
+        removed
+    }
+
+    /// Keeps only the elements from index `start` to before index `end`.
+    pub fn trim(&mut self, start: usize, end: usize) {
+        self.0.truncate(end);
+        self.0.drain(..start.min(self.0.len()));
+    }
+
+    /// The elements from index `start` on, head first.
+    pub fn iter_from(&self, start: usize) -> impl Iterator<Item = &Bytes> {
+        self.0.range(start.min(self.0.len())..)
+    }
+
+    /// All elements, head first; reversible.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Bytes> + ExactSizeIterator {
+        self.0.iter()
+    }
+
+    /// The name OBJECT ENCODING has for it.
+    pub fn encoding(&self) -> &'static str {
+        "quicklist"
+    }
+}
+
+impl FromIterator<Bytes> for List {
+    fn from_iter<I: IntoIterator<Item = Bytes>>(elements: I) -> List {
+        List(elements.into_iter().collect())
+    }
+}
+
+impl Typed for List {
+    fn of(value: &Value) -> Option<&List> {
+        if let Value::List(list) = value { Some(list) } else { None }
+    }
+    fn of_mut(value: &mut Value) -> Option<&mut List> {
+        if let Value::List(list) = value { Some(list) } else { None }
+    }
+    fn empty() -> Value {
+        Value::List(List::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_elements_are_removed_from_the_end_that_is_asked_for() {
+        let all = ["a", "b", "a", "c", "a"];
+        for (end, limit, expected) in [
+            (End::Left, 1, "baca"),
+            (End::Left, 2, "bca"),
+            (End::Right, 1, "abac"),
+            (End::Right, 2, "abc"),
+            (End::Right, usize::MAX, "bc"),
+        ] {
+            let mut list: List = all.iter().map(|element| Bytes::from_static(element.as_bytes())).collect();
+            let removed = list.remove_equal(b"a", end, limit);
+            assert_eq!(removed, limit.min(3));
+            let left: String = list.iter().map(|element| String::from_utf8_lossy(element)).collect();
+            assert_eq!(left, expected, "{limit} from {end:?}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! A set of byte strings: sorted integers while it is small and holds nothing else, a hash table from then on.
+
+use bytes::Bytes;
+
+use super::{Dict, Encodings, Typed, Value, integer};
+
+/// The members.
+#[derive(Debug, Clone)]
+pub struct Set(Repr);
+
+#[derive(Debug, Clone)]
+enum Repr {
+    /// In ascending order, which is the order that SMEMBERS shows.
+    Integers(Vec<i64>),
+    Table(Dict<()>),
+}
+
+impl Default for Set {
+    fn default() -> Set {
+        Set(Repr::Integers(Vec::new()))
+    }
+}
+
+fn as_bytes(integer: i64) -> Bytes {
+    Bytes::from(integer.to_string())
+}
+
+impl Set {
+    /// How many members there are.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Repr::Integers(integers) => integers.len(),
+            Repr::Table(table) => table.len(),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds a member; returns whether it is new. Too many integers become a hash table, and
+    /// never turn back.
+    pub fn insert(&mut self, member: Bytes, encodings: &Encodings) -> bool {
+        match &mut self.0 {
+            Repr::Table(table) => table.insert(member, ()).is_none(),
+            Repr::Integers(integers) => match integer(&member).map(|n| (n, integers.binary_search(&n))) {
+                Some((_, Ok(_))) => false,
+                Some((n, Err(at))) => {
+                    integers.insert(at, n);
+                    if integers.len() > encodings.set_integers_max {
+                        self.to_table();
+                    }
+                    true
+                }
+                None => self.to_table().insert(member, ()).is_none(),
+            },
+        }
+    }
+
+    fn to_table(&mut self) -> &mut Dict<()> {
+        if let Repr::Integers(integers) = &self.0 {
+            let mut table = Dict::default();
+            for &n in integers {
+                table.insert(as_bytes(n), ());
+            }
+            self.0 = Repr::Table(table);
+        }
+        match &mut self.0 {
+            Repr::Table(table) => table,
+            Repr::Integers(_) => unreachable!("it was just made a table"),
+        }
+    }
+
+    /// Removes a member; returns whether it was there.
+    pub fn remove(&mut self, member: &[u8]) -> bool {
+        match &mut self.0 {
+            Repr::Table(table) => table.remove(member).is_some(),
+            Repr::Integers(integers) => {
+                let at = integer(member).and_then(|n| integers.binary_search(&n).ok());
+                at.map(|at| integers.remove(at)).is_some()
+            }
+        }
+    }
+
+    /// Whether `member` is in the set.
+    pub fn contains(&self, member: &[u8]) -> bool {
+        match &self.0 {
+            Repr::Table(table) => table.contains(member),
+            Repr::Integers(integers) => integer(member).is_some_and(|n| integers.binary_search(&n).is_ok()),
+        }
+    }
+
+    /// All members.
+    pub fn iter(&self) -> impl Iterator<Item = Bytes> {
+        let (integers, table) = match &self.0 {
+            Repr::Integers(integers) => (Some(integers), None),
+            Repr::Table(table) => (None, Some(table)),
+        };
+        let integers = integers.into_iter().flatten().map(|&n| as_bytes(n));
+        integers.chain(table.into_iter().flat_map(Dict::iter).map(|(member, ())| member.clone()))
+    }
+
+    /// A member chosen by `draw`, which is given a bound and answers an index below it.
+    pub fn random(&self, mut draw: impl FnMut(usize) -> usize) -> Option<Bytes> {
+        match &self.0 {
+            Repr::Integers(integers) if integers.is_empty() => None,
+            Repr::Integers(integers) => Some(as_bytes(integers[draw(integers.len())])),
+            Repr::Table(table) => table.random(draw).map(|(member, ())| member.clone()),
+        }
+    }
+
+    /// One step of an incremental scan, as [`Dict::scan`]; integers come all at once.
+    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(Bytes)) -> u64 {
+        match &self.0 {
+            Repr::Integers(integers) => {
+                integers.iter().for_each(|&n| visit(as_bytes(n)));
+                0
+            }
+            Repr::Table(table) => table.scan(cursor, |member, ()| visit(member.clone())),
+        }
+    }
+
+    /// The name OBJECT ENCODING has for it.
+    pub fn encoding(&self) -> &'static str {
+        match &self.0 {
+            Repr::Integers(_) => "intset",
+            Repr::Table(_) => "hashtable",
+        }
+    }
+}
+
+impl Typed for Set {
+    fn of(value: &Value) -> Option<&Set> {
+        if let Value::Set(set) = value { Some(set) } else { None }
+    }
+    fn of_mut(value: &mut Value) -> Option<&mut Set> {
+        if let Value::Set(set) = value { Some(set) } else { None }
+    }
+    fn empty() -> Value {
+        Value::Set(Set::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(members: &[&str]) -> Set {
+        let encodings = Encodings { set_integers_max: 3, ..Encodings::default() };
+        let mut set = Set::default();
+        for member in members {
+            set.insert(Bytes::copy_from_slice(member.as_bytes()), &encodings);
+        }
+        set
+    }
+
+    #[test]
+    fn integers_stay_sorted_until_there_are_too_many_or_something_else_comes() {
+        for (members, encoding, len) in [
+            (&["3", "-1", "2", "3"][..], "intset", 3),
+            (&["3", "1", "2", "4"][..], "hashtable", 4),
+            (&["1", "x"][..], "hashtable", 2),
+            // Only the one canonical form of an integer is that integer.
+            (&["1", "01"][..], "hashtable", 2),
+            (&["0", "-0"][..], "hashtable", 2),
+            (&["9223372036854775807", "-9223372036854775808"][..], "intset", 2),
+            (&["9223372036854775808"][..], "hashtable", 1),
+        ] {
+            let set = set(members);
+            assert_eq!((set.encoding(), set.len()), (encoding, len), "{members:?}");
+            assert!(members.iter().all(|member| set.contains(member.as_bytes())), "{members:?}");
+        }
+        let sorted: Vec<Bytes> = set(&["3", "-1", "2"]).iter().collect();
+        assert_eq!(sorted, ["-1", "2", "3"]);
+    }
+
+    #[test]
+    fn a_table_never_turns_back_into_integers() {
+        let mut set = set(&["1", "x"]);
+        assert!(set.remove(b"x"));
+        assert_eq!(set.encoding(), "hashtable");
+        assert!(set.remove(b"1") && set.is_empty());
+    }
+}

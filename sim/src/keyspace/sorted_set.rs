@@ -1,0 +1,152 @@
+//! A sorted set: members with scores, by member in O(1) and by rank or score in O(log n).
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::{Dict, Encodings, Ranked, Typed, Value, Walk};
+
+/// The members and their scores.
+#[derive(Debug, Clone, Default)]
+pub struct SortedSet {
+    scores: Dict<f64>,
+    order: Ranked,
+    /// It outgrew its limits once. Redis never goes back, and SCAN shows the difference.
+    large: bool,
+}
+
+impl SortedSet {
+    /// How many members there are.
+    pub fn len(&self) -> usize {
+        self.scores.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.scores.is_empty()
+    }
+
+    /// Gives a member a score, adding it if it is not there; returns the score it had. The score must not be NaN.
+    pub fn insert(&mut self, member: Bytes, score: f64, encodings: &Encodings) -> Option<f64> {
+        assert!(!score.is_nan(), "a score is a number");
+        if let Some(old) = self.scores.get_mut(&member) {
+            let was = std::mem::replace(old, score);
+            // Both zeros are one score, and the first one stays.
+            if was == score {
+                *old = was;
+            } else {
+                self.order.remove(was, &member);
+                self.order.insert(score, member);
+            }
+            return Some(was);
+        }
+        self.large |=
+            self.len() >= encodings.sorted_set_entries_max || member.len() > encodings.sorted_set_value_max;
+        // The compact form writes whole scores as integers, which have one zero.
+        let score = if self.large { score } else { score + 0.0 };
+        self.scores.insert(member.clone(), score);
+        self.order.insert(score, member);
+        None
+    }
+
+    /// Removes a member; returns the score it had.
+    pub fn remove(&mut self, member: &[u8]) -> Option<f64> {
+        let (_, score) = self.scores.remove(member)?;
+        let removed = self.order.remove(score, member);
+        debug_assert!(removed, "both halves hold the same members");
+        Some(score)
+    }
+
+    /// The score of a member.
+    pub fn score(&self, member: &[u8]) -> Option<f64> {
+        self.scores.get(member).copied()
+    }
+
+    /// How many members come before this one.
+    pub fn rank(&self, member: &[u8]) -> Option<usize> {
+        self.order.rank(self.score(member)?, member)
+    }
+
+    /// The member of a rank, with its score.
+    pub fn get(&self, rank: usize) -> Option<(f64, &Bytes)> {
+        self.order.get(rank)
+    }
+
+    /// How many members come before the first for which `is_before` is false, as [`Ranked::partition`].
+    pub fn partition(&self, is_before: impl FnMut(f64, &Bytes) -> bool) -> usize {
+        self.order.partition(is_before)
+    }
+
+    /// The members of the ranks in `ranks`, in order, or from the last to the first.
+    pub fn range(&self, ranks: Range<usize>, reversed: bool) -> Walk<'_> {
+        self.order.range(ranks, reversed)
+    }
+
+    /// All members in order.
+    pub fn iter(&self) -> Walk<'_> {
+        self.range(0..self.len(), false)
+    }
+
+    /// One step of an incremental scan, as [`Dict::scan`]; a compact one comes all at once, in order.
+    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&Bytes, f64)) -> u64 {
+        if self.large {
+            return self.scores.scan(cursor, |member, score| visit(member, *score));
+        }
+        self.iter().for_each(|(score, member)| visit(member, score));
+        0
+    }
+
+    /// The name OBJECT ENCODING has for it.
+    pub fn encoding(&self) -> &'static str {
+        if self.large { "skiplist" } else { "listpack" }
+    }
+}
+
+impl Typed for SortedSet {
+    fn of(value: &Value) -> Option<&SortedSet> {
+        if let Value::SortedSet(set) = value { Some(set) } else { None }
+    }
+    fn of_mut(value: &mut Value) -> Option<&mut SortedSet> {
+        if let Value::SortedSet(set) = value { Some(set) } else { None }
+    }
+    fn empty() -> Value {
+        Value::SortedSet(SortedSet::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn small() -> Encodings {
+        Encodings { sorted_set_entries_max: 2, sorted_set_value_max: 4, ..Encodings::default() }
+    }
+
+    #[test]
+    fn it_is_compact_until_it_outgrows_its_limits_and_never_again() {
+        for (members, encoding) in [
+            (&["a", "bbbb"][..], "listpack"),
+            (&["ccccc"][..], "skiplist"),
+            (&["a", "b", "c"][..], "skiplist"),
+        ] {
+            let mut set = SortedSet::default();
+            for member in members {
+                set.insert(Bytes::from_static(member.as_bytes()), 1.0, &small());
+                set.insert(Bytes::from_static(member.as_bytes()), 2.0, &small());
+            }
+            assert_eq!((set.encoding(), set.len()), (encoding, members.len()), "{members:?}");
+            members.iter().for_each(|member| assert_eq!(set.remove(member.as_bytes()), Some(2.0)));
+            assert_eq!((set.encoding(), set.is_empty()), (encoding, true), "{members:?}");
+        }
+    }
+
+    #[test]
+    fn a_new_score_moves_a_member_and_the_other_zero_does_not_replace_the_first() {
+        let mut set = SortedSet::default();
+        for (member, score) in [("a", 1.0), ("b", 0.0), ("a", -1.0), ("b", -0.0)] {
+            set.insert(Bytes::from_static(member.as_bytes()), score, &small());
+        }
+        assert_eq!((set.rank(b"a"), set.rank(b"b"), set.rank(b"c")), (Some(0), Some(1), None));
+        assert!(set.score(b"b").is_some_and(|score| score.is_sign_positive()));
+    }
+}
