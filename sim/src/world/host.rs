@@ -1,18 +1,17 @@
 //! A host, from inside ([`HostCtx`], what code on it may do) and from outside (its tasks, and whether they are run).
 
 use std::{
-    any::Any,
-    collections::{BTreeMap, VecDeque},
+    collections::VecDeque,
     future::Future,
     io,
     net::IpAddr,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard,
-        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
     },
-    task::{Context, Poll, Wake, Waker},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
@@ -23,167 +22,14 @@ use turmoil_net::{
 };
 
 use super::{
-    clock::{Clock, Reading},
+    clock::Reading,
     control::Control,
-    entropy::{Entropy, Stream},
-    rule::{Act, Rules},
-    trace::{Event, HostName, Trace},
+    entropy::Stream,
+    machine::{Alarm, Machine, lock},
+    rule::Act,
+    trace::{Event, HostName},
 };
 use crate::time::{Boottime, Monotonic, True, Wall};
-
-/// What a panic left behind.
-pub(super) type Panic = Box<dyn Any + Send>;
-
-/// Locks what only one thread ever touches. A poisoned lock means a panic that already ends the run.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// What the world and the code on its hosts share. One thread uses it, so that no lock is ever waited for; they are
-/// there because client code asks for futures that are `Send`.
-pub(super) struct Shared {
-    pub(super) now: AtomicI64,
-    pub(super) entropy: Entropy,
-    pub(super) control: Control,
-    pub(super) trace: Mutex<Trace>,
-    pub(super) rules: Mutex<Rules>,
-    pub(super) ready: Mutex<VecDeque<usize>>,
-    /// Wakes the world's loop while it waits for tokio's clock.
-    pub(super) sleeper: Mutex<Option<Waker>>,
-    pub(super) panic: Mutex<Option<Panic>>,
-    pub(super) names: Mutex<BTreeMap<IpAddr, HostName>>,
-}
-
-impl Shared {
-    pub(super) fn now(&self) -> True {
-        True::from_nanos(self.now.load(Ordering::Relaxed))
-    }
-}
-
-/// What a timer waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Alarm {
-    /// The host's monotonic clock.
-    Clock(Monotonic),
-    /// True time: something on the wire, not on the host.
-    Wire(True),
-}
-
-/// The least alarm of each kind.
-const CLOCK: Alarm = Alarm::Clock(Monotonic::from_nanos(i64::MIN));
-const WIRE: Alarm = Alarm::Wire(True::from_nanos(i64::MIN));
-
-/// Who is to be woken; the number tells timers of one instant apart, in the order they were made.
-type Timers = BTreeMap<(Alarm, u64), Waker>;
-
-/// What outlives a host's software: its name, its clocks, who waits for them.
-pub(super) struct Machine {
-    pub(super) index: usize,
-    pub(super) name: HostName,
-    pub(super) shared: Arc<Shared>,
-    pub(super) clock: Mutex<Clock>,
-    timers: Mutex<Timers>,
-    /// When the next timer fires, in nanoseconds of true time; worked out anew when a timer or the clock has changed.
-    next_due: AtomicI64,
-    next_due_known: AtomicBool,
-    next_number: AtomicU64,
-    random: Mutex<Stream>,
-    queued: AtomicBool,
-}
-
-impl Machine {
-    pub(super) fn new(index: usize, name: HostName, shared: Arc<Shared>, clock: Clock) -> Self {
-        let random = Mutex::new(shared.entropy.stream(&format!("hosts/{name}")));
-        Self {
-            index,
-            name,
-            shared,
-            clock: Mutex::new(clock),
-            timers: Mutex::default(),
-            next_due: AtomicI64::new(0),
-            next_due_known: AtomicBool::new(false),
-            next_number: AtomicU64::new(0),
-            random,
-            queued: AtomicBool::new(false),
-        }
-    }
-
-    pub(super) fn record(&self, event: Event) {
-        let now = self.shared.now();
-        let reading = lock(&self.clock).read(now);
-        lock(&self.shared.trace).push(now, Some((self.name.clone(), reading)), event);
-    }
-
-    fn monotonic(&self) -> Monotonic {
-        lock(&self.clock).monotonic(self.shared.now())
-    }
-
-    fn shows(&self, alarm: Alarm) -> bool {
-        match alarm {
-            Alarm::Clock(at) => self.monotonic() >= at,
-            Alarm::Wire(at) => self.shared.now() >= at,
-        }
-    }
-
-    /// Changes the host's clocks.
-    pub(super) fn change_clock(&self, change: impl FnOnce(&mut Clock, True)) {
-        change(&mut lock(&self.clock), self.shared.now());
-        self.next_due_known.store(false, Ordering::Relaxed);
-    }
-
-    /// When the next of this host's timers fires, as its clock goes today; the end of time if none does.
-    pub(super) fn next_timer(&self) -> True {
-        if !self.next_due_known.swap(true, Ordering::Relaxed) {
-            let timers = lock(&self.timers);
-            let clock = timers.first_key_value().map(|(&(alarm, _), _)| alarm);
-            let wire = timers.range((WIRE, 0)..).next().map(|(&(alarm, _), _)| alarm);
-            let when = |alarm| match alarm {
-                Alarm::Clock(at) => lock(&self.clock).true_at_monotonic(at, self.shared.now()),
-                Alarm::Wire(at) => Some(at),
-            };
-            let due = [clock, wire].into_iter().flatten().filter_map(when).min().unwrap_or(True::MAX);
-            self.next_due.store(due.as_nanos(), Ordering::Relaxed);
-        }
-        True::from_nanos(self.next_due.load(Ordering::Relaxed))
-    }
-
-    /// Wakes whoever waits for what the clocks show now, in order.
-    pub(super) fn fire_timers(&self) {
-        if self.next_timer() > self.shared.now() {
-            return;
-        }
-        self.next_due_known.store(false, Ordering::Relaxed);
-        for from in [CLOCK, WIRE] {
-            loop {
-                let mut timers = lock(&self.timers);
-                let Some(key) = timers.range((from, 0)..).next().map(|(&key, _)| key) else { break };
-                let waker = if self.shows(key.0) { timers.remove(&key) } else { None };
-                drop(timers); // a wake may drop a task, and its timers with it
-                let Some(waker) = waker else { break };
-                waker.wake();
-            }
-        }
-    }
-
-    /// The host's tasks are to be polled again.
-    pub(super) fn queue(&self) {
-        if !self.queued.swap(true, Ordering::Relaxed) {
-            lock(&self.shared.ready).push_back(self.index);
-        }
-        if let Some(waker) = lock(&self.shared.sleeper).take() {
-            waker.wake();
-        }
-    }
-}
-
-impl Wake for Machine {
-    fn wake(self: Arc<Self>) {
-        self.queue();
-    }
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.queue();
-    }
-}
 
 /// A task that a host is to run.
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;

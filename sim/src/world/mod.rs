@@ -21,6 +21,7 @@ mod control;
 mod entropy;
 mod host;
 mod link;
+mod machine;
 mod network;
 mod orders;
 mod rule;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{
     clock::Face,
     control::Verb,
-    host::lock,
+    machine::lock,
     timeline::{World, WorldError},
     trace::Event,
 };

@@ -23,8 +23,9 @@ use turmoil_net::{EnterGuard, Net, Packet};
 use super::{
     clock::Clock,
     control::Control,
-    host::{Host, Shared, lock},
+    host::Host,
     link::Link,
+    machine::{Shared, lock},
     trace::{Fingerprint, Hook, Record},
 };
 use crate::time::True;
