@@ -4,6 +4,7 @@
 //! `LOCKSTORM_RECORD=1 cargo test --test parity <filter>` rewrites the expected replies from the real server.
 
 mod servers;
+mod specs;
 mod transcript;
 mod wire;
 
@@ -47,7 +48,8 @@ fn main() {
         }
     }
     match availability() {
-        Availability::Present => {}
+        Availability::Present if record => {}
+        Availability::Present => trials.push(Trial::test("real::specs", specs::compare)),
         Availability::Absent(notice) => eprintln!("parity: {notice}"),
         Availability::Missing(why) => trials.push(Trial::test("real::is_present", move || Err(why.into()))),
     }

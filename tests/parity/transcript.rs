@@ -138,7 +138,8 @@ fn words(text: &str) -> Option<Vec<Vec<u8>>> {
     Some(decoder.next(&limits).ok()??.into_iter().skip(1).map(Vec::from).collect())
 }
 
-fn command(words: &[Vec<u8>]) -> Vec<u8> {
+/// A command as the multibulk array that clients send.
+pub(crate) fn command(words: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
         bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());

@@ -54,6 +54,14 @@ bitflags::bitflags! {
     }
 }
 
+impl Flags {
+    /// The names that COMMAND INFO shows. Some flags are the server's own business.
+    pub fn names(self) -> impl Iterator<Item = String> {
+        let shown = self - (Flags::MAY_REPLICATE | Flags::NESTS);
+        shown.iter_names().map(|(name, _)| name.to_ascii_lowercase())
+    }
+}
+
 /// Where the keys of a command are among its arguments.
 #[derive(Debug, Clone, Copy)]
 pub enum Keys {

@@ -11,6 +11,7 @@ mod getset;
 mod incr;
 mod incrby;
 mod incrbyfloat;
+mod lcs;
 mod mget;
 mod mset;
 mod msetnx;
@@ -38,6 +39,7 @@ pub(super) const ALL: &[&Spec] = &[
     &incr::SPEC,
     &incrby::SPEC,
     &incrbyfloat::SPEC,
+    &lcs::SPEC,
     &mget::SPEC,
     &mset::SPEC,
     &msetnx::SPEC,
