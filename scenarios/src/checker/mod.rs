@@ -5,15 +5,20 @@
 
 mod belief;
 mod evidence;
+mod fairness;
 mod l1_server;
 mod l2_belief;
 mod l3_effect;
 mod l4_fenced;
 mod overlap;
+mod owner_safety;
+mod progress;
 mod promise;
+mod reentrancy;
 mod section;
 #[cfg(test)]
 mod tests;
+mod wake_ups;
 pub(crate) mod words;
 
 use crate::{
@@ -37,7 +42,17 @@ pub struct Checker {
 }
 
 /// All checkers: the four layers, then the rest by name.
-pub const LIST: &[Checker] = &[l1_server::L1, l2_belief::L2, l3_effect::L3, l4_fenced::L4];
+pub const LIST: &[Checker] = &[
+    l1_server::L1,
+    l2_belief::L2,
+    l3_effect::L3,
+    l4_fenced::L4,
+    fairness::FAIRNESS,
+    owner_safety::OWNER_SAFETY,
+    progress::PROGRESS,
+    reentrancy::REENTRANCY,
+    wake_ups::WAKE_UPS,
+];
 
 impl Checker {
     /// The checker with this name.

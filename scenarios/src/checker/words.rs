@@ -26,19 +26,18 @@ pub(crate) fn instant(at: True) -> String {
 pub(crate) fn length(length: Duration) -> String {
     let micros = length.as_micros();
     match micros {
-        0..1_000 => format!("{micros} µs"),
+        0 => "0 ms".to_owned(),
+        1..1_000 => format!("{micros} µs"),
         1_000..1_000_000 if micros % 1_000 == 0 => format!("{} ms", micros / 1_000),
         1_000..1_000_000 => format!("{}.{} ms", micros / 1_000, micros % 1_000 / 100),
         _ => format!("{}.{:03} s", micros / 1_000_000, micros / 1_000 % 1_000),
     }
 }
 
-/// `one grant`, `3 grants`.
+/// `1 grant`, `3 grants`.
 pub(crate) fn many(count: usize, one: &str) -> String {
-    match count {
-        1 => format!("one {one}"),
-        _ => format!("{count} {one}s"),
-    }
+    let s = if count == 1 { "" } else { "s" };
+    format!("{count} {one}{s}")
 }
 
 /// Who was promised the lock, from when until when.
@@ -148,19 +147,26 @@ pub(super) fn cause(
     if let Some((at, node, how)) = gone {
         story.push(format!("At {} {}.", instant(at), vanished(history, node, how)));
     }
-    let said: Vec<String> = faults
-        .iter()
-        .rev()
-        .take(FAULTS_TOLD)
-        .rev()
-        .map(|(_, fault)| format!("{} {}", fault.words, span(fault)))
-        .collect();
-    match said.len() {
-        0 if gone.is_none() => story.push("No fault was needed.".to_owned()),
-        0 => {}
-        _ => story.push(format!("The faults before it: {}.", said.join("; "))),
+    match told(&faults) {
+        Some(faults) => story.push(faults),
+        None if gone.is_none() => story.push("No fault was needed.".to_owned()),
+        None => {}
     }
     (story, nearest)
+}
+
+/// All faults that began by then, wherever: in a sentence, and the latest.
+pub(super) fn faults(history: &History, by: True) -> (Option<String>, Option<usize>) {
+    let faults: Vec<(usize, &Fault)> =
+        history.faults.iter().enumerate().filter(|(_, fault)| fault.from <= by).collect();
+    (told(&faults), faults.last().map(|(at, _)| *at))
+}
+
+fn told(faults: &[(usize, &Fault)]) -> Option<String> {
+    let latest = &faults[faults.len().saturating_sub(FAULTS_TOLD)..];
+    let said: Vec<String> =
+        latest.iter().map(|(_, fault)| format!("{} {}", fault.words, span(fault))).collect();
+    (!said.is_empty()).then(|| format!("The faults before it: {}.", said.join("; ")))
 }
 
 /// How many faults one explanation tells, the latest.

@@ -1,0 +1,290 @@
+//! Fairness: is the lock granted in the order of the queue?
+//!
+//! An owner's place in line is the order in which it first stood in any node's queue for its present call. Its place
+//! counts while it is alive: its call is under way and its host neither crashed nor stands still. A grant to somebody behind
+//! it, or to somebody who never stood in line, overtakes it. It is swept when it leaves the queue without having got the
+//! lock or given up, however that came about: a sweep by somebody's wrong clock, or a failover to a node without the queue.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lockstorm_sim::time::True;
+
+use super::{Checker, evidence::Evidence, words};
+use crate::{
+    history::{Call, History, Host, Life, Lock, LockKind, Op, Owner, What},
+    verdict::{Finding, Measure, Verdict, Witness},
+};
+
+/// The checker.
+pub(super) const FAIRNESS: Checker = Checker {
+    name: "fairness",
+    question: "Is the lock granted in the order of its queue?",
+    measures: &[
+        ("overtakes", "how many times somebody who waited longer was passed over"),
+        ("swept", "how many live waiters were thrown out of the queue"),
+    ],
+    check,
+};
+
+/// One lock's line.
+#[derive(Debug, Default)]
+struct Line {
+    /// Who stands in line, first come first.
+    places: Vec<Owner>,
+    /// Each node's queue as it was last seen.
+    queues: BTreeMap<Host, Vec<Owner>>,
+    /// Who left a queue and is neither known to have given up nor to wait on, with when and with who passed it since.
+    gone: BTreeMap<Owner, (True, Vec<(True, Owner)>)>,
+}
+
+/// What went wrong for one waiter.
+#[derive(Debug)]
+enum Wrong {
+    Overtaken { by: Owner, at: True },
+    Swept { at: True },
+}
+
+#[derive(Debug, Default)]
+struct State {
+    lines: BTreeMap<Lock, Line>,
+    calls: BTreeMap<Op, (Lock, Owner)>,
+    asking: BTreeSet<(Lock, Owner)>,
+    standing_still: BTreeSet<Host>,
+    wrongs: Vec<(Lock, Owner, Wrong)>,
+    queued_behind: bool,
+}
+
+impl State {
+    fn alive(&self, history: &History, lock: Lock, owner: Owner) -> bool {
+        self.asking.contains(&(lock, owner)) && !self.standing_still.contains(&history.client_of(owner))
+    }
+
+    /// The waiter was seen to wait on after it had left the queue.
+    fn waits_on(&mut self, lock: Lock, owner: Owner, now: True) {
+        let Some(line) = self.lines.get_mut(&lock) else { return };
+        // At the instant itself it may be its own grant that took it out.
+        if line.gone.get(&owner).is_some_and(|(at, _)| *at < now)
+            && let Some((at, passed)) = line.gone.remove(&owner)
+        {
+            self.wrongs.push((lock, owner, Wrong::Swept { at }));
+            self.wrongs.extend(passed.into_iter().map(|(at, by)| (lock, owner, Wrong::Overtaken { by, at })));
+        }
+    }
+
+    fn queue(&mut self, history: &History, lock: Lock, node: Host, now: True, waiters: &[Owner]) {
+        let before =
+            self.lines.entry(lock).or_default().queues.insert(node, waiters.to_vec()).unwrap_or_default();
+        self.queued_behind |= waiters.len() > 1;
+        for owner in waiters {
+            self.waits_on(lock, *owner, now);
+            let line = self.lines.entry(lock).or_default();
+            line.gone.remove(owner);
+            if !line.places.contains(owner) {
+                line.places.push(*owner);
+            }
+        }
+        for owner in before.into_iter().filter(|owner| !waiters.contains(owner)) {
+            if self.alive(history, lock, owner)
+                && let Some(line) = self.lines.get_mut(&lock)
+                && line.places.contains(&owner)
+            {
+                line.gone.insert(owner, (now, Vec::new()));
+            }
+        }
+    }
+
+    fn granted(&mut self, history: &History, lock: Lock, owner: Owner, now: True) {
+        self.waits_on(lock, owner, now);
+        let places = self.lines.get(&lock).map_or(&[][..], |line| &line.places);
+        let ahead = places.iter().copied().take_while(|other| *other != owner);
+        let ahead: Vec<Owner> = ahead.filter(|passed| self.alive(history, lock, *passed)).collect();
+        for passed in ahead {
+            let line = self.lines.entry(lock).or_default();
+            match line.gone.get_mut(&passed) {
+                Some((_, by)) => by.push((now, owner)),
+                None => self.wrongs.push((lock, passed, Wrong::Overtaken { by: owner, at: now })),
+            }
+        }
+        self.leaves(lock, owner);
+    }
+
+    fn leaves(&mut self, lock: Lock, owner: Owner) {
+        if let Some(line) = self.lines.get_mut(&lock) {
+            line.places.retain(|other| *other != owner);
+            line.gone.remove(&owner);
+        }
+    }
+}
+
+fn check(evidence: &Evidence<'_>) -> Finding {
+    let history = evidence.history;
+    let mut state = State::default();
+    let fair = |lock: Lock| history.lock(lock).kind == LockKind::Fair;
+    for event in &history.events {
+        let now = event.at;
+        match &event.what {
+            What::Life { life: Life::Crashed | Life::Paused | Life::Suspended } => {
+                state.standing_still.insert(event.host);
+            }
+            What::Life { life: Life::Started | Life::Resumed } => {
+                state.standing_still.remove(&event.host);
+            }
+            What::Return { op, .. } => {
+                if let Some((lock, owner)) = state.calls.remove(op) {
+                    state.asking.remove(&(lock, owner));
+                    state.leaves(lock, owner);
+                }
+            }
+            what if what.lock().is_none_or(|lock| !fair(lock)) => {}
+            What::Invoke { op, lock, owner, call: Call::Acquire { .. } } => {
+                state.calls.insert(*op, (*lock, *owner));
+                state.asking.insert((*lock, *owner));
+            }
+            What::Dequeued { lock, owner } => state.leaves(*lock, *owner),
+            What::Queue { lock, waiters } => state.queue(history, *lock, event.host, now, waiters),
+            What::Granted { lock, owner, count: 0 | 1, .. } => state.granted(history, *lock, *owner, now),
+            What::Refused { lock, owner }
+            | What::Woken { lock, owner, .. }
+            | What::Waiting { lock, owner } => {
+                state.waits_on(*lock, *owner, now);
+            }
+            _ => {}
+        }
+    }
+    // Whoever still asks at the end had not given up.
+    let left: Vec<(Lock, Owner)> =
+        state.lines.iter().flat_map(|(lock, line)| line.gone.keys().map(|owner| (*lock, *owner))).collect();
+    for (lock, owner) in left {
+        state.waits_on(lock, owner, True::MAX);
+    }
+    state.wrongs.sort_by_key(|(_, _, wrong)| match wrong {
+        Wrong::Overtaken { at, .. } | Wrong::Swept { at } => *at,
+    });
+    let swept = state.wrongs.iter().filter(|(_, _, wrong)| matches!(wrong, Wrong::Swept { .. })).count();
+    let overtakes = state.wrongs.len() - swept;
+    let verdict = match state.wrongs.first() {
+        Some(first) => Verdict::Violated { witness: witness(history, first, overtakes, swept) },
+        None => match evidence.given_up() {
+            Some(why) => Verdict::undecided(why),
+            None if !history.header.locks().any(fair) => Verdict::undecided("The lock promises no order."),
+            None if !state.queued_behind => Verdict::undecided("Nobody ever queued behind another."),
+            None => Verdict::holds("Everybody got it in turn."),
+        },
+    };
+    let measures = vec![Measure::count("overtakes", overtakes as u64), Measure::count("swept", swept as u64)];
+    FAIRNESS.finding(verdict, measures)
+}
+
+fn witness(history: &History, first: &(Lock, Owner, Wrong), overtakes: usize, swept: usize) -> Witness {
+    let (lock, owner, wrong) = first;
+    let name = history.owner_name(*owner);
+    let (at, summary, mut owners) = match wrong {
+        Wrong::Overtaken { by, at } => {
+            let by_name = history.owner_name(*by);
+            (
+                *at,
+                format!("{by_name} got the lock at {} although {name} stood before it.", words::instant(*at)),
+                vec![*by],
+            )
+        }
+        Wrong::Swept { at } => {
+            let swept = format!(
+                "{name} was thrown out of the queue at {} although it still waited.",
+                words::instant(*at)
+            );
+            (*at, swept, Vec::new())
+        }
+    };
+    owners.push(*owner);
+    let (faults, fault) = words::faults(history, at);
+    let mut story =
+        vec![format!("In all {}; live waiters thrown out: {swept}.", words::many(overtakes, "overtake"))];
+    story.extend(faults);
+    Witness { summary, story, from: at, until: at, lock: Some(*lock), owners, fault }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        checker::tests::explained,
+        history::{Life, LockKind, Outcome, Wake, story::Story},
+    };
+
+    /// C1 holds the lock; C2 and C3 queue behind it in this order.
+    fn queue() -> Story {
+        let story = Story::failover(LockKind::Fair).at(0).locks("c1", "m", 30_000);
+        story.at(10).asks("c2").queue("m", &["c2"]).at(20).asks("c3").queue("m", &["c2", "c3"])
+    }
+
+    #[test]
+    fn explanations() {
+        let stories = [
+            (
+                "in turn",
+                queue()
+                    .at(100)
+                    .unlocks("c1", "m")
+                    .at(101)
+                    .queue("m", &["c3"])
+                    .granted("m", "c2", 30_000)
+                    .returns("c2", Outcome::Ok)
+                    .at(200)
+                    .unlocks("c2", "m")
+                    .at(201)
+                    .granted("m", "c3", 30_000)
+                    .queue("m", &[])
+                    .ends(1_000),
+            ),
+            ("past the head", queue().at(101).granted("m", "c3", 30_000).ends(1_000)),
+            (
+                "past the whole queue, from outside",
+                queue().at(101).asks("c4").granted("m", "c4", 30_000).ends(1_000),
+            ),
+            (
+                "a dead head is passed rightly",
+                queue().at(50).life("c2", Life::Crashed).at(101).granted("m", "c3", 30_000).ends(1_000),
+            ),
+            (
+                "who gave up is passed rightly",
+                queue()
+                    .at(50)
+                    .queue("m", &["c3"])
+                    .at(51)
+                    .granted("m", "c3", 30_000)
+                    .at(52)
+                    .returns("c2", Outcome::Refused)
+                    .ends(1_000),
+            ),
+            (
+                "live waiters are swept by a wrong clock",
+                queue()
+                    .fault("the wall clock of c4 stepped +600 s", &["c4"])
+                    .at(50)
+                    .asks("c4")
+                    .queue("m", &["c4"])
+                    .at(60)
+                    .granted("m", "c4", 30_000)
+                    .at(70)
+                    .woken("c2", Wake::Timer)
+                    .ends(1_000),
+            ),
+            (
+                "the queue is lost in a failover",
+                queue()
+                    .at(50)
+                    .fault("m crashed", &["m"])
+                    .at(60)
+                    .queue("r", &["c3"])
+                    .at(61)
+                    .granted("r", "c3", 30_000)
+                    .ends(1_000),
+            ),
+            ("a lock without order", Story::one_node().at(0).granted("m", "c1", 1_000).ends(1_000)),
+            (
+                "a queue of one",
+                Story::of_kind(LockKind::Fair).at(0).asks("c1").queue("m", &["c1"]).ends(1_000),
+            ),
+        ];
+        insta::assert_snapshot!(explained("fairness", &stories));
+    }
+}

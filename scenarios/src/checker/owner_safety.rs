@@ -1,0 +1,100 @@
+//! Owner safety: does anybody release, delete, overwrite or extend what another holds?
+//!
+//! Whoever takes a lock by the lock's own way to force it is not judged: that is what it is for.
+
+use super::{Checker, evidence::Evidence, promise::is_own, words};
+use crate::{
+    history::{Event, History, How, Owner, Party, What},
+    verdict::{Finding, Measure, Verdict, Witness},
+};
+
+/// The checker.
+pub(super) const OWNER_SAFETY: Checker = Checker {
+    name: "owner-safety",
+    question: "Does a release or an extension by one owner take effect on another's hold?",
+    measures: &[("times", "how many times it did"), ("seen", "how many releases and extensions there were")],
+    check,
+};
+
+/// What was done to whose hold by whom, if it is one of those things that only the owner may do.
+fn done(event: &Event) -> Option<(&'static str, Owner, Party)> {
+    match &event.what {
+        What::Released { owner, by, .. } => Some(("released", *owner, *by)),
+        What::Extended { owner, by, .. } => Some(("extended", *owner, *by)),
+        What::Vanished { owner, how: How::Deleted(by), .. } => Some(("deleted", *owner, *by)),
+        What::Vanished { owner, how: How::Overwritten(by), .. } => Some(("wrote over", *owner, *by)),
+        _ => None,
+    }
+}
+
+fn check(evidence: &Evidence<'_>) -> Finding {
+    let history = evidence.history;
+    let (mut seen, mut foreign) = (0_u64, Vec::new());
+    for event in &history.events {
+        let Some((verb, owner, by)) = done(event) else { continue };
+        seen += 1;
+        if !is_own(history, owner, by) {
+            foreign.push((event, verb, owner, by));
+        }
+    }
+    let verdict = match foreign.first() {
+        Some((event, verb, owner, by)) => {
+            Verdict::Violated { witness: witness(history, event, verb, *owner, *by) }
+        }
+        None => match evidence.given_up() {
+            Some(why) => Verdict::undecided(why),
+            None if seen == 0 => Verdict::undecided("Nothing was ever released or extended."),
+            None => Verdict::holds(format!("Releases and extensions, each by the owner itself: {seen}.")),
+        },
+    };
+    let measures = vec![Measure::count("times", foreign.len() as u64), Measure::count("seen", seen)];
+    OWNER_SAFETY.finding(verdict, measures)
+}
+
+fn witness(history: &History, event: &Event, verb: &str, owner: Owner, by: Party) -> Witness {
+    let who = match by.owner {
+        Some(by) => history.owner_name(by),
+        None => history.host_name(by.client).to_owned(),
+    };
+    let whose = history.owner_name(owner);
+    let summary = format!(
+        "{who} {verb} what {whose} held, at {} on {}.",
+        words::instant(event.at),
+        history.host_name(event.host)
+    );
+    let lock = event.what.lock();
+    let (story, fault) = match lock {
+        Some(lock) => words::cause(history, lock, owner, event.at, event.at),
+        None => (Vec::new(), None),
+    };
+    let story = if fault.is_some() { story } else { Vec::new() };
+    Witness { summary, story, from: event.at, until: event.at, lock, owners: vec![owner], fault }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        checker::tests::explained,
+        history::{How, Party, story::Story},
+    };
+
+    #[test]
+    fn explanations() {
+        let held = || Story::one_node().at(0).granted("m", "c1", 1_000).at(500);
+        let overwritten = || {
+            let story = held();
+            let by = Party { client: crate::history::Host(2), owner: None };
+            story.vanished("m", "c1", How::Overwritten(by)).ends(3_000)
+        };
+        let stories = [
+            ("its own release", held().released("m", "c1").ends(3_000)),
+            ("its own extension", held().extended("m", "c1", 1_000).ends(3_000)),
+            ("another's release", held().released_by("m", "c1", "c2").ends(3_000)),
+            ("another's extension", held().extended_by("m", "c1", 1_000, "c2").ends(3_000)),
+            ("another's DEL", held().deleted("m", "c1", "c2").ends(3_000)),
+            ("another's SET", overwritten()),
+            ("the end of the lease", held().vanished("m", "c1", How::Expired).ends(3_000)),
+        ];
+        insta::assert_snapshot!(explained("owner-safety", &stories));
+    }
+}

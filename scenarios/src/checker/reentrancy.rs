@@ -1,0 +1,235 @@
+//! Reentrancy: is an owner's hold count the number of its acquires less the number of its releases?
+//!
+//! Compared is what the node counts with what the owner's own calls come to, whenever one of them succeeded and no other
+//! is under way. A call that failed without saying whether it was done leaves room for one, but only until the owner's next
+//! success: whoever asks again must get the count right.
+
+use std::collections::BTreeMap;
+
+use super::{Checker, evidence::Evidence, words};
+use crate::{
+    history::{Call, Event, Lock, Op, Outcome, Owner, What},
+    verdict::{Finding, Measure, Verdict, Witness},
+};
+
+/// The checker.
+pub(super) const REENTRANCY: Checker = Checker {
+    name: "reentrancy",
+    question: "Is the hold count what the owner's acquires and releases come to?",
+    measures: &[
+        ("off", "by how many holds the count was too high at most"),
+        ("deepest", "the highest hold count"),
+    ],
+    check,
+};
+
+/// What an owner's calls come to.
+#[derive(Debug, Default)]
+struct Account {
+    expected: u32,
+    /// How many acquires, and releases, may or may not have been done.
+    maybe_more: u32,
+    maybe_less: u32,
+    under_way: u32,
+    /// A hold went away by itself: the node may count less.
+    lost: bool,
+    /// What each group counts.
+    counted: BTreeMap<usize, u32>,
+}
+
+fn check(evidence: &Evidence<'_>) -> Finding {
+    let history = evidence.history;
+    let mut accounts: BTreeMap<(Lock, Owner), Account> = BTreeMap::new();
+    let mut calls: BTreeMap<Op, (Lock, Owner, Call)> = BTreeMap::new();
+    let (mut off, mut deepest, mut tested, mut worst) = (0, 0, false, None);
+    for event in &history.events {
+        let group = |lock: Lock| history.lock(lock).authority.group_of(event.host);
+        match &event.what {
+            What::Invoke { op, lock, owner, call: call @ (Call::Acquire { .. } | Call::Release) } => {
+                calls.insert(*op, (*lock, *owner, *call));
+                accounts.entry((*lock, *owner)).or_default().under_way += 1;
+            }
+            What::Granted { lock, owner, count, .. } => {
+                if let Some(group) = group(*lock) {
+                    accounts.entry((*lock, *owner)).or_default().counted.insert(group, *count);
+                    deepest = deepest.max(*count);
+                }
+            }
+            What::Released { lock, owner, left, .. } => {
+                if let Some(group) = group(*lock) {
+                    accounts.entry((*lock, *owner)).or_default().counted.insert(group, *left);
+                }
+            }
+            What::Vanished { lock, owner, .. } => {
+                if let Some(group) = group(*lock) {
+                    let account = accounts.entry((*lock, *owner)).or_default();
+                    account.counted.insert(group, 0);
+                    account.lost = true;
+                }
+            }
+            What::Return { op, outcome } => {
+                let Some((lock, owner, call)) = calls.remove(op) else { continue };
+                let account = accounts.entry((lock, owner)).or_default();
+                tested |= returned(account, call, outcome);
+                let counted = account.counted.values().copied().max().unwrap_or(0);
+                if account.under_way > 0 || *outcome != Outcome::Ok {
+                    continue;
+                }
+                let excess = counted.saturating_sub(account.expected + account.maybe_more);
+                let single = history.lock(lock).authority.quorum == 1 && !account.lost;
+                let least = account.expected.saturating_sub(account.maybe_less);
+                let missing = if single { least.saturating_sub(counted) } else { 0 };
+                if excess.max(missing) > off {
+                    off = excess.max(missing);
+                    worst = Some((event, lock, owner, counted, account.expected));
+                }
+            }
+            _ => {}
+        }
+    }
+    let verdict = match worst {
+        Some((event, lock, owner, counted, expected)) => {
+            Verdict::Violated { witness: witness(evidence, event, (lock, owner), counted, expected) }
+        }
+        None => match evidence.given_up() {
+            Some(why) => Verdict::undecided(why),
+            None if deepest < 2 && !tested => {
+                Verdict::undecided("Nobody nested its holds, and nobody asked again after a lost reply.")
+            }
+            None => Verdict::holds(format!("Counts up to {deepest} came out as the calls have it.")),
+        },
+    };
+    REENTRANCY
+        .finding(verdict, vec![Measure::count("off", off.into()), Measure::count("deepest", deepest.into())])
+}
+
+/// Books a call that came back; whether it put the property to the test: a success after a reply that was lost.
+fn returned(account: &mut Account, call: Call, outcome: &Outcome) -> bool {
+    account.under_way = account.under_way.saturating_sub(1);
+    match (call, outcome) {
+        (Call::Acquire { .. }, Outcome::Ok) => {
+            let again = account.maybe_more > 0;
+            if account.lost {
+                // What was lost was not released; the count starts anew with this hold.
+                account.expected = 0;
+                account.lost = false;
+            }
+            account.expected += 1;
+            account.maybe_more = 0;
+            again
+        }
+        (Call::Release, Outcome::Ok) => {
+            let again = account.maybe_less > 0;
+            account.expected = account.expected.saturating_sub(1);
+            account.maybe_less = 0;
+            again
+        }
+        (Call::Release, Outcome::Refused) => {
+            (account.expected, account.maybe_less) = (0, 0);
+            false
+        }
+        (Call::Acquire { .. }, Outcome::Failed { definite: false, .. }) => {
+            account.maybe_more += 1;
+            false
+        }
+        (Call::Release, Outcome::Failed { definite: false, .. }) => {
+            account.maybe_less += 1;
+            false
+        }
+        _ => false,
+    }
+}
+
+fn witness(
+    evidence: &Evidence<'_>,
+    event: &Event,
+    (lock, owner): (Lock, Owner),
+    counted: u32,
+    expected: u32,
+) -> Witness {
+    let history = evidence.history;
+    let summary = format!(
+        "{} held `{}` {} by its own calls, but the node counted {counted}, at {}.",
+        history.owner_name(owner),
+        history.lock(lock).name,
+        match expected {
+            0 => "not at all".to_owned(),
+            1 => "once".to_owned(),
+            times => format!("{times} times"),
+        },
+        words::instant(event.at)
+    );
+    let (story, fault) = words::cause(history, lock, owner, lockstorm_sim::time::True::ZERO, event.at);
+    Witness { summary, story, from: event.at, until: event.at, lock: Some(lock), owners: vec![owner], fault }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        checker::tests::explained,
+        history::{Outcome, story::Story},
+    };
+
+    fn lost() -> Outcome {
+        Outcome::Failed { definite: false, message: "timed out".into() }
+    }
+
+    #[test]
+    fn explanations() {
+        let once = || Story::one_node().at(0).locks("c1", "m", 30_000);
+        let stories = [
+            (
+                "two in, two out",
+                once()
+                    .at(10)
+                    .locks("c1", "m", 30_000)
+                    .at(20)
+                    .unlocks("c1", "m")
+                    .at(30)
+                    .unlocks("c1", "m")
+                    .ends(100),
+            ),
+            (
+                "the reply was lost and the script ran again",
+                Story::one_node()
+                    .fault("the reply to the first acquire was lost", &["m", "c1"])
+                    .asks("c1")
+                    .at(1)
+                    .granted("m", "c1", 30_000)
+                    .at(500)
+                    .returns("c1", lost())
+                    .at(501)
+                    .locks("c1", "m", 30_000)
+                    .ends(1_000),
+            ),
+            (
+                "one call, resent by the client itself",
+                Story::one_node()
+                    .asks("c1")
+                    .at(1)
+                    .granted("m", "c1", 30_000)
+                    .at(500)
+                    .granted("m", "c1", 30_000)
+                    .at(501)
+                    .returns("c1", Outcome::Ok)
+                    .ends(1_000),
+            ),
+            (
+                "asked again, and the first had not been done",
+                Story::one_node()
+                    .asks("c1")
+                    .at(500)
+                    .returns("c1", lost())
+                    .at(501)
+                    .locks("c1", "m", 30_000)
+                    .ends(1_000),
+            ),
+            (
+                "a hold that the node never counted",
+                once().at(10).asks("c1").returns("c1", Outcome::Ok).ends(1_000),
+            ),
+            ("once only", once().at(10).unlocks("c1", "m").ends(1_000)),
+        ];
+        insta::assert_snapshot!(explained("reentrancy", &stories));
+    }
+}
