@@ -1,5 +1,7 @@
 //! The options of a node: what CONFIG GET and CONFIG SET know, with the defaults of `redis-server` 7.0.
 
+use std::fmt;
+
 use crate::keyspace::Encodings;
 
 /// When a write reaches the disk, and so what a crash leaves.
@@ -34,6 +36,121 @@ pub enum Eviction {
     VolatileRandom,
     /// The key that expires soonest.
     VolatileTtl,
+}
+
+impl Fsync {
+    const ALL: [(Fsync, &'static str); 3] =
+        [(Fsync::Always, "always"), (Fsync::EverySecond, "everysec"), (Fsync::No, "no")];
+
+    /// The name on the wire.
+    pub fn name(self) -> &'static str {
+        Fsync::ALL[self as usize].1
+    }
+
+    /// The one of a name; the default for a name that is none.
+    pub fn named(name: &str) -> Fsync {
+        Fsync::ALL.iter().find(|(_, known)| *known == name).map_or_else(Fsync::default, |(fsync, _)| *fsync)
+    }
+}
+
+impl Eviction {
+    const ALL: [(Eviction, &'static str); 8] = [
+        (Eviction::NoEviction, "noeviction"),
+        (Eviction::AllKeysLru, "allkeys-lru"),
+        (Eviction::AllKeysLfu, "allkeys-lfu"),
+        (Eviction::AllKeysRandom, "allkeys-random"),
+        (Eviction::VolatileLru, "volatile-lru"),
+        (Eviction::VolatileLfu, "volatile-lfu"),
+        (Eviction::VolatileRandom, "volatile-random"),
+        (Eviction::VolatileTtl, "volatile-ttl"),
+    ];
+
+    /// The name on the wire.
+    pub fn name(self) -> &'static str {
+        Eviction::ALL[self as usize].1
+    }
+
+    /// The one of a name; the default for a name that is none.
+    pub fn named(name: &str) -> Eviction {
+        let known = Eviction::ALL.iter().find(|(_, known)| *known == name);
+        known.map_or_else(Eviction::default, |(eviction, _)| *eviction)
+    }
+}
+
+/// When a client that does not read what it is sent is disconnected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BufferLimit {
+    /// At once above so many bytes; 0 for never.
+    pub hard: u64,
+    /// Above so many bytes for `seconds`; 0 for never.
+    pub soft: u64,
+    /// See `soft`.
+    pub seconds: u64,
+}
+
+impl BufferLimit {
+    /// All three as CONFIG GET prints them.
+    pub fn print(limits: &[BufferLimit; 3]) -> String {
+        let class = |(name, limit): (&str, &BufferLimit)| {
+            format!("{name} {} {} {}", limit.hard, limit.soft, limit.seconds)
+        };
+        ["normal", "slave", "pubsub"].into_iter().zip(limits).map(class).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Reads what [`BufferLimit::print`] writes; what is missing has no limit.
+    pub fn parse(text: &str) -> [BufferLimit; 3] {
+        let mut numbers = text.split(' ').filter_map(|word| word.parse().ok());
+        let mut next = || numbers.next().unwrap_or(0);
+        [(); 3].map(|()| BufferLimit { hard: next(), soft: next(), seconds: next() })
+    }
+}
+
+/// Which keyspace events are published (`notify-keyspace-events`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Notify {
+    letters: u32,
+}
+
+impl Notify {
+    /// Every letter, in the order in which they are printed.
+    const LETTERS: &'static [u8] = b"g$lshzxetdnKEm";
+    /// The classes that `A` stands for.
+    const ALL: &'static [u8] = b"g$lshzxetd";
+
+    /// Reads letters; `None` when one of them is none.
+    pub fn parse(text: &str) -> Option<Notify> {
+        let mut notify = Notify::default();
+        for letter in text.bytes() {
+            let letters = if letter == b'A' { Notify::ALL } else { &[letter][..] };
+            for letter in letters {
+                notify.letters |= 1 << Notify::LETTERS.iter().position(|known| known == letter)?;
+            }
+        }
+        Some(notify)
+    }
+
+    /// Whether a letter is set.
+    pub fn wants(self, letter: u8) -> bool {
+        let at = Notify::LETTERS.iter().position(|known| *known == letter);
+        at.is_some_and(|at| self.letters & 1 << at != 0)
+    }
+}
+
+impl fmt::Display for Notify {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = Notify::ALL.iter().all(|letter| self.wants(*letter));
+        if all {
+            f.write_str("A")?;
+        }
+        for &letter in Notify::LETTERS {
+            // The server leaves out `n` as well when it writes `A`.
+            let covered = all && (Notify::ALL.contains(&letter) || letter == b'n');
+            if self.wants(letter) && !covered {
+                write!(f, "{}", char::from(letter))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The options a node reads while it runs.
@@ -98,8 +215,10 @@ pub struct Config {
     pub proto_max_bulk_len: usize,
     /// `client-query-buffer-limit` in bytes
     pub client_query_buffer_limit: usize,
-    /// `notify-keyspace-events` as its letters
-    pub notify_keyspace_events: String,
+    /// `client-output-buffer-limit` of clients, replicas and subscribers
+    pub output_limits: [BufferLimit; 3],
+    /// `notify-keyspace-events`
+    pub notify_keyspace_events: Notify,
     /// Lua instructions after which a script counts as endless and the node as busy. Not an option of Redis, which counts
     /// seconds: in the simulator a script takes no time, and a number of instructions is the same on every machine.
     pub script_budget: u64,
@@ -141,10 +260,32 @@ impl Default for Config {
             busy_reply_threshold: 5000,
             proto_max_bulk_len: 512 << 20,
             client_query_buffer_limit: 1 << 30,
-            notify_keyspace_events: String::new(),
+            output_limits: [
+                BufferLimit { hard: 0, soft: 0, seconds: 0 },
+                BufferLimit { hard: 256 << 20, soft: 64 << 20, seconds: 60 },
+                BufferLimit { hard: 32 << 20, soft: 8 << 20, seconds: 60 },
+            ],
+            notify_keyspace_events: Notify::default(),
             script_budget: 100_000_000,
             encodings: Encodings::default(),
             others: std::collections::BTreeMap::new(),
         }
+    }
+}
+
+impl Config {
+    /// `save` as CONFIG GET prints it.
+    pub fn save_points(&self) -> String {
+        self.save
+            .iter()
+            .map(|(seconds, changes)| format!("{seconds} {changes}"))
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+
+    /// Sets `save` from what [`Config::save_points`] prints.
+    pub fn set_save_points(&mut self, text: &str) {
+        let numbers: Vec<u64> = text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
+        self.save = numbers.as_chunks::<2>().0.iter().map(|&[seconds, changes]| (seconds, changes)).collect();
     }
 }

@@ -5,6 +5,8 @@
 
 use bytes::Bytes;
 
+use crate::keyspace::Db;
+
 /// The class of a keyspace event, one letter of `notify-keyspace-events`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
@@ -28,6 +30,27 @@ pub enum Class {
     Evicted,
     /// `n`: a key was created.
     New,
+    /// `m`: a key was asked for and is not there. Only reported where it is listened to, and no change.
+    Miss,
+}
+
+impl Class {
+    /// The letter of `notify-keyspace-events`.
+    pub fn letter(self) -> u8 {
+        match self {
+            Class::Generic => b'g',
+            Class::String => b'$',
+            Class::List => b'l',
+            Class::Set => b's',
+            Class::Hash => b'h',
+            Class::SortedSet => b'z',
+            Class::Stream => b't',
+            Class::Expired => b'x',
+            Class::Evicted => b'e',
+            Class::New => b'n',
+            Class::Miss => b'm',
+        }
+    }
 }
 
 /// A key that changed, with the event's name as keyspace notifications have it.
@@ -72,6 +95,10 @@ pub struct Effects {
     pub propagated: Vec<Propagated>,
     /// Messages, in order.
     pub published: Vec<Publication>,
+    /// Databases that lost all their keys at once, with what was in them. That makes no keyspace events.
+    pub flushed: Vec<(usize, Db)>,
+    /// Databases that changed places.
+    pub swapped: Vec<(usize, usize)>,
     /// How many changes there were since the last save, in Redis's count.
     pub dirty: u64,
 }

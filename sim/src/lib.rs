@@ -29,6 +29,8 @@ pub mod effect;
 
 pub mod config;
 
+pub mod options;
+
 pub mod pubsub;
 
 pub mod session;

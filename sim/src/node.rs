@@ -301,6 +301,14 @@ impl Node {
         }
     }
 
+    /// What a server uses before it has any data, about as `redis-server` 7.0 does.
+    pub const STARTUP_MEMORY: usize = 876_336;
+
+    /// Bytes in use: those of the start, and those of keys and values as `keyspace/memory.rs` reckons them.
+    pub fn used_memory(&self) -> usize {
+        self.dbs.iter().map(Db::memory).fold(Node::STARTUP_MEMORY, usize::saturating_add)
+    }
+
     /// Whether CLIENT PAUSE is in force. Keys neither expire nor are evicted meanwhile, lest the data change under a failover.
     pub fn is_paused(&self) -> bool {
         self.paused.is_some()

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 
-use super::{ALL, Ctx, Error, Flags, Spec};
+use super::{ALL, Ctx, Error, Flags, Group, Spec, server::monitor};
 use crate::{effect::Propagated, keyspace::Dict, resp::Reply};
 
 static BY_NAME: LazyLock<Dict<&'static Spec>> = LazyLock::new(|| {
@@ -69,7 +69,16 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
         return Error::arity(spec.name).into();
     }
     let (dirty_before, errors_before) = (ctx.effects.dirty, ctx.node.stats.errors);
+    let monitored = !ctx.node.monitors.is_empty();
+    // A script is shown before the commands it calls, a transaction after those it queued.
+    let scripts = monitored && spec.group == Group::Scripting;
+    if scripts {
+        monitor::show(ctx, spec, args);
+    }
     let reply = (spec.run)(ctx, args).unwrap_or_else(Reply::from);
+    if monitored && !scripts {
+        monitor::show(ctx, spec, args);
+    }
     let calls = ctx.node.stats.calls.entry(spec.name).or_default();
     calls.executed += 1;
     if let Reply::Error(text) = &reply {

@@ -15,6 +15,10 @@ pub struct Entry {
     pub expires_ms: Option<i64>,
     /// When the key was last used, and how often, for OBJECT and for eviction.
     pub usage: Usage,
+    /// What [`Entry::memory`] was when it was last reckoned.
+    reckoned: usize,
+    /// The entry was given out to be changed since.
+    unreckoned: bool,
 }
 
 impl Entry {
@@ -33,6 +37,10 @@ pub struct Db {
     volatile: Dict<()>,
     /// The same keys in the order in which they expire.
     expiries: BTreeSet<(i64, Bytes)>,
+    /// Bytes of all keys, as last reckoned.
+    reckoned: usize,
+    /// Keys that may have changed since, each once.
+    unreckoned: Vec<Bytes>,
 }
 
 impl Db {
@@ -69,9 +77,15 @@ impl Db {
     /// The entry of a key, noting that it is used now; `draw` as [`Usage::note`] wants it. Its expiry is changed with
     /// [`Db::set_expiry`] only.
     pub fn used(&mut self, key: &[u8], now_ms: i64, draw: Option<u64>) -> Option<&mut Entry> {
+        self.mark(key);
         let entry = self.entries.get_mut(key)?;
         entry.usage.note(now_ms, draw);
         Some(entry)
+    }
+
+    /// Whether a key is there, expired or not.
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.entries.contains(key)
     }
 
     /// The entry of a key.
@@ -81,6 +95,7 @@ impl Db {
 
     /// The value of a key, to change in place.
     pub fn value_mut(&mut self, key: &[u8]) -> Option<&mut Value> {
+        self.mark(key);
         self.entries.get_mut(key).map(|entry| &mut entry.value)
     }
 
@@ -97,12 +112,18 @@ impl Db {
     /// # Errors
     /// When the key holds another type.
     pub fn typed_mut<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&mut T>, WrongType> {
+        self.mark(key);
         self.entries.get_mut(key).map(|entry| T::of_mut(&mut entry.value).ok_or(WrongType)).transpose()
     }
 
     /// Sets a key to a new entry; returns the one it replaces.
     pub fn insert(&mut self, key: Bytes, value: Value, expires_ms: Option<i64>) -> Option<Entry> {
-        let old = self.entries.insert(key.clone(), Entry { value, expires_ms, usage: Usage::default() });
+        let old = self.entries.insert(
+            key.clone(),
+            Entry { value, expires_ms, usage: Usage::default(), reckoned: 0, unreckoned: false },
+        );
+        self.forget(old.as_ref());
+        self.mark(&key);
         self.track(&key, old.as_ref().and_then(|old| old.expires_ms), expires_ms);
         old
     }
@@ -125,6 +146,7 @@ impl Db {
     pub fn set_expiry(&mut self, key: &Bytes, expires_ms: Option<i64>) -> bool {
         let Some(entry) = self.entries.get_mut(key) else { return false };
         let old_ms = std::mem::replace(&mut entry.expires_ms, expires_ms);
+        self.mark(key);
         self.track(key, old_ms, expires_ms);
         true
     }
@@ -132,8 +154,51 @@ impl Db {
     /// Removes a key.
     pub fn remove(&mut self, key: &[u8]) -> Option<Entry> {
         let (key, entry) = self.entries.remove(key)?;
+        self.forget(Some(&entry));
         self.track(&key, entry.expires_ms, None);
         Some(entry)
+    }
+
+    /// Bytes of all keys and values, as [`Entry::memory`] reckons them.
+    pub fn memory(&self) -> usize {
+        self.unreckoned.iter().filter_map(|key| Some((key, self.entries.get(key)?))).fold(
+            self.reckoned,
+            |sum, (key, entry)| {
+                let change = if entry.unreckoned { entry.memory(key) } else { entry.reckoned };
+                (sum + change).saturating_sub(entry.reckoned)
+            },
+        )
+    }
+
+    /// The same; what has changed is looked at, and need not be the next time.
+    pub fn reckon(&mut self) -> usize {
+        for key in std::mem::take(&mut self.unreckoned) {
+            if let Some(entry) = self.entries.get_mut(&key).filter(|entry| entry.unreckoned) {
+                let now = entry.memory(&key);
+                self.reckoned = (self.reckoned + now).saturating_sub(entry.reckoned);
+                (entry.reckoned, entry.unreckoned) = (now, false);
+            }
+        }
+        self.reckoned
+    }
+
+    fn mark(&mut self, key: &[u8]) {
+        // A key that comes and goes leaves a note each time: they are cleared away when they outnumber the keys.
+        if self.unreckoned.len() > 2 * self.entries.len() + 64 {
+            self.reckon();
+        }
+        let Some((key, _)) = self.entries.get_key_value(key).filter(|(_, entry)| !entry.unreckoned) else {
+            return;
+        };
+        let key = key.clone();
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.unreckoned = true;
+        }
+        self.unreckoned.push(key);
+    }
+
+    fn forget(&mut self, gone: Option<&Entry>) {
+        self.reckoned = self.reckoned.saturating_sub(gone.map_or(0, |entry| entry.reckoned));
     }
 
     /// Removes every key.

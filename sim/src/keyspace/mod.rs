@@ -7,6 +7,7 @@ mod dict;
 mod encodings;
 mod hash;
 mod list;
+mod memory;
 mod ranked;
 mod set;
 mod sorted_set;

@@ -1,11 +1,14 @@
 //! Spending what commands did: messages to subscribers, broken watches, woken waiters, the replication stream.
 
+use bytes::Bytes;
+
 use super::Server;
 use crate::{
-    effect::{Effects, Publication},
+    effect::{Class, Effects, Publication, Touch},
     env::{Env, Observation},
     event::ConnId,
     glob::matches,
+    keyspace::Db,
     pubsub::Subscription,
     resp::Reply,
 };
@@ -14,7 +17,19 @@ impl Server {
     /// Carries out the effects of one batch: a command, a script, or a transaction.
     pub(super) fn settle(&mut self, env: &mut Env, by: Option<ConnId>, effects: Effects) {
         self.node.stats.dirty += effects.dirty;
+        for (db, was) in &effects.flushed {
+            self.break_watches(*db, |key, _| was.contains(key));
+        }
+        for &(a, b) in &effects.swapped {
+            for db in [a, b] {
+                self.break_watches(db, |key, dbs| dbs[a].contains(key) || dbs[b].contains(key));
+            }
+        }
         for touch in &effects.touched {
+            self.notify(env, touch);
+            if touch.class == Class::Miss {
+                continue;
+            }
             self.node.break_watches(touch.db, &touch.key);
             if env.observing {
                 let (db, key, event) = (touch.db, touch.key.clone(), touch.event);
@@ -25,6 +40,32 @@ impl Server {
         self.append_batch(&effects.propagated);
         for publication in effects.published {
             self.deliver(env, publication);
+        }
+    }
+
+    /// Tells the watchers of those keys of a database that have changed with the whole of it.
+    fn break_watches(&mut self, db: usize, changed: impl Fn(&Bytes, &[Db]) -> bool) {
+        let keys = self.node.watchers.keys().filter(|(of, key)| *of == db && changed(key, &self.node.dbs));
+        for (db, key) in keys.cloned().collect::<Vec<_>>() {
+            self.node.break_watches(db, &key);
+        }
+    }
+
+    /// Publishes a keyspace event, as far as `notify-keyspace-events` asks for it.
+    fn notify(&mut self, env: &mut Env, touch: &Touch) {
+        let wanted = self.node.config.notify_keyspace_events;
+        if !wanted.wants(touch.class.letter()) {
+            return;
+        }
+        let Touch { db, key, event, .. } = touch;
+        let event = Bytes::from_static(event.as_bytes());
+        if wanted.wants(b'K') {
+            let channel = [format!("__keyspace@{db}__:").as_bytes(), key].concat().into();
+            self.deliver(env, Publication { channel, message: event.clone(), sharded: false });
+        }
+        if wanted.wants(b'E') {
+            let channel = [format!("__keyevent@{db}__:").as_bytes(), &event].concat().into();
+            self.deliver(env, Publication { channel, message: key.clone(), sharded: false });
         }
     }
 

@@ -2,15 +2,60 @@
 
 mod bgrewriteaof;
 mod bgsave;
+mod catalogue;
+mod command;
+mod command_count;
+mod command_docs;
+mod command_getkeys;
+mod command_getkeysandflags;
+mod command_help;
+mod command_info;
+mod command_list;
+mod config;
+mod config_get;
+mod config_help;
+mod config_resetstat;
+mod config_rewrite;
+mod config_set;
 mod dbsize;
+mod debug;
+mod flushall;
+mod flushdb;
+mod info;
 mod lastsave;
+mod latency;
+mod latency_doctor;
+mod latency_graph;
+mod latency_help;
+mod latency_histogram;
+mod latency_history;
+mod latency_latest;
+mod latency_reset;
+mod lolwut;
+mod memory;
+mod memory_doctor;
+mod memory_help;
+mod memory_malloc_stats;
+mod memory_purge;
+mod memory_stats;
+mod memory_usage;
+pub(super) mod monitor;
 mod psync;
 mod replconf;
 mod replicaof;
 mod role;
 mod save;
+mod sections;
+mod shutdown;
 mod slaveof;
+mod slowlog;
+mod slowlog_get;
+mod slowlog_help;
+mod slowlog_len;
+mod slowlog_reset;
+mod swapdb;
 mod sync;
+mod time;
 
 use super::Spec;
 
@@ -18,13 +63,27 @@ use super::Spec;
 pub(super) const ALL: &[&Spec] = &[
     &bgrewriteaof::SPEC,
     &bgsave::SPEC,
+    &command::SPEC,
+    &config::SPEC,
     &dbsize::SPEC,
+    &debug::SPEC,
+    &flushall::SPEC,
+    &flushdb::SPEC,
+    &info::SPEC,
     &lastsave::SPEC,
+    &latency::SPEC,
+    &lolwut::SPEC,
+    &memory::SPEC,
+    &monitor::SPEC,
     &psync::SPEC,
     &replconf::SPEC,
     &replicaof::SPEC,
     &role::SPEC,
     &save::SPEC,
+    &shutdown::SPEC,
     &slaveof::SPEC,
+    &slowlog::SPEC,
+    &swapdb::SPEC,
     &sync::SPEC,
+    &time::SPEC,
 ];

@@ -1,0 +1,25 @@
+//! COMMAND COUNT: how many commands there are, subcommands not counted.
+
+use bytes::Bytes;
+
+use super::catalogue::all;
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "command|count",
+    group: Group::Server,
+    since: "2.8.13",
+    summary: "The number of commands.",
+    arity: 2,
+    flags: Flags::LOADING.union(Flags::STALE),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(_: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    Ok(all().count().into())
+}

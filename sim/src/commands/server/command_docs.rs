@@ -1,0 +1,30 @@
+//! COMMAND DOCS [name ...]: what commands are for.
+
+use bytes::Bytes;
+
+use super::catalogue::{all, by_full_name, document};
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "command|docs",
+    group: Group::Server,
+    since: "7.0.0",
+    summary: "Documents commands.",
+    arity: -2,
+    flags: Flags::LOADING.union(Flags::STALE),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let documented = if args.len() == 2 {
+        all().map(document).collect()
+    } else {
+        args[2..].iter().filter_map(|name| by_full_name(name)).map(document).collect()
+    };
+    Ok(Reply::Map(documented))
+}

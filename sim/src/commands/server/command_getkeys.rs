@@ -1,0 +1,26 @@
+//! COMMAND GETKEYS command [argument ...]: the keys among the arguments.
+
+use bytes::Bytes;
+
+use super::catalogue::keys_of;
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "command|getkeys",
+    group: Group::Server,
+    since: "2.8.13",
+    summary: "Finds the keys of a command.",
+    arity: -4,
+    flags: Flags::LOADING.union(Flags::STALE),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let (_, keys) = keys_of(&args[2..])?;
+    Ok(Reply::Array(keys.into_iter().map(Reply::Bulk).collect()))
+}

@@ -1,0 +1,27 @@
+//! COMMAND GETKEYSANDFLAGS command [argument ...]: the keys among the arguments, each with how it is used.
+
+use bytes::Bytes;
+
+use super::catalogue::{key_flags, keys_of};
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "command|getkeysandflags",
+    group: Group::Server,
+    since: "7.0.0",
+    summary: "Finds the keys of a command, and how it uses them.",
+    arity: -4,
+    flags: Flags::LOADING.union(Flags::STALE),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let (spec, keys) = keys_of(&args[2..])?;
+    let with_flags = |(at, key)| Reply::Array(vec![Reply::Bulk(key), key_flags(spec, at)]);
+    Ok(Reply::Array(keys.into_iter().enumerate().map(with_flags).collect()))
+}

@@ -1,0 +1,29 @@
+//! COMMAND INFO [name ...]: what commands are; null for a name that is none.
+
+use bytes::Bytes;
+
+use super::catalogue::{all, by_full_name, describe};
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "command|info",
+    group: Group::Server,
+    since: "2.8.13",
+    summary: "Describes some commands.",
+    arity: -2,
+    flags: Flags::LOADING.union(Flags::STALE),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    if args.len() == 2 {
+        return Ok(Reply::Array(all().map(describe).collect()));
+    }
+    let described = args[2..].iter().map(|name| by_full_name(name).map_or(Reply::NullArray, describe));
+    Ok(Reply::Array(described.collect()))
+}

@@ -1,0 +1,44 @@
+//! COMMAND LIST [FILTERBY MODULE | ACLCAT | PATTERN ...]: the names of commands and subcommands.
+
+use bytes::Bytes;
+
+use super::catalogue::{all, categories};
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    glob::matches,
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "command|list",
+    group: Group::Server,
+    since: "7.0.0",
+    summary: "The names of the commands.",
+    arity: -2,
+    flags: Flags::LOADING.union(Flags::STALE),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let wanted: Box<dyn Fn(&&'static Spec) -> bool + '_> = match args {
+        [_, _] => Box::new(|_| true),
+        [_, _, filter, by, value] if filter.eq_ignore_ascii_case(b"filterby") => {
+            match &by.to_ascii_lowercase()[..] {
+                // There are no modules, so no command is of one.
+                b"module" => Box::new(|_| false),
+                b"aclcat" => Box::new(|spec| {
+                    categories(spec)
+                        .iter()
+                        .any(|category| category.as_bytes()[1..].eq_ignore_ascii_case(value))
+                }),
+                b"pattern" => Box::new(|spec| matches(value, spec.name.as_bytes())),
+                _ => return Err(Error::SYNTAX),
+            }
+        }
+        _ => return Err(Error::SYNTAX),
+    };
+    let names = all().flat_map(|spec| [spec].into_iter().chain(spec.subcommands.iter().copied()));
+    Ok(Reply::Array(names.filter(|spec| wanted(spec)).map(|spec| Reply::bulk(spec.name)).collect()))
+}

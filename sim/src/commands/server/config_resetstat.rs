@@ -1,0 +1,28 @@
+//! CONFIG RESETSTAT: sets the counters of INFO to zero.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    node::Stats,
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "config|resetstat",
+    group: Group::Server,
+    since: "2.0.0",
+    summary: "Sets the counters of INFO to zero.",
+    arity: 2,
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    // Changes that are not saved yet stay unsaved.
+    let dirty = ctx.node.stats.dirty;
+    ctx.node.stats = Stats { dirty, ..Stats::default() };
+    Ok(Reply::OK)
+}

@@ -1,0 +1,57 @@
+//! CONFIG SET option value [option value ...]: changes options, all or none of them.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    options::{self, Change, Opt},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "config|set",
+    group: Group::Server,
+    since: "2.0.0",
+    summary: "Changes options.",
+    arity: -4,
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let (pairs, rest) = args[2..].as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err(Error::arity("config|set"));
+    }
+    let mut named: Vec<(&'static Opt, String)> = Vec::new();
+    for (at, [name, value]) in pairs.iter().enumerate() {
+        let text = String::from_utf8_lossy(name);
+        let Some(option) = options::find(&text) else {
+            let text = "Unknown option or number of arguments for CONFIG SET";
+            return Err(Error(format!("ERR {text} - '{}'", String::from_utf8_lossy(name)).into()));
+        };
+        match option.change {
+            Change::Free => {}
+            Change::Never => return Err(refused(&text, "can't set immutable config")),
+            Change::Protected => return Err(refused(&text, "can't set protected config")),
+        }
+        if pairs[..at].iter().any(|[earlier, _]| earlier.eq_ignore_ascii_case(name)) {
+            return Err(refused(&text, "duplicate parameter"));
+        }
+        named.push((option, String::from_utf8_lossy(value).into_owned()));
+    }
+    let mut config = ctx.node.config.clone();
+    for ((option, value), [name, _]) in named.into_iter().zip(pairs) {
+        let canonical =
+            option.check(&config, &value).map_err(|why| refused(&String::from_utf8_lossy(name), &why))?;
+        option.set(&mut config, &canonical);
+    }
+    ctx.node.config = config;
+    Ok(Reply::OK)
+}
+
+fn refused(option: &str, why: &str) -> Error {
+    Error(format!("ERR CONFIG SET failed (possibly related to argument '{option}') - {why}").into())
+}

@@ -1,0 +1,31 @@
+//! FLUSHALL [ASYNC | SYNC]: removes all keys of all databases; both ways are one here.
+
+use bytes::Bytes;
+
+use super::flushdb::{check_mode, flush};
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "flushall",
+    group: Group::Server,
+    since: "1.0.0",
+    summary: "Removes all keys of all databases.",
+    arity: -1,
+    flags: Flags::WRITE,
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    check_mode(args)?;
+    for db in 0..ctx.node.dbs.len() {
+        flush(ctx, db);
+    }
+    ctx.effects.dirty += 1;
+    ctx.propagate_as(vec![args.to_vec()]);
+    Ok(Reply::OK)
+}

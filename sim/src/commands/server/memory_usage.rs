@@ -1,0 +1,37 @@
+//! MEMORY USAGE key [SAMPLES count]: the bytes a key and its value use, as keyspace/memory.rs reckons them.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "memory|usage",
+    group: Group::Server,
+    since: "4.0.0",
+    summary: "The memory that a key and its value use.",
+    arity: -3,
+    flags: Flags::READONLY,
+    keys: Keys::Range { first: 2, last: 2, step: 1 },
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let mut options = &args[3..];
+    while let [option, rest @ ..] = options {
+        let [count, rest @ ..] = rest else { return Err(Error::SYNTAX) };
+        if !option.eq_ignore_ascii_case(b"samples") {
+            return Err(Error::SYNTAX);
+        }
+        // Sampling is not needed: the sum is kept by samples of its own.
+        if integer(count)? < 0 {
+            return Err(Error::SYNTAX);
+        }
+        options = rest;
+    }
+    let bytes = ctx.peek(&args[2]).map(|entry| entry.memory(&args[2]));
+    Ok(bytes.map_or(Reply::Null, Reply::from))
+}

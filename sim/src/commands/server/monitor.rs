@@ -1,0 +1,83 @@
+//! MONITOR: from here on the connection is shown every command that runs.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec},
+    event::ConnId,
+    resp::Reply,
+    time::Wall,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "monitor",
+    group: Group::Server,
+    since: "1.0.0",
+    summary: "Shows every command as it runs.",
+    arity: 1,
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    if ctx.origin == Origin::Exec {
+        return Err(Error::of("ERR MONITOR isn't allowed for DENY BLOCKING client"));
+    }
+    let conn = ctx.conn;
+    ctx.session().monitor = true;
+    ctx.node.monitors.insert(conn);
+    Ok(Reply::OK)
+}
+
+/// Shows a command to the connections that monitor, with its secrets left out.
+pub(in crate::commands) fn show(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) {
+    if spec.flags.intersects(Flags::ADMIN.union(Flags::SKIP_MONITOR)) {
+        return;
+    }
+    let from = match ctx.origin {
+        Origin::Script => "lua".to_owned(),
+        _ => ctx.node.sessions.get(&ctx.conn).map_or_else(String::new, |session| session.peer.clone()),
+    };
+    let line = line(ctx.env.wall, ctx.db, &from, spec.name, args);
+    let monitors: Vec<ConnId> = ctx.node.monitors.iter().copied().collect();
+    for conn in monitors {
+        ctx.node.send(conn, &Reply::Status(line.clone().into()));
+    }
+}
+
+fn line(wall: Wall, db: usize, from: &str, name: &str, args: &[Bytes]) -> String {
+    let micros = wall.as_micros();
+    let mut line =
+        format!("{}.{:06} [{db} {from}]", micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
+    let mut secrets = 0;
+    for (at, arg) in args.iter().enumerate() {
+        if name == "auth" && at == 1 {
+            secrets = args.len();
+        }
+        if secrets > 0 {
+            line.push_str(" \"(redacted)\"");
+            secrets -= 1;
+            continue;
+        }
+        if name == "hello" && arg.eq_ignore_ascii_case(b"auth") {
+            secrets = 2;
+        }
+        line.push_str(" \"");
+        for &byte in arg {
+            match byte {
+                b'\\' | b'"' => line.extend(['\\', char::from(byte)]),
+                b'\n' => line.push_str("\\n"),
+                b'\r' => line.push_str("\\r"),
+                b'\t' => line.push_str("\\t"),
+                7 => line.push_str("\\a"),
+                8 => line.push_str("\\b"),
+                b' '..=b'~' => line.push(char::from(byte)),
+                _ => line.push_str(&format!("\\x{byte:02x}")),
+            }
+        }
+        line.push('"');
+    }
+    line
+}

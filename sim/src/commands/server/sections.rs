@@ -1,0 +1,269 @@
+//! The sections of INFO.
+//!
+//! What a simulated node cannot have (a process, a compiler, CPU time, fragmentation) is left out or a constant: INFO is a
+//! function of what the node did.
+
+use std::fmt::Write as _;
+
+use crate::{
+    commands::Ctx,
+    node::Node,
+    replication::{Feed, NO_ID},
+    session::Session,
+};
+
+type Section = (&'static str, bool, fn(&Ctx<'_>, &mut String));
+
+/// Name, whether it is shown without being asked for, and how it is written; in the order of the server.
+const SECTIONS: &[Section] = &[
+    ("Server", true, server),
+    ("Clients", true, clients),
+    ("Memory", true, memory),
+    ("Persistence", true, persistence),
+    ("Stats", true, stats),
+    ("Replication", true, replication),
+    ("CPU", true, cpu),
+    ("Modules", true, |_, _| {}),
+    ("Commandstats", false, command_stats),
+    ("Errorstats", true, error_stats),
+    ("Latencystats", false, |_, _| {}),
+    ("Cluster", true, |_, out| out.push_str("cluster_enabled:0\r\n")),
+    ("Keyspace", true, keyspace),
+];
+
+/// The sections that are asked for, by their names in lower case.
+pub(super) fn print(ctx: &Ctx<'_>, wanted: &[String]) -> String {
+    let asks = |name: &str| wanted.iter().any(|wanted| wanted == name);
+    let (all, default) = (asks("all") || asks("everything"), wanted.is_empty() || asks("default"));
+    let mut out = String::new();
+    for (name, by_default, write) in SECTIONS {
+        let modules = *name == "Modules" && all && !asks("everything");
+        if (all && !modules) || (default && *by_default) || asks(&name.to_ascii_lowercase()) {
+            if !out.is_empty() {
+                out.push_str("\r\n");
+            }
+            line(&mut out, format_args!("# {name}"));
+            write(ctx, &mut out);
+        }
+    }
+    out
+}
+
+fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+    // Writing to a String cannot fail.
+    let _ = out.write_fmt(text);
+    out.push_str("\r\n");
+}
+
+macro_rules! lines {
+    ($out:ident, $($name:literal : $value:expr),* $(,)?) => {
+        $( line($out, format_args!("{}:{}", $name, $value)); )*
+    };
+}
+
+fn server(ctx: &Ctx<'_>, out: &mut String) {
+    let (node, env) = (&ctx.node, &ctx.env);
+    let uptime = env.monotonic.since(node.started).as_secs();
+    lines!(out,
+        "redis_version": crate::VERSION,
+        "redis_git_sha1": "00000000",
+        "redis_git_dirty": 0,
+        "redis_build_id": "0",
+        "redis_mode": "standalone",
+        "os": "lockstorm",
+        "arch_bits": 64,
+        "monotonic_clock": "simulated",
+        "multiplexing_api": "simulated",
+        "atomicvar_api": "none",
+        "process_id": 1,
+        "process_supervised": "no",
+        "run_id": node.run_id,
+        "tcp_port": node.config.port,
+        "server_time_usec": env.wall.as_micros(),
+        "uptime_in_seconds": uptime,
+        "uptime_in_days": uptime / 86_400,
+        "hz": node.config.hz,
+        "configured_hz": node.config.hz,
+        "lru_clock": env.wall.as_secs() & 0x00ff_ffff,
+        "executable": "lockstorm",
+        "config_file": "",
+        "io_threads_active": 0,
+    );
+}
+
+fn clients(ctx: &Ctx<'_>, out: &mut String) {
+    let sessions = &ctx.node.sessions;
+    let buffered = sessions.values().map(|session| session.decoder.buffered()).max().unwrap_or(0);
+    let blocked: Vec<&Session> = sessions.values().filter(|session| session.blocked.is_some()).collect();
+    let timed =
+        |session: &&&Session| session.blocked.as_ref().is_some_and(|blocked| blocked.deadline.is_some());
+    lines!(out,
+        "connected_clients": sessions.len(),
+        "cluster_connections": 0,
+        "maxclients": ctx.node.config.maxclients,
+        "client_recent_max_input_buffer": buffered,
+        "client_recent_max_output_buffer": 0,
+        "blocked_clients": blocked.len(),
+        "tracking_clients": 0,
+        "clients_in_timeout_table": blocked.iter().filter(timed).count(),
+    );
+}
+
+fn memory(ctx: &Ctx<'_>, out: &mut String) {
+    let used = ctx.node.used_memory();
+    let (max, dataset) = (ctx.node.config.maxmemory, used - Node::STARTUP_MEMORY);
+    lines!(out,
+        "used_memory": used,
+        "used_memory_human": human(used as u64),
+        "used_memory_rss": used,
+        "used_memory_rss_human": human(used as u64),
+        "used_memory_peak": used,
+        "used_memory_peak_human": human(used as u64),
+        "used_memory_overhead": Node::STARTUP_MEMORY,
+        "used_memory_startup": Node::STARTUP_MEMORY,
+        "used_memory_dataset": dataset,
+        "maxmemory": max,
+        "maxmemory_human": human(max),
+        "maxmemory_policy": ctx.node.config.maxmemory_policy.name(),
+        "mem_fragmentation_ratio": "1.00",
+        "mem_allocator": "simulated",
+        "active_defrag_running": 0,
+        "lazyfree_pending_objects": 0,
+        "lazyfreed_objects": 0,
+    );
+}
+
+/// Bytes with a unit and two decimals, as INFO prints them for people.
+fn human(bytes: u64) -> String {
+    let units = [(1u64 << 40, 'T'), (1 << 30, 'G'), (1 << 20, 'M'), (1 << 10, 'K')];
+    match units.iter().find(|(size, _)| bytes >= *size) {
+        Some((size, unit)) => format!("{:.2}{unit}", bytes as f64 / *size as f64),
+        None => format!("{bytes}B"),
+    }
+}
+
+fn persistence(ctx: &Ctx<'_>, out: &mut String) {
+    let node = &ctx.node;
+    lines!(out,
+        "loading": u8::from(node.loading),
+        "async_loading": 0,
+        "rdb_changes_since_last_save": node.stats.dirty,
+        "rdb_bgsave_in_progress": 0,
+        "rdb_last_save_time": node.saved_at,
+        "rdb_last_bgsave_status": if node.save_failed { "err" } else { "ok" },
+        "aof_enabled": u8::from(node.config.appendonly),
+        "aof_rewrite_in_progress": 0,
+        "aof_rewrite_scheduled": 0,
+        "aof_last_bgrewrite_status": "ok",
+        "aof_last_write_status": "ok",
+    );
+}
+
+fn stats(ctx: &Ctx<'_>, out: &mut String) {
+    use crate::pubsub::Subscription::{Channel, Pattern, Shard};
+    let (node, stats) = (&ctx.node, &ctx.node.stats);
+    lines!(out,
+        "total_connections_received": stats.connections,
+        "total_commands_processed": stats.commands,
+        "instantaneous_ops_per_sec": 0,
+        "total_net_input_bytes": stats.net_in,
+        "total_net_output_bytes": stats.net_out,
+        "rejected_connections": stats.rejected,
+        "sync_full": node.replication.syncs.full,
+        "sync_partial_ok": node.replication.syncs.partial,
+        "sync_partial_err": node.replication.syncs.partial_refused,
+        "expired_keys": stats.expired,
+        "evicted_keys": stats.evicted,
+        "evicted_clients": 0,
+        "keyspace_hits": stats.hits,
+        "keyspace_misses": stats.misses,
+        "pubsub_channels": node.pubsub.of(Channel).len(),
+        "pubsub_patterns": node.pubsub.of(Pattern).len(),
+        "pubsubshard_channels": node.pubsub.of(Shard).len(),
+        "tracking_total_keys": 0,
+        "total_error_replies": stats.errors,
+    );
+}
+
+fn replication(ctx: &Ctx<'_>, out: &mut String) {
+    let replication = &ctx.node.replication;
+    let now_secs = ctx.env.wall.as_secs();
+    lines!(out, "role": if replication.master.is_some() { "slave" } else { "master" });
+    let offset = replication.history.offset;
+    if let Some(link) = &replication.master {
+        let heard = if link.is_up() { now_secs - link.heard_at } else { -1 };
+        lines!(out,
+            "master_host": link.host,
+            "master_port": link.port,
+            "master_link_status": if link.is_up() { "up" } else { "down" },
+            "master_last_io_seconds_ago": heard,
+            "master_sync_in_progress": u8::from(link.state() == "sync"),
+            "slave_read_repl_offset": offset,
+            "slave_repl_offset": offset,
+        );
+        if let Some(since) = link.down_since {
+            lines!(out, "master_link_down_since_seconds": now_secs - since);
+        }
+        lines!(out,
+            "slave_priority": 100,
+            "slave_read_only": u8::from(ctx.node.config.replica_read_only),
+            "replica_announced": 1,
+        );
+    }
+    lines!(out, "connected_slaves": replication.attached().count());
+    if ctx.node.config.min_replicas_to_write > 0 {
+        lines!(out, "min_slaves_good_slaves": replication.good_replicas);
+    }
+    for (at, (conn, replica)) in replication.attached().enumerate() {
+        let state = if replica.feed == Feed::Online { "online" } else { replica.state() };
+        let (ip, port) = (ctx.node.replica_address(*conn), replica.port);
+        let (acked, lag) = (replica.acked, replica.lag_secs(now_secs));
+        line(out, format_args!("slave{at}:ip={ip},port={port},state={state},offset={acked},lag={lag}"));
+    }
+    let backlog = replication.backlog.as_ref();
+    lines!(out,
+        "master_failover_state": "no-failover",
+        "master_replid": replication.history.id,
+        "master_replid2": if replication.history.second_offset.is_some() { &replication.history.id2 } else { NO_ID },
+        "master_repl_offset": offset,
+        "second_repl_offset": replication.history.second_offset.map_or(-1, |offset| offset as i64),
+        "repl_backlog_active": u8::from(backlog.is_some()),
+        "repl_backlog_size": ctx.node.config.repl_backlog_size,
+        "repl_backlog_first_byte_offset": backlog.map_or(0, |backlog| backlog.first()),
+        "repl_backlog_histlen": backlog.map_or(0, |backlog| backlog.len()),
+    );
+}
+
+fn cpu(_: &Ctx<'_>, out: &mut String) {
+    for name in ["used_cpu_sys", "used_cpu_user", "used_cpu_sys_children", "used_cpu_user_children"] {
+        line(out, format_args!("{name}:0.000000"));
+    }
+}
+
+fn command_stats(ctx: &Ctx<'_>, out: &mut String) {
+    for (name, calls) in &ctx.node.stats.calls {
+        let (executed, rejected, failed) = (calls.executed, calls.rejected, calls.failed);
+        line(
+            out,
+            format_args!(
+                "cmdstat_{name}:calls={executed},usec=0,usec_per_call=0.00,rejected_calls={rejected},failed_calls={failed}"
+            ),
+        );
+    }
+}
+
+fn error_stats(ctx: &Ctx<'_>, out: &mut String) {
+    for (code, count) in &ctx.node.stats.errors_by_code {
+        line(out, format_args!("errorstat_{code}:count={count}"));
+    }
+}
+
+fn keyspace(ctx: &Ctx<'_>, out: &mut String) {
+    for (index, db) in ctx.node.dbs.iter().enumerate().filter(|(_, db)| !db.is_empty()) {
+        let left = db.volatile().iter().filter_map(|(key, ())| db.get(key)?.expires_ms);
+        let left: i128 = left.map(|when_ms| i128::from(when_ms.saturating_sub(ctx.now_ms).max(0))).sum();
+        let average = left.checked_div(db.volatile_len() as i128).unwrap_or(0);
+        let (keys, expires) = (db.len(), db.volatile_len());
+        line(out, format_args!("db{index}:keys={keys},expires={expires},avg_ttl={average}"));
+    }
+}
