@@ -212,3 +212,60 @@ fn a_master_that_comes_back_with_nothing_takes_it_all_from_its_replica() {
     net.run_secs(2);
     assert_eq!(net.call(1, "GET k"), "$-1");
 }
+
+#[test]
+fn a_master_without_enough_good_replicas_refuses_writes() {
+    let config = Config { min_replicas_to_write: 1, min_replicas_max_lag: 3, ..prompt() };
+    let mut net = Switch::new([config.clone(), prompt()]);
+    let refused = "-NOREPLICAS Not enough good replicas to write.";
+    assert_eq!(net.call(0, "SET k 1"), refused);
+    net.call(1, "REPLICAOF n0 6379");
+    net.run_secs(2);
+    assert_eq!(net.call(0, "SET k 1"), "+OK");
+    // Silence is noticed by the first count after more than three seconds of it, not before.
+    net.hold(1, 0);
+    net.run_secs(3);
+    assert_eq!(net.call(0, "SET k 2"), "+OK");
+    net.run_secs(3);
+    assert_eq!(net.call(0, "SET k 3"), refused);
+    net.release(1, 0);
+    net.run_secs(2);
+    assert_eq!(net.call(0, "SET k 4"), "+OK");
+    net.sever(0, 1);
+    assert_eq!(net.call(0, "SET k 5"), refused);
+}
+
+#[test]
+fn a_replica_takes_no_writes_and_serves_stale_data_only_if_it_may() {
+    for (stale, reply) in [
+        (true, "$1 1"),
+        (false, "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."),
+    ] {
+        let mut net = Switch::following(1, Config { replica_serve_stale_data: stale, ..prompt() });
+        net.call(0, "SET k 1");
+        net.run_secs(1);
+        assert_eq!(net.call(1, "SET k 2"), "-READONLY You can't write against a read only replica.");
+        assert_eq!(net.call(1, "GET k"), "$1 1");
+        net.sever(0, 1);
+        assert_eq!(net.call(1, "GET k"), reply);
+    }
+}
+
+#[test]
+fn an_idle_pair_exchanges_one_acknowledgement_a_second_and_one_ping_every_ten() {
+    let mut net = Switch::following(1, prompt());
+    let (before, offset) = (net.deliveries(), net.offset(0));
+    net.run_secs(60);
+    assert_eq!(net.deliveries() - before, 60 + 6);
+    // PING as the stream has it: an array of one word.
+    assert_eq!(net.offset(0) - offset, 6 * "*1\r\n$4\r\nPING\r\n".len() as u64);
+}
+
+#[test]
+fn a_node_without_peers_asks_for_nothing() {
+    let mut net = Switch::new([prompt()]);
+    net.call(0, "GET k");
+    assert!(!net.has_alarm(0));
+    net.call(0, "REPLICAOF NO ONE");
+    assert!(!net.has_alarm(0));
+}

@@ -104,6 +104,16 @@ impl Switch {
         self.server(node).node().replication.history.offset
     }
 
+    /// How many pieces have gone out between nodes so far.
+    pub(crate) fn deliveries(&self) -> u64 {
+        self.sent
+    }
+
+    /// Whether a node has asked to be woken.
+    pub(crate) fn has_alarm(&self, node: usize) -> bool {
+        self.hosts[node].alarm.is_some()
+    }
+
     /// Moves a node's wall clock, and leaves the others' alone.
     pub(crate) fn step_wall(&mut self, node: usize, by: Duration) {
         self.hosts[node].env.wall += by;

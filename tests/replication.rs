@@ -1,0 +1,230 @@
+//! Replication between a simulated node and a real `redis-server`, both ways, over loopback.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::mpsc,
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use lockstorm_lab::support::redis::{Availability, RedisServer, availability};
+use lockstorm_sim::{config::Config, drive, server::Server};
+use redis::{Connection, Value};
+
+/// How often a state is asked for, and how often at most: real servers come round in their own time.
+const POLL: Duration = Duration::from_millis(20);
+const POLLS_MAX: usize = 500;
+
+fn main() {
+    let trials = match availability() {
+        Availability::Present => {
+            let tests: [(&str, fn()); 4] = [
+                ("a_simulated_node_follows_a_real_master", a_simulated_node_follows_a_real_master),
+                ("a_real_replica_follows_a_simulated_master", a_real_replica_follows_a_simulated_master),
+                ("roles_change_hands_without_beginning_anew", roles_change_hands_without_beginning_anew),
+                (
+                    "a_real_replica_follows_through_a_simulated_one",
+                    a_real_replica_follows_through_a_simulated_one,
+                ),
+            ];
+            let trial = |(name, test): (&str, fn())| {
+                Trial::test(name, move || {
+                    test();
+                    Ok(())
+                })
+            };
+            tests.into_iter().map(trial).collect()
+        }
+        Availability::Absent(why) => {
+            eprintln!("{why}");
+            Vec::new()
+        }
+        Availability::Missing(why) => {
+            vec![Trial::test("redis_server_is_there", move || Err(Failed::from(why)))]
+        }
+    };
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
+
+/// A simulated node on a real port, in a thread of its own; it ends with the process.
+struct Simulated {
+    address: SocketAddr,
+    _thread: JoinHandle<()>,
+}
+
+impl Simulated {
+    fn start() -> Simulated {
+        let (tell, told) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let serve = async {
+                let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+                let listener = listener.expect("a free loopback port");
+                let address = listener.local_addr().expect("a bound listener has an address");
+                tell.send(address).expect("the test waits for the address");
+                let config =
+                    Config { port: address.port(), repl_diskless_sync_delay: 0, ..Config::default() };
+                drive::tokio::run(listener, drive::Node::new(), 1, |env| Server::new(config, env)).await;
+            };
+            let local = tokio::task::LocalSet::new();
+            local.block_on(&runtime.expect("a runtime"), serve);
+        });
+        Simulated { address: told.recv().expect("the node starts"), _thread: thread }
+    }
+}
+
+fn real() -> RedisServer {
+    RedisServer::start(&["--repl-diskless-sync-delay", "0", "--replica-read-only", "no"])
+}
+
+fn connect(address: SocketAddr) -> Connection {
+    let client = redis::Client::open(format!("redis://{address}")).expect("a URL");
+    client.get_connection().expect("the server accepts connections")
+}
+
+/// Runs a command line, its words parted by spaces.
+fn call(connection: &mut Connection, line: &str) -> Value {
+    let mut words = line.split(' ');
+    let mut command = redis::cmd(words.next().expect("a command"));
+    words.for_each(|word| {
+        command.arg(word);
+    });
+    command.query(connection).unwrap_or_else(|error| panic!("{line}: {error}"))
+}
+
+fn follow(replica: &mut Connection, master: SocketAddr) {
+    call(replica, &format!("REPLICAOF {} {}", master.ip(), master.port()));
+    until("the link stands", || format!("{:?}", call(replica, "ROLE")).contains("connected"));
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..POLLS_MAX {
+        if holds() {
+            return;
+        }
+        #[expect(clippy::disallowed_methods, reason = "a real process is waited for in real time")]
+        std::thread::sleep(POLL);
+    }
+    panic!("in vain: {what}");
+}
+
+/// The value of a line of INFO on a real server.
+fn info(connection: &mut Connection, name: &str) -> String {
+    let text: String = redis::cmd("INFO").query(connection).expect("INFO is answered");
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.unwrap_or_else(|| panic!("INFO has {name}")).to_owned()
+}
+
+/// Data of every kind, through the snapshot as through the stream.
+fn write(master: &mut Connection, prefix: &str) {
+    // Strings that a server saves as integers of each width, compressed, and plain.
+    for (n, value) in ["7", "-300", "70000", "12345678901", "plain", &"long ".repeat(100).replace(' ', "_")]
+        .iter()
+        .enumerate()
+    {
+        call(master, &format!("SET {prefix}:{n} {value}"));
+    }
+    call(master, &format!("HSET {prefix}:h f 1 g two h -3 i {}", "x".repeat(70)));
+    call(master, &format!("PEXPIRE {prefix}:h 1000000"));
+    call(master, &format!("SET {prefix}:gone x"));
+    call(master, &format!("DEL {prefix}:gone"));
+    call(master, "SELECT 3");
+    call(master, "MULTI");
+    call(master, &format!("SET {prefix}:a 1"));
+    call(master, &format!("SET {prefix}:b 2"));
+    call(master, "EXEC");
+    call(master, "SELECT 0");
+}
+
+fn assert_same(one: &mut Connection, other: &mut Connection, prefix: &str) {
+    let mut ask = |line: &str| assert_eq!(call(one, line), call(other, line), "{line}");
+    (0..6).for_each(|n| ask(&format!("GET {prefix}:{n}")));
+    "fghi".chars().for_each(|field| ask(&format!("HGET {prefix}:h {field}")));
+    for line in ["DBSIZE", "SELECT 3", "DBSIZE"] {
+        ask(line);
+    }
+    ["a", "b"].iter().for_each(|key| ask(&format!("GET {prefix}:{key}")));
+    ask("SELECT 0");
+    let left = [one, other].map(|connection| match call(connection, &format!("PTTL {prefix}:h")) {
+        Value::Int(ms) => ms,
+        other => panic!("PTTL answers {other:?}"),
+    });
+    // The expiry is the same instant; the two are asked a moment apart, and on one machine have one clock.
+    assert!(left[0] > 900_000 && left[0].abs_diff(left[1]) < 5_000, "{left:?}");
+}
+
+fn a_simulated_node_follows_a_real_master() {
+    let (real, simulated) = (real(), Simulated::start());
+    let (mut master, mut replica) = (connect(real.address), connect(simulated.address));
+    write(&mut master, "snapshot");
+    follow(&mut replica, real.address);
+    assert_same(&mut master, &mut replica, "snapshot");
+    write(&mut master, "stream");
+    // The real master asks, and counts the answer.
+    assert_eq!(call(&mut master, "WAIT 1 5000"), Value::Int(1));
+    assert_same(&mut master, &mut replica, "stream");
+    call(&mut master, "CLIENT KILL TYPE replica");
+    call(&mut master, "SET after 1");
+    until("the link stands again", || call(&mut replica, "EXISTS after") == Value::Int(1));
+    assert_eq!(
+        (info(&mut master, "sync_full"), info(&mut master, "sync_partial_ok")),
+        ("1".into(), "1".into())
+    );
+}
+
+fn a_real_replica_follows_a_simulated_master() {
+    let (real, simulated) = (real(), Simulated::start());
+    let (mut master, mut replica) = (connect(simulated.address), connect(real.address));
+    write(&mut master, "snapshot");
+    follow(&mut replica, simulated.address);
+    assert_same(&mut master, &mut replica, "snapshot");
+    write(&mut master, "stream");
+    assert_eq!(call(&mut master, "WAIT 1 5000"), Value::Int(1));
+    assert_same(&mut master, &mut replica, "stream");
+    // A snapshot would take this key away.
+    call(&mut replica, "SET local 1");
+    call(&mut replica, "CLIENT KILL TYPE master");
+    call(&mut master, "SET after 1");
+    until("the link stands again", || call(&mut replica, "EXISTS after") == Value::Int(1));
+    assert_eq!(call(&mut replica, "EXISTS local"), Value::Int(1));
+}
+
+fn roles_change_hands_without_beginning_anew() {
+    let (real, simulated) = (real(), Simulated::start());
+    let (mut first, mut second) = (connect(simulated.address), connect(real.address));
+    call(&mut first, "SET k 1");
+    follow(&mut second, simulated.address);
+    assert_eq!(call(&mut first, "WAIT 1 5000"), Value::Int(1));
+    call(&mut second, "REPLICAOF NO ONE");
+    follow(&mut first, real.address);
+    call(&mut second, "SET k 2");
+    assert_eq!(call(&mut second, "WAIT 1 5000"), Value::Int(1));
+    assert_eq!(call(&mut first, "GET k"), call(&mut second, "GET k"));
+    assert_eq!(
+        (info(&mut second, "sync_full"), info(&mut second, "sync_partial_ok")),
+        ("0".into(), "1".into())
+    );
+    // And back again.
+    call(&mut first, "REPLICAOF NO ONE");
+    follow(&mut second, simulated.address);
+    call(&mut first, "SET k 3");
+    assert_eq!(call(&mut first, "WAIT 1 5000"), Value::Int(1));
+    assert_eq!(call(&mut first, "GET k"), call(&mut second, "GET k"));
+}
+
+fn a_real_replica_follows_through_a_simulated_one() {
+    let (top, middle, end) = (real(), Simulated::start(), real());
+    let (mut top_connection, mut middle_connection, mut end_connection) =
+        (connect(top.address), connect(middle.address), connect(end.address));
+    write(&mut top_connection, "snapshot");
+    follow(&mut middle_connection, top.address);
+    follow(&mut end_connection, middle.address);
+    write(&mut top_connection, "stream");
+    until("the stream has passed through", || {
+        info(&mut end_connection, "master_repl_offset") == info(&mut top_connection, "master_repl_offset")
+    });
+    assert_same(&mut top_connection, &mut end_connection, "snapshot");
+    assert_same(&mut top_connection, &mut end_connection, "stream");
+    assert_eq!(info(&mut end_connection, "master_replid"), info(&mut top_connection, "master_replid"));
+}
