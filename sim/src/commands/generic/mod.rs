@@ -8,7 +8,7 @@ mod expireat;
 mod expiretime;
 mod expiry;
 mod keys;
-mod move_;
+mod r#move;
 mod object;
 mod object_encoding;
 mod object_freq;
@@ -26,13 +26,12 @@ mod renamenx;
 mod scan;
 mod touch;
 mod ttl;
-mod type_;
+mod r#type;
 mod unlink;
 mod wait;
 
 use super::Spec;
 
-/// The group, sorted by name.
 pub(super) const ALL: &[&Spec] = &[
     &copy::SPEC,
     &del::SPEC,
@@ -41,7 +40,7 @@ pub(super) const ALL: &[&Spec] = &[
     &expireat::SPEC,
     &expiretime::SPEC,
     &keys::SPEC,
-    &move_::SPEC,
+    &r#move::SPEC,
     &object::SPEC,
     &persist::SPEC,
     &pexpire::SPEC,
@@ -54,7 +53,7 @@ pub(super) const ALL: &[&Spec] = &[
     &scan::SPEC,
     &touch::SPEC,
     &ttl::SPEC,
-    &type_::SPEC,
+    &r#type::SPEC,
     &unlink::SPEC,
     &wait::SPEC,
 ];
