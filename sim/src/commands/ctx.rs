@@ -108,7 +108,8 @@ impl<'a> Ctx<'a> {
             return None;
         }
         self.node.stats.hits += 1;
-        self.used(key).map(|entry| &*entry)
+        let draw = self.usage_draw();
+        self.node.dbs[self.db].used(key, self.now_ms, draw)
     }
 
     /// The entry of a live key, for commands that ask about a key without using it: that its idle time goes on is what
@@ -122,12 +123,17 @@ impl<'a> Ctx<'a> {
         self.node.dbs[self.db].get(key)
     }
 
-    /// The entry of a key that is there, with the use noted.
-    fn used(&mut self, key: &[u8]) -> Option<&mut Entry> {
+    /// What decides whether a use counts, while eviction goes by the counter.
+    fn usage_draw(&mut self) -> Option<u64> {
         let counts =
             matches!(self.node.config.maxmemory_policy, Eviction::AllKeysLfu | Eviction::VolatileLfu);
-        let draw = counts.then(|| self.env.random());
-        self.node.dbs[self.db].used(key, self.now_ms, draw)
+        counts.then(|| self.env.random())
+    }
+
+    /// The value of a key that is there, to change, with the use noted.
+    fn used_mut(&mut self, key: &[u8]) -> Option<&mut Value> {
+        let draw = self.usage_draw();
+        self.node.dbs[self.db].used_mut(key, self.now_ms, draw)
     }
 
     /// Whether a live key is there. Asking does not use it.
@@ -154,7 +160,7 @@ impl<'a> Ctx<'a> {
         if self.expire_if_due(key) {
             return Ok(None);
         }
-        self.used(key).map(|entry| T::of_mut(&mut entry.value).ok_or(Error::WRONG_TYPE)).transpose()
+        self.used_mut(key).map(|value| T::of_mut(value).ok_or(Error::WRONG_TYPE)).transpose()
     }
 
     /// The value of a key as one type, to change, created empty where there is none. A collection left empty must be given
@@ -172,15 +178,15 @@ impl<'a> Ctx<'a> {
                 event: "new",
             });
         }
-        let entry = self.used(key).expect("the key is there or was just made");
-        T::of_mut(&mut entry.value).ok_or(Error::WRONG_TYPE)
+        let value = self.used_mut(key).expect("the key is there or was just made");
+        T::of_mut(value).ok_or(Error::WRONG_TYPE)
     }
 
     /// Sets a key to a value with an expiry, whatever it held.
     pub fn put(&mut self, key: &Bytes, value: Value, expires_ms: Option<i64>) {
         self.expire_if_due(key);
         let old = self.node.dbs[self.db].insert(key.clone(), value, expires_ms);
-        self.used(key);
+        self.used_mut(key);
         if old.is_none() {
             self.effects.touched.push(Touch {
                 db: self.db,

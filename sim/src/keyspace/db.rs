@@ -74,13 +74,19 @@ impl Db {
         &self.entries
     }
 
-    /// The entry of a key, noting that it is used now; `draw` as [`Usage::note`] wants it. Its expiry is changed with
-    /// [`Db::set_expiry`] only.
-    pub fn used(&mut self, key: &[u8], now_ms: i64, draw: Option<u64>) -> Option<&mut Entry> {
-        self.mark(key);
+    /// The entry of a key, noting that it is used now; `draw` as [`Usage::note`] wants it.
+    pub fn used(&mut self, key: &[u8], now_ms: i64, draw: Option<u64>) -> Option<&Entry> {
         let entry = self.entries.get_mut(key)?;
         entry.usage.note(now_ms, draw);
         Some(entry)
+    }
+
+    /// The value of a key, to change in place, noting that it is used now.
+    pub fn used_mut(&mut self, key: &[u8], now_ms: i64, draw: Option<u64>) -> Option<&mut Value> {
+        self.mark(key);
+        let entry = self.entries.get_mut(key)?;
+        entry.usage.note(now_ms, draw);
+        Some(&mut entry.value)
     }
 
     /// Whether a key is there, expired or not.
