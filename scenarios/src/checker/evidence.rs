@@ -8,7 +8,7 @@ use super::{
     belief::{Belief, beliefs},
     promise::{Promise, promises},
 };
-use crate::history::{Call, Ended, Event, History, Host, Lock, Op, Outcome, Owner, What};
+use crate::history::{Call, Ended, History, Host, Lock, Op, Outcome, Owner, What};
 
 /// One call of a client, from the moment it was made until it came back.
 #[derive(Debug, Clone, Copy)]
@@ -43,11 +43,6 @@ impl<'a> Evidence<'a> {
     /// Works it out: linear in the events, but for sorting.
     pub fn of(history: &'a History) -> Self {
         Self { history, promises: promises(history), beliefs: beliefs(history), calls: calls(history) }
-    }
-
-    /// Everything that happened, with the lock it is about being this one.
-    pub(super) fn about(&self, lock: Lock) -> impl Iterator<Item = &'a Event> {
-        self.history.events.iter().filter(move |event| event.what.lock() == Some(lock))
     }
 
     /// Who ever asked for a lock, held it or thought so.

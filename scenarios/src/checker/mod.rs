@@ -4,16 +4,21 @@
 //! [`LIST`].
 
 mod belief;
+mod commands;
 mod evidence;
 mod fairness;
+mod hygiene;
 mod l1_server;
 mod l2_belief;
 mod l3_effect;
 mod l4_fenced;
+mod lease;
 mod overlap;
 mod owner_safety;
+mod permits;
 mod progress;
 mod promise;
+mod read_write;
 mod reentrancy;
 mod section;
 #[cfg(test)]
@@ -47,9 +52,14 @@ pub const LIST: &[Checker] = &[
     l2_belief::L2,
     l3_effect::L3,
     l4_fenced::L4,
+    commands::COMMANDS,
     fairness::FAIRNESS,
+    hygiene::HYGIENE,
+    lease::LEASE,
     owner_safety::OWNER_SAFETY,
+    permits::PERMITS,
     progress::PROGRESS,
+    read_write::READ_WRITE,
     reentrancy::REENTRANCY,
     wake_ups::WAKE_UPS,
 ];

@@ -1,0 +1,104 @@
+//! Hygiene: when everybody is done, is nothing left in Redis but what is meant to stay?
+//!
+//! A lock's own keys may be there while somebody still believes to hold it or waits for it, and what the lock declares as
+//! lasting (a token counter) may be there always. Any other key that carries the lock's name was left behind.
+
+use super::{Checker, belief::BeliefEnd, evidence::Evidence, words};
+use crate::{
+    history::{History, KeyLeft, Lock},
+    verdict::{Finding, Measure, Verdict, Witness},
+};
+
+/// The checker.
+pub(super) const HYGIENE: Checker = Checker {
+    name: "hygiene",
+    question: "When everybody is done, is nothing left in Redis but what is meant to stay?",
+    measures: &[
+        ("left", "how many keys were left behind"),
+        ("for_ever", "how many of them without an expiry"),
+    ],
+    check,
+};
+
+/// The lock a key belongs to: one of its keys is part of the key's name.
+fn lock_of(history: &History, key: &KeyLeft) -> Option<Lock> {
+    let part = |lock: &Lock| history.lock(*lock).keys.iter().any(|of| key.key.contains(&**of));
+    history.header.locks().find(part)
+}
+
+fn check(evidence: &Evidence<'_>) -> Finding {
+    let history = evidence.history;
+    let in_use = |lock: Lock| {
+        let held =
+            evidence.beliefs.iter().any(|belief| belief.lock == lock && belief.end == BeliefEnd::RunOver);
+        held || evidence
+            .calls
+            .iter()
+            .any(|call| call.lock == lock && call.is_acquire() && call.returned.is_none())
+    };
+    let used: Vec<bool> = history.header.locks().map(in_use).collect();
+    let left: Vec<(&KeyLeft, Lock)> = history
+        .keys_left
+        .iter()
+        .filter_map(|key| lock_of(history, key).map(|lock| (key, lock)))
+        .filter(|(key, lock)| {
+            !used[usize::from(lock.0)] && !history.lock(*lock).lasting_keys.contains(&key.key)
+        })
+        .collect();
+    let for_ever = left.iter().filter(|(key, _)| key.ttl_ms.is_none()).count();
+    let verdict = match left.first() {
+        Some((key, lock)) => Verdict::Violated { witness: witness(history, key, *lock, left.len()) },
+        None => match evidence.given_up() {
+            Some(why) => Verdict::undecided(why),
+            None if evidence.promises.is_empty() => Verdict::undecided("No lock was ever granted."),
+            None if used.iter().all(|used| *used) => {
+                Verdict::undecided("The lock was still in use when the run ended.")
+            }
+            None => Verdict::holds("Nothing was left behind."),
+        },
+    };
+    let measures =
+        vec![Measure::count("left", left.len() as u64), Measure::count("for_ever", for_ever as u64)];
+    HYGIENE.finding(verdict, measures)
+}
+
+fn witness(history: &History, key: &KeyLeft, lock: Lock, left: usize) -> Witness {
+    let rest = match key.ttl_ms {
+        Some(ms) => format!("and goes by itself in {ms} ms"),
+        None => "and stays for ever".to_owned(),
+    };
+    let node = history.host_name(key.node);
+    let summary = format!("`{}` is left on {node}, {rest}; {} in all.", key.key, words::many(left, "key"));
+    let end = history.header.end;
+    let story = Vec::new();
+    Witness { summary, story, from: end, until: end, lock: Some(lock), owners: Vec::new(), fault: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{checker::tests::explained, history::story::Story};
+
+    #[test]
+    fn explanations() {
+        let done = || Story::one_node().at(0).locks("c1", "m", 1_000).at(10).unlocks("c1", "m");
+        let stories = [
+            ("clean", done().ends(10_000)),
+            ("a token counter is meant to stay", done().key_left("m", "stock:token", None).ends(10_000)),
+            ("what has nothing to do with the lock", done().key_left("m", "orders", None).ends(10_000)),
+            ("a queue is left for ever", done().key_left("m", "queue:{stock}", None).ends(10_000)),
+            (
+                "an unlock latch is left for a while",
+                done().key_left("m", "{stock}:latch", Some(16_000)).ends(10_000),
+            ),
+            (
+                "somebody still holds it",
+                Story::one_node()
+                    .at(0)
+                    .locks("c1", "m", 60_000)
+                    .key_left("m", "stock", Some(50_000))
+                    .ends(10_000),
+            ),
+        ];
+        insta::assert_snapshot!(explained("hygiene", &stories));
+    }
+}

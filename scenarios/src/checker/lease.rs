@@ -1,0 +1,302 @@
+//! Leases: does a key live as long as was promised, and no longer than anybody wants it?
+//!
+//! Three things can be wrong with a hold on a node. Its key expires while the promise still runs (a clock that jumped, a
+//! nested hold with a shorter lease): it was *cut*. It is still there after the promise is over (a clock that was set
+//! back): it *outlived* it. Or it is kept although nobody believes in it (an acquire whose reply was lost, a watchdog that
+//! goes on after the release): a *phantom*, which may last one lease and no longer. A key without expiry is a phantom for
+//! ever once its owner is gone. Judged are locks that one group grants: a quorum outvotes a node with a bad clock.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use lockstorm_sim::time::{True, Wall};
+
+use super::{Checker, evidence::Evidence, promise::is_own, words};
+use crate::{
+    history::{History, Host, How, Lock, Owner, What},
+    verdict::{Finding, Measure, Verdict, Witness},
+};
+
+/// The checker.
+pub(super) const LEASE: Checker = Checker {
+    name: "lease",
+    question: "Does a key live as long as promised, and no longer than anybody wants it?",
+    measures: &[
+        ("cut", "how much of a promise was left when its key expired"),
+        ("outlived", "how long a key was still there after its promise"),
+        ("phantom", "how long a key was kept that nobody believed to hold"),
+    ],
+    check,
+};
+
+/// Redis counts in whole milliseconds, in the node's time: that much a lease is off without anything being wrong.
+const ROUNDING: Duration = Duration::from_millis(2);
+
+/// How long a release or a renewal may be under way before a key counts as kept for nobody.
+const UNDER_WAY: Duration = Duration::from_secs(1);
+
+/// A hold as a node has it.
+#[derive(Debug, Clone)]
+struct Hold {
+    lock: Lock,
+    owner: Owner,
+    node: Host,
+    from: True,
+    /// The last lease it was given.
+    lease: Option<Duration>,
+    /// When its key expires by a node's wall clock.
+    until: Option<Wall>,
+    /// Until when it was promised, for each nested hold.
+    promised: Vec<True>,
+    /// When it was gone, and whether it expired.
+    gone: Option<(True, bool)>,
+}
+
+impl Hold {
+    fn promised(&self) -> True {
+        self.promised.iter().copied().max().unwrap_or(self.from)
+    }
+
+    fn close(mut self, history: &History, at: True, node: Host, expired: bool) -> Self {
+        // A key that is over by the clock is gone for everybody, even before the node gets round to dropping it.
+        let over =
+            self.until.and_then(|until| history.clock(node).expires(until, self.from)).unwrap_or(True::MAX);
+        self.gone = Some(if over <= at { (over, true) } else { (at, expired) });
+        self
+    }
+}
+
+fn holds(history: &History) -> Vec<Hold> {
+    let mut open: BTreeMap<(Lock, Owner), Hold> = BTreeMap::new();
+    let mut all = Vec::new();
+    let end_of = |at: True, lease: Option<u64>| lease.map_or(True::MAX, |ms| at + Duration::from_millis(ms));
+    for event in &history.events {
+        let Some((lock, owner)) = event.what.lock().zip(event.what.owner()) else { continue };
+        let authority = &history.lock(lock).authority;
+        if authority.quorum != 1 || authority.group_of(event.host).is_none() {
+            continue;
+        }
+        let (key, at, node) = ((lock, owner), event.at, event.host);
+        match &event.what {
+            What::Granted { lease_ms, until, count, .. } => {
+                let fresh = || Hold {
+                    lock,
+                    owner,
+                    node,
+                    from: at,
+                    lease: None,
+                    until: None,
+                    promised: vec![],
+                    gone: None,
+                };
+                if *count <= 1
+                    && let Some(before) = open.remove(&key)
+                {
+                    all.push(before.close(history, at, node, false));
+                }
+                let hold = open.entry(key).or_insert_with(fresh);
+                hold.promised.truncate(count.saturating_sub(1) as usize);
+                hold.promised.push(end_of(at, *lease_ms));
+                (hold.node, hold.lease, hold.until) = (node, lease_ms.map(Duration::from_millis), *until);
+            }
+            What::Extended { lease_ms, until, by, .. } => {
+                if let Some(hold) = open.get_mut(&key) {
+                    (hold.lease, hold.until) = (lease_ms.map(Duration::from_millis), *until);
+                    if is_own(history, owner, *by) {
+                        let end = end_of(at, *lease_ms);
+                        hold.promised.iter_mut().for_each(|promised| *promised = end.max(*promised));
+                    }
+                }
+            }
+            What::Released { left: 0, .. } => {
+                all.extend(open.remove(&key).map(|hold| hold.close(history, at, node, false)));
+            }
+            What::Released { left, until, .. } => {
+                if let Some(hold) = open.get_mut(&key) {
+                    hold.promised.truncate((*left).max(1) as usize);
+                    hold.until = until.or(hold.until);
+                }
+            }
+            What::Vanished { how, .. } => {
+                all.extend(open.remove(&key).map(|hold| hold.close(history, at, node, *how == How::Expired)));
+            }
+            _ => {}
+        }
+    }
+    let end = history.header.end;
+    all.extend(open.into_values().map(|hold| {
+        let node = hold.node;
+        hold.close(history, end, node, false)
+    }));
+    all
+}
+
+/// How long a hold was kept at its end without its owner believing in it.
+fn phantom(evidence: &Evidence<'_>, hold: &Hold, gone: True) -> Duration {
+    let beliefs =
+        evidence.beliefs.iter().filter(|belief| (belief.lock, belief.owner) == (hold.lock, hold.owner));
+    let believed = beliefs.filter(|belief| belief.from < gone).map(|belief| belief.until).max();
+    gone.since(believed.unwrap_or(hold.from).max(hold.from))
+}
+
+fn check(evidence: &Evidence<'_>) -> Finding {
+    let history = evidence.history;
+    let holds = holds(history);
+    let (mut cut, mut outlived, mut longest_phantom) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+    let mut worst: Option<(Duration, bool, &Hold, String)> = None;
+    for hold in &holds {
+        let Some((gone, expired)) = hold.gone else { continue };
+        let (one, name) = (history.owner_name(hold.owner), &history.lock(hold.lock).name);
+        let short = if expired { hold.promised().since(gone) } else { Duration::ZERO };
+        let long = gone.since(hold.promised());
+        let unwanted = phantom(evidence, hold, gone);
+        (cut, outlived, longest_phantom) =
+            (cut.max(short), outlived.max(long), longest_phantom.max(unwanted));
+        let too_long = hold.lease.map_or(Duration::ZERO, |lease| lease + UNDER_WAY);
+        let wrong = [
+            (
+                short > ROUNDING,
+                short,
+                format!("{one}'s key expired {} before its lease was over", words::length(short)),
+            ),
+            (
+                long > ROUNDING,
+                long,
+                format!("{one}'s key was still there {} after its lease", words::length(long)),
+            ),
+            (
+                unwanted > too_long.max(UNDER_WAY),
+                unwanted,
+                format!(
+                    "`{name}` was kept for {one} for {} after it had stopped believing in it",
+                    words::length(unwanted)
+                ),
+            ),
+        ];
+        for (at, (_, by, words)) in wrong.into_iter().enumerate().filter(|(_, (is_wrong, ..))| *is_wrong) {
+            if worst.as_ref().is_none_or(|(most, ..)| by > *most) {
+                worst = Some((by, at == 0, hold, words));
+            }
+        }
+    }
+    let verdict = match worst {
+        Some((by, cut, hold, words)) => {
+            Verdict::Violated { witness: witness(history, hold, cut, by, &words) }
+        }
+        None => match evidence.given_up() {
+            Some(why) => Verdict::undecided(why),
+            None if holds.is_empty() => Verdict::undecided("No single authority ever granted a lease."),
+            None => {
+                Verdict::holds(format!("{}, each as long as promised.", words::many(holds.len(), "hold")))
+            }
+        },
+    };
+    let measures = vec![
+        Measure::time("cut", cut),
+        Measure::time("outlived", outlived),
+        Measure::time("phantom", longest_phantom),
+    ];
+    LEASE.finding(verdict, measures)
+}
+
+fn witness(history: &History, hold: &Hold, cut: bool, by: Duration, words: &str) -> Witness {
+    let gone = hold.gone.map_or(hold.from, |(at, _)| at);
+    // What was cut short lies after the end of the key, what lasted too long before it.
+    let from = if cut { gone } else { gone - by };
+    let until = from + by;
+    let summary = format!(
+        "{words}, from {} to {}.",
+        words::instant(from),
+        words::instant(until.min(history.header.end))
+    );
+    let node = history.host_name(hold.node);
+    let lease =
+        hold.lease.map_or("no expiry".to_owned(), |lease| format!("a lease of {}", words::length(lease)));
+    let mut story =
+        vec![format!("{node} had granted it at {}, at last with {lease}.", words::instant(hold.from))];
+    let (cause, fault) = words::cause(history, hold.lock, hold.owner, hold.from, gone);
+    story.extend(cause);
+    let until = until.min(history.header.end);
+    Witness { summary, story, from, until, lock: Some(hold.lock), owners: vec![hold.owner], fault }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        checker::tests::explained,
+        history::{Call, How, Life, Outcome, Why, story::Story},
+    };
+
+    #[test]
+    fn explanations() {
+        let held = || Story::one_node().at(0).locks("c1", "m", 30_000);
+        let stories = [
+            ("released in time", held().at(10_000).unlocks("c1", "m").ends(60_000)),
+            ("expired in time", held().at(30_001).vanished("m", "c1", How::Expired).ends(60_000)),
+            (
+                "the node's clock jumps ahead",
+                held()
+                    .at(1_000)
+                    .clocks("m", [32_000, 1_000, 1_000], [0; 3])
+                    .fault("the wall clock of m stepped +31 s", &["m"])
+                    .at(1_001)
+                    .vanished("m", "c1", How::Expired)
+                    .ends(60_000),
+            ),
+            (
+                "the node's clock is set back",
+                held()
+                    .at(1_000)
+                    .clocks("m", [-29_000, 1_000, 1_000], [0; 3])
+                    .fault("the wall clock of m stepped -30 s", &["m"])
+                    .at(60_010)
+                    .vanished("m", "c1", How::Expired)
+                    .ends(70_000),
+            ),
+            (
+                "a nested hold with a shorter lease cuts the outer one",
+                held()
+                    .at(100)
+                    .granted("m", "c1", 5_000)
+                    .at(5_101)
+                    .vanished("m", "c1", How::Expired)
+                    .ends(60_000),
+            ),
+            (
+                "a phantom of one lease, after a lost reply",
+                Story::one_node()
+                    .asks("c1")
+                    .at(1)
+                    .granted("m", "c1", 10_000)
+                    .at(500)
+                    .returns("c1", Outcome::Failed { definite: false, message: "timed out".into() })
+                    .ends(60_000),
+            ),
+            (
+                "a watchdog goes on after the release",
+                held()
+                    .at(5_000)
+                    .calls("c1", Call::Release)
+                    .disbelieves("c1", Why::Released)
+                    .at(10_000)
+                    .extended("m", "c1", 30_000)
+                    .at(20_000)
+                    .extended("m", "c1", 30_000)
+                    .at(30_000)
+                    .extended("m", "c1", 30_000)
+                    .ends(60_000),
+            ),
+            (
+                "no expiry, and the owner crashes",
+                Story::one_node()
+                    .at(0)
+                    .granted_without_expiry("m", "c1")
+                    .believes_for_ever("c1")
+                    .at(5_000)
+                    .life("c1", Life::Crashed)
+                    .ends(60_000),
+            ),
+            ("no lease at all", Story::one_node().ends(60_000)),
+        ];
+        insta::assert_snapshot!(explained("lease", &stories));
+    }
+}

@@ -1,0 +1,108 @@
+//! Permits: are no more of a semaphore's permits promised at one instant than there are?
+
+use lockstorm_sim::time::True;
+
+use super::{Checker, evidence::Evidence, promise::Promise, words};
+use crate::{
+    history::{Lock, LockKind},
+    verdict::{Finding, Measure, Verdict, Witness},
+};
+
+/// The checker.
+pub(super) const PERMITS: Checker = Checker {
+    name: "permits",
+    question: "Are no more permits promised at one instant than there are?",
+    measures: &[("most", "how many were promised at once at most"), ("over", "how many too many that was")],
+    check,
+};
+
+/// The instant with the most permits out: how many, from when until when.
+fn fullest(promises: &[&Promise]) -> (u64, True, True) {
+    let mut edges: Vec<(True, bool, u64)> = Vec::with_capacity(promises.len() * 2);
+    for promise in promises {
+        edges.push((promise.from, true, promise.count.into()));
+        edges.push((promise.until, false, promise.count.into()));
+    }
+    // Ends before beginnings: a permit that passes on at one instant is not two.
+    edges.sort_unstable();
+    let (mut out, mut most) = (0_u64, (0, True::ZERO, True::ZERO));
+    for (at, (now, begins, count)) in edges.iter().enumerate() {
+        out = if *begins { out + count } else { out.saturating_sub(*count) };
+        if out > most.0 {
+            let until = edges[at + 1..].iter().find(|edge| !edge.1).map_or(*now, |edge| edge.0);
+            most = (out, *now, until);
+        }
+    }
+    most
+}
+
+fn check(evidence: &Evidence<'_>) -> Finding {
+    let history = evidence.history;
+    let permits = |lock: Lock| match history.lock(lock).kind {
+        LockKind::Semaphore { permits } => Some(permits),
+        _ => None,
+    };
+    let (mut most, mut over, mut worst) = (0, 0, None);
+    for (lock, allowed) in
+        history.header.locks().filter_map(|lock| permits(lock).map(|allowed| (lock, allowed)))
+    {
+        let of_lock: Vec<&Promise> =
+            evidence.promises.iter().filter(|promise| promise.lock == lock).collect();
+        let (out, from, until) = fullest(&of_lock);
+        most = most.max(out);
+        let excess = out.saturating_sub(allowed.into());
+        if excess > over {
+            over = excess;
+            let holding: Vec<_> =
+                of_lock.iter().filter(|promise| promise.from <= from && from < promise.until).collect();
+            let summary = format!(
+                "{out} permits of `{}` were promised at {}, of {allowed} that there are.",
+                history.lock(lock).name,
+                words::instant(from)
+            );
+            let story = holding.iter().take(6).map(|promise| words::promise(history, promise)).collect();
+            let owners = holding.iter().map(|promise| promise.owner).collect();
+            let (_, fault) = words::faults(history, from);
+            worst = Some(Witness { summary, story, from, until, lock: Some(lock), owners, fault });
+        }
+    }
+    let semaphores = history.header.locks().any(|lock| permits(lock).is_some());
+    let verdict = match worst {
+        Some(witness) => Verdict::Violated { witness },
+        None => match evidence.given_up() {
+            Some(why) => Verdict::undecided(why),
+            None if !semaphores => Verdict::undecided("No semaphore is on trial."),
+            None if most == 0 => Verdict::undecided("No permit was ever granted."),
+            None => Verdict::holds(format!("{most} promised at once at most.")),
+        },
+    };
+    PERMITS.finding(verdict, vec![Measure::count("most", most), Measure::count("over", over)])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        checker::tests::explained,
+        history::{LockKind, story::Story},
+    };
+
+    #[test]
+    fn explanations() {
+        let two = || {
+            Story::of_kind(LockKind::Semaphore { permits: 2 })
+                .at(0)
+                .granted("m", "c1", 1_000)
+                .granted("m", "c2", 1_000)
+        };
+        let stories = [
+            ("two of two", two().ends(3_000)),
+            (
+                "a third once one is back",
+                two().at(500).released("m", "c1").granted("m", "c3", 1_000).ends(3_000),
+            ),
+            ("a third too early", two().at(500).granted("m", "c3", 1_000).ends(3_000)),
+            ("a lock is no semaphore", Story::one_node().at(0).granted("m", "c1", 1_000).ends(3_000)),
+        ];
+        insta::assert_snapshot!(explained("permits", &stories));
+    }
+}

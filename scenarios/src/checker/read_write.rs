@@ -1,0 +1,139 @@
+//! Read-write: does a node let a writer in beside anybody, or anybody in beside a writer?
+//!
+//! Judged is each grant against what the same node holds at that moment by its own clock: that is the script's own doing,
+//! whatever faults there were. What faults do to the lock as a whole is for the layers.
+
+use std::collections::BTreeMap;
+
+use lockstorm_sim::time::True;
+
+use super::{Checker, evidence::Evidence, words};
+use crate::{
+    history::{Event, Host, Lock, LockKind, Mode, Owner, What},
+    verdict::{Finding, Measure, Verdict, Witness},
+};
+
+/// The checker.
+pub(super) const READ_WRITE: Checker = Checker {
+    name: "read-write",
+    question: "Does a node keep writers alone and readers apart from other writers?",
+    measures: &[
+        ("times", "how many grants stood beside a hold they exclude"),
+        ("readers", "how many readers at once at most"),
+    ],
+    check,
+};
+
+/// Who holds a lock on a node, in which mode, until when by its clock.
+type Holders = BTreeMap<Owner, (Mode, True)>;
+
+fn check(evidence: &Evidence<'_>) -> Finding {
+    let history = evidence.history;
+    let judged = |lock: Lock| history.lock(lock).kind == LockKind::ReadWrite;
+    let mut held: BTreeMap<(Lock, Host), Holders> = BTreeMap::new();
+    let (mut wrong, mut readers, mut grants): (Vec<(&Event, Owner, Owner, Mode)>, usize, [u64; 2]) =
+        (Vec::new(), 0, [0; 2]);
+    for event in &history.events {
+        let Some((lock, owner)) = event.what.lock().filter(|lock| judged(*lock)).zip(event.what.owner())
+        else {
+            continue;
+        };
+        let holders = held.entry((lock, event.host)).or_default();
+        holders.retain(|_, (_, until)| *until > event.at);
+        match &event.what {
+            What::Granted { mode, until, .. } => {
+                grants[usize::from(*mode == Mode::Shared)] += 1;
+                let excluded = |(other, (held, _)): &(&Owner, &(Mode, True))| {
+                    **other != owner && (*mode == Mode::Exclusive || *held == Mode::Exclusive)
+                };
+                if let Some((other, _)) = holders.iter().find(excluded) {
+                    wrong.push((event, owner, *other, *mode));
+                }
+                let expires = until.and_then(|until| history.clock(event.host).expires(until, event.at));
+                // A writer that reads as well is still a writer.
+                let mode = holders
+                    .get(&owner)
+                    .map_or(*mode, |(held, _)| if *held == Mode::Exclusive { *held } else { *mode });
+                holders.insert(owner, (mode, expires.unwrap_or(True::MAX)));
+                readers = readers.max(holders.values().filter(|(mode, _)| *mode == Mode::Shared).count());
+            }
+            What::Extended { until, .. } => {
+                let expires = until.and_then(|until| history.clock(event.host).expires(until, event.at));
+                if let Some(hold) = holders.get_mut(&owner) {
+                    hold.1 = expires.unwrap_or(True::MAX);
+                }
+            }
+            What::Released { left: 0, .. } | What::Vanished { .. } => {
+                holders.remove(&owner);
+            }
+            _ => {}
+        }
+    }
+    let verdict = match wrong.first() {
+        Some((event, owner, other, mode)) => {
+            let node = history.host_name(event.host);
+            let summary = format!(
+                "{node} let {} in to {} at {} while {} was in.",
+                history.owner_name(*owner),
+                if *mode == Mode::Exclusive { "write" } else { "read" },
+                words::instant(event.at),
+                history.owner_name(*other)
+            );
+            let (story, fault) = words::faults(history, event.at);
+            let (from, until, lock) = (event.at, event.at, event.what.lock());
+            let story = story.into_iter().collect();
+            Verdict::Violated {
+                witness: Witness { summary, story, from, until, lock, owners: vec![*other, *owner], fault },
+            }
+        }
+        None => match evidence.given_up() {
+            Some(why) => Verdict::undecided(why),
+            None if !history.header.locks().any(judged) => {
+                Verdict::undecided("No read-write lock is on trial.")
+            }
+            None if grants[0] == 0 => Verdict::undecided("Nobody ever wrote."),
+            None => Verdict::holds(format!("Grants to write: {}; to read: {}.", grants[0], grants[1])),
+        },
+    };
+    READ_WRITE.finding(
+        verdict,
+        vec![Measure::count("times", wrong.len() as u64), Measure::count("readers", readers as u64)],
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        checker::tests::explained,
+        history::{
+            LockKind,
+            Mode::{Exclusive, Shared},
+            story::Story,
+        },
+    };
+
+    #[test]
+    fn explanations() {
+        let first =
+            |mode| Story::of_kind(LockKind::ReadWrite).at(0).granted_in("m", "c1", 1_000, mode).at(500);
+        let stories = [
+            (
+                "readers, then a writer",
+                first(Shared)
+                    .granted_in("m", "c2", 400, Shared)
+                    .at(1_001)
+                    .granted_in("m", "c3", 1_000, Exclusive)
+                    .ends(3_000),
+            ),
+            ("a reader under a writer", first(Exclusive).granted_in("m", "c2", 1_000, Shared).ends(3_000)),
+            ("a writer under a reader", first(Shared).granted_in("m", "c2", 1_000, Exclusive).ends(3_000)),
+            (
+                "a writer that reads what it writes",
+                first(Exclusive).granted_in("m", "c1", 1_000, Shared).ends(3_000),
+            ),
+            ("only readers", first(Shared).ends(3_000)),
+            ("another kind of lock", Story::one_node().at(0).granted("m", "c1", 1_000).ends(3_000)),
+        ];
+        insta::assert_snapshot!(explained("read-write", &stories));
+    }
+}
