@@ -176,7 +176,7 @@ fn rewrite(path: &Path) -> Result<(), Failed> {
             out.push('\n');
             continue;
         };
-        out.push(if matches!(step.action, Action::Receive(_)) { ' ' } else { '\n' });
+        let mut separator = if matches!(step.action, Action::Receive(_)) { " " } else { "\n" };
         let mut expected = step.expected.iter();
         let mut replies = 0;
         loop {
@@ -202,10 +202,14 @@ fn rewrite(path: &Path) -> Result<(), Failed> {
                 (_, Some(reply)) => reply.lines(0, &mut lines),
                 (_, None) => lines.push("closed".into()),
             }
-            let _ = writeln!(out, "{}", lines.join("\n"));
+            let _ = writeln!(out, "{separator}{}", lines.join("\n"));
+            separator = "";
             if reply.is_none() {
                 break;
             }
+        }
+        if !separator.is_empty() {
+            out.push('\n');
         }
     }
     Ok(std::fs::write(path, out)?)
