@@ -6,9 +6,11 @@ use bytes::Bytes;
 use mlua::{Lua, MultiValue, Table, Value};
 
 use super::{
+    bits,
     convert::{argument, to_lua},
     engine::{Desk, sha1_hex},
     failure::{self, Failure},
+    json, msgpack, structs,
 };
 use crate::resp::{Protocol, Reply};
 
@@ -27,7 +29,11 @@ pub(super) fn functions(lua: &Lua, desk: &Rc<Desk>) -> mlua::Result<Table> {
     let reseed = move |lua: &Lua, args: MultiValue| of.random.reseed(lua, &args);
     rust.raw_set("randomseed", lua.create_function(reseed)?)?;
     let libraries = lua.create_table()?;
+    libraries.raw_set("bit", bits::library(lua)?)?;
+    libraries.raw_set("cjson", json::library(lua, &lua.globals().raw_get("next")?)?)?;
+    libraries.raw_set("cmsgpack", msgpack::library(lua)?)?;
     libraries.raw_set("redis", redis(lua, desk)?)?;
+    libraries.raw_set("struct", structs::library(lua)?)?;
     rust.raw_set("libraries", libraries)?;
     Ok(rust)
 }

@@ -114,9 +114,11 @@ pub(super) fn locate(lua: &Lua, err: Value) -> mlua::Result<Value> {
             reply_table(lua, &format!("ERR {text}"))?
         }
     };
-    if let Some((source, _, line)) = place {
-        table.raw_set("source", source)?;
-        table.raw_set("line", line)?;
-    }
+    // `return load(...)` leaves no frame of the script: the wrapper in the sandbox has taken its place. Redis's functions are
+    // C, which Lua never does that to, so it still knows the line.
+    let (source, line) =
+        place.map_or(("@user_script".into(), "?".into()), |(source, _, line)| (source, line.to_string()));
+    table.raw_set("source", source)?;
+    table.raw_set("line", line)?;
     Ok(Value::Table(table))
 }

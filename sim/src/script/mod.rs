@@ -9,11 +9,17 @@
 //! visit keys that are tables, functions or coroutines in the order of their addresses.
 
 mod api;
+mod args;
+mod bits;
 mod convert;
 mod engine;
 mod failure;
+mod json;
+mod json_decode;
+mod msgpack;
 mod random;
 mod shebang;
+mod structs;
 
 pub use engine::{Engine, Host, Outcome, Run, Script};
 pub use shebang::{Flags, ShebangError};

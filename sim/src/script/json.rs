@@ -1,0 +1,384 @@
+//! The library `cjson`: JSON as lua-cjson 2.1 reads and writes it, which its manual describes.
+
+use std::{cell::RefCell, rc::Rc};
+
+use mlua::{Function, Lua, MultiValue, Table, Value};
+
+use super::{args::Args, failure::Failure, json_decode::decode};
+
+/// What the `cjson.*` functions set, for all scripts of a node.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    sparse_convert: bool,
+    sparse_ratio: i64,
+    sparse_safe: i64,
+    encode_depth_max: usize,
+    pub(super) decode_depth_max: usize,
+    encode_invalid: Invalid,
+    pub(super) decode_invalid: bool,
+    precision: usize,
+    keep_buffer: bool,
+}
+
+/// What becomes of numbers that JSON does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Invalid {
+    Refused,
+    Written,
+    Null,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            sparse_convert: false,
+            sparse_ratio: 2,
+            sparse_safe: 10,
+            encode_depth_max: 1000,
+            decode_depth_max: 1000,
+            encode_invalid: Invalid::Refused,
+            decode_invalid: true,
+            precision: 14,
+            keep_buffer: true,
+        }
+    }
+}
+
+type Shared = Rc<RefCell<Settings>>;
+
+/// The deepest nesting that can be set: each level holds on to a table.
+const DEPTH_MAX: f64 = 2000.0;
+
+/// A table that is being written, and how far.
+struct Open {
+    table: Table,
+    place: Place,
+}
+
+enum Place {
+    Array { at: i64, len: i64 },
+    Object { key: Value },
+}
+
+struct Encoder<'a> {
+    lua: &'a Lua,
+    /// Lua's `next`.
+    next: &'a Function,
+    settings: &'a Settings,
+    out: Vec<u8>,
+}
+
+impl Encoder<'_> {
+    fn error(&self, text: impl std::fmt::Display) -> mlua::Error {
+        Failure::library(self.lua, text)
+    }
+
+    /// Writes a value and all that is in it. The tables being written are a stack of our own: a script may nest them deeper
+    /// than the process's stack would carry.
+    fn document(&mut self, value: &Value) -> mlua::Result<()> {
+        let mut open: Vec<Open> = Vec::new();
+        if let Some(table) = self.scalar(value)? {
+            self.begin(&mut open, table)?;
+        }
+        while let Some(Open { table, place }) = open.last_mut() {
+            if self.out.len() > OUTPUT_MAX {
+                return Err(self.error("not enough memory"));
+            }
+            let (value, first) = match place {
+                Place::Array { at, len } if at == len => {
+                    self.out.push(b']');
+                    open.pop();
+                    continue;
+                }
+                Place::Array { at, .. } => {
+                    *at += 1;
+                    (table.raw_get(*at)?, *at == 1)
+                }
+                Place::Object { key } => {
+                    let first = key.is_nil();
+                    let (next, value): (Value, Value) = self.next.call((&*table, &*key))?;
+                    if next.is_nil() {
+                        self.out.push(b'}');
+                        open.pop();
+                        continue;
+                    }
+                    *key = next;
+                    (value, first)
+                }
+            };
+            if !first {
+                self.out.push(b',');
+            }
+            if let Place::Object { key } = place {
+                self.key(key)?;
+            }
+            if let Some(table) = self.scalar(&value)? {
+                self.begin(&mut open, table)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a value that is no table; a table is handed back.
+    fn scalar(&mut self, value: &Value) -> mlua::Result<Option<Table>> {
+        match value {
+            Value::String(text) => self.string(&text.as_bytes()),
+            Value::Integer(n) => self.number(*n as f64)?,
+            Value::Number(n) => self.number(*n)?,
+            Value::Boolean(yes) => self.out.extend_from_slice(if *yes { b"true" } else { b"false" }),
+            Value::Nil => self.out.extend_from_slice(b"null"),
+            Value::LightUserData(null) if null.0.is_null() => self.out.extend_from_slice(b"null"),
+            Value::Table(table) => return Ok(Some(table.clone())),
+            other => {
+                let kind = other.type_name();
+                return Err(self.error(format!("Cannot serialise {kind}: type not supported")));
+            }
+        }
+        Ok(None)
+    }
+
+    fn key(&mut self, key: &Value) -> mlua::Result<()> {
+        match key {
+            Value::String(text) => self.string(&text.as_bytes()),
+            Value::Integer(_) | Value::Number(_) => {
+                self.out.push(b'"');
+                self.scalar(key)?;
+                self.out.push(b'"');
+            }
+            other => {
+                let kind = other.type_name();
+                let text = format!("Cannot serialise {kind}: table key must be a number or string");
+                return Err(self.error(text));
+            }
+        }
+        self.out.push(b':');
+        Ok(())
+    }
+
+    fn begin(&mut self, open: &mut Vec<Open>, table: Table) -> mlua::Result<()> {
+        let depth = open.len() + 1;
+        if depth > self.settings.encode_depth_max {
+            return Err(self.error(format!("Cannot serialise, excessive nesting ({depth})")));
+        }
+        let place = match self.array_len(&table)? {
+            Some(len) => Place::Array { at: 0, len },
+            None => Place::Object { key: Value::Nil },
+        };
+        self.out.push(if let Place::Array { .. } = place { b'[' } else { b'{' });
+        open.push(Open { table, place });
+        Ok(())
+    }
+
+    fn number(&mut self, n: f64) -> mlua::Result<()> {
+        if !n.is_finite() {
+            match self.settings.encode_invalid {
+                Invalid::Refused => {
+                    return Err(self.error("Cannot serialise number: must not be NaN or Inf"));
+                }
+                Invalid::Null => {
+                    self.out.extend_from_slice(b"null");
+                    return Ok(());
+                }
+                Invalid::Written => {}
+            }
+        }
+        self.out.extend_from_slice(general(n, self.settings.precision).as_bytes());
+        Ok(())
+    }
+
+    fn string(&mut self, text: &[u8]) {
+        self.out.push(b'"');
+        for &byte in text {
+            let short = match byte {
+                b'"' | b'\\' | b'/' => byte,
+                8 => b'b',
+                9 => b't',
+                10 => b'n',
+                12 => b'f',
+                13 => b'r',
+                0..0x20 | 0x7f => {
+                    self.out.extend_from_slice(format!("\\u{byte:04x}").as_bytes());
+                    continue;
+                }
+                _ => {
+                    self.out.push(byte);
+                    continue;
+                }
+            };
+            self.out.extend_from_slice(&[b'\\', short]);
+        }
+        self.out.push(b'"');
+    }
+
+    /// The length of a table that is an array; `None` for an object.
+    fn array_len(&self, table: &Table) -> mlua::Result<Option<i64>> {
+        let (mut max, mut items) = (0i64, 0i64);
+        for pair in table.pairs::<Value, Value>() {
+            match pair?.0 {
+                Value::Integer(n) if n > 0 => (max, items) = (max.max(n), items + 1),
+                _ => return Ok(None),
+            }
+        }
+        let settings = self.settings;
+        let sparse = settings.sparse_ratio > 0
+            && max > items.saturating_mul(settings.sparse_ratio)
+            && max > settings.sparse_safe;
+        if sparse && !settings.sparse_convert {
+            return Err(self.error("Cannot serialise table: excessively sparse array"));
+        }
+        Ok((!sparse && max > 0).then_some(max))
+    }
+}
+
+/// Bytes that one call may write: a sparse array names lengths that no memory holds.
+const OUTPUT_MAX: usize = 64 << 20;
+
+/// C's `%.{precision}g`.
+fn general(n: f64, precision: usize) -> String {
+    if n.is_nan() {
+        return if n.is_sign_negative() { "-nan".into() } else { "nan".into() };
+    }
+    if n.is_infinite() {
+        return if n > 0.0 { "inf".into() } else { "-inf".into() };
+    }
+    let scientific = format!("{n:.*e}", precision - 1);
+    let (mantissa, exponent) = scientific.split_once('e').expect("`{:e}` writes an exponent");
+    let exponent: i32 = exponent.parse().expect("and a decimal one");
+    let trimmed = |text: &str| -> String {
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text.into() }
+    };
+    if exponent < -4 || exponent >= precision as i32 {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{}e{sign}{:02}", trimmed(mantissa), exponent.abs());
+    }
+    let decimals = (precision as i32 - 1 - exponent) as usize;
+    trimmed(&format!("{n:.decimals$}"))
+}
+
+fn encode(args: &Args<'_>, settings: &Settings, next: &Function) -> mlua::Result<Value> {
+    if args.values.len() != 1 {
+        return Err(args.error(0, "expected 1 argument"));
+    }
+    let mut encoder = Encoder { lua: args.lua, next, settings, out: Vec::new() };
+    encoder.document(&args.values[0])?;
+    args.lua.create_string(encoder.out).map(Value::String)
+}
+
+/// A setting's new value, if one is given: a whole number within bounds.
+fn whole(args: &Args<'_>, at: usize, min: f64, max: f64) -> mlua::Result<Option<f64>> {
+    if matches!(args.values.get(at), None | Some(Value::Nil)) {
+        return Ok(None);
+    }
+    let n = args.number(at)?.trunc();
+    if !(min..=max).contains(&n) {
+        return Err(args.error(at, format!("expected integer between {min} and {max}")));
+    }
+    Ok(Some(n))
+}
+
+fn flag(args: &Args<'_>, at: usize) -> mlua::Result<Option<bool>> {
+    match args.values.get(at) {
+        None | Some(Value::Nil) => Ok(None),
+        Some(Value::Boolean(yes)) => Ok(Some(*yes)),
+        Some(_) => Err(args.error(at, "invalid option")),
+    }
+}
+
+fn one(value: impl Into<Value>) -> MultiValue {
+    [value.into()].into_iter().collect()
+}
+
+fn count(n: usize) -> Value {
+    Value::Number(n as f64)
+}
+
+type Setter = fn(&Args<'_>, &mut Settings) -> mlua::Result<MultiValue>;
+
+const SETTERS: [(&str, Setter); 7] = [
+    ("encode_sparse_array", |args, settings| {
+        let max = f64::from(i32::MAX);
+        if let Some(convert) = flag(args, 0)? {
+            settings.sparse_convert = convert;
+        }
+        if let Some(ratio) = whole(args, 1, 0.0, max)? {
+            settings.sparse_ratio = ratio as i64;
+        }
+        if let Some(safe) = whole(args, 2, 0.0, max)? {
+            settings.sparse_safe = safe as i64;
+        }
+        let numbers = [settings.sparse_ratio, settings.sparse_safe].map(|n| Value::Number(n as f64));
+        Ok([Value::Boolean(settings.sparse_convert)].into_iter().chain(numbers).collect())
+    }),
+    ("encode_max_depth", |args, settings| {
+        if let Some(depth) = whole(args, 0, 1.0, f64::from(i32::MAX))? {
+            settings.encode_depth_max = depth.min(DEPTH_MAX) as usize;
+        }
+        Ok(one(count(settings.encode_depth_max)))
+    }),
+    ("decode_max_depth", |args, settings| {
+        if let Some(depth) = whole(args, 0, 1.0, f64::from(i32::MAX))? {
+            settings.decode_depth_max = depth.min(DEPTH_MAX) as usize;
+        }
+        Ok(one(count(settings.decode_depth_max)))
+    }),
+    ("encode_number_precision", |args, settings| {
+        if let Some(precision) = whole(args, 0, 1.0, 14.0)? {
+            settings.precision = precision as usize;
+        }
+        Ok(one(count(settings.precision)))
+    }),
+    ("encode_keep_buffer", |args, settings| {
+        if let Some(keep) = flag(args, 0)? {
+            settings.keep_buffer = keep;
+        }
+        Ok(one(Value::Boolean(settings.keep_buffer)))
+    }),
+    ("encode_invalid_numbers", |args, settings| {
+        match args.values.front() {
+            Some(Value::String(text)) if text == "null" => settings.encode_invalid = Invalid::Null,
+            _ => match flag(args, 0)? {
+                Some(true) => settings.encode_invalid = Invalid::Written,
+                Some(false) => settings.encode_invalid = Invalid::Refused,
+                None => {}
+            },
+        }
+        match settings.encode_invalid {
+            Invalid::Null => Ok(one(Value::String(args.lua.create_string("null")?))),
+            other => Ok(one(Value::Boolean(other == Invalid::Written))),
+        }
+    }),
+    ("decode_invalid_numbers", |args, settings| {
+        if let Some(accept) = flag(args, 0)? {
+            settings.decode_invalid = accept;
+        }
+        Ok(one(Value::Boolean(settings.decode_invalid)))
+    }),
+];
+
+/// The table `cjson`, with settings of its own.
+pub(super) fn library(lua: &Lua, next: &Function) -> mlua::Result<Table> {
+    let settings = Shared::default();
+    let table = lua.create_table()?;
+    let (of, through) = (Rc::clone(&settings), next.clone());
+    let function = move |lua: &Lua, values: MultiValue| {
+        encode(&Args { lua, function: "encode", values }, &of.borrow(), &through)
+    };
+    table.raw_set("encode", lua.create_function(function)?)?;
+    let of = Rc::clone(&settings);
+    let function =
+        move |lua: &Lua, values: MultiValue| decode(&Args { lua, function: "decode", values }, &of.borrow());
+    table.raw_set("decode", lua.create_function(function)?)?;
+    for (name, setter) in SETTERS {
+        let of = Rc::clone(&settings);
+        let function = move |lua: &Lua, values: MultiValue| {
+            setter(&Args { lua, function: name, values }, &mut of.borrow_mut())
+        };
+        table.raw_set(name, lua.create_function(function)?)?;
+    }
+    let next = next.clone();
+    table.raw_set("new", lua.create_function(move |lua, ()| library(lua, &next))?)?;
+    table.raw_set("null", Value::NULL)?;
+    table.raw_set("_NAME", "cjson")?;
+    table.raw_set("_VERSION", "2.1.0")?;
+    Ok(table)
+}
