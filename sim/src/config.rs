@@ -191,6 +191,9 @@ pub struct Config {
     pub save: Vec<(u64, u64)>,
     /// `replicaof`: the master followed from the start, host and port.
     pub replicaof: Option<(String, u16)>,
+    /// Expiries go to replicas as the time left rather than as an instant, as before Redis 7: each replica then counts from when
+    /// it hears of them, on its own clock. Not an option of Redis.
+    pub replicate_time_left: bool,
     /// `replica-read-only`
     pub replica_read_only: bool,
     /// `replica-serve-stale-data`
@@ -248,6 +251,7 @@ impl Default for Config {
             fsync_ms: 0,
             save: vec![(3600, 1), (300, 100), (60, 10_000)],
             replicaof: None,
+            replicate_time_left: false,
             replica_read_only: true,
             replica_serve_stale_data: true,
             min_replicas_to_write: 0,
@@ -281,6 +285,11 @@ impl Config {
             .map(|(seconds, changes)| format!("{seconds} {changes}"))
             .collect::<Vec<_>>()
             .join(" ")
+    }
+
+    /// `replicaof` as its two words; empty on a master.
+    pub fn master_address(&self) -> String {
+        self.replicaof.as_ref().map_or(String::new(), |(host, port)| format!("{host} {port}"))
     }
 
     /// Sets `save` from what [`Config::save_points`] prints.

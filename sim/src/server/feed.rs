@@ -1,7 +1,10 @@
 //! The master's side of replication: snapshots and the stream for whoever follows this node.
 
+use bytes::Bytes;
+
 use super::Server;
 use crate::{
+    commands::integer,
     durability::rdb,
     effect::Propagated,
     env::Env,
@@ -14,11 +17,18 @@ const PENDING_LEN_MAX: usize = 256 << 20;
 
 impl Server {
     /// Writes a batch into the stream, if this node has one of its own.
-    pub(super) fn feed_batch(&mut self, commands: &[Propagated]) {
+    pub(super) fn feed_batch(&mut self, commands: &[Propagated], now_ms: i64) {
         if commands.is_empty() || !self.node.replication.streams() {
             return;
         }
         let mut bytes = Vec::new();
+        let relative: Vec<Propagated>;
+        let commands = if self.node.config.replicate_time_left {
+            relative = commands.iter().map(|command| with_time_left(command, now_ms)).collect();
+            &relative
+        } else {
+            commands
+        };
         encode_batch(commands, &mut self.node.replication.selected, &mut bytes);
         self.stream(&bytes);
     }
@@ -108,4 +118,26 @@ impl Server {
         }
         self.node.replication.count_good(now_secs, self.node.config.min_replicas_max_lag);
     }
+}
+
+/// The command with the time left in place of the instant of an expiry. A time that is over is written as the shortest there
+/// is, because a replica takes none that is not positive.
+fn with_time_left(command: &Propagated, now_ms: i64) -> Propagated {
+    let mut args = command.args.clone();
+    let left = |when: &Bytes| {
+        let when_ms = integer(when).unwrap_or(now_ms);
+        Bytes::from(when_ms.saturating_sub(now_ms).max(1).to_string())
+    };
+    match args.as_mut_slice() {
+        [name, _, when] if name.eq_ignore_ascii_case(b"pexpireat") => {
+            (*name, *when) = (Bytes::from_static(b"PEXPIRE"), left(when));
+        }
+        [name, _, _, unit, when, ..]
+            if name.eq_ignore_ascii_case(b"set") && unit.eq_ignore_ascii_case(b"pxat") =>
+        {
+            (*unit, *when) = (Bytes::from_static(b"PX"), left(when));
+        }
+        _ => {}
+    }
+    Propagated { db: command.db, args }
 }

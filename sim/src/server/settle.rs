@@ -36,7 +36,7 @@ impl Server {
                 env.observations.push(Observation::Key { db, key, event, by });
             }
         }
-        self.feed_batch(&effects.propagated);
+        self.feed_batch(&effects.propagated, env.wall.as_millis());
         self.append_batch(&effects.propagated);
         for publication in effects.published {
             self.deliver(env, publication);
