@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::resp::Reply;
+use crate::{keyspace::WrongType, resp::Reply};
 
 /// An error reply: a code, a space, and a text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -108,6 +108,12 @@ impl Error {
     /// An expiry that is not positive or too large.
     pub fn invalid_expire(command: &str) -> Error {
         Error(format!("ERR invalid expire time in '{command}' command").into())
+    }
+}
+
+impl From<WrongType> for Error {
+    fn from(WrongType: WrongType) -> Error {
+        Error::WRONG_TYPE
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
-use super::{Dict, Usage, Value};
+use super::{Dict, Typed, Usage, Value, WrongType};
 
 /// A key's value and its expiry.
 #[derive(Debug, Clone)]
@@ -97,6 +97,23 @@ impl Db {
     /// The entry of a key.
     pub fn get(&self, key: &[u8]) -> Option<&Entry> {
         self.entries.get(key)
+    }
+
+    /// The value of a key as one type, for commands that draw from it or combine several.
+    ///
+    /// # Errors
+    /// When the key holds another type.
+    pub fn typed<T: Typed>(&self, key: &[u8]) -> Result<Option<&T>, WrongType> {
+        self.entries.get(key).map(|entry| T::of(&entry.value).ok_or(WrongType)).transpose()
+    }
+
+    /// The value of a key as one type, to change in place.
+    ///
+    /// # Errors
+    /// When the key holds another type.
+    pub fn typed_mut<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&mut T>, WrongType> {
+        self.mark(key);
+        self.entries.get_mut(key).map(|entry| T::of_mut(&mut entry.value).ok_or(WrongType)).transpose()
     }
 
     /// Sets a key to a new entry; returns the one it replaces.

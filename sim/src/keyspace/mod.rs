@@ -25,4 +25,4 @@ pub use set::Set;
 pub use sorted_set::SortedSet;
 pub use string::{Str, integer};
 pub use usage::Usage;
-pub use value::{Kind, Typed, Value};
+pub use value::{Kind, Typed, Value, WrongType};

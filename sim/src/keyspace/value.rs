@@ -45,6 +45,10 @@ impl Kind {
     }
 }
 
+/// The key holds a value of another type than the command works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WrongType;
+
 /// A Rust type that is one of the [`Value`]s, so that looking a key up by type is written once.
 pub trait Typed: Sized {
     /// The value as this type, if it is one.
