@@ -1,16 +1,40 @@
 //! Redis locks on trial: scenarios, faults, checkers, verdicts.
 //!
-//! The modules in reading order; each imports only those listed before it:
+//! ```text
+//! file -> Scenario -> (seed) -> Plan -> Run { history, trace } -> Verdicts -> Report
+//!         what was written     what will happen    what happened          was it right
+//! ```
 //!
-//! - [`history`]: what happened in one run, by true time;
-//! - [`units`]: quantities as people write them;
-//! - [`verdict`]: what a checker finds, and what was expected of it;
-//! - [`checker`]: one file per question that a history is asked;
+//! The modules in reading order; each imports only those listed before it.
 
 pub mod history;
-
-pub mod units;
 
 pub mod verdict;
 
 pub mod checker;
+
+pub mod units;
+
+pub mod name;
+
+pub mod selector;
+
+pub mod fault;
+
+pub mod scenario;
+
+pub mod plan;
+
+pub mod recorder;
+
+pub mod bridge;
+
+pub mod subject;
+
+pub mod run;
+
+pub mod trial;
+
+pub mod library;
+
+pub mod cli;

@@ -1,3 +1,5 @@
 //! The binary `lockstorm`.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    lockstorm::cli::main()
+}

@@ -76,11 +76,11 @@ fn write_nanos(nanos: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         return f.write_str("0ms");
     }
     // Hours and minutes only where they come out even; people read 90s better than 1.5m.
-    let whole = UNITS[..2].iter().find(|(_, unit)| nanos % unit == 0);
+    let whole = UNITS[..2].iter().find(|(_, unit)| nanos.is_multiple_of(*unit));
     let (name, unit) =
         whole.or_else(|| UNITS[2..].iter().find(|(_, unit)| nanos >= *unit)).expect("a nanosecond fits");
     write!(f, "{}", nanos / unit)?;
-    if nanos % unit != 0 {
+    if !nanos.is_multiple_of(*unit) {
         let digits = unit.ilog10() as usize;
         let fraction = format!("{:0digits$}", nanos % unit);
         write!(f, ".{}", fraction.trim_end_matches('0'))?;

@@ -191,9 +191,6 @@ pub struct Config {
     pub save: Vec<(u64, u64)>,
     /// `replicaof`: the master followed from the start, host and port.
     pub replicaof: Option<(String, u16)>,
-    /// Expiries go to replicas as the time left rather than as an instant, as before Redis 7: each replica then counts from when
-    /// it hears of them, on its own clock. Not an option of Redis.
-    pub replicate_time_left: bool,
     /// `replica-read-only`
     pub replica_read_only: bool,
     /// `replica-serve-stale-data`
@@ -227,6 +224,11 @@ pub struct Config {
     pub script_budget: u64,
     /// `hash-max-listpack-entries` and its siblings
     pub encodings: Encodings,
+    /// A control for experiments, not Redis: the node's wall clock is what its monotonic clock makes of the time it started at,
+    /// so that no operator can step it.
+    pub wall_from_monotonic: bool,
+    /// A control for experiments: replicas are sent how long keys live, as before Redis 7, instead of when they die.
+    pub replicate_relative_ttl: bool,
     /// Options that are kept and answered but change nothing here, by name.
     pub others: std::collections::BTreeMap<String, String>,
 }
@@ -251,7 +253,6 @@ impl Default for Config {
             fsync_ms: 0,
             save: vec![(3600, 1), (300, 100), (60, 10_000)],
             replicaof: None,
-            replicate_time_left: false,
             replica_read_only: true,
             replica_serve_stale_data: true,
             min_replicas_to_write: 0,
@@ -272,6 +273,8 @@ impl Default for Config {
             notify_keyspace_events: Notify::default(),
             script_budget: 100_000_000,
             encodings: Encodings::default(),
+            wall_from_monotonic: false,
+            replicate_relative_ttl: false,
             others: std::collections::BTreeMap::new(),
         }
     }
@@ -285,11 +288,6 @@ impl Config {
             .map(|(seconds, changes)| format!("{seconds} {changes}"))
             .collect::<Vec<_>>()
             .join(" ")
-    }
-
-    /// `replicaof` as its two words; empty on a master.
-    pub fn master_address(&self) -> String {
-        self.replicaof.as_ref().map_or(String::new(), |(host, port)| format!("{host} {port}"))
     }
 
     /// Sets `save` from what [`Config::save_points`] prints.

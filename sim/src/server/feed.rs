@@ -4,7 +4,6 @@ use bytes::Bytes;
 
 use super::Server;
 use crate::{
-    commands::integer,
     durability::rdb,
     effect::Propagated,
     env::Env,
@@ -23,8 +22,8 @@ impl Server {
         }
         let mut bytes = Vec::new();
         let relative: Vec<Propagated>;
-        let commands = if self.node.config.replicate_time_left {
-            relative = commands.iter().map(|command| with_time_left(command, now_ms)).collect();
+        let commands = if self.node.config.replicate_relative_ttl {
+            relative = commands.iter().map(|command| with_relative_ttl(command, now_ms)).collect();
             &relative
         } else {
             commands
@@ -120,22 +119,26 @@ impl Server {
     }
 }
 
-/// The command with the time left in place of the instant of an expiry. A time that is over is written as the shortest there
-/// is, because a replica takes none that is not positive.
-fn with_time_left(command: &Propagated, now_ms: i64) -> Propagated {
+/// The same command with the time a key has left instead of the time it dies at, as before Redis 7.
+fn with_relative_ttl(command: &Propagated, now_ms: i64) -> Propagated {
     let mut args = command.args.clone();
     let left = |when: &Bytes| {
-        let when_ms = integer(when).unwrap_or(now_ms);
-        Bytes::from(when_ms.saturating_sub(now_ms).max(1).to_string())
+        let when: Option<i64> = std::str::from_utf8(when).ok().and_then(|text| text.parse().ok());
+        when.map(|when| Bytes::from(when.saturating_sub(now_ms).max(1).to_string()))
     };
-    match args.as_mut_slice() {
-        [name, _, when] if name.eq_ignore_ascii_case(b"pexpireat") => {
-            (*name, *when) = (Bytes::from_static(b"PEXPIRE"), left(when));
+    match args.first().map(|name| name.to_ascii_lowercase()).as_deref() {
+        Some(b"pexpireat") => {
+            if let Some(left) = args.get(2).and_then(left) {
+                args[0] = Bytes::from_static(b"PEXPIRE");
+                args[2] = left;
+            }
         }
-        [name, _, _, unit, when, ..]
-            if name.eq_ignore_ascii_case(b"set") && unit.eq_ignore_ascii_case(b"pxat") =>
-        {
-            (*unit, *when) = (Bytes::from_static(b"PX"), left(when));
+        Some(b"set") => {
+            let at = args.iter().position(|word| word.eq_ignore_ascii_case(b"PXAT"));
+            if let Some((at, left)) = at.and_then(|at| Some((at, args.get(at + 1).and_then(left)?))) {
+                args[at] = Bytes::from_static(b"PX");
+                args[at + 1] = left;
+            }
         }
         _ => {}
     }

@@ -8,7 +8,7 @@ use crate::{
     env::Env,
     event::{Action, Event},
     node::Node,
-    time::Monotonic,
+    time::{Monotonic, Wall},
 };
 
 /// A Redis node without sockets, clocks or threads. Whoever drives it gives it events and carries out its actions.
@@ -41,6 +41,8 @@ pub struct Server {
     alarm: Option<Monotonic>,
     /// Events that came while the node was stalled, in order.
     queued: VecDeque<Event>,
+    /// What the two clocks showed at the start, for [`Config::wall_from_monotonic`].
+    started: (Wall, Monotonic),
 }
 
 impl Server {
@@ -48,8 +50,14 @@ impl Server {
     pub fn new(config: Config, env: &mut Env) -> Server {
         let (run_id, replication_id) = (env.random_id(), env.random_id());
         let node = Node::new(config, run_id, replication_id, env.monotonic);
-        let mut server =
-            Server { node, cron: Cron::new(env.monotonic), held: 0, alarm: None, queued: VecDeque::new() };
+        let mut server = Server {
+            node,
+            cron: Cron::new(env.monotonic),
+            held: 0,
+            alarm: None,
+            queued: VecDeque::new(),
+            started: (env.wall, env.monotonic),
+        };
         server.node.saved_at = env.wall.as_secs();
         server.follow_configured(env);
         server.run_disk(env);
@@ -72,6 +80,10 @@ impl Server {
     /// Takes in one event. Actions are left in `env.outbox`, in order; the replies of a step go out as one write per
     /// connection.
     pub fn step(&mut self, env: &mut Env, event: Event) {
+        if self.node.config.wall_from_monotonic {
+            let (wall, monotonic) = self.started;
+            env.wall = wall + env.monotonic.since(monotonic);
+        }
         if matches!(event, Event::Alarm) {
             self.alarm = None;
         } else {

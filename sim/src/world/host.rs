@@ -90,7 +90,7 @@ impl HostCtx {
     }
 
     /// Resolves after so much true time, whatever the host's clocks do: for what happens to a message on the wire.
-    pub(crate) fn wire_delay(&self, delay: Duration) -> Sleep {
+    pub fn wire_delay(&self, delay: Duration) -> Sleep {
         let at = self.machine.shared.now() + delay;
         Sleep { machine: self.machine.clone(), alarm: Alarm::Wire(at), timer: None }
     }

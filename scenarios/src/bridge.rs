@@ -1,0 +1,74 @@
+//! The client's seam on a host of the world: the only file that knows both.
+
+use std::{io, time::Duration};
+
+use lockstorm_client::{Boottime, BoxFuture, BoxStream, Env, Monotonic, Wall};
+use lockstorm_sim::{
+    time,
+    world::{Face, HostCtx},
+};
+
+/// The clocks, dice, wires and tasks of one host, as the production client asks for them.
+#[derive(Debug, Clone)]
+pub struct HostEnv {
+    ctx: HostCtx,
+    /// The clock that stands for boottime.
+    lease_clock: Face,
+}
+
+impl HostEnv {
+    /// The environment of code on this host.
+    pub fn new(ctx: HostCtx) -> HostEnv {
+        HostEnv { ctx, lease_clock: Face::Boottime }
+    }
+
+    /// The environment on a platform that has no clock that goes on while the machine sleeps.
+    pub fn without_boottime(ctx: HostCtx) -> HostEnv {
+        HostEnv { ctx, lease_clock: Face::Monotonic }
+    }
+
+    /// The clock that what the client takes for boottime is.
+    pub fn lease_clock(&self) -> Face {
+        self.lease_clock
+    }
+}
+
+/// A clock of the world may be set before its origin; the client's types cannot say so.
+fn since_origin(nanos: i64) -> Duration {
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
+}
+
+impl Env for HostEnv {
+    fn now(&self) -> Monotonic {
+        Monotonic(since_origin(self.ctx.monotonic().as_nanos()))
+    }
+
+    fn boottime(&self) -> Boottime {
+        Boottime(since_origin(match self.lease_clock {
+            Face::Monotonic => self.ctx.monotonic().as_nanos(),
+            _ => self.ctx.boottime().as_nanos(),
+        }))
+    }
+
+    fn wall(&self) -> Wall {
+        Wall(since_origin(self.ctx.wall().as_nanos()))
+    }
+
+    fn sleep_until(&self, deadline: Monotonic) -> BoxFuture<'static, ()> {
+        let nanos = i64::try_from(deadline.0.as_nanos()).unwrap_or(i64::MAX);
+        Box::pin(self.ctx.sleep_until(time::Monotonic::from_nanos(nanos)))
+    }
+
+    fn random(&self) -> u64 {
+        self.ctx.random()
+    }
+
+    fn dial(&self, host: &str, port: u16) -> BoxFuture<'static, io::Result<BoxStream>> {
+        let (ctx, host) = (self.ctx.clone(), host.to_owned());
+        Box::pin(async move { Ok(Box::new(ctx.dial(&host, port).await?) as BoxStream) })
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        self.ctx.spawn(task);
+    }
+}

@@ -1,0 +1,120 @@
+//! `lockstorm claims`: the main job: what is claimed about Redis locks, decided.
+
+use clap::Args;
+use miette::{Result, miette};
+
+use super::{
+    Exit,
+    options::{EngineName, Jobs},
+    progress::Progress,
+    run::{exit_of, show},
+    twice::stock,
+};
+use crate::{
+    scenario::{Claim, Source, nearest},
+    trial::{Judged, Trial},
+    verdict::Match,
+};
+
+/// Decide well-known claims about Redis locks, and say of each whether it came out as claimed
+#[derive(Debug, Args)]
+pub(super) struct Claims {
+    /// Only these claims, such as S4 or r2; all if left out
+    ids: Vec<String>,
+    #[command(flatten)]
+    jobs: Jobs,
+    /// What moves time on
+    #[arg(long, value_enum, default_value_t)]
+    engine: EngineName,
+    /// Show for each condition who held the lock, until when, and which fault did it
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+impl Claims {
+    pub(super) fn run(self) -> Result<Exit> {
+        let sources = self.chosen(stock()?)?;
+        let trial = Trial {
+            sources: &sources,
+            seeds: None,
+            jobs: self.jobs.count(),
+            engine: self.engine.into(),
+            until_unexpected: false,
+            until_violation: false,
+        };
+        let progress = Progress::new(trial.cases().len());
+        let judged = trial.run(&|judged| progress.step(judged.simulated));
+        let speed = progress.finish();
+        let mut as_claimed = 0;
+        for (at, source) in sources.iter().enumerate() {
+            let of: Vec<Judged> = judged.iter().filter(|one| one.case.source == at).cloned().collect();
+            let exit = exit_of(&of);
+            as_claimed += usize::from(exit == Exit::Expected);
+            self.print(&trial, source, &of, exit);
+        }
+        println!("{as_claimed} of {} claims came out as stated ({speed})", sources.len());
+        Ok(exit_of(&judged))
+    }
+
+    /// The claims that were asked for, in the order of their numbers.
+    fn chosen(&self, sources: Vec<Source>) -> Result<Vec<Source>> {
+        let mut claims: Vec<(String, Source)> =
+            sources.into_iter().filter_map(|source| Some((claim(&source)?.id.clone(), source))).collect();
+        claims.sort_by_key(|(id, _)| order(id));
+        for wanted in &self.ids {
+            if !claims.iter().any(|(id, _)| id.eq_ignore_ascii_case(wanted)) {
+                let near = nearest(wanted, claims.iter().map(|(id, _)| id.as_str()));
+                let near = near.map_or(String::new(), |near| format!("; did you mean {near}?"));
+                return Err(miette!(
+                    "there is no claim {wanted}{near} (`lockstorm list scenarios` names them all)"
+                ));
+            }
+        }
+        let wanted =
+            |id: &str| self.ids.is_empty() || self.ids.iter().any(|wanted| wanted.eq_ignore_ascii_case(id));
+        Ok(claims.into_iter().filter(|(id, _)| wanted(id)).map(|(_, source)| source).collect())
+    }
+
+    fn print(&self, trial: &Trial<'_>, source: &Source, of: &[Judged], exit: Exit) {
+        let Some(claim) = claim(source) else { return };
+        let word = match exit {
+            Exit::Expected => "as stated",
+            Exit::Undecided => "UNDECIDED",
+            _ => "NOT AS STATED",
+        };
+        println!("{:4} {word}: {} ({})", claim.id, claim.says, claim.by);
+        for one in of {
+            let variant = trial.variant(one.case);
+            let expected: Vec<String> = variant
+                .scenario
+                .expect
+                .iter()
+                .map(|(checker, expected)| format!("{checker} {expected}"))
+                .collect();
+            let name = if variant.name.is_empty() { "as described" } else { &variant.name };
+            match one.verdict() {
+                Match::AsExpected => println!("       {name}: {}", expected.join(", ")),
+                _ => show(trial, one, true),
+            }
+            if self.verbose && one.verdict() == Match::AsExpected {
+                show(trial, one, true);
+            }
+        }
+        if let Some(finding) = &source.variants[0].scenario.finding {
+            println!("       found: {}", finding.trim());
+        }
+    }
+}
+
+fn claim(source: &Source) -> Option<&Claim> {
+    source.variants.first()?.scenario.claim.as_ref()
+}
+
+/// S2 comes before S11, and single instances before RedLock before the rest.
+fn order(id: &str) -> (usize, u64, String) {
+    let letters: String = id.chars().take_while(|c| c.is_ascii_alphabetic()).collect();
+    let number: String =
+        id.chars().skip_while(|c| c.is_ascii_alphabetic()).take_while(char::is_ascii_digit).collect();
+    let group = ["S", "R", "W", "P", "F"].iter().position(|group| *group == letters).unwrap_or(usize::MAX);
+    (group, number.parse().unwrap_or(u64::MAX), id.to_owned())
+}

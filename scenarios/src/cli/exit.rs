@@ -1,0 +1,32 @@
+//! What the process tells whoever started it.
+
+use std::process::ExitCode;
+
+/// Shown under every help.
+pub(super) const HELP: &str =
+    "Exit status: 0 as expected, 1 not as expected, 2 undecided, 64 wrong usage or a bad file.";
+
+/// The exit status of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Exit {
+    /// Everything came out as expected.
+    Expected,
+    /// Something could not be decided; that is never a pass.
+    Undecided,
+    /// Something came out otherwise than expected.
+    Unexpected,
+    /// The command line or a file is wrong.
+    Usage,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(match exit {
+            Exit::Expected => 0,
+            Exit::Unexpected => 1,
+            Exit::Undecided => 2,
+            // EX_USAGE of sysexits.h.
+            Exit::Usage => 64,
+        })
+    }
+}

@@ -1,0 +1,68 @@
+//! `lockstorm list`: what scenarios can be made of, printed from the tables.
+
+use clap::{Args, ValueEnum};
+use miette::Result;
+use serde_json::to_value;
+
+use super::Exit;
+use crate::{checker, fault, library, scenario, scenario::SubjectName, selector, subject};
+
+/// List what scenarios can be made of
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// Of what
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum What {
+    /// What can go wrong: [fault.*]
+    Faults,
+    /// What is judged: [expect]
+    Checkers,
+    /// What clients can do over and over: client.*.workload
+    Workloads,
+    /// Who can be on trial: lock.subject
+    Subjects,
+    /// How hosts can be named in faults and links
+    Selectors,
+    /// The stock scenarios
+    Scenarios,
+}
+
+impl List {
+    pub(super) fn run(self) -> Result<Exit> {
+        let rows: Vec<(String, String)> = match self.what {
+            What::Faults => rows(fault::LIST),
+            What::Checkers => {
+                checker::LIST.iter().map(|checker| row(checker.name, checker.question)).collect()
+            }
+            What::Workloads => rows(scenario::WORKLOADS),
+            What::Subjects => {
+                SubjectName::ALL.iter().map(|&name| (word(name), subject::of(name).0.to_owned())).collect()
+            }
+            What::Selectors => rows(selector::ABOUT),
+            What::Scenarios => {
+                library::ALL.iter().map(|stock| (stock.path.to_owned(), stock.title())).collect()
+            }
+        };
+        let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        for (name, about) in rows {
+            println!("{name:width$}  {about}");
+        }
+        Ok(Exit::Expected)
+    }
+}
+
+fn row(name: &str, about: &str) -> (String, String) {
+    (name.to_owned(), about.to_owned())
+}
+
+fn rows(table: &[(&str, &str)]) -> Vec<(String, String)> {
+    table.iter().map(|(name, about)| row(name, about)).collect()
+}
+
+/// A name as scenario files write it.
+fn word(name: SubjectName) -> String {
+    to_value(name).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}

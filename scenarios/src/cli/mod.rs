@@ -1,0 +1,74 @@
+//! The command line: one file per subcommand.
+//!
+//! To add one, write `cli/<name>.rs` with its arguments and its `run`, and add a variant to [`Command`].
+
+mod check;
+mod claims;
+mod exit;
+mod list;
+mod new;
+mod options;
+mod progress;
+mod replay;
+mod run;
+mod schema;
+mod serve;
+mod twice;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub use exit::Exit;
+
+/// Redis locks on trial: experiments with injected faults, and verdicts that say in which sense a lock is safe.
+#[derive(Debug, Parser)]
+#[command(name = "lockstorm", version, about, max_term_width = 100, after_help = exit::HELP)]
+struct Lockstorm {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Claims(claims::Claims),
+    Run(run::Run),
+    Replay(replay::Replay),
+    Twice(twice::Twice),
+    Check(check::Check),
+    List(list::List),
+    Schema(schema::Schema),
+    New(new::New),
+    Serve(serve::Serve),
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let parsed = match Lockstorm::try_parse() {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            // Help and version are what was asked for; everything else is a mistake in the usage.
+            let asked_for = !error.use_stderr();
+            let _ = error.print();
+            return if asked_for { ExitCode::SUCCESS } else { Exit::Usage.into() };
+        }
+    };
+    let outcome = match parsed.command {
+        Command::Claims(claims) => claims.run(),
+        Command::Run(run) => run.run(),
+        Command::Replay(replay) => replay.run(),
+        Command::Twice(twice) => twice.run(),
+        Command::Check(check) => check.run(),
+        Command::List(list) => list.run(),
+        Command::Schema(schema) => schema.run(),
+        Command::New(new) => new.run(),
+        Command::Serve(serve) => serve.run(),
+    };
+    match outcome {
+        Ok(exit) => exit.into(),
+        Err(report) => {
+            eprintln!("{report:?}");
+            Exit::Usage.into()
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! `lockstorm new`: a scenario to begin with.
+
+use std::{fs::OpenOptions, io::Write, path::PathBuf};
+
+use clap::Args;
+use miette::{IntoDiagnostic, Result, WrapErr, bail};
+
+use super::Exit;
+
+/// Write a scenario to begin with, which runs as it is
+#[derive(Debug, Args)]
+pub(super) struct New {
+    /// The name of the scenario; the file is called by it, with `.toml`
+    name: String,
+}
+
+const TEMPLATE: &str = include_str!("new.toml");
+
+impl New {
+    pub(super) fn run(self) -> Result<Exit> {
+        let mut path = PathBuf::from(&self.name);
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            path.as_mut_os_string().push(".toml");
+        }
+        // Never over something that is there: it may be an evening's work.
+        let file = OpenOptions::new().write(true).create_new(true).open(&path);
+        let mut file = match file {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                bail!("{} is there already: choose another name", path.display())
+            }
+            file => {
+                file.into_diagnostic().wrap_err_with(|| format!("{} cannot be written", path.display()))?
+            }
+        };
+        file.write_all(TEMPLATE.as_bytes()).into_diagnostic()?;
+        println!("{} is written. Try it:\n\n    lockstorm run {}", path.display(), path.display());
+        Ok(Exit::Expected)
+    }
+}

@@ -1,0 +1,193 @@
+//! `lockstorm run`: scenarios with seeds, judged.
+
+use std::{fs, path::PathBuf};
+
+use clap::Args;
+use lockstorm_sim::world::Keep;
+use miette::{IntoDiagnostic, Result, WrapErr};
+use serde::Serialize;
+
+use super::{
+    Exit,
+    options::{EngineName, Jobs, Seeds, sources},
+    progress::Progress,
+};
+use crate::{
+    run::Outcome,
+    trial::{Judged, Trial},
+    verdict::{Finding, Match},
+};
+
+/// Run scenarios, and judge what happened against what they expect
+#[derive(Debug, Args)]
+pub(super) struct Run {
+    /// Scenario files, folders of them, or names of stock scenarios (`lockstorm list scenarios`)
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    seeds: Seeds,
+    #[command(flatten)]
+    jobs: Jobs,
+    /// What moves time on
+    #[arg(long, value_enum, default_value_t)]
+    engine: EngineName,
+    /// Stop at the first violation, expected or not, and show it
+    #[arg(long)]
+    until_violation: bool,
+    /// Say of every run what came out, not only of those that are not as expected
+    #[arg(long, short)]
+    verbose: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Where results go besides the terminal.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Output {
+    /// Write the history of the run that matters most, for `lockstorm check`: the first one that is not as expected, or else the
+    /// first violation, or else the first
+    #[arg(long, value_name = "FILE.jsonl")]
+    history: Option<PathBuf>,
+    /// Print the results as JSON, one line per run
+    #[arg(long)]
+    json: bool,
+}
+
+impl Run {
+    pub(super) fn run(self) -> Result<Exit> {
+        let sources = sources(&self.paths)?;
+        let trial = Trial {
+            sources: &sources,
+            seeds: self.seeds.given(),
+            jobs: self.jobs.count(),
+            engine: self.engine.into(),
+            until_unexpected: false,
+            until_violation: self.until_violation,
+        };
+        let progress = Progress::new(trial.cases().len());
+        let judged = trial.run(&|judged| progress.step(judged.simulated));
+        let speed = progress.finish();
+        let chosen = most_telling(&judged);
+        for one in &judged {
+            let expected = one.verdict() == Match::AsExpected;
+            if self.output.json {
+                println!("{}", json(&trial, one)?);
+            } else if !expected || self.verbose || judged.len() == 1 {
+                show(&trial, one, judged.len() == 1 || !expected);
+            }
+        }
+        if let Some(chosen) = chosen {
+            let outcome = trial.outcome(chosen.case, Keep::Nothing);
+            if self.until_violation && !self.output.json && judged.len() > 1 {
+                show(&trial, chosen, true);
+            }
+            self.output.write(&outcome)?;
+        }
+        if !self.output.json {
+            println!("{}", summary(&judged, &speed));
+        }
+        Ok(exit_of(&judged))
+    }
+}
+
+/// The run that a person would want to see.
+pub(super) fn most_telling(judged: &[Judged]) -> Option<&Judged> {
+    let unexpected = judged.iter().find(|one| matches!(one.verdict(), Match::Otherwise(_)));
+    let undecided = judged.iter().find(|one| matches!(one.verdict(), Match::Undecided(_)));
+    let violated =
+        judged.iter().find(|one| one.findings.iter().any(|finding| finding.verdict.witness().is_some()));
+    unexpected.or(undecided).or(violated).or(judged.first())
+}
+
+/// What the worst of the runs means for the exit status.
+pub(super) fn exit_of(judged: &[Judged]) -> Exit {
+    let exits = judged.iter().map(|one| match one.verdict() {
+        Match::AsExpected => Exit::Expected,
+        Match::Undecided(_) => Exit::Undecided,
+        Match::Otherwise(_) => Exit::Unexpected,
+    });
+    exits.max().unwrap_or(Exit::Expected)
+}
+
+/// Prints what came out of one run; `whole` for everything that was found, with the witness.
+pub(super) fn show(trial: &Trial<'_>, judged: &Judged, whole: bool) {
+    let word = match judged.verdict() {
+        Match::AsExpected => "as expected",
+        Match::Undecided(_) => "UNDECIDED",
+        Match::Otherwise(_) => "NOT AS EXPECTED",
+    };
+    println!("{}: {word}", trial.token(judged.case));
+    for (checker, one) in &judged.matches {
+        if let Match::Otherwise(because) | Match::Undecided(because) = one {
+            println!("  {checker}: {because}");
+        }
+    }
+    if whole {
+        print!("{}", describe(&judged.findings));
+    }
+    if judged.verdict() != Match::AsExpected {
+        println!("  again: lockstorm replay '{}'", trial.token(judged.case));
+    }
+}
+
+/// What was found, in words.
+pub(super) fn describe(findings: &[Finding]) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        text.push_str(&format!(
+            "  {:12} {}: {}\n",
+            finding.checker,
+            finding.verdict.word(),
+            finding.verdict.sentence()
+        ));
+        for line in finding.verdict.witness().iter().flat_map(|witness| &witness.story) {
+            text.push_str(&format!("  {:12}   {line}\n", ""));
+        }
+    }
+    text
+}
+
+fn summary(judged: &[Judged], speed: &str) -> String {
+    let count = |exit: Exit| judged.iter().filter(|one| exit_of(std::slice::from_ref(*one)) == exit).count();
+    format!(
+        "{} as expected, {} not, {} undecided ({speed})",
+        count(Exit::Expected),
+        count(Exit::Unexpected),
+        count(Exit::Undecided)
+    )
+}
+
+/// One line of JSON about one run.
+fn json(trial: &Trial<'_>, judged: &Judged) -> Result<String> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        case: String,
+        verdict: Match,
+        expected: std::collections::BTreeMap<&'a str, &'a Match>,
+        findings: &'a [Finding],
+        fingerprint: &'a str,
+        simulated_seconds: f64,
+    }
+    let line = Line {
+        case: trial.token(judged.case),
+        verdict: judged.verdict(),
+        expected: judged.matches.iter().map(|(checker, one)| (checker.as_str(), one)).collect(),
+        findings: &judged.findings,
+        fingerprint: &judged.fingerprint,
+        simulated_seconds: judged.simulated,
+    };
+    serde_json::to_string(&line).into_diagnostic()
+}
+
+impl Output {
+    /// Writes the files that were asked for, about one case.
+    pub(super) fn write(&self, outcome: &Outcome) -> Result<()> {
+        let failed = |path: &PathBuf| format!("{} cannot be written", path.display());
+        if let Some(path) = &self.history {
+            let file = fs::File::create(path).into_diagnostic().wrap_err_with(|| failed(path))?;
+            let written = outcome.history.write(std::io::BufWriter::new(file));
+            written.into_diagnostic().wrap_err_with(|| failed(path))?;
+        }
+        Ok(())
+    }
+}

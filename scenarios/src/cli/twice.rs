@@ -1,0 +1,84 @@
+//! `lockstorm twice`: the first promise, tested: same scenario, same seed, same bytes.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use lockstorm_sim::world::{Keep, first_divergence};
+use miette::Result;
+
+use super::{
+    Exit,
+    options::{Jobs, Seeds, sources},
+    progress::Progress,
+};
+use crate::{
+    library,
+    run::Engine,
+    scenario::{Source, parse},
+    trial::Trial,
+};
+
+/// Run each scenario twice with the same seed and compare everything that happened, event by event
+#[derive(Debug, Args)]
+pub(super) struct Twice {
+    /// Scenario files or folders; all stock scenarios if left out
+    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    seeds: Seeds,
+    #[command(flatten)]
+    jobs: Jobs,
+    /// Print the fingerprint of each run, for comparing with another process or machine
+    #[arg(long)]
+    print: bool,
+}
+
+impl Twice {
+    pub(super) fn run(self) -> Result<Exit> {
+        let sources = if self.paths.is_empty() { stock()? } else { sources(&self.paths)? };
+        let trial = Trial {
+            sources: &sources,
+            seeds: self.seeds.given(),
+            jobs: self.jobs.count(),
+            engine: Engine::Event,
+            until_unexpected: false,
+            until_violation: false,
+        };
+        let total = trial.cases().len();
+        let progress = Progress::new(2 * total);
+        let first = trial.run(&|judged| progress.step(judged.simulated));
+        let second = trial.run(&|judged| progress.step(judged.simulated));
+        let speed = progress.finish();
+        let mut different = 0;
+        for (first, second) in first.iter().zip(&second) {
+            if self.print {
+                println!("{}  {}", first.fingerprint, trial.token(first.case));
+            }
+            if first.fingerprint == second.fingerprint {
+                continue;
+            }
+            different += 1;
+            println!("DIFFERENT {}", trial.token(first.case));
+            println!("  first  {}\n  second {}", first.fingerprint, second.fingerprint);
+            let records = [(); 2].map(|()| trial.outcome(first.case, Keep::All).records);
+            match first_divergence(&records[0], &records[1]) {
+                Some(divergence) => println!("{divergence}"),
+                None => println!("  a third and a fourth run did not differ from each other"),
+            }
+        }
+        if different > 0 {
+            println!(
+                "{different} of {total} runs were not the same twice: nothing else can be trusted until they are"
+            );
+            return Ok(Exit::Unexpected);
+        }
+        println!("{total} runs, each the same twice ({speed})");
+        Ok(Exit::Expected)
+    }
+}
+
+/// Every stock scenario.
+pub(super) fn stock() -> Result<Vec<Source>> {
+    let parsed =
+        library::ALL.iter().map(|stock| parse(stock.path, stock.text).map_err(|error| (*error).into()));
+    parsed.collect()
+}

@@ -1,0 +1,33 @@
+//! `clock_freeze = "host"`: the clocks stand, the host runs.
+
+use lockstorm_sim::world::Verb;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Deed, Kind, Targets, each, list};
+use crate::selector::Hosts;
+
+pub(super) const ABOUT: &str = "Stops all clocks of a host while it goes on running.";
+
+/// Stops all clocks of a host while it goes on running.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct ClockFreeze(pub Hosts);
+
+impl Kind for ClockFreeze {
+    fn hosts(&self) -> Vec<&Hosts> {
+        vec![&self.0]
+    }
+
+    fn begin(&self, _: &str, targets: Targets<'_>, _: &mut dyn FnMut() -> f64) -> Vec<Deed> {
+        each(&targets[0], |host| Verb::ClockFreeze { host, face: None })
+    }
+
+    fn end(&self, _: &str, targets: Targets<'_>) -> Vec<Deed> {
+        each(&targets[0], |host| Verb::ClockUnfreeze { host, face: None })
+    }
+
+    fn words(&self, targets: Targets<'_>) -> String {
+        format!("the clocks of {} stand still", list(&targets[0]))
+    }
+}

@@ -1,0 +1,44 @@
+//! `clock_slew = { host, by, over }`: the wall clock drifts to another time, as a time daemon that never jumps makes it.
+
+use lockstorm_sim::world::Verb;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Deed, Kind, Targets, each, list};
+use crate::{
+    selector::Hosts,
+    units::{Draw, Span, Step},
+};
+
+pub(super) const ABOUT: &str = "Slews the wall clock of a host over a time.";
+
+/// Slews the wall clock of a host: it runs faster or slower until it is where it should be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClockSlew {
+    /// Whose clock.
+    pub host: Hosts,
+    /// How far, forward or back.
+    pub by: Draw<Step>,
+    /// Over how long.
+    pub over: Span,
+}
+
+impl Kind for ClockSlew {
+    fn hosts(&self) -> Vec<&Hosts> {
+        vec![&self.host]
+    }
+
+    fn begin(&self, _: &str, targets: Targets<'_>, draw: &mut dyn FnMut() -> f64) -> Vec<Deed> {
+        let by_nanos = self.by.at(draw()).0;
+        each(&targets[0], |host| Verb::ClockSlew { host, by_nanos, over: self.over.0 })
+    }
+
+    fn end(&self, _: &str, _: Targets<'_>) -> Vec<Deed> {
+        Vec::new()
+    }
+
+    fn words(&self, targets: Targets<'_>) -> String {
+        format!("the wall clock of {} is slewed by {} over {}", list(&targets[0]), self.by, self.over)
+    }
+}

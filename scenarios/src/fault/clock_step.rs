@@ -1,0 +1,42 @@
+//! `clock_step = { host, by }`: the wall clock jumps, as an operator or a time daemon makes it.
+
+use lockstorm_sim::world::Verb;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Deed, Kind, Targets, each, list};
+use crate::{
+    selector::Hosts,
+    units::{Draw, Step},
+};
+
+pub(super) const ABOUT: &str = "Steps the wall clock of a host.";
+
+/// Steps the wall clock of a host. It stays where it is put: a second step undoes it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClockStep {
+    /// Whose clock.
+    pub host: Hosts,
+    /// How far, forward or back.
+    pub by: Draw<Step>,
+}
+
+impl Kind for ClockStep {
+    fn hosts(&self) -> Vec<&Hosts> {
+        vec![&self.host]
+    }
+
+    fn begin(&self, _: &str, targets: Targets<'_>, draw: &mut dyn FnMut() -> f64) -> Vec<Deed> {
+        let by_nanos = self.by.at(draw()).0;
+        each(&targets[0], |host| Verb::ClockStep { host, by_nanos })
+    }
+
+    fn end(&self, _: &str, _: Targets<'_>) -> Vec<Deed> {
+        Vec::new()
+    }
+
+    fn words(&self, targets: Targets<'_>) -> String {
+        format!("the wall clock of {} jumps by {}", list(&targets[0]), self.by)
+    }
+}

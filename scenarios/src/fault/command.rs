@@ -1,0 +1,52 @@
+//! `command = { node, run }`: somebody gives a node a command at its console.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Deed, Kind, Targets, list};
+use crate::selector::Hosts;
+
+pub(super) const ABOUT: &str = "Gives a node any command at its console, such as CONFIG SET or DEBUG SLEEP.";
+
+/// Gives a node any command at its console, such as CONFIG SET, FLUSHALL or DEBUG SLEEP.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Command {
+    /// The node.
+    pub node: Hosts,
+    /// Name and arguments.
+    pub run: Vec<String>,
+    /// How often; `%` in an argument stands for the number of the repetition, from 1.
+    #[serde(default = "once")]
+    pub times: u32,
+}
+
+fn once() -> u32 {
+    1
+}
+
+impl Kind for Command {
+    fn hosts(&self) -> Vec<&Hosts> {
+        vec![&self.node]
+    }
+
+    fn begin(&self, _: &str, targets: Targets<'_>, _: &mut dyn FnMut() -> f64) -> Vec<Deed> {
+        let repetitions =
+            (1..=self.times).flat_map(|number| targets[0].iter().map(move |node| (number, node)));
+        repetitions
+            .map(|(number, node)| {
+                let command = self.run.iter().map(|word| word.replace('%', &number.to_string())).collect();
+                Deed::Console { node: node.clone(), command }
+            })
+            .collect()
+    }
+
+    fn end(&self, _: &str, _: Targets<'_>) -> Vec<Deed> {
+        Vec::new()
+    }
+
+    fn words(&self, targets: Targets<'_>) -> String {
+        let times = if self.times > 1 { format!(" {} times", self.times) } else { String::new() };
+        format!("somebody runs {} on {}{times}", self.run.join(" "), list(&targets[0]))
+    }
+}

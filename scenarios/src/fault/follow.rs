@@ -1,0 +1,40 @@
+//! `follow = { node, master }`: a node becomes a replica of another, as an operator or a sentinel makes it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Deed, Kind, Targets, list};
+use crate::selector::Hosts;
+
+pub(super) const ABOUT: &str = "Makes a node a replica of another (REPLICAOF).";
+
+/// Makes a node a replica of another (REPLICAOF).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Follow {
+    /// The replica to be.
+    pub node: Hosts,
+    /// Its master to be.
+    pub master: Hosts,
+}
+
+impl Kind for Follow {
+    fn hosts(&self) -> Vec<&Hosts> {
+        vec![&self.node, &self.master]
+    }
+
+    fn begin(&self, _: &str, targets: Targets<'_>, _: &mut dyn FnMut() -> f64) -> Vec<Deed> {
+        let Some(master) = targets[1].first() else { return Vec::new() };
+        let command = vec!["REPLICAOF".to_owned(), master.clone(), "6379".to_owned()];
+        let nodes = targets[0].iter().filter(|node| *node != master);
+        nodes.map(|node| Deed::Console { node: node.clone(), command: command.clone() }).collect()
+    }
+
+    fn end(&self, _: &str, _: Targets<'_>) -> Vec<Deed> {
+        Vec::new()
+    }
+
+    fn words(&self, targets: Targets<'_>) -> String {
+        format!("{} now follows {}", list(&targets[0]), list(&targets[1]))
+    }
+}

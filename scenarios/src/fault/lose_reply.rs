@@ -1,0 +1,32 @@
+//! `lose_reply = { command, .. }`: a command is executed, and its reply never arrives.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Deed, Kind, Matching, Targets};
+use crate::selector::Hosts;
+
+pub(super) const ABOUT: &str = "Loses the reply of the k-th command that matches.";
+
+/// Loses the reply of the command that matches: it is executed, and its connection is silent from then on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct LoseReply(pub Matching);
+
+impl Kind for LoseReply {
+    fn hosts(&self) -> Vec<&Hosts> {
+        self.0.hosts()
+    }
+
+    fn begin(&self, name: &str, targets: Targets<'_>, _: &mut dyn FnMut() -> f64) -> Vec<Deed> {
+        self.0.rules(name, targets, lockstorm_sim::world::Act::LoseReply)
+    }
+
+    fn end(&self, name: &str, targets: Targets<'_>) -> Vec<Deed> {
+        self.0.remove(name, targets)
+    }
+
+    fn words(&self, targets: Targets<'_>) -> String {
+        format!("the reply to {} is lost", self.0.words(targets))
+    }
+}

@@ -1,0 +1,51 @@
+//! `loss = { from, to, share }`: some packets must be sent twice, which over TCP is a delay and never a hole.
+
+use lockstorm_sim::world::Verb;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Deed, Kind, Targets, each_way, list};
+use crate::{selector::Hosts, units::Rate};
+
+pub(super) const ABOUT: &str = "Loses a share of the packets; over TCP they come late.";
+
+/// Loses a share of the packets in both directions. Over TCP a lost packet is one that comes a retransmission later.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Loss {
+    /// One side.
+    pub from: Hosts,
+    /// The other side.
+    pub to: Hosts,
+    /// Which share of the packets, such as `"5%"`.
+    pub share: Rate,
+}
+
+impl Loss {
+    fn verbs(&self, targets: Targets<'_>, per_million: u32) -> Vec<Deed> {
+        each_way(&targets[0], &targets[1], true, |from, to| Verb::Loss { from, to, per_million })
+    }
+}
+
+impl Kind for Loss {
+    fn hosts(&self) -> Vec<&Hosts> {
+        vec![&self.from, &self.to]
+    }
+
+    fn begin(&self, _: &str, targets: Targets<'_>, _: &mut dyn FnMut() -> f64) -> Vec<Deed> {
+        self.verbs(targets, (self.share.0.clamp(0.0, 1.0) * 1e6) as u32)
+    }
+
+    fn end(&self, _: &str, targets: Targets<'_>) -> Vec<Deed> {
+        self.verbs(targets, 0)
+    }
+
+    fn words(&self, targets: Targets<'_>) -> String {
+        format!(
+            "{} of the packets between {} and {} are lost",
+            self.share,
+            list(&targets[0]),
+            list(&targets[1])
+        )
+    }
+}

@@ -1,0 +1,33 @@
+//! `pause = "host"`: the process does not run, its clocks do.
+
+use lockstorm_sim::world::Verb;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Deed, Kind, Targets, each, list};
+use crate::selector::Hosts;
+
+pub(super) const ABOUT: &str = "Stops a process; its clocks go on (SIGSTOP, a collector, a starved machine).";
+
+/// Stops a process; its clocks go on (SIGSTOP, a collector, a starved machine).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Pause(pub Hosts);
+
+impl Kind for Pause {
+    fn hosts(&self) -> Vec<&Hosts> {
+        vec![&self.0]
+    }
+
+    fn begin(&self, _: &str, targets: Targets<'_>, _: &mut dyn FnMut() -> f64) -> Vec<Deed> {
+        each(&targets[0], |host| Verb::Pause { host })
+    }
+
+    fn end(&self, _: &str, targets: Targets<'_>) -> Vec<Deed> {
+        each(&targets[0], |host| Verb::Resume { host })
+    }
+
+    fn words(&self, targets: Targets<'_>) -> String {
+        format!("{} stands still", list(&targets[0]))
+    }
+}

@@ -1,0 +1,33 @@
+//! `promote = "node"`: a replica becomes a master, as an operator or a sentinel makes it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Deed, Kind, Targets, list};
+use crate::selector::Hosts;
+
+pub(super) const ABOUT: &str = "Makes a replica a master (REPLICAOF NO ONE).";
+
+/// Makes a replica a master (REPLICAOF NO ONE).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Promote(pub Hosts);
+
+impl Kind for Promote {
+    fn hosts(&self) -> Vec<&Hosts> {
+        vec![&self.0]
+    }
+
+    fn begin(&self, _: &str, targets: Targets<'_>, _: &mut dyn FnMut() -> f64) -> Vec<Deed> {
+        let command = ["REPLICAOF", "NO", "ONE"].map(str::to_owned).to_vec();
+        targets[0].iter().map(|node| Deed::Console { node: node.clone(), command: command.clone() }).collect()
+    }
+
+    fn end(&self, _: &str, _: Targets<'_>) -> Vec<Deed> {
+        Vec::new()
+    }
+
+    fn words(&self, targets: Targets<'_>) -> String {
+        format!("{} is promoted", list(&targets[0]))
+    }
+}

@@ -1,0 +1,44 @@
+//! `reset = { from, to }`: every connection between the two sides breaks at once.
+
+use lockstorm_sim::world::Verb;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Deed, Kind, Targets, list};
+use crate::selector::Hosts;
+
+pub(super) const ABOUT: &str = "Breaks every connection between hosts.";
+
+/// Breaks every connection between two sides; both ends learn of it at once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reset {
+    /// One side.
+    pub from: Hosts,
+    /// The other side.
+    pub to: Hosts,
+}
+
+impl Kind for Reset {
+    fn hosts(&self) -> Vec<&Hosts> {
+        vec![&self.from, &self.to]
+    }
+
+    fn begin(&self, _: &str, targets: Targets<'_>, _: &mut dyn FnMut() -> f64) -> Vec<Deed> {
+        let others = &targets[1];
+        let pairs =
+            targets[0].iter().flat_map(|one| others.iter().map(move |other| (one.clone(), other.clone())));
+        pairs
+            .filter(|(one, other)| one != other)
+            .map(|(one, other)| Deed::World(Verb::Reset { one, other }))
+            .collect()
+    }
+
+    fn end(&self, _: &str, _: Targets<'_>) -> Vec<Deed> {
+        Vec::new()
+    }
+
+    fn words(&self, targets: Targets<'_>) -> String {
+        format!("the connections between {} and {} break", list(&targets[0]), list(&targets[1]))
+    }
+}

@@ -1,0 +1,34 @@
+//! `restart = "host"`: a crashed host comes up again.
+
+use lockstorm_sim::world::Verb;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Deed, Kind, Targets, each, list};
+use crate::selector::Hosts;
+
+pub(super) const ABOUT: &str = "Starts a crashed host again, with what its disk kept.";
+
+/// Starts a crashed host again, with what its disk kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Restart(pub Hosts);
+
+impl Kind for Restart {
+    fn hosts(&self) -> Vec<&Hosts> {
+        vec![&self.0]
+    }
+
+    fn begin(&self, _: &str, targets: Targets<'_>, _: &mut dyn FnMut() -> f64) -> Vec<Deed> {
+        each(&targets[0], |host| Verb::Restart { host })
+    }
+
+    fn end(&self, _: &str, targets: Targets<'_>) -> Vec<Deed> {
+        let _ = targets;
+        Vec::new()
+    }
+
+    fn words(&self, targets: Targets<'_>) -> String {
+        format!("{} comes up again", list(&targets[0]))
+    }
+}

@@ -1,0 +1,33 @@
+//! `suspend = "host"`: the machine sleeps; boottime and wall clock go on, the monotonic clock does not.
+
+use lockstorm_sim::world::Verb;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Deed, Kind, Targets, each, list};
+use crate::selector::Hosts;
+
+pub(super) const ABOUT: &str = "Suspends a machine: nothing runs, and the monotonic clock stands still.";
+
+/// Suspends a machine: nothing runs, and the monotonic clock stands still.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Suspend(pub Hosts);
+
+impl Kind for Suspend {
+    fn hosts(&self) -> Vec<&Hosts> {
+        vec![&self.0]
+    }
+
+    fn begin(&self, _: &str, targets: Targets<'_>, _: &mut dyn FnMut() -> f64) -> Vec<Deed> {
+        each(&targets[0], |host| Verb::Suspend { host })
+    }
+
+    fn end(&self, _: &str, targets: Targets<'_>) -> Vec<Deed> {
+        each(&targets[0], |host| Verb::Wake { host })
+    }
+
+    fn words(&self, targets: Targets<'_>) -> String {
+        format!("{} is suspended", list(&targets[0]))
+    }
+}

@@ -1,0 +1,70 @@
+//! The stock scenarios, embedded, so that an installed `lockstorm claims` works in any folder.
+
+/// A stock scenario.
+#[derive(Debug, Clone, Copy)]
+pub struct Stock {
+    /// Its path below `scenarios/files/`.
+    pub path: &'static str,
+    /// Its text.
+    pub text: &'static str,
+}
+
+macro_rules! stock {
+    ($($path:literal,)*) => {
+        &[$(Stock { path: $path, text: include_str!(concat!("../files/", $path)) }),*]
+    };
+}
+
+/// All of them, sorted by path.
+pub const ALL: &[Stock] = stock![
+    "red/clock_drift.toml",
+    "red/clock_jump.toml",
+    "red/delayed_restart.toml",
+    "red/flapping_partitions.toml",
+    "red/fsync_always.toml",
+    "red/fsync_everysec.toml",
+    "red/half_quorum.toml",
+    "red/no_validity.toml",
+    "red/one_way_partition.toml",
+    "red/pause_after_check.toml",
+    "red/pause_in_flight.toml",
+    "red/restart.toml",
+    "red/restart_availability.toml",
+    "red/split_vote.toml",
+    "red/suspend.toml",
+    "red/watchdog_without_quorum.toml",
+    "single/async_failover.toml",
+    "single/del_without_token.toml",
+    "single/eviction.toml",
+    "single/fencing_token_regresses.toml",
+    "single/late_write.toml",
+    "single/leaked_hold.toml",
+    "single/lost_acquire_reply.toml",
+    "single/lost_release_reply.toml",
+    "single/minority_master.toml",
+    "single/pause_beyond_lease.toml",
+    "single/replica_clock_skew.toml",
+    "single/stalled_server.toml",
+    "single/wait_for_replicas.toml",
+    "single/wall_clock_step.toml",
+    "single/zombie_request.toml",
+];
+
+impl Stock {
+    /// The claim it decides, or else what it is about, in one line.
+    pub fn title(&self) -> String {
+        let Ok(source) = crate::scenario::parse(self.path, self.text) else {
+            return "(not a scenario)".to_owned();
+        };
+        let Some(variant) = source.variants.first() else { return String::new() };
+        match &variant.scenario.claim {
+            Some(claim) => format!("{}: {}", claim.id, claim.says),
+            None => variant.scenario.about.lines().next().unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+/// The stock scenario with this path.
+pub fn find(path: &str) -> Option<&'static Stock> {
+    ALL.iter().find(|stock| stock.path == path)
+}

@@ -1,0 +1,105 @@
+//! What will happen: a scenario with every range drawn, every group spelled out, every occurrence of a fault listed.
+//!
+//! Draw everything first, print it, then run: a plan is a pure function of scenario and seed, and can be read before anything
+//! happens. Each host, script and fault draws from a stream of its own, so that a new draw in one does not move the others.
+
+mod hosts;
+mod occurrences;
+mod phases;
+mod script;
+
+use std::fmt;
+
+use lockstorm_sim::world::Entropy;
+
+use crate::scenario::Scenario;
+
+pub use hosts::{PlannedHost, PlannedLink, Software};
+pub use occurrences::{Occurrence, Target, When};
+pub use phases::Phases;
+pub use script::{Action, PlannedStep};
+
+/// What will happen in one run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// What was written.
+    pub scenario: Scenario,
+    /// What everything was drawn from.
+    pub seed: u64,
+    /// The hosts: nodes, clients, the resource.
+    pub hosts: Vec<PlannedHost>,
+    /// Links that differ from the rest of the network.
+    pub links: Vec<PlannedLink>,
+    /// The nodes the lock lives on, each group of replicas by the node it starts from.
+    pub lock_nodes: Vec<String>,
+    /// Every occurrence of every fault.
+    pub faults: Vec<Occurrence>,
+    /// When the storm ends and when the run does.
+    pub phases: Phases,
+}
+
+impl Plan {
+    /// Draws everything that a valid scenario leaves to the seed.
+    pub fn draw(scenario: &Scenario, seed: u64) -> Plan {
+        let entropy = Entropy::new(seed);
+        let phases = Phases::of(scenario);
+        let hosts = hosts::draw(scenario, &entropy);
+        let masters = scenario.node.iter().filter(|(_, node)| node.replica_of.is_none());
+        let masters = masters.flat_map(|(name, node)| crate::scenario::group(name, node.count));
+        let lock_nodes = match &scenario.lock.nodes {
+            None => masters.collect(),
+            Some(names) => names.iter().flat_map(|name| hosts::expand(scenario, name.as_str())).collect(),
+        };
+        Plan {
+            links: hosts::links(scenario, &hosts),
+            faults: occurrences::draw(scenario, &hosts, &entropy, &phases),
+            scenario: scenario.clone(),
+            seed,
+            hosts,
+            lock_nodes,
+            phases,
+        }
+    }
+
+    /// The names of the hosts whose software is the wanted one, in order.
+    pub fn names(&self, wanted: impl Fn(&Software) -> bool) -> Vec<String> {
+        self.hosts.iter().filter(|host| wanted(&host.software)).map(|host| host.name.clone()).collect()
+    }
+
+    /// The nodes that pass the lock's key on to each other: the node and, however deep, its replicas.
+    pub fn group_of(&self, node: &str) -> Vec<String> {
+        let mut group = vec![node.to_owned()];
+        let mut at = 0;
+        while at < group.len() {
+            let follows = |host: &&PlannedHost| match &host.software {
+                Software::Node(node) => node.replica_of.as_ref().is_some_and(|of| of.as_str() == group[at]),
+                _ => false,
+            };
+            let more: Vec<String> = self.hosts.iter().filter(follows).map(|host| host.name.clone()).collect();
+            // Two nodes that follow each other are a mistake, not a reason to go round for ever.
+            group.extend(more.into_iter().filter(|name| name != node));
+            at += 1;
+        }
+        group
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "seed {}: storm until {}, calm until {}",
+            self.seed, self.phases.storm_ends, self.phases.ends
+        )?;
+        for host in &self.hosts {
+            writeln!(f, "  host {host}")?;
+        }
+        for link in &self.links {
+            writeln!(f, "  link {} -> {}: {}", link.from, link.to, link.latency)?;
+        }
+        for occurrence in &self.faults {
+            writeln!(f, "  fault {occurrence}")?;
+        }
+        Ok(())
+    }
+}

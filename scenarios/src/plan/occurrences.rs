@@ -1,0 +1,146 @@
+//! Every occurrence of every fault: when, for how long, to whom.
+
+use std::{fmt, time::Duration};
+
+use lockstorm_sim::{
+    time::True,
+    world::{Entropy, Stream},
+};
+
+use super::{PlannedHost, hosts::all, phases::Phases};
+use crate::{
+    fault::{Fault, Trigger},
+    scenario::Scenario,
+    selector::{Hosts, Selector},
+};
+
+/// The most occurrences of one fault: beyond it a period was written without its unit in mind.
+const OCCURRENCES_MAX: usize = 100_000;
+
+/// How many fractions an occurrence takes along for the ranges among its fault's parameters.
+const FRACTIONS: usize = 4;
+
+/// One occurrence of a fault.
+#[derive(Debug, Clone)]
+pub struct Occurrence {
+    /// The fault's name in the scenario, with the number of the occurrence where there are several.
+    pub name: String,
+    /// When it begins.
+    pub when: When,
+    /// After how long it is undone.
+    pub length: Option<Duration>,
+    /// What goes wrong.
+    pub fault: Fault,
+    /// Whom it is about, one list for each of the fault's selectors.
+    pub targets: Vec<Vec<Target>>,
+    /// Fractions for the ranges among its parameters.
+    pub fractions: Vec<f64>,
+}
+
+/// When an occurrence begins.
+#[derive(Debug, Clone, PartialEq)]
+pub enum When {
+    /// At a true instant.
+    At(True),
+    /// So long after something has happened.
+    After(Trigger, Duration),
+}
+
+/// A host that a fault is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// This one.
+    Host(String),
+    /// Whoever plays the part when the fault begins.
+    Role(Selector),
+}
+
+pub(super) fn draw(
+    scenario: &Scenario,
+    hosts: &[PlannedHost],
+    entropy: &Entropy,
+    phases: &Phases,
+) -> Vec<Occurrence> {
+    let mut occurrences = Vec::new();
+    for (name, fault) in scenario.fault.iter().filter(|(_, fault)| !fault.off) {
+        let mut stream = entropy.stream(&format!("plan/fault/{name}"));
+        let mut one = |when: When, number: usize, stream: &mut Stream| {
+            let name = if fault.every.is_some() { format!("{name}#{number}") } else { name.clone() };
+            let length = fault.length.map(|length| length.at(stream.unit()).0);
+            let written = fault.kinds().into_iter().flat_map(|kind| kind.hosts());
+            let targets = written.map(|written| targets(scenario, hosts, written, stream)).collect();
+            let fractions = (0..FRACTIONS).map(|_| stream.unit()).collect();
+            occurrences.push(Occurrence { name, when, length, fault: fault.clone(), targets, fractions });
+        };
+        if let Some(trigger) = &fault.on {
+            let delay = trigger.delay.at(stream.unit()).0;
+            one(When::After(trigger.clone(), delay), 1, &mut stream);
+            continue;
+        }
+        let mut at = True::ZERO + fault.at.unwrap_or_default().at(stream.unit()).0;
+        let last = fault.until.map_or(phases.storm_ends, |until| True::ZERO + until.0);
+        one(When::At(at), 1, &mut stream);
+        let Some(every) = fault.every else { continue };
+        for number in 2..=OCCURRENCES_MAX {
+            // A period of nothing would never come to the end of the storm.
+            at += every.at(stream.unit()).0.max(Duration::from_micros(1));
+            if at >= last {
+                break;
+            }
+            one(When::At(at), number, &mut stream);
+        }
+    }
+    occurrences
+}
+
+fn targets(scenario: &Scenario, hosts: &[PlannedHost], written: &Hosts, stream: &mut Stream) -> Vec<Target> {
+    let selectors = written.names().iter().filter_map(|name| name.as_str().parse::<Selector>().ok());
+    let mut targets = Vec::new();
+    for selector in selectors {
+        let candidates = all(scenario, hosts, &selector);
+        let minority = candidates.len().saturating_sub(1) / 2;
+        let chosen = match selector {
+            Selector::Holder | Selector::Waiter | Selector::Master | Selector::Replica => {
+                targets.push(Target::Role(selector));
+                continue;
+            }
+            Selector::AnyNode | Selector::AnyClient => pick(candidates, 1, stream),
+            Selector::Minority => pick(candidates, minority, stream),
+            Selector::Named(_) | Selector::Nodes | Selector::Clients => candidates,
+        };
+        targets.extend(chosen.into_iter().map(Target::Host));
+    }
+    targets
+}
+
+/// So many of the candidates, drawn without putting back.
+fn pick(mut candidates: Vec<String>, count: usize, stream: &mut Stream) -> Vec<String> {
+    let mut picked = Vec::new();
+    while picked.len() < count && !candidates.is_empty() {
+        picked.push(candidates.remove(stream.below(candidates.len() as u64) as usize));
+    }
+    picked
+}
+
+impl fmt::Display for Occurrence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.when {
+            When::At(at) => write!(f, "{} at {at}", self.name)?,
+            When::After(trigger, delay) => {
+                write!(f, "{} {delay:?} after {:?} #{}", self.name, trigger.event, trigger.nth)?;
+            }
+        }
+        if let Some(length) = self.length {
+            write!(f, " for {length:?}")?;
+        }
+        let names = |targets: &Vec<Target>| {
+            let names = targets.iter().map(|target| match target {
+                Target::Host(name) => name.clone(),
+                Target::Role(selector) => selector.to_string(),
+            });
+            names.collect::<Vec<_>>().join(" ")
+        };
+        let targets: Vec<String> = self.targets.iter().map(names).collect();
+        write!(f, ": {}", targets.join(" / "))
+    }
+}

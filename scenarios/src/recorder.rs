@@ -1,0 +1,342 @@
+//! Writes the history of a run down while it happens, and tells the director when something happened that a fault waits for.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use lockstorm_client::{LostReason, Observer, WokenBy};
+use lockstorm_sim::{
+    time::{Boottime, Monotonic, True},
+    world::{Face, HostCtx},
+};
+use tokio::sync::Notify;
+
+use crate::{
+    fault::{Happening, Trigger},
+    history::{Call, Deadline, History, Host, Lock, Mode, Op, Outcome, Owner, Wait, Wake, What, Why},
+};
+
+/// The one lock of a scenario.
+pub const LOCK: Lock = Lock(0);
+
+/// A history being written.
+#[derive(Debug)]
+pub struct Recorder {
+    /// What has happened so far.
+    pub history: History,
+    ops: u32,
+    /// What occurrences of faults wait for: the number of the occurrence, its trigger, the clients, how often it happened.
+    awaited: Vec<Awaited>,
+    /// Occurrences whose trigger has happened, with when they are due.
+    due: VecDeque<(usize, True)>,
+    /// The owner that each client is at present, and whom each name in Redis stands for: an algorithm may write a new name
+    /// for every acquisition, and it is still the same line of work.
+    current: BTreeMap<Host, Owner>,
+    names: BTreeMap<String, Owner>,
+    /// The holds that each owner believes in, with the clock reading each ends at: an owner of nested holds believes in the
+    /// lock until the last of them is given back.
+    holds: BTreeMap<Owner, BTreeMap<u64, Boottime>>,
+    /// Who believes to hold the lock, who waits for it: the longest first.
+    believers: Vec<Owner>,
+    waiters: Vec<Owner>,
+}
+
+#[derive(Debug)]
+struct Awaited {
+    occurrence: usize,
+    trigger: Trigger,
+    delay: Duration,
+    clients: Option<Vec<Host>>,
+    count: u64,
+}
+
+/// A recorder that many hosts share. All of one run live on one thread, so nobody ever waits for it.
+#[derive(Debug, Clone)]
+pub struct Shared(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    recorder: Mutex<Recorder>,
+    happened: Notify,
+}
+
+impl Shared {
+    /// A recorder at the beginning of a run.
+    pub fn new(history: History) -> Shared {
+        let recorder = Recorder {
+            history,
+            ops: 0,
+            awaited: Vec::new(),
+            due: VecDeque::new(),
+            current: BTreeMap::new(),
+            names: BTreeMap::new(),
+            holds: BTreeMap::new(),
+            believers: Vec::new(),
+            waiters: Vec::new(),
+        };
+        Shared(Arc::new(Inner { recorder: Mutex::new(recorder), happened: Notify::new() }))
+    }
+
+    /// The recorder itself.
+    ///
+    /// # Panics
+    /// When code that was writing has panicked: the run is lost then.
+    pub fn get(&self) -> MutexGuard<'_, Recorder> {
+        self.0.recorder.lock().expect("nobody panics while writing history")
+    }
+
+    /// Resolves when something has happened that an occurrence waits for.
+    pub async fn happened(&self) {
+        self.0.happened.notified().await;
+    }
+
+    /// Has an occurrence wait for its trigger, among these clients or all.
+    pub fn await_trigger(
+        &self,
+        occurrence: usize,
+        trigger: &Trigger,
+        delay: Duration,
+        clients: Option<Vec<Host>>,
+    ) {
+        let trigger = trigger.clone();
+        self.get().awaited.push(Awaited { occurrence, trigger, delay, clients, count: 0 });
+    }
+
+    fn record(&self, at: True, host: Host, what: What, happening: Option<Happening>) {
+        let mut recorder = self.get();
+        recorder.history.record(at, host, what);
+        let Some(happening) = happening else { return };
+        let Recorder { awaited, due, .. } = &mut *recorder;
+        for awaited in awaited {
+            let of_client = awaited.clients.as_ref().is_none_or(|clients| clients.contains(&host));
+            if awaited.trigger.event != happening || !of_client {
+                continue;
+            }
+            awaited.count += 1;
+            let nth = awaited.trigger.nth;
+            if awaited.count == nth || (awaited.trigger.always && awaited.count > nth) {
+                due.push_back((awaited.occurrence, at + awaited.delay));
+                self.0.happened.notify_one();
+            }
+        }
+    }
+}
+
+impl Recorder {
+    /// The next occurrence whose trigger has happened, with when it is due.
+    pub fn take_due(&mut self) -> Option<(usize, True)> {
+        self.due.pop_front()
+    }
+
+    /// Whom a name in Redis stands for: the client that wrote it, or whoever it stood for before, or nobody known, who is
+    /// then an owner of `node`.
+    pub fn owner_named(&mut self, name: &str, client: Option<Host>, node: Host) -> Owner {
+        let of_client = client.and_then(|client| self.current.get(&client).copied());
+        if let Some(owner) = of_client {
+            self.names.insert(name.to_owned(), owner);
+            return owner;
+        }
+        match self.names.get(name) {
+            Some(owner) => *owner,
+            None => self.history.owner(name, node),
+        }
+    }
+
+    /// The client that has believed longest to hold the lock, of those that still do.
+    pub fn holder(&self) -> Option<Host> {
+        self.believers.first().map(|owner| self.history.client_of(*owner))
+    }
+
+    /// The client that has waited longest.
+    pub fn waiter(&self) -> Option<Host> {
+        self.waiters.first().map(|owner| self.history.client_of(*owner))
+    }
+}
+
+/// Writes down what one client does and believes.
+#[derive(Debug, Clone)]
+pub struct Teller {
+    shared: Shared,
+    ctx: HostCtx,
+    host: Host,
+    /// The clock that the client's deadlines are readings of.
+    clock: Face,
+}
+
+impl Teller {
+    /// For the client on this host.
+    pub fn new(shared: Shared, ctx: HostCtx, host: Host) -> Teller {
+        Teller { shared, ctx, host, clock: Face::Boottime }
+    }
+
+    /// The same, for a client whose deadlines are readings of this clock.
+    #[must_use]
+    pub fn counting_by(self, clock: Face) -> Teller {
+        Teller { clock, ..self }
+    }
+
+    /// What the client calls itself in Redis: its host's name, and how often it was started where that is more than once.
+    /// A restarted client is somebody else, as a process with a fresh UUID is.
+    pub fn client_id(&self) -> String {
+        match self.ctx.incarnation() {
+            0 => self.ctx.name().to_owned(),
+            again => format!("{}.{}", self.ctx.name(), again + 1),
+        }
+    }
+
+    /// The owner that this client is from now on: one script is one line of work.
+    pub fn owner(&self) -> Owner {
+        let name = format!("{}:1", self.client_id());
+        let mut recorder = self.shared.get();
+        let owner = recorder.history.owner(&name, self.host);
+        recorder.current.insert(self.host, owner);
+        owner
+    }
+
+    /// The application called.
+    pub fn invoked(&self, owner: Owner, call: Call) -> Op {
+        let op = {
+            let mut recorder = self.shared.get();
+            recorder.ops += 1;
+            Op(recorder.ops)
+        };
+        let happening = match call {
+            Call::Acquire { .. } => Some(Happening::Asked),
+            Call::Release => Some(Happening::Releasing),
+            _ => None,
+        };
+        self.tell(What::Invoke { op, lock: LOCK, owner, call }, happening);
+        op
+    }
+
+    /// The call came back.
+    pub fn returned(&self, op: Op, call: Call, outcome: Outcome) {
+        let happening = match (call, &outcome) {
+            (Call::Acquire { .. }, Outcome::Ok) => Some(Happening::Acquired),
+            (Call::Acquire { .. }, Outcome::Refused) => Some(Happening::Refused),
+            (Call::Release, Outcome::Ok) => Some(Happening::Released),
+            _ => None,
+        };
+        self.tell(What::Return { op, outcome }, happening);
+    }
+
+    /// From now on the owner thinks that it holds the lock, until its clock shows `until` or it is told otherwise.
+    pub fn believes(&self, owner: Owner, until: Option<Deadline>, token: Option<u64>, count: u32) {
+        let again = {
+            let mut recorder = self.shared.get();
+            recorder.waiters.retain(|waiter| *waiter != owner);
+            let again = recorder.believers.contains(&owner);
+            if !again {
+                recorder.believers.push(owner);
+            }
+            again
+        };
+        let what = What::Believes { lock: LOCK, owner, until, token, count, mode: Mode::Exclusive };
+        self.tell(what, again.then_some(Happening::Renewed));
+    }
+
+    /// From now on the owner knows that it does not hold the lock.
+    pub fn disbelieves(&self, owner: Owner, why: Why) {
+        self.shared.get().believers.retain(|believer| *believer != owner);
+        let happening = (why != Why::Released).then_some(Happening::Lost);
+        self.tell(What::Disbelieves { lock: LOCK, owner, why }, happening);
+    }
+
+    /// The owner was refused and waits.
+    pub fn waits(&self, owner: Owner) {
+        {
+            let mut recorder = self.shared.get();
+            if !recorder.waiters.contains(&owner) {
+                recorder.waiters.push(owner);
+            }
+        }
+        self.tell(What::Waiting { lock: LOCK, owner }, Some(Happening::Waiting));
+    }
+
+    /// The owner stopped waiting in order to try again.
+    pub fn woken(&self, owner: Owner, by: Wake) {
+        self.tell(What::Woken { lock: LOCK, owner, by }, None);
+    }
+
+    /// The owner has given up waiting.
+    pub fn gave_up(&self, owner: Owner) {
+        self.shared.get().waiters.retain(|waiter| *waiter != owner);
+    }
+
+    /// One of the production client's holds began or was renewed.
+    fn holds(&self, owner: Owner, hold: u64, until: Boottime, token: Option<u64>) {
+        self.shared.get().holds.entry(owner).or_default().insert(hold, until);
+        self.believes_in_holds(owner, token);
+    }
+
+    /// One of the production client's holds ended.
+    fn let_go(&self, owner: Owner, hold: u64, why: Why) {
+        let left = {
+            let mut recorder = self.shared.get();
+            let Some(holds) = recorder.holds.get_mut(&owner) else { return };
+            if holds.remove(&hold).is_none() {
+                return;
+            }
+            holds.len()
+        };
+        if left == 0 {
+            self.disbelieves(owner, why);
+        } else {
+            self.believes_in_holds(owner, None);
+        }
+    }
+
+    fn believes_in_holds(&self, owner: Owner, token: Option<u64>) {
+        let (until, count) = {
+            let recorder = self.shared.get();
+            let holds = recorder.holds.get(&owner).cloned().unwrap_or_default();
+            (holds.values().max().copied(), u32::try_from(holds.len()).unwrap_or(u32::MAX))
+        };
+        let until = until.map(|until| match self.clock {
+            Face::Monotonic => Deadline::from(Monotonic::from_nanos(until.as_nanos())),
+            _ => Deadline::from(until),
+        });
+        self.believes(owner, until, token, count);
+    }
+
+    fn tell(&self, what: What, happening: Option<Happening>) {
+        self.shared.record(self.ctx.moment().0, self.host, what, happening);
+    }
+
+    /// How an application's wait is written down.
+    pub fn wait(wait: Option<Duration>) -> Wait {
+        match wait {
+            None => Wait::Unbounded,
+            Some(Duration::ZERO) => Wait::No,
+            Some(wait) => Wait::Ms(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+        }
+    }
+}
+
+impl Observer for Teller {
+    fn observe(&self, event: &lockstorm_client::Event<'_>) {
+        use lockstorm_client::What as Told;
+        if event.lock != &*self.shared.get().history.header.locks[0].name {
+            return;
+        }
+        let owner = self.shared.get().owner_named(event.owner, Some(self.host), self.host);
+        let boottime = |deadline: lockstorm_client::Boottime| {
+            Boottime::from_nanos(i64::try_from(deadline.0.as_nanos()).unwrap_or(i64::MAX))
+        };
+        match event.what {
+            Told::Acquired { hold, deadline, token, .. } => {
+                self.holds(owner, hold, boottime(deadline), token)
+            }
+            Told::Renewed { hold, deadline } => self.holds(owner, hold, boottime(deadline), None),
+            Told::Lost { hold, why: LostReason::Expired } => self.let_go(owner, hold, Why::Expired),
+            Told::Lost { hold, .. } => self.let_go(owner, hold, Why::Lost),
+            Told::Releasing { hold } => self.let_go(owner, hold, Why::Released),
+            Told::Waiting { .. } => self.waits(owner),
+            Told::Woken { by: WokenBy::Message } => self.woken(owner, Wake::Message),
+            Told::Woken { by: WokenBy::Timer } => self.woken(owner, Wake::Timer),
+            _ => {}
+        }
+    }
+}

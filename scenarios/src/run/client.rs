@@ -1,0 +1,281 @@
+//! A client on its host: its subject, and the script or the workload that uses it.
+
+use std::{rc::Rc, time::Duration};
+
+use lockstorm_sim::{
+    time::{Monotonic, True},
+    world::{HostCtx, Stream},
+};
+
+use super::{Stage, resource::Writer};
+use crate::{
+    history::{Call, Life, Outcome, Owner, What},
+    plan::{Action, PlannedStep},
+    recorder::Teller,
+    scenario::{Client, Contend},
+    subject::{self, Ask, Failure, Held, Patience, Seat, Subject},
+    units::{Draw, Span},
+};
+
+/// How long after a failure that says nothing a client that retries asks again.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// Plays a client from one start to the end of its script, or to its crash.
+pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, client: Rc<Client>, script: Rc<Vec<PlannedStep>>) {
+    let host = stage.host(ctx.name());
+    stage.shared.get().history.record(ctx.moment().0, host, What::Life { life: Life::Started });
+    let teller = Teller::new(stage.shared.clone(), ctx.clone(), host);
+    let nodes = match &client.nodes {
+        None => stage.plan.lock_nodes.clone(),
+        Some(known) => known.iter().map(|node| node.as_str().to_owned()).collect(),
+    };
+    let owner = teller.owner();
+    let groups = nodes.iter().map(|node| stage.plan.group_of(node)).collect();
+    let seat = Seat { ctx: ctx.clone(), plan: stage.plan.clone(), groups, teller: teller.clone() };
+    let (_, make) = subject::of(stage.plan.scenario.lock.subject);
+    let subject = match make(seat).await {
+        Ok(subject) => subject,
+        Err(failure) => return ctx.observe("no subject", failure.message),
+    };
+    tokio::task::spawn_local(subject.warm_up());
+    let writer = Writer::new(ctx.clone());
+    if stage.plan.scenario.resource.is_some() {
+        writer.connect().await;
+    }
+    let actor = Actor { ctx, stage, teller, subject, writer, owner };
+    let held = match client.workload.as_ref().and_then(|workload| workload.contend.as_ref()) {
+        Some(contend) => {
+            actor.contend(contend).await;
+            Vec::new()
+        }
+        None => actor.perform(&script).await,
+    };
+    // A process that has nothing left to do still holds what it holds, and its watchdog still renews.
+    std::future::pending::<()>().await;
+    drop(held);
+}
+
+/// A script that ends before its last step.
+struct Stopped;
+
+struct Actor {
+    ctx: HostCtx,
+    stage: Rc<Stage>,
+    teller: Teller,
+    subject: Rc<dyn Subject>,
+    writer: Writer,
+    owner: Owner,
+}
+
+impl Actor {
+    /// Goes through the script; returns what it did not give back.
+    async fn perform(&self, script: &[PlannedStep]) -> Vec<Rc<dyn Held>> {
+        let mut held: Vec<Rc<dyn Held>> = Vec::new();
+        let mut rounds = 0;
+        'script: loop {
+            for step in script {
+                if let Some(Span(at)) = step.at {
+                    self.until(True::ZERO + at).await;
+                }
+                if let Action::Repeat(times) = step.action {
+                    if rounds < times {
+                        rounds += 1;
+                        continue 'script;
+                    }
+                } else if self.act(&step.action, &mut held).await.is_err() {
+                    break 'script;
+                }
+            }
+            break;
+        }
+        held
+    }
+
+    async fn act(&self, action: &Action, held: &mut Vec<Rc<dyn Held>>) -> Result<(), Stopped> {
+        match action {
+            Action::Acquire(acquire) => {
+                let lease = self.lease(acquire.lease, acquire.watchdog);
+                let wait = acquire.wait.map_or(Patience::Unbounded, |Span(wait)| Patience::For(wait));
+                loop {
+                    match self.ask(Ask { lease, wait }).await {
+                        Ok(Some(hold)) => {
+                            held.push(hold);
+                            return Ok(());
+                        }
+                        Ok(None) => return Err(Stopped),
+                        Err(_) if acquire.retry => self.ctx.wire_delay(RETRY).await,
+                        Err(_) => return Err(Stopped),
+                    }
+                }
+            }
+            Action::TryAcquire(attempt) => {
+                let lease = self.lease(attempt.lease, attempt.watchdog);
+                match self.ask(Ask { lease, wait: Patience::None }).await {
+                    Ok(Some(hold)) => held.push(hold),
+                    _ => return Err(Stopped),
+                }
+            }
+            Action::Poll(poll) => {
+                let lease = self.lease(poll.lease, false);
+                loop {
+                    if let Ok(Some(hold)) = self.ask(Ask { lease, wait: Patience::None }).await {
+                        held.push(hold);
+                        return Ok(());
+                    }
+                    if poll.until.is_some_and(|Span(until)| self.ctx.moment().0 >= True::ZERO + until) {
+                        return Err(Stopped);
+                    }
+                    self.ctx.wire_delay(poll.every.0.max(Duration::from_micros(1))).await;
+                }
+            }
+            Action::Release(release) => {
+                let Some(hold) = held.pop() else { return Ok(()) };
+                let given_back = self.give_back(&*hold).await;
+                if let (Err(failure), Some(Span(after))) = (given_back, release.retry_after)
+                    && !failure.definite
+                {
+                    self.ctx.wire_delay(after).await;
+                    let _ = self.give_back(&*hold).await;
+                }
+            }
+            Action::Work { length, until, write_every, until_lost } => {
+                let now = self.ctx.moment().0;
+                let end = match (length, until) {
+                    (Some(Span(length)), _) => now + *length,
+                    (None, Some(Span(until))) => (True::ZERO + *until).max(now),
+                    (None, None) => now,
+                };
+                self.work(held, end, write_every.map(|Span(every)| every), *until_lost).await;
+            }
+            Action::Write(write) => {
+                if !write.if_held || held.last().is_some_and(|hold| hold.is_held()) {
+                    self.write(held).await;
+                }
+            }
+            Action::Check => {
+                if !held.last().is_some_and(|hold| hold.is_held()) {
+                    return Err(Stopped);
+                }
+            }
+            Action::Sleep(Span(length)) => self.ctx.wire_delay(*length).await,
+            Action::Block(Span(length)) => self.block(*length).await,
+            Action::Repeat(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Acquire, hold, write, release, think, again, until the end of the storm.
+    async fn contend(&self, contend: &Contend) {
+        let mut stream = self.ctx.stream("workload");
+        let lease = self.lease(None, false);
+        let wait = contend.wait.map_or(Patience::Unbounded, |Span(wait)| Patience::For(wait));
+        for _ in 0..contend.rounds.unwrap_or(u32::MAX) {
+            if self.ctx.moment().0 >= self.stage.plan.phases.storm_ends {
+                return;
+            }
+            let granted = self.ask(Ask { lease, wait }).await;
+            if let Ok(Some(hold)) = granted {
+                let Span(length) = drawn(contend.hold, &mut stream);
+                let held = [hold.clone()];
+                let every = contend.write_every.map_or(length / 2, |Span(every)| every);
+                self.work(&held, self.ctx.moment().0 + length, Some(every), true).await;
+                let _ = self.give_back(&*hold).await;
+            }
+            let Span(think) = drawn(contend.think, &mut stream);
+            // A round takes time even where nothing is thought: a lock that fails at once must not become an endless loop.
+            self.ctx.wire_delay(think.max(Duration::from_millis(1))).await;
+        }
+    }
+
+    async fn work(&self, held: &[Rc<dyn Held>], end: True, write_every: Option<Duration>, until_lost: bool) {
+        let working = async {
+            loop {
+                let now = self.ctx.moment().0;
+                let next =
+                    write_every.map_or(end, |every| (now + every.max(Duration::from_micros(1))).min(end));
+                self.until(next).await;
+                if next >= end {
+                    return;
+                }
+                self.write(held).await;
+            }
+        };
+        match held.last().filter(|_| until_lost) {
+            None => working.await,
+            Some(hold) => tokio::select! {
+                biased;
+                () = hold.lost() => {}
+                () = working => {}
+            },
+        }
+    }
+
+    async fn write(&self, held: &[Rc<dyn Held>]) {
+        let token = held.last().and_then(|hold| hold.token());
+        self.writer.write(self.owner, token).await;
+    }
+
+    async fn ask(&self, ask: Ask) -> Result<Option<Rc<dyn Held>>, Failure> {
+        let wait = match ask.wait {
+            Patience::None => Some(Duration::ZERO),
+            Patience::For(wait) => Some(wait),
+            Patience::Unbounded => None,
+        };
+        let lease_ms = ask.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
+        let call = Call::Acquire { wait: Teller::wait(wait), lease_ms };
+        let op = self.teller.invoked(self.owner, call);
+        let granted = self.subject.acquire(ask).await;
+        let outcome = match &granted {
+            Ok(Some(_)) => Outcome::Ok,
+            Ok(None) => Outcome::Refused,
+            Err(failure) => failed(failure),
+        };
+        if outcome != Outcome::Ok {
+            self.teller.gave_up(self.owner);
+        }
+        self.teller.returned(op, call, outcome);
+        granted
+    }
+
+    async fn give_back(&self, hold: &dyn Held) -> Result<(), Failure> {
+        let op = self.teller.invoked(self.owner, Call::Release);
+        let released = hold.release().await;
+        let outcome = match &released {
+            Ok(()) => Outcome::Ok,
+            Err(failure) => failed(failure),
+        };
+        self.teller.returned(op, Call::Release, outcome);
+        released
+    }
+
+    /// The lease of an acquisition: its own, or the lock's; `None` for the watchdog.
+    fn lease(&self, own: Option<Span>, watchdog: bool) -> Option<Duration> {
+        let lock = self.stage.plan.scenario.lock.lease.filter(|_| !watchdog);
+        own.or(lock).map(|Span(lease)| lease)
+    }
+
+    async fn until(&self, at: True) {
+        let nanos = at.as_nanos() - self.ctx.moment().0.as_nanos();
+        if let Ok(nanos) = u64::try_from(nanos) {
+            self.ctx.wire_delay(Duration::from_nanos(nanos)).await;
+        }
+    }
+
+    /// Keeps the host's one processor busy: to everything on the host this is a pause, and that is what it is made of.
+    async fn block(&self, length: Duration) {
+        use lockstorm_sim::world::Verb;
+        let host = self.ctx.name().to_owned();
+        self.ctx.control().now(Verb::Pause { host: host.clone() });
+        self.ctx.control().after(length, Verb::Resume { host });
+        let after = Monotonic::from_nanos(self.ctx.monotonic().as_nanos() + 1);
+        self.ctx.sleep_until(after).await;
+    }
+}
+
+fn failed(failure: &Failure) -> Outcome {
+    Outcome::Failed { definite: failure.definite, message: failure.message.as_str().into() }
+}
+
+fn drawn(draw: Draw<Span>, stream: &mut Stream) -> Span {
+    draw.at(stream.unit())
+}

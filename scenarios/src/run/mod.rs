@@ -1,0 +1,222 @@
+//! From a plan to what happened: builds the world, lets it run, and hands back the history and its fingerprint.
+
+mod client;
+mod director;
+mod node;
+mod resource;
+mod witness;
+
+use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
+
+use bytes::Bytes;
+use lockstorm_sim::{
+    time::{Boottime, Monotonic, True, Wall},
+    world::{Keep, Latency, Rate, Record, Verb, World},
+};
+
+use crate::{
+    history::{
+        Authority, Clock, Ended, Fence as HistoryFence, Header, History, Host, HostInfo, HostKind, LockInfo,
+        LockKind as HistoryLockKind, Resource as HistoryResource, Segment,
+    },
+    plan::{Plan, Software},
+    recorder::Shared,
+    scenario::{Fence, LockKind},
+    units::{Draw, Span},
+};
+
+pub use node::Console;
+
+/// The first instant that correct wall clocks show: 2024-01-01 in milliseconds. Any would do; a round one reads well.
+const EPOCH_MS: i64 = 1_704_067_200_000;
+
+/// The director's host: whoever carries out the faults stands outside of the experiment.
+const DIRECTOR: &str = "(director)";
+
+/// What moves time on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Engine {
+    /// lockstorm's own timeline, which jumps from event to event.
+    #[default]
+    Event,
+}
+
+impl Engine {
+    /// All of them.
+    pub const ALL: &[Engine] = &[Engine::Event];
+
+    /// What the command line calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Event => "event",
+        }
+    }
+
+    /// The engine of this name.
+    pub fn named(name: &str) -> Option<Engine> {
+        Engine::ALL.iter().copied().find(|engine| engine.name() == name)
+    }
+}
+
+/// What a run leaves.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What happened, for the checkers.
+    pub history: History,
+    /// SHA-256 of every event, for comparing runs.
+    pub fingerprint: String,
+    /// The events that were kept, for looking closer.
+    pub records: Vec<Record>,
+}
+
+/// Runs a plan on the event-driven timeline.
+///
+/// # Panics
+/// With the panic of any code that ran on a host.
+pub fn run(plan: &Plan, title: &str, engine: Engine, keep: Keep) -> Outcome {
+    let Engine::Event = engine;
+    let plan = Rc::new(plan.clone());
+    let shared = Shared::new(History::new(header(&plan, title)));
+    let hosts: BTreeMap<String, Host> =
+        plan.hosts.iter().enumerate().map(|(at, host)| (host.name.clone(), Host(at as u16))).collect();
+    let stage =
+        Rc::new(Stage { plan: plan.clone(), shared: shared.clone(), hosts, nodes: RefCell::default() });
+    let mut builder = World::builder(plan.seed)
+        .epoch(Wall::from_millis(EPOCH_MS))
+        .latency(latency(plan.scenario.network.latency))
+        .keep(keep);
+    for host in &plan.hosts {
+        let (name, stage) = (host.name.clone(), stage.clone());
+        builder = match &host.software {
+            Software::Node(written) => {
+                let actor = Rc::new(node::Actor::new(written.clone()));
+                stage.nodes.borrow_mut().insert(name.clone(), actor.clone());
+                builder.host(name, move |ctx| node::play(ctx, stage.clone(), actor.clone()))
+            }
+            Software::Client { client, script } => {
+                let (client, script) = (Rc::new(client.clone()), Rc::new(script.clone()));
+                builder
+                    .host(name, move |ctx| client::play(ctx, stage.clone(), client.clone(), script.clone()))
+            }
+            Software::Resource => {
+                let memory = Rc::new(RefCell::default());
+                builder.host(name, move |ctx| resource::play(ctx, stage.clone(), Rc::clone(&memory)))
+            }
+        };
+        let wall = Wall::from_nanos(Wall::from_millis(EPOCH_MS).as_nanos().saturating_add(host.offset.0));
+        builder = builder.clocks(&host.name, wall, Monotonic::ZERO, Boottime::ZERO);
+    }
+    for link in &plan.links {
+        builder = builder.link(&link.from, &link.to, latency(link.latency));
+    }
+    let direct = stage.clone();
+    let mut world = builder.host(DIRECTOR, move |ctx| director::play(ctx, direct.clone())).build();
+    for host in plan.hosts.iter().filter(|host| host.rate != Default::default()) {
+        let rate = Rate::factor(1.0 + host.rate.0);
+        world.control().at(True::ZERO, Verb::ClockRate { host: host.name.clone(), face: None, rate });
+    }
+    let ended = world.run(plan.phases.ends);
+    let fingerprint = world.fingerprint().to_string();
+    let records = world.records();
+    for actor in stage.nodes.borrow().values() {
+        actor.close();
+    }
+    let mut recorder = shared.get();
+    let history = &mut recorder.history;
+    for (at, host) in plan.hosts.iter().enumerate() {
+        if let Some(clock) = world.clock(&host.name) {
+            history.clocks[at] = segments(&clock);
+        }
+    }
+    history.header.fingerprint = fingerprint.as_str().into();
+    if let Err(error) = ended {
+        history.header.ended = Ended::Early(error.to_string().into());
+    }
+    history.header.end = world.now();
+    let history = history.clone();
+    Outcome { history, fingerprint, records }
+}
+
+/// What all hosts of a run share.
+struct Stage {
+    plan: Rc<Plan>,
+    shared: Shared,
+    hosts: BTreeMap<String, Host>,
+    nodes: RefCell<BTreeMap<String, Rc<node::Actor>>>,
+}
+
+impl Stage {
+    /// The number of a host in the history.
+    fn host(&self, name: &str) -> Host {
+        self.hosts[name]
+    }
+
+    /// The keys that the lock lives in.
+    fn keys(&self) -> witness::Keys {
+        let name = &self.plan.scenario.lock.name;
+        let prefixed = |prefix: &str| {
+            let key =
+                if name.contains('{') { format!("{prefix}:{name}") } else { format!("{prefix}:{{{name}}}") };
+            Bytes::from(key)
+        };
+        witness::Keys {
+            lock: Bytes::from(name.clone()),
+            queue: prefixed("redisson_lock_queue"),
+            token: prefixed("redisson_lock_token"),
+        }
+    }
+}
+
+fn latency(drawn: Draw<Span>) -> Latency {
+    match drawn {
+        Draw::Fixed(Span(fixed)) => Latency::Fixed(fixed),
+        Draw::Range(Span(min), Span(max)) => Latency::Uniform { min, max },
+    }
+}
+
+fn header(plan: &Plan, title: &str) -> Header {
+    let hosts = plan.hosts.iter().map(|host| HostInfo {
+        name: host.name.as_str().into(),
+        kind: match host.software {
+            Software::Node(_) => HostKind::Node,
+            Software::Client { .. } => HostKind::Client,
+            Software::Resource => HostKind::Resource,
+        },
+    });
+    let hosts: Vec<HostInfo> = hosts.collect();
+    let number = |name: &String| Host(hosts.iter().position(|host| *host.name == **name).unwrap_or(0) as u16);
+    let lock = &plan.scenario.lock;
+    let groups: Vec<Vec<Host>> =
+        plan.lock_nodes.iter().map(|node| plan.group_of(node).iter().map(number).collect()).collect();
+    let authority = match lock.kind {
+        // One part in a hundred and two milliseconds: what the published algorithm allows clocks to differ by.
+        LockKind::Red => {
+            let lease_ms = lock.lease.unwrap_or(lock.watchdog).0.as_millis() as u64;
+            Authority { quorum: groups.len() / 2 + 1, groups, drift_ms: lease_ms / 100 + 2 }
+        }
+        _ => Authority { groups: groups.into_iter().take(1).collect(), quorum: 1, drift_ms: 0 },
+    };
+    let name: Box<str> = lock.name.as_str().into();
+    let kind = if lock.kind == LockKind::Fair { HistoryLockKind::Fair } else { HistoryLockKind::Exclusive };
+    let info = LockInfo { keys: vec![name.clone()], name, kind, lasting_keys: Vec::new(), authority };
+    let resource = plan.hosts.iter().position(|host| matches!(host.software, Software::Resource));
+    let fence = match plan.scenario.resource.as_ref().map(|resource| resource.fence) {
+        Some(Fence::Greater) => HistoryFence::Greater,
+        Some(Fence::GreaterOrEqual) => HistoryFence::AtLeast,
+        _ => HistoryFence::None,
+    };
+    let mut header = Header::new(title, hosts, vec![info], plan.phases.ends);
+    header.seed = plan.seed;
+    header.resource = resource.map(|at| HistoryResource { host: Host(at as u16), fence });
+    header.calm = Some(plan.phases.storm_ends);
+    header
+}
+
+/// The clocks of a host as the history has them.
+fn segments(clock: &lockstorm_sim::world::Clock) -> Clock {
+    let segments = clock.segments().map(|segment| {
+        let lockstorm_sim::world::Segment { from, readings, rates } = segment;
+        Segment { from, readings, rates }
+    });
+    Clock::try_from(segments.collect::<Vec<_>>()).expect("a clock has pieces, in the order of time")
+}

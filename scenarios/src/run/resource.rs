@@ -1,0 +1,121 @@
+//! The resource that the lock guards: it takes writes over the network, and turns away what its fence refuses.
+//!
+//! Whatever its own rule is, it notes for every rule whether the write would have got through, so that one run answers for
+//! all of them.
+
+use std::{cell::RefCell, rc::Rc};
+
+use lockstorm_sim::{time::True, world::HostCtx};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+
+use super::Stage;
+use crate::{
+    history::{Accepted, Owner, What},
+    recorder::LOCK,
+    scenario::Fence,
+};
+
+/// The resource's port.
+pub(super) const PORT: u16 = 7000;
+
+/// The highest tokens seen, which survive a crash of the resource: it is durable, or it could fence nothing.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// The highest token, and whose it is.
+    highest: Option<(u64, Owner)>,
+}
+
+impl Memory {
+    /// Whether a write with this token gets through under each rule.
+    fn judge(&mut self, owner: Owner, token: Option<u64>) -> Accepted {
+        // Without a token a write cannot be told from an old one; a fence turns it away once it has seen any.
+        let Some(token) = token else {
+            let unfenced = self.highest.is_none();
+            return Accepted { greater: unfenced, at_least: unfenced };
+        };
+        let (greater, at_least) = match self.highest {
+            None => (true, true),
+            // The owner of the highest token may write as often as it likes.
+            Some((highest, of)) => (token > highest || (token == highest && of == owner), token >= highest),
+        };
+        if self.highest.is_none_or(|(highest, _)| token > highest) {
+            self.highest = Some((token, owner));
+        }
+        Accepted { greater, at_least }
+    }
+}
+
+/// Plays the resource.
+pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, memory: Rc<RefCell<Memory>>) {
+    let Ok(listener) = ctx.listen(PORT).await else { return };
+    while let Ok((stream, _)) = listener.accept().await {
+        let (ctx, stage, memory) = (ctx.clone(), stage.clone(), memory.clone());
+        tokio::task::spawn_local(async move {
+            let (reading, mut writing) = stream.into_split();
+            let mut lines = BufReader::new(reading).lines();
+            while let Ok(Some(line)) = lines.next_line().await {
+                let Some(accepted) = write(&ctx, &stage, &memory, &line) else { return };
+                let answer: &[u8] = if accepted { b"accepted\n" } else { b"refused\n" };
+                if writing.write_all(answer).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+/// Takes in one line, `owner token sent`; returns whether the resource's own rule accepts it.
+fn write(ctx: &HostCtx, stage: &Stage, memory: &RefCell<Memory>, line: &str) -> Option<bool> {
+    let mut words = line.split(' ');
+    let owner = Owner(words.next()?.parse().ok()?);
+    let token = words.next()?.parse().ok();
+    let sent = True::from_nanos(words.next()?.parse().ok()?);
+    let accepted = memory.borrow_mut().judge(owner, token);
+    let what = What::Write { lock: LOCK, owner, token, sent, accepted };
+    stage.shared.get().history.record(ctx.moment().0, stage.host(ctx.name()), what);
+    let fence = stage.plan.scenario.resource.as_ref().map_or(Fence::None, |resource| resource.fence);
+    Some(match fence {
+        Fence::None => true,
+        Fence::Greater => accepted.greater,
+        Fence::GreaterOrEqual => accepted.at_least,
+    })
+}
+
+/// One client's way to the resource.
+pub(super) struct Writer {
+    ctx: HostCtx,
+    stream: RefCell<Option<Connected>>,
+}
+
+type Connected = (
+    tokio::io::Lines<BufReader<turmoil_net::shim::tokio::net::tcp::OwnedReadHalf>>,
+    turmoil_net::shim::tokio::net::tcp::OwnedWriteHalf,
+);
+
+impl Writer {
+    pub(super) fn new(ctx: HostCtx) -> Writer {
+        Writer { ctx, stream: RefCell::default() }
+    }
+
+    /// Connects, so that a later write is one message and no handshake.
+    pub(super) async fn connect(&self) {
+        if let Ok(stream) = self.ctx.dial("resource", PORT).await {
+            let (reading, writing) = stream.into_split();
+            self.stream.replace(Some((BufReader::new(reading).lines(), writing)));
+        }
+    }
+
+    /// Writes and waits for the answer; true if the write was accepted.
+    pub(super) async fn write(&self, owner: Owner, token: Option<u64>) -> bool {
+        let taken = self.stream.take();
+        let Some((mut lines, mut writing)) = taken else { return false };
+        let token = token.map_or("-".to_owned(), |token| token.to_string());
+        let line = format!("{} {token} {}\n", owner.0, self.ctx.moment().0.as_nanos());
+        if writing.write_all(line.as_bytes()).await.is_err() {
+            return false;
+        }
+        let answer = lines.next_line().await;
+        self.stream.replace(Some((lines, writing)));
+        matches!(answer, Ok(Some(answer)) if answer == "accepted")
+    }
+}

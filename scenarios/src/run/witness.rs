@@ -1,0 +1,257 @@
+//! What a node does to the lock's keys, told from the keys themselves: whatever algorithm wrote them.
+
+use std::{collections::BTreeMap, net::IpAddr};
+
+use bytes::Bytes;
+use lockstorm_sim::{
+    drive::Node, env::Observation, event::ConnId, keyspace::Value, session::Role as SessionRole, time::Wall,
+    world::HostCtx,
+};
+
+use crate::{
+    history::{CommandCount, Host, How, Mode, Owner, Party, Role, What},
+    recorder::{LOCK, Shared},
+};
+
+/// The keys that one lock lives in.
+#[derive(Debug, Clone)]
+pub(super) struct Keys {
+    /// The hash or string that says who holds it.
+    pub(super) lock: Bytes,
+    /// The queue of a fair lock.
+    pub(super) queue: Bytes,
+    /// The counter of fencing tokens.
+    pub(super) token: Bytes,
+}
+
+/// The lock as one node has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct State {
+    holders: BTreeMap<String, u32>,
+    expires_ms: Option<i64>,
+}
+
+/// Watches one node.
+#[derive(Debug)]
+pub(super) struct Witness {
+    pub(super) ctx: HostCtx,
+    pub(super) shared: Shared,
+    pub(super) host: Host,
+    pub(super) node: Node,
+    pub(super) keys: Keys,
+    /// The hosts by name, to find who a connection belongs to.
+    pub(super) hosts: BTreeMap<String, Host>,
+    state: State,
+    queue: Vec<String>,
+    /// The node has crashed and not been looked at since: what it had and has no more, the crash took.
+    fresh: u64,
+    counts: BTreeMap<(Host, String), u64>,
+}
+
+impl Witness {
+    pub(super) fn new(
+        ctx: HostCtx,
+        shared: Shared,
+        host: Host,
+        node: Node,
+        keys: Keys,
+        hosts: BTreeMap<String, Host>,
+    ) -> Witness {
+        let (state, queue, fresh, counts) = Default::default();
+        Witness { ctx, shared, host, node, keys, hosts, state, queue, fresh, counts }
+    }
+
+    /// Takes in one observation of the node.
+    pub(super) fn saw(&mut self, observation: &Observation) {
+        if self.fresh != self.ctx.incarnation() {
+            self.fresh = self.ctx.incarnation();
+            self.look_again(How::Crash);
+        }
+        match observation {
+            Observation::Command { conn, args, .. } => {
+                let name =
+                    String::from_utf8_lossy(args.first().map_or(b"", |name| name)).to_ascii_uppercase();
+                if matches!(name.as_str(), "FLUSHALL" | "FLUSHDB") {
+                    self.compare("flushed", Some(*conn));
+                }
+                let about = args.iter().skip(1).any(|arg| contains(arg, &self.keys.lock));
+                if let Some(client) = self.client(*conn).filter(|_| about) {
+                    *self.counts.entry((client, name)).or_default() += 1;
+                }
+            }
+            Observation::Key { key, event, by, .. } => {
+                if *key == self.keys.lock {
+                    self.compare(event, *by);
+                } else if *key == self.keys.queue {
+                    self.compare_queue();
+                }
+            }
+            Observation::Published { channel, receivers, .. } => {
+                if contains(channel, &self.keys.lock) {
+                    let receivers = u32::try_from(*receivers).unwrap_or(u32::MAX);
+                    self.tell(What::Published { lock: LOCK, receivers });
+                }
+            }
+            Observation::Role { role } => {
+                let role = if *role == "master" { Role::Master } else { Role::Replica };
+                self.tell(What::Became { role });
+            }
+        }
+    }
+
+    /// Compares what the node has with what it had: after a restart, or when its data was replaced by a master's.
+    fn look_again(&mut self, how: How) {
+        let now = self.read();
+        let gone: Vec<String> =
+            self.state.holders.keys().filter(|name| !now.holders.contains_key(*name)).cloned().collect();
+        for name in gone {
+            let owner = self.owner(&name, None);
+            self.tell(What::Vanished { lock: LOCK, owner, how });
+        }
+        self.state = now;
+        self.compare_queue();
+    }
+
+    fn compare(&mut self, event: &str, by: Option<ConnId>) {
+        let before = std::mem::take(&mut self.state);
+        let now = self.read();
+        // What a node repeats from its master was granted there.
+        let Some(by) = self.party(by, event) else {
+            self.state = now;
+            return;
+        };
+        let wall_ms = self.ctx.wall().as_millis();
+        let lease_ms = now.expires_ms.map(|at| u64::try_from(at - wall_ms).unwrap_or(0));
+        let until = now.expires_ms.map(Wall::from_millis);
+        for (name, count) in &before.holders {
+            let left = now.holders.get(name).copied().unwrap_or(0);
+            if left >= *count {
+                continue;
+            }
+            let owner = self.owner(name, None);
+            let what = match by {
+                Some(by) if self.shared.get().history.client_of(owner) == by.client => {
+                    let (lease_ms, until) = if left == 0 { (None, None) } else { (lease_ms, until) };
+                    What::Released { lock: LOCK, owner, by, left, lease_ms, until }
+                }
+                _ if left > 0 => continue,
+                _ => What::Vanished { lock: LOCK, owner, how: how(event, by, !now.holders.is_empty()) },
+            };
+            self.tell(what);
+        }
+        for (name, count) in &now.holders {
+            let had = before.holders.get(name).copied().unwrap_or(0);
+            let owner = self.owner(name, by.filter(|_| *count > had));
+            if *count > had {
+                let (count, token, mode) = (*count, self.token(), Mode::Exclusive);
+                self.tell(What::Granted { lock: LOCK, owner, lease_ms, until, count, token, mode });
+            } else if *count == had && before.expires_ms != now.expires_ms {
+                let by = by.unwrap_or(Party { client: self.host, owner: None });
+                self.tell(What::Extended { lock: LOCK, owner, by, lease_ms, until });
+            }
+        }
+        self.state = now;
+    }
+
+    fn compare_queue(&mut self) {
+        let queue = self.node.look(|server| {
+            let node = server.node();
+            let Some(entry) = node.dbs.first().and_then(|db| db.get(&self.keys.queue)) else {
+                return Vec::new();
+            };
+            match &entry.value {
+                Value::List(list) => {
+                    list.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+                }
+                _ => Vec::new(),
+            }
+        });
+        let queue = queue.unwrap_or_default();
+        if queue != self.queue {
+            let waiters = queue.iter().map(|name| self.owner(name, None)).collect();
+            self.queue = queue;
+            self.tell(What::Queue { lock: LOCK, waiters });
+        }
+    }
+
+    /// Who holds the lock as this node has it, and until when.
+    fn read(&self) -> State {
+        let state = self.node.look(|server| {
+            let entry = server.node().dbs.first()?.get(&self.keys.lock)?;
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let holders = match &entry.value {
+                Value::String(token) => BTreeMap::from([(text(token.bytes()), 1)]),
+                Value::Hash(hash) => {
+                    let count = |value: &[u8]| text(value).parse().unwrap_or(1);
+                    hash.iter().map(|(name, value)| (text(name), count(value))).collect()
+                }
+                _ => BTreeMap::new(),
+            };
+            Some(State { holders, expires_ms: entry.expires_ms })
+        });
+        state.flatten().unwrap_or_default()
+    }
+
+    fn token(&self) -> Option<u64> {
+        let token = self.node.look(|server| {
+            let entry = server.node().dbs.first()?.get(&self.keys.token)?;
+            let Value::String(token) = &entry.value else { return None };
+            String::from_utf8_lossy(token.bytes()).parse().ok()
+        });
+        token.flatten()
+    }
+
+    /// Who did something: `None` when it was repeated from a master, `Some(None)` when the node did it by itself.
+    fn party(&self, by: Option<ConnId>, event: &str) -> Option<Option<Party>> {
+        let Some(conn) = by.filter(|_| !matches!(event, "expired" | "evicted")) else { return Some(None) };
+        let role =
+            self.node.look(|server| server.node().sessions.get(&conn).map(|session| session.role)).flatten();
+        if role == Some(SessionRole::Master) {
+            return None;
+        }
+        Some(self.client(conn).map(|client| Party { client, owner: None }))
+    }
+
+    /// The host at the other end of a connection.
+    fn client(&self, conn: ConnId) -> Option<Host> {
+        let peer = self
+            .node
+            .look(|server| server.node().sessions.get(&conn).map(|session| session.peer.clone()))
+            .flatten()?;
+        let address: IpAddr = peer.rsplit_once(':')?.0.parse().ok()?;
+        self.hosts.get(&*self.ctx.host_at(address)?).copied()
+    }
+
+    /// Whom a name in the lock's keys stands for; `writer` is who has just written it.
+    fn owner(&self, name: &str, writer: Option<Party>) -> Owner {
+        self.shared.get().owner_named(name, writer.map(|writer| writer.client), self.host)
+    }
+
+    fn tell(&self, what: What) {
+        self.shared.get().history.record(self.ctx.moment().0, self.host, what);
+    }
+
+    /// What the node counted, and what it has left, for the end of the history.
+    pub(super) fn close(&self) {
+        let mut recorder = self.shared.get();
+        for ((client, name), count) in &self.counts {
+            let (client, name) = (*client, name.as_str().into());
+            recorder.history.commands.push(CommandCount { node: self.host, client, name, count: *count });
+        }
+    }
+}
+
+fn how(event: &str, by: Option<Party>, replaced: bool) -> How {
+    match (event, by) {
+        ("expired", _) => How::Expired,
+        ("evicted", _) => How::Evicted,
+        ("flushed", _) => How::Flushed,
+        (_, Some(by)) if replaced => How::Overwritten(by),
+        (_, Some(by)) => How::Deleted(by),
+        _ => How::Expired,
+    }
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    part.is_empty() || text.windows(part.len()).any(|window| window == part)
+}

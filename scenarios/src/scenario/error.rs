@@ -1,0 +1,96 @@
+//! What is wrong with a scenario file: where, what was expected, and the nearest name.
+
+use miette::{Diagnostic, NamedSource, SourceSpan};
+
+/// A mistake in a scenario file, with the place it was made.
+#[derive(Debug, Clone, thiserror::Error, Diagnostic)]
+#[error("{file}:{line}:{column}: {message}")]
+#[diagnostic(code(scenario))]
+pub struct ScenarioError {
+    /// The file as it was named.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// What is wrong and what was expected.
+    pub message: String,
+    #[source_code]
+    source_code: NamedSource<String>,
+    #[label("{label}")]
+    span: SourceSpan,
+    label: String,
+    #[help]
+    help: Option<String>,
+}
+
+/// A mistake before it is tied to a file.
+#[derive(Debug, Clone)]
+pub(super) struct Mistake {
+    pub(super) span: std::ops::Range<usize>,
+    pub(super) message: String,
+    pub(super) help: Option<String>,
+}
+
+impl Mistake {
+    pub(super) fn at(span: std::ops::Range<usize>, message: impl Into<String>) -> Mistake {
+        Mistake { span, message: message.into(), help: None }
+    }
+
+    /// A name that stands for nothing, with the nearest of those that do.
+    pub(super) fn unknown<'a>(
+        span: std::ops::Range<usize>,
+        what: &str,
+        name: &str,
+        known: impl Iterator<Item = &'a str>,
+    ) -> Mistake {
+        let known: Vec<&str> = known.collect();
+        let help = match nearest(name, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if known.is_empty() => format!("the scenario has no {what}"),
+            None => format!("there are: {}", known.join(", ")),
+        };
+        Mistake { span, message: format!("there is no {what} `{name}`"), help: Some(help) }
+    }
+
+    pub(super) fn of_toml(error: &toml::de::Error) -> Mistake {
+        let message = error.message().trim().to_owned();
+        // serde lists what it expected; the nearest of it is what the writer most likely meant.
+        let mut quoted = message.split('`').skip(1).step_by(2);
+        let help = match quoted.next() {
+            Some(found) if message.starts_with("unknown") => nearest(found, quoted),
+            _ => None,
+        };
+        let help = help.map(|near| format!("did you mean `{near}`?"));
+        Mistake { span: error.span().unwrap_or(0..0), message, help }
+    }
+
+    pub(super) fn in_file(self, file: &str, text: &str) -> ScenarioError {
+        let start = self.span.start.min(text.len());
+        let end = self.span.end.clamp(start, text.len());
+        let before = &text[..text.floor_char_boundary(start)];
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        ScenarioError {
+            file: file.to_owned(),
+            line,
+            column,
+            label: "here".to_owned(),
+            message: self.message,
+            source_code: NamedSource::new(file, text.to_owned()),
+            span: (start, end - start).into(),
+            help: self.help,
+        }
+    }
+}
+
+/// The nearest of `known` to `name`, if it is near enough to be what was meant.
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .map(|candidate| {
+            (strsim::damerau_levenshtein(&name.to_lowercase(), &candidate.to_lowercase()), candidate)
+        })
+        .filter(|(distance, candidate)| *distance <= candidate.len().max(name.len()).div_ceil(3))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}

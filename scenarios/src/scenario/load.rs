@@ -1,0 +1,94 @@
+//! From a file to scenarios: parsing, laying variants over the whole, checking that every name stands for something.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use super::{
+    Scenario,
+    error::{Mistake, ScenarioError},
+    merge::overlay,
+    validate::validate,
+};
+
+/// A scenario file: its text, and every variant of it ready to be planned.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// The file as it was named.
+    pub file: String,
+    /// The variants in the order of the file; one without a name if the file has none.
+    pub variants: Vec<Variant>,
+}
+
+/// One condition of an experiment.
+#[derive(Debug, Clone)]
+pub struct Variant {
+    /// Its name; empty when the file has no variants.
+    pub name: String,
+    /// The whole scenario under this condition.
+    pub scenario: Scenario,
+}
+
+/// Reads a scenario file.
+///
+/// # Errors
+/// When it cannot be read, or is not a scenario: with line, column, what was expected and the nearest name.
+pub fn load(path: &Path) -> Result<Source, Box<ScenarioError>> {
+    let file = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => parse(&file, &text),
+        Err(error) => Err(Box::new(Mistake::at(0..0, format!("cannot be read: {error}")).in_file(&file, ""))),
+    }
+}
+
+/// Reads a scenario from a text; `file` is what errors call it.
+///
+/// # Errors
+/// When it is not a scenario: with line, column, what was expected and the nearest name.
+pub fn parse(file: &str, text: &str) -> Result<Source, Box<ScenarioError>> {
+    variants(text)
+        .map(|variants| Source { file: file.to_owned(), variants })
+        .map_err(|mistake| Box::new(mistake.in_file(file, text)))
+}
+
+fn variants(text: &str) -> Result<Vec<Variant>, Mistake> {
+    let mut root = DeTable::parse(text).map_err(|error| Mistake::of_toml(&error))?;
+    let span = root.span();
+    let variants = root.get_mut().remove("variant");
+    let base = read(root.clone())?;
+    let Some(variants) = variants else {
+        validate(&base)?;
+        return Ok(vec![Variant { name: String::new(), scenario: base }]);
+    };
+    let place = variants.span();
+    let DeValue::Table(variants) = variants.into_inner() else {
+        return Err(Mistake::at(place, "expected a table of variants: [variant.some-name]"));
+    };
+    let mut all = Vec::new();
+    for (name, over) in variants {
+        let place = over.span();
+        let DeValue::Table(over) = over.into_inner() else {
+            return Err(Mistake::at(place, format!("expected a table: [variant.{}]", name.get_ref())));
+        };
+        if let Some(nested) = over.get("variant") {
+            return Err(Mistake::at(nested.span(), "a variant cannot have variants"));
+        }
+        let mut table = root.get_ref().clone();
+        if over.contains_key("expect") {
+            table.remove("expect");
+        }
+        overlay(&mut table, over);
+        let scenario = read(Spanned::new(span.clone(), table))?;
+        validate(&scenario)?;
+        all.push(Variant { name: name.get_ref().to_string(), scenario });
+    }
+    Ok(all)
+}
+
+fn read(table: Spanned<DeTable<'_>>) -> Result<Scenario, Mistake> {
+    Scenario::deserialize(toml::Deserializer::from(table)).map_err(|error| Mistake::of_toml(&error))
+}

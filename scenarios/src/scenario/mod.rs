@@ -1,0 +1,106 @@
+//! A scenario as it is written: what hosts there are, what they do, what goes wrong, and what is expected of it.
+//!
+//! Nothing is drawn yet and nothing runs: the seed turns a [`Scenario`] into a [`Plan`](crate::plan::Plan).
+
+mod builder;
+mod error;
+mod load;
+mod lock;
+mod merge;
+mod step;
+mod topology;
+mod validate;
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{fault::Fault, units::Span, verdict::Expectation};
+
+pub use builder::ScenarioBuilder;
+pub use error::{ScenarioError, nearest};
+pub use load::{Source, Variant, load, parse};
+pub use lock::{Fence, Lock, LockKind, Resource, SubjectName, Sync};
+pub use step::{
+    Acquire, Attempt, Check, Contend, Poll, Release, StepEntry, Steps, WORKLOADS, Work, Workload, Write,
+};
+pub use topology::{Client, Clock, Durability, Link, Network, Node};
+
+/// An experiment: everything that a scenario file says, with one variant laid over it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Scenario {
+    /// What the experiment is about, in a sentence or two.
+    pub about: String,
+    /// The claim it decides, if it is one that somebody made.
+    pub claim: Option<Claim>,
+    /// What came out otherwise than expected, and why.
+    pub finding: Option<String>,
+    /// How long it lasts.
+    pub run: Run,
+    /// The Redis nodes, by name.
+    pub node: IndexMap<String, Node>,
+    /// The clients, by name.
+    pub client: IndexMap<String, Client>,
+    /// The network between all hosts.
+    pub network: Network,
+    /// Links that differ from the rest of the network, by any name.
+    pub link: IndexMap<String, Link>,
+    /// The lock on trial.
+    pub lock: Lock,
+    /// The resource it guards, if the experiment has one.
+    pub resource: Option<Resource>,
+    /// What goes wrong, by any name.
+    pub fault: IndexMap<String, Fault>,
+    /// The expected verdict of each checker that matters here (`lockstorm list checkers`).
+    pub expect: IndexMap<String, Expectation>,
+    /// Conditions under which the experiment is repeated: each is laid over the rest, key by key; its `expect` replaces the
+    /// common one. A scenario with variants runs each of them.
+    #[schemars(with = "IndexMap<String, serde_json::Map<String, serde_json::Value>>")]
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub variant: IndexMap<String, serde_json::Value>,
+}
+
+/// A claim about Redis locks: `[claim]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// Its number in the catalogue, such as `S4`.
+    pub id: String,
+    /// What is claimed, in a sentence.
+    pub says: String,
+    /// Who claims it.
+    pub by: String,
+    /// Where: an address, a document, a source file.
+    #[serde(rename = "where")]
+    pub at: String,
+}
+
+/// How long an experiment lasts: `[run]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Run {
+    /// How long faults rage and workloads work. When it ends, what can be undone of the faults is undone.
+    pub storm: Span,
+    /// How long it goes on afterwards, for the locks to show that they still can be had.
+    pub calm: Span,
+    /// How many seeds a plain `run` tries, from 0; one if left out, because most experiments draw nothing.
+    pub seeds: u64,
+}
+
+impl Default for Run {
+    fn default() -> Run {
+        Run { storm: Span::secs(60), calm: Span::secs(0), seeds: 1 }
+    }
+}
+
+/// Names that the laboratory uses itself: the guarded resource.
+pub const RESERVED: &[&str] = &["resource"];
+
+/// The hosts of a group: `n` itself, or `n1`, `n2`, .. where a count is given.
+pub fn group(name: &str, count: Option<u32>) -> Vec<String> {
+    match count {
+        None => vec![name.to_owned()],
+        Some(count) => (1..=count).map(|number| format!("{name}{number}")).collect(),
+    }
+}

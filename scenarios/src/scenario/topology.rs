@@ -1,0 +1,105 @@
+//! The hosts of an experiment, their clocks, and the links between them.
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Steps, Workload};
+use crate::{
+    name::Name,
+    selector::Hosts,
+    units::{Draw, Rate, Span, Step},
+};
+
+/// A Redis node, or `count` of them: `[node.m]`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Node {
+    /// How many nodes of this kind there are; they are called by the name and a number from 1 then.
+    pub count: Option<u32>,
+    /// The node whose replica this one is from the start.
+    pub replica_of: Option<Name>,
+    /// What a crash leaves. Nothing, unless said otherwise.
+    pub durability: Durability,
+    /// Options as in `redis.conf`, such as `maxmemory-policy = "allkeys-lru"`.
+    pub config: IndexMap<String, String>,
+    /// How its clocks differ from true time.
+    pub clock: Clock,
+    /// A control, not Redis: expiries count on the monotonic clock, which no operator can step.
+    pub expire_by_monotonic: bool,
+    /// A control, not Redis 7: replicas are sent the time to live instead of the time to die, as before Redis 7.
+    pub replicate_relative_ttl: bool,
+}
+
+/// What a crash of a node leaves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Durability {
+    /// Nothing: the node comes up empty.
+    #[default]
+    None,
+    /// The last snapshot.
+    Rdb,
+    /// Every acknowledged write (`appendfsync always`).
+    AofAlways,
+    /// What was synced with the last full second (`appendfsync everysec`).
+    AofEverysec,
+    /// Only what the operating system wrote by itself, which a crash is assumed to beat (`appendfsync no`).
+    AofNo,
+}
+
+/// A client, or `count` of them: `[client.c1]`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Client {
+    /// How many clients of this kind there are; they are called by the name and a number from 1 then.
+    pub count: Option<u32>,
+    /// What it does, step by step.
+    pub steps: Steps,
+    /// What it does over and over, until the end of the storm, instead of steps.
+    pub workload: Option<Workload>,
+    /// How its clocks differ from true time.
+    pub clock: Clock,
+    /// The nodes it knows of, where that is not all of the lock's.
+    pub nodes: Option<Vec<Name>>,
+}
+
+/// How the clocks of a host differ from true time from the start.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Clock {
+    /// How far the wall clock is ahead.
+    pub offset: Option<Draw<Step>>,
+    /// How much faster than true time all its clocks run.
+    pub rate: Option<Draw<Rate>>,
+}
+
+/// The network: `[network]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Network {
+    /// How long a packet takes from one host to another: a fixed time, or a range that each packet draws from. Packets of one
+    /// direction never overtake each other.
+    pub latency: Draw<Span>,
+}
+
+impl Default for Network {
+    fn default() -> Network {
+        Network { latency: Draw::Fixed(Span::millis(1)) }
+    }
+}
+
+/// The links from some hosts to others, where they differ from the rest of the network: `[link.lag]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// The sending side.
+    pub from: Hosts,
+    /// The receiving side.
+    pub to: Hosts,
+    /// How long a packet takes in this direction.
+    pub latency: Draw<Span>,
+    /// Whether the same holds for the way back.
+    #[serde(default)]
+    pub both_ways: bool,
+}

@@ -1,0 +1,66 @@
+//! A model's wire to one node: one connection, made anew when it is broken or silent.
+
+use std::{cell::RefCell, time::Duration};
+
+use lockstorm_client::Env;
+use lockstorm_sim::world::HostCtx;
+use redis::{AsyncConnectionConfig, Cmd, RedisConnectionInfo, Value, aio::MultiplexedConnection};
+
+use crate::bridge::HostEnv;
+
+/// No reply came: the command may have been executed, or not, or will be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Silence(pub(super) String);
+
+/// The wire to one node.
+pub(super) struct Wire {
+    ctx: HostCtx,
+    env: HostEnv,
+    node: String,
+    connection: RefCell<Option<MultiplexedConnection>>,
+}
+
+impl Wire {
+    pub(super) fn new(ctx: HostCtx, node: String) -> Wire {
+        let env = HostEnv::new(ctx.clone());
+        Wire { ctx, env, node, connection: RefCell::default() }
+    }
+
+    /// Sends a command and waits for its reply, `limit` at most. An error reply is an answer, not silence.
+    pub(super) async fn ask(&self, command: &Cmd, limit: Duration) -> Result<Value, Silence> {
+        let deadline = self.env.now() + limit;
+        let asking = async {
+            let mut connection = self.connect().await?;
+            let answer = command.query_async::<Value>(&mut connection).await;
+            answer.map_err(|error| Silence(format!("{}: {error}", self.node)))
+        };
+        let answer = tokio::select! {
+            biased;
+            answer = asking => answer,
+            () = self.env.sleep_until(deadline) => Err(Silence(format!("{}: no reply within {limit:?}", self.node))),
+        };
+        answer
+    }
+
+    /// Gives the connection up, so that the next command goes over a new one.
+    pub(super) fn hang_up(&self) {
+        self.connection.take();
+    }
+
+    async fn connect(&self) -> Result<MultiplexedConnection, Silence> {
+        let there = self.connection.borrow().clone();
+        if let Some(connection) = there {
+            return Ok(connection);
+        }
+        let failed = |error: &dyn std::fmt::Display| Silence(format!("{}: {error}", self.node));
+        let stream = self.ctx.dial(&self.node, 6379).await.map_err(|error| failed(&error))?;
+        // Time-outs are the model's, by its host's clock.
+        let config = AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(None);
+        let made =
+            MultiplexedConnection::new_with_config(&RedisConnectionInfo::default(), stream, config).await;
+        let (connection, driver) = made.map_err(|error| failed(&error))?;
+        self.ctx.spawn(driver);
+        self.connection.replace(Some(connection.clone()));
+        Ok(connection)
+    }
+}

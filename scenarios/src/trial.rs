@@ -1,0 +1,190 @@
+//! Scenarios put on trial: every variant with every seed, on as many threads as there are, judged against what is expected.
+//!
+//! Parallelism is many seeds on many threads and never threads inside a seed, so the results do not depend on it: they come
+//! back in the order of variants and seeds.
+
+use std::{
+    ops::Range,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use lockstorm_sim::world::Keep;
+
+use crate::{
+    checker,
+    plan::Plan,
+    run::{Engine, Outcome, run},
+    scenario::{Source, Variant},
+    verdict::{Finding, Match},
+};
+
+/// What to try.
+#[derive(Debug, Clone)]
+pub struct Trial<'a> {
+    /// The scenarios.
+    pub sources: &'a [Source],
+    /// The seeds of each; its own number from 0 if left out.
+    pub seeds: Option<Range<u64>>,
+    /// How many threads; at least one.
+    pub jobs: usize,
+    /// What moves time on.
+    pub engine: Engine,
+    /// Whether to stop at the first result that is not as expected.
+    pub until_unexpected: bool,
+    /// Whether to stop at the first violation, expected or not.
+    pub until_violation: bool,
+}
+
+/// One variant with one seed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Case {
+    /// The number of the source.
+    pub source: usize,
+    /// The number of the variant.
+    pub variant: usize,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// What one case came to.
+#[derive(Debug, Clone)]
+pub struct Judged {
+    /// Which case.
+    pub case: Case,
+    /// What every checker found.
+    pub findings: Vec<Finding>,
+    /// What was expected, by checker, and whether it came out so.
+    pub matches: Vec<(String, Match)>,
+    /// SHA-256 of everything that happened.
+    pub fingerprint: String,
+    /// How much true time passed, in seconds.
+    pub simulated: f64,
+}
+
+impl Judged {
+    /// Whether everything came out as expected, and if not, whether at least nothing contradicted it.
+    pub fn verdict(&self) -> Match {
+        let mut verdict = Match::AsExpected;
+        for (_, one) in &self.matches {
+            match one {
+                Match::Otherwise(_) => return one.clone(),
+                Match::Undecided(_) if verdict == Match::AsExpected => verdict = one.clone(),
+                _ => {}
+            }
+        }
+        verdict
+    }
+
+    /// What a checker found.
+    pub fn finding(&self, checker: &str) -> Option<&Finding> {
+        self.findings.iter().find(|finding| finding.checker == checker)
+    }
+
+    fn violated(&self) -> bool {
+        self.findings.iter().any(|finding| finding.verdict.witness().is_some())
+    }
+}
+
+/// Judges what happened against what was expected. Checkers that nobody named are asked all the same, for the report.
+pub fn judge(variant: &Variant, case: Case, outcome: &Outcome) -> Judged {
+    let findings = checker::check(&outcome.history);
+    let expected = &variant.scenario.expect;
+    let matches = findings.iter().filter_map(|finding| {
+        expected.get(finding.checker).map(|expected| (finding.checker.to_owned(), expected.matches(finding)))
+    });
+    let matches = matches.collect();
+    let simulated = outcome.history.header.end.as_nanos() as f64 / 1e9;
+    Judged { case, findings, matches, fingerprint: outcome.fingerprint.clone(), simulated }
+}
+
+impl Trial<'_> {
+    /// Every case, in order.
+    pub fn cases(&self) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for (source, of) in self.sources.iter().enumerate() {
+            for (variant, of) in of.variants.iter().enumerate() {
+                let seeds = self.seeds.clone().unwrap_or(0..of.scenario.run.seeds.max(1));
+                cases.extend(seeds.map(|seed| Case { source, variant, seed }));
+            }
+        }
+        cases
+    }
+
+    /// The variant of a case.
+    pub fn variant(&self, case: Case) -> &Variant {
+        &self.sources[case.source].variants[case.variant]
+    }
+
+    /// What a case is called: the file, the variant, the seed. It is also what `lockstorm replay` takes.
+    pub fn token(&self, case: Case) -> String {
+        token(&self.sources[case.source], self.variant(case), case.seed, self.engine)
+    }
+
+    /// Runs one case.
+    pub fn outcome(&self, case: Case, keep: Keep) -> Outcome {
+        let plan = Plan::draw(&self.variant(case).scenario, case.seed);
+        let mut outcome = run(&plan, &self.token(case), self.engine, keep);
+        outcome.history.header.replay = format!("lockstorm replay '{}'", self.token(case)).into();
+        outcome
+    }
+
+    /// Runs every case; `told` hears of each as soon as it is judged, in no particular order. The results are in order, and
+    /// end with the one that stopped the trial, if one did.
+    pub fn run(&self, told: &(dyn Fn(&Judged) + Sync)) -> Vec<Judged> {
+        let cases = self.cases();
+        let next = AtomicUsize::new(0);
+        let stopped = AtomicBool::new(false);
+        let judged: Mutex<Vec<Judged>> = Mutex::new(Vec::with_capacity(cases.len()));
+        let work = || {
+            while let Some(&case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if stopped.load(Ordering::Relaxed) {
+                    return;
+                }
+                let one = judge(self.variant(case), case, &self.outcome(case, Keep::Nothing));
+                told(&one);
+                let stop = (self.until_unexpected && matches!(one.verdict(), Match::Otherwise(_)))
+                    || (self.until_violation && one.violated());
+                if stop {
+                    stopped.store(true, Ordering::Relaxed);
+                }
+                judged.lock().expect("nobody panics while adding").push(one);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..self.jobs.clamp(1, cases.len().max(1)) {
+                scope.spawn(work);
+            }
+        });
+        let mut judged = judged.into_inner().expect("every thread is done");
+        judged.sort_by_key(|one| (one.case.source, one.case.variant, one.case.seed));
+        judged
+    }
+}
+
+/// What a case is called: `file#variant@seed`, with the engine where it is not the usual one.
+pub fn token(source: &Source, variant: &Variant, seed: u64, engine: Engine) -> String {
+    let variant = if variant.name.is_empty() { String::new() } else { format!("#{}", variant.name) };
+    let engine = if engine == Engine::Event { String::new() } else { format!("+{}", engine.name()) };
+    format!("{}{variant}@{seed}{engine}", source.file)
+}
+
+/// Takes a token apart: the file, the variant, the seed, the engine.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn parse_token(token: &str) -> Result<(String, String, u64, Engine), String> {
+    let form = "expected file#variant@seed, such as single/async_failover.toml#lag-shorter@7";
+    let (case, engine) = match token.rsplit_once('+') {
+        Some((case, name)) if Engine::named(name).is_some() => {
+            (case, Engine::named(name).unwrap_or_default())
+        }
+        _ => (token, Engine::Event),
+    };
+    let (case, seed) = case.rsplit_once('@').ok_or(form)?;
+    let seed = seed.parse().map_err(|_| format!("{seed:?} is no seed; {form}"))?;
+    let (file, variant) = case.split_once('#').unwrap_or((case, ""));
+    Ok((file.to_owned(), variant.to_owned(), seed, engine))
+}
