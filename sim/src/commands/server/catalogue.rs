@@ -164,7 +164,8 @@ pub(super) fn key_flags(spec: &Spec, at: usize) -> Reply {
 /// The command that `words` are, and its keys among them.
 pub(super) fn keys_of(words: &[Bytes]) -> Result<(&'static Spec, Vec<Bytes>), Error> {
     let spec = find(words).map_err(|_| Error::of("ERR Invalid command specified"))?;
-    if matches!(spec.keys, Keys::None) {
+    // The names of shard channels are hashed like keys, but are none.
+    if matches!(spec.keys, Keys::None) || spec.group == Group::Pubsub {
         return Err(Error::of("ERR The command has no key arguments"));
     }
     if !spec.accepts(words.len()) {

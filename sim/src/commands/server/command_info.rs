@@ -24,6 +24,6 @@ fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if args.len() == 2 {
         return Ok(Reply::Array(all().map(describe).collect()));
     }
-    let described = args[2..].iter().map(|name| by_full_name(name).map_or(Reply::NullArray, describe));
+    let described = args[2..].iter().map(|name| by_full_name(name).map_or(Reply::Null, describe));
     Ok(Reply::Array(described.collect()))
 }

@@ -1,11 +1,13 @@
 //! CONFIG GET pattern [pattern ...]: the options whose names match, each once.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     glob::matches,
-    options,
+    options::{self, Opt},
     resp::Reply,
 };
 
@@ -22,10 +24,23 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let patterns: Vec<Vec<u8>> = args[2..].iter().map(|pattern| pattern.to_ascii_lowercase()).collect();
     let config = &ctx.node.config;
-    let wanted =
-        options::names().filter(|(name, _)| patterns.iter().any(|pattern| matches(pattern, name.as_bytes())));
-    let pairs = wanted.map(|(name, option)| (Reply::bulk(name), Reply::bulk(option.get(config))));
+    let mut wanted: BTreeMap<String, (String, &Opt)> = BTreeMap::new();
+    for pattern in &args[2..] {
+        if pattern.iter().any(|byte| b"*?[".contains(byte)) {
+            let pattern = pattern.to_ascii_lowercase();
+            for (name, option) in options::names().filter(|(name, _)| matches(&pattern, name.as_bytes())) {
+                wanted.entry(name.into()).or_insert((name.into(), option));
+            }
+        } else {
+            // A name that is no pattern comes back as it was written.
+            let name = String::from_utf8_lossy(pattern).into_owned();
+            if let Some(option) = options::find(&name) {
+                wanted.entry(name.to_lowercase()).or_insert((name, option));
+            }
+        }
+    }
+    let pairs =
+        wanted.into_values().map(|(name, option)| (Reply::bulk(name), Reply::bulk(option.get(config))));
     Ok(Reply::Map(pairs.collect()))
 }

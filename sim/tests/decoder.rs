@@ -1,0 +1,61 @@
+//! The decoder reads the same commands however the bytes were cut on their way.
+
+use bytes::Bytes;
+use lockstorm_sim::resp::{Decoder, Limits};
+use proptest::prelude::*;
+
+fn multibulk(words: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend(format!("${}\r\n", word.len()).into_bytes());
+        bytes.extend(word);
+        bytes.extend(b"\r\n");
+    }
+    bytes
+}
+
+/// Every command of a stream that arrives in pieces of the given sizes, over and over; and the error it ends with, if any.
+fn decode(stream: &[u8], sizes: &[usize]) -> (Vec<Vec<Bytes>>, Option<String>) {
+    let (mut decoder, mut commands, mut rest) = (Decoder::default(), Vec::new(), stream);
+    for size in sizes.iter().cycle() {
+        if rest.is_empty() {
+            break;
+        }
+        let (piece, behind) = rest.split_at((*size).min(rest.len()));
+        decoder.feed(piece);
+        rest = behind;
+        loop {
+            match decoder.next(&Limits::default()) {
+                Ok(Some(command)) => commands.push(command),
+                Ok(None) => break,
+                Err(error) => return (commands, Some(error.to_string())),
+            }
+        }
+    }
+    (commands, None)
+}
+
+proptest! {
+    #[test]
+    fn commands_do_not_depend_on_the_cuts(
+        commands in prop::collection::vec(prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 1..5), 1..6),
+        sizes in prop::collection::vec(1usize..9, 1..6),
+    ) {
+        let stream: Vec<u8> = commands.iter().flat_map(|words| multibulk(words)).collect();
+        let (read, error) = decode(&stream, &sizes);
+        prop_assert_eq!(error, None);
+        let expected: Vec<Vec<Bytes>> =
+            commands.into_iter().map(|words| words.into_iter().map(Bytes::from).collect()).collect();
+        prop_assert_eq!(read, expected);
+    }
+
+    /// Whatever arrives is read alike in one piece and in many, and never panics.
+    #[test]
+    fn noise_is_read_alike_however_it_is_cut(
+        noise in prop::collection::vec(prop_oneof![Just(b'*'), Just(b'$'), Just(b'\r'), Just(b'\n'), Just(b'1'), Just(b'"'), any::<u8>()], 0..60),
+        sizes in prop::collection::vec(1usize..9, 1..6),
+    ) {
+        let whole = decode(&noise, &[noise.len().max(1)]);
+        prop_assert_eq!(decode(&noise, &sizes), whole);
+    }
+}

@@ -1,0 +1,87 @@
+//! What a node does by itself: it expires keys on its grid of ticks, evicts when memory is full, and otherwise sleeps.
+
+use lockstorm_sim::{
+    config::{Config, Eviction},
+    env::Env,
+    event::{Action, ConnId, Event},
+    server::Server,
+    time::{Monotonic, Wall},
+};
+
+const CONN: ConnId = ConnId(1);
+
+fn start(config: Config) -> (Server, Env) {
+    let mut env = Env::new(5);
+    env.wall = Wall::from_secs(1_700_000_000);
+    let mut server = Server::new(Config { save: Vec::new(), ..config }, &mut env);
+    server.step(&mut env, Event::Connected { conn: CONN, peer: "c:1".into(), local: "n:1".into() });
+    (server, env)
+}
+
+/// Sends a command; returns what the node asked for.
+fn send(server: &mut Server, env: &mut Env, command: &str) -> Vec<Action> {
+    env.outbox.clear();
+    server.step(env, Event::Bytes { conn: CONN, bytes: format!("{command}\r\n").into() });
+    std::mem::take(&mut env.outbox)
+}
+
+fn alarm(actions: &[Action]) -> Option<Monotonic> {
+    actions.iter().rev().find_map(|action| if let Action::Alarm { at } = action { Some(*at) } else { None })
+}
+
+#[test]
+fn a_node_without_volatile_keys_asks_for_no_alarm() {
+    let (mut server, mut env) = start(Config::default());
+    assert_eq!(alarm(&env.outbox), None);
+    assert_eq!(alarm(&send(&mut server, &mut env, "SET k v")), None);
+}
+
+#[test]
+fn a_key_goes_on_the_first_tick_after_its_time() {
+    let (mut server, mut env) = start(Config::default());
+    let mut at = alarm(&send(&mut server, &mut env, "SET k v PX 30000")).expect("an expiry is awaited");
+    let mut alarms = 0;
+    while !server.node().dbs[0].is_empty() {
+        env.wall += at.since(env.monotonic);
+        env.monotonic = at;
+        server.step(&mut env, Event::Alarm);
+        alarms += 1;
+        if let Some(next) = alarm(&std::mem::take(&mut env.outbox)) {
+            at = next;
+        }
+    }
+    // Ticks come every 100 ms, and at 30.000 s the key is still there.
+    assert_eq!(env.monotonic, Monotonic::from_millis(30_100));
+    // The way there is halved each time, not walked tick by tick.
+    assert!(alarms < 15, "{alarms} alarms for one expiry");
+}
+
+#[test]
+fn eviction_keeps_memory_below_its_limit_and_draws_alike_from_one_seed() {
+    let run = || {
+        let limit = 876_336 + 4_000;
+        let policy = Eviction::AllKeysRandom;
+        let (mut server, mut env) =
+            start(Config { maxmemory: limit, maxmemory_policy: policy, ..Config::default() });
+        for n in 0..200 {
+            send(&mut server, &mut env, &format!("SET key-{n} value"));
+        }
+        // One key may be above the limit: room is made before a command, not after it.
+        assert!(server.node().used_memory() as u64 <= limit + 100);
+        assert!(server.node().stats.evicted > 100);
+        server.node().dbs[0].entries().iter().map(|(key, _)| key.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(run(), run());
+}
+
+#[test]
+fn a_stalled_node_answers_when_it_is_over() {
+    let (mut server, mut env) = start(Config::default());
+    let actions = send(&mut server, &mut env, "DEBUG SLEEP 2");
+    assert_eq!(actions, [Action::Alarm { at: Monotonic::from_secs(2) }]);
+    assert_eq!(send(&mut server, &mut env, "PING"), []);
+    env.monotonic = Monotonic::from_secs(2);
+    server.step(&mut env, Event::Alarm);
+    let sent = Action::Send { conn: CONN, bytes: "+OK\r\n+PONG\r\n".into() };
+    assert_eq!(env.outbox, [sent]);
+}
