@@ -290,6 +290,11 @@ impl Config {
             .join(" ")
     }
 
+    /// `replicaof` as its two words; empty on a master.
+    pub fn master_address(&self) -> String {
+        self.replicaof.as_ref().map_or(String::new(), |(host, port)| format!("{host} {port}"))
+    }
+
     /// Sets `save` from what [`Config::save_points`] prints.
     pub fn set_save_points(&mut self, text: &str) {
         let numbers: Vec<u64> = text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();

@@ -359,6 +359,18 @@ impl Node {
         self.stats.dirty = 0;
     }
 
+    /// Puts the data of the snapshot on disk in place of what there is. A master leaves out what has expired.
+    ///
+    /// # Errors
+    /// When there is no snapshot that can be read; the data stays as it is then.
+    pub fn reload(&mut self, now_ms: i64) -> Result<(), rdb::RdbError> {
+        let snapshot = self.disk.snapshot.clone().unwrap_or_default();
+        let expired_before_ms = (!self.is_replica()).then_some(now_ms);
+        self.dbs = rdb::open(&snapshot, &self.config, expired_before_ms)?.dbs;
+        self.data_replaced();
+        Ok(())
+    }
+
     /// Begins the append-only file anew, with all there is now as its base.
     pub fn rewrite_log(&mut self, now_secs: i64) {
         let open = self.append_log.open;

@@ -453,8 +453,8 @@ pub static OPTIONS: &[Opt] = &[
     opt("repl-backlog-ttl", Integer(0, I32), Free, Kept("3600")),
     opt("repl-disable-tcp-nodelay", Flag, Free, Kept("no")),
     opt("repl-diskless-load", Choice(&["disabled", "on-empty-db", "swapdb"]), Free, Kept("disabled")),
-    opt("repl-diskless-sync", Flag, Free, Kept("yes")),
-    opt("repl-diskless-sync-delay", Integer(0, I32), Free, Kept("5")),
+    opt("repl-diskless-sync", Flag, Free, flag!(repl_diskless_sync)),
+    opt("repl-diskless-sync-delay", Integer(0, I32), Free, number!(repl_diskless_sync_delay)),
     opt("repl-diskless-sync-max-replicas", Integer(0, I32), Free, Kept("0")),
     was(
         "repl-ping-slave-period",
@@ -473,7 +473,10 @@ pub static OPTIONS: &[Opt] = &[
         "slave-serve-stale-data",
         opt("replica-serve-stale-data", Flag, Free, flag!(replica_serve_stale_data)),
     ),
-    was("slaveof", opt("replicaof", Text, Never, Kept(""))),
+    was(
+        "slaveof",
+        opt("replicaof", Text, Never, Field::Live { get: Config::master_address, set: |_, _| {} }),
+    ),
     opt("requirepass", Text, Free, text!(requirepass)),
     opt("sanitize-dump-payload", Choice(&["no", "yes", "clients"]), Free, Kept("no")),
     opt(

@@ -158,3 +158,17 @@ fn a_master_restarted_from_its_snapshot_is_continued_by_its_replica() {
     let syncs = net.server(0).node().replication.syncs;
     assert_eq!((syncs.full, syncs.partial), (0, 1));
 }
+
+#[test]
+fn a_reload_keeps_all_but_what_has_expired() {
+    let mut net = Switch::new([nothing()]);
+    net.call(0, "SET a 1");
+    net.call(0, "HSET b f 1");
+    net.call(0, "DEBUG SET-ACTIVE-EXPIRE 0");
+    net.call(0, "SET c 1 PX 10");
+    net.run_secs(1);
+    assert_eq!(net.call(0, "DBSIZE"), ":3");
+    assert_eq!(net.call(0, "DEBUG RELOAD"), "+OK");
+    assert_eq!(net.call(0, "DBSIZE"), ":2");
+    assert_eq!((net.call(0, "GET a"), net.call(0, "HGET b f")), ("$1 1".into(), "$1 1".into()));
+}

@@ -269,3 +269,42 @@ fn a_node_without_peers_asks_for_nothing() {
     net.call(0, "REPLICAOF NO ONE");
     assert!(!net.has_alarm(0));
 }
+
+#[test]
+fn an_expiry_reaches_replicas_as_an_instant_or_as_before_redis_7_as_the_time_left() {
+    // The replica's clock is a minute ahead. An instant is nearer for it by that minute; a time left is not.
+    for (replicate_relative_ttl, expire, set) in [(false, ":39999", ":29999"), (true, ":100000", ":90000")] {
+        let mut net = Switch::following(1, Config { replicate_relative_ttl, ..prompt() });
+        net.step_wall(1, Duration::from_secs(60));
+        net.call(0, "SET k v");
+        net.call(0, "PEXPIRE k 100000");
+        net.call(0, "SET j v PX 90000");
+        net.run(LATENCY);
+        assert_eq!((net.call(1, "PTTL k"), net.call(1, "PTTL j")), (expire.into(), set.into()));
+    }
+}
+
+#[test]
+fn an_expiry_that_is_past_by_the_replicas_clock_hides_the_key_and_does_not_delete_it() {
+    let mut net = Switch::following(1, prompt());
+    net.step_wall(1, Duration::from_secs(60));
+    net.call(0, "SET k v");
+    net.call(0, "PEXPIRE k 10000");
+    net.run(LATENCY);
+    assert_eq!((net.call(1, "EXISTS k"), net.call(1, "DBSIZE")), (":0".into(), ":1".into()));
+    // The master makes it last: what the replica had only hidden is there again.
+    net.call(0, "PERSIST k");
+    net.run(LATENCY);
+    assert_eq!(net.call(1, "GET k"), "$1 v");
+}
+
+#[test]
+fn what_expires_on_the_master_is_deleted_on_the_replica_by_its_word() {
+    let mut net = Switch::following(1, prompt());
+    net.call(0, "SET k v PX 1000");
+    net.run_secs(1);
+    net.step_wall_back(1, Duration::from_secs(60));
+    assert_eq!(net.call(1, "DBSIZE"), ":1");
+    net.run_secs(1);
+    assert_eq!((net.call(0, "DBSIZE"), net.call(1, "DBSIZE")), (":0".into(), ":0".into()));
+}

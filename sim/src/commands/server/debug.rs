@@ -1,4 +1,4 @@
-//! DEBUG SLEEP, OBJECT, SET-ACTIVE-EXPIRE, ERROR, CHANGE-REPL-ID: what tests need.
+//! DEBUG SLEEP, OBJECT, SET-ACTIVE-EXPIRE, ERROR, RELOAD, CHANGE-REPL-ID: what tests need.
 
 use std::time::Duration;
 
@@ -53,6 +53,13 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         (b"error", Some(text)) if args.len() == 3 => {
             Err(Error(String::from_utf8_lossy(text).into_owned().into()))
         }
+        (b"reload", None) => {
+            let now_secs = ctx.env.wall.as_secs();
+            ctx.node.save(now_secs);
+            let now_ms = ctx.now_ms;
+            ctx.node.reload(now_ms).map_err(|error| Error(format!("ERR {error}").into()))?;
+            Ok(Reply::OK)
+        }
         (b"change-repl-id", None) => {
             let id = ctx.env.random_id();
             ctx.node.replication.history.fork(id);
@@ -64,6 +71,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
                 "OBJECT <key>",
                 "SET-ACTIVE-EXPIRE <0|1>",
                 "ERROR <text>",
+                "RELOAD",
                 "CHANGE-REPL-ID",
                 "HELP",
             ];
