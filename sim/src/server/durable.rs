@@ -132,6 +132,21 @@ impl Server {
         if !self.node.append_log.open || commands.is_empty() {
             return;
         }
+        // A message is for replicas' subscribers, and is nothing to remember.
+        let is_message = |command: &Propagated| {
+            let name = command.args.first().map_or(&b""[..], |name| name);
+            name.eq_ignore_ascii_case(b"publish") || name.eq_ignore_ascii_case(b"spublish")
+        };
+        let lasting: Vec<Propagated>;
+        let commands = if commands.iter().any(is_message) {
+            lasting = commands.iter().filter(|command| !is_message(command)).cloned().collect();
+            &lasting
+        } else {
+            commands
+        };
+        if commands.is_empty() {
+            return;
+        }
         if let Some(log) = &mut self.node.disk.log {
             encode_batch(commands, &mut self.node.append_log.selected, &mut log.commands);
         }

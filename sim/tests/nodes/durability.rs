@@ -172,3 +172,17 @@ fn a_reload_keeps_all_but_what_has_expired() {
     assert_eq!(net.call(0, "DBSIZE"), ":2");
     assert_eq!((net.call(0, "GET a"), net.call(0, "HGET b f")), ("$1 1".into(), "$1 1".into()));
 }
+
+#[test]
+fn a_message_reaches_the_replicas_and_not_the_append_only_file() {
+    let mut net = Switch::following(1, append(Fsync::Always));
+    let subscriber = net.connect(1);
+    net.send(1, subscriber, "SUBSCRIBE ch");
+    net.received(1, subscriber);
+    let appended = |net: &Switch| net.server(0).node().disk.log.as_ref().map(|log| log.commands.len());
+    let before = appended(&net);
+    net.call(0, "PUBLISH ch hello");
+    net.run_secs(1);
+    assert_eq!(net.received(1, subscriber), "*3 $7 message $2 ch $5 hello");
+    assert_eq!(appended(&net), before);
+}
