@@ -45,6 +45,11 @@ fn one(spec: &Spec, info: Option<&Wire>, differences: &mut String) {
             let ours = [first as i64, last.into(), step as i64];
             differ("first key, last key and step", format!("{ours:?}"), format!("{theirs:?}"));
         }
+        // The three numbers say where the first key is, the flag that there are more.
+        Keys::FirstAndCounted { .. } => {
+            differ("first key, last key and step", format!("{:?}", [1; 3]), format!("{theirs:?}"));
+            differ("movablekeys", spec.flags.contains(Flags::MOVABLEKEYS).to_string(), "true".into());
+        }
         // Three numbers cannot say where these are; that they cannot is the flag, which was compared.
         Keys::Counted { .. } | Keys::Found(_) => {
             differ("movablekeys", spec.flags.contains(Flags::MOVABLEKEYS).to_string(), "true".into());

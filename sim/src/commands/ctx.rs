@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::Error;
+use super::{Error, Wait};
 use crate::{
     config::Eviction,
     effect::{Class, Effects, Propagated, Publication, Touch},
@@ -10,6 +10,7 @@ use crate::{
     event::ConnId,
     keyspace::{Db, Entry, Typed, Value},
     node::Node,
+    resp::{Protocol, Reply},
     session::{Blocked, BlockedOn, Session},
     time::Monotonic,
 };
@@ -56,6 +57,8 @@ pub struct Ctx<'a> {
     pub(super) rewritten: Option<Vec<Vec<Bytes>>>,
     /// Set when the command wants to wait.
     pub(super) block: Option<Blocked>,
+    /// The key that is ready, when a command that waits is run again for it.
+    pub(super) ready: Option<Bytes>,
 }
 
 impl<'a> Ctx<'a> {
@@ -69,7 +72,13 @@ impl<'a> Ctx<'a> {
         origin: Origin,
         now_ms: i64,
     ) -> Ctx<'a> {
-        Ctx { node, env, effects, conn, db, origin, now_ms, rewritten: None, block: None }
+        Ctx { node, env, effects, conn, db, origin, now_ms, rewritten: None, block: None, ready: None }
+    }
+
+    /// The same context for a command that has waited, now that `key` is ready.
+    pub fn woken_by(mut self, key: Bytes) -> Ctx<'a> {
+        self.ready = Some(key);
+        self
     }
 
     /// The connection's session.
@@ -260,6 +269,14 @@ impl<'a> Ctx<'a> {
         self.rewritten = Some(commands);
     }
 
+    /// The protocol that replies are shaped for, where the shape itself differs. Scripts get the older one.
+    pub fn protocol(&self) -> Protocol {
+        match self.origin {
+            Origin::Script => Protocol::Resp2,
+            _ => self.node.sessions.get(&self.conn).map_or(Protocol::Resp2, |session| session.protocol),
+        }
+    }
+
     /// Whether a command may wait here; inside a transaction or a script it must answer at once.
     pub fn may_block(&self) -> bool {
         self.origin == Origin::Client
@@ -268,6 +285,21 @@ impl<'a> Ctx<'a> {
     /// What the command waits for, if it does.
     pub fn take_block(&mut self) -> Option<Blocked> {
         self.block.take()
+    }
+
+    /// The keys that a blocking command looks at: all that it names, or the one that is ready when it has waited. The others
+    /// are not for it then, whatever they hold by now.
+    pub fn candidates(&self, keys: &[Bytes]) -> Vec<Bytes> {
+        self.ready.as_ref().map_or_else(|| keys.to_vec(), |ready| vec![ready.clone()])
+    }
+
+    /// Makes the client wait for data under one of `keys`; where it may not wait, `otherwise` is the answer.
+    pub fn wait(&mut self, args: &[Bytes], keys: &[Bytes], wait: Wait, otherwise: Reply) -> Reply {
+        if !self.may_block() {
+            return otherwise;
+        }
+        self.block(args, keys.to_vec(), wait.deadline, BlockedOn::Keys);
+        Reply::Silence
     }
 
     /// Makes the client wait until one of `keys` is ready, when `args` is run again, or until `deadline`.

@@ -68,6 +68,15 @@ impl Error {
     /// The sum of floats is none.
     pub const INCREMENT_NOT_FINITE: Error = Error::of("ERR increment would produce NaN or Infinity");
 
+    /// A count that must be a number and must not be negative.
+    pub const NOT_POSITIVE: Error = Error::of("ERR value is out of range, must be positive");
+    /// A number of keys that is none.
+    pub const NUMKEYS: Error = Error::of("ERR numkeys should be greater than 0");
+    /// A count that must be a number above zero.
+    pub const COUNT: Error = Error::of("ERR count should be greater than 0");
+    /// A limit that must be a number and must not be negative.
+    pub const NEGATIVE_LIMIT: Error = Error::of("ERR LIMIT can't be negative");
+
     /// An error with a fixed text.
     pub const fn of(text: &'static str) -> Error {
         Error(Cow::Borrowed(text))

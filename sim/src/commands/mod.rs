@@ -5,6 +5,8 @@
 
 mod ctx;
 mod dispatch;
+mod wait;
+mod double;
 mod draw;
 mod error;
 mod long_double;
@@ -17,6 +19,9 @@ mod spec;
 mod connection;
 mod generic;
 mod hash;
+mod sorted_set;
+mod set;
+mod list;
 mod pubsub;
 mod scripting;
 mod server;
@@ -25,15 +30,20 @@ mod transactions;
 
 pub use ctx::{Ctx, Origin, expire};
 pub use dispatch::{find, run, unknown};
+pub use double::{double, double_prefix};
 pub use error::Error;
-pub use parse::{int32, integer, integer_in};
+pub use parse::{index_range, int32, integer, integer_in, ranged};
 pub use spec::{Flags, Group, Keys, Spec};
+pub use wait::Wait;
 
 /// Every command, group by group, each group sorted by name. Subcommands hang below their containers.
 pub const ALL: &[&[&Spec]] = &[
     connection::ALL,
     generic::ALL,
     hash::ALL,
+    list::ALL,
+    set::ALL,
+    sorted_set::ALL,
     pubsub::ALL,
     scripting::ALL,
     server::ALL,

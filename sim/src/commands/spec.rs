@@ -81,6 +81,11 @@ pub enum Keys {
         /// Index of the number of keys.
         count: usize,
     },
+    /// The first argument, and as many keys as the argument at `count` says, right after it.
+    FirstAndCounted {
+        /// Index of the number of keys.
+        count: usize,
+    },
     /// Neither: a function finds them.
     Found(fn(&[Bytes]) -> Vec<usize>),
 }
@@ -105,6 +110,10 @@ impl Keys {
                     .and_then(|n| std::str::from_utf8(n).ok()?.parse::<usize>().ok())
                     .unwrap_or(0);
                 (count + 1..args.len()).take(keys).collect()
+            }
+            Keys::FirstAndCounted { count } => {
+                let counted = Keys::Counted { count }.positions(args);
+                (1..args.len().min(2)).chain(counted).collect()
             }
             Keys::Found(find) => find(args),
         }

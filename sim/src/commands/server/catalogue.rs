@@ -22,6 +22,7 @@ pub(super) fn by_full_name(name: &[u8]) -> Option<&'static Spec> {
 pub(super) fn describe(spec: &'static Spec) -> Reply {
     let (first, last, step) = match spec.keys {
         Keys::Range { first, last, step } => (first as i64, i64::from(last), step as i64),
+        Keys::FirstAndCounted { .. } => (1, 1, 1),
         _ => (0, 0, 0),
     };
     let words =
@@ -56,7 +57,7 @@ pub(super) fn document(spec: &'static Spec) -> (Reply, Reply) {
 }
 
 fn flags(spec: &Spec) -> Vec<String> {
-    let movable = matches!(spec.keys, Keys::Counted { .. } | Keys::Found(_));
+    let movable = matches!(spec.keys, Keys::Counted { .. } | Keys::FirstAndCounted { .. } | Keys::Found(_));
     let flags = if movable { spec.flags | Flags::MOVABLEKEYS } else { spec.flags };
     // How effects are propagated is this server's own affair.
     (flags - Flags::NESTS).iter_names().map(|(name, _)| name.to_ascii_lowercase()).collect()
@@ -120,31 +121,37 @@ pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
 }
 
 fn key_specs(spec: &Spec) -> Vec<Reply> {
+    match spec.keys {
+        Keys::None => Vec::new(),
+        Keys::Range { first, last, step } => vec![key_range(spec, first, last, step)],
+        Keys::Counted { count } => vec![key_count(spec, count)],
+        Keys::FirstAndCounted { count } => vec![key_range(spec, 1, 1, 1), key_count(spec, count)],
+        Keys::Found(_) => vec![key_spec(spec, 1, "unknown", Vec::new())],
+    }
+}
+
+/// Keys from one argument to another. Counted from the first key; a negative last one stays a distance from the end.
+fn key_range(spec: &Spec, first: usize, last: i32, step: usize) -> Reply {
+    let last = if last < 0 { i64::from(last) } else { i64::from(last) - first as i64 };
+    let range = vec![("lastkey", last.into()), ("keystep", step.into()), ("limit", Reply::Integer(0))];
+    key_spec(spec, first, "range", range)
+}
+
+/// As many keys as the argument at `count` says.
+fn key_count(spec: &Spec, count: usize) -> Reply {
+    let one = Reply::Integer(1);
+    let keys = vec![("keynumidx", Reply::Integer(0)), ("firstkey", one.clone()), ("keystep", one)];
+    key_spec(spec, count, "keynum", keys)
+}
+
+fn key_spec(spec: &Spec, index: usize, kind: &str, find_keys: Vec<(&str, Reply)>) -> Reply {
     let map = |pairs: Vec<(&str, Reply)>| {
         Reply::Map(pairs.into_iter().map(|(name, value)| (Reply::bulk(name), value)).collect())
     };
     let typed = |kind: &str, spec: Reply| map(vec![("type", Reply::bulk(kind)), ("spec", spec)]);
-    let (index, find_keys) = match spec.keys {
-        Keys::None => return Vec::new(),
-        Keys::Range { first, last, step } => {
-            // Counted from the first key; a negative one stays a distance from the end.
-            let last = if last < 0 { i64::from(last) } else { i64::from(last) - first as i64 };
-            let range =
-                vec![("lastkey", last.into()), ("keystep", step.into()), ("limit", Reply::Integer(0))];
-            (first, typed("range", map(range)))
-        }
-        Keys::Counted { count } => {
-            let keys = vec![
-                ("keynumidx", Reply::Integer(0)),
-                ("firstkey", Reply::Integer(1)),
-                ("keystep", Reply::Integer(1)),
-            ];
-            (count, typed("keynum", map(keys)))
-        }
-        Keys::Found(_) => (1, typed("unknown", map(Vec::new()))),
-    };
     let begin = typed("index", map(vec![("index", index.into())]));
-    vec![map(vec![("flags", key_flags(spec, 0)), ("begin_search", begin), ("find_keys", find_keys)])]
+    let find = typed(kind, map(find_keys));
+    map(vec![("flags", key_flags(spec, 0)), ("begin_search", begin), ("find_keys", find)])
 }
 
 /// How a command uses its key number `at`. Told from the command's flags, which do not say what becomes of old values: a

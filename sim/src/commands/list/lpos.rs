@@ -1,0 +1,84 @@
+//! LPOS key element [RANK rank] [COUNT count] [MAXLEN len]: the indices of elements equal to one.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer, ranged},
+    keyspace::List,
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "lpos",
+    group: Group::List,
+    since: "6.0.6",
+    summary: "The indices of equal elements of a list.",
+    arity: -3,
+    flags: Flags::READONLY,
+    keys: Keys::FIRST,
+    subcommands: &[],
+    run,
+};
+
+struct Options {
+    /// The first match that counts; negative from the tail.
+    rank: i64,
+    /// How many matches; 0 for all. Without it one is answered, by itself.
+    count: Option<i64>,
+    /// How many elements are looked at; 0 for all.
+    len_max: i64,
+}
+
+impl Options {
+    fn parse(words: &[Bytes]) -> Result<Options, Error> {
+        let mut options = Options { rank: 1, count: None, len_max: 0 };
+        let (pairs, rest) = words.as_chunks::<2>();
+        for [option, value] in pairs {
+            match option.to_ascii_lowercase().as_slice() {
+                b"rank" => {
+                    options.rank = integer(value)?;
+                    if options.rank == 0 {
+                        return Err(Error::of(
+                            "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or \
+                             use negative to start from the end of the list",
+                        ));
+                    }
+                }
+                b"count" => {
+                    let negative = Error::of("ERR COUNT can't be negative");
+                    options.count = Some(ranged(value, 0, i64::MAX, negative)?);
+                }
+                b"maxlen" => {
+                    let negative = Error::of("ERR MAXLEN can't be negative");
+                    options.len_max = ranged(value, 0, i64::MAX, negative)?;
+                }
+                _ => return Err(Error::SYNTAX),
+            }
+        }
+        if rest.is_empty() { Ok(options) } else { Err(Error::SYNTAX) }
+    }
+}
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let options = Options::parse(&args[3..])?;
+    let all_if_zero = |n: i64| if n == 0 { usize::MAX } else { usize::try_from(n).unwrap_or(usize::MAX) };
+    let len_max = all_if_zero(options.len_max);
+    let wanted = options.count.map_or(1, all_if_zero);
+    let skipped = usize::try_from(options.rank.unsigned_abs() - 1).unwrap_or(usize::MAX);
+    let mut found: Vec<Reply> = Vec::new();
+    if let Some(list) = ctx.read::<List>(&args[1])? {
+        let is_match = |(_, element): &(usize, &Bytes)| **element == args[2];
+        let elements = list.iter().enumerate();
+        if options.rank > 0 {
+            let matches = elements.take(len_max).filter(is_match).skip(skipped).take(wanted);
+            found.extend(matches.map(|(index, _)| index.into()));
+        } else {
+            let matches = elements.rev().take(len_max).filter(is_match).skip(skipped).take(wanted);
+            found.extend(matches.map(|(index, _)| index.into()));
+        }
+    }
+    Ok(match options.count {
+        Some(_) => Reply::Array(found),
+        None => found.pop().unwrap_or(Reply::Null),
+    })
+}

@@ -1,0 +1,46 @@
+//! What the commands that move an element from list to list have in common.
+
+use bytes::Bytes;
+
+use super::ends::{popped, pushed};
+use crate::{
+    commands::{Ctx, Error, Wait},
+    effect::Class,
+    keyspace::{End, List},
+    resp::Reply,
+};
+
+/// Moves one element; both keys may be the same. `None` where the source is no list that has one.
+pub(super) fn shift(
+    ctx: &mut Ctx<'_>,
+    [from, to]: [&Bytes; 2],
+    [from_end, to_end]: [End; 2],
+) -> Result<Option<Bytes>, Error> {
+    if ctx.modify::<List>(from)?.is_none() {
+        return Ok(None);
+    }
+    // The target's type is asked for before anything changes.
+    ctx.modify::<List>(to)?;
+    let Some(element) = ctx.modify::<List>(from)?.and_then(|list| list.pop(from_end)) else {
+        return Ok(None);
+    };
+    ctx.modify_or_create::<List>(to)?.push(to_end, element.clone());
+    ctx.touch(to, Class::List, pushed(to_end));
+    popped(ctx, from, from_end, 1);
+    Ok(Some(element))
+}
+
+/// The same, or wait for it. Replicas repeat `repeated`.
+pub(super) fn shift_or_wait(
+    ctx: &mut Ctx<'_>,
+    args: &[Bytes],
+    ends: [End; 2],
+    wait: Wait,
+    repeated: Vec<Bytes>,
+) -> Result<Reply, Error> {
+    let Some(element) = shift(ctx, [&args[1], &args[2]], ends)? else {
+        return Ok(ctx.wait(args, &args[1..2], wait, Reply::Null));
+    };
+    ctx.propagate_as(vec![repeated]);
+    Ok(Reply::Bulk(element))
+}

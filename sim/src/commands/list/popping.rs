@@ -1,0 +1,94 @@
+//! What the commands that pop have in common: LPOP and RPOP, LMPOP and its kin, BLPOP and BRPOP.
+
+use bytes::Bytes;
+
+use super::ends::{end, popped};
+use crate::{
+    commands::{Ctx, Error, Wait, ranged},
+    keyspace::{End, List},
+    resp::Reply,
+};
+
+/// LPOP and RPOP: one element, or a list of up to `count`.
+pub(super) fn pop(ctx: &mut Ctx<'_>, args: &[Bytes], from: End, name: &'static str) -> Result<Reply, Error> {
+    if args.len() > 3 {
+        return Err(Error::arity(name));
+    }
+    let key = &args[1];
+    let count = args.get(2).map(|count| ranged(count, 0, i64::MAX, Error::NOT_POSITIVE)).transpose()?;
+    let Some(count) = count else {
+        let element = ctx.modify::<List>(key)?.and_then(|list| list.pop(from));
+        if element.is_some() {
+            popped(ctx, key, from, 1);
+        }
+        return Ok(element.into());
+    };
+    if ctx.modify::<List>(key)?.is_none() {
+        return Ok(Reply::NullArray);
+    }
+    let elements = take(ctx, key, from, count)?;
+    Ok(Reply::Array(elements.into_iter().map(Reply::Bulk).collect()))
+}
+
+/// Takes up to `count` elements from an end and reports it. Empty where there is no list.
+fn take(ctx: &mut Ctx<'_>, key: &Bytes, from: End, count: i64) -> Result<Vec<Bytes>, Error> {
+    let Some(list) = ctx.modify::<List>(key)? else { return Ok(Vec::new()) };
+    let count = usize::try_from(count).unwrap_or(usize::MAX).min(list.len());
+    let elements: Vec<Bytes> = std::iter::from_fn(|| list.pop(from)).take(count).collect();
+    if !elements.is_empty() {
+        popped(ctx, key, from, elements.len());
+    }
+    Ok(elements)
+}
+
+fn pop_command(from: End) -> Bytes {
+    Bytes::from_static(match from {
+        End::Left => b"LPOP",
+        End::Right => b"RPOP",
+    })
+}
+
+/// BLPOP and BRPOP: the first of the keys that has an element gives it, or the client waits.
+pub(super) fn pop_or_wait(ctx: &mut Ctx<'_>, args: &[Bytes], from: End) -> Result<Reply, Error> {
+    let (timeout, keys) = args[1..].split_last().expect("the arity has a timeout");
+    let wait = Wait::parse(ctx, timeout)?;
+    for key in ctx.candidates(keys) {
+        if let Some(element) = take(ctx, &key, from, 1)?.pop() {
+            ctx.propagate_as(vec![vec![pop_command(from), key.clone()]]);
+            return Ok(Reply::Array(vec![Reply::Bulk(key), Reply::Bulk(element)]));
+        }
+    }
+    Ok(ctx.wait(args, keys, wait, Reply::NullArray))
+}
+
+/// LMPOP, and BLMPOP with a `wait`: up to COUNT elements of the first key that has any. `args` begin with the number of
+/// keys; `whole` is the command as it was sent.
+pub(super) fn pop_from_many(
+    ctx: &mut Ctx<'_>,
+    whole: &[Bytes],
+    args: &[Bytes],
+    wait: Option<Wait>,
+) -> Result<Reply, Error> {
+    let keys = ranged(&args[0], 1, i64::MAX, Error::NUMKEYS)?;
+    let words = usize::try_from(keys).ok().and_then(|keys| args[1..].split_at_checked(keys));
+    let (keys, [word, options @ ..]) = words.ok_or(Error::SYNTAX)? else { return Err(Error::SYNTAX) };
+    let from = end(word)?;
+    let count = match options {
+        [] => 1,
+        [option, count] if option.eq_ignore_ascii_case(b"count") => ranged(count, 1, i64::MAX, Error::COUNT)?,
+        _ => return Err(Error::SYNTAX),
+    };
+    for key in ctx.candidates(keys) {
+        let elements = take(ctx, &key, from, count)?;
+        if !elements.is_empty() {
+            let taken = Bytes::from(elements.len().to_string());
+            ctx.propagate_as(vec![vec![pop_command(from), key.clone(), taken]]);
+            let elements = elements.into_iter().map(Reply::Bulk).collect();
+            return Ok(Reply::Array(vec![Reply::Bulk(key), Reply::Array(elements)]));
+        }
+    }
+    Ok(match wait {
+        Some(wait) => ctx.wait(whole, keys, wait, Reply::NullArray),
+        None => Reply::NullArray,
+    })
+}

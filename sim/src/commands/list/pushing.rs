@@ -1,0 +1,28 @@
+//! What the four commands that push have in common.
+
+use bytes::Bytes;
+
+use super::ends::pushed;
+use crate::{
+    commands::{Ctx, Error},
+    effect::Class,
+    keyspace::{End, List},
+    resp::Reply,
+};
+
+/// Adds elements one after the other at `end`; without `creates` only to a list that is there. Answers the length.
+pub(super) fn push(ctx: &mut Ctx<'_>, args: &[Bytes], end: End, creates: bool) -> Result<Reply, Error> {
+    let (key, elements) = (&args[1], &args[2..]);
+    let list = if creates {
+        ctx.modify_or_create::<List>(key)?
+    } else {
+        match ctx.modify::<List>(key)? {
+            Some(list) => list,
+            None => return Ok(Reply::Integer(0)),
+        }
+    };
+    elements.iter().for_each(|element| list.push(end, element.clone()));
+    let len = list.len();
+    ctx.changed_by(elements.len(), key, Class::List, pushed(end));
+    Ok(len.into())
+}

@@ -1,0 +1,26 @@
+//! RPUSHX key element [element ...]: adds elements at the tail of a list that is there; answers the new length.
+
+use bytes::Bytes;
+
+use super::pushing::push;
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    keyspace::End,
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "rpushx",
+    group: Group::List,
+    since: "2.2.0",
+    summary: "Adds elements at the tail of a list, if it exists.",
+    arity: -3,
+    flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+    keys: Keys::FIRST,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    push(ctx, args, End::Right, false)
+}

@@ -1,0 +1,103 @@
+//! Union, intersection and difference of sets, to answer or to store.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error},
+    effect::Class,
+    keyspace::{Dict, Encodings, Set, Value},
+    resp::Reply,
+};
+
+/// How sets are combined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operation {
+    Union,
+    Intersection,
+    Difference,
+}
+
+/// The sets of `keys`, for reading; `None` where there is no key.
+fn sets<'a>(ctx: &'a mut Ctx<'_>, keys: &[Bytes]) -> Result<Vec<Option<&'a Set>>, Error> {
+    let mut present = Vec::with_capacity(keys.len());
+    for key in keys {
+        present.push(ctx.read::<Set>(key)?.is_some());
+    }
+    let db = &ctx.node.dbs[ctx.db];
+    let present = keys.iter().zip(present);
+    present.map(|(key, present)| Ok(if present { db.typed::<Set>(key)? } else { None })).collect()
+}
+
+/// The members of all sets; `limit` ends the search, 0 for no limit.
+pub(super) fn intersect(ctx: &mut Ctx<'_>, keys: &[Bytes], limit: usize) -> Result<Vec<Bytes>, Error> {
+    let sets: Option<Vec<&Set>> = sets(ctx, keys)?.into_iter().collect();
+    let Some(mut sets) = sets else { return Ok(Vec::new()) };
+    // The smallest has the fewest candidates.
+    sets.sort_by_key(|set| set.len());
+    let Some((first, others)) = sets.split_first() else { return Ok(Vec::new()) };
+    let common = first.iter().filter(|member| others.iter().all(|set| set.contains(member)));
+    Ok(common.take(if limit == 0 { usize::MAX } else { limit }).collect())
+}
+
+/// The members of the combination, each once.
+fn combine(ctx: &mut Ctx<'_>, operation: Operation, keys: &[Bytes]) -> Result<Vec<Bytes>, Error> {
+    match operation {
+        Operation::Intersection => intersect(ctx, keys, 0),
+        Operation::Union => {
+            let mut all = Dict::default();
+            for member in sets(ctx, keys)?.into_iter().flatten().flat_map(Set::iter) {
+                all.insert(member, ());
+            }
+            Ok(all.iter().map(|(member, ())| member.clone()).collect())
+        }
+        Operation::Difference => {
+            let sets = sets(ctx, keys)?;
+            let Some((Some(first), others)) = sets.split_first() else { return Ok(Vec::new()) };
+            let elsewhere = |member: &Bytes| others.iter().flatten().any(|set| set.contains(member));
+            Ok(first.iter().filter(|member| !elsewhere(member)).collect())
+        }
+    }
+}
+
+/// Answers the combination of `keys`.
+pub(super) fn answer(ctx: &mut Ctx<'_>, operation: Operation, keys: &[Bytes]) -> Result<Reply, Error> {
+    let members = combine(ctx, operation, keys)?;
+    let mut set = Set::default();
+    // Through a set, so that integers come out in their order, as from a server that builds the result as one.
+    let unlimited = Encodings { set_integers_max: usize::MAX, ..ctx.node.config.encodings };
+    members.into_iter().for_each(|member| {
+        set.insert(member, &unlimited);
+    });
+    Ok(Reply::Set(set.iter().map(Reply::Bulk).collect()))
+}
+
+/// Stores the combination of `keys` at `target`, whatever it held, and answers how many members it has. Without members the
+/// target is removed.
+pub(super) fn store(
+    ctx: &mut Ctx<'_>,
+    operation: Operation,
+    target: &Bytes,
+    keys: &[Bytes],
+) -> Result<Reply, Error> {
+    let members = combine(ctx, operation, keys)?;
+    let len = members.len();
+    if members.is_empty() {
+        if ctx.remove(target).is_some() {
+            ctx.changed(target, Class::Generic, "del");
+        }
+        return Ok(Reply::Integer(0));
+    }
+    let encodings = ctx.node.config.encodings;
+    let mut set = Set::default();
+    members.into_iter().for_each(|member| {
+        set.insert(member, &encodings);
+    });
+    ctx.put(target, Value::Set(set), None);
+    let event = match operation {
+        Operation::Union => "sunionstore",
+        Operation::Intersection => "sinterstore",
+        Operation::Difference => "sdiffstore",
+    };
+    ctx.changed(target, Class::Set, event);
+    Ok(len.into())
+}

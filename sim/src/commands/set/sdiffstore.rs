@@ -1,0 +1,25 @@
+//! SDIFFSTORE destination key [key ...]: stores the members of the first set that no other has; answers how many.
+
+use bytes::Bytes;
+
+use super::combining::{Operation, store};
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "sdiffstore",
+    group: Group::Set,
+    since: "1.0.0",
+    summary: "Stores the members of the first set that no other has.",
+    arity: -3,
+    flags: Flags::WRITE.union(Flags::DENYOOM),
+    keys: Keys::ALL,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    store(ctx, Operation::Difference, &args[1], &args[2..])
+}

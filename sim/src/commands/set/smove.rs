@@ -1,0 +1,43 @@
+//! SMOVE source destination member: moves a member from set to set; answers whether it was there.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    effect::Class,
+    keyspace::Set,
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "smove",
+    group: Group::Set,
+    since: "1.0.0",
+    summary: "Moves a member from set to set.",
+    arity: 4,
+    flags: Flags::WRITE.union(Flags::FAST),
+    keys: Keys::Range { first: 1, last: 2, step: 1 },
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let (source, destination, member) = (&args[1], &args[2], &args[3]);
+    let Some(has) = ctx.modify::<Set>(source)?.map(|set| set.contains(member)) else {
+        return Ok(Reply::Integer(0));
+    };
+    ctx.modify::<Set>(destination)?;
+    if source == destination || !has {
+        return Ok(has.into());
+    }
+    let encodings = ctx.node.config.encodings;
+    if let Some(set) = ctx.modify::<Set>(source)? {
+        set.remove(member);
+    }
+    ctx.changed(source, Class::Set, "srem");
+    ctx.drop_if_empty(source);
+    if ctx.modify_or_create::<Set>(destination)?.insert(member.clone(), &encodings) {
+        ctx.changed(destination, Class::Set, "sadd");
+    }
+    Ok(Reply::Integer(1))
+}

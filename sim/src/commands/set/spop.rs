@@ -1,0 +1,60 @@
+//! SPOP key [count]: takes random members.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, ranged},
+    effect::Class,
+    keyspace::Set,
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "spop",
+    group: Group::Set,
+    since: "1.0.0",
+    summary: "Takes random members from a set.",
+    arity: -2,
+    flags: Flags::WRITE.union(Flags::FAST),
+    keys: Keys::FIRST,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    if args.len() > 3 {
+        return Err(Error::SYNTAX);
+    }
+    let key = &args[1];
+    let count = args.get(2).map(|count| ranged(count, 0, i64::MAX, Error::NOT_POSITIVE)).transpose()?;
+    let Some(len) = ctx.modify::<Set>(key)?.map(|set| set.len()) else {
+        return Ok(if count.is_some() { Reply::Set(Vec::new()) } else { Reply::Null });
+    };
+    let wanted = count.map_or(1, |count| usize::try_from(count).unwrap_or(usize::MAX)).min(len);
+    let (env, db) = (&mut *ctx.env, &mut ctx.node.dbs[ctx.db]);
+    let set = db.typed_mut::<Set>(key)?.expect("its length was just asked for");
+    let mut taken = Vec::with_capacity(wanted);
+    while taken.len() < wanted
+        && let Some(member) = set.random(|len| env.random_below(len))
+    {
+        set.remove(&member);
+        taken.push(member);
+    }
+    if taken.is_empty() {
+        return Ok(Reply::Set(Vec::new()));
+    }
+    ctx.changed_by(taken.len(), key, Class::Set, "spop");
+    ctx.drop_if_empty(key);
+    // The dice are this node's: replicas are told what they showed.
+    ctx.propagate_as(if count.is_some() && taken.len() == len {
+        vec![vec![Bytes::from_static(b"DEL"), key.clone()]]
+    } else {
+        let remove = |member: &Bytes| vec![Bytes::from_static(b"SREM"), key.clone(), member.clone()];
+        taken.iter().map(remove).collect()
+    });
+    let mut replies: Vec<Reply> = taken.into_iter().map(Reply::Bulk).collect();
+    Ok(match count {
+        Some(_) => Reply::Set(replies),
+        None => replies.pop().unwrap_or(Reply::Null),
+    })
+}

@@ -1,0 +1,41 @@
+//! SRANDMEMBER key [count]: random members, each once; with a negative count each as often as it is drawn.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{
+        Ctx, Error, Flags, Group, Keys, Spec,
+        draw::{draw, random_count},
+    },
+    keyspace::Set,
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "srandmember",
+    group: Group::Set,
+    since: "1.0.0",
+    summary: "Random members of a set.",
+    arity: -2,
+    flags: Flags::READONLY,
+    keys: Keys::FIRST,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    if args.len() > 3 {
+        return Err(Error::SYNTAX);
+    }
+    let key = &args[1];
+    let count = args.get(2).map(|count| random_count(count)).transpose()?;
+    if ctx.read::<Set>(key)?.is_none() {
+        return Ok(if count.is_some() { Reply::Array(Vec::new()) } else { Reply::Null });
+    }
+    let (env, db) = (&mut *ctx.env, &ctx.node.dbs[ctx.db]);
+    let set = db.typed::<Set>(key)?.expect("it was just read");
+    let Some(count) = count else { return Ok(set.random(|len| env.random_below(len)).into()) };
+    let members: Vec<Bytes> = set.iter().collect();
+    let drawn = draw(env, members.len(), count)?;
+    Ok(Reply::Array(drawn.into_iter().map(|at| Reply::Bulk(members[at].clone())).collect()))
+}

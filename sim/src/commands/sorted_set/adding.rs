@@ -1,0 +1,84 @@
+//! What ZADD and ZINCRBY have in common: giving members scores, under conditions.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error},
+    effect::Class,
+    keyspace::SortedSet,
+    resp::Reply,
+};
+
+/// The options of ZADD.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Options {
+    /// NX: only new members.
+    pub(super) new_only: bool,
+    /// XX: only members that are there.
+    pub(super) present_only: bool,
+    /// GT: only higher scores.
+    pub(super) higher_only: bool,
+    /// LT: only lower scores.
+    pub(super) lower_only: bool,
+    /// CH: answer how many were added or changed, not how many were added.
+    pub(super) count_changed: bool,
+    /// INCR: the number is added to the score, and the new score is the reply.
+    pub(super) increments: bool,
+}
+
+impl Options {
+    /// Whether a member with score `old` may get score `new`.
+    fn allow(&self, old: Option<f64>, new: f64) -> bool {
+        match old {
+            None => !self.present_only,
+            Some(old) => {
+                !self.new_only && (!self.higher_only || new > old) && (!self.lower_only || new < old)
+            }
+        }
+    }
+}
+
+/// Gives members their scores, or adds to them.
+pub(super) fn add(
+    ctx: &mut Ctx<'_>,
+    key: &Bytes,
+    pairs: &[(f64, Bytes)],
+    options: Options,
+) -> Result<Reply, Error> {
+    let encodings = ctx.node.config.encodings;
+    if options.present_only && ctx.modify::<SortedSet>(key)?.is_none() {
+        return Ok(if options.increments { Reply::Null } else { Reply::Integer(0) });
+    }
+    let set = ctx.modify_or_create::<SortedSet>(key)?;
+    let (mut added, mut updated, mut result) = (0, 0, None);
+    for (number, member) in pairs {
+        let old = set.score(member);
+        let score = if options.increments { old.unwrap_or(0.0) + number } else { *number };
+        if options.new_only && old.is_some() {
+            continue;
+        }
+        // The set was there before: a new member's score is the number that was given.
+        if score.is_nan() {
+            return Err(Error::of("ERR resulting score is not a number (NaN)"));
+        }
+        if !options.allow(old, score) {
+            continue;
+        }
+        set.insert(member.clone(), score, &encodings);
+        result = Some(score);
+        match old {
+            None => added += 1,
+            Some(old) if old != score => updated += 1,
+            Some(_) => {}
+        }
+    }
+    if added + updated > 0 {
+        let event = if options.increments { "zincr" } else { "zadd" };
+        ctx.changed_by(added + updated, key, Class::SortedSet, event);
+    }
+    Ok(match (options.increments, result) {
+        (true, score) => score.map_or(Reply::Null, Reply::Double),
+        (false, _) if options.count_changed => (added + updated).into(),
+        (false, _) => added.into(),
+    })
+}

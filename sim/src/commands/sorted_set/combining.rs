@@ -1,0 +1,260 @@
+//! Union, intersection and difference of sorted sets and sets, to answer, to store or to count.
+
+use bytes::Bytes;
+
+use super::{answering::members, storing::store};
+use crate::{
+    commands::{Ctx, Error, double, integer, ranged},
+    keyspace::{Dict, SortedSet, Value},
+    resp::Reply,
+};
+
+/// How the inputs are combined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operation {
+    Union,
+    Intersection,
+    Difference,
+}
+
+/// How the scores of one member are.
+#[derive(Debug, Clone, Copy)]
+enum Aggregate {
+    Sum,
+    Min,
+    Max,
+}
+
+impl Aggregate {
+    fn apply(self, score: f64, other: f64) -> f64 {
+        match self {
+            // Opposite infinities make nothing.
+            Aggregate::Sum => number(score + other),
+            Aggregate::Min => score.min(other),
+            Aggregate::Max => score.max(other),
+        }
+    }
+}
+
+/// A score that came out as NaN counts as zero.
+fn number(score: f64) -> f64 {
+    if score.is_nan() { 0.0 } else { score }
+}
+
+/// One input: a sorted set, or a set whose members all score 1.
+#[derive(Clone, Copy)]
+struct Input<'a> {
+    value: Option<&'a Value>,
+    weight: f64,
+}
+
+impl Input<'_> {
+    fn len(&self) -> usize {
+        match self.value {
+            Some(Value::SortedSet(set)) => set.len(),
+            Some(Value::Set(set)) => set.len(),
+            _ => 0,
+        }
+    }
+
+    fn score(&self, member: &[u8]) -> Option<f64> {
+        let score = match self.value? {
+            Value::SortedSet(set) => set.score(member)?,
+            Value::Set(set) => set.contains(member).then_some(1.0)?,
+            _ => return None,
+        };
+        Some(number(self.weight * score))
+    }
+
+    /// All members with their scores, until `visit` says that it has enough.
+    fn visit(&self, mut visit: impl FnMut(Bytes, f64) -> bool) {
+        match self.value {
+            Some(Value::SortedSet(set)) => {
+                let mut members = set.iter();
+                members.all(|(score, member)| visit(member.clone(), number(self.weight * score)));
+            }
+            Some(Value::Set(set)) => {
+                let score = number(self.weight);
+                set.iter().all(|member| visit(member, score));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The keys and what to do with them.
+struct Request<'a> {
+    operation: Operation,
+    keys: &'a [Bytes],
+    weights: Vec<f64>,
+    aggregate: Aggregate,
+    with_scores: bool,
+    limit: usize,
+}
+
+/// What a command does with the result, which decides its options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Answer,
+    Store,
+    Count,
+}
+
+impl<'a> Request<'a> {
+    /// Reads `numkeys key [key ...]` and the options; the keys' types are looked at before the options.
+    fn parse(
+        ctx: &mut Ctx<'_>,
+        name: &str,
+        args: &'a [Bytes],
+        operation: Operation,
+        purpose: Purpose,
+    ) -> Result<Request<'a>, Error> {
+        let count = integer(&args[0])?;
+        if count < 1 {
+            return Err(Error(format!("ERR at least 1 input key is needed for '{name}' command").into()));
+        }
+        let words = usize::try_from(count).ok().and_then(|count| args[1..].split_at_checked(count));
+        let (keys, mut words) = words.ok_or(Error::SYNTAX)?;
+        for key in keys {
+            if !matches!(
+                ctx.entry(key).map(|entry| &entry.value),
+                None | Some(Value::SortedSet(_) | Value::Set(_))
+            ) {
+                return Err(Error::WRONG_TYPE);
+            }
+        }
+        let mut request = Request {
+            operation,
+            keys,
+            weights: vec![1.0; keys.len()],
+            aggregate: Aggregate::Sum,
+            with_scores: false,
+            limit: 0,
+        };
+        let weighs = operation != Operation::Difference && purpose != Purpose::Count;
+        while let [word, rest @ ..] = words {
+            words = rest;
+            match (word.to_ascii_lowercase().as_slice(), rest) {
+                (b"weights", rest) if weighs && rest.len() >= keys.len() => {
+                    let (weights, rest) = rest.split_at(keys.len());
+                    let weight =
+                        |text: &Bytes| double(text).map_err(|_| Error::of("ERR weight value is not a float"));
+                    request.weights = weights.iter().map(weight).collect::<Result<_, _>>()?;
+                    words = rest;
+                }
+                (b"aggregate", [how, rest @ ..]) if weighs => {
+                    request.aggregate = match how.to_ascii_lowercase().as_slice() {
+                        b"sum" => Aggregate::Sum,
+                        b"min" => Aggregate::Min,
+                        b"max" => Aggregate::Max,
+                        _ => return Err(Error::SYNTAX),
+                    };
+                    words = rest;
+                }
+                (b"withscores", _) if purpose == Purpose::Answer => request.with_scores = true,
+                (b"limit", [limit, rest @ ..]) if purpose == Purpose::Count => {
+                    let limit = ranged(limit, 0, i64::MAX, Error::NEGATIVE_LIMIT)?;
+                    request.limit = usize::try_from(limit).unwrap_or(usize::MAX);
+                    words = rest;
+                }
+                _ => return Err(Error::SYNTAX),
+            }
+        }
+        Ok(request)
+    }
+
+    fn inputs<'c>(&self, ctx: &'c mut Ctx<'_>) -> Vec<Input<'c>> {
+        let present: Vec<bool> = self.keys.iter().map(|key| ctx.exists(key)).collect();
+        let db = &ctx.node.dbs[ctx.db];
+        let inputs = self.keys.iter().zip(&self.weights).zip(present);
+        let mut inputs: Vec<Input<'_>> = inputs
+            .map(|((key, &weight), present)| {
+                let value = if present { db.get(key).map(|entry| &entry.value) } else { None };
+                Input { value, weight }
+            })
+            .collect();
+        if self.operation != Operation::Difference {
+            // The smallest has the fewest candidates. The order also decides how sums are rounded.
+            inputs.sort_by_key(Input::len);
+        }
+        inputs
+    }
+
+    /// The members of the result with their scores, each once.
+    fn combine(&self, ctx: &mut Ctx<'_>) -> Vec<(Bytes, f64)> {
+        let inputs = self.inputs(ctx);
+        let (first, others) = inputs.split_first().expect("there is at least one key");
+        let limit = if self.limit == 0 { usize::MAX } else { self.limit };
+        let mut result = Vec::new();
+        match self.operation {
+            Operation::Union => {
+                let mut scores = Dict::<f64>::default();
+                for input in &inputs {
+                    input.visit(|member, score| {
+                        match scores.get_mut(&member) {
+                            Some(old) => *old = self.aggregate.apply(*old, score),
+                            None => {
+                                scores.insert(member, score);
+                            }
+                        }
+                        true
+                    });
+                }
+                result.extend(scores.iter().map(|(member, &score)| (member.clone(), score)));
+            }
+            Operation::Intersection => first.visit(|member, score| {
+                let common = others
+                    .iter()
+                    .try_fold(score, |score, input| Some(self.aggregate.apply(score, input.score(&member)?)));
+                result.extend(common.map(|score| (member, score)));
+                result.len() < limit
+            }),
+            Operation::Difference => first.visit(|member, score| {
+                if !others.iter().any(|input| input.score(&member).is_some()) {
+                    result.push((member, score));
+                }
+                true
+            }),
+        }
+        result
+    }
+
+    fn combine_sorted(&self, ctx: &mut Ctx<'_>) -> SortedSet {
+        let encodings = ctx.node.config.encodings;
+        let mut set = SortedSet::default();
+        for (member, score) in self.combine(ctx) {
+            set.insert(member, score, &encodings);
+        }
+        set
+    }
+}
+
+/// ZUNION, ZINTER, ZDIFF: answers the members of the result.
+pub(super) fn answer(
+    ctx: &mut Ctx<'_>,
+    name: &str,
+    args: &[Bytes],
+    operation: Operation,
+) -> Result<Reply, Error> {
+    let request = Request::parse(ctx, name, &args[1..], operation, Purpose::Answer)?;
+    let (set, protocol) = (request.combine_sorted(ctx), ctx.protocol());
+    Ok(members(set.iter(), request.with_scores, protocol))
+}
+
+/// ZUNIONSTORE, ZINTERSTORE, ZDIFFSTORE: stores the result. The name is also that of the event.
+pub(super) fn combine_and_store(
+    ctx: &mut Ctx<'_>,
+    name: &'static str,
+    args: &[Bytes],
+    operation: Operation,
+) -> Result<Reply, Error> {
+    let request = Request::parse(ctx, name, &args[2..], operation, Purpose::Store)?;
+    let set = request.combine_sorted(ctx);
+    Ok(store(ctx, &args[1], set, name))
+}
+
+/// ZINTERCARD: counts the members of the intersection.
+pub(super) fn count_common(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let request = Request::parse(ctx, "zintercard", &args[1..], Operation::Intersection, Purpose::Count)?;
+    Ok(request.combine(ctx).len().into())
+}

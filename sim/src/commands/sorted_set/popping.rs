@@ -1,0 +1,117 @@
+//! What the commands that pop have in common: ZPOPMIN and ZPOPMAX, ZMPOP and its kin, BZPOPMIN and BZPOPMAX.
+
+use bytes::Bytes;
+
+use super::answering::members;
+use crate::{
+    commands::{Ctx, Error, Wait, ranged},
+    effect::Class,
+    keyspace::SortedSet,
+    resp::{Protocol, Reply},
+};
+
+/// From which end members are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extreme {
+    /// The lowest scores.
+    Min,
+    /// The highest scores.
+    Max,
+}
+
+impl Extreme {
+    fn parse(word: &[u8]) -> Result<Extreme, Error> {
+        match word.to_ascii_lowercase().as_slice() {
+            b"min" => Ok(Extreme::Min),
+            b"max" => Ok(Extreme::Max),
+            _ => Err(Error::SYNTAX),
+        }
+    }
+
+    /// The command that replicas repeat.
+    fn command(self) -> Bytes {
+        Bytes::from_static(match self {
+            Extreme::Min => b"ZPOPMIN",
+            Extreme::Max => b"ZPOPMAX",
+        })
+    }
+}
+
+/// Takes up to `count` members and reports it. Empty where there is no sorted set.
+fn take(ctx: &mut Ctx<'_>, key: &Bytes, from: Extreme, count: i64) -> Result<Vec<(f64, Bytes)>, Error> {
+    let Some(set) = ctx.modify::<SortedSet>(key)? else { return Ok(Vec::new()) };
+    let len = set.len();
+    let count = usize::try_from(count).unwrap_or(usize::MAX).min(len);
+    let (ranks, reversed, event) = match from {
+        Extreme::Min => (0..count, false, "zpopmin"),
+        Extreme::Max => (len - count..len, true, "zpopmax"),
+    };
+    let taken: Vec<(f64, Bytes)> =
+        set.range(ranks, reversed).map(|(score, member)| (score, member.clone())).collect();
+    for (_, member) in &taken {
+        set.remove(member);
+    }
+    if !taken.is_empty() {
+        ctx.changed_by(taken.len(), key, Class::SortedSet, event);
+        ctx.drop_if_empty(key);
+    }
+    Ok(taken)
+}
+
+/// ZPOPMIN and ZPOPMAX.
+pub(super) fn pop(ctx: &mut Ctx<'_>, args: &[Bytes], from: Extreme) -> Result<Reply, Error> {
+    if args.len() > 3 {
+        return Err(Error::SYNTAX);
+    }
+    let count = args.get(2).map(|count| ranged(count, 0, i64::MAX, Error::NOT_POSITIVE)).transpose()?;
+    let taken = take(ctx, &args[1], from, count.unwrap_or(1))?;
+    // One member asked for without a count comes without a nest in either protocol.
+    let protocol = if count.is_some() { ctx.protocol() } else { Protocol::Resp2 };
+    Ok(members(taken.iter().map(|(score, member)| (*score, member)), true, protocol))
+}
+
+/// BZPOPMIN and BZPOPMAX: the first of the keys that has a member gives it, or the client waits.
+pub(super) fn pop_or_wait(ctx: &mut Ctx<'_>, args: &[Bytes], from: Extreme) -> Result<Reply, Error> {
+    let (timeout, keys) = args[1..].split_last().expect("the arity has a timeout");
+    let wait = Wait::parse(ctx, timeout)?;
+    for key in ctx.candidates(keys) {
+        if let Some((score, member)) = take(ctx, &key, from, 1)?.pop() {
+            ctx.propagate_as(vec![vec![from.command(), key.clone()]]);
+            return Ok(Reply::Array(vec![Reply::Bulk(key), Reply::Bulk(member), Reply::Double(score)]));
+        }
+    }
+    Ok(ctx.wait(args, keys, wait, Reply::NullArray))
+}
+
+/// ZMPOP, and BZMPOP with a `wait`: up to COUNT members of the first key that has any. `args` begin with the number of
+/// keys; `whole` is the command as it was sent.
+pub(super) fn pop_from_many(
+    ctx: &mut Ctx<'_>,
+    whole: &[Bytes],
+    args: &[Bytes],
+    wait: Option<Wait>,
+) -> Result<Reply, Error> {
+    let keys = ranged(&args[0], 1, i64::MAX, Error::NUMKEYS)?;
+    let words = usize::try_from(keys).ok().and_then(|keys| args[1..].split_at_checked(keys));
+    let (keys, [word, options @ ..]) = words.ok_or(Error::SYNTAX)? else { return Err(Error::SYNTAX) };
+    let from = Extreme::parse(word)?;
+    let count = match options {
+        [] => 1,
+        [option, count] if option.eq_ignore_ascii_case(b"count") => ranged(count, 1, i64::MAX, Error::COUNT)?,
+        _ => return Err(Error::SYNTAX),
+    };
+    for key in ctx.candidates(keys) {
+        let taken = take(ctx, &key, from, count)?;
+        if !taken.is_empty() {
+            let count = Bytes::from(taken.len().to_string());
+            ctx.propagate_as(vec![vec![from.command(), key.clone(), count]]);
+            // Pairs, in both protocols.
+            let pairs = members(taken.iter().map(|(score, member)| (*score, member)), true, Protocol::Resp3);
+            return Ok(Reply::Array(vec![Reply::Bulk(key), pairs]));
+        }
+    }
+    Ok(match wait {
+        Some(wait) => ctx.wait(whole, keys, wait, Reply::NullArray),
+        None => Reply::NullArray,
+    })
+}

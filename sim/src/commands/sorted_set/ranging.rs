@@ -1,0 +1,113 @@
+//! What the ZRANGE family has in common: one query with bounds, a direction and a limit, answered or stored.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::{answering::members, bounds::Bounds};
+use crate::{
+    commands::{Ctx, Error, integer},
+    keyspace::SortedSet,
+    resp::Reply,
+};
+
+/// By what a range is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    Rank,
+    Score,
+    Lex,
+}
+
+/// What the name of a command says already; the rest is told by options.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Form {
+    pub(super) by: Option<By>,
+    pub(super) reversed: Option<bool>,
+    /// It stores the members, and so has no WITHSCORES.
+    pub(super) stores: bool,
+}
+
+/// What is asked for.
+#[derive(Debug)]
+pub(super) struct Query {
+    bounds: Bounds,
+    reversed: bool,
+    with_scores: bool,
+    offset: i64,
+    /// Negative for no limit.
+    limit: i64,
+}
+
+impl Query {
+    /// Reads the two ends and the options after them.
+    pub(super) fn parse(args: &[Bytes], form: Form) -> Result<Query, Error> {
+        let [first, second, options @ ..] = args else { return Err(Error::SYNTAX) };
+        let Form { mut by, mut reversed, stores } = form;
+        let (mut with_scores, mut offset, mut limit) = (false, 0, -1);
+        let mut words = options;
+        while let [word, rest @ ..] = words {
+            words = rest;
+            match (word.to_ascii_lowercase().as_slice(), rest) {
+                (b"withscores", _) if !stores => with_scores = true,
+                (b"limit", [from, count, rest @ ..]) => {
+                    (offset, limit) = (integer(from)?, integer(count)?);
+                    words = rest;
+                }
+                (b"rev", _) if form.reversed.is_none() => reversed = Some(true),
+                (b"bylex", _) if form.by.is_none() => by = Some(By::Lex),
+                (b"byscore", _) if form.by.is_none() => by = Some(By::Score),
+                _ => return Err(Error::SYNTAX),
+            }
+        }
+        let (by, reversed) = (by.unwrap_or(By::Rank), reversed.unwrap_or(false));
+        if limit != -1 && by == By::Rank {
+            return Err(Error::of(
+                "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX",
+            ));
+        }
+        if with_scores && by == By::Lex {
+            return Err(Error::of("ERR syntax error, WITHSCORES not supported in combination with BYLEX"));
+        }
+        // Backwards, the higher end comes first; ranks are counted from the other end instead.
+        let (min, max) = if reversed && by != By::Rank { (second, first) } else { (first, second) };
+        let bounds = match by {
+            By::Rank => Bounds::Rank(integer(min)?, integer(max)?),
+            By::Score => Bounds::scores(min, max)?,
+            By::Lex => Bounds::members(min, max)?,
+        };
+        Ok(Query { bounds, reversed, with_scores, offset, limit })
+    }
+
+    /// The ranks of the members that the query selects.
+    fn ranks(&self, set: &SortedSet) -> Range<usize> {
+        let all = self.bounds.ranks(set, self.reversed);
+        // A negative offset skips everything.
+        let skipped = usize::try_from(self.offset).unwrap_or(usize::MAX).min(all.len());
+        let taken = usize::try_from(self.limit).unwrap_or(usize::MAX).min(all.len() - skipped);
+        if self.reversed {
+            all.end - skipped - taken..all.end - skipped
+        } else {
+            all.start + skipped..all.start + skipped + taken
+        }
+    }
+
+    /// Answers the selected members of `key`.
+    pub(super) fn answer(&self, ctx: &mut Ctx<'_>, key: &Bytes) -> Result<Reply, Error> {
+        let protocol = ctx.protocol();
+        let Some(set) = ctx.read::<SortedSet>(key)? else { return Ok(Reply::Array(Vec::new())) };
+        Ok(members(set.range(self.ranks(set), self.reversed), self.with_scores, protocol))
+    }
+
+    /// The selected members of `key` as a set of their own.
+    pub(super) fn select(&self, ctx: &mut Ctx<'_>, key: &Bytes) -> Result<SortedSet, Error> {
+        let encodings = ctx.node.config.encodings;
+        let mut selected = SortedSet::default();
+        if let Some(set) = ctx.read::<SortedSet>(key)? {
+            for (score, member) in set.range(self.ranks(set), self.reversed) {
+                selected.insert(member.clone(), score, &encodings);
+            }
+        }
+        Ok(selected)
+    }
+}

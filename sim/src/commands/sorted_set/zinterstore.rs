@@ -1,0 +1,25 @@
+//! ZINTERSTORE destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE SUM | MIN | MAX]: stores the members common to all sorted sets; answers how many.
+
+use bytes::Bytes;
+
+use super::combining::{Operation, combine_and_store};
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "zinterstore",
+    group: Group::SortedSet,
+    since: "2.0.0",
+    summary: "Stores the members common to all sorted sets.",
+    arity: -4,
+    flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::MOVABLEKEYS),
+    keys: Keys::FirstAndCounted { count: 2 },
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    combine_and_store(ctx, SPEC.name, args, Operation::Intersection)
+}

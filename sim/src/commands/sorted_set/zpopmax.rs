@@ -1,0 +1,25 @@
+//! ZPOPMAX key [count]: takes the members with the highest scores.
+
+use bytes::Bytes;
+
+use super::popping::{Extreme, pop};
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "zpopmax",
+    group: Group::SortedSet,
+    since: "5.0.0",
+    summary: "Takes the members of a sorted set with the highest scores.",
+    arity: -2,
+    flags: Flags::WRITE.union(Flags::FAST),
+    keys: Keys::FIRST,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    pop(ctx, args, Extreme::Max)
+}

@@ -1,0 +1,36 @@
+//! ZSCAN key cursor [MATCH pattern] [COUNT count]: goes over the members of a sorted set and their scores step by step.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{
+        Ctx, Error, Flags, Group, Keys, Spec,
+        scan::{self, ScanOptions},
+    },
+    keyspace::SortedSet,
+    resp::{Reply, format_double},
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "zscan",
+    group: Group::SortedSet,
+    since: "2.8.0",
+    summary: "Goes over the members of a sorted set step by step.",
+    arity: -3,
+    flags: Flags::READONLY,
+    keys: Keys::FIRST,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let cursor = scan::cursor(&args[2])?;
+    let Some(set) = ctx.read::<SortedSet>(&args[1])? else { return Ok(scan::reply(0, Vec::new())) };
+    let options = ScanOptions::parse(&args[3..], false)?;
+    let (next, members) = options
+        .sweep(cursor, |cursor, found| set.scan(cursor, |member, score| found.push((member.clone(), score))));
+    // Scores are texts here in both protocols.
+    let wanted = members.into_iter().filter(|(member, _)| options.wants(member));
+    let replies = wanted.flat_map(|(member, score)| [Reply::Bulk(member), Reply::bulk(format_double(score))]);
+    Ok(scan::reply(next, replies.collect()))
+}
