@@ -4,7 +4,7 @@
 //!
 //! - [`time`], [`event`], [`env`]: what a node is told and what it asks for;
 //! - [`resp`]: bytes to commands, replies to bytes; [`glob`]: patterns;
-//! - [`keyspace`], [`effect`], [`config`], [`pubsub`], [`session`], [`script`], [`replication`], [`durability`], [`node`]:
+//! - [`keyspace`], [`effect`], [`config`], [`pubsub`], [`session`], [`waiting`], [`script`], [`replication`], [`durability`], [`node`]:
 //!   what a node knows, and what outlives it;
 //! - [`commands`]: one file per command;
 //! - [`server`]: one step, from an event to its actions;
@@ -34,6 +34,8 @@ pub mod options;
 pub mod pubsub;
 
 pub mod session;
+
+pub mod waiting;
 
 pub mod script;
 

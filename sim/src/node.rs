@@ -15,8 +15,9 @@ use crate::{
     replication::Replication,
     resp::Reply,
     script::Engine,
-    session::{Replies, Session, Watched},
+    session::{Blocked, BlockedOn, Replies, Session, Watched},
     time::Monotonic,
+    waiting::Waiting,
 };
 
 /// Counters that INFO prints.
@@ -118,6 +119,8 @@ pub struct Node {
     pub pending: Vec<ConnId>,
     /// Connections that no longer wait: what they sent meanwhile is to be read on.
     pub woken: VecDeque<ConnId>,
+    /// Who waits for keys.
+    pub waiting: Waiting,
     /// Connections that see every command (MONITOR).
     pub monitors: BTreeSet<ConnId>,
     /// More memory is in use than `maxmemory` allows, and nothing more can be evicted.
@@ -182,6 +185,7 @@ impl Node {
             active_expire: true,
             pending: Vec::new(),
             woken: VecDeque::new(),
+            waiting: Waiting::default(),
             monitors: BTreeSet::new(),
             out_of_memory: false,
             save_failed: false,
@@ -275,6 +279,25 @@ impl Node {
             session.out.clear();
         }
         self.close(conn);
+    }
+
+    /// Makes a connection wait for data under keys, or for something else.
+    pub fn wait(&mut self, conn: ConnId, blocked: Blocked) {
+        let Some(session) = self.sessions.get_mut(&conn) else { return };
+        if blocked.on == BlockedOn::Keys {
+            self.waiting.enter(session.db, conn, &blocked);
+        }
+        session.blocked = Some(blocked);
+    }
+
+    /// Ends the wait of a connection for keys; what it sent meanwhile is read on later in the step. Its reply is the caller's
+    /// to send. Other waits are left alone.
+    pub fn stop_waiting(&mut self, conn: ConnId) -> Option<Blocked> {
+        let session = self.sessions.get_mut(&conn)?;
+        let blocked = session.blocked.take_if(|blocked| blocked.on == BlockedOn::Keys)?;
+        self.waiting.leave(session.db, conn, &blocked);
+        self.woken.push_back(conn);
+        Some(blocked)
     }
 
     /// Makes a connection listen.

@@ -80,7 +80,9 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
         monitor::show(ctx, spec, args);
     }
     let calls = ctx.node.stats.calls.entry(spec.name).or_default();
-    calls.executed += 1;
+    // A command that has waited was counted when it came.
+    let is_new = ctx.ready.is_none();
+    calls.executed += u64::from(is_new);
     if let Reply::Error(text) = &reply {
         calls.failed += 1;
         // The error of a script is often that of a command it called, which has been counted then.
@@ -95,6 +97,6 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     } else if ctx.effects.dirty != dirty_before && !spec.flags.contains(Flags::NESTS) {
         ctx.effects.propagated.push(Propagated { db: ctx.db, args: args.to_vec() });
     }
-    ctx.node.stats.commands += 1;
+    ctx.node.stats.commands += u64::from(is_new);
     reply
 }

@@ -84,6 +84,7 @@ impl Server {
     pub(super) fn disconnected(&mut self, env: &mut Env, conn: ConnId) {
         self.peer_gone(env, conn);
         self.node.unwatch_all(conn);
+        self.node.stop_waiting(conn);
         for kind in [Subscription::Channel, Subscription::Pattern, Subscription::Shard] {
             self.node.unsubscribe_all(conn, kind);
         }

@@ -33,7 +33,7 @@ impl Server {
         let mut ctx = Ctx::new(&mut self.node, env, &mut effects, conn, db, Origin::Client, now_ms);
         let reply = run(&mut ctx, spec, &args);
         if let Some(blocked) = ctx.take_block() {
-            ctx.session().blocked = Some(blocked);
+            ctx.node.wait(conn, blocked);
         }
         // What a command does to others happens while it runs, so a client that hears itself has the message before the
         // reply. Inside EXEC a server writes such messages between the replies, where no client can tell them apart from
@@ -47,6 +47,7 @@ impl Server {
             env.observations.push(Observation::Command { conn, args, reply });
         }
         self.after_command(conn);
+        self.serve_ready(env);
     }
 
     /// CLIENT REPLY SKIP reaches over exactly one command.

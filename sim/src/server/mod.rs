@@ -6,6 +6,7 @@
 //!                              '-> Effects -> settle -> replication stream, pub/sub, WATCH, woken waiters
 //! ```
 
+mod blocking;
 mod connection;
 mod cron;
 mod durable;

@@ -23,6 +23,7 @@ impl Server {
         for &(a, b) in &effects.swapped {
             for db in [a, b] {
                 self.break_watches(db, |key, dbs| dbs[a].contains(key) || dbs[b].contains(key));
+                self.note_swapped(db);
             }
         }
         for touch in &effects.touched {
@@ -36,6 +37,7 @@ impl Server {
                 env.observations.push(Observation::Key { db, key, event, by });
             }
         }
+        self.note_ready(&effects.touched);
         self.feed_batch(&effects.propagated, env.wall.as_millis());
         self.append_batch(&effects.propagated);
         for publication in effects.published {

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
+
 use super::cron::Cron;
 use crate::{
     config::Config,
@@ -37,6 +39,8 @@ pub struct Server {
     pub(super) cron: Cron,
     /// Connections that CLIENT PAUSE has made wait, those that have gone since among them.
     pub(super) held: usize,
+    /// Keys that somebody waits for and that have changed, by database; served after the batch that changed them.
+    pub(super) ready: VecDeque<(usize, Bytes)>,
     /// The alarm the driver was last asked for.
     alarm: Option<Monotonic>,
     /// Events that came while the node was stalled, in order.
@@ -54,6 +58,7 @@ impl Server {
             node,
             cron: Cron::new(env.monotonic),
             held: 0,
+            ready: VecDeque::new(),
             alarm: None,
             queued: VecDeque::new(),
             started: (env.wall, env.monotonic),
@@ -145,6 +150,8 @@ impl Server {
         // While a script runs, nothing else does.
         if self.node.busy.is_none() {
             self.run_cron(env);
+            self.serve_ready(env);
+            self.end_waits(env);
             self.run_peers_due(env);
         }
         self.settle_peers(env);
@@ -159,10 +166,16 @@ impl Server {
         if self.node.busy.is_some() {
             return self.pause_due();
         }
-        [self.cron_due(env), self.pause_due(), self.peers_due(), self.disk_due(env)]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            self.cron_due(env),
+            self.node.waiting.first_deadline(),
+            self.pause_due(),
+            self.peers_due(),
+            self.disk_due(env),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Asks for the alarm that is due first, if that is not the one already asked for. An alarm that is no longer needed

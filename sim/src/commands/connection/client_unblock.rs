@@ -34,15 +34,22 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let conn = ConnId(u64::try_from(id).unwrap_or(0));
     let waits = |on| matches!(on, BlockedOn::Keys | BlockedOn::Replicas { .. });
     let Some(session) = ctx.node.sessions.get_mut(&conn) else { return Ok(Reply::Integer(0)) };
-    match &mut session.blocked {
+    match &session.blocked {
         Some(blocked) if waits(blocked.on) => {
             if with_error {
-                session.blocked = None;
+                if ctx.node.stop_waiting(conn).is_none() {
+                    ctx.node.sessions.get_mut(&conn).and_then(|session| session.blocked.take());
+                    ctx.node.woken.push_back(conn);
+                }
                 let error = Error::of("UNBLOCKED client unblocked via CLIENT UNBLOCK");
                 ctx.node.stats.note_error(&error.0);
                 ctx.node.send(conn, &error.into());
-                ctx.node.woken.push_back(conn);
-            } else {
+            } else if ctx.node.stop_waiting(conn).is_some() {
+                ctx.node.send(conn, &Reply::NullArray);
+            } else if let Some(blocked) =
+                ctx.node.sessions.get_mut(&conn).and_then(|session| session.blocked.as_mut())
+            {
+                // How many replicas have acknowledged is counted when the time is up.
                 blocked.deadline = Some(Monotonic::ZERO);
             }
             Ok(Reply::Integer(1))

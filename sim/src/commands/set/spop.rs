@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, ranged},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, draw::draw, ranged},
     effect::Class,
     keyspace::Set,
     resp::Reply,
@@ -31,14 +31,20 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         return Ok(if count.is_some() { Reply::Set(Vec::new()) } else { Reply::Null });
     };
     let wanted = count.map_or(1, |count| usize::try_from(count).unwrap_or(usize::MAX)).min(len);
-    let (env, db) = (&mut *ctx.env, &mut ctx.node.dbs[ctx.db]);
-    let set = db.typed_mut::<Set>(key)?.expect("its length was just asked for");
-    let mut taken = Vec::with_capacity(wanted);
-    while taken.len() < wanted
-        && let Some(member) = set.random(|len| env.random_below(len))
-    {
-        set.remove(&member);
-        taken.push(member);
+    let (env, db) = (&mut *ctx.env, &ctx.node.dbs[ctx.db]);
+    let set = db.typed::<Set>(key)?.expect("its length was just asked for");
+    let taken: Vec<Bytes> = match wanted {
+        1 => set.random(|len| env.random_below(len)).into_iter().collect(),
+        _ => {
+            let members: Vec<Bytes> = set.iter().collect();
+            let drawn = draw(env, len, i64::try_from(wanted).unwrap_or(i64::MAX))?;
+            drawn.into_iter().map(|at| members[at].clone()).collect()
+        }
+    };
+    if let Some(set) = ctx.modify::<Set>(key)? {
+        for member in &taken {
+            set.remove(member);
+        }
     }
     if taken.is_empty() {
         return Ok(Reply::Set(Vec::new()));

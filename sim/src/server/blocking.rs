@@ -1,0 +1,101 @@
+//! Clients that wait for keys: serving them when data has come, in the order they came, and letting them go when their time
+//! is up.
+
+use bytes::Bytes;
+
+use super::Server;
+use crate::{
+    commands::{Ctx, Group, Origin, find, run},
+    effect::{Class, Effects, Touch},
+    env::{Env, Observation},
+    event::ConnId,
+    keyspace::Kind,
+    resp::Reply,
+};
+
+impl Server {
+    /// Notes the touched keys that somebody waits for. They are served when the whole batch is done.
+    pub(super) fn note_ready(&mut self, touched: &[Touch]) {
+        if self.node.waiting.is_empty() {
+            return;
+        }
+        for touch in touched {
+            let brings_data =
+                matches!(touch.class, Class::New | Class::List | Class::SortedSet | Class::Stream);
+            let at = (touch.db, touch.key.clone());
+            if brings_data && !self.ready.contains(&at) && !self.node.waiting.queue(at.0, &at.1).is_empty() {
+                self.ready.push_back(at);
+            }
+        }
+    }
+
+    /// Notes the keys of a database that somebody waits for and that SWAPDB has brought.
+    pub(super) fn note_swapped(&mut self, db: usize) {
+        for key in self.node.waiting.keys(db) {
+            let at = (db, key.clone());
+            if self.node.dbs[db].contains(key) && !self.ready.contains(&at) {
+                self.ready.push_back(at);
+            }
+        }
+    }
+
+    /// Serves who waits for the keys that have become ready, and for those that serving makes ready in turn.
+    pub(super) fn serve_ready(&mut self, env: &mut Env) {
+        while let Some((db, key)) = self.ready.pop_front() {
+            for conn in self.node.waiting.queue(db, &key) {
+                let now_ms = env.wall.as_millis();
+                let live = self.node.dbs[db].get(&key).filter(|entry| !entry.is_expired(now_ms));
+                let Some(kind) = live.map(|entry| entry.value.kind()) else { break };
+                self.serve(env, conn, &key, kind);
+            }
+        }
+    }
+
+    /// Runs the command of a waiting client again, on the one key that is ready. It waits on if that is not for it.
+    fn serve(&mut self, env: &mut Env, conn: ConnId, key: &Bytes, kind: Kind) {
+        let Some(session) = self.node.sessions.get(&conn) else { return };
+        let Some(blocked) = session.blocked.as_ref().filter(|_| !session.closing) else { return };
+        let (db, args) = (session.db, blocked.args.clone());
+        let Ok(spec) = find(&args) else { return };
+        if !waits_for(spec.group, kind) {
+            return;
+        }
+        let mut effects = Effects::default();
+        let now_ms = env.wall.as_millis();
+        let mut ctx = Ctx::new(&mut self.node, env, &mut effects, conn, db, Origin::Client, now_ms)
+            .woken_by(key.clone());
+        let reply = run(&mut ctx, spec, &args);
+        let waits_on = ctx.take_block().is_some();
+        if !waits_on {
+            self.node.stop_waiting(conn);
+        }
+        self.settle(env, Some(conn), effects);
+        if !waits_on {
+            if let Some(session) = self.node.sessions.get_mut(&conn) {
+                session.last_write_offset = self.node.replication.history.offset;
+            }
+            self.answer_waiting(env, conn, args, reply);
+        }
+    }
+
+    /// Answers the clients whose time is up.
+    pub(super) fn end_waits(&mut self, env: &mut Env) {
+        for conn in self.node.waiting.overdue(env.monotonic) {
+            if let Some(blocked) = self.node.stop_waiting(conn) {
+                self.answer_waiting(env, conn, blocked.args, Reply::NullArray);
+            }
+        }
+    }
+
+    fn answer_waiting(&mut self, env: &mut Env, conn: ConnId, args: Vec<Bytes>, reply: Reply) {
+        self.node.send(conn, &reply);
+        if env.observing {
+            env.observations.push(Observation::Command { conn, args, reply });
+        }
+    }
+}
+
+/// Whether blocking commands of a group wait for data of a type. A key that comes to hold another type leaves them waiting.
+fn waits_for(group: Group, kind: Kind) -> bool {
+    matches!((group, kind), (Group::List, Kind::List) | (Group::SortedSet, Kind::SortedSet))
+}
