@@ -60,8 +60,8 @@ impl<'a> Filters<'a> {
     }
 
     fn select(&self, session: &Session, caller: ConnId) -> bool {
-        !session.closing
-            && !(self.spares_caller && session.id == caller)
+        let spared = session.closing || (self.spares_caller && session.id == caller);
+        !spared
             && self.id.is_none_or(|id| session.id.0 == id)
             && self.peer.is_none_or(|peer| session.peer.as_bytes() == peer)
             && self.local.is_none_or(|local| session.local.as_bytes() == local)

@@ -3,6 +3,7 @@
 mod listing;
 mod psubscribe;
 mod publish;
+#[expect(clippy::module_inception, reason = "the command PUBSUB has the name of its group")]
 mod pubsub;
 mod pubsub_channels;
 mod pubsub_help;
