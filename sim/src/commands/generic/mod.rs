@@ -24,6 +24,9 @@ mod randomkey;
 mod rename;
 mod renamenx;
 mod scan;
+mod sort;
+mod sort_ro;
+mod sorting;
 mod touch;
 mod ttl;
 mod r#type;
@@ -51,6 +54,8 @@ pub(super) const ALL: &[&Spec] = &[
     &rename::SPEC,
     &renamenx::SPEC,
     &scan::SPEC,
+    &sort::SPEC,
+    &sort_ro::SPEC,
     &touch::SPEC,
     &ttl::SPEC,
     &r#type::SPEC,

@@ -1,0 +1,31 @@
+//! SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern ...] [ASC | DESC] [ALPHA]: SORT that cannot store.
+
+use bytes::Bytes;
+
+use super::sorting::SortOptions;
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "sort_ro",
+    group: Group::Generic,
+    since: "7.0.0",
+    summary: "Sorts the elements of a list, set or sorted set.",
+    arity: -2,
+    flags: Flags::READONLY.union(Flags::MOVABLEKEYS),
+    keys: Keys::Found(keys),
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let sorted = SortOptions::parse(&args[2..], false)?.sorted(ctx, &args[1])?;
+    Ok(Reply::Array(sorted.into_iter().map(Reply::from).collect()))
+}
+
+/// The key; that keys named by patterns are read as well is what COMMAND INFO warns of.
+fn keys(_: &[Bytes]) -> Vec<usize> {
+    vec![1]
+}
