@@ -106,73 +106,127 @@ fn sequence(lua: &Lua, items: Vec<Reply>, protocol: Protocol) -> mlua::Result<Va
 
 /// What a script returned, as a reply. `protocol` is the one that the script chose: it decides what booleans become.
 pub(super) fn to_reply(value: &Value, protocol: Protocol) -> mlua::Result<Reply> {
-    Returned { protocol, elements: 0 }.reply(value, 0)
+    let mut elements = 0;
+    let mut open: Vec<Open> = Vec::new();
+    let mut converted = begin(value, protocol, 0)?;
+    loop {
+        elements += 1;
+        // A whole value goes into what is around it; what is around a table that has only begun is that table.
+        match converted {
+            Converted::Whole(reply) => match open.last_mut() {
+                None => return Ok(reply),
+                Some(around) => around.done.push(reply),
+            },
+            Converted::Begun(source) => open.push(Open { source, done: Vec::new() }),
+        }
+        let depth = open.len();
+        let next = open.last_mut().map(|inner| inner.source.next()).transpose()?.flatten();
+        converted = match next {
+            Some(Value::Table(_)) if elements > ELEMENTS_MAX => Converted::Whole(TOO_DEEP),
+            Some(value) => begin(&value, protocol, depth)?,
+            None => Converted::Whole(open.pop().expect("one is open until the last is whole").close()),
+        };
+    }
 }
 
-/// The conversion of one returned value.
-struct Returned {
-    protocol: Protocol,
-    elements: usize,
+/// A table on its way to a reply.
+struct Open {
+    source: Source,
+    done: Vec<Reply>,
 }
 
-impl Returned {
-    fn reply(&mut self, value: &Value, depth: usize) -> mlua::Result<Reply> {
-        self.elements += 1;
-        Ok(match value {
-            Value::String(text) => Reply::Bulk(bytes(text)),
-            Value::Integer(n) => Reply::Integer(*n),
-            Value::Number(n) => Reply::Integer(truncated(*n)),
-            Value::Boolean(yes) if self.protocol == Protocol::Resp3 => Reply::Boolean(*yes),
-            Value::Boolean(true) => Reply::Integer(1),
-            Value::Table(_) if depth > DEPTH_MAX || self.elements > ELEMENTS_MAX => TOO_DEEP,
-            Value::Table(table) => self.table(table, depth)?,
-            _ => Reply::Null,
+/// Where the elements of a table come from. The tables that are open are a stack of our own: a script may nest them deeper
+/// than the process's stack would carry.
+enum Source {
+    Array {
+        table: Table,
+        at: i64,
+    },
+    /// Keys and values in turn.
+    Map(std::vec::IntoIter<Value>),
+    Set(std::vec::IntoIter<Value>),
+}
+
+enum Converted {
+    Whole(Reply),
+    Begun(Source),
+}
+
+impl Source {
+    fn next(&mut self) -> mlua::Result<Option<Value>> {
+        Ok(match self {
+            // The first nil ends an array.
+            Source::Array { table, at } => {
+                *at += 1;
+                Some(table.raw_get::<Value>(*at)?).filter(|value| !value.is_nil())
+            }
+            Source::Map(values) | Source::Set(values) => values.next(),
         })
     }
+}
 
-    fn table(&mut self, table: &Table, depth: usize) -> mlua::Result<Reply> {
-        if let Some(text) = text_field(table, "err")? {
-            return Ok(Reply::Error(lossy(&text).into()));
-        }
-        if let Some(text) = text_field(table, "ok")? {
-            return Ok(Reply::Status(lossy(&text).into()));
-        }
-        if let Value::Integer(_) | Value::Number(_) = table.raw_get("double")? {
-            return Ok(Reply::Double(table.raw_get("double")?));
-        }
-        if let Value::Table(map) = table.raw_get("map")? {
-            let mut pairs = Vec::new();
-            for pair in map.pairs::<Value, Value>() {
-                let (key, value) = pair?;
-                pairs.push((self.reply(&key, depth + 1)?, self.reply(&value, depth + 1)?));
-            }
-            return Ok(Reply::Map(pairs));
-        }
-        if let Value::Table(set) = table.raw_get("set")? {
-            let mut items = Vec::new();
-            for pair in set.pairs::<Value, Value>() {
-                items.push(self.reply(&pair?.0, depth + 1)?);
-            }
-            return Ok(Reply::Set(items));
-        }
-        if let Some(digits) = text_field(table, "big_number")? {
-            return Ok(Reply::BigNumber(digits));
-        }
-        if let Value::Table(verbatim) = table.raw_get("verbatim_string")?
-            && let (Some(format), Some(text)) =
-                (text_field(&verbatim, "format")?, text_field(&verbatim, "string")?)
-        {
-            return Ok(Reply::Verbatim(if &format[..] == b"mkd" { "mkd" } else { "txt" }, text));
-        }
-        let mut items = Vec::with_capacity(table.raw_len().min(1024));
-        for at in 1.. {
-            match table.raw_get::<Value>(at)? {
-                Value::Nil => break,
-                value => items.push(self.reply(&value, depth + 1)?),
+impl Open {
+    fn close(self) -> Reply {
+        match self.source {
+            Source::Array { .. } => Reply::Array(self.done),
+            Source::Set(_) => Reply::Set(self.done),
+            Source::Map(_) => {
+                let mut done = self.done.into_iter();
+                let mut pairs = Vec::new();
+                while let (Some(key), Some(value)) = (done.next(), done.next()) {
+                    pairs.push((key, value));
+                }
+                Reply::Map(pairs)
             }
         }
-        Ok(Reply::Array(items))
     }
+}
+
+fn begin(value: &Value, protocol: Protocol, depth: usize) -> mlua::Result<Converted> {
+    Ok(Converted::Whole(match value {
+        Value::String(text) => Reply::Bulk(bytes(text)),
+        Value::Integer(n) => Reply::Integer(*n),
+        Value::Number(n) => Reply::Integer(truncated(*n)),
+        Value::Boolean(yes) if protocol == Protocol::Resp3 => Reply::Boolean(*yes),
+        Value::Boolean(true) => Reply::Integer(1),
+        Value::Table(_) if depth > DEPTH_MAX => TOO_DEEP,
+        Value::Table(table) => return begin_table(table),
+        _ => Reply::Null,
+    }))
+}
+
+fn begin_table(table: &Table) -> mlua::Result<Converted> {
+    if let Some(text) = text_field(table, "err")? {
+        return Ok(Converted::Whole(Reply::Error(lossy(&text).into())));
+    }
+    if let Some(text) = text_field(table, "ok")? {
+        return Ok(Converted::Whole(Reply::Status(lossy(&text).into())));
+    }
+    if let Value::Integer(_) | Value::Number(_) = table.raw_get("double")? {
+        return Ok(Converted::Whole(Reply::Double(table.raw_get("double")?)));
+    }
+    if let Value::Table(map) = table.raw_get("map")? {
+        let mut values = Vec::new();
+        for pair in map.pairs::<Value, Value>() {
+            values.extend(<[Value; 2]>::from(pair?));
+        }
+        return Ok(Converted::Begun(Source::Map(values.into_iter())));
+    }
+    if let Value::Table(set) = table.raw_get("set")? {
+        let values: mlua::Result<Vec<Value>> = set.pairs::<Value, Value>().map(|pair| Ok(pair?.0)).collect();
+        return Ok(Converted::Begun(Source::Set(values?.into_iter())));
+    }
+    if let Some(digits) = text_field(table, "big_number")? {
+        return Ok(Converted::Whole(Reply::BigNumber(digits)));
+    }
+    if let Value::Table(verbatim) = table.raw_get("verbatim_string")?
+        && let (Some(format), Some(text)) =
+            (text_field(&verbatim, "format")?, text_field(&verbatim, "string")?)
+    {
+        let format = if &format[..] == b"mkd" { "mkd" } else { "txt" };
+        return Ok(Converted::Whole(Reply::Verbatim(format, text)));
+    }
+    Ok(Converted::Begun(Source::Array { table: table.clone(), at: 0 }))
 }
 
 fn bytes(text: &LuaString) -> Bytes {
@@ -192,4 +246,71 @@ pub(super) fn text_field(table: &Table, name: &str) -> mlua::Result<Option<Bytes
         value @ (Value::Integer(_) | Value::Number(_)) => Some(Bytes::from(value.to_string()?)),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Replies that scripts see as they are: no nulls, which end arrays, and no integers beyond a double's digits.
+    fn kept() -> impl Strategy<Value = Reply> {
+        let leaf = prop_oneof![
+            (-(1i64 << 53)..=1 << 53).prop_map(Reply::Integer),
+            proptest::collection::vec(any::<u8>(), 0..20).prop_map(|bytes| Reply::Bulk(bytes.into())),
+            "[a-zA-Z ]{0,12}".prop_map(|text| Reply::Status(text.into())),
+            "[A-Z]{1,6} [a-z ]{0,12}".prop_map(|text| Reply::Error(text.into())),
+        ];
+        leaf.prop_recursive(4, 32, 6, |inner| proptest::collection::vec(inner, 0..6).prop_map(Reply::Array))
+    }
+
+    proptest! {
+        #[test]
+        fn what_a_script_passes_on_is_what_it_got(reply in kept()) {
+            let lua = Lua::new();
+            for protocol in [Protocol::Resp2, Protocol::Resp3] {
+                let value = to_lua(&lua, reply.clone(), protocol).expect("there is memory");
+                prop_assert_eq!(&to_reply(&value, protocol).expect("and it converts back"), &reply);
+            }
+        }
+
+        #[test]
+        fn a_number_loses_its_fraction_and_nothing_else(n in -1e15f64..1e15) {
+            let reply = to_reply(&Value::Number(n), Protocol::Resp2).expect("numbers convert");
+            prop_assert_eq!(reply, Reply::Integer(n.trunc() as i64));
+        }
+
+        #[test]
+        fn an_argument_keeps_every_digit(n in any::<f64>().prop_filter("a number", |n| !n.is_nan())) {
+            let text = argument(&Value::Number(n)).expect("numbers are arguments");
+            let text = std::str::from_utf8(&text).expect("in ASCII");
+            prop_assert_eq!(text.parse::<f64>().expect("that read back"), n);
+        }
+
+        #[test]
+        fn an_array_ends_at_its_first_null(before in 0usize..5, after in 0usize..5) {
+            let lua = Lua::new();
+            let table = lua.create_table().expect("there is memory");
+            for at in (1..=before).chain(before + 2..before + 2 + after) {
+                table.raw_set(at, at).expect("there is memory");
+            }
+            let reply = to_reply(&Value::Table(table), Protocol::Resp2).expect("tables convert");
+            let expected = (1..=before).map(|at| Reply::Integer(at as i64)).collect();
+            prop_assert_eq!(reply, Reply::Array(expected));
+        }
+    }
+
+    #[test]
+    fn a_table_that_holds_itself_ends_in_an_error_and_one_that_shares_tables_ends_at_all() {
+        let lua = Lua::new();
+        let run = |body: &str| to_reply(&lua.load(body).eval().expect("valid Lua"), Protocol::Resp2);
+        let itself = run("local t = {} t[1] = t return t").expect("tables convert");
+        let mut innermost = &itself;
+        while let Reply::Array(items) = innermost {
+            innermost = &items[0];
+        }
+        assert_eq!(innermost, &TOO_DEEP);
+        run("local t = {1} for _ = 1, 30 do t = {t, t} end return t").expect("tables convert");
+    }
 }

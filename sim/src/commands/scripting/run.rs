@@ -126,3 +126,126 @@ fn endless(ctx: &mut Ctx<'_>, killed: String, wrote: bool) -> Reply {
     ctx.session().blocked = Some(Blocked { args, keys, deadline, ticket, on: BlockedOn::Script });
     Reply::Silence
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::{
+        config::Config,
+        env::Env,
+        event::{Action, ConnId, Event},
+        server::Server,
+    };
+
+    /// A node on which scripts count as endless after a million instructions, with clients 1 and 2.
+    struct Rig {
+        server: Server,
+        env: Env,
+    }
+
+    impl Rig {
+        fn new() -> Rig {
+            let mut env = Env::new(1);
+            let config = Config { script_budget: 1_000_000, busy_reply_threshold: 5000, ..Config::default() };
+            let mut server = Server::new(config, &mut env);
+            for conn in [ConnId(1), ConnId(2)] {
+                server.step(&mut env, Event::Connected { conn, peer: "c:1".into(), local: "n:1".into() });
+            }
+            Rig { server, env }
+        }
+
+        /// What one event makes the server send, by connection.
+        fn step(&mut self, event: Event) -> Vec<(u64, String)> {
+            self.server.step(&mut self.env, event);
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+            let sent = self.env.outbox.drain(..).filter_map(|action| match action {
+                Action::Send { conn, bytes } => Some((conn.0, text(&bytes))),
+                _ => None,
+            });
+            sent.collect()
+        }
+
+        fn send(&mut self, conn: u64, line: &str) -> Vec<(u64, String)> {
+            self.step(Event::Bytes { conn: ConnId(conn), bytes: format!("{line}\r\n").into() })
+        }
+
+        fn wait(&mut self, ms: u64) -> Vec<(u64, String)> {
+            self.env.monotonic = self.env.monotonic + Duration::from_millis(ms);
+            self.step(Event::Alarm)
+        }
+    }
+
+    const BUSY: &str =
+        "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
+
+    #[test]
+    fn an_endless_script_silences_the_node_then_makes_it_busy_until_it_is_killed() {
+        let mut rig = Rig::new();
+        assert_eq!(rig.send(1, "EVAL 'while true do end' 0"), []);
+        assert_eq!(rig.send(2, "GET k"), [], "nothing is answered before busy-reply-threshold");
+        assert_eq!(rig.wait(4999), []);
+        assert_eq!(rig.wait(1), [(2, BUSY.into())]);
+        assert_eq!(rig.send(2, "GET k"), [(2, BUSY.into())]);
+        let sent = rig.send(2, "SCRIPT KILL");
+        assert!(sent.contains(&(2, "+OK".into())), "{sent:?}");
+        let killed = sent.iter().find(|(conn, _)| *conn == 1).map(|(_, text)| text.as_str());
+        assert!(
+            killed.is_some_and(
+                |text| text.starts_with("-ERR Script killed by user with SCRIPT KILL... script: ")
+            )
+        );
+        assert_eq!(rig.send(1, "GET k"), [(1, "$-1".into())]);
+    }
+
+    #[test]
+    fn a_script_that_wrote_cannot_be_killed() {
+        let mut rig = Rig::new();
+        rig.send(1, "EVAL \"redis.call('set', 'k', 'v') while true do end\" 0");
+        rig.wait(5000);
+        let sent = rig.send(2, "SCRIPT KILL");
+        assert!(matches!(&sent[..], [(2, text)] if text.starts_with("-UNKILLABLE ")), "{sent:?}");
+    }
+
+    #[test]
+    fn a_script_cannot_catch_its_own_end() {
+        for body in [
+            "while true do pcall(function() while true do end end) end",
+            "while true do xpcall(function() while true do end end, function() end) end",
+            "while true do coroutine.resume(coroutine.create(function() while true do end end)) end",
+        ] {
+            let mut rig = Rig::new();
+            assert_eq!(rig.send(1, &format!("EVAL '{body}' 0")), [], "{body}");
+            assert!(rig.server.node().busy.is_some(), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_transaction_goes_on_behind_a_script_that_was_killed() {
+        let mut rig = Rig::new();
+        for line in ["MULTI", "SET a 1", "EVAL 'while true do end' 0", "SET b 2"] {
+            rig.send(1, line);
+        }
+        assert_eq!(rig.send(1, "EXEC"), []);
+        rig.wait(5000);
+        let sent = rig.send(2, "SCRIPT KILL");
+        let reply = sent.iter().find(|(conn, _)| *conn == 1).map_or("", |(_, text)| text);
+        assert!(
+            reply.starts_with("*3\r\n+OK\r\n-ERR Script killed") && reply.ends_with("\r\n+OK"),
+            "{reply}"
+        );
+    }
+
+    #[test]
+    fn a_script_that_asks_for_too_much_memory_fails_alone() {
+        for body in ["local s = \"x\" while true do s = s .. s end", "return string.rep(\"x\", 1e10)"] {
+            let mut rig = Rig::new();
+            let sent = rig.send(1, &format!("EVAL '{body}' 0"));
+            assert!(
+                matches!(&sent[..], [(1, text)] if text.contains("not enough memory")),
+                "{body}: {sent:?}"
+            );
+            assert_eq!(rig.send(1, "EVAL 'return 1' 0"), [(1, ":1".into())]);
+        }
+    }
+}
