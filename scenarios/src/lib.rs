@@ -9,11 +9,13 @@
 
 pub mod history;
 
+pub mod units;
+
 pub mod verdict;
 
 pub mod checker;
 
-pub mod units;
+pub mod report;
 
 pub mod name;
 

@@ -6,9 +6,11 @@ use lockstorm_sim::time::True;
 
 use super::{
     belief::{Belief, beliefs},
+    overlap::{Interval, overlaps},
     promise::{Promise, promises},
+    words,
 };
-use crate::history::{Call, Ended, History, Host, Lock, Op, Outcome, Owner, What};
+use crate::history::{Call, Ended, History, Host, Lock, LockKind, Op, Outcome, Owner, What};
 
 /// One call of a client, from the moment it was made until it came back.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +30,19 @@ impl Asked<'_> {
     }
 }
 
+/// A stretch of true time in which an owner had a lock, in some sense, with how that came about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// Who.
+    pub owner: Owner,
+    /// From when.
+    pub from: True,
+    /// Until when.
+    pub until: True,
+    /// How it began and ended, in a sentence.
+    pub words: String,
+}
+
 /// A history with what every checker starts from.
 #[derive(Debug)]
 pub struct Evidence<'a> {
@@ -43,6 +58,44 @@ impl<'a> Evidence<'a> {
     /// Works it out: linear in the events, but for sorting.
     pub fn of(history: &'a History) -> Self {
         Self { history, promises: promises(history), beliefs: beliefs(history), calls: calls(history) }
+    }
+
+    /// What the servers promised, to be shown.
+    pub fn promised(&self) -> Vec<Held> {
+        let held = |promise: &Promise| Held {
+            owner: promise.owner,
+            from: promise.from,
+            until: promise.until,
+            words: words::promise(self.history, promise),
+        };
+        self.promises.iter().map(held).collect()
+    }
+
+    /// What the clients believed, to be shown.
+    pub fn believed(&self) -> Vec<Held> {
+        let held = |belief: &Belief| Held {
+            owner: belief.owner,
+            from: belief.from,
+            until: belief.until,
+            words: words::belief(self.history, belief),
+        };
+        self.beliefs.iter().map(held).collect()
+    }
+
+    /// When two owners were promised a lock at once that only one may hold.
+    pub fn promises_at_once(&self) -> Vec<(True, True)> {
+        self.at_once(&self.promises)
+    }
+
+    /// When two owners believed at once to hold a lock that only one may hold.
+    pub fn beliefs_at_once(&self) -> Vec<(True, True)> {
+        self.at_once(&self.beliefs)
+    }
+
+    fn at_once<I: Interval>(&self, intervals: &[I]) -> Vec<(True, True)> {
+        let of_one = |lock: Lock| !matches!(self.history.lock(lock).kind, LockKind::Semaphore { .. });
+        let all = overlaps(intervals).into_iter().filter(|overlap| of_one(overlap.first.lock()));
+        all.map(|overlap| (overlap.from, overlap.until)).collect()
     }
 
     /// Who ever asked for a lock, held it or thought so.

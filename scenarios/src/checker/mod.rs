@@ -31,7 +31,7 @@ use crate::{
     verdict::{Finding, Measure, Verdict},
 };
 
-pub use evidence::Evidence;
+pub use evidence::{Evidence, Held};
 
 /// A question that a history is asked.
 #[derive(Debug, Clone, Copy)]

@@ -1,0 +1,332 @@
+//! The timeline of the page: an SVG whose parts say where they lie in true time, and the numbers its script needs.
+
+use std::fmt::Write;
+
+use lockstorm_sim::time::True;
+use serde_json::{Value, json};
+
+use super::{
+    html::escape,
+    lanes::{self, Bar, Lane},
+    timeline::own_clock,
+};
+use crate::{
+    checker::{Evidence, words},
+    history::{Face, Fence, History, Host, HostKind, Owner},
+};
+
+/// Where the rows begin, in pixels; their names stand left of it.
+const LEFT: u32 = 190;
+/// How wide the page is taken to be before its script has measured it.
+const WIDTH: f64 = 1_130.0;
+const ROW: u32 = 24;
+/// How many parts one page may have; what is beyond is said rather than drawn.
+const PARTS_MAX: usize = 20_000;
+
+pub(super) struct Drawing {
+    pub(super) svg: String,
+    pub(super) data: Value,
+}
+
+struct Canvas<'a> {
+    history: &'a History,
+    y: u32,
+    /// Stripes, names and rules; bands and overlaps; bars; what is drawn over everything.
+    under: String,
+    bands: String,
+    bars: String,
+    over: String,
+    parts: usize,
+    left_out: usize,
+}
+
+impl Canvas<'_> {
+    fn x(&self, at: True) -> f64 {
+        let end = self.history.header.end.as_micros().max(1) as f64;
+        f64::from(LEFT) + at.as_micros().clamp(0, end as i64) as f64 / end * WIDTH
+    }
+
+    fn within(&mut self) -> bool {
+        let within = self.parts < PARTS_MAX;
+        if within {
+            self.parts += 1;
+        } else {
+            self.left_out += 1;
+        }
+        within
+    }
+
+    fn heading(&mut self, title: &str, sub: &str) {
+        self.y += 12;
+        let y = self.y + 14;
+        let _ = writeln!(
+            self.under,
+            "<text class=\"head\" x=\"10\" y=\"{y}\">{} <tspan class=\"sub\">{}</tspan></text>",
+            escape(title),
+            escape(sub)
+        );
+        self.y += 20;
+    }
+
+    /// A row with its name; returns where it begins.
+    fn row(&mut self, label: &str, sub: &str) -> u32 {
+        let y = self.y;
+        self.y += ROW;
+        let text = y + 16;
+        let short: String = label.chars().take(22).collect();
+        let _ = writeln!(
+            self.under,
+            "<rect class=\"stripe\" x=\"{LEFT}\" y=\"{}\" width=\"100%\" height=\"{}\"/>\
+             <text x=\"22\" y=\"{text}\">{} <tspan class=\"sub\">{}</tspan><title>{}</title></text>",
+            y + 1,
+            ROW - 2,
+            escape(&short),
+            escape(sub),
+            escape(label)
+        );
+        y
+    }
+
+    fn rect(&mut self, class: &str, (from, until): (True, True), y: u32, height: u32, title: &str) {
+        if !self.within() {
+            return;
+        }
+        let (x, width) = (self.x(from), (self.x(until) - self.x(from)).max(2.0));
+        let (a, b) = (from.as_micros(), until.as_micros());
+        let _ = writeln!(
+            self.bars,
+            "<rect class=\"{class}\" data-a=\"{a}\" data-b=\"{b}\" x=\"{x:.1}\" width=\"{width:.1}\" y=\"{y}\" \
+             height=\"{height}\"><title>{}</title></rect>",
+            escape(title)
+        );
+    }
+
+    /// Words inside of a bar (`in`) or behind it (`out`).
+    fn words(&mut self, class: &str, (from, until): (True, True), y: u32, text: &str) {
+        if !self.within() {
+            return;
+        }
+        let (a, b) = (from.as_micros(), until.as_micros());
+        let x = if class.starts_with("in") { self.x(from) + 5.0 } else { self.x(until) + 7.0 };
+        let _ = writeln!(
+            self.over,
+            "<text class=\"{class}\" data-a=\"{a}\" data-b=\"{b}\" x=\"{x:.1}\" y=\"{y}\">{}</text>",
+            escape(text)
+        );
+    }
+
+    fn bar(&mut self, bar: &Bar, y: u32) {
+        let colour = bar.owner.map_or(String::new(), |owner| format!(" {}", colour(owner)));
+        let span = (bar.from, bar.until);
+        match bar.class {
+            "ask" => self.rect(&format!("ask{colour}"), span, y + 9, 6, &bar.title),
+            "down" | "paused" | "suspended" => {
+                self.rect("still", span, y + 2, ROW - 4, &bar.title);
+                self.words("in on", span, y + 16, &bar.label);
+            }
+            _ => {
+                self.rect(&format!("bar{colour}"), span, y + 4, ROW - 8, &bar.title);
+                self.words("in", span, y + 16, &bar.label);
+            }
+        }
+    }
+
+    fn lanes(&mut self, lanes: &[Lane], overlaps: &[(True, True)]) {
+        let top = self.y;
+        for lane in lanes {
+            let y = self.row(&lane.label, "");
+            for bar in &lane.bars {
+                self.bar(bar, y);
+            }
+        }
+        let height = self.y - top;
+        for (from, until) in overlaps {
+            if !self.within() {
+                return;
+            }
+            let (a, b, x) = (from.as_micros(), until.as_micros(), self.x(*from));
+            let width = (self.x(*until) - x).max(2.0);
+            let length = words::length(until.since(*from));
+            let _ = writeln!(
+                self.over,
+                "<rect class=\"over\" data-a=\"{a}\" data-b=\"{b}\" x=\"{x:.1}\" width=\"{width:.1}\" y=\"{top}\" \
+                 height=\"{height}\"><title>two at once for {length}, from {} to {}</title></rect>",
+                words::instant(*from),
+                words::instant(*until)
+            );
+        }
+    }
+}
+
+fn colour(owner: Owner) -> String {
+    format!("o{}", owner.0 % 8)
+}
+
+impl Drawing {
+    pub(super) fn of(evidence: &Evidence<'_>) -> Self {
+        let history = evidence.history;
+        let top = 26;
+        let empty = String::new;
+        let mut canvas = Canvas {
+            history,
+            y: top,
+            under: empty(),
+            bands: empty(),
+            bars: empty(),
+            over: empty(),
+            parts: 0,
+            left_out: 0,
+        };
+        faults(&mut canvas);
+        canvas.heading("nodes", "whose key each one had");
+        let lives = lanes::lives(history);
+        let nodes: Vec<Host> = history.header.hosts_of(HostKind::Node).collect();
+        for (lane, node) in lanes::nodes(history).iter().zip(nodes) {
+            let y = canvas.row(&lane.label, "");
+            lane.bars.iter().chain(lives.get(&node).into_iter().flatten()).for_each(|bar| canvas.bar(bar, y));
+        }
+        canvas.heading("promised by the servers", "grant to end of lease, in true time (L1)");
+        canvas.lanes(&lanes::promised(evidence), &evidence.promises_at_once());
+        canvas.heading("believed by the clients", "by their own clocks (L2); pale: asking");
+        let mut believed = lanes::believed(evidence);
+        let owners: Vec<Host> = history.owners.iter().map(|owner| owner.client).collect();
+        for lane in &mut believed {
+            let client = lane.bars.iter().find_map(|bar| bar.owner).map(|owner| owners[owner.0 as usize]);
+            let still = client.and_then(|client| lives.get(&client)).into_iter().flatten();
+            // Without its label, which would stand on the belief's own bar.
+            lane.bars.extend(still.map(|bar| Bar { label: String::new(), ..bar.clone() }));
+        }
+        canvas.lanes(&believed, &evidence.beliefs_at_once());
+        resource(&mut canvas);
+        let clocks = clocks(&mut canvas);
+        canvas.y += 10;
+        finish(canvas, top, clocks)
+    }
+}
+
+fn faults(canvas: &mut Canvas<'_>) {
+    let history = canvas.history;
+    if history.faults.is_empty() {
+        return;
+    }
+    canvas.heading("faults", "what was done, and to whom");
+    for fault in &history.faults {
+        let until = fault.until.unwrap_or(fault.from);
+        let targets: Vec<&str> = fault.targets.iter().map(|host| history.host_name(*host)).collect();
+        let y = canvas.row(&targets.join(", "), "");
+        let title = format!("{}\n{}", fault.words, words::span(fault));
+        canvas.rect("fault", (fault.from, until), y + 6, ROW - 12, &title);
+        canvas.words("out", (fault.from, until), y + 16, &fault.words);
+        if canvas.within() {
+            let (a, b, x) = (fault.from.as_micros(), until.as_micros(), canvas.x(fault.from));
+            let width = (canvas.x(until) - x).max(1.0);
+            let _ = writeln!(
+                canvas.bands,
+                "<rect class=\"band\" data-a=\"{a}\" data-b=\"{b}\" x=\"{x:.1}\" width=\"{width:.1}\" y=\"{y}\" height=\"100%\"/>"
+            );
+        }
+    }
+}
+
+fn resource(canvas: &mut Canvas<'_>) {
+    let history = canvas.history;
+    let writes = lanes::writes(history);
+    let Some(resource) = history.header.resource.as_ref().filter(|_| !writes.is_empty()) else { return };
+    let rule = match resource.fence {
+        Fence::None => "unfenced",
+        Fence::Greater => "only tokens > the greatest seen",
+        Fence::AtLeast => "only tokens ≥ the greatest seen",
+    };
+    canvas.heading("writes", &format!("{rule}; hollow: rejected"));
+    let y = canvas.row(history.host_name(resource.host), "");
+    canvas.y += 8;
+    for dot in writes {
+        if !canvas.within() {
+            continue;
+        }
+        let (a, x) = (dot.at.as_micros(), canvas.x(dot.at));
+        let _ = writeln!(
+            canvas.bars,
+            "<circle class=\"dot {}{}\" data-a=\"{a}\" cx=\"{x:.1}\" cy=\"{}\" r=\"4\"><title>{}</title></circle>",
+            colour(dot.owner),
+            if dot.accepted { "" } else { " no" },
+            y + 9,
+            escape(&dot.title)
+        );
+        if let Some(token) = dot.token {
+            let _ = writeln!(
+                canvas.over,
+                "<text class=\"token\" data-a=\"{a}\" x=\"{x:.1}\" y=\"{}\">{token}</text>",
+                y + 27
+            );
+        }
+    }
+}
+
+/// A row per host with its own clock; the script draws the ticks.
+fn clocks(canvas: &mut Canvas<'_>) -> Vec<Value> {
+    let history = canvas.history;
+    canvas.heading("clocks", "what each host's own clock shows, in seconds");
+    let hosts = history.header.hosts.iter().enumerate().filter(|(_, host)| host.kind != HostKind::Resource);
+    let hosts: Vec<Host> = hosts.map(|(at, _)| Host(at as u16)).collect();
+    let epoch = epoch(history, &hosts);
+    let mut all = Vec::new();
+    for host in hosts {
+        let face = own_clock(history, host);
+        let kind = match face {
+            Face::Wall => "wall",
+            Face::Monotonic => "monotonic",
+            Face::Boottime => "boottime",
+        };
+        let y = canvas.row(history.host_name(host), kind);
+        let clock = history.clock(host);
+        let origin = if face == Face::Wall { epoch } else { clock.reading(face, True::ZERO) };
+        let piece = |segment: &crate::history::Segment| {
+            let reading = segment.readings[face as usize].saturating_sub(origin);
+            json!([segment.from.as_micros(), reading / 1_000, segment.rates[face as usize] as f64 / 1e9])
+        };
+        let pieces: Vec<Value> = clock.segments().iter().map(piece).collect();
+        all.push(json!({ "y": y, "height": ROW, "pieces": pieces }));
+    }
+    all
+}
+
+/// What most wall clocks show when the world begins: the others are seen to be off.
+fn epoch(history: &History, hosts: &[Host]) -> i64 {
+    let mut readings: Vec<i64> =
+        hosts.iter().map(|host| history.clock(*host).reading(Face::Wall, True::ZERO)).collect();
+    readings.sort_unstable();
+    readings
+        .chunk_by(|one, other| one == other)
+        .rev()
+        .max_by_key(|equal| equal.len())
+        .and_then(|equal| equal.first().copied())
+        .unwrap_or(0)
+}
+
+fn finish(mut canvas: Canvas<'_>, top: u32, clocks: Vec<Value>) -> Drawing {
+    let header = &canvas.history.header;
+    if canvas.left_out > 0 {
+        let said = format!("{} more parts are not drawn", canvas.left_out);
+        let y = canvas.y + 14;
+        let _ = writeln!(canvas.under, "<text class=\"sub\" x=\"22\" y=\"{y}\">{said}</text>");
+        canvas.y += ROW;
+    }
+    let height = canvas.y;
+    let calm = header.calm.map_or(String::new(), |calm| {
+        format!(
+            "<line class=\"calm\" data-a=\"{0}\" x1=\"{1:.1}\" x2=\"{1:.1}\" y1=\"{top}\" y2=\"{height}\"><title>the storm is over at {2}</title></line>",
+            calm.as_micros(),
+            canvas.x(calm),
+            words::instant(calm)
+        )
+    });
+    let Canvas { under, bands, bars, over, .. } = canvas;
+    let svg = format!(
+        "<svg id=\"plot\" height=\"{height}\" role=\"img\" aria-label=\"timeline\">\
+         <clipPath id=\"clip\"><rect id=\"window\" x=\"{LEFT}\" y=\"0\" width=\"{WIDTH}\" height=\"{height}\"/></clipPath>\n\
+         {under}<g clip-path=\"url(#clip)\">\n{bands}<g id=\"ticks\"></g>\n{bars}{calm}\n{over}</g>\n</svg>\n"
+    );
+    let end = header.end.as_micros().max(1);
+    Drawing { svg, data: json!({ "end": end, "left": LEFT, "top": top, "height": height, "clocks": clocks }) }
+}

@@ -1,0 +1,157 @@
+//! One self-contained page about a run: verdicts in words, and a timeline to look into. It needs no network; everything
+//! that comes from a history is escaped.
+
+use std::fmt::Write;
+
+use super::{Judged, Outcome, Report, drawing::Drawing, timeline};
+use crate::{
+    checker::Evidence,
+    verdict::{Match, Verdict},
+};
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// How many lines of the text timeline the page carries.
+const LINES: usize = 2_000;
+
+/// Text as HTML has it, also inside of quoted attributes.
+pub(super) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            // Control characters have no business in a page; a line break may stay in a title.
+            c if c.is_control() && c != '\n' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+impl Report<'_> {
+    /// The page.
+    pub fn html(&self) -> String {
+        let header = &self.history.header;
+        let evidence = Evidence::of(self.history);
+        let drawing = Drawing::of(&evidence);
+        let (class, word) = match self.outcome() {
+            Outcome::AsExpected => ("as-expected", "as expected"),
+            Outcome::Otherwise => ("otherwise", "not as expected"),
+            Outcome::Undecided => ("undecided", "undecided"),
+            Outcome::NothingExpected => ("nothing", "nothing expected"),
+        };
+        let title = escape(&header.scenario);
+        let mut page = String::new();
+        let _ = write!(
+            page,
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+             <meta name=\"viewport\" content=\"width=device-width\"><title>{title}, seed {seed}</title>\
+             <style>\n{STYLE}</style></head><body>\n\
+             <header><h1>{title}</h1><span class=\"pill {class}\">{word}</span>\
+             <span class=\"facts\">seed {seed} · {engine} engine · {end} of true time</span></header>\n",
+            seed = header.seed,
+            engine = escape(&header.engine),
+            end = crate::checker::words::instant(header.end),
+        );
+        self.again(&mut page);
+        page.push_str("<h2>Verdicts</h2>\n<table class=\"verdicts\">\n");
+        let (aside, told): (Vec<&Judged>, Vec<&Judged>) =
+            self.judged.iter().partition(|judged| is_aside(judged));
+        for judged in told {
+            row(&mut page, judged);
+        }
+        page.push_str("</table>\n");
+        if !aside.is_empty() {
+            let names: Vec<&str> = aside.iter().map(|judged| judged.finding.checker).collect();
+            let names = escape(&names.join(", "));
+            let _ = write!(
+                page,
+                "<details class=\"aside\"><summary>neither expected nor decided: {names}</summary>\
+                 <table class=\"verdicts\">\n"
+            );
+            for judged in aside {
+                row(&mut page, judged);
+            }
+            page.push_str("</table></details>\n");
+        }
+        page.push_str(
+            "<div class=\"bar-line\"><h2>Timeline</h2>\
+             <button id=\"in\">+</button><button id=\"out\">−</button><button id=\"all\">whole run</button>\
+             <span class=\"facts\">wheel zooms, dragging moves, a double click shows all; hover for details</span></div>\n",
+        );
+        page.push_str(&drawing.svg);
+        let lines = escape(&timeline(self.history, LINES));
+        let _ = write!(
+            page,
+            "<details><summary>What happened, line by line</summary><pre>{lines}</pre></details>\n"
+        );
+        // In a script `<` could end it: JSON has another way to write it.
+        let data = drawing.data.to_string().replace('<', "\\u003c");
+        let _ = write!(
+            page,
+            "<script type=\"application/json\" id=\"run\">{data}</script>\n<script>\n{SCRIPT}</script>\n"
+        );
+        page.push_str("</body></html>\n");
+        page
+    }
+
+    /// How to have it again, and how to know that it is the same.
+    fn again(&self, page: &mut String) {
+        let header = &self.history.header;
+        let rows = [("have it again", &header.replay), ("fingerprint", &header.fingerprint)];
+        if rows.iter().all(|(_, text)| text.is_empty()) {
+            return;
+        }
+        page.push_str("<div class=\"again\">");
+        for (name, text) in rows.iter().filter(|(_, text)| !text.is_empty()) {
+            let _ = write!(page, "<span>{name}</span><code>{}</code>", escape(text));
+        }
+        page.push_str("</div>\n");
+    }
+}
+
+/// Whether a finding says nothing that anybody asked for.
+fn is_aside(judged: &Judged) -> bool {
+    judged.expected.is_none() && matches!(judged.finding.verdict, Verdict::Undecided { .. })
+}
+
+fn row(page: &mut String, judged: &Judged) {
+    let finding = &judged.finding;
+    let word = finding.verdict.word();
+    let expected = match judged.matched() {
+        None => String::new(),
+        Some(Match::AsExpected) => "as expected".to_owned(),
+        Some(Match::Undecided(_)) => "not decided".to_owned(),
+        Some(Match::Otherwise(because)) => format!("<span class=\"off\">{}</span>", escape(&because)),
+    };
+    let _ = write!(
+        page,
+        "<tr><td title=\"{}\">{}</td><td><span class=\"pill {word}\">{word}</span></td><td>{expected}</td><td>{}",
+        escape(finding.question),
+        escape(finding.checker),
+        escape(finding.verdict.sentence()),
+    );
+    if let Some(witness) = finding.verdict.witness() {
+        let (from, until) = (witness.from.as_micros(), witness.until.as_micros());
+        let _ = write!(page, " <button data-show=\"{from} {until}\">show</button>");
+        if !witness.story.is_empty() {
+            page.push_str("<ol>");
+            for line in &witness.story {
+                let _ = write!(page, "<li>{}</li>", escape(line));
+            }
+            page.push_str("</ol>");
+        }
+    }
+    let measures: Vec<String> = finding
+        .measures
+        .iter()
+        .map(|measure| format!("{} {}", measure.name.replace('_', " "), measure.quantity))
+        .collect();
+    let measures = if is_aside(judged) { String::new() } else { measures.join(" · ") };
+    let _ = writeln!(page, "<div class=\"measures\">{}</div></td></tr>", escape(&measures));
+}

@@ -1,0 +1,49 @@
+//! The verdicts for other programs.
+
+use serde::Serialize;
+
+use super::{Judged, Report};
+use crate::{
+    history::{Header, History},
+    verdict::{Expectation, Finding, Match},
+};
+
+#[derive(Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    finding: &'a Finding,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<&'a Expectation>,
+    #[serde(flatten)]
+    matched: Option<Match>,
+}
+
+#[derive(Serialize)]
+struct Whole<'a> {
+    scenario: &'a str,
+    seed: u64,
+    engine: &'a str,
+    fingerprint: &'a str,
+    replay: &'a str,
+    findings: Vec<Row<'a>>,
+}
+
+impl Report<'_> {
+    /// One JSON object: what ran, and every finding with what was expected of it. Times are nanoseconds of true time,
+    /// measured times milliseconds.
+    pub fn json(&self) -> serde_json::Value {
+        let History { header: Header { scenario, seed, engine, fingerprint, replay, .. }, .. } = self.history;
+        let row = |judged: &'_ Judged| judged.matched();
+        let findings = self
+            .judged
+            .iter()
+            .map(|judged| Row {
+                finding: &judged.finding,
+                expected: judged.expected.as_ref(),
+                matched: row(judged),
+            })
+            .collect();
+        let whole = Whole { scenario, seed: *seed, engine, fingerprint, replay, findings };
+        serde_json::to_value(whole).expect("plain data with text for keys")
+    }
+}

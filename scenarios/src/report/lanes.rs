@@ -1,0 +1,230 @@
+//! What the page draws: for each row its bars and marks, in true time.
+
+use std::collections::BTreeMap;
+
+use lockstorm_sim::time::True;
+
+use super::timeline::sentence;
+use crate::{
+    checker::{Evidence, Held, words},
+    history::{Call, Fence, History, Host, HostKind, Life, Lock, Owner, What},
+};
+
+/// A bar from one instant to another.
+#[derive(Debug, Clone)]
+pub(super) struct Bar {
+    pub(super) from: True,
+    pub(super) until: True,
+    /// The owner whose colour it has; none for what concerns a host.
+    pub(super) owner: Option<Owner>,
+    /// What sort of bar, for the style sheet.
+    pub(super) class: &'static str,
+    pub(super) label: String,
+    pub(super) title: String,
+}
+
+/// A row with its bars.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) label: String,
+    pub(super) bars: Vec<Bar>,
+}
+
+fn running(title: &str, from: True, until: True) -> String {
+    format!("{title}\n{} to {}", words::instant(from), words::instant(until))
+}
+
+/// Per node: whose key it had.
+pub(super) fn nodes(history: &History) -> Vec<Lane> {
+    let mut open: BTreeMap<(Host, Lock, Owner), (True, True)> = BTreeMap::new();
+    let mut bars: BTreeMap<Host, Vec<Bar>> = BTreeMap::new();
+    let end = history.header.end;
+    let mut close =
+        |(host, lock, owner): (Host, Lock, Owner), (from, over): (True, True), at: True, how: &str| {
+            let (until, how) = if over < at { (over, "expired") } else { (at, how) };
+            let name = history.owner_name(owner);
+            let key = &history.lock(lock).name;
+            let title =
+                running(&format!("{} had `{key}` for {name}; {how}", history.host_name(host)), from, until);
+            bars.entry(host).or_default().push(Bar {
+                from,
+                until,
+                owner: Some(owner),
+                class: "key",
+                label: name,
+                title,
+            });
+        };
+    for event in &history.events {
+        if let What::Life { life: Life::Crashed } = event.what {
+            let here: Vec<_> = open.keys().filter(|key| key.0 == event.host).copied().collect();
+            for key in here {
+                if let Some(state) = open.remove(&key) {
+                    close(key, state, event.at, "the node crashed");
+                }
+            }
+        }
+        let Some((lock, owner)) = event.what.lock().zip(event.what.owner()) else { continue };
+        let key = (event.host, lock, owner);
+        let expires = |until: &Option<lockstorm_sim::time::Wall>| {
+            until.and_then(|until| history.clock(event.host).expires(until, event.at)).unwrap_or(True::MAX)
+        };
+        match &event.what {
+            What::Granted { until, .. } | What::Extended { until, .. } => {
+                if open.get(&key).is_some_and(|(_, over)| *over < event.at)
+                    && let Some(state) = open.remove(&key)
+                {
+                    close(key, state, event.at, "expired");
+                }
+                open.entry(key).or_insert((event.at, True::MAX)).1 = expires(until);
+            }
+            What::Released { left: 0, .. } => {
+                if let Some(state) = open.remove(&key) {
+                    close(key, state, event.at, "released");
+                }
+            }
+            What::Vanished { .. } => {
+                if let Some(state) = open.remove(&key) {
+                    close(key, state, event.at, &sentence(history, event).unwrap_or_default());
+                }
+            }
+            _ => {}
+        }
+    }
+    for (key, state) in open {
+        close(key, state, end, "still there when the run ended");
+    }
+    let lane = |host| Lane {
+        label: history.host_name(host).to_owned(),
+        bars: bars.remove(&host).unwrap_or_default(),
+    };
+    history.header.hosts_of(HostKind::Node).map(lane).collect()
+}
+
+/// Per owner: what the servers promised it.
+pub(super) fn promised(evidence: &Evidence<'_>) -> Vec<Lane> {
+    by_owner(evidence.history, bars(evidence.promised(), "promise"))
+}
+
+/// Per owner: when it asked and when it believed to hold the lock.
+pub(super) fn believed(evidence: &Evidence<'_>) -> Vec<Lane> {
+    let history = evidence.history;
+    let mut all: Vec<Bar> = asked(history);
+    all.extend(bars(evidence.believed(), "belief"));
+    by_owner(history, all)
+}
+
+fn bars(held: Vec<Held>, class: &'static str) -> Vec<Bar> {
+    let bar = |Held { owner, from, until, words }: Held| Bar {
+        from,
+        until,
+        owner: Some(owner),
+        class,
+        label: String::new(),
+        title: words,
+    };
+    held.into_iter().map(bar).collect()
+}
+
+fn by_owner(history: &History, bars: Vec<Bar>) -> Vec<Lane> {
+    let mut lanes: BTreeMap<Owner, Vec<Bar>> = BTreeMap::new();
+    for bar in bars {
+        if let Some(owner) = bar.owner {
+            lanes.entry(owner).or_default().push(bar);
+        }
+    }
+    lanes.into_iter().map(|(owner, bars)| Lane { label: history.owner_name(owner), bars }).collect()
+}
+
+/// The calls for a lock that took some time.
+fn asked(history: &History) -> Vec<Bar> {
+    let mut open: BTreeMap<crate::history::Op, (True, Owner)> = BTreeMap::new();
+    let mut bars = Vec::new();
+    let bar = |from: True, until: True, owner: Owner, how: &str| {
+        let title = running(&format!("{} asked for the lock{how}", history.owner_name(owner)), from, until);
+        Bar { from, until, owner: Some(owner), class: "ask", label: String::new(), title }
+    };
+    for event in &history.events {
+        match &event.what {
+            What::Invoke { op, owner, call: Call::Acquire { .. }, .. } => {
+                open.insert(*op, (event.at, *owner));
+            }
+            What::Return { op, .. } => {
+                if let Some((from, owner)) = open.remove(op) {
+                    bars.push(bar(from, event.at, owner, ""));
+                }
+            }
+            _ => {}
+        }
+    }
+    let end = history.header.end;
+    bars.extend(open.into_values().map(|(from, owner)| bar(from, end, owner, " and was never answered")));
+    bars
+}
+
+/// When hosts stood still or were down.
+pub(super) fn lives(history: &History) -> BTreeMap<Host, Vec<Bar>> {
+    let mut open: BTreeMap<Host, (True, &'static str)> = BTreeMap::new();
+    let mut bars: BTreeMap<Host, Vec<Bar>> = BTreeMap::new();
+    let mut close = |host: Host, from: True, until: True, class: &'static str| {
+        let title = running(&format!("{} was {class}", history.host_name(host)), from, until);
+        bars.entry(host).or_default().push(Bar {
+            from,
+            until,
+            owner: None,
+            class,
+            label: class.to_owned(),
+            title,
+        });
+    };
+    for event in &history.events {
+        let What::Life { life } = event.what else { continue };
+        if let Some((from, class)) = open.remove(&event.host) {
+            close(event.host, from, event.at, class);
+        }
+        let class = match life {
+            Life::Crashed => "down",
+            Life::Paused => "paused",
+            Life::Suspended => "suspended",
+            Life::Started | Life::Resumed => continue,
+        };
+        open.insert(event.host, (event.at, class));
+    }
+    for (host, (from, class)) in open {
+        close(host, from, history.header.end, class);
+    }
+    bars
+}
+
+/// A write at the resource.
+#[derive(Debug)]
+pub(super) struct Dot {
+    pub(super) at: True,
+    pub(super) owner: Owner,
+    pub(super) token: Option<u64>,
+    pub(super) accepted: bool,
+    pub(super) title: String,
+}
+
+/// The writes that arrived.
+pub(super) fn writes(history: &History) -> Vec<Dot> {
+    let fence = history.header.resource.as_ref().map_or(Fence::None, |resource| resource.fence);
+    let dot = |event: &crate::history::Event| match &event.what {
+        What::Write { owner, token, accepted, .. } => {
+            let accepted = match fence {
+                Fence::None => true,
+                Fence::Greater => accepted.greater,
+                Fence::AtLeast => accepted.at_least,
+            };
+            let said = sentence(history, event).unwrap_or_default();
+            let title = format!(
+                "{said}\narrived at {}, {}",
+                words::instant(event.at),
+                if accepted { "accepted" } else { "rejected" }
+            );
+            Some(Dot { at: event.at, owner: *owner, token: *token, accepted, title })
+        }
+        _ => None,
+    };
+    history.events.iter().filter_map(dot).collect()
+}

@@ -1,0 +1,74 @@
+//! What a person gets to read about a run: verdicts in words, a timeline, JSON, and one page of HTML.
+//!
+//! A report shows what is in a history and in the findings about it, and decides nothing.
+
+mod drawing;
+mod html;
+mod json;
+mod lanes;
+mod text;
+mod timeline;
+
+use crate::{
+    history::History,
+    verdict::{Expectation, Finding, Match},
+};
+
+pub use timeline::timeline;
+
+/// A finding with what was expected of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// What the checker found.
+    pub finding: Finding,
+    /// What the scenario expects, if it expects anything of this checker.
+    pub expected: Option<Expectation>,
+}
+
+impl Judged {
+    /// Whether the finding is what was expected; `None` if nothing was.
+    pub fn matched(&self) -> Option<Match> {
+        self.expected.as_ref().map(|expected| expected.matches(&self.finding))
+    }
+}
+
+/// A run with everything that was found about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Report<'a> {
+    /// What happened.
+    pub history: &'a History,
+    /// What was found, in the order to show it.
+    pub judged: &'a [Judged],
+}
+
+/// How a run came out as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Everything that was expected came out so (and something was expected).
+    AsExpected,
+    /// Something came out otherwise.
+    Otherwise,
+    /// Nothing came out otherwise, but something expected could not be decided.
+    Undecided,
+    /// Nothing was expected.
+    NothingExpected,
+}
+
+impl Report<'_> {
+    /// How the run came out as a whole.
+    pub fn outcome(&self) -> Outcome {
+        let matches: Vec<Match> = self.judged.iter().filter_map(Judged::matched).collect();
+        if matches.is_empty() {
+            Outcome::NothingExpected
+        } else if matches.iter().any(|one| matches!(one, Match::Otherwise(_))) {
+            Outcome::Otherwise
+        } else if matches.iter().any(|one| matches!(one, Match::Undecided(_))) {
+            Outcome::Undecided
+        } else {
+            Outcome::AsExpected
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

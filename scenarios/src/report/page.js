@@ -1,0 +1,111 @@
+"use strict";
+// Everything with data-a (and data-b) lies on the axis of true time, in microseconds; zooming lays it out anew.
+const run = JSON.parse(document.getElementById("run").textContent);
+const plot = document.getElementById("plot"), ticks = document.getElementById("ticks");
+const left = run.left, NS = "http://www.w3.org/2000/svg";
+let from = 0, until = run.end;
+const width = () => plot.clientWidth - left - 12;
+const x = t => left + (t - from) / (until - from) * width();
+function put(parent, name, attributes, text) {
+  const node = document.createElementNS(NS, name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  if (text !== undefined) node.textContent = text;
+  parent.appendChild(node);
+}
+// A round distance between ticks, so that about `wanted` of them fit.
+function step(range, wanted) {
+  const raw = range / wanted, ten = 10 ** Math.floor(Math.log10(raw));
+  return ten * [1, 2, 5, 10].find(factor => factor * ten >= raw);
+}
+function seconds(micros, distance) {
+  const decimals = Math.max(0, Math.min(6, -Math.floor(Math.log10(distance / 1e6) + 1e-9)));
+  return (micros / 1e6).toFixed(decimals);
+}
+function axis(y, height, pieces, label) {
+  const distance = step(until - from, Math.max(2, width() / 95));
+  pieces.forEach((piece, at) => {
+    const ends = at + 1 < pieces.length ? pieces[at + 1][0] : run.end;
+    const begin = Math.max(from, piece[0]), end = Math.min(until, ends);
+    const shown = t => piece[1] + (t - piece[0]) * piece[2];
+    if (at > 0 && piece[0] >= from && piece[0] <= until) {
+      const before = pieces[at - 1], jump = piece[1] - (before[1] + (piece[0] - before[0]) * before[2]);
+      if (Math.abs(jump) >= 1000) {
+        put(ticks, "line", { class: "jump", x1: x(piece[0]), x2: x(piece[0]), y1: y, y2: y + height });
+        put(ticks, "text", { class: "jumped", x: x(piece[0]) + 4, y: y + 9 }, (jump > 0 ? "+" : "") + jump / 1e6 + " s");
+      }
+    }
+    if (end <= begin || piece[2] <= 0) return;
+    const first = Math.ceil(shown(begin) / distance), last = Math.floor(shown(end) / distance);
+    const every = Math.max(1, Math.ceil((last - first) / 40));
+    for (let k = first; k <= last; k += every) {
+      const at = x(piece[0] + (k * distance - piece[1]) / piece[2]);
+      const group = document.createElementNS(NS, "g");
+      group.setAttribute("class", "tick");
+      put(group, "line", { x1: at, x2: at, y1: y, y2: label ? y + height : y + 5 });
+      put(group, "text", { x: at + 3, y: label ? y - 4 : y + 18 }, seconds(k * distance, distance) + (label ? " s" : ""));
+      ticks.appendChild(group);
+    }
+  });
+}
+function layout() {
+  const right = left + width();
+  document.getElementById("window").setAttribute("width", Math.max(0, width() + 1));
+  for (const node of plot.querySelectorAll("[data-a]")) {
+    const a = x(+node.dataset.a), b = x(+(node.dataset.b ?? node.dataset.a));
+    if (node.tagName === "rect") {
+      const l = Math.max(left - 5, Math.min(a, right + 5)), r = Math.max(left - 5, Math.min(b, right + 5));
+      node.setAttribute("x", l); node.setAttribute("width", Math.max(r - l, b >= left && a <= right ? 2 : 0));
+    } else if (node.tagName === "circle") node.setAttribute("cx", a);
+    else if (node.tagName === "line") { node.setAttribute("x1", a); node.setAttribute("x2", a); }
+    else if (node.classList.contains("in")) {
+      const l = Math.max(a, left), room = Math.min(b, right) - l;
+      node.setAttribute("x", l + 5); node.style.display = room > node.textContent.length * 6.6 + 8 ? "" : "none";
+    } else {
+      const beyond = node.classList.contains("out") && a > right - node.textContent.length * 6.2 - 12;
+      const shift = node.classList.contains("out") ? (beyond ? -7 : 7) : 0;
+      const edge = node.classList.contains("out") && !beyond ? Math.max(Math.min(b, right), left) : a;
+      node.setAttribute("x", edge + shift); node.style.textAnchor = beyond ? "end" : "";
+    }
+  }
+  // A label of a write that would cover the one before it is left out; the title has it.
+  let taken = -1e9;
+  for (const node of plot.querySelectorAll(".token")) {
+    const at = +node.getAttribute("x"), half = node.textContent.length * 3.4 + 3;
+    node.style.display = at - half < taken ? "none" : "";
+    if (at - half >= taken) taken = at + half;
+  }
+  ticks.replaceChildren();
+  axis(run.top, run.height - run.top, [[0, 0, 1]], true);
+  for (const clock of run.clocks) axis(clock.y, clock.height, clock.pieces, false);
+}
+function show(a, b) {
+  const span = Math.max(b - a, 200);
+  if (a < 0) { b -= a; a = 0; }
+  from = Math.max(0, Math.min(a, run.end - span)); until = Math.min(run.end, Math.max(b, from + span));
+  layout();
+}
+function zoom(factor, around) {
+  const span = (until - from) * factor, share = (around - from) / (until - from);
+  show(around - span * share, around + span * (1 - share));
+}
+const time = event => from + (event.clientX - plot.getBoundingClientRect().left - left) / width() * (until - from);
+plot.addEventListener("wheel", event => { event.preventDefault(); zoom(event.deltaY > 0 ? 1.25 : .8, time(event)); }, { passive: false });
+let held = null;
+plot.addEventListener("pointerdown", event => { held = { x: event.clientX, from, until }; plot.setPointerCapture(event.pointerId); });
+plot.addEventListener("pointermove", event => {
+  if (!held) return;
+  const by = (event.clientX - held.x) / width() * (held.until - held.from);
+  show(held.from - by, held.until - by);
+});
+plot.addEventListener("pointerup", () => { held = null; });
+plot.addEventListener("dblclick", () => show(0, run.end));
+for (const button of document.querySelectorAll("[data-show]")) button.addEventListener("click", () => {
+  const [a, b] = button.dataset.show.split(" ").map(Number), margin = Math.max((b - a) * .6, 2000);
+  show(a - margin, b + margin);
+  plot.scrollIntoView({ behavior: "smooth", block: "nearest" });
+});
+document.getElementById("in").addEventListener("click", () => zoom(.5, (from + until) / 2));
+document.getElementById("out").addEventListener("click", () => zoom(2, (from + until) / 2));
+document.getElementById("all").addEventListener("click", () => show(0, run.end));
+addEventListener("resize", layout);
+layout();

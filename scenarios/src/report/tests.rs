@@ -1,0 +1,162 @@
+//! What reports look like, on a story with everything in it.
+
+use super::*;
+use crate::{
+    checker,
+    history::{Face, Fence, How, Life, LockKind, Outcome as Returned, Wake, Why, story::Story},
+};
+
+/// A failover that loses the lock while its holder is suspended: two promises, two beliefs, a stale write that the fence
+/// refuses, a clock that jumps.
+fn story() -> History {
+    let mut history = Story::failover(LockKind::Exclusive)
+        .fenced(Fence::Greater)
+        .at(2)
+        .asks("c1")
+        .granted("m", "c1", 10_000)
+        .at(3)
+        .returns("c1", Returned::Ok)
+        .believes_by("c1", Face::Monotonic, 9_900)
+        .at(400)
+        .asks("c2")
+        .refused("m", "c2")
+        .waiting("c2")
+        .at(900)
+        .wrote("c1", Some(33), 899)
+        .at(1_000)
+        .fault_until(8_000, "c1 was suspended", &["c1"])
+        .life("c1", Life::Suspended)
+        .clocks("c1", [1_000, 1_000, 1_000], [0, -1_000_000, 0])
+        .at(2_000)
+        .fault("m crashed", &["m"])
+        .life("m", Life::Crashed)
+        .at(2_500)
+        .fault("the wall clock of r stepped +3 s", &["r"])
+        .clocks("r", [5_500, 2_500, 2_500], [0; 3])
+        .at(3_000)
+        .fault("r was promoted", &["r"])
+        .vanished("r", "c1", How::Failover)
+        .at(3_400)
+        .woken("c2", Wake::Timer)
+        .granted("r", "c2", 10_000)
+        .at(3_401)
+        .returns("c2", Returned::Ok)
+        .believes("c2", 9_900)
+        .at(4_000)
+        .wrote("c2", Some(34), 3_999)
+        .at(8_000)
+        .life("c1", Life::Resumed)
+        .clocks("c1", [8_000, 1_000, 8_000], [0; 3])
+        .calm()
+        .at(8_002)
+        .wrote("c1", Some(33), 8_001)
+        .at(9_000)
+        .wrote("c2", Some(34), 8_999)
+        .at(11_000)
+        .disbelieves("c2", Why::Released)
+        .released("r", "c2")
+        .ends(16_000);
+    history.header.scenario = "failover <loses> a lock".into();
+    history.header.seed = 7;
+    history.header.fingerprint = "5f8d0c1e".repeat(8).into();
+    history.header.replay = "lockstorm replay failover:7".into();
+    history
+}
+
+fn judged(history: &History) -> Vec<Judged> {
+    let expected = |finding: &Finding| match finding.checker {
+        "l1" => Some(Expectation::violated().with("overlap", "5s..".parse().expect("a range"))),
+        "l2" => Some(Expectation::violated()),
+        "l4" => Some(Expectation::holds()),
+        "progress" => Some(Expectation::holds()),
+        "owner-safety" => Some(Expectation::violated()),
+        _ => None,
+    };
+    checker::check(history)
+        .into_iter()
+        .map(|finding| Judged { expected: expected(&finding), finding })
+        .collect()
+}
+
+#[test]
+fn the_verdicts_in_words() {
+    let history = story();
+    let judged = judged(&history);
+    insta::assert_snapshot!(Report { history: &history, judged: &judged }.text(false));
+}
+
+#[test]
+fn the_timeline_in_words() {
+    insta::assert_snapshot!(timeline(&story(), 100));
+}
+
+#[test]
+fn a_long_timeline_says_what_it_leaves_out() {
+    let text = timeline(&story(), 3);
+    assert_eq!(text.lines().count(), 4);
+    assert!(text.ends_with("more\n"), "{text}");
+}
+
+#[test]
+fn colour_is_for_terminals_only() {
+    let history = story();
+    let judged = judged(&history);
+    let report = Report { history: &history, judged: &judged };
+    assert!(report.text(true).contains("\x1b[32m"));
+    assert!(!report.text(false).contains('\x1b'));
+}
+
+#[test]
+fn the_json_has_every_finding_and_its_match() {
+    let history = story();
+    let judged = judged(&history);
+    let json = Report { history: &history, judged: &judged }.json();
+    let l1 = &json["findings"][0];
+    assert_eq!((l1["checker"].as_str(), l1["match"].as_str()), (Some("l1"), Some("as-expected")));
+    assert_eq!(l1["verdict"]["verdict"], "violated");
+    assert_eq!(l1["measures"][0]["quantity"]["ms"], 6_602.0);
+    assert_eq!(json["findings"].as_array().map(Vec::len), Some(checker::LIST.len()));
+}
+
+/// Set `LOCKSTORM_PAGE` to a file to look at the page in a browser.
+#[test]
+fn the_page_is_self_contained_and_escaped() {
+    let history = story();
+    let judged = judged(&history);
+    let page = Report { history: &history, judged: &judged }.html();
+    assert!(page.contains("failover &lt;loses&gt; a lock") && !page.contains("<loses>"));
+    for outside in ["http://", "https://", "src=", "@import", "url("] {
+        let there = page.matches(outside).count();
+        // The name of a namespace is no address, and a clip path is in the page itself.
+        let own = page.matches("http://www.w3.org/2000/svg").count() * usize::from(outside == "http://")
+            + page.matches("url(#").count() * usize::from(outside == "url(");
+        assert_eq!(there, own, "{outside}");
+    }
+    for part in
+        ["class=\"over\"", "class=\"band\"", "5f8d0c1e", "lockstorm replay", "c1 was suspended", "data-show"]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+    if let Some(file) = std::env::var_os("LOCKSTORM_PAGE") {
+        std::fs::write(file, page).expect("the page can be written");
+    }
+}
+
+#[test]
+fn a_whole_is_as_expected_only_if_all_of_it_is() {
+    let history = story();
+    let all = judged(&history);
+    let only = |names: &[&str]| {
+        let some: Vec<Judged> =
+            all.iter().filter(|judged| names.contains(&judged.finding.checker)).cloned().collect();
+        Report { history: &history, judged: &some }.outcome()
+    };
+    for (names, outcome) in [
+        (&["l1", "l2", "l4"][..], Outcome::AsExpected),
+        (&["l1", "owner-safety"], Outcome::Otherwise),
+        (&["fairness"], Outcome::NothingExpected),
+        (&[], Outcome::NothingExpected),
+    ] {
+        assert_eq!(only(names), outcome, "{names:?}");
+    }
+}

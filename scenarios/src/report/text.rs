@@ -1,0 +1,71 @@
+//! The verdicts for a terminal.
+
+use std::fmt::Write;
+
+use super::{Judged, Report};
+use crate::verdict::{Match, Verdict};
+
+const BOLD: &str = "1";
+const DIM: &str = "2";
+const RED: &str = "31";
+const GREEN: &str = "32";
+const YELLOW: &str = "33";
+
+fn paint(colour: bool, code: &str, text: &str) -> String {
+    if colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+}
+
+impl Report<'_> {
+    /// The verdicts in words, in colour where the terminal has any. What a scenario expects comes with whether it came
+    /// out so; what it does not mention is shown where it was violated.
+    pub fn text(&self, colour: bool) -> String {
+        let header = &self.history.header;
+        let mut out = String::new();
+        let title = paint(colour, BOLD, &header.scenario);
+        let _ = writeln!(out, "{title}, seed {}, {} engine", header.seed, header.engine);
+        for judged in self
+            .judged
+            .iter()
+            .filter(|judged| judged.expected.is_some() || judged.finding.verdict.witness().is_some())
+        {
+            line(&mut out, colour, judged);
+        }
+        if !header.fingerprint.is_empty() {
+            let _ = writeln!(out, "  {}", paint(colour, DIM, &format!("fingerprint {}", header.fingerprint)));
+        }
+        let came_out_so =
+            matches!(self.outcome(), super::Outcome::AsExpected | super::Outcome::NothingExpected);
+        if !header.replay.is_empty() && !came_out_so {
+            let _ = writeln!(out, "  have it again: {}", header.replay);
+        }
+        out
+    }
+}
+
+fn line(out: &mut String, colour: bool, judged: &Judged) {
+    let finding = &judged.finding;
+    let word = finding.verdict.word();
+    let (mark, code) = match (judged.matched(), &finding.verdict) {
+        (Some(Match::AsExpected), _) => ("as expected", GREEN),
+        (Some(Match::Otherwise(_)), _) => ("NOT AS EXPECTED", RED),
+        (Some(Match::Undecided(_)), _) | (None, Verdict::Undecided { .. }) => ("", YELLOW),
+        (None, _) => ("nothing expected", DIM),
+    };
+    let mut what = format!("{word:<9}");
+    if !mark.is_empty() {
+        let _ = write!(what, " ({mark})");
+    }
+    let _ = writeln!(
+        out,
+        "  {:<13} {} {}",
+        finding.checker,
+        paint(colour, code, &what),
+        finding.verdict.sentence()
+    );
+    if let Some(Match::Otherwise(because)) = judged.matched() {
+        let _ = writeln!(out, "                {}", paint(colour, code, &because));
+    }
+    for line in finding.verdict.witness().iter().flat_map(|witness| &witness.story) {
+        let _ = writeln!(out, "                {}", paint(colour, DIM, line));
+    }
+}

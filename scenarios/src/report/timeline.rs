@@ -1,0 +1,179 @@
+//! What happened, one line at a time: true time, the host, the words.
+
+use std::fmt::Write;
+
+use lockstorm_sim::time::True;
+
+use crate::{
+    checker::words,
+    history::{Call, Event, Face, History, Host, How, Life, Outcome, Party, Role, Wait, Wake, What, Why},
+};
+
+/// The timeline of a run as text, at most so many lines of it; what is left out is said. Equal lines in a row are one.
+pub fn timeline(history: &History, lines_max: usize) -> String {
+    let mut lines: Vec<(True, &str, String)> = Vec::with_capacity(history.events.len());
+    for fault in &history.faults {
+        lines.push((fault.from, "~", format!("{} {}", fault.words, words::span(fault))));
+    }
+    if let Some(calm) = history.header.calm {
+        lines.push((calm, "~", "the storm is over".to_owned()));
+    }
+    for event in &history.events {
+        if let Some(words) = sentence(history, event) {
+            lines.push((event.at, history.host_name(event.host), words));
+        }
+    }
+    lines.sort_by_key(|line| line.0);
+    let width = lines.iter().map(|line| line.1.chars().count()).max().unwrap_or(0);
+    let (mut out, mut shown, mut at) = (String::new(), 0, 0);
+    while at < lines.len() && shown < lines_max {
+        let (when, host, words) = &lines[at];
+        let alike = lines[at..].iter().take_while(|line| (line.1, &line.2) == (*host, words)).count();
+        let _ = write!(out, "{:>14}  {host:<width$}  {words}", words::instant(*when));
+        if alike > 1 {
+            let _ = write!(out, " ({alike} times until {})", words::instant(lines[at + alike - 1].0));
+        }
+        out.push('\n');
+        (at, shown) = (at + alike, shown + 1);
+    }
+    if at < lines.len() {
+        let _ = writeln!(out, "{:>14}  and {} more", "...", lines.len() - at);
+    }
+    out
+}
+
+/// One event in words; `None` for what is not worth a line.
+pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
+    let name = |owner: &crate::history::Owner| history.owner_name(*owner);
+    let lease = |lease: &Option<u64>| lease.map_or("no expiry".to_owned(), |ms| format!("{ms} ms"));
+    let by = |by: &Party, owner: &crate::history::Owner| match by.owner {
+        Some(other) if other != *owner => format!(" by {}", name(&other)),
+        None if by.client != history.client_of(*owner) => format!(" by {}", history.host_name(by.client)),
+        _ => String::new(),
+    };
+    let lock = event.what.lock().map(|lock| format!("`{}`", history.lock(lock).name)).unwrap_or_default();
+    Some(match &event.what {
+        What::Invoke { owner, call, .. } => {
+            let asked = match call {
+                Call::Acquire { wait: Wait::No, .. } => format!("tries {lock}"),
+                Call::Acquire { wait: Wait::Ms(ms), .. } => format!("asks for {lock}, for {ms} ms at most"),
+                Call::Acquire { wait: Wait::Unbounded, .. } => format!("asks for {lock}"),
+                Call::Release => format!("releases {lock}"),
+                Call::Extend { lease_ms } => format!("extends {lock} to {lease_ms} ms"),
+                Call::ForceRelease => format!("takes {lock} away from whoever holds it"),
+                Call::Query => return None,
+            };
+            format!("{} {asked}", name(owner))
+        }
+        What::Return { outcome: Outcome::Ok, .. } => "call succeeded".to_owned(),
+        What::Return { outcome: Outcome::Refused, .. } => "call was refused".to_owned(),
+        What::Return { outcome: Outcome::Failed { definite, message }, .. } => {
+            format!("call failed ({}): {message}", if *definite { "certainly" } else { "perhaps done" })
+        }
+        What::Believes { owner, until, token, .. } => {
+            let mut said = format!("{} believes to hold {lock}", name(owner));
+            match until {
+                Some(deadline) => {
+                    let now = history.clock(event.host).reading(deadline.clock, event.at);
+                    let rest = std::time::Duration::from_nanos(
+                        deadline.nanos.saturating_sub(now).max(0).unsigned_abs(),
+                    );
+                    let _ = write!(said, " for {} by its {}", words::length(rest), deadline.clock);
+                }
+                None => said.push_str(" until told otherwise"),
+            }
+            if let Some(token) = token {
+                let _ = write!(said, ", token {token}");
+            }
+            said
+        }
+        What::Disbelieves { owner, why, .. } => {
+            let why = match why {
+                Why::Released => "gives it back",
+                Why::Lost => "was told that it is lost",
+                Why::Expired => "sees its lease over by its own clock",
+            };
+            format!("{} no longer believes in {lock}: it {why}", name(owner))
+        }
+        What::Waiting { owner, .. } => format!("{} waits for {lock}", name(owner)),
+        What::Woken { owner, by: Wake::Message, .. } => format!("{} is woken by a message", name(owner)),
+        What::Woken { owner, by: Wake::Timer, .. } => format!("{} is woken by a timer", name(owner)),
+        What::Enqueued { owner, .. } => format!("{} stands in the queue of {lock}", name(owner)),
+        What::Dequeued { owner, .. } => format!("{} leaves the queue of {lock}", name(owner)),
+        What::Granted { owner, lease_ms, count, token, .. } => {
+            let nested = if *count > 1 { format!(", hold {count}") } else { String::new() };
+            let token = token.map_or(String::new(), |token| format!(", token {token}"));
+            format!("grants {lock} to {}, {}{nested}{token}", name(owner), lease(lease_ms))
+        }
+        What::Refused { owner, .. } => format!("refuses {lock} to {}", name(owner)),
+        What::Extended { owner, by: party, lease_ms, .. } => {
+            format!("extends {lock} of {} to {}{}", name(owner), lease(lease_ms), by(party, owner))
+        }
+        What::Released { owner, by: party, left, .. } => {
+            let left = if *left > 0 { format!(", holds left: {left}") } else { String::new() };
+            format!("releases {lock} of {}{}{left}", name(owner), by(party, owner))
+        }
+        What::Vanished { owner, how, .. } => {
+            format!("{lock} of {} is gone: {}", name(owner), gone(history, event.host, *how))
+        }
+        What::Queue { waiters, .. } => {
+            let waiters: Vec<String> = waiters.iter().map(name).collect();
+            if waiters.is_empty() {
+                format!("nobody stands in the queue of {lock}")
+            } else {
+                format!("queue of {lock}: {}", waiters.join(", "))
+            }
+        }
+        What::Published { receivers, .. } => format!("publishes about {lock} to {receivers}"),
+        What::Became { role: Role::Master } => "is a master".to_owned(),
+        What::Became { role: Role::Replica } => "is a replica".to_owned(),
+        What::Life { life } => match life {
+            Life::Started => "starts".to_owned(),
+            Life::Crashed => "crashes".to_owned(),
+            Life::Paused => "is paused".to_owned(),
+            Life::Suspended => "is suspended".to_owned(),
+            Life::Resumed => "goes on".to_owned(),
+        },
+        What::Write { owner, token, sent, accepted, .. } => {
+            let token = token.map_or("no token".to_owned(), |token| format!("token {token}"));
+            let stale = match (accepted.greater, accepted.at_least) {
+                (_, false) => ", a stale one",
+                (false, true) => ", one seen before",
+                _ => "",
+            };
+            format!("{} writes with {token}{stale}, sent at {}", name(owner), words::instant(*sent))
+        }
+    })
+}
+
+fn gone(history: &History, node: Host, how: How) -> String {
+    let by = |party: Party| {
+        party
+            .owner
+            .map_or_else(|| history.host_name(party.client).to_owned(), |owner| history.owner_name(owner))
+    };
+    match how {
+        How::Expired => "expired".to_owned(),
+        How::Evicted => "evicted".to_owned(),
+        How::Flushed => "flushed".to_owned(),
+        How::Deleted(party) => format!("deleted by {}", by(party)),
+        How::Forced(party) => format!("taken away by {}", by(party)),
+        How::Overwritten(party) => format!("written over by {}", by(party)),
+        How::Crash => "lost in a crash".to_owned(),
+        How::Failover => format!("{} never had it", history.host_name(node)),
+        How::Resync => "lost in a resynchronization".to_owned(),
+    }
+}
+
+/// The clock a host lives by: a node by its wall clock; a client by the one it counted its leases by.
+pub(super) fn own_clock(history: &History, host: Host) -> Face {
+    if history.header.hosts[usize::from(host.0)].kind == crate::history::HostKind::Node {
+        return Face::Wall;
+    }
+    let deadline =
+        history.events.iter().filter(|event| event.host == host).find_map(|event| match &event.what {
+            What::Believes { until, .. } => until.map(|deadline| deadline.clock),
+            _ => None,
+        });
+    deadline.unwrap_or(Face::Boottime)
+}
