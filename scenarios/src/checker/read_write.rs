@@ -31,8 +31,8 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let history = evidence.history;
     let judged = |lock: Lock| history.lock(lock).kind == LockKind::ReadWrite;
     let mut held: BTreeMap<(Lock, Host), Holders> = BTreeMap::new();
-    let (mut wrong, mut readers, mut grants): (Vec<(&Event, Owner, Owner, Mode)>, usize, [u64; 2]) =
-        (Vec::new(), 0, [0; 2]);
+    let mut wrong: Vec<(&Event, Owner, Owner, Mode)> = Vec::new();
+    let (mut readers, mut grants) = (0, [0_u64; 2]);
     for event in &history.events {
         let Some((lock, owner)) = event.what.lock().filter(|lock| judged(*lock)).zip(event.what.owner())
         else {

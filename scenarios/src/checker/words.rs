@@ -28,7 +28,7 @@ pub(crate) fn length(length: Duration) -> String {
     match micros {
         0 => "0 ms".to_owned(),
         1..1_000 => format!("{micros} µs"),
-        1_000..1_000_000 if micros % 1_000 == 0 => format!("{} ms", micros / 1_000),
+        1_000..1_000_000 if micros.is_multiple_of(1_000) => format!("{} ms", micros / 1_000),
         1_000..1_000_000 => format!("{}.{} ms", micros / 1_000, micros % 1_000 / 100),
         _ => format!("{}.{:03} s", micros / 1_000_000, micros / 1_000 % 1_000),
     }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::{Judged, Outcome, Report, drawing::Drawing, timeline};
+use super::{Entry, Report, Standing, drawing::Drawing, timeline};
 use crate::{
     checker::Evidence,
     verdict::{Match, Verdict},
@@ -39,11 +39,11 @@ impl Report<'_> {
         let header = &self.history.header;
         let evidence = Evidence::of(self.history);
         let drawing = Drawing::of(&evidence);
-        let (class, word) = match self.outcome() {
-            Outcome::AsExpected => ("as-expected", "as expected"),
-            Outcome::Otherwise => ("otherwise", "not as expected"),
-            Outcome::Undecided => ("undecided", "undecided"),
-            Outcome::NothingExpected => ("nothing", "nothing expected"),
+        let (class, word) = match self.standing() {
+            Standing::AsExpected => ("as-expected", "as expected"),
+            Standing::Otherwise => ("otherwise", "not as expected"),
+            Standing::Undecided => ("undecided", "undecided"),
+            Standing::NothingExpected => ("nothing", "nothing expected"),
         };
         let title = escape(&header.scenario);
         let mut page = String::new();
@@ -60,22 +60,22 @@ impl Report<'_> {
         );
         self.again(&mut page);
         page.push_str("<h2>Verdicts</h2>\n<table class=\"verdicts\">\n");
-        let (aside, told): (Vec<&Judged>, Vec<&Judged>) =
-            self.judged.iter().partition(|judged| is_aside(judged));
-        for judged in told {
-            row(&mut page, judged);
+        let (aside, told): (Vec<&Entry>, Vec<&Entry>) =
+            self.entries.iter().partition(|entry| is_aside(entry));
+        for entry in told {
+            row(&mut page, entry);
         }
         page.push_str("</table>\n");
         if !aside.is_empty() {
-            let names: Vec<&str> = aside.iter().map(|judged| judged.finding.checker).collect();
+            let names: Vec<&str> = aside.iter().map(|entry| entry.finding.checker).collect();
             let names = escape(&names.join(", "));
-            let _ = write!(
+            let _ = writeln!(
                 page,
                 "<details class=\"aside\"><summary>neither expected nor decided: {names}</summary>\
-                 <table class=\"verdicts\">\n"
+                 <table class=\"verdicts\">"
             );
-            for judged in aside {
-                row(&mut page, judged);
+            for entry in aside {
+                row(&mut page, entry);
             }
             page.push_str("</table></details>\n");
         }
@@ -86,9 +86,9 @@ impl Report<'_> {
         );
         page.push_str(&drawing.svg);
         let lines = escape(&timeline(self.history, LINES));
-        let _ = write!(
+        let _ = writeln!(
             page,
-            "<details><summary>What happened, line by line</summary><pre>{lines}</pre></details>\n"
+            "<details><summary>What happened, line by line</summary><pre>{lines}</pre></details>"
         );
         // In a script `<` could end it: JSON has another way to write it.
         let data = drawing.data.to_string().replace('<', "\\u003c");
@@ -116,14 +116,14 @@ impl Report<'_> {
 }
 
 /// Whether a finding says nothing that anybody asked for.
-fn is_aside(judged: &Judged) -> bool {
-    judged.expected.is_none() && matches!(judged.finding.verdict, Verdict::Undecided { .. })
+fn is_aside(entry: &Entry) -> bool {
+    entry.expected.is_none() && matches!(entry.finding.verdict, Verdict::Undecided { .. })
 }
 
-fn row(page: &mut String, judged: &Judged) {
-    let finding = &judged.finding;
+fn row(page: &mut String, entry: &Entry) {
+    let finding = &entry.finding;
     let word = finding.verdict.word();
-    let expected = match judged.matched() {
+    let expected = match entry.matched() {
         None => String::new(),
         Some(Match::AsExpected) => "as expected".to_owned(),
         Some(Match::Undecided(_)) => "not decided".to_owned(),
@@ -152,6 +152,6 @@ fn row(page: &mut String, judged: &Judged) {
         .iter()
         .map(|measure| format!("{} {}", measure.name.replace('_', " "), measure.quantity))
         .collect();
-    let measures = if is_aside(judged) { String::new() } else { measures.join(" · ") };
+    let measures = if is_aside(entry) { String::new() } else { measures.join(" · ") };
     let _ = writeln!(page, "<div class=\"measures\">{}</div></td></tr>", escape(&measures));
 }

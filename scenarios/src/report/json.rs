@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Judged, Report};
+use super::Report;
 use crate::{
     history::{Header, History},
     verdict::{Expectation, Finding, Match},
@@ -33,14 +33,13 @@ impl Report<'_> {
     /// measured times milliseconds.
     pub fn json(&self) -> serde_json::Value {
         let History { header: Header { scenario, seed, engine, fingerprint, replay, .. }, .. } = self.history;
-        let row = |judged: &'_ Judged| judged.matched();
         let findings = self
-            .judged
+            .entries
             .iter()
-            .map(|judged| Row {
-                finding: &judged.finding,
-                expected: judged.expected.as_ref(),
-                matched: row(judged),
+            .map(|entry| Row {
+                finding: &entry.finding,
+                expected: entry.expected.as_ref(),
+                matched: entry.matched(),
             })
             .collect();
         let whole = Whole { scenario, seed: *seed, engine, fingerprint, replay, findings };

@@ -18,18 +18,24 @@ pub use timeline::timeline;
 
 /// A finding with what was expected of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Judged {
+pub struct Entry {
     /// What the checker found.
     pub finding: Finding,
     /// What the scenario expects, if it expects anything of this checker.
     pub expected: Option<Expectation>,
 }
 
-impl Judged {
+impl Entry {
     /// Whether the finding is what was expected; `None` if nothing was.
     pub fn matched(&self) -> Option<Match> {
         self.expected.as_ref().map(|expected| expected.matches(&self.finding))
     }
+}
+
+/// Findings with what was expected of each checker, by its name.
+pub fn entries(findings: Vec<Finding>, expected: impl Fn(&str) -> Option<Expectation>) -> Vec<Entry> {
+    let entry = |finding: Finding| Entry { expected: expected(finding.checker), finding };
+    findings.into_iter().map(entry).collect()
 }
 
 /// A run with everything that was found about it.
@@ -38,12 +44,12 @@ pub struct Report<'a> {
     /// What happened.
     pub history: &'a History,
     /// What was found, in the order to show it.
-    pub judged: &'a [Judged],
+    pub entries: &'a [Entry],
 }
 
 /// How a run came out as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Standing {
     /// Everything that was expected came out so (and something was expected).
     AsExpected,
     /// Something came out otherwise.
@@ -56,16 +62,16 @@ pub enum Outcome {
 
 impl Report<'_> {
     /// How the run came out as a whole.
-    pub fn outcome(&self) -> Outcome {
-        let matches: Vec<Match> = self.judged.iter().filter_map(Judged::matched).collect();
+    pub fn standing(&self) -> Standing {
+        let matches: Vec<Match> = self.entries.iter().filter_map(Entry::matched).collect();
         if matches.is_empty() {
-            Outcome::NothingExpected
+            Standing::NothingExpected
         } else if matches.iter().any(|one| matches!(one, Match::Otherwise(_))) {
-            Outcome::Otherwise
+            Standing::Otherwise
         } else if matches.iter().any(|one| matches!(one, Match::Undecided(_))) {
-            Outcome::Undecided
+            Standing::Undecided
         } else {
-            Outcome::AsExpected
+            Standing::AsExpected
         }
     }
 }

@@ -31,10 +31,15 @@ function axis(y, height, pieces, label) {
       const before = pieces[at - 1], jump = piece[1] - (before[1] + (piece[0] - before[0]) * before[2]);
       if (Math.abs(jump) >= 1000) {
         put(ticks, "line", { class: "jump", x1: x(piece[0]), x2: x(piece[0]), y1: y, y2: y + height });
-        put(ticks, "text", { class: "jumped", x: x(piece[0]) + 4, y: y + 9 }, (jump > 0 ? "+" : "") + jump / 1e6 + " s");
+        put(ticks, "text", { class: "jumped", x: x(piece[0]) - 4, y: y + 11, "text-anchor": "end" }, (jump > 0 ? "+" : "") + jump / 1e6 + " s");
       }
     }
-    if (end <= begin || piece[2] <= 0) return;
+    if (end <= begin) return;
+    if (piece[2] <= 0) {
+      put(ticks, "line", { class: "frozen", x1: x(begin), x2: x(end), y1: y + height / 2, y2: y + height / 2 });
+      put(ticks, "text", { class: "jumped", x: x(begin) + 6, y: y + 10 }, "stands still at " + (piece[1] / 1e6) + " s");
+      return;
+    }
     const first = Math.ceil(shown(begin) / distance), last = Math.floor(shown(end) / distance);
     const every = Math.max(1, Math.ceil((last - first) / 40));
     for (let k = first; k <= last; k += every) {
@@ -61,10 +66,14 @@ function layout() {
       const l = Math.max(a, left), room = Math.min(b, right) - l;
       node.setAttribute("x", l + 5); node.style.display = room > node.textContent.length * 6.6 + 8 ? "" : "none";
     } else {
-      const beyond = node.classList.contains("out") && a > right - node.textContent.length * 6.2 - 12;
-      const shift = node.classList.contains("out") ? (beyond ? -7 : 7) : 0;
-      const edge = node.classList.contains("out") && !beyond ? Math.max(Math.min(b, right), left) : a;
-      node.setAttribute("x", edge + shift); node.style.textAnchor = beyond ? "end" : "";
+      // Words about a bar stand behind it; where that is off the plot, before it; and where that is, too, on it.
+      const length = node.textContent.length * 6.2 + 12, out = node.classList.contains("out");
+      const behind = Math.max(Math.min(b, right), left), before = Math.min(Math.max(a, left), right);
+      const end = out && behind + length > right && before - length > left;
+      const on = out && behind + length > right && !end;
+      node.setAttribute("x", !out ? a : end ? before - 7 : (on ? before : behind) + 7);
+      node.style.textAnchor = end ? "end" : "";
+      node.style.display = out && (b < left || a > right) ? "none" : "";
     }
   }
   // A label of a write that would cover the one before it is left out; the title has it.

@@ -63,26 +63,20 @@ fn story() -> History {
     history
 }
 
-fn judged(history: &History) -> Vec<Judged> {
-    let expected = |finding: &Finding| match finding.checker {
+fn entries(history: &History) -> Vec<Entry> {
+    super::entries(checker::check(history), |checker| match checker {
         "l1" => Some(Expectation::violated().with("overlap", "5s..".parse().expect("a range"))),
-        "l2" => Some(Expectation::violated()),
-        "l4" => Some(Expectation::holds()),
-        "progress" => Some(Expectation::holds()),
-        "owner-safety" => Some(Expectation::violated()),
+        "l2" | "owner-safety" => Some(Expectation::violated()),
+        "l4" | "progress" => Some(Expectation::holds()),
         _ => None,
-    };
-    checker::check(history)
-        .into_iter()
-        .map(|finding| Judged { expected: expected(&finding), finding })
-        .collect()
+    })
 }
 
 #[test]
 fn the_verdicts_in_words() {
     let history = story();
-    let judged = judged(&history);
-    insta::assert_snapshot!(Report { history: &history, judged: &judged }.text(false));
+    let entries = entries(&history);
+    insta::assert_snapshot!(Report { history: &history, entries: &entries }.text(false));
 }
 
 #[test]
@@ -100,8 +94,8 @@ fn a_long_timeline_says_what_it_leaves_out() {
 #[test]
 fn colour_is_for_terminals_only() {
     let history = story();
-    let judged = judged(&history);
-    let report = Report { history: &history, judged: &judged };
+    let entries = entries(&history);
+    let report = Report { history: &history, entries: &entries };
     assert!(report.text(true).contains("\x1b[32m"));
     assert!(!report.text(false).contains('\x1b'));
 }
@@ -109,8 +103,8 @@ fn colour_is_for_terminals_only() {
 #[test]
 fn the_json_has_every_finding_and_its_match() {
     let history = story();
-    let judged = judged(&history);
-    let json = Report { history: &history, judged: &judged }.json();
+    let entries = entries(&history);
+    let json = Report { history: &history, entries: &entries }.json();
     let l1 = &json["findings"][0];
     assert_eq!((l1["checker"].as_str(), l1["match"].as_str()), (Some("l1"), Some("as-expected")));
     assert_eq!(l1["verdict"]["verdict"], "violated");
@@ -122,8 +116,8 @@ fn the_json_has_every_finding_and_its_match() {
 #[test]
 fn the_page_is_self_contained_and_escaped() {
     let history = story();
-    let judged = judged(&history);
-    let page = Report { history: &history, judged: &judged }.html();
+    let entries = entries(&history);
+    let page = Report { history: &history, entries: &entries }.html();
     assert!(page.contains("failover &lt;loses&gt; a lock") && !page.contains("<loses>"));
     for outside in ["http://", "https://", "src=", "@import", "url("] {
         let there = page.matches(outside).count();
@@ -145,17 +139,17 @@ fn the_page_is_self_contained_and_escaped() {
 #[test]
 fn a_whole_is_as_expected_only_if_all_of_it_is() {
     let history = story();
-    let all = judged(&history);
+    let all = entries(&history);
     let only = |names: &[&str]| {
-        let some: Vec<Judged> =
-            all.iter().filter(|judged| names.contains(&judged.finding.checker)).cloned().collect();
-        Report { history: &history, judged: &some }.outcome()
+        let some: Vec<Entry> =
+            all.iter().filter(|entry| names.contains(&entry.finding.checker)).cloned().collect();
+        Report { history: &history, entries: &some }.standing()
     };
     for (names, outcome) in [
-        (&["l1", "l2", "l4"][..], Outcome::AsExpected),
-        (&["l1", "owner-safety"], Outcome::Otherwise),
-        (&["fairness"], Outcome::NothingExpected),
-        (&[], Outcome::NothingExpected),
+        (&["l1", "l2", "l4"][..], Standing::AsExpected),
+        (&["l1", "owner-safety"], Standing::Otherwise),
+        (&["fairness"], Standing::NothingExpected),
+        (&[], Standing::NothingExpected),
     ] {
         assert_eq!(only(names), outcome, "{names:?}");
     }

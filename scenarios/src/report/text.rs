@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Judged, Report};
+use super::{Entry, Report};
 use crate::verdict::{Match, Verdict};
 
 const BOLD: &str = "1";
@@ -23,18 +23,18 @@ impl Report<'_> {
         let mut out = String::new();
         let title = paint(colour, BOLD, &header.scenario);
         let _ = writeln!(out, "{title}, seed {}, {} engine", header.seed, header.engine);
-        for judged in self
-            .judged
+        for entry in self
+            .entries
             .iter()
-            .filter(|judged| judged.expected.is_some() || judged.finding.verdict.witness().is_some())
+            .filter(|entry| entry.expected.is_some() || entry.finding.verdict.witness().is_some())
         {
-            line(&mut out, colour, judged);
+            line(&mut out, colour, entry);
         }
         if !header.fingerprint.is_empty() {
             let _ = writeln!(out, "  {}", paint(colour, DIM, &format!("fingerprint {}", header.fingerprint)));
         }
         let came_out_so =
-            matches!(self.outcome(), super::Outcome::AsExpected | super::Outcome::NothingExpected);
+            matches!(self.standing(), super::Standing::AsExpected | super::Standing::NothingExpected);
         if !header.replay.is_empty() && !came_out_so {
             let _ = writeln!(out, "  have it again: {}", header.replay);
         }
@@ -42,10 +42,10 @@ impl Report<'_> {
     }
 }
 
-fn line(out: &mut String, colour: bool, judged: &Judged) {
-    let finding = &judged.finding;
+fn line(out: &mut String, colour: bool, entry: &Entry) {
+    let finding = &entry.finding;
     let word = finding.verdict.word();
-    let (mark, code) = match (judged.matched(), &finding.verdict) {
+    let (mark, code) = match (entry.matched(), &finding.verdict) {
         (Some(Match::AsExpected), _) => ("as expected", GREEN),
         (Some(Match::Otherwise(_)), _) => ("NOT AS EXPECTED", RED),
         (Some(Match::Undecided(_)), _) | (None, Verdict::Undecided { .. }) => ("", YELLOW),
@@ -62,7 +62,7 @@ fn line(out: &mut String, colour: bool, judged: &Judged) {
         paint(colour, code, &what),
         finding.verdict.sentence()
     );
-    if let Some(Match::Otherwise(because)) = judged.matched() {
+    if let Some(Match::Otherwise(because)) = entry.matched() {
         let _ = writeln!(out, "                {}", paint(colour, code, &because));
     }
     for line in finding.verdict.witness().iter().flat_map(|witness| &witness.story) {
