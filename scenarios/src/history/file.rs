@@ -167,3 +167,80 @@ impl History {
         mentioned.chain(queued.iter().copied()).try_for_each(|owner| self.check_owner(owner))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::{Face, Fence, How, LockKind, Outcome, Why, story::Story};
+
+    fn story() -> History {
+        Story::failover(LockKind::Fair)
+            .fenced(Fence::AtLeast)
+            .at(1)
+            .asks("c1")
+            .granted("m", "c1", 1_000)
+            .returns("c1", Outcome::Failed { definite: false, message: "timed \"out\"\n".into() })
+            .believes_by("c1", Face::Monotonic, 900)
+            .queue("m", &["c2", "c3"])
+            .extended_by("m", "c1", 500, "c2")
+            .at(2)
+            .clocks("m", [5_000, 2, 2], [20_000, 0, 0])
+            .fault_until(9, "a fault", &["m", "c1"])
+            .deleted("m", "c1", "c3")
+            .vanished("r", "c1", How::Failover)
+            .disbelieves("c1", Why::Lost)
+            .wrote("c1", Some(33), 1)
+            .commands("c1", "m", "EVALSHA", 3)
+            .key_left("m", "stock", None)
+            .calm()
+            .ends(10)
+    }
+
+    fn written(history: &History) -> String {
+        let mut file = Vec::new();
+        history.write(&mut file).expect("memory takes everything");
+        String::from_utf8(file).expect("JSON is text")
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let history = story();
+        let file = written(&history);
+        assert_eq!(file.lines().count(), 1 + history.events.len());
+        let read = History::read(file.as_bytes()).expect("as written");
+        assert_eq!(read, history);
+        assert_eq!(written(&read), file);
+    }
+
+    #[test]
+    fn a_file_that_is_not_right_is_refused_with_its_line() {
+        let file = written(&story());
+        let lines: Vec<&str> = file.lines().collect();
+        let with = |line: usize, from: &str, to: &str| {
+            let mut lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+            assert!(lines[line].contains(from), "{from} in {}", lines[line]);
+            lines[line] = lines[line].replacen(from, to, 1);
+            lines.join("\n")
+        };
+        for (file, words) in [
+            (String::new(), "line 1 of the history: it is empty"),
+            ("{}".to_owned(), "line 1 of the history: missing field"),
+            (with(0, "\"lockstorm_history\":1", "\"lockstorm_history\":2"), "it is of format 2"),
+            (with(0, "\"quorum\":1", "\"quorum\":2"), "lock `stock` needs 2 of 1 groups"),
+            (with(0, "\"quorum\":1", "\"quorum\":0"), "lock `stock` needs 0 of 1 groups"),
+            (with(0, "\"c1:1\"", "\"c2:1\""), "owner `c2:1` is there twice"),
+            (with(0, "\"clocks\":[[", "\"clocks\":[[],["), "a clock without pieces"),
+            (with(2, "\"owner\":0", "\"owner\":99"), "line 3 of the history: there is no owner 99"),
+            (with(2, "\"lock\":0", "\"lock\":7"), "line 3 of the history: there is no lock 7"),
+            (with(2, "\"host\":0", "\"host\":700"), "line 3 of the history: there is no host 700"),
+            (
+                with(2, "\"at\":1000000", "\"at\":-1"),
+                "line 3 of the history: it is earlier than the line before",
+            ),
+            (with(2, "granted", "granded"), "line 3 of the history: unknown variant `granded`"),
+        ] {
+            let error = History::read(file.as_bytes()).expect_err(words).to_string();
+            assert!(error.contains(words), "{words}: {error}");
+        }
+    }
+}
