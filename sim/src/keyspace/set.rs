@@ -49,16 +49,16 @@ impl Set {
                 Some((n, Err(at))) => {
                     integers.insert(at, n);
                     if integers.len() > encodings.set_integers_max {
-                        self.to_table();
+                        self.spread();
                     }
                     true
                 }
-                None => self.to_table().insert(member, ()).is_none(),
+                None => self.spread().insert(member, ()).is_none(),
             },
         }
     }
 
-    fn to_table(&mut self) -> &mut Dict<()> {
+    fn spread(&mut self) -> &mut Dict<()> {
         if let Repr::Integers(integers) = &self.0 {
             let mut table = Dict::default();
             for &n in integers {

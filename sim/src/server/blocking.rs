@@ -99,3 +99,103 @@ impl Server {
 fn waits_for(group: Group, kind: Kind) -> bool {
     matches!((group, kind), (Group::List, Kind::List) | (Group::SortedSet, Kind::SortedSet))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{
+        config::Config,
+        event::{Action, Event},
+        time::Monotonic,
+    };
+
+    /// A server with three clients, and what each was sent so far.
+    struct Bench {
+        env: Env,
+        server: Server,
+    }
+
+    impl Bench {
+        fn new() -> Bench {
+            let mut env = Env::new(1);
+            let mut server = Server::new(Config::default(), &mut env);
+            for id in 1..=3 {
+                let (peer, local) = (format!("c{id}:1"), "n1:6379".into());
+                server.step(&mut env, Event::Connected { conn: ConnId(id), peer, local });
+            }
+            env.outbox.clear();
+            Bench { env, server }
+        }
+
+        /// What one event makes the server send, per connection.
+        fn step(&mut self, event: Event) -> Vec<(u64, String)> {
+            self.server.step(&mut self.env, event);
+            let sent = self.env.outbox.drain(..).filter_map(|action| match action {
+                Action::Send { conn, bytes } => Some((conn.0, String::from_utf8_lossy(&bytes).into_owned())),
+                _ => None,
+            });
+            sent.collect()
+        }
+
+        fn send(&mut self, conn: u64, command: &str) -> Vec<(u64, String)> {
+            self.step(Event::Bytes { conn: ConnId(conn), bytes: format!("{command}\r\n").into() })
+        }
+
+        fn waits_for_nothing(&self) -> bool {
+            self.server.node.waiting.is_empty() && self.server.node.waiting.first_deadline().is_none()
+        }
+    }
+
+    #[test]
+    fn a_client_that_is_gone_takes_nothing() {
+        let mut bench = Bench::new();
+        assert_eq!(bench.send(1, "BLPOP q 5"), []);
+        bench.step(Event::Closed { conn: ConnId(1) });
+        assert!(bench.waits_for_nothing());
+        assert_eq!(bench.send(2, "RPUSH q a"), [(2, ":1\r\n".into())]);
+        assert_eq!(bench.send(2, "LLEN q"), [(2, ":1\r\n".into())]);
+    }
+
+    #[test]
+    fn a_wait_ends_at_its_deadline_and_what_was_sent_behind_it_runs_then() {
+        let mut bench = Bench::new();
+        assert_eq!(bench.send(1, "BZPOPMIN z 2"), []);
+        assert_eq!(bench.send(1, "PING"), []);
+        let deadline = Monotonic::ZERO + Duration::from_secs(2);
+        assert_eq!(bench.server.node.waiting.first_deadline(), Some(deadline));
+        bench.env.monotonic = deadline;
+        assert_eq!(bench.step(Event::Alarm), [(1, "*-1\r\n+PONG\r\n".into())]);
+        assert!(bench.waits_for_nothing());
+    }
+
+    #[test]
+    fn client_unblock_ends_a_wait_for_keys_either_way() {
+        for (how, expected) in
+            [("TIMEOUT", "*-1\r\n"), ("ERROR", "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n")]
+        {
+            let mut bench = Bench::new();
+            bench.send(1, "BLMOVE a b LEFT LEFT 9");
+            let mut sent = bench.send(2, &format!("CLIENT UNBLOCK 1 {how}"));
+            sent.sort();
+            assert_eq!(sent, [(1, expected.into()), (2, ":1\r\n".into())]);
+            assert!(bench.waits_for_nothing());
+        }
+    }
+
+    // A waiter's pop is a change of its own: a third client that watches the list it came from must see it.
+    #[test]
+    fn serving_a_waiter_breaks_watches_and_counts_as_a_change() {
+        let mut bench = Bench::new();
+        bench.send(1, "BLPOP q 0");
+        bench.send(3, "WATCH q");
+        let dirty = bench.server.node.stats.dirty;
+        let mut sent = bench.send(2, "RPUSH q a");
+        sent.sort();
+        assert_eq!(sent, [(1, "*2\r\n$1\r\nq\r\n$1\r\na\r\n".into()), (2, ":1\r\n".into())]);
+        assert_eq!(bench.server.node.stats.dirty - dirty, 2);
+        bench.send(3, "MULTI");
+        assert_eq!(bench.send(3, "EXEC"), [(3, "*-1\r\n".into())]);
+    }
+}

@@ -43,7 +43,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if new_only && present_only {
         return Err(Error::of("ERR XX and NX options at the same time are not compatible"));
     }
-    if (higher_only && new_only) || (lower_only && new_only) || (higher_only && lower_only) {
+    if (new_only && (higher_only || lower_only)) || (higher_only && lower_only) {
         return Err(Error::of("ERR GT, LT, and/or NX options at the same time are not compatible"));
     }
     if options.increments && pairs.len() > 1 {
