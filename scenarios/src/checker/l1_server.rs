@@ -86,7 +86,7 @@ fn quiet(evidence: &Evidence<'_>, promises: usize) -> Verdict {
 #[cfg(test)]
 mod tests {
     use crate::{
-        checker::tests::explained,
+        checker::tests::{explained, first_line},
         history::{Face, History, How, LockKind, Mode, story::Story},
     };
 
@@ -264,6 +264,16 @@ mod tests {
         insta::assert_snapshot!(explained("l1", &stories));
     }
 
+    /// Requests that had waited together on a link are granted and released at one instant; that once counted as a
+    /// promise for ever, and made a quorum of what was none.
+    #[test]
+    fn granted_and_released_at_one_instant_is_no_promise() {
+        let story = Story::quorum().at(1).granted("a", "c1", 1_000).released("a", "c1");
+        let story = story.granted("b", "c1", 1_000).granted("c", "c1", 1_000).at(5_000);
+        let found = first_line("l1", &red_lock(story.granted("c", "c1", 1_000), 9_000));
+        assert_eq!(found, "undecided overlap=0ms times=0");
+    }
+
     #[test]
     fn a_clock_that_runs_fast_costs_what_it_runs_ahead() {
         // 2 % fast: c drops the key 10 001 ms after the grant by its own clock, which is 9 805 ms of true time.
@@ -272,7 +282,7 @@ mod tests {
         let c = expires.header.host("c").expect("c");
         let reading = expires.clock(c).reading(Face::Wall, lockstorm_sim::time::True::from_millis(9_806));
         assert!(reading > 10_001_000_000, "{reading}");
-        let found = crate::checker::tests::first_line("l1", &red_lock(majority(), 9_805));
+        let found = first_line("l1", &red_lock(majority(), 9_805));
         assert_eq!(found, "violated overlap=94ms times=1");
     }
 }

@@ -11,7 +11,7 @@ use super::{
     Checker,
     evidence::Evidence,
     overlap::{Overlap, overlaps, worst},
-    section::{Section, Write, sections, writes},
+    section::{Section, Write, sections, tested, writes},
     words,
 };
 use crate::verdict::{Finding, Measure, Verdict, Witness};
@@ -90,9 +90,8 @@ fn quiet(evidence: &Evidence<'_>, writes: &[Write], sections: &[Section]) -> Ver
     if let Some(why) = evidence.given_up() {
         return Verdict::undecided(why);
     }
-    let first = sections.first().map(|section| section.owner);
-    if sections.iter().all(|section| Some(section.owner) == first) {
-        return Verdict::undecided("No two owners ever wrote to the resource.");
+    if !tested(evidence, writes) {
+        return Verdict::undecided("Nobody wrote to the resource, or only one owner ever held the lock.");
     }
     Verdict::holds(format!(
         "{} in {}, none inside another's.",

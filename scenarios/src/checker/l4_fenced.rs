@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::{
     Checker,
     evidence::Evidence,
-    section::{Write, writes},
+    section::{Write, tested, writes},
     words,
 };
 use crate::{
@@ -124,9 +124,8 @@ fn quiet(evidence: &Evidence<'_>, writes: &[Write], accepted: usize) -> Verdict 
     if let Some(why) = evidence.given_up() {
         return Verdict::undecided(why);
     }
-    let first = writes.first().map(|write| write.owner);
-    if writes.iter().all(|write| Some(write.owner) == first) {
-        return Verdict::undecided("No two owners ever wrote to the resource.");
+    if !tested(evidence, writes) {
+        return Verdict::undecided("Nobody wrote to the resource, or only one owner ever held the lock.");
     }
     let rejected = writes.len() - accepted;
     Verdict::holds(format!("{} accepted in order, {rejected} rejected.", words::many(accepted, "write")))

@@ -34,6 +34,14 @@ const ROUNDING: Duration = Duration::from_millis(2);
 /// How long a release or a renewal may be under way before a key counts as kept for nobody.
 const UNDER_WAY: Duration = Duration::from_secs(1);
 
+/// What can be wrong with a hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wrong {
+    Cut,
+    Outlived,
+    Phantom,
+}
+
 /// A hold as a node has it.
 #[derive(Debug, Clone)]
 struct Hold {
@@ -130,51 +138,42 @@ fn holds(history: &History) -> Vec<Hold> {
     all
 }
 
+/// Each owner's beliefs, as from when until when.
+type Beliefs = BTreeMap<(Lock, Owner), Vec<(True, True)>>;
+
 /// How long a hold was kept at its end without its owner believing in it.
-fn phantom(evidence: &Evidence<'_>, hold: &Hold, gone: True) -> Duration {
-    let beliefs =
-        evidence.beliefs.iter().filter(|belief| (belief.lock, belief.owner) == (hold.lock, hold.owner));
-    let believed = beliefs.filter(|belief| belief.from < gone).map(|belief| belief.until).max();
-    gone.since(believed.unwrap_or(hold.from).max(hold.from))
+fn phantom(beliefs: &Beliefs, hold: &Hold, gone: True) -> Duration {
+    let of_owner = beliefs.get(&(hold.lock, hold.owner)).map_or(&[][..], Vec::as_slice);
+    let before = of_owner.partition_point(|(from, _)| *from < gone);
+    let believed = of_owner[..before].last().map_or(hold.from, |(_, until)| *until);
+    gone.since(believed.max(hold.from))
 }
 
 fn check(evidence: &Evidence<'_>) -> Finding {
     let history = evidence.history;
     let holds = holds(history);
+    let mut beliefs = Beliefs::new();
+    for belief in &evidence.beliefs {
+        beliefs.entry((belief.lock, belief.owner)).or_default().push((belief.from, belief.until));
+    }
     let (mut cut, mut outlived, mut longest_phantom) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
-    let mut worst: Option<(Duration, bool, &Hold, String)> = None;
+    let mut worst: Option<(Duration, Wrong, &Hold)> = None;
     for hold in &holds {
         let Some((gone, expired)) = hold.gone else { continue };
-        let (one, name) = (history.owner_name(hold.owner), &history.lock(hold.lock).name);
         let short = if expired { hold.promised().since(gone) } else { Duration::ZERO };
         let long = gone.since(hold.promised());
-        let unwanted = phantom(evidence, hold, gone);
+        let unwanted = phantom(&beliefs, hold, gone);
         (cut, outlived, longest_phantom) =
             (cut.max(short), outlived.max(long), longest_phantom.max(unwanted));
         let too_long = hold.lease.map_or(Duration::ZERO, |lease| lease + UNDER_WAY);
         let wrong = [
-            (
-                short > ROUNDING,
-                short,
-                format!("{one}'s key expired {} before its lease was over", words::length(short)),
-            ),
-            (
-                long > ROUNDING,
-                long,
-                format!("{one}'s key was still there {} after its lease", words::length(long)),
-            ),
-            (
-                unwanted > too_long.max(UNDER_WAY),
-                unwanted,
-                format!(
-                    "`{name}` was kept for {one} for {} after it had stopped believing in it",
-                    words::length(unwanted)
-                ),
-            ),
+            (Wrong::Cut, short, short > ROUNDING),
+            (Wrong::Outlived, long, long > ROUNDING),
+            (Wrong::Phantom, unwanted, unwanted > too_long.max(UNDER_WAY)),
         ];
-        for (at, (_, by, words)) in wrong.into_iter().enumerate().filter(|(_, (is_wrong, ..))| *is_wrong) {
+        for (wrong, by, _) in wrong.into_iter().filter(|(.., is_wrong)| *is_wrong) {
             if worst.as_ref().is_none_or(|(most, ..)| by > *most) {
-                worst = Some((by, at == 0, hold, words));
+                worst = Some((by, wrong, hold));
             }
         }
     }
@@ -198,16 +197,22 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     LEASE.finding(verdict, measures)
 }
 
-fn witness(history: &History, hold: &Hold, cut: bool, by: Duration, words: &str) -> Witness {
+fn witness(history: &History, hold: &Hold, wrong: Wrong, by: Duration) -> Witness {
     let gone = hold.gone.map_or(hold.from, |(at, _)| at);
     // What was cut short lies after the end of the key, what lasted too long before it.
-    let from = if cut { gone } else { gone - by };
+    let from = if wrong == Wrong::Cut { gone } else { gone - by };
     let until = from + by;
-    let summary = format!(
-        "{words}, from {} to {}.",
-        words::instant(from),
-        words::instant(until.min(history.header.end))
-    );
+    let (one, name, length) =
+        (history.owner_name(hold.owner), &history.lock(hold.lock).name, words::length(by));
+    let what = match wrong {
+        Wrong::Cut => format!("{one}'s key expired {length} before its lease was over"),
+        Wrong::Outlived => format!("{one}'s key was still there {length} after its lease"),
+        Wrong::Phantom => {
+            format!("`{name}` was kept for {one} for {length} after it had stopped believing in it")
+        }
+    };
+    let (begins, ends) = (words::instant(from), words::instant(until.min(history.header.end)));
+    let summary = format!("{what}, from {begins} to {ends}.");
     let node = history.host_name(hold.node);
     let lease =
         hold.lease.map_or("no expiry".to_owned(), |lease| format!("a lease of {}", words::length(lease)));

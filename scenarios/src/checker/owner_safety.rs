@@ -2,9 +2,14 @@
 //!
 //! Whoever takes a lock by the lock's own way to force it is not judged: that is what it is for.
 
-use super::{Checker, evidence::Evidence, promise::is_own, words};
+use super::{
+    Checker,
+    evidence::{Asked, Evidence},
+    promise::is_own,
+    words,
+};
 use crate::{
-    history::{Event, History, How, Owner, Party, What},
+    history::{Call, Event, History, How, Outcome, Owner, Party, What},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -12,7 +17,11 @@ use crate::{
 pub(super) const OWNER_SAFETY: Checker = Checker {
     name: "owner-safety",
     question: "Does a release or an extension by one owner take effect on another's hold?",
-    measures: &[("times", "how many times it did"), ("seen", "how many releases and extensions there were")],
+    measures: &[
+        ("times", "how many times it did"),
+        ("seen", "how many releases and extensions took effect"),
+        ("refused", "how many were refused"),
+    ],
     check,
 };
 
@@ -37,17 +46,29 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             foreign.push((event, verb, owner, by));
         }
     }
+    // A release that was turned away put the property to the test, too.
+    let turned_away = |call: &&Asked<'_>| {
+        matches!(call.call, Call::Release | Call::Extend { .. })
+            && matches!(call.returned, Some((_, Outcome::Refused)))
+    };
+    let refused = evidence.calls.iter().filter(turned_away).count() as u64;
     let verdict = match foreign.first() {
         Some((event, verb, owner, by)) => {
             Verdict::Violated { witness: witness(history, event, verb, *owner, *by) }
         }
         None => match evidence.given_up() {
             Some(why) => Verdict::undecided(why),
-            None if seen == 0 => Verdict::undecided("Nothing was ever released or extended."),
-            None => Verdict::holds(format!("Releases and extensions, each by the owner itself: {seen}.")),
+            None if seen + refused == 0 => Verdict::undecided("Nothing was ever released or extended."),
+            None => Verdict::holds(format!(
+                "Releases and extensions by the owner itself: {seen}; turned away: {refused}."
+            )),
         },
     };
-    let measures = vec![Measure::count("times", foreign.len() as u64), Measure::count("seen", seen)];
+    let measures = vec![
+        Measure::count("times", foreign.len() as u64),
+        Measure::count("seen", seen),
+        Measure::count("refused", refused),
+    ];
     OWNER_SAFETY.finding(verdict, measures)
 }
 
@@ -75,7 +96,7 @@ fn witness(history: &History, event: &Event, verb: &str, owner: Owner, by: Party
 mod tests {
     use crate::{
         checker::tests::explained,
-        history::{How, Party, story::Story},
+        history::{Call, How, Outcome, Party, story::Story},
     };
 
     #[test]
@@ -93,6 +114,10 @@ mod tests {
             ("another's extension", held().extended_by("m", "c1", 1_000, "c2").ends(3_000)),
             ("another's DEL", held().deleted("m", "c1", "c2").ends(3_000)),
             ("another's SET", overwritten()),
+            (
+                "another's release is turned away",
+                held().calls("c2", Call::Release).at(501).returns("c2", Outcome::Refused).ends(3_000),
+            ),
             ("the end of the lease", held().vanished("m", "c1", How::Expired).ends(3_000)),
         ];
         insta::assert_snapshot!(explained("owner-safety", &stories));

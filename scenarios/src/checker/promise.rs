@@ -92,6 +92,10 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
             _ => (over, PromiseEnd::LeaseOver),
         };
         let Open { from, node, mode, count, .. } = state;
+        // Granted and released at one instant (requests that had waited together on a link): nobody held anything.
+        if from >= until {
+            return;
+        }
         let promise = Promise { lock, owner, mode, from, until, end, node, count };
         made.entry((lock, owner)).or_default().push((group, promise));
     };
@@ -146,7 +150,6 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
     let mut all: Vec<Promise> = made
         .into_iter()
         .flat_map(|((lock, _), parts)| quorum(parts, history.lock(lock).authority.quorum))
-        .filter(|promise| promise.from < promise.until)
         .collect();
     for promise in &mut all {
         if promise.until > history.header.end {

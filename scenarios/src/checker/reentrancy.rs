@@ -2,7 +2,8 @@
 //!
 //! Compared is what the node counts with what the owner's own calls come to, whenever one of them succeeded and no other
 //! is under way. A call that failed without saying whether it was done leaves room for one, but only until the owner's next
-//! success: whoever asks again must get the count right.
+//! success: whoever asks again must get the count right. Judged are locks that one group grants: a quorum leaves holds
+//! behind on nodes it cannot reach, by design.
 
 use std::collections::BTreeMap;
 
@@ -72,13 +73,13 @@ fn check(evidence: &Evidence<'_>) -> Finding {
                 let account = accounts.entry((lock, owner)).or_default();
                 tested |= returned(account, call, outcome);
                 let counted = account.counted.values().copied().max().unwrap_or(0);
-                if account.under_way > 0 || *outcome != Outcome::Ok {
+                let judged = history.lock(lock).authority.quorum == 1;
+                if account.under_way > 0 || *outcome != Outcome::Ok || !judged {
                     continue;
                 }
                 let excess = counted.saturating_sub(account.expected + account.maybe_more);
-                let single = history.lock(lock).authority.quorum == 1 && !account.lost;
                 let least = account.expected.saturating_sub(account.maybe_less);
-                let missing = if single { least.saturating_sub(counted) } else { 0 };
+                let missing = if account.lost { 0 } else { least.saturating_sub(counted) };
                 if excess.max(missing) > off {
                     off = excess.max(missing);
                     worst = Some((event, lock, owner, counted, account.expected));
@@ -93,6 +94,9 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         }
         None => match evidence.given_up() {
             Some(why) => Verdict::undecided(why),
+            None if history.header.locks().all(|lock| history.lock(lock).authority.quorum != 1) => {
+                Verdict::undecided("No single authority counts the holds.")
+            }
             None if deepest < 2 && !tested => {
                 Verdict::undecided("Nobody nested its holds, and nobody asked again after a lost reply.")
             }

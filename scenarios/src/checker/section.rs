@@ -88,3 +88,12 @@ pub(super) fn sections(writes: &[Write]) -> Vec<Section> {
     }
     all.into_values().collect()
 }
+
+/// Whether writes were put to the test: somebody wrote, and some lock was held by more than one owner.
+pub(super) fn tested(evidence: &Evidence<'_>, writes: &[Write]) -> bool {
+    let promised = evidence.promises.iter().map(|promise| (promise.lock, promise.owner));
+    let believed = evidence.beliefs.iter().map(|belief| (belief.lock, belief.owner));
+    let holders: std::collections::BTreeSet<(Lock, Owner)> = promised.chain(believed).collect();
+    let contended = |lock: Lock| holders.iter().filter(|(of, _)| *of == lock).count() > 1;
+    !writes.is_empty() && evidence.history.header.locks().any(contended)
+}
