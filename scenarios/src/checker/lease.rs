@@ -178,9 +178,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         }
     }
     let verdict = match worst {
-        Some((by, cut, hold, words)) => {
-            Verdict::Violated { witness: witness(history, hold, cut, by, &words) }
-        }
+        Some((by, wrong, hold)) => Verdict::Violated { witness: witness(history, hold, wrong, by) },
         None => match evidence.given_up() {
             Some(why) => Verdict::undecided(why),
             None if holds.is_empty() => Verdict::undecided("No single authority ever granted a lease."),
