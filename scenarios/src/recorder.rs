@@ -132,7 +132,13 @@ impl Recorder {
 
     /// Whom a name in Redis stands for: the client that wrote it, or whoever it stood for before, or nobody known, who is
     /// then an owner of `node`.
+    ///
+    /// Of a quorum every name is an owner of its own: nodes that granted two attempts of one client, one of them long given
+    /// up, have not granted the lock together.
     pub fn owner_named(&mut self, name: &str, client: Option<Host>, node: Host) -> Owner {
+        if self.history.header.locks[0].authority.quorum > 1 {
+            return self.history.owner(name, client.unwrap_or(node));
+        }
         let of_client = client.and_then(|client| self.current.get(&client).copied());
         if let Some(owner) = of_client {
             self.names.insert(name.to_owned(), owner);
@@ -195,6 +201,11 @@ impl Teller {
         owner
     }
 
+    /// The owner that a name in Redis stands for, which this client has chosen.
+    pub fn owner_named(&self, name: &str) -> Owner {
+        self.shared.get().owner_named(name, Some(self.host), self.host)
+    }
+
     /// The application called.
     pub fn invoked(&self, owner: Owner, call: Call) -> Op {
         let op = {
@@ -226,7 +237,8 @@ impl Teller {
     pub fn believes(&self, owner: Owner, until: Option<Deadline>, token: Option<u64>, count: u32) {
         let again = {
             let mut recorder = self.shared.get();
-            recorder.waiters.retain(|waiter| *waiter != owner);
+            let Recorder { waiters, history, .. } = &mut *recorder;
+            waiters.retain(|waiter| history.client_of(*waiter) != self.host);
             let again = recorder.believers.contains(&owner);
             if !again {
                 recorder.believers.push(owner);
@@ -321,7 +333,7 @@ impl Observer for Teller {
         if event.lock != &*self.shared.get().history.header.locks[0].name {
             return;
         }
-        let owner = self.shared.get().owner_named(event.owner, Some(self.host), self.host);
+        let owner = self.owner_named(event.owner);
         let boottime = |deadline: lockstorm_client::Boottime| {
             Boottime::from_nanos(i64::try_from(deadline.0.as_nanos()).unwrap_or(i64::MAX))
         };

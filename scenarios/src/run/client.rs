@@ -12,7 +12,7 @@ use crate::{
     history::{Call, Life, Outcome, Owner, What},
     plan::{Action, PlannedStep},
     recorder::Teller,
-    scenario::{Client, Contend},
+    scenario::{Client, Contend, LockKind},
     subject::{self, Ask, Failure, Held, Patience, Seat, Subject},
     units::{Draw, Span},
 };
@@ -30,7 +30,9 @@ pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, client: Rc<Client>, scr
         Some(known) => known.iter().map(|node| node.as_str().to_owned()).collect(),
     };
     let owner = teller.owner();
-    let groups = nodes.iter().map(|node| stage.plan.group_of(node)).collect();
+    let groups: Vec<Vec<String>> = nodes.iter().map(|node| stage.plan.group_of(node)).collect();
+    // Of several nodes a lock that is no RedLock finds the master; a RedLock wants them all.
+    let groups = if stage.plan.scenario.lock.kind == LockKind::Red { groups } else { vec![groups.concat()] };
     let seat = Seat { ctx: ctx.clone(), plan: stage.plan.clone(), groups, teller: teller.clone() };
     let (_, make) = subject::of(stage.plan.scenario.lock.subject);
     let subject = match make(seat).await {

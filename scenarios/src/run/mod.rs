@@ -8,7 +8,6 @@ mod witness;
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
-use bytes::Bytes;
 use lockstorm_sim::{
     time::{Boottime, Monotonic, True, Wall},
     world::{Keep, Latency, Rate, Record, Verb, World},
@@ -153,17 +152,7 @@ impl Stage {
 
     /// The keys that the lock lives in.
     fn keys(&self) -> witness::Keys {
-        let name = &self.plan.scenario.lock.name;
-        let prefixed = |prefix: &str| {
-            let key =
-                if name.contains('{') { format!("{prefix}:{name}") } else { format!("{prefix}:{{{name}}}") };
-            Bytes::from(key)
-        };
-        witness::Keys {
-            lock: Bytes::from(name.clone()),
-            queue: prefixed("redisson_lock_queue"),
-            token: prefixed("redisson_lock_token"),
-        }
+        witness::Keys::of(&self.plan.scenario.lock.name)
     }
 }
 
@@ -198,7 +187,9 @@ fn header(plan: &Plan, title: &str) -> Header {
     };
     let name: Box<str> = lock.name.as_str().into();
     let kind = if lock.kind == LockKind::Fair { HistoryLockKind::Fair } else { HistoryLockKind::Exclusive };
-    let info = LockInfo { keys: vec![name.clone()], name, kind, lasting_keys: Vec::new(), authority };
+    let keys = witness::Keys::of(&lock.name);
+    let lasting_keys = vec![String::from_utf8_lossy(&keys.token).into()];
+    let info = LockInfo { keys: vec![name.clone()], lasting_keys, name, kind, authority };
     let resource = plan.hosts.iter().position(|host| matches!(host.software, Software::Resource));
     let fence = match plan.scenario.resource.as_ref().map(|resource| resource.fence) {
         Some(Fence::Greater) => HistoryFence::Greater,

@@ -9,7 +9,7 @@ use lockstorm_sim::{
 };
 
 use crate::{
-    history::{CommandCount, Host, How, Mode, Owner, Party, Role, What},
+    history::{CommandCount, Host, How, KeyLeft, Life, Mode, Owner, Party, Role, What},
     recorder::{LOCK, Shared},
 };
 
@@ -22,6 +22,22 @@ pub(super) struct Keys {
     pub(super) queue: Bytes,
     /// The counter of fencing tokens.
     pub(super) token: Bytes,
+}
+
+impl Keys {
+    /// The keys of the lock with this name, by Redisson's rules.
+    pub(super) fn of(name: &str) -> Keys {
+        let prefixed = |prefix: &str| {
+            let key =
+                if name.contains('{') { format!("{prefix}:{name}") } else { format!("{prefix}:{{{name}}}") };
+            Bytes::from(key)
+        };
+        Keys {
+            lock: Bytes::from(name.to_owned()),
+            queue: prefixed("redisson_lock_queue"),
+            token: prefixed("redisson_lock_token"),
+        }
+    }
 }
 
 /// The lock as one node has it.
@@ -116,7 +132,7 @@ impl Witness {
         let before = std::mem::take(&mut self.state);
         let now = self.read();
         // What a node repeats from its master was granted there.
-        let Some(by) = self.party(by, event) else {
+        let Some(by) = self.party(by) else {
             self.state = now;
             return;
         };
@@ -130,7 +146,8 @@ impl Witness {
             }
             let owner = self.owner(name, None);
             let what = match by {
-                Some(by) if self.shared.get().history.client_of(owner) == by.client => {
+                // A command that finds the key expired has not released it, whoever sent it.
+                Some(by) if !by_itself(event) && self.shared.get().history.client_of(owner) == by.client => {
                     let (lease_ms, until) = if left == 0 { (None, None) } else { (lease_ms, until) };
                     What::Released { lock: LOCK, owner, by, left, lease_ms, until }
                 }
@@ -201,9 +218,9 @@ impl Witness {
         token.flatten()
     }
 
-    /// Who did something: `None` when it was repeated from a master, `Some(None)` when the node did it by itself.
-    fn party(&self, by: Option<ConnId>, event: &str) -> Option<Option<Party>> {
-        let Some(conn) = by.filter(|_| !matches!(event, "expired" | "evicted")) else { return Some(None) };
+    /// Who did something: `None` when it was repeated from a master, `Some(None)` when no client did it.
+    fn party(&self, by: Option<ConnId>) -> Option<Option<Party>> {
+        let Some(conn) = by else { return Some(None) };
         let role =
             self.node.look(|server| server.node().sessions.get(&conn).map(|session| session.role)).flatten();
         if role == Some(SessionRole::Master) {
@@ -231,14 +248,43 @@ impl Witness {
         self.shared.get().history.record(self.ctx.moment().0, self.host, what);
     }
 
-    /// What the node counted, and what it has left, for the end of the history.
+    /// What the node counted, and what it has left if it is up, for the end of the history.
     pub(super) fn close(&self) {
         let mut recorder = self.shared.get();
+        let history = &mut recorder.history;
         for ((client, name), count) in &self.counts {
             let (client, name) = (*client, name.as_str().into());
-            recorder.history.commands.push(CommandCount { node: self.host, client, name, count: *count });
+            history.commands.push(CommandCount { node: self.host, client, name, count: *count });
         }
+        let lives = history.events.iter().rev().filter(|event| event.host == self.host);
+        let last = lives
+            .filter_map(|event| if let What::Life { life } = event.what { Some(life) } else { None })
+            .next();
+        if last == Some(Life::Crashed) {
+            return;
+        }
+        let now_ms = self.ctx.wall().as_millis();
+        let left = self.node.look(|server| {
+            let Some(db) = server.node().dbs.first() else { return Vec::new() };
+            let mine = db.entries().iter().filter(|(key, _)| contains(key, &self.keys.lock));
+            let alive = mine.filter(|(_, entry)| !entry.is_expired(now_ms));
+            let mut left: Vec<KeyLeft> = alive
+                .map(|(key, entry)| KeyLeft {
+                    node: self.host,
+                    key: String::from_utf8_lossy(key).into(),
+                    ttl_ms: entry.expires_ms.map(|at| u64::try_from(at - now_ms).unwrap_or(0)),
+                })
+                .collect();
+            left.sort_by(|one, other| one.key.cmp(&other.key));
+            left
+        });
+        history.keys_left.extend(left.unwrap_or_default());
     }
+}
+
+/// Whether the node did it, on whatever occasion.
+fn by_itself(event: &str) -> bool {
+    matches!(event, "expired" | "evicted" | "flushed")
 }
 
 fn how(event: &str, by: Option<Party>, replaced: bool) -> How {

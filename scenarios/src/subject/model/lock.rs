@@ -268,7 +268,7 @@ impl Shared {
                 ended: Notify::new(),
                 renewal: RefCell::default(),
             });
-            self.seat.teller.believes(self.owner, hold.deadline(), None, 1);
+            self.seat.teller.believes(hold.owner(), hold.deadline(), None, 1);
             if asked_lease.is_none() && self.traits.renewal != Renewal::Never {
                 let task = tokio::task::spawn_local(renew(hold.clone()));
                 hold.renewal.replace(Some(task.abort_handle()));
@@ -325,13 +325,17 @@ struct Hold {
 }
 
 impl Hold {
+    fn owner(&self) -> Owner {
+        self.shared.seat.teller.owner_named(&self.token)
+    }
+
     fn deadline(&self) -> Option<crate::history::Deadline> {
         self.until.get().map(|until| self.shared.traits.clock.deadline(until))
     }
 
     fn end(&self, why: Why) {
         if !self.over.replace(true) {
-            self.shared.seat.teller.disbelieves(self.shared.owner, why);
+            self.shared.seat.teller.disbelieves(self.owner(), why);
             self.ended.notify_waiters();
         }
     }
@@ -364,7 +368,7 @@ async fn renew(hold: Rc<Hold>) {
             hold.until.set(Some(asked_at.saturating_add(hold.length)));
         }
         if !hold.over.get() {
-            shared.seat.teller.believes(shared.owner, hold.deadline(), None, 1);
+            shared.seat.teller.believes(hold.owner(), hold.deadline(), None, 1);
         }
     }
 }

@@ -32,7 +32,13 @@ impl Wire {
         let asking = async {
             let mut connection = self.connect().await?;
             let answer = command.query_async::<Value>(&mut connection).await;
-            answer.map_err(|error| Silence(format!("{}: {error}", self.node)))
+            answer.map_err(|error| {
+                // A connection that the other side has broken is of no more use; one that is only silent is.
+                if error.is_unrecoverable_error() {
+                    self.hang_up();
+                }
+                Silence(format!("{}: {error}", self.node))
+            })
         };
         let answer = tokio::select! {
             biased;
