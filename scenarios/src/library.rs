@@ -17,6 +17,10 @@ macro_rules! stock {
 
 /// All of them, sorted by path.
 pub const ALL: &[Stock] = stock![
+    "fair/clock_ahead.toml",
+    "fair/clock_behind.toml",
+    "fair/dead_head.toml",
+    "fair/queue_lost_on_failover.toml",
     "red/clock_drift.toml",
     "red/clock_jump.toml",
     "red/delayed_restart.toml",
@@ -48,6 +52,16 @@ pub const ALL: &[Stock] = stock![
     "single/wait_for_replicas.toml",
     "single/wall_clock_step.toml",
     "single/zombie_request.toml",
+    "storm/fair_queue.toml",
+    "storm/red_lock.toml",
+    "wake/herd.toml",
+    "wake/lost_message.toml",
+    "wake/subscribe_race.toml",
+    "watchdog/blocked_runtime.toml",
+    "watchdog/lease_is_not_remembered.toml",
+    "watchdog/one_failed_renewal.toml",
+    "watchdog/partition_outlives_lease.toml",
+    "watchdog/renewal_at_expiry.toml",
 ];
 
 impl Stock {

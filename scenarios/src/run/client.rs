@@ -166,13 +166,16 @@ impl Actor {
         Ok(())
     }
 
-    /// Acquire, hold, write, release, think, again, until the end of the storm.
+    /// Acquire, hold, write, release, think, again, until the end of the storm and once more.
     async fn contend(&self, contend: &Contend) {
         let mut stream = self.ctx.stream("workload");
         let lease = self.lease(None, false);
         let wait = contend.wait.map_or(Patience::Unbounded, |Span(wait)| Patience::For(wait));
+        let mut calm = false;
         for _ in 0..contend.rounds.unwrap_or(u32::MAX) {
-            if self.ctx.moment().0 >= self.stage.plan.phases.storm_ends {
+            // One more round in the calm, for the lock to show that it still can be had.
+            if self.ctx.moment().0 >= self.stage.plan.phases.storm_ends && std::mem::replace(&mut calm, true)
+            {
                 return;
             }
             let granted = self.ask(Ask { lease, wait }).await;
@@ -214,7 +217,9 @@ impl Actor {
 
     async fn write(&self, held: &[Rc<dyn Held>]) {
         let token = held.last().and_then(|hold| hold.token());
-        self.writer.write(self.owner, token).await;
+        let owner = held.last().and_then(|hold| hold.owner());
+        let owner = owner.map_or(self.owner, |name| self.teller.owner_named(&name));
+        self.writer.write(owner, token).await;
     }
 
     async fn ask(&self, ask: Ask) -> Result<Option<Rc<dyn Held>>, Failure> {

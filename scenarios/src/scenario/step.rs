@@ -134,7 +134,7 @@ pub struct Check {}
 /// Name and one line about each workload, for `lockstorm list workloads`.
 pub const WORKLOADS: &[(&str, &str)] = &[(
     "contend",
-    "acquire, hold (writing to the resource), release, think, again until the end of the storm",
+    "acquire, hold (writing to the resource), release, think, again, until the end of the storm and once more",
 )];
 
 /// What a client does over and over. Exactly one kind.

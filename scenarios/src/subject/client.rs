@@ -173,6 +173,10 @@ impl Held for Hold {
         })
     }
 
+    fn owner(&self) -> Option<String> {
+        self.0.borrow().as_ref().map(|guard| guard.owner().to_owned())
+    }
+
     fn token(&self) -> Option<u64> {
         self.0.borrow().as_ref().and_then(Guard::fencing_token)
     }

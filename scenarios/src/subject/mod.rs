@@ -87,6 +87,8 @@ pub trait Held {
     fn is_held(&self) -> bool;
     /// Resolves when the algorithm says that the lock is lost; never if it has no means to tell.
     fn lost(&self) -> Local<'_, ()>;
+    /// The name by which Redis knows the owner of this hold.
+    fn owner(&self) -> Option<String>;
     /// The fencing token, if the algorithm hands them out.
     fn token(&self) -> Option<u64>;
 }

@@ -414,6 +414,10 @@ impl Held for Hold {
         })
     }
 
+    fn owner(&self) -> Option<String> {
+        Some(self.token.clone())
+    }
+
     fn token(&self) -> Option<u64> {
         None
     }
