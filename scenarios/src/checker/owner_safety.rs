@@ -46,19 +46,22 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             foreign.push((event, verb, owner, by));
         }
     }
-    // A release that was turned away put the property to the test, too.
-    let turned_away = |call: &&Asked<'_>| {
-        matches!(call.call, Call::Release | Call::Extend { .. })
-            && matches!(call.returned, Some((_, Outcome::Refused)))
+    // A release that was turned away put the property to the test, too, and so did one that changed nothing: a script
+    // that compares tokens does not always say so.
+    let asked = |call: &&Asked<'_>| {
+        matches!(call.call, Call::Release | Call::Extend { .. }) && call.returned.is_some()
     };
-    let refused = evidence.calls.iter().filter(turned_away).count() as u64;
+    let turned_away = |call: &&Asked<'_>| matches!(call.returned, Some((_, Outcome::Refused)));
+    let calls = evidence.calls.iter().filter(asked);
+    let refused = calls.clone().filter(turned_away).count() as u64;
+    let tested = seen > 0 || calls.count() > 0;
     let verdict = match foreign.first() {
         Some((event, verb, owner, by)) => {
             Verdict::Violated { witness: witness(history, event, verb, *owner, *by) }
         }
         None => match evidence.given_up() {
             Some(why) => Verdict::undecided(why),
-            None if seen + refused == 0 => Verdict::undecided("Nothing was ever released or extended."),
+            None if !tested => Verdict::undecided("Nothing was ever released or extended."),
             None => Verdict::holds(format!(
                 "Releases and extensions by the owner itself: {seen}; turned away: {refused}."
             )),
@@ -117,6 +120,10 @@ mod tests {
             (
                 "another's release is turned away",
                 held().calls("c2", Call::Release).at(501).returns("c2", Outcome::Refused).ends(3_000),
+            ),
+            (
+                "another's release changes nothing, without a word",
+                held().calls("c2", Call::Release).at(501).returns("c2", Outcome::Ok).ends(3_000),
             ),
             ("the end of the lease", held().vanished("m", "c1", How::Expired).ends(3_000)),
         ];
