@@ -20,7 +20,7 @@ fn propagated(commands: &[&str]) -> Vec<String> {
     let mut env = Env::new(1);
     env.wall = Wall::from_millis(NOW_MS);
     let conn = ConnId(1);
-    let mut node = Node::new(Config::default(), env.random_id(), env.random_id(), env.monotonic);
+    let mut node = Box::new(Node::new(Config::default(), env.random_id(), env.random_id(), env.monotonic));
     let session = Session::new(conn, "127.0.0.1:50000".into(), "127.0.0.1:6379".into(), env.monotonic);
     node.sessions.insert(conn, session);
     let mut effects = Effects::default();

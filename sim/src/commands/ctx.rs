@@ -40,7 +40,7 @@ pub enum Origin {
 /// The context of one command. Scripts and transactions run several commands with one context each, over the same effects.
 pub struct Ctx<'a> {
     /// The node, for commands that are about it; data is reached through the methods here.
-    pub node: &'a mut Node,
+    pub node: &'a mut Box<Node>,
     /// Time and dice.
     pub env: &'a mut Env,
     /// What was done so far in this batch.
@@ -64,7 +64,7 @@ pub struct Ctx<'a> {
 impl<'a> Ctx<'a> {
     /// A context for a command of `conn`, which works on database `db`.
     pub fn new(
-        node: &'a mut Node,
+        node: &'a mut Box<Node>,
         env: &'a mut Env,
         effects: &'a mut Effects,
         conn: ConnId,

@@ -8,7 +8,7 @@ use mlua::{Lua, MultiValue, Table, Value};
 use super::{
     bits,
     convert::{argument, to_lua},
-    engine::{Desk, sha1_hex},
+    engine::{Desk, MEMORY_MAX, sha1_hex},
     failure::{self, Failure},
     json, msgpack, structs,
 };
@@ -88,12 +88,23 @@ fn called(desk: &Desk, args: &MultiValue) -> Reply {
 fn call(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value> {
     match called(desk, &args) {
         Reply::Error(text) => Err(Failure::reply(text)),
-        reply => to_lua(lua, reply, desk.protocol.get()),
+        reply => made(lua, reply, desk.protocol.get()),
     }
 }
 
+/// A reply as a Lua value, made without the guard that the memory limit asks for.
+fn made(lua: &Lua, reply: Reply, protocol: Protocol) -> mlua::Result<Value> {
+    if let Reply::Integer(_) | Reply::Null | Reply::NullArray = reply {
+        return to_lua(lua, reply, protocol);
+    }
+    lua.set_memory_limit(0)?;
+    let value = to_lua(lua, reply, protocol);
+    lua.set_memory_limit(MEMORY_MAX)?;
+    value
+}
+
 fn pcall(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value> {
-    to_lua(lua, called(desk, &args), desk.protocol.get())
+    made(lua, called(desk, &args), desk.protocol.get())
 }
 
 /// `redis.error_reply` and `redis.status_reply`: a table of one field.

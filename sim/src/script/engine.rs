@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use mlua::{Function, HookTriggers, IntoLua, Lua, LuaOptions, StdLib, Table, Value, VmState};
+use mlua::{Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Value, VmState};
 use sha1::{Digest, Sha1};
 
 use super::{
@@ -25,7 +25,10 @@ use crate::{
 
 /// Bytes that scripts may hold at once. Redis has no such limit of its own; a simulated node must not take the machine's
 /// memory with it.
-const MEMORY_MAX: usize = 256 << 20;
+///
+/// While there is a limit, mlua guards each value it makes with a protected call. So the limit is lifted where Rust makes
+/// values, whose size has a bound of its own.
+pub(super) const MEMORY_MAX: usize = 256 << 20;
 
 /// The hook that counts instructions runs once in so many.
 const HOOK_PERIOD: u32 = 10_000;
@@ -123,8 +126,8 @@ struct Vm {
 impl Vm {
     fn new(desk: &Rc<Desk>) -> mlua::Result<Vm> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
-        let lua = Lua::new_with(libraries, LuaOptions::default())?;
-        lua.set_memory_limit(MEMORY_MAX)?;
+        // A panic in Rust passes through: the sandbox's own `pcall` hands every error to Rust before a script sees it.
+        let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
         let rust = api::functions(&lua, desk)?;
         let sandbox = lua.load(include_str!("sandbox.lua")).set_name(format!("={SANDBOX}"));
         let (globals, run): (Table, Function) = sandbox.call(rust)?;
@@ -219,7 +222,12 @@ impl Engine {
     }
 
     fn ran(&self, vm: &Vm, run: &Run<'_>) -> Outcome {
-        let result = vm.run.call::<(bool, Value)>((&run.script.function, Words(run.keys), Words(run.args)));
+        let result = words(&vm.lua, run.keys).and_then(|keys| {
+            let args = words(&vm.lua, run.args)?;
+            vm.lua.set_memory_limit(MEMORY_MAX)?;
+            vm.run.call::<(bool, Value)>((&run.script.function, keys, args))
+        });
+        let _ = vm.lua.set_memory_limit(0);
         let reply = match result {
             Ok((true, value)) => to_reply(&value, self.desk.protocol.get()),
             // The handler answers a table.
@@ -249,10 +257,6 @@ fn failed(script: &Script, error: &Table) -> mlua::Result<String> {
 }
 
 /// Words as a Lua table.
-struct Words<'a>(&'a [Bytes]);
-
-impl IntoLua for Words<'_> {
-    fn into_lua(self, lua: &Lua) -> mlua::Result<Value> {
-        lua.create_sequence_from(self.0.iter().map(|word| Word(word))).map(Value::Table)
-    }
+fn words(lua: &Lua, words: &[Bytes]) -> mlua::Result<Table> {
+    lua.create_sequence_from(words.iter().map(|word| Word(word)))
 }

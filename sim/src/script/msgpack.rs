@@ -30,25 +30,25 @@ fn pack_integer(out: &mut Vec<u8>, n: i64) {
     match n {
         0..=0x7f => out.push(n as u8),
         -32..=-1 => out.push(n as i8 as u8),
-        0..=0xff => out.extend([0xcc, n as u8]),
-        0..=0xffff => {
+        0x80..=0xff => out.extend([0xcc, n as u8]),
+        0x100..=0xffff => {
             out.push(0xcd);
             out.extend((n as u16).to_be_bytes());
         }
-        0..=0xffff_ffff => {
+        0x1_0000..=0xffff_ffff => {
             out.push(0xce);
             out.extend((n as u32).to_be_bytes());
         }
-        0.. => {
+        0x1_0000_0000.. => {
             out.push(0xcf);
             out.extend((n as u64).to_be_bytes());
         }
-        -0x80.. => out.extend([0xd0, n as i8 as u8]),
-        -0x8000.. => {
+        -0x80..=-33 => out.extend([0xd0, n as i8 as u8]),
+        -0x8000..=-0x81 => {
             out.push(0xd1);
             out.extend((n as i16).to_be_bytes());
         }
-        -0x8000_0000.. => {
+        -0x8000_0000..=-0x8001 => {
             out.push(0xd2);
             out.extend((n as i32).to_be_bytes());
         }

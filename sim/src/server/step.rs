@@ -34,7 +34,8 @@ use crate::{
 /// ```
 #[derive(Debug)]
 pub struct Server {
-    pub(super) node: Node,
+    /// Boxed, because scripts borrow it by swapping (`commands/scripting/loan.rs`).
+    pub(super) node: Box<Node>,
     /// The periodic work.
     pub(super) cron: Cron,
     /// Connections that CLIENT PAUSE has made wait, those that have gone since among them.
@@ -53,7 +54,7 @@ impl Server {
     /// A node that has just started.
     pub fn new(config: Config, env: &mut Env) -> Server {
         let (run_id, replication_id) = (env.random_id(), env.random_id());
-        let node = Node::new(config, run_id, replication_id, env.monotonic);
+        let node = Box::new(Node::new(config, run_id, replication_id, env.monotonic));
         let mut server = Server {
             node,
             cron: Cron::new(env.monotonic),

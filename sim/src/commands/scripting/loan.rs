@@ -20,7 +20,7 @@ use crate::{
 
 /// A node lent to a script.
 pub(super) struct Loan {
-    node: Node,
+    node: Box<Node>,
     env: Env,
     effects: Effects,
     conn: ConnId,
@@ -40,7 +40,7 @@ impl Loan {
     pub(super) fn new() -> Loan {
         let config = Config { databases: 0, ..Config::default() };
         Loan {
-            node: Node::new(config, String::new(), String::new(), Monotonic::default()),
+            node: Box::new(Node::new(config, String::new(), String::new(), Monotonic::default())),
             env: Env::new(0),
             effects: Effects::default(),
             conn: ConnId(0),

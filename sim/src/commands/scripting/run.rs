@@ -171,7 +171,7 @@ mod tests {
         }
 
         fn wait(&mut self, ms: u64) -> Vec<(u64, String)> {
-            self.env.monotonic = self.env.monotonic + Duration::from_millis(ms);
+            self.env.monotonic += Duration::from_millis(ms);
             self.step(Event::Alarm)
         }
     }
