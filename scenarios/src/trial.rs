@@ -16,6 +16,7 @@ use lockstorm_sim::world::Keep;
 use crate::{
     checker,
     plan::Plan,
+    report::{self, Entry},
     run::{Engine, Outcome, run},
     scenario::{Source, Variant},
     verdict::{Finding, Match},
@@ -116,6 +117,12 @@ impl Trial<'_> {
     /// The variant of a case.
     pub fn variant(&self, case: Case) -> &Variant {
         &self.sources[case.source].variants[case.variant]
+    }
+
+    /// What was found in a case, beside what was expected of each checker.
+    pub fn entries(&self, judged: &Judged) -> Vec<Entry> {
+        let expected = &self.variant(judged.case).scenario.expect;
+        report::entries(judged.findings.clone(), |checker| expected.get(checker).cloned())
     }
 
     /// What a case is called: the file, the variant, the seed. It is also what `lockstorm replay` takes.

@@ -1,12 +1,20 @@
 //! `lockstorm check`: judging a history that was recorded before.
 
-use std::{fs::File, io::BufReader, path::PathBuf};
+use std::{
+    fs::File,
+    io::{BufReader, IsTerminal, stdout},
+    path::PathBuf,
+};
 
 use clap::Args;
 use miette::{IntoDiagnostic, Result, WrapErr};
 
-use super::{Exit, run::describe};
-use crate::{checker, history::History};
+use super::Exit;
+use crate::{
+    checker,
+    history::History,
+    report::{Report, entries},
+};
 
 /// Judge a history that `run --history` has written
 #[derive(Debug, Args)]
@@ -29,7 +37,8 @@ impl Check {
         if self.json {
             println!("{}", serde_json::to_string_pretty(&findings).into_diagnostic()?);
         } else {
-            print!("{}", describe(&findings));
+            let entries = entries(findings.clone(), |_| None);
+            print!("{}", Report { history: &history, entries: &entries }.text(stdout().is_terminal()));
         }
         let violated = findings.iter().any(|finding| finding.verdict.witness().is_some());
         Ok(if violated { Exit::Unexpected } else { Exit::Expected })

@@ -1,6 +1,7 @@
 //! `lockstorm claims`: the main job: what is claimed about Redis locks, decided.
 
 use clap::Args;
+use lockstorm_sim::world::Keep;
 use miette::{Result, miette};
 
 use super::{
@@ -94,10 +95,10 @@ impl Claims {
             let name = if variant.name.is_empty() { "as described" } else { &variant.name };
             match one.verdict() {
                 Match::AsExpected => println!("       {name}: {}", expected.join(", ")),
-                _ => show(trial, one, true),
+                _ => show(trial, one, &trial.outcome(one.case, Keep::Nothing), true),
             }
             if self.verbose && one.verdict() == Match::AsExpected {
-                show(trial, one, true);
+                show(trial, one, &trial.outcome(one.case, Keep::Nothing), true);
             }
         }
         if let Some(finding) = &source.variants[0].scenario.finding {

@@ -66,8 +66,8 @@ impl Replay {
             }
         }
         let judged = judge(&variants[at], case, &outcome);
-        show(&trial, &judged, true);
-        self.output.write(&outcome)?;
+        show(&trial, &judged, &outcome, true);
+        self.output.write(&trial, &judged, &outcome)?;
         Ok(exit_of(&[judged]))
     }
 }

@@ -1,6 +1,10 @@
 //! `lockstorm run`: scenarios with seeds, judged.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    io::{IsTerminal, stdout},
+    path::PathBuf,
+};
 
 use clap::Args;
 use lockstorm_sim::world::Keep;
@@ -13,6 +17,7 @@ use super::{
     progress::Progress,
 };
 use crate::{
+    report::Report,
     run::Outcome,
     trial::{Judged, Trial},
     verdict::{Finding, Match},
@@ -44,6 +49,9 @@ pub(super) struct Run {
 /// Where results go besides the terminal.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Output {
+    /// Write a page about the run that matters most
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
     /// Write the history of the run that matters most, for `lockstorm check`: the first one that is not as expected, or else the
     /// first violation, or else the first
     #[arg(long, value_name = "FILE.jsonl")]
@@ -73,15 +81,15 @@ impl Run {
             if self.output.json {
                 println!("{}", json(&trial, one)?);
             } else if !expected || self.verbose || judged.len() == 1 {
-                show(&trial, one, judged.len() == 1 || !expected);
+                show(&trial, one, &trial.outcome(one.case, Keep::Nothing), judged.len() == 1 || !expected);
             }
         }
         if let Some(chosen) = chosen {
             let outcome = trial.outcome(chosen.case, Keep::Nothing);
             if self.until_violation && !self.output.json && judged.len() > 1 {
-                show(&trial, chosen, true);
+                show(&trial, chosen, &outcome, true);
             }
-            self.output.write(&outcome)?;
+            self.output.write(&trial, chosen, &outcome)?;
         }
         if !self.output.json {
             println!("{}", summary(&judged, &speed));
@@ -110,7 +118,7 @@ pub(super) fn exit_of(judged: &[Judged]) -> Exit {
 }
 
 /// Prints what came out of one run; `whole` for everything that was found, with the witness.
-pub(super) fn show(trial: &Trial<'_>, judged: &Judged, whole: bool) {
+pub(super) fn show(trial: &Trial<'_>, judged: &Judged, outcome: &Outcome, whole: bool) {
     let word = match judged.verdict() {
         Match::AsExpected => "as expected",
         Match::Undecided(_) => "UNDECIDED",
@@ -123,28 +131,12 @@ pub(super) fn show(trial: &Trial<'_>, judged: &Judged, whole: bool) {
         }
     }
     if whole {
-        print!("{}", describe(&judged.findings));
+        let entries = trial.entries(judged);
+        print!("{}", Report { history: &outcome.history, entries: &entries }.text(stdout().is_terminal()));
     }
     if judged.verdict() != Match::AsExpected {
         println!("  again: lockstorm replay '{}'", trial.token(judged.case));
     }
-}
-
-/// What was found, in words.
-pub(super) fn describe(findings: &[Finding]) -> String {
-    let mut text = String::new();
-    for finding in findings {
-        text.push_str(&format!(
-            "  {:12} {}: {}\n",
-            finding.checker,
-            finding.verdict.word(),
-            finding.verdict.sentence()
-        ));
-        for line in finding.verdict.witness().iter().flat_map(|witness| &witness.story) {
-            text.push_str(&format!("  {:12}   {line}\n", ""));
-        }
-    }
-    text
 }
 
 fn summary(judged: &[Judged], speed: &str) -> String {
@@ -181,8 +173,14 @@ fn json(trial: &Trial<'_>, judged: &Judged) -> Result<String> {
 
 impl Output {
     /// Writes the files that were asked for, about one case.
-    pub(super) fn write(&self, outcome: &Outcome) -> Result<()> {
+    pub(super) fn write(&self, trial: &Trial<'_>, judged: &Judged, outcome: &Outcome) -> Result<()> {
         let failed = |path: &PathBuf| format!("{} cannot be written", path.display());
+        if let Some(path) = &self.report {
+            let entries = trial.entries(judged);
+            let page = Report { history: &outcome.history, entries: &entries }.html();
+            fs::write(path, page).into_diagnostic().wrap_err_with(|| failed(path))?;
+            eprintln!("{} shows {}", path.display(), trial.token(judged.case));
+        }
         if let Some(path) = &self.history {
             let file = fs::File::create(path).into_diagnostic().wrap_err_with(|| failed(path))?;
             let written = outcome.history.write(std::io::BufWriter::new(file));

@@ -22,6 +22,8 @@ pub(super) struct Keys {
     pub(super) queue: Bytes,
     /// The counter of fencing tokens.
     pub(super) token: Bytes,
+    /// What the names of its companions, keys and channels alike, contain.
+    tag: Bytes,
 }
 
 impl Keys {
@@ -36,7 +38,13 @@ impl Keys {
             lock: Bytes::from(name.to_owned()),
             queue: prefixed("redisson_lock_queue"),
             token: prefixed("redisson_lock_token"),
+            tag: Bytes::from(if name.contains('{') { name.to_owned() } else { format!("{{{name}}}") }),
         }
+    }
+
+    /// Whether a word of a command, a key or a channel belongs to the lock.
+    fn are_meant_by(&self, word: &[u8]) -> bool {
+        word == self.lock || word.windows(self.tag.len()).any(|part| part == self.tag)
     }
 }
 
@@ -90,7 +98,7 @@ impl Witness {
                 if matches!(name.as_str(), "FLUSHALL" | "FLUSHDB") {
                     self.compare("flushed", Some(*conn));
                 }
-                let about = args.iter().skip(1).any(|arg| contains(arg, &self.keys.lock));
+                let about = args.iter().skip(1).any(|arg| self.keys.are_meant_by(arg));
                 if let Some(client) = self.client(*conn).filter(|_| about) {
                     *self.counts.entry((client, name)).or_default() += 1;
                 }
@@ -103,7 +111,7 @@ impl Witness {
                 }
             }
             Observation::Published { channel, receivers, .. } => {
-                if contains(channel, &self.keys.lock) {
+                if self.keys.are_meant_by(channel) {
                     let receivers = u32::try_from(*receivers).unwrap_or(u32::MAX);
                     self.tell(What::Published { lock: LOCK, receivers });
                 }
@@ -266,7 +274,7 @@ impl Witness {
         let now_ms = self.ctx.wall().as_millis();
         let left = self.node.look(|server| {
             let Some(db) = server.node().dbs.first() else { return Vec::new() };
-            let mine = db.entries().iter().filter(|(key, _)| contains(key, &self.keys.lock));
+            let mine = db.entries().iter().filter(|(key, _)| self.keys.are_meant_by(key));
             let alive = mine.filter(|(_, entry)| !entry.is_expired(now_ms));
             let mut left: Vec<KeyLeft> = alive
                 .map(|(key, entry)| KeyLeft {
@@ -296,8 +304,4 @@ fn how(event: &str, by: Option<Party>, replaced: bool) -> How {
         (_, Some(by)) => How::Deleted(by),
         _ => How::Expired,
     }
-}
-
-fn contains(text: &[u8], part: &[u8]) -> bool {
-    part.is_empty() || text.windows(part.len()).any(|window| window == part)
 }
