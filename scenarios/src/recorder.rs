@@ -314,6 +314,7 @@ impl Teller {
     }
 
     fn tell(&self, what: What, happening: Option<Happening>) {
+        self.ctx.observe("client", format!("{what:?}"));
         self.shared.record(self.ctx.moment().0, self.host, what, happening);
     }
 

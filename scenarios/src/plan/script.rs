@@ -3,7 +3,7 @@
 use lockstorm_sim::world::{Entropy, Stream};
 
 use crate::{
-    scenario::{Acquire, Attempt, Poll, Release, StepEntry, Write},
+    scenario::{Acquire, Attempt, Extend, Poll, Release, StepEntry, Write},
     units::{Draw, Span},
 };
 
@@ -27,6 +27,8 @@ pub enum Action {
     Poll(Poll),
     /// Give it back.
     Release(Release),
+    /// Hold it for longer.
+    Extend(Extend),
     /// Work inside the critical section.
     Work {
         /// How long, if it is given so.
@@ -70,6 +72,8 @@ fn action(step: &StepEntry, stream: &mut Stream) -> Action {
         Action::Poll(poll.clone())
     } else if let Some(release) = &step.release {
         Action::Release(release.clone())
+    } else if let Some(extend) = &step.extend {
+        Action::Extend(extend.clone())
     } else if let Some(work) = &step.work {
         Action::Work {
             length: work.length.map(&mut fixed),

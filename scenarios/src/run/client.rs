@@ -140,6 +140,15 @@ impl Actor {
                     let _ = self.give_back(&*hold).await;
                 }
             }
+            Action::Extend(extend) => {
+                let Some(hold) = held.last() else { return Err(Stopped) };
+                let Span(lease) = extend.lease;
+                let call = Call::Extend { lease_ms: u64::try_from(lease.as_millis()).unwrap_or(u64::MAX) };
+                let op = self.teller.invoked(self.owner, call);
+                let extended = hold.extend(lease).await;
+                let outcome = extended.as_ref().map_or_else(failed, |()| Outcome::Ok);
+                self.teller.returned(op, call, outcome);
+            }
             Action::Work { length, until, write_every, until_lost } => {
                 let now = self.ctx.moment().0;
                 let end = match (length, until) {

@@ -253,6 +253,7 @@ impl Witness {
     }
 
     fn tell(&self, what: What) {
+        self.ctx.observe("lock", format!("{what:?}"));
         self.shared.get().history.record(self.ctx.moment().0, self.host, what);
     }
 

@@ -22,7 +22,8 @@ pub use error::{ScenarioError, nearest};
 pub use load::{Source, Variant, load, parse};
 pub use lock::{Fence, Lock, LockKind, Resource, SubjectName, Sync};
 pub use step::{
-    Acquire, Attempt, Check, Contend, Poll, Release, StepEntry, Steps, WORKLOADS, Work, Workload, Write,
+    Acquire, Attempt, Check, Contend, Extend, Poll, Release, StepEntry, Steps, WORKLOADS, Work, Workload,
+    Write,
 };
 pub use topology::{Client, Clock, Durability, Link, Network, Node};
 

@@ -22,6 +22,8 @@ pub struct StepEntry {
     pub poll: Option<Poll>,
     /// Give the lock back; `of` picks one of several holds.
     pub release: Option<Release>,
+    /// Hold the lock for longer.
+    pub extend: Option<Extend>,
     /// Work inside the critical section for a time, writing to the resource now and then.
     pub work: Option<Work>,
     /// Write to the resource once.
@@ -44,6 +46,7 @@ impl StepEntry {
             ("try_acquire", self.try_acquire.is_some()),
             ("poll", self.poll.is_some()),
             ("release", self.release.is_some()),
+            ("extend", self.extend.is_some()),
             ("work", self.work.is_some()),
             ("write", self.write.is_some()),
             ("check", self.check.is_some()),
@@ -101,6 +104,14 @@ pub struct Poll {
 pub struct Release {
     /// Ask again when the outcome is unknown, after this long.
     pub retry_after: Option<Span>,
+}
+
+/// Holding the lock for longer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Extend {
+    /// The new lease, from now.
+    pub lease: Span,
 }
 
 /// Working inside the critical section.

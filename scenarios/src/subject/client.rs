@@ -160,6 +160,16 @@ impl Held for Hold {
         })
     }
 
+    fn extend(&self, lease: Duration) -> Local<'_, Result<(), Failure>> {
+        Box::pin(async move {
+            // Taken out meanwhile: a borrow must not be held over an await.
+            let Some(guard) = self.0.take() else { return Ok(()) };
+            let extended = guard.extend(lease).await.map_err(failure);
+            self.0.replace(Some(guard));
+            extended
+        })
+    }
+
     fn is_held(&self) -> bool {
         self.0.borrow().as_ref().is_some_and(Guard::is_valid)
     }

@@ -83,6 +83,8 @@ pub trait Subject {
 pub trait Held {
     /// Gives it back.
     fn release(&self) -> Local<'_, Result<(), Failure>>;
+    /// Holds it for so much longer from now.
+    fn extend(&self, lease: Duration) -> Local<'_, Result<(), Failure>>;
     /// Whether the algorithm would say that the lock is still held.
     fn is_held(&self) -> bool;
     /// Resolves when the algorithm says that the lock is lost; never if it has no means to tell.

@@ -155,6 +155,13 @@ impl Shared {
         }
     }
 
+    /// How long an owner may believe in a lease, in nanoseconds: of a quorum's, less the allowance for drift.
+    fn length(&self, lease: Duration) -> i64 {
+        let allowed = self.traits.drift && self.wires.len() > 1;
+        let drift = if allowed { lease / 100 + Duration::from_millis(2) } else { Duration::ZERO };
+        i64::try_from(lease.saturating_sub(drift).as_nanos()).unwrap_or(i64::MAX)
+    }
+
     fn fresh_token(&self) -> String {
         match self.traits.token {
             Token::Unique => format!("{:016x}", self.env.random()),
@@ -246,12 +253,7 @@ impl Shared {
         }
         let granted = answers.iter().filter(|answer| answer.as_ref().is_ok_and(is_grant)).count();
         let now = self.traits.clock.now(&self.env);
-        let drift = if self.traits.drift && self.wires.len() > 1 {
-            lease / 100 + Duration::from_millis(2)
-        } else {
-            Duration::ZERO
-        };
-        let length = i64::try_from(lease.saturating_sub(drift).as_nanos()).unwrap_or(i64::MAX);
+        let length = self.length(lease);
         let until = match self.traits.belief {
             Belief::FromRequest => Some(asked_at.saturating_add(length)),
             Belief::FromReply => Some(now.saturating_add(length)),
@@ -389,6 +391,23 @@ impl Held for Hold {
                 }
                 _ => Ok(()),
             }
+        })
+    }
+
+    fn extend(&self, lease: Duration) -> Local<'_, Result<(), Failure>> {
+        Box::pin(async move {
+            let shared = &self.shared;
+            let asked_at = shared.traits.clock.now(&shared.env);
+            let answers = shared.ask_all(&shared.renew_command(&self.token, lease)).await;
+            let extended = answers.iter().filter(|answer| answer.as_ref().is_ok_and(is_grant)).count();
+            if extended < shared.quorum() {
+                return Err(Failure { definite: false, message: format!("{extended} nodes extended") });
+            }
+            if self.until.get().is_some() {
+                self.until.set(Some(asked_at.saturating_add(shared.length(lease))));
+            }
+            shared.seat.teller.believes(self.owner(), self.deadline(), None, 1);
+            Ok(())
         })
     }
 
