@@ -5,6 +5,12 @@
 //!         what was written     what will happen    what happened          was it right
 //! ```
 //!
+//! In a test of one's own:
+//!
+//! ```
+//! lockstorm::scenario("single/pause_beyond_lease.toml").seeds(0..2).check();
+//! ```
+//!
 //! The modules in reading order; each imports only those listed before it.
 
 pub mod history;
@@ -23,13 +29,15 @@ pub mod selector;
 
 pub mod fault;
 
-pub mod scenario;
-
-pub mod plan;
-
 pub mod recorder;
 
 pub mod bridge;
+
+pub mod code;
+
+pub mod scenario;
+
+pub mod plan;
 
 pub mod subject;
 
@@ -39,4 +47,10 @@ pub mod trial;
 
 pub mod library;
 
+pub mod experiment;
+
+pub mod shrink;
+
 pub mod cli;
+
+pub use experiment::{experiment, scenario};

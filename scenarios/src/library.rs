@@ -1,5 +1,9 @@
 //! The stock scenarios, embedded, so that an installed `lockstorm claims` works in any folder.
 
+use std::path::Path;
+
+use crate::scenario::{self, ScenarioError, Source, parse};
+
 /// A stock scenario.
 #[derive(Debug, Clone, Copy)]
 pub struct Stock {
@@ -67,7 +71,7 @@ pub const ALL: &[Stock] = stock![
 impl Stock {
     /// The claim it decides, or else what it is about, in one line.
     pub fn title(&self) -> String {
-        let Ok(source) = crate::scenario::parse(self.path, self.text) else {
+        let Ok(source) = parse(self.path, self.text) else {
             return "(not a scenario)".to_owned();
         };
         let Some(variant) = source.variants.first() else { return String::new() };
@@ -81,4 +85,15 @@ impl Stock {
 /// The stock scenario with this path.
 pub fn find(path: &str) -> Option<&'static Stock> {
     ALL.iter().find(|stock| stock.path == path)
+}
+
+/// Reads a scenario file; a path that is not on the disk may be that of a stock scenario.
+///
+/// # Errors
+/// When there is neither, or it is not a scenario.
+pub fn load(path: &Path) -> Result<Source, Box<ScenarioError>> {
+    match path.to_str().and_then(find) {
+        Some(stock) if !path.exists() => parse(stock.path, stock.text),
+        _ => scenario::load(path),
+    }
 }

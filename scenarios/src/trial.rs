@@ -5,6 +5,7 @@
 
 use std::{
     ops::Range,
+    str::FromStr,
     sync::{
         Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -21,6 +22,12 @@ use crate::{
     scenario::{Source, Variant},
     verdict::{Finding, Match},
 };
+
+/// The most seeds of one trial: every result is kept until the end.
+const SEEDS_MAX: u64 = 1_000_000;
+
+/// The most threads: beyond it they only wait for each other.
+const JOBS_MAX: usize = 1024;
 
 /// What to try.
 #[derive(Debug, Clone)]
@@ -107,7 +114,7 @@ impl Trial<'_> {
         let mut cases = Vec::new();
         for (source, of) in self.sources.iter().enumerate() {
             for (variant, of) in of.variants.iter().enumerate() {
-                let seeds = self.seeds.clone().unwrap_or(0..of.scenario.run.seeds.max(1));
+                let seeds = self.seeds.clone().unwrap_or(0..of.scenario.run.seeds.clamp(1, SEEDS_MAX));
                 cases.extend(seeds.map(|seed| Case { source, variant, seed }));
             }
         }
@@ -125,16 +132,21 @@ impl Trial<'_> {
         report::entries(judged.findings.clone(), |checker| expected.get(checker).cloned())
     }
 
-    /// What a case is called: the file, the variant, the seed. It is also what `lockstorm replay` takes.
+    /// What a case is called: the file, the variant, the seed.
     pub fn token(&self, case: Case) -> String {
-        token(&self.sources[case.source], self.variant(case), case.seed, self.engine)
+        name(&self.sources[case.source], self.variant(case), case.seed, self.engine)
+    }
+
+    /// The line that runs a case again, and notices when its file has changed since.
+    pub fn again(&self, case: Case) -> String {
+        format!("lockstorm replay '{}~{}'", self.token(case), self.sources[case.source].digest)
     }
 
     /// Runs one case.
     pub fn outcome(&self, case: Case, keep: Keep) -> Outcome {
         let plan = Plan::draw(&self.variant(case).scenario, case.seed);
         let mut outcome = run(&plan, &self.token(case), self.engine, keep);
-        outcome.history.header.replay = format!("lockstorm replay '{}'", self.token(case)).into();
+        outcome.history.header.replay = self.again(case).into();
         outcome
     }
 
@@ -161,7 +173,7 @@ impl Trial<'_> {
             }
         };
         std::thread::scope(|scope| {
-            for _ in 0..self.jobs.clamp(1, cases.len().max(1)) {
+            for _ in 0..self.jobs.min(JOBS_MAX).clamp(1, cases.len().max(1)) {
                 scope.spawn(work);
             }
         });
@@ -172,26 +184,62 @@ impl Trial<'_> {
 }
 
 /// What a case is called: `file#variant@seed`, with the engine where it is not the usual one.
-pub fn token(source: &Source, variant: &Variant, seed: u64, engine: Engine) -> String {
+fn name(source: &Source, variant: &Variant, seed: u64, engine: Engine) -> String {
     let variant = if variant.name.is_empty() { String::new() } else { format!("#{}", variant.name) };
     let engine = if engine == Engine::Event { String::new() } else { format!("+{}", engine.name()) };
     format!("{}{variant}@{seed}{engine}", source.file)
 }
 
-/// Takes a token apart: the file, the variant, the seed, the engine.
+/// A token taken apart: what a case is called, and perhaps which text of its file was meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    /// The file.
+    pub file: String,
+    /// The variant; empty for a file that has none.
+    pub variant: String,
+    /// The seed.
+    pub seed: u64,
+    /// What moves time on.
+    pub engine: Engine,
+    /// The digest of the file's text when the token was printed; see [`Source::digest`].
+    pub digest: Option<String>,
+}
+
+impl FromStr for Token {
+    type Err = String;
+
+    fn from_str(token: &str) -> Result<Token, String> {
+        let form = "expected file#variant@seed, such as single/async_failover.toml#lag-shorter@7";
+        let is_digest = |text: &str| text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let (case, digest) = match token.rsplit_once('~') {
+            Some((case, digest)) if is_digest(digest) => (case, Some(digest.to_owned())),
+            _ => (token, None),
+        };
+        let named = case.rsplit_once('+').and_then(|(case, name)| Some((case, Engine::named(name)?)));
+        let (case, engine) = named.unwrap_or((case, Engine::Event));
+        let (case, seed) = case.rsplit_once('@').ok_or(form)?;
+        let seed = seed.parse().map_err(|_| format!("{seed:?} is no seed; {form}"))?;
+        let (file, variant) = case.split_once('#').unwrap_or((case, ""));
+        Ok(Token { file: file.to_owned(), variant: variant.to_owned(), seed, engine, digest })
+    }
+}
+
+/// Reads a range of seeds, `A..B`, the last one not included.
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn parse_token(token: &str) -> Result<(String, String, u64, Engine), String> {
-    let form = "expected file#variant@seed, such as single/async_failover.toml#lag-shorter@7";
-    let (case, engine) = match token.rsplit_once('+') {
-        Some((case, name)) if Engine::named(name).is_some() => {
-            (case, Engine::named(name).unwrap_or_default())
-        }
-        _ => (token, Engine::Event),
-    };
-    let (case, seed) = case.rsplit_once('@').ok_or(form)?;
-    let seed = seed.parse().map_err(|_| format!("{seed:?} is no seed; {form}"))?;
-    let (file, variant) = case.split_once('#').unwrap_or((case, ""));
-    Ok((file.to_owned(), variant.to_owned(), seed, engine))
+pub fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
+    let form = "expected a range of seeds, such as 0..1000";
+    let (from, to) = text.split_once("..").ok_or(form)?;
+    let number = |text: &str| text.trim().replace('_', "").parse::<u64>().map_err(|_| form.to_owned());
+    let (from, to) = (number(from)?, number(to)?);
+    if from >= to {
+        return Err(format!("{text} is an empty range: the last seed is not included"));
+    }
+    if to - from > SEEDS_MAX {
+        return Err(format!(
+            "{text} is more than {SEEDS_MAX} seeds: their results would not fit into memory"
+        ));
+    }
+    Ok(from..to)
 }

@@ -9,7 +9,10 @@ use std::{
 use clap::Args;
 use miette::{IntoDiagnostic, Result, WrapErr};
 
-use super::Exit;
+use super::{
+    Exit,
+    out::{out, outln},
+};
 use crate::{
     checker,
     history::History,
@@ -35,10 +38,10 @@ impl Check {
         let history = history.wrap_err_with(|| format!("{name} is no history"))?;
         let findings = checker::check(&history);
         if self.json {
-            println!("{}", serde_json::to_string_pretty(&findings).into_diagnostic()?);
+            outln!("{}", serde_json::to_string_pretty(&findings).into_diagnostic()?);
         } else {
             let entries = entries(findings.clone(), |_| None);
-            print!("{}", Report { history: &history, entries: &entries }.text(stdout().is_terminal()));
+            out!("{}", Report { history: &history, entries: &entries }.text(stdout().is_terminal()));
         }
         let violated = findings.iter().any(|finding| finding.verdict.witness().is_some());
         Ok(if violated { Exit::Unexpected } else { Exit::Expected })

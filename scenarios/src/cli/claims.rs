@@ -7,6 +7,7 @@ use miette::{Result, miette};
 use super::{
     Exit,
     options::{EngineName, Jobs},
+    out::outln,
     progress::Progress,
     run::{exit_of, show},
     twice::stock,
@@ -53,7 +54,7 @@ impl Claims {
             as_claimed += usize::from(exit == Exit::Expected);
             self.print(&trial, source, &of, exit);
         }
-        println!("{as_claimed} of {} claims came out as stated ({speed})", sources.len());
+        outln!("{as_claimed} of {} claims came out as stated ({speed})", sources.len());
         Ok(exit_of(&judged))
     }
 
@@ -83,7 +84,7 @@ impl Claims {
             Exit::Undecided => "UNDECIDED",
             _ => "NOT AS STATED",
         };
-        println!("{:4} {word}: {} ({})", claim.id, claim.says, claim.by);
+        outln!("{:4} {word}: {} ({})", claim.id, claim.says, claim.by);
         for one in of {
             let variant = trial.variant(one.case);
             let expected: Vec<String> = variant
@@ -94,15 +95,15 @@ impl Claims {
                 .collect();
             let name = if variant.name.is_empty() { "as described" } else { &variant.name };
             match one.verdict() {
-                Match::AsExpected => println!("       {name}: {}", expected.join(", ")),
-                _ => show(trial, one, &trial.outcome(one.case, Keep::Nothing), true),
+                Match::AsExpected => outln!("       {name}: {}", expected.join(", ")),
+                _ => show(trial, one, Some(&trial.outcome(one.case, Keep::Nothing))),
             }
             if self.verbose && one.verdict() == Match::AsExpected {
-                show(trial, one, &trial.outcome(one.case, Keep::Nothing), true);
+                show(trial, one, Some(&trial.outcome(one.case, Keep::Nothing)));
             }
         }
         if let Some(finding) = &source.variants[0].scenario.finding {
-            println!("       found: {}", finding.trim());
+            outln!("       found: {}", finding.trim());
         }
     }
 }

@@ -19,14 +19,21 @@ pub enum Exit {
     Usage,
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(match exit {
+impl Exit {
+    /// The number that the process ends with.
+    pub fn code(self) -> u8 {
+        match self {
             Exit::Expected => 0,
             Exit::Unexpected => 1,
             Exit::Undecided => 2,
             // EX_USAGE of sysexits.h.
             Exit::Usage => 64,
-        })
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.code())
     }
 }

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use miette::Result;
 use serde_json::to_value;
 
-use super::Exit;
+use super::{Exit, out::outln};
 use crate::{checker, fault, library, scenario, scenario::SubjectName, selector, subject};
 
 /// List what scenarios can be made of
@@ -48,7 +48,7 @@ impl List {
         };
         let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         for (name, about) in rows {
-            println!("{name:width$}  {about}");
+            outln!("{name:width$}  {about}");
         }
         Ok(Exit::Expected)
     }

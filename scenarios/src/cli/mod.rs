@@ -2,17 +2,21 @@
 //!
 //! To add one, write `cli/<name>.rs` with its arguments and its `run`, and add a variant to [`Command`].
 
+#![deny(clippy::print_stdout, reason = "`println!` panics when nobody reads any more; see `out`")]
+
 mod check;
 mod claims;
 mod exit;
 mod list;
 mod new;
 mod options;
+mod out;
 mod progress;
 mod replay;
 mod run;
 mod schema;
 mod serve;
+mod shrink;
 mod twice;
 
 use std::process::ExitCode;
@@ -34,6 +38,7 @@ enum Command {
     Claims(claims::Claims),
     Run(run::Run),
     Replay(replay::Replay),
+    Shrink(shrink::Shrink),
     Twice(twice::Twice),
     Check(check::Check),
     List(list::List),
@@ -57,6 +62,7 @@ pub fn main() -> ExitCode {
         Command::Claims(claims) => claims.run(),
         Command::Run(run) => run.run(),
         Command::Replay(replay) => replay.run(),
+        Command::Shrink(shrink) => shrink.run(),
         Command::Twice(twice) => twice.run(),
         Command::Check(check) => check.run(),
         Command::List(list) => list.run(),

@@ -5,7 +5,7 @@ use std::{fs::OpenOptions, io::Write, path::PathBuf};
 use clap::Args;
 use miette::{IntoDiagnostic, Result, WrapErr, bail};
 
-use super::Exit;
+use super::{Exit, out::outln};
 
 /// Write a scenario to begin with, which runs as it is
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ impl New {
             }
         };
         file.write_all(TEMPLATE.as_bytes()).into_diagnostic()?;
-        println!("{} is written. Try it:\n\n    lockstorm run {}", path.display(), path.display());
+        outln!("{} is written. Try it:\n\n    lockstorm run {}", path.display(), path.display());
         Ok(Exit::Expected)
     }
 }

@@ -3,12 +3,14 @@
 use std::{ops::Range, path::PathBuf};
 
 use clap::{Args, ValueEnum};
-use miette::{IntoDiagnostic, Result, WrapErr, bail};
+use lockstorm_sim::world::Keep;
+use miette::{IntoDiagnostic, Result, WrapErr, bail, miette};
 
 use crate::{
     library,
     run::Engine,
-    scenario::{Source, load, parse},
+    scenario::{Source, Variant, load},
+    trial::{Case, Judged, Token, Trial, judge, parse_seeds},
 };
 
 /// Which seeds.
@@ -18,7 +20,7 @@ pub(super) struct Seeds {
     #[arg(long, value_name = "N", conflicts_with = "seeds", env = "LOCKSTORM_SEED")]
     seed: Option<u64>,
     /// A range of seeds, the last one not included
-    #[arg(long, value_name = "A..B", value_parser = range, env = "LOCKSTORM_SEEDS")]
+    #[arg(long, value_name = "A..B", value_parser = parse_seeds, env = "LOCKSTORM_SEEDS")]
     seeds: Option<Range<u64>>,
 }
 
@@ -27,18 +29,6 @@ impl Seeds {
     pub(super) fn given(&self) -> Option<Range<u64>> {
         self.seed.map(|seed| seed..seed.saturating_add(1)).or_else(|| self.seeds.clone())
     }
-}
-
-/// Reads `A..B`.
-pub(super) fn range(text: &str) -> Result<Range<u64>, String> {
-    let form = "expected a range of seeds, such as 0..1000";
-    let (from, to) = text.split_once("..").ok_or(form)?;
-    let number = |text: &str| text.trim().replace('_', "").parse::<u64>().map_err(|_| form.to_owned());
-    let (from, to) = (number(from)?, number(to)?);
-    if from >= to {
-        return Err(format!("{text} is an empty range: the last seed is not included"));
-    }
-    Ok(from..to)
 }
 
 /// How many threads.
@@ -85,12 +75,8 @@ pub(super) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
             for file in files {
                 sources.push(load(&file).map_err(|error| *error)?);
             }
-        } else if !path.exists()
-            && let Some(stock) = path.to_str().and_then(library::find)
-        {
-            sources.push(parse(stock.path, stock.text).map_err(|error| *error)?);
         } else {
-            sources.push(load(path).map_err(|error| *error)?);
+            sources.push(library::load(path).map_err(|error| *error)?);
         }
     }
     Ok(sources)
@@ -108,4 +94,51 @@ fn collect(folder: &std::path::Path, files: &mut Vec<PathBuf>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// One case that a token names.
+pub(super) struct OneCase {
+    sources: Vec<Source>,
+    pub(super) case: Case,
+    pub(super) engine: Engine,
+}
+
+/// Finds the case that a token names, and warns when its file is no longer what it was.
+pub(super) fn one_case(token: &str) -> Result<OneCase> {
+    let token: Token = token.parse().map_err(|error| miette!("{error}"))?;
+    let sources = sources(&[PathBuf::from(&token.file)])?;
+    let [source] = &sources[..] else { bail!("{} is a folder; a case is of one file", token.file) };
+    let variant = source.variants.iter().position(|one| one.name == token.variant).ok_or_else(|| {
+        let known: Vec<&str> = source.variants.iter().map(|one| one.name.as_str()).collect();
+        miette!("{} has no variant {:?}; it has: {}", token.file, token.variant, known.join(", "))
+    })?;
+    if token.digest.as_ref().is_some_and(|digest| *digest != source.digest) {
+        eprintln!("{} has changed since: this may be another experiment", token.file);
+    }
+    let case = Case { source: 0, variant, seed: token.seed };
+    Ok(OneCase { sources, case, engine: token.engine })
+}
+
+impl OneCase {
+    /// The trial of this one case.
+    pub(super) fn trial(&self) -> Trial<'_> {
+        Trial {
+            sources: &self.sources,
+            seeds: Some(self.case.seed..self.case.seed.saturating_add(1)),
+            jobs: 1,
+            engine: self.engine,
+            until_unexpected: false,
+            until_violation: false,
+        }
+    }
+
+    /// Its variant.
+    pub(super) fn variant(&self) -> &Variant {
+        &self.sources[0].variants[self.case.variant]
+    }
+
+    /// Runs and judges it.
+    pub(super) fn judged(&self) -> Judged {
+        judge(self.variant(), self.case, &self.trial().outcome(self.case, Keep::Nothing))
+    }
 }

@@ -1,23 +1,16 @@
 //! `lockstorm replay`: one case again, closely looked at.
 
-use std::{
-    io::{BufWriter, Write, stdout},
-    path::PathBuf,
-};
-
 use clap::Args;
 use lockstorm_sim::world::Keep;
-use miette::{Result, miette};
+use miette::Result;
 
 use super::{
     Exit,
-    options::sources,
+    options::one_case,
+    out::out,
     run::{Output, exit_of, show},
 };
-use crate::{
-    plan::Plan,
-    trial::{Case, Trial, judge, parse_token},
-};
+use crate::{plan::Plan, trial::judge};
 
 /// Run one case again, and show everything about it
 #[derive(Debug, Args)]
@@ -36,37 +29,18 @@ pub(super) struct Replay {
 
 impl Replay {
     pub(super) fn run(self) -> Result<Exit> {
-        let (file, variant, seed, engine) = parse_token(&self.token).map_err(|error| miette!("{error}"))?;
-        let sources = sources(&[PathBuf::from(&file)])?;
-        let variants = &sources[0].variants;
-        let at = variants.iter().position(|one| one.name == variant).ok_or_else(|| {
-            let known: Vec<&str> = variants.iter().map(|one| one.name.as_str()).collect();
-            miette!("{file} has no variant {variant:?}; it has: {}", known.join(", "))
-        })?;
-        let trial = Trial {
-            sources: &sources,
-            seeds: Some(seed..seed.saturating_add(1)),
-            jobs: 1,
-            engine,
-            until_unexpected: false,
-            until_violation: false,
-        };
-        let case = Case { source: 0, variant: at, seed };
+        let one = one_case(&self.token)?;
+        let trial = one.trial();
         if self.plan {
-            print!("{}", Plan::draw(&variants[at].scenario, seed));
+            out!("{}", Plan::draw(&one.variant().scenario, one.case.seed));
         }
-        let outcome = trial.outcome(case, if self.trace { Keep::Events } else { Keep::Nothing });
+        let outcome = trial.outcome(one.case, if self.trace { Keep::Events } else { Keep::Nothing });
         if self.trace {
-            let mut out = BufWriter::new(stdout().lock());
-            for record in &outcome.records {
-                // Whoever reads through `head` has seen enough.
-                if writeln!(out, "{record}").is_err() {
-                    return Ok(Exit::Expected);
-                }
-            }
+            let trace: String = outcome.records.iter().map(|record| format!("{record}\n")).collect();
+            out!("{trace}");
         }
-        let judged = judge(&variants[at], case, &outcome);
-        show(&trial, &judged, &outcome, true);
+        let judged = judge(one.variant(), one.case, &outcome);
+        show(&trial, &judged, Some(&outcome));
         self.output.write(&trial, &judged, &outcome)?;
         Ok(exit_of(&[judged]))
     }

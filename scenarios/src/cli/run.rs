@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::{
     Exit,
     options::{EngineName, Jobs, Seeds, sources},
+    out::{out, outln},
     progress::Progress,
 };
 use crate::{
@@ -79,20 +80,22 @@ impl Run {
         for one in &judged {
             let expected = one.verdict() == Match::AsExpected;
             if self.output.json {
-                println!("{}", json(&trial, one)?);
+                outln!("{}", json(&trial, one)?);
             } else if !expected || self.verbose || judged.len() == 1 {
-                show(&trial, one, &trial.outcome(one.case, Keep::Nothing), judged.len() == 1 || !expected);
+                let whole = judged.len() == 1 || !expected;
+                let outcome = whole.then(|| trial.outcome(one.case, Keep::Nothing));
+                show(&trial, one, outcome.as_ref());
             }
         }
         if let Some(chosen) = chosen {
             let outcome = trial.outcome(chosen.case, Keep::Nothing);
             if self.until_violation && !self.output.json && judged.len() > 1 {
-                show(&trial, chosen, &outcome, true);
+                show(&trial, chosen, Some(&outcome));
             }
             self.output.write(&trial, chosen, &outcome)?;
         }
         if !self.output.json {
-            println!("{}", summary(&judged, &speed));
+            outln!("{}", summary(&judged, &speed));
         }
         Ok(exit_of(&judged))
     }
@@ -117,25 +120,17 @@ pub(super) fn exit_of(judged: &[Judged]) -> Exit {
     exits.max().unwrap_or(Exit::Expected)
 }
 
-/// Prints what came out of one run; `whole` for everything that was found, with the witness.
-pub(super) fn show(trial: &Trial<'_>, judged: &Judged, outcome: &Outcome, whole: bool) {
+/// Prints what came out of one run; with everything that was found, and the witness, where the outcome is given.
+pub(super) fn show(trial: &Trial<'_>, judged: &Judged, outcome: Option<&Outcome>) {
     let word = match judged.verdict() {
         Match::AsExpected => "as expected",
         Match::Undecided(_) => "UNDECIDED",
         Match::Otherwise(_) => "NOT AS EXPECTED",
     };
-    println!("{}: {word}", trial.token(judged.case));
-    for (checker, one) in &judged.matches {
-        if let Match::Otherwise(because) | Match::Undecided(because) = one {
-            println!("  {checker}: {because}");
-        }
-    }
-    if whole {
+    outln!("{}: {word}", trial.token(judged.case));
+    if let Some(outcome) = outcome {
         let entries = trial.entries(judged);
-        print!("{}", Report { history: &outcome.history, entries: &entries }.text(stdout().is_terminal()));
-    }
-    if judged.verdict() != Match::AsExpected {
-        println!("  again: lockstorm replay '{}'", trial.token(judged.case));
+        out!("{}", Report { history: &outcome.history, entries: &entries }.text(stdout().is_terminal()));
     }
 }
 

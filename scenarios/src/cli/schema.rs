@@ -3,7 +3,7 @@
 use clap::Args;
 use miette::{IntoDiagnostic, Result};
 
-use super::Exit;
+use super::{Exit, out::outln};
 use crate::scenario::Scenario;
 
 /// Print the JSON Schema of scenario files, for editors that complete and check TOML
@@ -13,7 +13,7 @@ pub(super) struct Schema {}
 impl Schema {
     pub(super) fn run(self) -> Result<Exit> {
         let schema = schemars::schema_for!(Scenario);
-        println!("{}", serde_json::to_string_pretty(&schema).into_diagnostic()?);
+        outln!("{}", serde_json::to_string_pretty(&schema).into_diagnostic()?);
         Ok(Exit::Expected)
     }
 }

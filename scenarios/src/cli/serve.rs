@@ -9,7 +9,7 @@ use lockstorm_sim::{
 use miette::{IntoDiagnostic, Result, WrapErr};
 use tokio::{net::TcpListener, task::LocalSet};
 
-use super::Exit;
+use super::{Exit, out::outln};
 
 /// Serve the simulated Redis on a real TCP port
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ impl Serve {
             let listener =
                 listener.wrap_err_with(|| format!("cannot listen on {}:{}", self.bind, self.port))?;
             let address = listener.local_addr().into_diagnostic()?;
-            println!("listening on {address}; try: redis-cli -p {}", address.port());
+            outln!("listening on {address}; try: redis-cli -p {}", address.port());
             let config = Config { port: address.port(), ..Config::default() };
             drive::run(listener, Node::new(), self.seed, |env| Server::new(config, env)).await;
             Ok(Exit::Expected)

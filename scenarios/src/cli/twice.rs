@@ -9,6 +9,7 @@ use miette::Result;
 use super::{
     Exit,
     options::{Jobs, Seeds, sources},
+    out::outln,
     progress::Progress,
 };
 use crate::{
@@ -51,27 +52,27 @@ impl Twice {
         let mut different = 0;
         for (first, second) in first.iter().zip(&second) {
             if self.print {
-                println!("{}  {}", first.fingerprint, trial.token(first.case));
+                outln!("{}  {}", first.fingerprint, trial.token(first.case));
             }
             if first.fingerprint == second.fingerprint {
                 continue;
             }
             different += 1;
-            println!("DIFFERENT {}", trial.token(first.case));
-            println!("  first  {}\n  second {}", first.fingerprint, second.fingerprint);
+            outln!("DIFFERENT {}", trial.token(first.case));
+            outln!("  first  {}\n  second {}", first.fingerprint, second.fingerprint);
             let records = [(); 2].map(|()| trial.outcome(first.case, Keep::All).records);
             match first_divergence(&records[0], &records[1]) {
-                Some(divergence) => println!("{divergence}"),
-                None => println!("  a third and a fourth run did not differ from each other"),
+                Some(divergence) => outln!("{divergence}"),
+                None => outln!("  a third and a fourth run did not differ from each other"),
             }
         }
         if different > 0 {
-            println!(
+            outln!(
                 "{different} of {total} runs were not the same twice: nothing else can be trusted until they are"
             );
             return Ok(Exit::Unexpected);
         }
-        println!("{total} runs, each the same twice ({speed})");
+        outln!("{total} runs, each the same twice ({speed})");
         Ok(Exit::Expected)
     }
 }

@@ -9,6 +9,8 @@ use lockstorm_sim::{
 
 use super::{Stage, resource::Writer};
 use crate::{
+    bridge::HostEnv,
+    code::{Code, CodeHost, Write},
     history::{Call, Life, Outcome, Owner, What},
     plan::{Action, PlannedStep},
     recorder::Teller,
@@ -34,6 +36,9 @@ pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, client: Rc<Client>, scr
     // Of several nodes a lock that is no RedLock finds the master; a RedLock wants them all.
     let groups = if stage.plan.scenario.lock.kind == LockKind::Red { groups } else { vec![groups.concat()] };
     let seat = Seat { ctx: ctx.clone(), plan: stage.plan.clone(), groups, teller: teller.clone() };
+    if let Some(code) = &client.code {
+        return run_code(code, ctx, stage, seat, owner).await;
+    }
     let (_, make) = subject::of(stage.plan.scenario.lock.subject);
     let subject = match make(seat).await {
         Ok(subject) => subject,
@@ -55,6 +60,25 @@ pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, client: Rc<Client>, scr
     // A process that has nothing left to do still holds what it holds, and its watchdog still renews.
     std::future::pending::<()>().await;
     drop(held);
+}
+
+/// Runs a user's code from one start of its host to the next.
+async fn run_code(code: &Code, ctx: HostCtx, stage: Rc<Stage>, seat: Seat, owner: Owner) {
+    let env = HostEnv::new(ctx.clone());
+    let writer = Rc::new(Writer::new(ctx.clone()));
+    if stage.plan.scenario.resource.is_some() {
+        writer.connect().await;
+    }
+    let name = ctx.name().to_owned();
+    let (lock, teller) = (stage.plan.scenario.lock.name.clone(), seat.teller.clone());
+    let (own, groups) = (env.clone(), seat.groups.clone());
+    let builders = move || groups.iter().map(|group| subject::client::builder(&own, &seat, group)).collect();
+    let write: Write = Rc::new(move |token| {
+        let writer = writer.clone();
+        Box::pin(async move { writer.write(owner, token).await })
+    });
+    code.start(CodeHost { env, name, lock, owner, teller, builders: Rc::new(builders), write }).await;
+    std::future::pending::<()>().await;
 }
 
 /// A script that ends before its last step.

@@ -2,6 +2,7 @@
 
 use super::{Client, Lock, LockKind, Node, Resource, Scenario, Steps};
 use crate::{
+    code::Code,
     fault::Fault,
     name::Name,
     units::{Draw, Span},
@@ -57,6 +58,11 @@ impl ScenarioBuilder {
     /// Adds a client with a script.
     pub fn script(self, name: impl Into<String>, steps: Steps) -> Self {
         self.client(name, Client { steps, ..Client::default() })
+    }
+
+    /// Adds a client that runs code: yours, on a host of the world. See [`Code`].
+    pub fn client_code(self, name: impl Into<String>, code: impl Into<Code>) -> Self {
+        self.client(name, Client { code: Some(code.into()), ..Client::default() })
     }
 
     /// Sets how long a packet takes between any two hosts.

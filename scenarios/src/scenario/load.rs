@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -12,6 +13,7 @@ use super::{
     Scenario,
     error::{Mistake, ScenarioError},
     merge::overlay,
+    places::Places,
     validate::validate,
 };
 
@@ -20,6 +22,8 @@ use super::{
 pub struct Source {
     /// The file as it was named.
     pub file: String,
+    /// The first eight hexadecimal digits of the SHA-256 of its text, to notice that a file has changed.
+    pub digest: String,
     /// The variants in the order of the file; one without a name if the file has none.
     pub variants: Vec<Variant>,
 }
@@ -31,6 +35,19 @@ pub struct Variant {
     pub name: String,
     /// The whole scenario under this condition.
     pub scenario: Scenario,
+}
+
+impl Source {
+    /// A scenario that is in no file, under a name.
+    ///
+    /// # Errors
+    /// When it is not one that can run, as a file that says the same would not be.
+    pub fn of(name: &str, scenario: Scenario) -> Result<Source, Box<ScenarioError>> {
+        let checked = validate(&scenario, &Places::of(&DeTable::new()));
+        checked.map_err(|mistake| Box::new(mistake.in_file(name, "")))?;
+        let variants = vec![Variant { name: String::new(), scenario }];
+        Ok(Source { file: name.to_owned(), digest: digest(""), variants })
+    }
 }
 
 /// Reads a scenario file.
@@ -51,8 +68,12 @@ pub fn load(path: &Path) -> Result<Source, Box<ScenarioError>> {
 /// When it is not a scenario: with line, column, what was expected and the nearest name.
 pub fn parse(file: &str, text: &str) -> Result<Source, Box<ScenarioError>> {
     variants(text)
-        .map(|variants| Source { file: file.to_owned(), variants })
+        .map(|variants| Source { file: file.to_owned(), digest: digest(text), variants })
         .map_err(|mistake| Box::new(mistake.in_file(file, text)))
+}
+
+fn digest(text: &str) -> String {
+    Sha256::digest(text).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn variants(text: &str) -> Result<Vec<Variant>, Mistake> {
@@ -61,7 +82,7 @@ fn variants(text: &str) -> Result<Vec<Variant>, Mistake> {
     let variants = root.get_mut().remove("variant");
     let base = read(root.clone())?;
     let Some(variants) = variants else {
-        validate(&base)?;
+        validate(&base, &Places::of(root.get_ref()))?;
         return Ok(vec![Variant { name: String::new(), scenario: base }]);
     };
     let place = variants.span();
@@ -82,8 +103,8 @@ fn variants(text: &str) -> Result<Vec<Variant>, Mistake> {
             table.remove("expect");
         }
         overlay(&mut table, over);
-        let scenario = read(Spanned::new(span.clone(), table))?;
-        validate(&scenario)?;
+        let scenario = read(Spanned::new(span.clone(), table.clone()))?;
+        validate(&scenario, &Places::of(&table))?;
         all.push(Variant { name: name.get_ref().to_string(), scenario });
     }
     Ok(all)

@@ -7,6 +7,7 @@ mod error;
 mod load;
 mod lock;
 mod merge;
+mod places;
 mod step;
 mod topology;
 mod validate;

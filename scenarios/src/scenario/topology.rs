@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Steps, Workload};
 use crate::{
+    code::Code,
     name::Name,
     selector::Hosts,
     units::{Draw, Rate, Span, Step},
@@ -62,6 +63,9 @@ pub struct Client {
     pub clock: Clock,
     /// The nodes it knows of, where that is not all of the lock's.
     pub nodes: Option<Vec<Name>>,
+    /// What it does instead of steps, where that is code; no file can say so.
+    #[serde(skip)]
+    pub code: Option<Code>,
 }
 
 /// How the clocks of a host differ from true time from the start.

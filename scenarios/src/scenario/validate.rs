@@ -1,8 +1,10 @@
 //! What a scenario must be beyond its form: every name stands for something, every entry does exactly one thing.
 
+use std::collections::BTreeSet;
+
 use lockstorm_sim::{config::Config, options};
 
-use super::{Scenario, StepEntry, error::Mistake};
+use super::{Client, Node, Scenario, StepEntry, error::Mistake, places::Places};
 use crate::{
     checker,
     fault::{self, Fault},
@@ -13,48 +15,27 @@ use crate::{
 /// The most hosts of one scenario: beyond it a run is no experiment but an accident.
 const HOSTS_MAX: u32 = 1000;
 
-pub(super) fn validate(scenario: &Scenario) -> Result<(), Mistake> {
+pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
     if scenario.node.is_empty() {
         return Err(Mistake::at(0..0, "the scenario has no Redis node: add one, such as [node.m]"));
     }
     if scenario.client.is_empty() {
         return Err(Mistake::at(0..0, "the scenario has no client: add one, such as [client.c1]"));
     }
-    let counts = scenario
-        .node
-        .values()
-        .map(|node| node.count)
-        .chain(scenario.client.values().map(|client| client.count));
-    if counts.map(|count| u64::from(count.unwrap_or(1))).sum::<u64>() > u64::from(HOSTS_MAX) {
-        return Err(Mistake::at(0..0, format!("the scenario has more than {HOSTS_MAX} hosts")));
-    }
-    let names = Names(scenario);
+    let names = Names { scenario, places };
+    names.check_counts()?;
     names.check_no_host_is_named_twice()?;
     for (name, node) in &scenario.node {
-        for (option, value) in &node.config {
-            let Some(known) = options::find(option) else {
-                let all = options::names().map(|(name, _)| name);
-                return Err(Mistake::unknown(0..0, "option", option, all));
-            };
-            if let Err(why) = known.check(&Config::default(), value) {
-                return Err(Mistake::at(0..0, format!("node {name}: {option} = {value:?}: {why}")));
-            }
-        }
-        if let Some(master) = &node.replica_of {
-            names.node(master)?;
-            if master.as_str() == name {
-                return Err(Mistake::at(master.span(), format!("{name} cannot be a replica of itself")));
-            }
-        }
+        check_node(&names, name, node)?;
     }
-    for client in scenario.client.values() {
+    for (name, client) in &scenario.client {
         client.nodes.iter().flatten().try_for_each(|node| names.node(node))?;
-        client.steps.iter().enumerate().try_for_each(|(at, step)| one_action(step, at))?;
-        if client.workload.as_ref().is_some_and(|workload| workload.contend.is_none()) {
-            return Err(Mistake::at(0..0, "a workload needs a kind, such as workload.contend = { .. }"));
-        }
+        check_client(places, name, client)?;
     }
     scenario.lock.nodes.iter().flatten().try_for_each(|node| names.node(node))?;
+    if scenario.lock.nodes.as_ref().is_some_and(Vec::is_empty) {
+        return Err(Mistake::at(places.of_value(&["lock", "nodes"]), "the lock needs a node to live on"));
+    }
     for link in scenario.link.values() {
         names.hosts(&link.from)?;
         names.hosts(&link.to)?;
@@ -62,36 +43,77 @@ pub(super) fn validate(scenario: &Scenario) -> Result<(), Mistake> {
     for (name, entry) in &scenario.fault {
         check_fault(&names, name, entry)?;
     }
-    for name in scenario.expect.keys() {
-        if !checker::LIST.iter().any(|checker| checker.name == name) {
+    for (name, expected) in &scenario.expect {
+        let Some(checker) = checker::LIST.iter().find(|checker| checker.name == name) else {
             let known = checker::LIST.iter().map(|checker| checker.name);
-            return Err(Mistake::unknown(0..0, "checker", name, known));
+            return Err(Mistake::unknown(places.of_key(&["expect", name]), "checker", name, known));
+        };
+        for measure in expected.measures.keys() {
+            if !checker.measures.iter().any(|(known, _)| known == measure) {
+                let word = if expected.holds { "holds" } else { "violated" };
+                let place = places.of_key(&["expect", name, word, measure]);
+                let known = checker.measures.iter().map(|(known, _)| *known);
+                return Err(Mistake::unknown(place, &format!("measure of {name}"), measure, known));
+            }
         }
     }
     Ok(())
 }
 
-fn one_action(step: &StepEntry, at: usize) -> Result<(), Mistake> {
+fn check_node(names: &Names<'_, '_>, name: &str, node: &Node) -> Result<(), Mistake> {
+    for (option, value) in &node.config {
+        let path = ["node", name, "config", option];
+        let Some(known) = options::find(option) else {
+            let all = options::names().map(|(name, _)| name);
+            return Err(Mistake::unknown(names.places.of_key(&path), "option", option, all));
+        };
+        if let Err(why) = known.check(&Config::default(), value) {
+            let message = format!("node {name}: {option} = {value:?}: {why}");
+            return Err(Mistake::at(names.places.of_value(&path), message));
+        }
+    }
+    if let Some(master) = &node.replica_of {
+        names.node(master)?;
+        if master.as_str() == name {
+            return Err(Mistake::at(master.span(), format!("{name} cannot be a replica of itself")));
+        }
+    }
+    Ok(())
+}
+
+fn check_client(places: &Places<'_, '_>, name: &str, client: &Client) -> Result<(), Mistake> {
+    for (at, step) in client.steps.iter().enumerate() {
+        let place = places.of_value(&["client", name, "steps", &at.to_string()]);
+        one_action(step, at).map_err(|message| Mistake::at(place, message))?;
+    }
+    let Some(workload) = &client.workload else { return Ok(()) };
+    let place = places.of_key(&["client", name, "workload"]);
+    if workload.contend.is_none() {
+        return Err(Mistake::at(place, "a workload needs a kind, such as workload.contend = { .. }"));
+    }
+    if !client.steps.is_empty() {
+        let message = format!("client {name} has both steps and a workload: give one");
+        return Err(Mistake::at(place, message));
+    }
+    Ok(())
+}
+
+fn one_action(step: &StepEntry, at: usize) -> Result<(), String> {
     let actions = step.actions();
     match actions.len() {
         1 => Ok(()),
         // A bare `at` is a pause until then.
         0 if step.at.is_some() => Ok(()),
-        0 => Err(Mistake::at(
-            0..0,
-            format!("step {} does nothing: give it an action, such as acquire = {{}}", at + 1),
-        )),
-        _ => Err(Mistake::at(
-            0..0,
-            format!("step {} does several things ({}): one step each", at + 1, actions.join(", ")),
-        )),
+        0 => Err(format!("step {} does nothing: give it an action, such as acquire = {{}}", at + 1)),
+        _ => Err(format!("step {} does several things ({}): one step each", at + 1, actions.join(", "))),
     }
 }
 
-fn check_fault(names: &Names<'_>, name: &str, entry: &Fault) -> Result<(), Mistake> {
+fn check_fault(names: &Names<'_, '_>, name: &str, entry: &Fault) -> Result<(), Mistake> {
     if entry.off {
         return Ok(());
     }
+    let place = |key: &str| names.places.of_key(&["fault", name, key]);
     let kinds = entry.kinds();
     let [kind] = kinds[..] else {
         let known: Vec<&str> = fault::LIST.iter().map(|(name, _)| *name).collect();
@@ -99,53 +121,94 @@ fn check_fault(names: &Names<'_>, name: &str, entry: &Fault) -> Result<(), Mista
             "fault `{name}` must do exactly one thing, such as crash = \"m\"; it does {}",
             kinds.len()
         );
-        return Err(Mistake {
-            span: 0..0,
-            message,
-            help: Some(format!("the faults are: {}", known.join(", "))),
-        });
+        let span = names.places.of_key(&["fault", name]);
+        return Err(Mistake { span, message, help: Some(format!("the faults are: {}", known.join(", "))) });
     };
     for hosts in kind.hosts() {
         names.hosts(hosts)?;
     }
-    if let Some(client) = entry.on.as_ref().and_then(|trigger| trigger.client.as_ref()) {
-        names.hosts(client)?;
-    }
     match (entry.at, &entry.on) {
         (None, None) => {
-            Err(Mistake::at(0..0, format!("fault `{name}` needs a time: `at = \"3s\"` or `on = {{ .. }}`")))
+            let message = format!("fault `{name}` needs a time: `at = \"3s\"` or `on = {{ .. }}`");
+            return Err(Mistake::at(names.places.of_key(&["fault", name]), message));
         }
         (Some(_), Some(_)) => {
-            Err(Mistake::at(0..0, format!("fault `{name}` has both `at` and `on`: give one")))
+            return Err(Mistake::at(place("on"), format!("fault `{name}` has both `at` and `on`: give one")));
         }
-        _ => Ok(()),
+        _ => {}
     }
+    let Some(trigger) = &entry.on else { return Ok(()) };
+    if let Some(client) = &trigger.client {
+        names.hosts(client)?;
+    }
+    if trigger.nth == 0 {
+        let place = names.places.of_value(&["fault", name, "on", "nth"]);
+        return Err(Mistake::at(place, format!("fault `{name}`: the first time is nth = 1")));
+    }
+    if entry.every.is_some() {
+        let message = format!("fault `{name}` begins when something happens: say `always` in `on` instead");
+        return Err(Mistake::at(place("every"), message));
+    }
+    Ok(())
 }
 
-struct Names<'a>(&'a Scenario);
+/// The names that a scenario gives, and where it gives them.
+struct Names<'a, 'i> {
+    scenario: &'a Scenario,
+    places: &'a Places<'a, 'i>,
+}
 
-impl Names<'_> {
+impl Names<'_, '_> {
     fn nodes(&self) -> impl Iterator<Item = String> {
-        self.0.node.iter().flat_map(|(name, node)| super::group(name, node.count))
+        self.scenario.node.iter().flat_map(|(name, node)| super::group(name, node.count))
     }
 
     fn clients(&self) -> impl Iterator<Item = String> {
-        self.0.client.iter().flat_map(|(name, client)| super::group(name, client.count))
+        self.scenario.client.iter().flat_map(|(name, client)| super::group(name, client.count))
+    }
+
+    /// Every group of hosts: its table, its name, how many there are.
+    fn groups(&self) -> impl Iterator<Item = (&'static str, &String, Option<u32>)> {
+        let nodes = self.scenario.node.iter().map(|(name, node)| ("node", name, node.count));
+        nodes.chain(self.scenario.client.iter().map(|(name, client)| ("client", name, client.count)))
+    }
+
+    fn check_counts(&self) -> Result<(), Mistake> {
+        let mut hosts = 0;
+        for (table, name, count) in self.groups() {
+            hosts += u64::from(count.unwrap_or(1));
+            let place = || self.places.of_value(&[table, name, "count"]);
+            if count == Some(0) {
+                return Err(Mistake::at(place(), format!("there are no hosts in [{table}.{name}]")));
+            }
+            if hosts > u64::from(HOSTS_MAX) {
+                let message =
+                    format!("the scenario has {hosts} hosts up to here; at most {HOSTS_MAX} can be");
+                return Err(Mistake::at(place(), message));
+            }
+        }
+        Ok(())
     }
 
     fn check_no_host_is_named_twice(&self) -> Result<(), Mistake> {
-        let mut seen = std::collections::BTreeSet::new();
-        let own = super::RESERVED.iter().map(|name| (*name).to_owned());
-        for host in own.chain(self.nodes()).chain(self.clients()) {
-            if !seen.insert(host.clone()) {
-                return Err(Mistake::at(0..0, format!("two hosts are called `{host}`")));
+        let mut seen: BTreeSet<String> = super::RESERVED.iter().map(|name| (*name).to_owned()).collect();
+        for (table, name, count) in self.groups() {
+            for host in super::group(name, count) {
+                if super::RESERVED.contains(&host.as_str()) {
+                    let message = format!("`{host}` is the guarded resource: choose another name");
+                    return Err(Mistake::at(self.places.of_key(&[table, name]), message));
+                }
+                if !seen.insert(host.clone()) {
+                    let message = format!("two hosts are called `{host}`");
+                    return Err(Mistake::at(self.places.of_key(&[table, name]), message));
+                }
             }
         }
         Ok(())
     }
 
     fn node(&self, name: &Name) -> Result<(), Mistake> {
-        if self.0.node.contains_key(name.as_str()) || self.nodes().any(|node| node == name.as_str()) {
+        if self.scenario.node.contains_key(name.as_str()) || self.nodes().any(|node| node == name.as_str()) {
             return Ok(());
         }
         let known: Vec<String> = self.nodes().collect();
@@ -157,7 +220,7 @@ impl Names<'_> {
             let selector =
                 name.as_str().parse::<Selector>().map_err(|message| Mistake::at(name.span(), message))?;
             let Selector::Named(host) = selector else { continue };
-            let groups = self.0.node.keys().chain(self.0.client.keys()).cloned();
+            let groups = self.scenario.node.keys().chain(self.scenario.client.keys()).cloned();
             let own = super::RESERVED.iter().map(|name| (*name).to_owned());
             let known: Vec<String> = groups.chain(self.nodes()).chain(self.clients()).chain(own).collect();
             if !known.contains(&host) {

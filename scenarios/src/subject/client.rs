@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
 
-use lockstorm_client::{Client, Error, Guard, Lock, OwnerId, RedLock, ReplicaWait};
+use lockstorm_client::{Builder, Client, Error, Guard, Lock, OwnerId, RedLock, ReplicaWait};
 
 use super::{Ask, Failure, Held, Local, Patience, Seat, Subject};
 use crate::{
@@ -30,7 +30,7 @@ fn on(env: HostEnv, seat: Seat) -> Local<'static, Result<Rc<dyn Subject>, Failur
         let lock = &seat.plan.scenario.lock;
         let mut clients = Vec::new();
         for group in &seat.groups {
-            clients.push(build(&env, &seat, group).map_err(failure)?);
+            clients.push(builder(&env, &seat, group).build().map_err(failure)?);
         }
         let other = format!("warm-up of {}", seat.ctx.name());
         let (handle, other) = (handle(lock, &clients, &lock.name)?, handle(lock, &clients, &other)?);
@@ -38,7 +38,8 @@ fn on(env: HostEnv, seat: Seat) -> Local<'static, Result<Rc<dyn Subject>, Failur
     })
 }
 
-fn build(env: &HostEnv, seat: &Seat, group: &[String]) -> Result<Client, Error> {
+/// Sets up a client of one group of nodes as the scenario says.
+pub(crate) fn builder(env: &HostEnv, seat: &Seat, group: &[String]) -> Builder {
     let lock = &seat.plan.scenario.lock;
     let mut builder = Client::builder()
         .env(Arc::new(env.clone()))
@@ -64,7 +65,7 @@ fn build(env: &HostEnv, seat: &Seat, group: &[String]) -> Result<Client, Error> 
     if let Some(wait) = set(lock.fair_wait) {
         builder = builder.fair_wait_timeout(wait);
     }
-    builder.build()
+    builder
 }
 
 /// The client's handle of the lock on trial.

@@ -4,7 +4,7 @@
 //! [`SubjectName`] and a line to `subject/model/table.rs`; an algorithm that is no variation of those gets a file of its own
 //! with its [`Subject`], and a line in [`of`].
 
-mod client;
+pub(crate) mod client;
 pub mod model;
 
 use std::{pin::Pin, rc::Rc, time::Duration};

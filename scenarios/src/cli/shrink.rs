@@ -1,0 +1,90 @@
+//! `lockstorm shrink`: the least of a scenario that still goes wrong.
+
+use std::{fs, path::PathBuf};
+
+use clap::Args;
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
+
+use super::{
+    Exit,
+    options::one_case,
+    out::{out, outln},
+};
+use crate::{
+    checker::{self, Checker},
+    scenario::{Variant, nearest},
+    shrink::{Shrink as Shrinking, to_toml},
+    trial::Judged,
+    verdict::Match,
+};
+
+/// Take everything away from a violated case that the violation does not need, and print what is left as a scenario
+#[derive(Debug, Args)]
+pub(super) struct Shrink {
+    /// What a red verdict ends in: file#variant@seed
+    token: String,
+    /// The checker that must stay violated; if left out, the first one that is violated though it was expected to hold, or
+    /// else the first violated one
+    #[arg(long, value_name = "NAME")]
+    checker: Option<String>,
+    /// Write the scenario to this file instead of printing it
+    #[arg(long, short, value_name = "FILE.toml")]
+    output: Option<PathBuf>,
+}
+
+impl Shrink {
+    pub(super) fn run(self) -> Result<Exit> {
+        let one = one_case(&self.token)?;
+        let judged = one.judged();
+        let Some(checker) = self.checker(&judged, one.variant())? else {
+            outln!("{}: nothing is violated, so there is nothing to shrink", self.token);
+            return Ok(Exit::Unexpected);
+        };
+        let shrink = Shrinking { seed: one.case.seed, engine: one.engine, checker };
+        let shrunk = shrink.of(&one.variant().scenario, &mut |taken| eprintln!("without {taken}"));
+        let Some(shrunk) = shrunk else {
+            outln!("{}: {} is not violated, so there is nothing to shrink", self.token, checker.name);
+            return Ok(Exit::Unexpected);
+        };
+        let text = to_toml(&shrunk.scenario).into_diagnostic()?;
+        let head = format!(
+            "# The least of {} that still violates {} with seed {}; {} things went in {} runs.\n",
+            self.token,
+            checker.name,
+            one.case.seed,
+            shrunk.taken.len(),
+            shrunk.runs
+        );
+        let Some(path) = &self.output else {
+            out!("{head}{text}");
+            return Ok(Exit::Expected);
+        };
+        let written = fs::write(path, format!("{head}{text}")).into_diagnostic();
+        written.wrap_err_with(|| format!("{} cannot be written", path.display()))?;
+        outln!(
+            "{} is written. Try it:\n\n    lockstorm run {} --seed {}",
+            path.display(),
+            path.display(),
+            one.case.seed
+        );
+        Ok(Exit::Expected)
+    }
+
+    fn checker(&self, judged: &Judged, variant: &Variant) -> Result<Option<&'static Checker>> {
+        if let Some(name) = &self.checker {
+            let known = || checker::LIST.iter().map(|checker| checker.name);
+            let near = nearest(name, known()).map_or(String::new(), |near| format!("; did you mean {near}?"));
+            return Checker::named(name)
+                .map(Some)
+                .ok_or_else(|| miette!("there is no checker {name}{near} (`lockstorm list checkers`)"));
+        }
+        let violated = || judged.findings.iter().filter(|one| one.verdict.witness().is_some());
+        let expected = |one: &str| variant.scenario.expect.get(one);
+        let surprising = violated().find(|one| {
+            expected(one.checker).is_some_and(|expected| matches!(expected.matches(one), Match::Otherwise(_)))
+        });
+        let wanted = violated().find(|one| expected(one.checker).is_some());
+        let chosen = surprising.or(wanted).or_else(|| violated().next());
+        Ok(chosen.and_then(|one| Checker::named(one.checker)))
+    }
+}

@@ -1,0 +1,307 @@
+//! Makes a violated scenario smaller while it stays violated: what is left is what it takes.
+//!
+//! Greedy, from the outside in: faults, clients, links, the resource, steps, repetitions, the length of everything. Each
+//! proposal is run with the same seed and kept if the same checker is still violated. Every host, script and fault draws from
+//! a stream of its own, so taking one away does not move the others.
+
+use lockstorm_sim::world::Keep;
+use serde::Serialize;
+use toml::{Table, Value};
+
+use crate::{
+    checker::Checker,
+    plan::Plan,
+    run::{Engine, run},
+    scenario::{Client, Lock, Network, Node, Run, Scenario, Source, StepEntry},
+    units::Span,
+    verdict::Expectation,
+};
+
+/// The least that a storm is shortened to.
+const STORM_MIN: Span = Span::millis(10);
+
+/// What is to stay as it is while a scenario shrinks.
+#[derive(Debug, Clone, Copy)]
+pub struct Shrink {
+    /// The seed.
+    pub seed: u64,
+    /// What moves time on.
+    pub engine: Engine,
+    /// Whose verdict.
+    pub checker: &'static Checker,
+}
+
+/// What is left.
+#[derive(Debug, Clone)]
+pub struct Shrunk {
+    /// The smaller scenario, which expects the violation.
+    pub scenario: Scenario,
+    /// What was taken away, in words, in this order.
+    pub taken: Vec<String>,
+    /// How many runs it took.
+    pub runs: usize,
+}
+
+/// A smaller scenario, and what is smaller about it.
+type Proposal = (String, Scenario);
+
+impl Shrink {
+    /// Whether the checker is violated in a run of the scenario.
+    pub fn is_violated(&self, scenario: &Scenario) -> bool {
+        let plan = Plan::draw(scenario, self.seed);
+        let outcome = run(&plan, "shrinking", self.engine, Keep::Nothing);
+        let findings = crate::checker::check(&outcome.history);
+        findings.iter().any(|one| one.checker == self.checker.name && one.verdict.witness().is_some())
+    }
+
+    /// Takes away whatever the violation does not need; `told` hears of each thing that went. `None` if there is no violation.
+    pub fn of(&self, scenario: &Scenario, told: &mut dyn FnMut(&str)) -> Option<Shrunk> {
+        if !self.is_violated(scenario) {
+            return None;
+        }
+        let mut left = scenario.clone();
+        (left.claim, left.finding) = (None, None);
+        left.expect.clear();
+        left.expect.insert(self.checker.name.to_owned(), Expectation::violated());
+        let (mut taken, mut runs) = (Vec::new(), 1);
+        loop {
+            let before = taken.len();
+            for propose in [faults, clients, nodes, links, steps, occurrences, lengths] {
+                // After each success the rest of the proposals is about a scenario that is no more.
+                let mut refused = 0;
+                while let Some((words, smaller)) = propose(&left).into_iter().nth(refused) {
+                    let valid = Source::of("shrinking", smaller.clone()).is_ok();
+                    runs += usize::from(valid);
+                    if valid && self.is_violated(&smaller) {
+                        told(&words);
+                        taken.push(words);
+                        left = smaller;
+                    } else {
+                        refused += 1;
+                    }
+                }
+            }
+            if taken.len() == before {
+                return Some(Shrunk { scenario: left, taken, runs });
+            }
+        }
+    }
+}
+
+/// The scenario with one change.
+fn but(scenario: &Scenario, words: String, change: impl FnOnce(&mut Scenario)) -> Proposal {
+    let mut smaller = scenario.clone();
+    change(&mut smaller);
+    (words, smaller)
+}
+
+fn faults(scenario: &Scenario) -> Vec<Proposal> {
+    let without = |name: &String| {
+        but(scenario, format!("fault {name}"), |smaller| drop(smaller.fault.shift_remove(name)))
+    };
+    scenario.fault.keys().rev().map(without).collect()
+}
+
+fn clients(scenario: &Scenario) -> Vec<Proposal> {
+    let mut proposals = Vec::new();
+    for (name, client) in scenario.client.iter().rev() {
+        proposals.push(but(scenario, format!("client {name}"), |smaller| {
+            smaller.client.shift_remove(name);
+        }));
+        if let Some(count @ 2..) = client.count {
+            proposals.push(but(scenario, format!("one of {count} clients {name}"), |smaller| {
+                smaller.client[name].count = Some(count - 1);
+            }));
+        }
+    }
+    proposals
+}
+
+fn nodes(scenario: &Scenario) -> Vec<Proposal> {
+    let mut proposals = Vec::new();
+    for (name, node) in scenario.node.iter().rev() {
+        if node.replica_of.is_some() {
+            proposals.push(but(scenario, format!("replica {name}"), |smaller| {
+                smaller.node.shift_remove(name);
+            }));
+        }
+        if let Some(count @ 2..) = node.count {
+            proposals.push(but(scenario, format!("one of {count} nodes {name}"), |smaller| {
+                smaller.node[name].count = Some(count - 1);
+            }));
+        }
+    }
+    proposals
+}
+
+fn links(scenario: &Scenario) -> Vec<Proposal> {
+    let without = |name: &String| {
+        but(scenario, format!("link {name}"), |smaller| drop(smaller.link.shift_remove(name)))
+    };
+    let mut proposals: Vec<Proposal> = scenario.link.keys().rev().map(without).collect();
+    if scenario.resource.is_some() {
+        proposals.push(but(scenario, "the resource".to_owned(), |smaller| smaller.resource = None));
+    }
+    proposals
+}
+
+/// Steps, but none that asks for the lock: a client that does not even ask proves nothing about it.
+fn steps(scenario: &Scenario) -> Vec<Proposal> {
+    let mut proposals = Vec::new();
+    for (name, client) in &scenario.client {
+        let asks =
+            |step: &StepEntry| step.acquire.is_some() || step.try_acquire.is_some() || step.poll.is_some();
+        for at in (0..client.steps.len()).rev().filter(|at| !asks(&client.steps[*at])) {
+            let words = format!("step {} of {name} ({})", at + 1, client.steps[at].actions().join(", "));
+            proposals.push(but(scenario, words, |smaller| {
+                smaller.client[name].steps.remove(at);
+            }));
+        }
+    }
+    proposals
+}
+
+fn occurrences(scenario: &Scenario) -> Vec<Proposal> {
+    let repeated = scenario.fault.iter().filter(|(_, fault)| fault.every.is_some());
+    let once = |(name, _): (&String, _)| {
+        but(scenario, format!("all but the first {name}"), |smaller| {
+            (smaller.fault[name].every, smaller.fault[name].until) = (None, None);
+        })
+    };
+    repeated.map(once).collect()
+}
+
+/// Less time: no calm, and half or at least three quarters of the storm.
+fn lengths(scenario: &Scenario) -> Vec<Proposal> {
+    let mut proposals = Vec::new();
+    let Run { storm, calm, .. } = scenario.run;
+    if calm > Span::default() {
+        proposals.push(but(scenario, format!("the calm of {calm}"), |smaller| {
+            smaller.run.calm = Span::default();
+        }));
+    }
+    for (times, of) in [(1, 2), (3, 4)] {
+        let ms = u64::try_from(storm.0.as_millis()).unwrap_or(u64::MAX) / of * times;
+        let shorter = Span::millis(ms);
+        if shorter >= STORM_MIN && shorter < storm {
+            let words = format!("all of the storm after {shorter}");
+            proposals.push(but(scenario, words, |smaller| smaller.run.storm = shorter));
+        }
+    }
+    proposals
+}
+
+/// A scenario as a file, without what would be the same if it were not there.
+///
+/// # Errors
+/// When it cannot be written as TOML.
+pub fn to_toml(scenario: &Scenario) -> Result<String, toml::ser::Error> {
+    let mut written = Table::try_from(scenario)?;
+    drop_defaults(&mut written, &Table::try_from(Scenario::default())?);
+    for (part, defaults) in [
+        ("lock", table(&Lock::default())?),
+        ("network", table(&Network::default())?),
+        ("run", table(&Run::default())?),
+    ] {
+        if let Some(Value::Table(part)) = written.get_mut(part) {
+            drop_defaults(part, &defaults);
+        }
+    }
+    for (group, defaults) in [("node", table(&Node::default())?), ("client", table(&Client::default())?)] {
+        if let Some(Value::Table(group)) = written.get_mut(group) {
+            for (_, one) in group.iter_mut() {
+                one.as_table_mut().into_iter().for_each(|one| drop_defaults(one, &defaults));
+            }
+        }
+    }
+    written.iter_mut().for_each(|(_, value)| drop_false(value));
+    toml::to_string(&written)
+}
+
+fn table(defaults: &impl Serialize) -> Result<Table, toml::ser::Error> {
+    Table::try_from(defaults)
+}
+
+fn drop_defaults(written: &mut Table, defaults: &Table) {
+    written.retain(|key, value| defaults.get(key) != Some(value));
+}
+
+/// No switch of the format is on unless somebody turns it on.
+fn drop_false(value: &mut Value) {
+    match value {
+        Value::Table(table) => {
+            table.retain(|_, value| *value != Value::Boolean(false));
+            table.iter_mut().for_each(|(_, value)| drop_false(value));
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_false),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::parse;
+
+    /// The pause is what it takes; everything else is noise.
+    const NOISY: &str = r#"
+about = "A pause beyond the lease, among much else."
+[node.redis]
+[node.spare]
+replica_of = "redis"
+[lock]
+lease = "1s"
+[resource]
+[client.c1]
+steps = [{ at = "1s", try_acquire = {} }, { write = {} }, { work = { for = "100ms" } }, { write = {} }, { release = {} }]
+[client.c2]
+steps = [{ at = "1.5s", poll = { every = "100ms" } }, { write = {} }]
+[client.idle]
+count = 3
+steps = [{ sleep = "1s" }]
+[link.slow]
+from = "idle1"
+to = "redis"
+latency = "5ms"
+[fault.pause]
+pause = "c1"
+on = { client = "c1", event = "acquired", delay = "10ms" }
+for = "2s"
+[fault.noise]
+clock_step = { host = "idle2", by = "+1s" }
+at = "2s"
+[run]
+storm = "40s"
+calm = "5s"
+[expect]
+l3 = "violated"
+"#;
+
+    #[test]
+    fn what_a_violation_does_not_need_is_taken_away() {
+        let source = parse("noisy.toml", NOISY).expect("a scenario");
+        let checker = Checker::named("l3").expect("a checker");
+        let shrink = Shrink { seed: 3, engine: Engine::Event, checker };
+        let shrunk = shrink.of(&source.variants[0].scenario, &mut |_| {}).expect("it is violated");
+        let left = &shrunk.scenario;
+        assert_eq!(left.fault.keys().collect::<Vec<_>>(), ["pause"], "{:?}", shrunk.taken);
+        assert_eq!(left.client.keys().collect::<Vec<_>>(), ["c1", "c2"], "{:?}", shrunk.taken);
+        assert_eq!(left.node.keys().collect::<Vec<_>>(), ["redis"], "{:?}", shrunk.taken);
+        assert!(left.link.is_empty() && left.resource.is_some(), "{:?}", shrunk.taken);
+        // The pause ends 3.01 s after the start, and only then does c1 write.
+        assert!(left.run.storm > Span::secs(3) && left.run.storm < Span::secs(6), "{}", left.run.storm);
+        // What was printed is what was found.
+        let text = to_toml(left).expect("it can be written");
+        let again = parse("shrunk.toml", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(&again.variants[0].scenario, left, "{text}");
+        assert!(shrink.is_violated(&again.variants[0].scenario));
+    }
+
+    #[test]
+    fn nothing_is_taken_from_a_scenario_that_is_not_violated() {
+        let source = parse("noisy.toml", NOISY).expect("a scenario");
+        let checker = Checker::named("l1").expect("a checker");
+        let shrink = Shrink { seed: 3, engine: Engine::Event, checker };
+        assert!(shrink.of(&source.variants[0].scenario, &mut |_| {}).is_none());
+    }
+}

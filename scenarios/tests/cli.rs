@@ -1,0 +1,173 @@
+//! The binary as a person meets it: what it prints, and what it tells whoever started it.
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Command, Output, Stdio},
+};
+
+/// A lock that two clients take and give back; nothing goes wrong.
+const GOOD: &str = r#"
+[node.redis]
+[client.c1]
+steps = [{ acquire = { lease = "1s" } }, { release = {} }]
+count = 2
+[run]
+storm = "3s"
+[expect]
+l1 = "holds"
+"#;
+
+/// A folder of one test's own.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Folder {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).expect("a folder for the test");
+        Folder(path)
+    }
+
+    fn with(test: &str, file: &str, text: &str) -> Folder {
+        let folder = Folder::new(test);
+        fs::write(folder.0.join(file), text).expect("a file for the test");
+        folder
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lockstorm"));
+        command.args(arguments).current_dir(&self.0);
+        for variable in ["LOCKSTORM_SEED", "LOCKSTORM_SEEDS", "LOCKSTORM_JOBS"] {
+            command.env_remove(variable);
+        }
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::of(self.command(arguments).output().expect("the binary runs"))
+    }
+}
+
+struct Ran {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Ran {
+    fn of(output: Output) -> Ran {
+        let text = |bytes| String::from_utf8(bytes).expect("it prints text");
+        let code = output.status.code().expect("it ends by itself");
+        Ran { code, out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    #[track_caller]
+    fn ends(&self, code: i32, says: &str) -> &Ran {
+        assert_eq!(self.code, code, "out: {}\nerr: {}", self.out, self.err);
+        let found = self.out.contains(says) || self.err.contains(says);
+        assert!(found, "expected {says:?}\nout: {}\nerr: {}", self.out, self.err);
+        self
+    }
+}
+
+#[test]
+fn the_exit_status_says_how_it_came_out() {
+    let folder = Folder::with("exit_status", "good.toml", GOOD);
+    let otherwise = GOOD.replace("l1 = \"holds\"", "l1 = \"violated\"");
+    fs::write(folder.0.join("otherwise.toml"), otherwise).expect("written");
+    // Nobody can say whether permits were kept to where there is no semaphore.
+    let undecided = GOOD.replace("l1 = \"holds\"", "permits = \"holds\"");
+    fs::write(folder.0.join("undecided.toml"), undecided).expect("written");
+    fs::write(folder.0.join("bad.toml"), GOOD.replace("steps", "stesp")).expect("written");
+
+    folder.run(&["run", "good.toml"]).ends(0, "1 as expected, 0 not, 0 undecided");
+    folder.run(&["run", "otherwise.toml"]).ends(1, "expected violated, found holds");
+    folder.run(&["run", "undecided.toml"]).ends(2, "No semaphore is on trial");
+    folder.run(&["run", "good.toml", "undecided.toml"]).ends(2, "1 as expected, 0 not, 1 undecided");
+    folder.run(&["run", "undecided.toml", "otherwise.toml"]).ends(1, "0 as expected, 1 not, 1 undecided");
+    folder.run(&["run", "bad.toml"]).ends(64, "did you mean `steps`?").ends(64, "bad.toml:4:1");
+    folder.run(&["run", "absent.toml"]).ends(64, "absent.toml");
+    folder.run(&["run"]).ends(64, "required arguments");
+    folder.run(&["run", "good.toml", "--sede", "3"]).ends(64, "--seed");
+    folder.run(&["run", "good.toml", "--seeds", "3"]).ends(64, "such as 0..1000");
+    folder.run(&["run", "good.toml", "--seeds", "3..3"]).ends(64, "empty range");
+    folder.run(&["run", "good.toml", "--seeds", "0..18446744073709551615"]).ends(64, "more than");
+    folder.run(&["run", "good.toml", "--seed", "1", "--seeds", "0..2"]).ends(64, "cannot be used with");
+    folder.run(&["claims", "S99"]).ends(64, "there is no claim S99");
+    folder.run(&["replay", "good.toml"]).ends(64, "expected file#variant@seed");
+    folder.run(&["replay", "good.toml#worse@1"]).ends(64, "no variant \"worse\"");
+    folder.run(&["check", "good.toml"]).ends(64, "is no history");
+    folder.run(&["wrong"]).ends(64, "unrecognized subcommand");
+    folder.run(&["--help"]).ends(0, "Exit status: 0 as expected, 1 not as expected, 2 undecided, 64");
+    folder.run(&["--version"]).ends(0, env!("CARGO_PKG_VERSION"));
+}
+
+#[test]
+fn what_a_red_verdict_ends_in_replays_it() {
+    let otherwise = GOOD.replace("l1 = \"holds\"", "l1 = \"violated\"");
+    let folder = Folder::with("replay", "otherwise.toml", &otherwise);
+    let ran = folder.run(&["run", "otherwise.toml", "--seeds", "3..5"]);
+    let line = ran.out.lines().find(|line| line.contains("lockstorm replay")).expect("a line to paste");
+    let token = line.split('\'').nth(1).expect("a token in quotes");
+    assert!(token.starts_with("otherwise.toml@3"), "{token}");
+    let again = folder.run(&["replay", token]);
+    again.ends(1, "expected violated, found holds");
+    assert_eq!(again.err, "", "the file is the same");
+
+    // Another file under the old name is another experiment.
+    fs::write(folder.0.join("otherwise.toml"), GOOD).expect("written");
+    folder.run(&["replay", token]).ends(0, "has changed since");
+}
+
+#[test]
+fn the_environment_says_what_the_options_say() {
+    let folder = Folder::with("environment", "good.toml", GOOD);
+    let ran = |variable: &str, value: &str| {
+        let output = folder.command(&["run", "good.toml"]).env(variable, value).output();
+        Ran::of(output.expect("the binary runs"))
+    };
+    ran("LOCKSTORM_SEED", "7").ends(0, "good.toml@7");
+    ran("LOCKSTORM_SEEDS", "0..5").ends(0, "5 as expected");
+    ran("LOCKSTORM_SEED", "seven").ends(64, "invalid value 'seven'");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let folder = Folder::with("closed_pipe", "good.toml", GOOD);
+    // The pipe's other end is closed before anything is written, as that of `head -0` is.
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = folder.command(&["replay", "good.toml@1", "--trace"]);
+    let output =
+        command.stdout(writer).stderr(Stdio::piped()).spawn().and_then(|child| child.wait_with_output());
+    let ran = Ran::of(output.expect("the binary runs"));
+    assert_eq!((ran.code, &*ran.err), (0, ""), "it ends with what it found, quietly");
+}
+
+#[test]
+fn the_template_runs_as_it_is_written() {
+    let folder = Folder::new("template");
+    folder.run(&["new", "mine"]).ends(0, "lockstorm run mine.toml");
+    folder.run(&["run", "mine.toml"]).ends(0, "1 as expected, 0 not, 0 undecided");
+    folder.run(&["twice", "mine.toml"]).ends(0, "1 runs, each the same twice");
+    folder.run(&["new", "mine"]).ends(64, "is there already");
+}
+
+#[test]
+fn every_subcommand_explains_itself() {
+    let folder = Folder::new("help");
+    let help = folder.run(&["--help"]);
+    let commands = help.out.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let commands: Vec<&str> = commands
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert!(commands.contains(&"claims") && commands.contains(&"shrink"), "{commands:?}");
+    for command in commands.into_iter().filter(|command| *command != "help") {
+        let ran = folder.run(&[command, "--help"]);
+        ran.ends(0, "Usage: lockstorm");
+        let first = ran.out.lines().next().unwrap_or_default();
+        assert!(first.len() > 20, "{command} says what it is for: {first:?}");
+    }
+}

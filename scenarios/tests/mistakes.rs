@@ -1,0 +1,123 @@
+//! What a person is told about a mistake in a scenario file: where it is, what was expected, which name is near.
+
+use lockstorm::scenario::parse;
+
+/// A file without a mistake, of which each row below changes or adds something.
+const GOOD: &str = r#"
+[node.redis]
+[client.c1]
+steps = [{ acquire = {} }, { release = {} }]
+[fault.crash]
+crash = "redis"
+at = "3s"
+[expect]
+l1 = "holds"
+"#;
+
+/// The file with one mistake in it, marked by `«` and `»` where the report must point, and what the report must say.
+#[track_caller]
+fn check(marked: &str, says: &str) {
+    let start = marked.find('«').expect("the place is marked");
+    let before = &marked[..start];
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().map_or(0, str::len) + 1;
+    let text = marked.replace(['«', '»'], "");
+    let error = parse("my.toml", &text).expect_err("the file has a mistake");
+    let shown = format!("{:?}", miette::Report::new(*error.clone()));
+    let said = format!("{error}\n{shown}");
+    assert_eq!((error.line, error.column), (line, column), "{shown}");
+    assert!(said.contains(says), "expected {says:?} in\n{shown}");
+    assert!(said.starts_with(&format!("my.toml:{line}:{column}: ")), "{said}");
+}
+
+/// The good file with something put in the place of a part of it.
+#[track_caller]
+fn with(part: &str, mistaken: &str, says: &str) {
+    assert_eq!(GOOD.matches(part).count(), 1, "{part:?} is once in the good file");
+    check(&GOOD.replace(part, mistaken), says);
+}
+
+#[test]
+fn the_file_that_the_others_are_made_of_is_good() {
+    parse("my.toml", GOOD).expect("no mistake");
+}
+
+#[test]
+fn mistakes_of_form_are_pointed_at() {
+    // TOML itself.
+    with("at = \"3s\"", "at = \"3s«", "invalid basic string");
+    // Keys that are none, with the nearest that is one.
+    with("steps =", "«stesp» =", "did you mean `steps`?");
+    with("[fault.crash]", "[«faults».crash]", "did you mean `fault`?");
+    with("crash = \"redis\"", "«crahs» = \"redis\"", "did you mean `crash`?");
+    with("{ acquire = {} }", "{ «aquire» = {} }", "did you mean `acquire`?");
+    // Values of another type.
+    with("steps = [{ acquire = {} }, { release = {} }]", "steps = «3»", "expected a sequence");
+    with("[node.redis]", "[node.redis]\ncount = «\"three\"»", "expected u32");
+    // Quantities.
+    with("at = \"3s\"", "at = «\"3 parsecs\"»", "expected a duration with its unit");
+    with("at = \"3s\"", "at = «\"3\"»", "found \"3\"");
+    with("at = \"3s\"", "at = «\"5s..3s\"»", "ends before it begins");
+    with("[client.c1]", "[client.c1]\nclock.rate = «\"fast\"»", "expected a rate above -100%");
+    // Words of a list.
+    with("[node.redis]", "[node.redis]\ndurability = «\"aof-allways\"»", "did you mean `aof-always`?");
+    with("l1 = \"holds\"", "l1 = «\"hold\"»", "did you mean `holds`?");
+}
+
+#[test]
+fn names_that_stand_for_nothing_are_pointed_at() {
+    with("crash = \"redis\"", "crash = «\"reddis\"»", "did you mean `redis`?");
+    with("crash = \"redis\"", "crash = «\"@holders\"»", "unknown selector `@holders`");
+    with("crash = \"redis\"", "crash = [\"redis\", «\"c9\"»]", "there is no host `c9`");
+    with("[node.redis]", "[node.redis]\nreplica_of = «\"rediss\"»", "did you mean `redis`?");
+    with("[node.redis]", "[node.redis]\nreplica_of = «\"redis\"»", "cannot be a replica of itself");
+    with("[client.c1]", "[client.c1]\nnodes = [«\"m1\"»]", "there is no node `m1`");
+    with("[node.redis]", "[node.redis]\nconfig = { «maxmemori» = \"1mb\" }", "did you mean `maxmemory`?");
+    with("[node.redis]", "[node.redis]\nconfig = { maxmemory = «\"much\"» }", "maxmemory");
+    with("l1 = \"holds\"", "«l5» = \"holds\"", "there is no checker `l5`");
+    with("l1 = \"holds\"", "l2 = { violated = { «overlaps» = \"1s..\" } }", "did you mean `overlap`?");
+}
+
+#[test]
+fn what_contradicts_itself_is_pointed_at() {
+    let steps = "steps = [{ acquire = {} }, { release = {} }]";
+    with("{ release = {} }", "«{ release = {}, write = {} }»", "step 2 does several things (release, write)");
+    with("{ release = {} }", "«{ }»", "step 2 does nothing");
+    with(
+        steps,
+        &format!("{steps}\n«workload».contend = {{ hold = \"1s\", think = \"1s\" }}"),
+        "both steps and",
+    );
+    with(steps, "«workload» = {}", "a workload needs a kind");
+    with("[client.c1]", "[client.«redis»]\n[client.c1]", "two hosts are called `redis`");
+    with("[node.redis]", "[node.redis]\n[node.«resource»]", "choose another name");
+    with("[node.redis]", "[node.redis]\n[node.n]\ncount = «0»", "there are no hosts in [node.n]");
+    with("[node.redis]", "[node.redis]\n[node.n]\ncount = «4000000000»", "at most 1000");
+    with("[client.c1]", "[lock]\nnodes = «[]»\n[client.c1]", "needs a node to live on");
+    let fault = "[fault.crash]\ncrash = \"redis\"\nat = \"3s\"";
+    with(fault, "[fault.«crash»]\ncrash = \"redis\"", "needs a time");
+    with(fault, "[fault.«crash»]\nat = \"3s\"", "must do exactly one thing");
+    let on = "on = { event = \"acquired\" }";
+    with(fault, &format!("{fault}\n«{}", on.replace("on ", "on» ")), "has both `at` and `on`");
+    let never = "on = { event = \"acquired\", nth = «0» }";
+    with("at = \"3s\"", never, "the first time is nth = 1");
+    with("at = \"3s\"", &format!("{on}\n«every» = \"1s\""), "say `always`");
+}
+
+#[test]
+fn a_mistake_in_a_variant_is_pointed_at_where_the_variant_is_written() {
+    let variant = "l1 = \"holds\"\n[variant.worse]\nfault.crash.crash = «\"redsi\"»";
+    with("l1 = \"holds\"", variant, "did you mean `redis`?");
+    with("l1 = \"holds\"", "l1 = \"holds\"\n[variant.worse]\nexpect.«l9» = \"holds\"", "no checker `l9`");
+    with("l1 = \"holds\"", "l1 = \"holds\"\n[variant.worse]\nvariant = «{}»", "cannot have variants");
+    with("l1 = \"holds\"", "l1 = \"holds\"\n[variant]\nworse = «3»", "expected a table: [variant.worse]");
+}
+
+#[test]
+fn an_empty_file_is_told_what_it_needs() {
+    for (text, says) in [("", "has no Redis node"), ("[node.redis]", "has no client")] {
+        let error = parse("my.toml", text).expect_err("it is no scenario");
+        assert!(error.message.contains(says), "{error}");
+        assert_eq!((error.line, error.column), (1, 1));
+    }
+}
