@@ -2,7 +2,7 @@
 //!
 //! The modules in reading order; each imports only those listed before it:
 //!
-//! - [`time`], [`event`], [`env`]: what a node is told and what it asks for;
+//! - [`time`], [`event`], [`mod@env`]: what a node is told and what it asks for;
 //! - [`resp`]: bytes to commands, replies to bytes; [`glob`]: patterns;
 //! - [`keyspace`], [`effect`], [`config`], [`pubsub`], [`session`], [`waiting`], [`script`], [`replication`], [`durability`], [`node`]:
 //!   what a node knows, and what outlives it;

@@ -1,6 +1,6 @@
 //! The command line: one file per subcommand.
 //!
-//! To add one, write `cli/<name>.rs` with its arguments and its `run`, and add a variant to [`Command`].
+//! To add one, write `cli/<name>.rs` with its arguments and its `run`, and add a variant to `Command`.
 
 #![deny(clippy::print_stdout, reason = "`println!` panics when nobody reads any more; see `out`")]
 
