@@ -20,9 +20,12 @@ pub struct Client {
 impl Client {
     /// Connects to `redis://[user[:password]@]host[:port][/db]` with the default settings.
     ///
-    /// ```no_run
-    /// # async fn example() -> lockstorm_client::Result<()> {
-    /// let client = lockstorm_client::Client::connect("redis://127.0.0.1:6379").await?;
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> lockstorm_client::Result<()> {
+    /// # let server = lockstorm_sim::TestServer::start().expect("a free port");
+    /// # let url = server.url();
+    /// let client = lockstorm_client::Client::connect(&url).await?; // such as redis://127.0.0.1:6379
     /// let guard = client.lock("stock").acquire().await?;
     /// guard.release().await?;
     /// # Ok(()) }
@@ -53,13 +56,15 @@ impl std::fmt::Debug for Client {
 
 /// Sets up a [`Client`].
 ///
-/// ```no_run
+/// ```
 /// # use std::time::Duration;
-/// # async fn example() -> lockstorm_client::Result<()> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> lockstorm_client::Result<()> {
+/// # let server = lockstorm_sim::TestServer::start().expect("a free port");
+/// # let url = server.url();
 /// use lockstorm_client::{Client, ReplicaWait};
 /// let client = Client::builder()
-///     .endpoint("redis://10.0.0.1")
-///     .endpoint("redis://10.0.0.2")
+///     .endpoint(url) // one of several nodes: the master is found among them
 ///     .replica_wait(ReplicaWait::All)
 ///     .watchdog_timeout(Duration::from_secs(10))
 ///     .connect()

@@ -23,9 +23,13 @@ pub(crate) trait Keeper: Send + Sync + 'static {
 /// A lease can end before the guard does: the process may stand still, or Redis be out of reach, for longer than the
 /// lease. [`Guard::lost`] tells when that happens; work that must not go on without the lock runs beside it:
 ///
-/// ```no_run
+/// ```
 /// # async fn work() {}
-/// # async fn example(client: lockstorm_client::Client) -> lockstorm_client::Result<()> {
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> lockstorm_client::Result<()> {
+/// # let server = lockstorm_sim::TestServer::start().expect("a free port");
+/// # let url = server.url();
+/// # let client = lockstorm_client::Client::connect(&url).await?;
 /// let guard = client.lock("stock").acquire().await?;
 /// tokio::select! {
 ///     biased;

@@ -1,10 +1,13 @@
 //! Redis locks for production, wire-compatible with Redisson.
 //!
-//! ```no_run
+//! ```
 //! use lockstorm_client::Client;
 //!
-//! # async fn example() -> lockstorm_client::Result<()> {
-//! let client = Client::connect("redis://127.0.0.1:6379").await?;
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> lockstorm_client::Result<()> {
+//! # let server = lockstorm_sim::TestServer::start().expect("a free port");
+//! # let url = server.url();
+//! let client = Client::connect(&url).await?; // such as redis://127.0.0.1:6379
 //! let guard = client.lock("stock").acquire().await?;
 //! // The watchdog renews the lock every 10 s until it is released.
 //! guard.release().await?;

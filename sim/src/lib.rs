@@ -52,3 +52,5 @@ pub mod server;
 pub mod world;
 
 pub mod drive;
+
+pub use drive::TestServer;

@@ -2,6 +2,7 @@
 //! a host of the [world](crate::world), the real network, and a host of a user's own `turmoil::Sim`.
 
 mod node;
+mod test_server;
 mod wire;
 
 pub mod tokio;
@@ -19,6 +20,7 @@ use ::tokio::io::{AsyncRead, AsyncWrite};
 use bytes::Bytes;
 
 pub use node::{Node, serve};
+pub use test_server::TestServer;
 
 use crate::{
     env::Observation,

@@ -22,8 +22,12 @@ impl Client {
     /// A waiter that dies keeps its place until its deadline: the time it was ready to wait, or the client's
     /// [`fair_wait_timeout`](crate::Builder::fair_wait_timeout), after those before it.
     ///
-    /// ```no_run
-    /// # async fn example(client: lockstorm_client::Client) -> lockstorm_client::Result<()> {
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> lockstorm_client::Result<()> {
+    /// # let server = lockstorm_sim::TestServer::start().expect("a free port");
+    /// # let url = server.url();
+    /// # let client = lockstorm_client::Client::connect(&url).await?;
     /// let guard = client.fair_lock("printer").acquire().await?;
     /// guard.release().await?;
     /// # Ok(()) }

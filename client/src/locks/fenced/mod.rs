@@ -19,9 +19,13 @@ impl Client {
     /// and refuses smaller ones, is safe from a holder that goes on too late. The counter lives in the same Redis: it
     /// starts again if that loses its data.
     ///
-    /// ```no_run
+    /// ```
     /// # async fn store(_token: u64) {}
-    /// # async fn example(client: lockstorm_client::Client) -> lockstorm_client::Result<()> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> lockstorm_client::Result<()> {
+    /// # let server = lockstorm_sim::TestServer::start().expect("a free port");
+    /// # let url = server.url();
+    /// # let client = lockstorm_client::Client::connect(&url).await?;
     /// let guard = client.fenced_lock("stock").acquire().await?;
     /// if let Some(token) = guard.fencing_token() {
     ///     store(token).await;

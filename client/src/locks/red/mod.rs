@@ -49,14 +49,19 @@ impl RedLock {
     /// A lock called `name` on the servers of `clients`, which must be independent masters, best five. Clocks, random
     /// numbers, tasks and the observer are those of the first client.
     ///
-    /// ```no_run
+    /// ```
     /// # use std::time::Duration;
-    /// # async fn example() -> lockstorm_client::Result<()> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> lockstorm_client::Result<()> {
+    /// # let server = lockstorm_sim::TestServer::start().expect("a free port");
+    /// # let url = server.url();
     /// use lockstorm_client::{Client, RedLock};
     /// let mut clients = Vec::new();
-    /// for port in 7001..=7005 {
+    /// # let others: Vec<_> = (0..2).map(|_| lockstorm_sim::TestServer::start().expect("a free port")).collect();
+    /// # let urls = [url, others[0].url(), others[1].url()];
+    /// for url in urls {
     ///     // Connects when it is used, so that a server may be down.
-    ///     clients.push(Client::builder().endpoint(format!("redis://127.0.0.1:{port}")).build()?);
+    ///     clients.push(Client::builder().endpoint(url).build()?);
     /// }
     /// let lock = RedLock::new(clients, "stock")?;
     /// let guard = lock.acquire().lease(Duration::from_secs(10)).await?;

@@ -13,9 +13,13 @@ script!(FORCE_RELEASE, "force_release.lua");
 impl Client {
     /// A lock that its owner may take several times, and that goes to whoever comes first when it is released.
     ///
-    /// ```no_run
+    /// ```
     /// # use std::time::Duration;
-    /// # async fn example(client: lockstorm_client::Client) -> lockstorm_client::Result<()> {
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> lockstorm_client::Result<()> {
+    /// # let server = lockstorm_sim::TestServer::start().expect("a free port");
+    /// # let url = server.url();
+    /// # let client = lockstorm_client::Client::connect(&url).await?;
     /// let lock = client.lock("stock");
     /// if let Some(guard) = lock.try_acquire_for(Duration::from_secs(2)).lease(Duration::from_secs(10)).await? {
     ///     // at most 10 s of work
