@@ -56,11 +56,14 @@ impl Actor {
         Actor { written, node: Node::new(), console: Console::default(), witness: RefCell::default() }
     }
 
-    /// Writes down what is only known at the end.
+    /// Writes down what is only known at the end. The node and its witness know each other, and what knows itself is never
+    /// freed: the server goes, and the watcher with it.
     pub(super) fn close(&self) {
-        if let Some(witness) = &*self.witness.borrow() {
+        if let Some(witness) = self.witness.take() {
             witness.borrow().close();
         }
+        self.node.watch(|_| {});
+        self.node.take();
     }
 
     /// Whether the node, if it is up, takes writes.
