@@ -23,7 +23,7 @@ use crate::processor::Processor;
 const PIPELINE: usize = 100;
 
 /// A command as clients send it.
-pub fn command(words: &[&str]) -> Vec<u8> {
+pub(crate) fn command(words: &[&str]) -> Vec<u8> {
     let mut out = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
         out.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes());
@@ -32,13 +32,13 @@ pub fn command(words: &[&str]) -> Vec<u8> {
 }
 
 /// Our server with one client.
-pub struct Stepped {
+pub(crate) struct Stepped {
     server: Server,
     env: Env,
 }
 
 impl Stepped {
-    pub fn new() -> Stepped {
+    pub(crate) fn new() -> Stepped {
         let mut env = Env::new(1);
         let mut server = Server::new(Config::default(), &mut env);
         let (peer, local) = ("c1:1".into(), "n1:6379".into());
@@ -47,7 +47,7 @@ impl Stepped {
     }
 
     /// Sends bytes; returns the length of what is answered.
-    pub fn send(&mut self, bytes: &Bytes) -> usize {
+    pub(crate) fn send(&mut self, bytes: &Bytes) -> usize {
         self.server.step(&mut self.env, Event::Bytes { conn: ConnId(1), bytes: bytes.clone() });
         let sent = self.env.outbox.drain(..).map(|action| match action {
             Action::Send { bytes, .. } => bytes.len(),
@@ -98,18 +98,18 @@ impl Real {
 }
 
 /// Both servers.
-pub struct Pair {
-    pub stepped: Stepped,
+pub(crate) struct Pair {
+    stepped: Stepped,
     real: Option<Real>,
 }
 
 impl Pair {
-    pub fn start() -> Pair {
+    pub(crate) fn start() -> Pair {
         Pair { stepped: Stepped::new(), real: Real::start() }
     }
 
     /// Sends a command to both, unmeasured.
-    pub fn prepare(&mut self, words: &[&str]) {
+    pub(crate) fn prepare(&mut self, words: &[&str]) {
         let bytes = Bytes::from(command(words));
         let mut answer = vec![0; self.stepped.send(&bytes)];
         if let Some(real) = &mut self.real {
@@ -118,7 +118,7 @@ impl Pair {
     }
 
     /// Measures a pipeline of this command on both.
-    pub fn measure(&mut self, group: &mut BenchmarkGroup<'_, Processor>, name: &str, words: &[&str]) {
+    pub(crate) fn measure(&mut self, group: &mut BenchmarkGroup<'_, Processor>, name: &str, words: &[&str]) {
         let pipeline = Bytes::from(command(words).repeat(PIPELINE));
         group.throughput(Throughput::Elements(PIPELINE as u64));
         let stepped = &mut self.stepped;

@@ -9,7 +9,7 @@ use criterion::{
 use rustix::time::{ClockId, clock_gettime};
 
 /// The processor time of the thread that measures, in user and kernel mode.
-pub struct Processor;
+pub(crate) struct Processor;
 
 impl Measurement for Processor {
     type Intermediate = Duration;
@@ -46,6 +46,6 @@ fn used() -> Duration {
 }
 
 /// A bench runner that measures processor time.
-pub fn criterion() -> Criterion<Processor> {
+pub(crate) fn criterion() -> Criterion<Processor> {
     Criterion::default().with_measurement(Processor)
 }
