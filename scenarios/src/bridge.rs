@@ -7,6 +7,7 @@ use lockstorm_sim::{
     time,
     world::{Face, HostCtx},
 };
+use tokio::io::BufReader;
 
 /// The clocks, dice, wires and tasks of one host, as the production client asks for them.
 #[derive(Debug, Clone)]
@@ -32,6 +33,10 @@ impl HostEnv {
         self.lease_clock
     }
 }
+
+/// Read at once from a connection. The simulated socket clears whatever room it is given before it fills a part of it, and
+/// the client's own buffer is given anew with every reply; this one is cleared once.
+const READ: usize = 16 << 10;
 
 /// A clock of the world may be set before its origin; the client's types cannot say so.
 fn since_origin(nanos: i64) -> Duration {
@@ -65,7 +70,10 @@ impl Env for HostEnv {
 
     fn dial(&self, host: &str, port: u16) -> BoxFuture<'static, io::Result<BoxStream>> {
         let (ctx, host) = (self.ctx.clone(), host.to_owned());
-        Box::pin(async move { Ok(Box::new(ctx.dial(&host, port).await?) as BoxStream) })
+        Box::pin(async move {
+            let stream = ctx.dial(&host, port).await?;
+            Ok(Box::new(BufReader::with_capacity(READ, stream)) as BoxStream)
+        })
     }
 
     fn spawn(&self, task: BoxFuture<'static, ()>) {

@@ -1,6 +1,6 @@
 //! What a node does to the lock's keys, told from the keys themselves: whatever algorithm wrote them.
 
-use std::{collections::BTreeMap, net::IpAddr};
+use std::{cell::RefCell, collections::BTreeMap, net::IpAddr};
 
 use bytes::Bytes;
 use lockstorm_sim::{
@@ -69,7 +69,10 @@ pub(super) struct Witness {
     queue: Vec<String>,
     /// The node has crashed and not been looked at since: what it had and has no more, the crash took.
     fresh: u64,
-    counts: BTreeMap<(Host, String), u64>,
+    /// Whose each connection is, since the node has come up.
+    peers: RefCell<BTreeMap<ConnId, Option<Host>>>,
+    /// How often each client gave each command, as the client spells it.
+    counts: BTreeMap<Host, BTreeMap<Bytes, u64>>,
 }
 
 impl Witness {
@@ -81,26 +84,26 @@ impl Witness {
         keys: Keys,
         hosts: BTreeMap<String, Host>,
     ) -> Witness {
-        let (state, queue, fresh, counts) = Default::default();
-        Witness { ctx, shared, host, node, keys, hosts, state, queue, fresh, counts }
+        let (state, queue, fresh, peers, counts) = Default::default();
+        Witness { ctx, shared, host, node, keys, hosts, state, queue, fresh, peers, counts }
     }
 
     /// Takes in one observation of the node.
     pub(super) fn saw(&mut self, observation: &Observation) {
         if self.fresh != self.ctx.incarnation() {
             self.fresh = self.ctx.incarnation();
+            self.peers.take();
             self.look_again(How::Crash);
         }
         match observation {
             Observation::Command { conn, args, .. } => {
-                let name =
-                    String::from_utf8_lossy(args.first().map_or(b"", |name| name)).to_ascii_uppercase();
-                if matches!(name.as_str(), "FLUSHALL" | "FLUSHDB") {
+                let Some((name, rest)) = args.split_first() else { return };
+                if name.eq_ignore_ascii_case(b"FLUSHALL") || name.eq_ignore_ascii_case(b"FLUSHDB") {
                     self.compare("flushed", Some(*conn));
                 }
-                let about = args.iter().skip(1).any(|arg| self.keys.are_meant_by(arg));
+                let about = rest.iter().any(|arg| self.keys.are_meant_by(arg));
                 if let Some(client) = self.client(*conn).filter(|_| about) {
-                    *self.counts.entry((client, name)).or_default() += 1;
+                    *self.counts.entry(client).or_default().entry(name.clone()).or_default() += 1;
                 }
             }
             Observation::Key { key, event, by, .. } => {
@@ -239,12 +242,17 @@ impl Witness {
 
     /// The host at the other end of a connection.
     fn client(&self, conn: ConnId) -> Option<Host> {
+        if let Some(known) = self.peers.borrow().get(&conn) {
+            return *known;
+        }
         let peer = self
             .node
             .look(|server| server.node().sessions.get(&conn).map(|session| session.peer.clone()))
             .flatten()?;
         let address: IpAddr = peer.rsplit_once(':')?.0.parse().ok()?;
-        self.hosts.get(&*self.ctx.host_at(address)?).copied()
+        let host = self.hosts.get(&*self.ctx.host_at(address)?).copied();
+        self.peers.borrow_mut().insert(conn, host);
+        host
     }
 
     /// Whom a name in the lock's keys stands for; `writer` is who has just written it.
@@ -261,9 +269,15 @@ impl Witness {
     pub(super) fn close(&self) {
         let mut recorder = self.shared.get();
         let history = &mut recorder.history;
-        for ((client, name), count) in &self.counts {
-            let (client, name) = (*client, name.as_str().into());
-            history.commands.push(CommandCount { node: self.host, client, name, count: *count });
+        for (&client, counts) in &self.counts {
+            let mut by_name: BTreeMap<String, u64> = BTreeMap::new();
+            for (name, count) in counts {
+                *by_name.entry(String::from_utf8_lossy(name).to_ascii_uppercase()).or_default() += count;
+            }
+            for (name, count) in by_name {
+                let name = name.into();
+                history.commands.push(CommandCount { node: self.host, client, name, count });
+            }
         }
         let lives = history.events.iter().rev().filter(|event| event.host == self.host);
         let last = lives
