@@ -1,0 +1,140 @@
+//! Inside a crate a module imports only modules listed before it in `lib.rs`: no circles, and an order to read in.
+
+use crate::sources::{self, CRATES};
+
+#[test]
+fn a_module_imports_only_those_before_it() {
+    let mut wrong = Vec::new();
+    for name in CRATES {
+        let order = modules(&sources::read(&format!("{name}/src/lib.rs")));
+        assert!(order.len() > 5, "{name} has its modules in lib.rs");
+        let place = |module: &str| order.iter().position(|listed| listed == module);
+        for source in sources::below(&format!("{name}/src"), &[".rs"]) {
+            let inside = source.path.strip_prefix(&format!("{name}/src/")).expect("below src");
+            let module = inside.split('/').next().expect("a path").trim_end_matches(".rs");
+            // lib.rs and main.rs are no modules; tests may drive a module by those above it.
+            let Some(own) = place(module).filter(|_| !inside.ends_with("tests.rs")) else { continue };
+            for imported in imports(code(&source.text)) {
+                if place(&imported).is_some_and(|other| other > own) {
+                    wrong.push(format!("{}: imports {imported}, which comes after {module}", source.path));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn client_and_sim_never_meet() {
+    for (one, other) in [("client", "lockstorm_sim"), ("sim", "lockstorm_client"), ("client", "lockstorm::")]
+    {
+        let meeting = sources::below(&format!("{one}/src"), &[".rs"]);
+        let meeting: Vec<&str> = meeting
+            .iter()
+            .filter(|source| code(&source.text).lines().any(|line| !is_comment(line) && line.contains(other)))
+            .map(|source| source.path.as_str())
+            .collect();
+        assert!(meeting.is_empty(), "{other} is imported by {meeting:?}");
+    }
+}
+
+/// What must not be there, and why the rest can be trusted: a module, and words that none of its files has in its code.
+const ABSENCES: &[(&str, &[&str])] = &[
+    // The protocol knows no command.
+    ("sim/src/resp", &["commands::", "keyspace::"]),
+    // A command is a function of its arguments and the keys: no wire, no task, no world.
+    ("sim/src/commands", &["tokio::", "turmoil", "world::"]),
+    // The keys know no client, no command and no clock but what they are handed.
+    ("sim/src/keyspace", &["commands::", "session::", "tokio::"]),
+    // The server is stepped; it owns no socket, clock, thread or task.
+    ("sim/src/server", &["tokio::", "turmoil", "std::thread", "std::net::Tcp"]),
+    // A checker is a pure function of a history: it cannot start anything.
+    (
+        "scenarios/src/checker",
+        &["tokio::", "crate::run", "crate::plan", "crate::scenario", "lockstorm_client"],
+    ),
+    // A plan is drawn before anything runs.
+    ("scenarios/src/plan", &["tokio::", "crate::run", "lockstorm_client"]),
+];
+
+#[test]
+fn what_must_not_be_there_is_not() {
+    let mut wrong = Vec::new();
+    for (folder, words) in ABSENCES {
+        for source in sources::below(folder, &[".rs"]) {
+            for line in code(&source.text).lines().filter(|line| !is_comment(line)) {
+                for word in *words {
+                    if line.contains(word) {
+                        wrong.push(format!("{}: {word} in `{}`", source.path, line.trim()));
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The modules of a `lib.rs`, in order.
+fn modules(text: &str) -> Vec<String> {
+    let lines = text.lines().filter_map(|line| {
+        let line = line.trim();
+        let name = line.strip_prefix("pub mod ").or_else(|| line.strip_prefix("mod "))?;
+        name.strip_suffix(';').map(str::to_owned)
+    });
+    lines.collect()
+}
+
+/// A file without the tests at its end.
+fn code(text: &str) -> &str {
+    text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text)
+}
+
+fn is_comment(line: &str) -> bool {
+    line.trim_start().starts_with("//")
+}
+
+/// The modules of its own crate that a file names.
+fn imports(text: &str) -> Vec<String> {
+    let text: String = text.lines().filter(|line| !is_comment(line)).flat_map(|line| [line, "\n"]).collect();
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices("crate::") {
+        let rest = &text[at + "crate::".len()..];
+        match rest.strip_prefix('{') {
+            None => found.push(word(rest)),
+            Some(list) => found.extend(top_level(list).into_iter().map(word)),
+        }
+    }
+    found.retain(|name| !name.is_empty());
+    found
+}
+
+/// The items of a `{..}` list whose opening brace is gone, without splitting the lists inside it.
+fn top_level(list: &str) -> Vec<&str> {
+    let (mut depth, mut from, mut items) = (0, 0, Vec::new());
+    for (at, letter) in list.char_indices() {
+        match letter {
+            '{' => depth += 1,
+            '}' if depth == 0 => {
+                items.push(&list[from..at]);
+                return items;
+            }
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                items.push(&list[from..at]);
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    items
+}
+
+fn word(text: &str) -> String {
+    text.trim_start().chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect()
+}
+
+#[test]
+fn imports_are_read_as_written() {
+    let text = "use crate::{\n    a::{B, c},\n    d,\n};\n// crate::e\nfn f() { crate::g::h() }\n";
+    assert_eq!(imports(text), ["a", "d", "g"]);
+}

@@ -1,0 +1,112 @@
+//! What every file looks like: how long it is, how it opens, and what it never says.
+
+use crate::sources;
+
+/// Where a file stops being one thing.
+const LINES: usize = 600;
+
+/// Files that are longer, and why that is better than parting them.
+const LONGER: &[(&str, &str)] =
+    &[("sim/src/options.rs", "one table of all configuration options, a row each")];
+
+#[test]
+fn files_stay_short() {
+    for source in sources::all(&[".rs"]) {
+        let lines = source.text.lines().count();
+        let excepted = LONGER.iter().any(|(path, _)| *path == source.path);
+        assert!(lines <= LINES || excepted, "{} has {lines} lines, more than {LINES}", source.path);
+    }
+    for (path, reason) in LONGER {
+        let lines = sources::read(path).lines().count();
+        assert!(lines > LINES, "{path} is no exception any more ({lines} lines; {reason})");
+    }
+}
+
+#[test]
+fn files_open_by_saying_what_they_are_for() {
+    for source in sources::all(&[".rs"]) {
+        let first = source.text.lines().next().unwrap_or_default();
+        assert!(first.starts_with("//! ") && first.len() > 12, "{} opens with {first:?}", source.path);
+    }
+    for source in sources::all(&[".lua"]) {
+        assert!(source.text.starts_with("--"), "{} opens with a comment", source.path);
+    }
+}
+
+/// What would be left behind by work that is not done, or says where it was done. Written in two halves, so that this file
+/// does not find itself.
+const FORBIDDEN: &[(&str, &str)] = &[
+    ("TO", "DO"),
+    ("FIX", "ME"),
+    ("XX", "X:"),
+    ("HA", "CK:"),
+    ("unsafe ", "{"),
+    ("/ho", "me/"),
+    ("/wo", "rk/"),
+    ("/ro", "ot/"),
+    ("lorem ", "ipsum"),
+];
+
+#[test]
+fn nothing_says_what_nobody_should_read() {
+    let mut sources = sources::all(&[".rs", ".lua", ".toml", ".md", ".redis", ".css", ".js"]);
+    sources.extend(sources::top(&[".md", ".toml"]));
+    for source in sources {
+        for (one, other) in FORBIDDEN {
+            let word = format!("{one}{other}");
+            let line = source.text.lines().position(|line| line.contains(&word));
+            assert_eq!(line.map(|line| line + 1), None, "{} says {word:?} in that line", source.path);
+        }
+    }
+}
+
+/// Every random choice of a task by `select` must be made by us: biased, or it is drawn from the operating system.
+#[test]
+fn every_select_is_biased() {
+    for source in sources::all(&[".rs"]) {
+        for (at, _) in source.text.match_indices(concat!("select", "! {")) {
+            let line = source.text[..at].lines().count();
+            if source
+                .text
+                .lines()
+                .nth(line.saturating_sub(1))
+                .is_some_and(|line| line.trim_start().starts_with("//"))
+            {
+                continue;
+            }
+            let opening = source.text[at..].split('{').nth(1).unwrap_or_default().trim_start();
+            assert!(opening.starts_with("biased;"), "{}: line {line}", source.path);
+        }
+    }
+}
+
+/// An item of a document's links must be there.
+#[test]
+fn the_documents_name_files_that_exist() {
+    for document in sources::top(&[".md"]) {
+        for part in document.text.split("](").skip(1) {
+            let target = part.split([')', '#']).next().unwrap_or_default();
+            if target.is_empty() || target.contains("://") {
+                continue;
+            }
+            assert!(sources::root().join(target).exists(), "{} links to {target}", document.path);
+        }
+    }
+}
+
+#[test]
+fn every_dependency_has_its_reason() {
+    let manifest = sources::read("Cargo.toml");
+    let reasons = sources::read("ARCHITECTURE.md");
+    let table = manifest.split("[workspace.dependencies]").nth(1).expect("the table of dependencies");
+    let table = table.split("\n[").next().expect("its end");
+    for line in table.lines() {
+        let Some((name, _)) = line.split_once(" = ") else { continue };
+        if !name.starts_with('#') && !name.starts_with("lockstorm") {
+            assert!(
+                reasons.contains(&format!("`{name}`")),
+                "ARCHITECTURE.md does not say why {name} is there"
+            );
+        }
+    }
+}
