@@ -5,7 +5,10 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use lockstorm_sim::{time::True, world::HostCtx};
+use lockstorm_sim::{
+    time::True,
+    world::{HostCtx, TcpStream},
+};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 use super::Stage;
@@ -51,7 +54,7 @@ pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, memory: Rc<RefCell<Memo
     while let Ok((stream, _)) = listener.accept().await {
         let (ctx, stage, memory) = (ctx.clone(), stage.clone(), memory.clone());
         tokio::task::spawn_local(async move {
-            let (reading, mut writing) = stream.into_split();
+            let (reading, mut writing) = tokio::io::split(stream);
             let mut lines = BufReader::new(reading).lines();
             while let Ok(Some(line)) = lines.next_line().await {
                 let Some(accepted) = write(&ctx, &stage, &memory, &line) else { return };
@@ -87,10 +90,8 @@ pub(super) struct Writer {
     stream: RefCell<Option<Connected>>,
 }
 
-type Connected = (
-    tokio::io::Lines<BufReader<turmoil_net::shim::tokio::net::tcp::OwnedReadHalf>>,
-    turmoil_net::shim::tokio::net::tcp::OwnedWriteHalf,
-);
+type Connected =
+    (tokio::io::Lines<BufReader<tokio::io::ReadHalf<TcpStream>>>, tokio::io::WriteHalf<TcpStream>);
 
 impl Writer {
     pub(super) fn new(ctx: HostCtx) -> Writer {
@@ -100,7 +101,7 @@ impl Writer {
     /// Connects, so that a later write is one message and no handshake.
     pub(super) async fn connect(&self) {
         if let Ok(stream) = self.ctx.dial("resource", PORT).await {
-            let (reading, writing) = stream.into_split();
+            let (reading, writing) = tokio::io::split(stream);
             self.stream.replace(Some((BufReader::new(reading).lines(), writing)));
         }
     }

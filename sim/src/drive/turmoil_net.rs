@@ -8,7 +8,6 @@ use std::{
 };
 
 use bytes::Bytes;
-use turmoil_net::shim::tokio::net::{TcpListener, TcpStream};
 
 use super::{Node, Platform, serve};
 use crate::{
@@ -17,7 +16,7 @@ use crate::{
     event::ConnId,
     server::Server,
     time::{Monotonic, Wall},
-    world::{Act, Event, HostCtx},
+    world::{Act, Event, HostCtx, TcpListener, TcpStream},
 };
 
 /// Runs a node on this host until it exits: a new server with this configuration, in `node`, behind the port that the
@@ -125,7 +124,7 @@ mod tests {
             .host("r", move |ctx| run(ctx, Config::default(), node.clone()))
             .host("c", move |ctx| async move {
                 let stream = ctx.dial("r", 6379).await.expect("the node listens");
-                let (mut reading, mut writing) = stream.into_split();
+                let (mut reading, mut writing) = tokio::io::split(stream);
                 let listener = ctx.clone();
                 ctx.spawn(async move {
                     let mut buffer = [0; 4096];
@@ -296,8 +295,8 @@ mod tests {
         let node = Node::new();
         let client = |ctx: HostCtx| async move {
             let big = "x".repeat(1 << 20);
-            let (mut reading, mut writing) =
-                ctx.dial("r", 6379).await.expect("the node listens").into_split();
+            let stream = ctx.dial("r", 6379).await.expect("the node listens");
+            let (mut reading, mut writing) = tokio::io::split(stream);
             let header = format!("*3\r\n$3\r\nSET\r\n$1\r\nb\r\n${}\r\n", big.len());
             ctx.spawn(async move {
                 for part in [header.as_str(), &big, "\r\n", "GET b\r\n"] {

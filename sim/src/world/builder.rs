@@ -3,28 +3,32 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     future::Future,
+    net::IpAddr,
     sync::{Arc, Mutex, atomic::AtomicI64},
     time::Duration,
 };
 
-use turmoil_net::{KernelConfig, Net};
+use turmoil_net::{HostId, KernelConfig, Net};
 
 use super::{
     clock::Clock,
     control::Control,
     entropy::Entropy,
+    fabric::{Engine, Fabric},
     host::{Host, Software},
     link::{Latency, Link},
     machine::{Machine, Shared},
     rule::Rules,
     timeline::World,
     trace::{Hook, Keep, Record, Trace},
+    turmoil::Turmoil,
 };
 use crate::time::{Boottime, Monotonic, True, Wall};
 
 /// See [`World::builder`].
 pub struct Builder {
     seed: u64,
+    engine: Engine,
     epoch: Wall,
     latency: Latency,
     links: Vec<(String, String, Latency)>,
@@ -47,6 +51,7 @@ impl Builder {
     fn new(seed: u64) -> Self {
         Self {
             seed,
+            engine: Engine::Event,
             // 2024-01-01T00:00:00Z: a plausible date, for code that reads one.
             epoch: Wall::from_secs(1_704_067_200),
             latency: Latency::Uniform { min: Duration::from_micros(200), max: Duration::from_millis(1) },
@@ -58,6 +63,12 @@ impl Builder {
             steps_per_instant: 1_000_000,
             steps_per_run: 10_000_000_000,
         }
+    }
+
+    /// What moves time on and packets about; lockstorm's own timeline unless said otherwise.
+    pub fn engine(mut self, engine: Engine) -> Self {
+        self.engine = engine;
+        self
     }
 
     /// What correct wall clocks show when the world begins; the first instant of 2024 unless said otherwise.
@@ -142,18 +153,24 @@ impl Builder {
             sleeper: Mutex::new(None),
             panic: Mutex::new(None),
             names: Mutex::default(),
+            engine: self.engine,
+            real: Mutex::default(),
         });
-        // Retransmission counts calls instead of time, so it is put out of the way; links never lose a packet anyway.
-        // The receive buffer is large because a closed window is only reopened by a single read of half of it.
-        // Packets may be large because cutting messages up costs time and, on links that keep order, changes nothing.
-        let config = KernelConfig::default().retx_threshold(u32::MAX).recv_buf_cap(256 << 20).mtu(60_000);
-        let mut net = Net::with_config(config);
         let count = self.hosts.len();
+        let names = self.hosts.iter().map(|(name, _)| name.as_str());
+        let (fabric, addresses) = match self.engine {
+            Engine::Event => events(names),
+            Engine::Turmoil => {
+                let (turmoil, addresses) = Turmoil::new(self.seed, names);
+                let addresses = addresses.into_iter().map(|address| (None, address)).collect();
+                (Fabric::Turmoil(Box::new(turmoil)), addresses)
+            }
+            Engine::Real => (Fabric::Real, (1..).map(|n: u16| (None, own_address(n))).take(count).collect()),
+        };
         let mut clocks = self.clocks;
         let mut hosts: Vec<Host> = Vec::with_capacity(count);
         for (index, (name, software)) in self.hosts.into_iter().enumerate() {
-            let id = net.add_host(name.as_str());
-            let address = net.lookup(&name);
+            let (id, address) = addresses[index];
             let clock = clocks
                 .remove(&name)
                 .unwrap_or_else(|| Clock::new(self.epoch, Monotonic::ZERO, Boottime::ZERO));
@@ -172,6 +189,23 @@ impl Builder {
             };
             links[index(&from) * count + index(&to)].latency = latency;
         }
-        World::new(shared, net, hosts, links, self.hooks, self.steps_per_instant, self.steps_per_run)
+        World::new(shared, fabric, hosts, links, self.hooks, self.steps_per_instant, self.steps_per_run)
     }
+}
+
+/// lockstorm's own network between hosts of these names, with what each is called in it.
+fn events<'a>(names: impl Iterator<Item = &'a str>) -> (Fabric, Vec<(Option<HostId>, IpAddr)>) {
+    // Retransmission counts calls instead of time, so it is put out of the way; links never lose a packet anyway.
+    // The receive buffer is large because a closed window is only reopened by a single read of half of it.
+    // Packets may be large because cutting messages up costs time and, on links that keep order, changes nothing.
+    let config = KernelConfig::default().retx_threshold(u32::MAX).recv_buf_cap(256 << 20).mtu(60_000);
+    let mut net = Net::with_config(config);
+    let addresses = names.map(|name| (Some(net.add_host(name)), net.lookup(name))).collect();
+    (Fabric::Event(net.enter()), addresses)
+}
+
+/// An address that stands for the n-th host where all hosts are this machine.
+fn own_address(number: u16) -> IpAddr {
+    let [high, low] = number.to_be_bytes();
+    IpAddr::from([127, 1, high, low])
 }

@@ -72,6 +72,37 @@ pub enum Verb {
     Finish,
 }
 
+impl Verb {
+    /// The host whose software it starts, stops or ends.
+    pub fn host(&self) -> Option<&str> {
+        match self {
+            Self::Pause { host }
+            | Self::Resume { host }
+            | Self::Crash { host }
+            | Self::Kill { host }
+            | Self::Stop { host }
+            | Self::Restart { host } => Some(host),
+            _ => None,
+        }
+    }
+
+    /// Whether it can be done where neither time nor the network is the world's own: to code, but not to clocks, links and
+    /// messages.
+    pub fn works_on_real_hosts(&self) -> bool {
+        matches!(
+            self,
+            Self::Pause { .. }
+                | Self::Resume { .. }
+                | Self::Crash { .. }
+                | Self::Kill { .. }
+                | Self::Stop { .. }
+                | Self::Restart { .. }
+                | Self::Calm
+                | Self::Finish
+        )
+    }
+}
+
 impl fmt::Display for Verb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let face =

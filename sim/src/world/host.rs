@@ -4,7 +4,7 @@ use std::{
     collections::VecDeque,
     future::Future,
     io,
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::{
@@ -16,10 +16,7 @@ use std::{
 };
 
 use tokio::task::LocalSet;
-use turmoil_net::{
-    HostId,
-    shim::tokio::net::{TcpListener, TcpStream},
-};
+use turmoil_net::HostId;
 
 use super::{
     clock::Reading,
@@ -27,6 +24,7 @@ use super::{
     entropy::Stream,
     machine::{Alarm, Machine, lock},
     rule::Act,
+    socket::{TcpListener, TcpStream},
     trace::{Event, HostName},
 };
 use crate::time::{Boottime, Monotonic, True, Wall};
@@ -111,7 +109,7 @@ impl HostCtx {
     /// # Errors
     /// `NotFound` for an unknown host, `ConnectionRefused` if nobody listens, as a real `connect` otherwise.
     pub async fn dial(&self, host: &str, port: u16) -> io::Result<TcpStream> {
-        TcpStream::connect((host, port)).await
+        TcpStream::connect(&self.machine, host, port).await
     }
 
     /// Listens on a port of this host.
@@ -119,7 +117,24 @@ impl HostCtx {
     /// # Errors
     /// `AddrInUse` if somebody does already.
     pub async fn listen(&self, port: u16) -> io::Result<TcpListener> {
-        TcpListener::bind((IpAddr::from([0, 0, 0, 0]), port)).await
+        TcpListener::bind(&self.machine, port).await
+    }
+
+    /// From now on this port of this host is at a real address, where sockets are real: a server that is a process of its
+    /// own listens there.
+    pub fn stand_for(&self, port: u16, address: SocketAddr) {
+        let listeners = &mut lock(&self.machine.shared.real).listeners;
+        listeners.insert((self.name().to_owned(), port), address);
+    }
+
+    /// Where a port of a host really is, where sockets are real.
+    pub fn stands_at(&self, host: &str, port: u16) -> Option<SocketAddr> {
+        lock(&self.machine.shared.real).listeners.get(&(host.to_owned(), port)).copied()
+    }
+
+    /// The host that opened the connection which has this port at its own end, where sockets are real.
+    pub fn dialed_from(&self, port: u16) -> Option<HostName> {
+        lock(&self.machine.shared.real).dialed.get(&port).cloned()
     }
 
     /// The name of the host that has this address.
@@ -248,7 +263,8 @@ pub(super) type Software = Box<dyn FnMut(HostCtx) -> Pin<Box<dyn Future<Output =
 /// A host as the world sees it.
 pub(super) struct Host {
     pub(super) machine: Arc<Machine>,
-    pub(super) net: HostId,
+    /// Whose name the code on it acts under, where `turmoil-net` carries the world.
+    net: Option<HostId>,
     pub(super) address: IpAddr,
     software: Software,
     tasks: Option<LocalSet>,
@@ -267,7 +283,7 @@ pub(super) struct Host {
 }
 
 impl Host {
-    pub(super) fn new(machine: Machine, net: HostId, address: IpAddr, software: Software) -> Self {
+    pub(super) fn new(machine: Machine, net: Option<HostId>, address: IpAddr, software: Software) -> Self {
         Self {
             machine: Arc::new(machine),
             net,
@@ -299,9 +315,15 @@ impl Host {
         self.tasks.is_some()
     }
 
+    fn act(&self) {
+        if let Some(net) = self.net {
+            turmoil_net::set_current(net);
+        }
+    }
+
     /// Starts its software.
     pub(super) fn start(&mut self) {
-        turmoil_net::set_current(self.net);
+        self.act();
         self.life = Arc::new(Life { incarnation: self.started, ..Life::default() });
         self.started += 1;
         self.crashed = false;
@@ -317,21 +339,22 @@ impl Host {
         self.machine.queue();
     }
 
-    /// Polls its tasks, if it runs.
-    pub(super) fn poll(&mut self) {
+    /// Polls its tasks, if it runs; they wake `waker`.
+    pub(super) fn poll(&mut self, waker: &Waker) {
         self.machine.queued.store(false, Ordering::Relaxed);
         if !self.runs() {
             self.missed = true;
             return;
         }
         let Some(tasks) = &mut self.tasks else { return };
-        turmoil_net::set_current(self.net);
-        let waker = Waker::from(self.machine.clone());
+        if let Some(net) = self.net {
+            turmoil_net::set_current(net);
+        }
         loop {
             while let Some(task) = lock(&self.life.spawned).pop_front() {
                 tasks.spawn_local(Loud { task, machine: self.machine.clone() });
             }
-            let _ = Pin::new(&mut *tasks).poll(&mut Context::from_waker(&waker));
+            let _ = Pin::new(&mut *tasks).poll(&mut Context::from_waker(waker));
             if lock(&self.life.spawned).is_empty() {
                 return;
             }
@@ -353,11 +376,16 @@ impl Host {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Drops its tasks, under its own network identity: their destructors close sockets.
-    pub(super) fn end(&mut self, how: &'static str) {
-        turmoil_net::set_current(self.net);
+    /// Drops its tasks; what their destructors spawn is not run any more.
+    pub(super) fn drop_tasks(&mut self) {
         self.life.over.store(true, Ordering::Relaxed);
         drop(self.tasks.take());
+    }
+
+    /// Drops its tasks, under its own network identity: their destructors close sockets.
+    pub(super) fn end(&mut self, how: &'static str) {
+        self.act();
+        self.drop_tasks();
         let never_run = std::mem::take(&mut *lock(&self.life.spawned));
         drop(never_run);
         (self.stopping, self.missed) = (false, false);

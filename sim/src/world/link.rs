@@ -4,9 +4,7 @@
 
 use std::{collections::VecDeque, fmt, time::Duration};
 
-use turmoil_net::Packet;
-
-use super::entropy::Stream;
+use super::{entropy::Stream, fabric::Parcel};
 use crate::time::True;
 
 /// How long a packet travels.
@@ -82,7 +80,7 @@ impl fmt::Display for Latency {
 pub(super) struct InFlight {
     pub(super) due: True,
     pub(super) number: u64,
-    pub(super) packet: Packet,
+    pub(super) parcel: Parcel,
 }
 
 /// One direction between two hosts.
@@ -118,13 +116,13 @@ impl Link {
     }
 
     /// Takes a packet and says when it would arrive if nothing came between.
-    pub(super) fn send(&mut self, now: True, number: u64, packet: Packet, stream: &mut Stream) -> True {
+    pub(super) fn send(&mut self, now: True, number: u64, parcel: Parcel, stream: &mut Stream) -> True {
         let mut due = now + self.latency.draw(stream) + self.delay;
         if self.loss_per_million > 0 && stream.chance(self.loss_per_million) {
             due += RETRANSMISSION;
         }
         self.last_due = self.last_due.max(due);
-        self.queue.push_back(InFlight { due: self.last_due, number, packet });
+        self.queue.push_back(InFlight { due: self.last_due, number, parcel });
         self.last_due
     }
 
@@ -134,8 +132,8 @@ impl Link {
     }
 
     /// Takes out the next packet.
-    pub(super) fn take(&mut self) -> Option<Packet> {
-        self.queue.pop_front().map(|head| head.packet)
+    pub(super) fn take(&mut self) -> Option<InFlight> {
+        self.queue.pop_front()
     }
 
     /// The way has opened again: what should have arrived meanwhile starts now, in order.
@@ -157,8 +155,8 @@ impl Link {
     }
 
     /// Keeps the packets that `keep` says.
-    pub(super) fn retain(&mut self, keep: impl Fn(&Packet) -> bool) {
-        self.queue.retain(|waiting| keep(&waiting.packet));
+    pub(super) fn retain(&mut self, keep: impl Fn(&Parcel) -> bool) {
+        self.queue.retain(|waiting| keep(&waiting.parcel));
     }
 
     /// Forgets every packet on its way.

@@ -3,19 +3,23 @@
 use std::{
     any::Any,
     collections::{BTreeMap, VecDeque},
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc, Mutex, MutexGuard, Weak,
         atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
     task::{Wake, Waker},
 };
 
+use tokio::{io::DuplexStream, sync::mpsc::UnboundedSender};
+
 use super::{
     clock::Clock,
     control::Control,
     entropy::{Entropy, Stream},
+    fabric::Engine,
     rule::Rules,
+    socket::Wire,
     trace::{Event, HostName, Trace},
 };
 use crate::time::{Monotonic, True};
@@ -41,12 +45,24 @@ pub(super) struct Shared {
     pub(super) sleeper: Mutex<Option<Waker>>,
     pub(super) panic: Mutex<Option<Panic>>,
     pub(super) names: Mutex<BTreeMap<IpAddr, HostName>>,
+    pub(super) engine: Engine,
+    /// Where the ports of hosts really are, and whose the real sockets are, where sockets are real.
+    pub(super) real: Mutex<RealPorts>,
 }
 
 impl Shared {
     pub(super) fn now(&self) -> True {
         True::from_nanos(self.now.load(Ordering::Relaxed))
     }
+}
+
+/// The machine's own addresses for those of the world.
+#[derive(Debug, Default)]
+pub(super) struct RealPorts {
+    /// The listeners, by host and port.
+    pub(super) listeners: BTreeMap<(String, u16), SocketAddr>,
+    /// The hosts that opened connections, by the port each has at its own end.
+    pub(super) dialed: BTreeMap<u16, HostName>,
 }
 
 /// What a timer waits for.
@@ -78,6 +94,10 @@ pub(super) struct Machine {
     pub(super) next_number: AtomicU64,
     pub(super) random: Mutex<Stream>,
     pub(super) queued: AtomicBool,
+    /// Its ends of connections, on `turmoil`.
+    pub(super) wires: Mutex<Vec<Weak<Wire>>>,
+    /// Who listens on it, for connections from itself, on `turmoil`.
+    pub(super) loopback: Mutex<BTreeMap<u16, UnboundedSender<DuplexStream>>>,
 }
 
 impl Machine {
@@ -94,6 +114,8 @@ impl Machine {
             next_number: AtomicU64::new(0),
             random,
             queued: AtomicBool::new(false),
+            wires: Mutex::default(),
+            loopback: Mutex::default(),
         }
     }
 

@@ -19,14 +19,17 @@ mod builder;
 mod clock;
 mod control;
 mod entropy;
+mod fabric;
 mod host;
 mod link;
 mod machine;
 mod network;
 mod orders;
 mod rule;
+mod socket;
 mod timeline;
 mod trace;
+mod turmoil;
 
 #[cfg(test)]
 mod tests;
@@ -35,8 +38,10 @@ pub use builder::Builder;
 pub use clock::{Clock, Face, Rate, Reading, Segment};
 pub use control::{Control, Verb};
 pub use entropy::{Entropy, Stream};
+pub use fabric::Engine;
 pub use host::{HostCtx, Sleep, Stopping};
 pub use link::Latency;
 pub use rule::{Act, Rule};
+pub use socket::{TcpListener, TcpStream};
 pub use timeline::{End, World, WorldError};
 pub use trace::{Divergence, Event, Fingerprint, Hook, HostName, Keep, Record, first_divergence};

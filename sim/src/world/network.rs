@@ -9,6 +9,8 @@ use bytes::Bytes;
 use turmoil_net::{Packet, TcpFlags, TcpSegment, Transport};
 
 use super::{
+    fabric::{Fabric, Parcel},
+    machine::lock,
     timeline::World,
     trace::{Event, HostName},
 };
@@ -17,9 +19,13 @@ use crate::time::True;
 impl World {
     /// Gives what the hosts have sent to the links.
     pub(super) fn collect(&mut self) {
+        let net = match &self.fabric {
+            Fabric::Event(net) => net,
+            Fabric::Turmoil(_) => return self.collect_from_turmoil(),
+            Fabric::Real => return,
+        };
         let mut outbox = std::mem::take(&mut self.outbox);
-        self.net.egress_all(&mut outbox);
-        let now = self.now();
+        net.egress_all(&mut outbox);
         for packet in outbox.drain(..) {
             let (Some(&from), Some(&to)) =
                 (self.by_address.get(&packet.src), self.by_address.get(&packet.dst))
@@ -29,18 +35,24 @@ impl World {
             if self.hosts[from].crashed {
                 continue;
             }
-            let index = from * self.hosts.len() + to;
             let number = self.packets;
             self.packets += 1;
-            let empty = self.links[index].head().is_none();
-            let event = |due| packet_event(&packet, self.hosts[to].machine.name.clone(), due);
-            let due = self.links[index].send(now, number, packet.clone(), &mut self.network);
-            self.hosts[from].machine.record(event(due));
-            if empty {
-                self.schedule(index);
-            }
+            let due = self.send(from, to, number, Parcel::Packet(packet.clone()));
+            let event = packet_event(&packet, self.hosts[to].machine.name.clone(), due);
+            self.hosts[from].machine.record(event);
         }
         self.outbox = outbox;
+    }
+
+    /// Puts a packet on its link; returns when it arrives if nothing comes between.
+    pub(super) fn send(&mut self, from: usize, to: usize, number: u64, parcel: Parcel) -> True {
+        let (index, now) = (from * self.hosts.len() + to, self.now());
+        let empty = self.links[index].head().is_none();
+        let due = self.links[index].send(now, number, parcel, &mut self.network);
+        if empty {
+            self.schedule(index);
+        }
+        due
     }
 
     fn is_open(&self, index: usize) -> bool {
@@ -67,9 +79,13 @@ impl World {
             if self.links[index].head() != Some((due, number)) || !self.is_open(index) {
                 continue; // out of date, or blocked: reopening schedules it anew
             }
-            let packet = self.links[index].take().expect("it has a head");
+            let head = self.links[index].take().expect("it has a head");
             self.steps += 1;
-            self.net.deliver(packet);
+            match (&mut self.fabric, head.parcel) {
+                (Fabric::Event(net), Parcel::Packet(packet)) => net.deliver(packet),
+                (Fabric::Turmoil(turmoil), _) => turmoil.release(head.number),
+                (_, Parcel::OnTurmoil) | (Fabric::Real, _) => unreachable!("no such packet is ever sent"),
+            }
             self.schedule(index);
         }
     }
@@ -88,15 +104,20 @@ impl World {
 
     /// What waits would be sent again by its kernel, and no kernel does that for a connection attempt that was given up.
     fn forget_given_up(&mut self, index: usize) {
+        // `turmoil` drops such an attempt when it arrives.
+        let Fabric::Event(_) = &self.fabric else { return };
         let sockets = turmoil_net::netstat(self.hosts[index / self.hosts.len()].address).entries;
-        self.links[index].retain(|packet| match &packet.payload {
-            Transport::Tcp(segment) if segment.flags.syn && !segment.flags.ack => {
-                sockets.iter().any(|socket| {
-                    let peer = SocketAddr::new(packet.dst, segment.dst_port);
-                    socket.local.port() == segment.src_port && socket.peer == Some(peer)
-                })
+        self.links[index].retain(|parcel| {
+            let Parcel::Packet(packet) = parcel else { return true };
+            match &packet.payload {
+                Transport::Tcp(segment) if segment.flags.syn && !segment.flags.ack => {
+                    sockets.iter().any(|socket| {
+                        let peer = SocketAddr::new(packet.dst, segment.dst_port);
+                        socket.local.port() == segment.src_port && socket.peer == Some(peer)
+                    })
+                }
+                _ => true,
             }
-            _ => true,
         });
     }
 
@@ -117,10 +138,15 @@ impl World {
 
     /// Aborts one end of every connection of `host` that `which` picks by its peer.
     pub(super) fn abort_connections(&self, host: usize, which: impl Fn(IpAddr) -> bool) {
+        let Fabric::Event(net) = &self.fabric else {
+            let wires = lock(&self.hosts[host].machine.wires).clone();
+            let wires = wires.iter().filter_map(std::sync::Weak::upgrade);
+            return wires.filter(|wire| which(wire.peer())).for_each(|wire| wire.abort());
+        };
         let sockets = turmoil_net::netstat(self.hosts[host].address).entries;
         for (local, peer) in sockets.into_iter().filter_map(|socket| Some((socket.local, socket.peer?))) {
             if which(peer.ip()) {
-                self.net.deliver(reset(peer, local));
+                net.deliver(reset(peer, local));
             }
         }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{
     clock::Face,
     control::Verb,
+    fabric::Fabric,
     machine::lock,
     timeline::{World, WorldError},
     trace::Event,
@@ -37,6 +38,11 @@ impl World {
     }
 
     fn carry_out(&mut self, verb: Verb) -> Result<(), WorldError> {
+        if let Fabric::Real = self.fabric
+            && !verb.works_on_real_hosts()
+        {
+            return Err(WorldError::Impossible { verb: verb.to_string() });
+        }
         match &verb {
             Verb::Pause { host } => {
                 let host = self.host(host, &verb)?;
@@ -65,7 +71,7 @@ impl World {
                 let host = self.host(host, &verb)?;
                 if self.hosts[host].is_up() {
                     self.hosts[host].pauses = 0;
-                    self.hosts[host].end("kill");
+                    self.end(host, "kill");
                 }
             }
             Verb::Stop { host } => {
@@ -79,7 +85,7 @@ impl World {
                 if self.hosts[host].is_up() {
                     self.crash(host);
                 }
-                self.hosts[host].start();
+                self.start(host);
                 self.reopen_all_to(host);
             }
             Verb::Cut { from, to } => {
@@ -178,7 +184,7 @@ impl World {
         self.abort_connections(host, |_| true);
         self.forget_waiting_from(host);
         if self.hosts[host].is_up() {
-            self.hosts[host].end("crash");
+            self.end(host, "crash");
         }
         self.collect();
     }

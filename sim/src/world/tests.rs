@@ -103,7 +103,7 @@ fn a_host_can_be_handed_to_code_that_wants_send() {
     let host = |ctx: HostCtx| async move {
         wants_handle(&ctx);
         let other = ctx.clone();
-        wants_send(async move { other.dial("h", 1).await.map(|stream| drop(stream.into_split())) });
+        wants_send(async move { other.dial("h", 1).await.map(|stream| drop(tokio::io::split(stream))) });
         wants_send(ctx.sleep_until(Monotonic::ZERO));
         ctx.observe("it", "ran");
     };
@@ -404,4 +404,86 @@ fn packets_of_a_link_keep_their_order_whatever_their_latency() {
     let mut world = World::builder(5).host("to", receiver).host("from", sender).latency(latency).build();
     world.run(MS(1_000)).expect("it runs");
     assert!(observed(&world, "all").starts_with("there"));
+}
+
+#[test]
+fn turmoil_tells_the_same_story_to_the_millisecond() {
+    let (s, c) = (|| "s".to_owned(), || "c".to_owned());
+    let rows: [&[(i64, Verb)]; 10] = [
+        &[],
+        &[(150, Verb::Pause { host: s() }), (430, Verb::Resume { host: s() })],
+        &[(150, Verb::Suspend { host: c() }), (430, Verb::Wake { host: c() })],
+        &[(205, Verb::Cut { from: c(), to: s() }), (730, Verb::Heal { from: c(), to: s() })],
+        // One direction only: the byte arrives and its answer waits.
+        &[(205, Verb::Cut { from: s(), to: c() }), (730, Verb::Heal { from: s(), to: c() })],
+        &[(205, Verb::Delay { from: s(), to: c(), by: ms(45) })],
+        &[(5, Verb::Latency { from: c(), to: s(), latency: Latency::Fixed(ms(35)) })],
+        &[(405, Verb::Reset { one: s(), other: c() })],
+        // What comes for a connection that the new incarnation does not know is answered with a reset.
+        &[(405, Verb::Crash { host: s() }), (650, Verb::Restart { host: s() })],
+        &[(300, Verb::ClockRate { host: c(), face: None, rate: Rate::factor(0.5) })],
+    ];
+    for verbs in rows {
+        let story = |engine| {
+            let mut world = pings(1).engine(engine).build();
+            verbs.iter().for_each(|(at, verb)| world.control().at(MS(*at), verb.clone()));
+            world.run(MS(2_000)).expect("it runs");
+            observed(&world, "ping")
+        };
+        assert_eq!(story(Engine::Turmoil), story(Engine::Event), "{verbs:?}");
+    }
+}
+
+#[test]
+fn a_host_on_turmoil_reaches_itself_at_once() {
+    let mut world = World::builder(1)
+        .engine(Engine::Turmoil)
+        .host("h", |ctx| async move {
+            ctx.spawn(echo(ctx.clone()));
+            ctx.wire_delay(ms(5)).await;
+            let mut stream = ctx.dial("h", 7).await.expect("it listens");
+            stream.write_all(b"x").await.expect("open");
+            stream.read_exact(&mut [0]).await.expect("answered");
+            ctx.observe("it", "answered");
+        })
+        .keep(Keep::All)
+        .build();
+    world.run(MS(20)).expect("it runs");
+    assert_eq!(observed(&world, "it"), "answered@5");
+}
+
+#[test]
+fn code_on_turmoil_that_wakes_itself_for_ever_ends_the_run() {
+    let mut world = World::builder(1)
+        .engine(Engine::Turmoil)
+        .limits(1_000, u64::MAX)
+        .host("h", |_| async {
+            loop {
+                tokio::task::yield_now().await;
+            }
+        })
+        .build();
+    let error = world.run(MS(20)).expect_err("it never gives way");
+    assert!(matches!(error, WorldError::Livelock { host, .. } if host == "h"));
+}
+
+#[test]
+fn on_real_time_code_runs_and_clocks_cannot_be_bent() {
+    let mut world = World::builder(1)
+        .engine(Engine::Real)
+        .host("s", echo)
+        .host("c", |ctx| async move {
+            ctx.sleep_until(Monotonic::from_millis(20)).await;
+            let mut stream = ctx.dial("s", 7).await.expect("it listens");
+            stream.write_all(b"x").await.expect("open");
+            stream.read_exact(&mut [0]).await.expect("answered");
+            ctx.observe("it", "answered");
+            ctx.control().now(Verb::ClockStep { host: "c".into(), by_nanos: 1 });
+        })
+        .keep(Keep::All)
+        .build();
+    let error = world.run(MS(5_000)).expect_err("no real clock is set");
+    assert!(matches!(error, WorldError::Impossible { .. }), "{error}");
+    assert!(world.now() >= MS(20) && world.now() < MS(5_000), "{}", world.now());
+    assert!(observed(&world, "it").starts_with("answered@"));
 }

@@ -13,16 +13,17 @@ use std::{
     pin::pin,
     rc::Rc,
     sync::{Arc, atomic::Ordering},
-    task::Poll,
+    task::{Poll, Waker},
     time::Duration,
 };
 
 use tokio::{runtime::Runtime, time::Instant};
-use turmoil_net::{EnterGuard, Net, Packet};
+use turmoil_net::Packet;
 
 use super::{
     clock::Clock,
     control::Control,
+    fabric::Fabric,
     host::Host,
     link::Link,
     machine::{Shared, lock},
@@ -60,6 +61,12 @@ pub enum WorldError {
         /// The limit.
         steps: u64,
     },
+    /// The verb bends what is real in this world.
+    #[error("\"{verb}\" cannot be done to real clocks and links")]
+    Impossible {
+        /// The order.
+        verb: String,
+    },
     /// An order names a host that does not exist.
     #[error("no host is called {host}, as \"{verb}\" has it; there are {known}")]
     UnknownHost {
@@ -91,27 +98,28 @@ pub struct World {
     pub(super) finished: bool,
     pub(super) steps: u64,
     steps_before_now: u64,
-    steps_per_instant: u64,
+    pub(super) steps_per_instant: u64,
     steps_per_run: u64,
     last_polled: usize,
-    pub(super) net: EnterGuard,
+    pub(super) fabric: Fabric,
 }
 
 impl World {
     pub(super) fn new(
         shared: Arc<Shared>,
-        net: Net,
+        fabric: Fabric,
         hosts: Vec<Host>,
         links: Vec<Link>,
         hooks: Vec<Hook>,
         steps_per_instant: u64,
         steps_per_run: u64,
     ) -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .expect("a runtime without input and output needs nothing from the system");
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        match fabric {
+            Fabric::Real => runtime.enable_all(),
+            Fabric::Event(_) | Fabric::Turmoil(_) => runtime.enable_time().start_paused(true),
+        };
+        let runtime = runtime.build().expect("the system has what a runtime needs");
         #[expect(clippy::disallowed_methods, reason = "the timeline is where true time is made")]
         let origin = runtime.block_on(async { Instant::now() });
         let by_address = hosts.iter().enumerate().map(|(index, host)| (host.address, index)).collect();
@@ -133,11 +141,15 @@ impl World {
             steps_per_instant,
             steps_per_run,
             last_polled: 0,
-            net: net.enter(),
+            fabric,
         };
-        let runtime = world.runtime.clone();
-        // Software may look for the runtime while it is made, so it is made inside.
-        runtime.block_on(async { world.hosts.iter_mut().for_each(Host::start) });
+        if let Fabric::Turmoil(_) = world.fabric {
+            world.enter_turmoil();
+        } else {
+            let runtime = world.runtime.clone();
+            // Software may look for the runtime while it is made, so it is made inside.
+            runtime.block_on(async { world.hosts.iter_mut().for_each(Host::start) });
+        }
         world
     }
 
@@ -184,6 +196,9 @@ impl World {
     /// # Panics
     /// With the panic of any code that ran on a host.
     pub fn run(&mut self, until: True) -> Result<End, WorldError> {
+        if let Fabric::Turmoil(_) = self.fabric {
+            return self.run_in_ticks(until);
+        }
         let runtime = self.runtime.clone();
         runtime.block_on(self.drive(until))
     }
@@ -192,7 +207,11 @@ impl World {
         // One timer of tokio's for the whole run; it is moved to each deadline in turn.
         #[expect(clippy::disallowed_methods, reason = "the timeline is where true time is made")]
         let mut alarm = pin!(tokio::time::sleep_until(self.origin));
+        let real = matches!(self.fabric, Fabric::Real);
         loop {
+            if real {
+                self.follow_tokio();
+            }
             self.carry_out_orders()?;
             if self.finished {
                 return Ok(End::Finished);
@@ -203,9 +222,7 @@ impl World {
             self.end_stopping_hosts();
             self.collect();
             self.call_hooks();
-            if let Some(panic) = lock(&self.shared.panic).take() {
-                resume_unwind(panic);
-            }
+            self.pass_panic_on();
             if !lock(&self.shared.ready).is_empty() {
                 continue;
             }
@@ -218,8 +235,11 @@ impl World {
                 return Ok(End::TimeUp);
             }
             let next = next.min(until);
-            let millis = Duration::from_millis(u64::try_from(next.as_millis()).unwrap_or(0));
-            let deadline = self.origin + millis;
+            let deadline = if real {
+                self.origin + next.since(True::ZERO)
+            } else {
+                self.origin + Duration::from_millis(u64::try_from(next.as_millis()).unwrap_or(0))
+            };
             if alarm.deadline() != deadline {
                 alarm.as_mut().reset(deadline);
             }
@@ -235,16 +255,45 @@ impl World {
             })
             .await;
             *lock(&self.shared.sleeper) = None;
-            #[expect(clippy::disallowed_methods, reason = "the timeline is where true time is made")]
-            let passed = Instant::now() - self.origin;
-            self.set_now(self.now().max(True::ZERO + passed));
-            if lock(&self.shared.ready).is_empty() {
+            self.follow_tokio();
+            if !real && lock(&self.shared.ready).is_empty() {
                 self.set_now(next);
             }
         }
     }
 
-    fn set_now(&mut self, now: True) {
+    /// It is now at least what tokio's clock shows.
+    fn follow_tokio(&mut self) {
+        #[expect(clippy::disallowed_methods, reason = "the timeline is where true time is made")]
+        let passed = Instant::now() - self.origin;
+        self.set_now(self.now().max(True::ZERO + passed));
+    }
+
+    /// A panic of code on a host is the panic of the run.
+    pub(super) fn pass_panic_on(&self) {
+        let panic = lock(&self.shared.panic).take();
+        if let Some(panic) = panic {
+            resume_unwind(panic);
+        }
+    }
+
+    /// Starts the software of a host.
+    pub(super) fn start(&mut self, host: usize) {
+        match &self.fabric {
+            Fabric::Event(_) | Fabric::Real => self.hosts[host].start(),
+            Fabric::Turmoil(_) => self.start_on_turmoil(host),
+        }
+    }
+
+    /// Drops the software of a host.
+    pub(super) fn end(&mut self, host: usize, how: &'static str) {
+        if let Fabric::Turmoil(_) = self.fabric {
+            self.end_on_turmoil(host);
+        }
+        self.hosts[host].end(how);
+    }
+
+    pub(super) fn set_now(&mut self, now: True) {
         if now != self.now() {
             self.steps_before_now = self.steps;
             self.shared.now.store(now.as_nanos(), Ordering::Relaxed);
@@ -279,7 +328,8 @@ impl World {
             let Some(index) = lock(&self.shared.ready).pop_front() else { return Ok(()) };
             self.step()?;
             self.last_polled = index;
-            self.hosts[index].poll();
+            let waker = Waker::from(self.hosts[index].machine.clone());
+            self.hosts[index].poll(&waker);
             self.call_hooks();
             if self.shared.control.next_due().is_some_and(|at| at <= self.now()) {
                 return Ok(()); // an order given by a host is for now, not for when everybody has had a turn
@@ -287,12 +337,14 @@ impl World {
         }
     }
 
-    fn end_stopping_hosts(&mut self) {
+    pub(super) fn end_stopping_hosts(&mut self) {
         if !lock(&self.shared.ready).is_empty() {
             return;
         }
-        for host in self.hosts.iter_mut().filter(|host| host.stopping && host.runs()) {
-            host.end("stop");
+        for host in 0..self.hosts.len() {
+            if self.hosts[host].stopping && self.hosts[host].runs() {
+                self.end(host, "stop");
+            }
         }
     }
 
@@ -306,9 +358,9 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         // Sockets close themselves through the network, under their own host, so hosts go first.
-        for host in &mut self.hosts {
-            if host.is_up() {
-                host.end("the end of the world");
+        for host in 0..self.hosts.len() {
+            if self.hosts[host].is_up() {
+                self.end(host, "the end of the world");
             }
         }
     }

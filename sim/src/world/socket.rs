@@ -1,0 +1,287 @@
+//! The sockets of a host, over whichever network carries the world.
+
+use std::{
+    future::poll_fn,
+    io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    pin::Pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Waker},
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf},
+    sync::mpsc::UnboundedReceiver,
+};
+use turmoil_net::shim::tokio::net as events;
+
+use super::{
+    fabric::Engine,
+    machine::{Machine, lock},
+};
+
+/// A connection between two hosts, or of a host with itself.
+#[derive(Debug)]
+pub struct TcpStream(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Events(events::TcpStream),
+    Turmoil(turmoil::net::TcpStream, Arc<Wire>),
+    Real(tokio::net::TcpStream),
+    /// Of a host with itself, on `turmoil`, whose own way takes a tick where a kernel takes no time.
+    Loopback(DuplexStream, IpAddr),
+}
+
+/// How many bytes a connection of a host with itself holds.
+const LOOPBACK: usize = 1 << 20;
+
+/// What an acceptor on `turmoil` says first. `turmoil` lets a connection stand as soon as the request for it has arrived; the
+/// one who asked is to know of it no sooner than an answer can have come back.
+const GREETING: u8 = b'!';
+
+impl TcpStream {
+    pub(super) async fn connect(machine: &Machine, host: &str, port: u16) -> io::Result<TcpStream> {
+        match machine.shared.engine {
+            Engine::Event => {
+                return Ok(TcpStream(Kind::Events(events::TcpStream::connect((host, port)).await?)));
+            }
+            Engine::Real => return TcpStream::really_connect(machine, host, port).await,
+            Engine::Turmoil => {}
+        }
+        let unknown = || io::Error::new(io::ErrorKind::NotFound, format!("no host is called {host}"));
+        let address = host.parse().ok().or_else(|| {
+            let names = lock(&machine.shared.names);
+            names.iter().find(|(_, name)| ***name == *host).map(|(address, _)| *address)
+        });
+        let address: IpAddr = address.ok_or_else(unknown)?;
+        if host == &*machine.name {
+            let (one, other) = tokio::io::duplex(LOOPBACK);
+            let listener = lock(&machine.loopback).get(&port).cloned();
+            let handed = listener.map(|listener| listener.send(other));
+            let refused = io::ErrorKind::ConnectionRefused;
+            return match handed {
+                Some(Ok(())) => Ok(TcpStream(Kind::Loopback(one, address))),
+                _ => Err(refused.into()),
+            };
+        }
+        let stream = turmoil::net::TcpStream::connect(SocketAddr::new(address, port)).await?;
+        let mut stream = TcpStream::on_turmoil(machine, stream)?;
+        match stream.read_u8().await {
+            Ok(GREETING) => Ok(stream),
+            _ => Err(io::ErrorKind::ConnectionReset.into()),
+        }
+    }
+
+    async fn really_connect(machine: &Machine, host: &str, port: u16) -> io::Result<TcpStream> {
+        let address = lock(&machine.shared.real).listeners.get(&(host.to_owned(), port)).copied();
+        let address = address.ok_or(io::ErrorKind::ConnectionRefused)?;
+        #[expect(clippy::disallowed_methods, reason = "the way to real servers, for hosts on real time only")]
+        let stream = tokio::net::TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        lock(&machine.shared.real).dialed.insert(stream.local_addr()?.port(), machine.name.clone());
+        Ok(TcpStream(Kind::Real(stream)))
+    }
+
+    fn on_turmoil(machine: &Machine, stream: turmoil::net::TcpStream) -> io::Result<TcpStream> {
+        let wire = Arc::new(Wire { peer: stream.peer_addr()?.ip(), ..Wire::default() });
+        let mut wires = lock(&machine.wires);
+        wires.retain(|wire| wire.strong_count() > 0);
+        wires.push(Arc::downgrade(&wire));
+        drop(wires);
+        Ok(TcpStream(Kind::Turmoil(stream, wire)))
+    }
+
+    /// The address of the other end.
+    ///
+    /// # Errors
+    /// If it is not connected any more.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        match &self.0 {
+            Kind::Events(stream) => stream.peer_addr(),
+            Kind::Turmoil(stream, _) => stream.peer_addr(),
+            Kind::Real(stream) => stream.peer_addr(),
+            Kind::Loopback(_, address) => Ok(SocketAddr::new(*address, 0)),
+        }
+    }
+
+    /// The address of this end.
+    ///
+    /// # Errors
+    /// If it is not connected any more.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        match &self.0 {
+            Kind::Events(stream) => stream.local_addr(),
+            Kind::Turmoil(stream, _) => stream.local_addr(),
+            Kind::Real(stream) => stream.local_addr(),
+            Kind::Loopback(_, address) => Ok(SocketAddr::new(*address, 0)),
+        }
+    }
+}
+
+impl AsyncRead for TcpStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match &mut self.0 {
+            Kind::Events(stream) => Pin::new(stream).poll_read(cx, buf),
+            Kind::Real(stream) => Pin::new(stream).poll_read(cx, buf),
+            Kind::Loopback(stream, _) => Pin::new(stream).poll_read(cx, buf),
+            Kind::Turmoil(stream, wire) => {
+                wire.check(cx, &wire.reader)?;
+                Pin::new(stream).poll_read(cx, buf)
+            }
+        }
+    }
+}
+
+impl AsyncWrite for TcpStream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match &mut self.0 {
+            Kind::Events(stream) => Pin::new(stream).poll_write(cx, buf),
+            Kind::Real(stream) => Pin::new(stream).poll_write(cx, buf),
+            Kind::Loopback(stream, _) => Pin::new(stream).poll_write(cx, buf),
+            Kind::Turmoil(stream, wire) => {
+                wire.check(cx, &wire.writer)?;
+                Pin::new(stream).poll_write(cx, buf)
+            }
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.0 {
+            Kind::Events(stream) => Pin::new(stream).poll_flush(cx),
+            Kind::Real(stream) => Pin::new(stream).poll_flush(cx),
+            Kind::Loopback(stream, _) => Pin::new(stream).poll_flush(cx),
+            Kind::Turmoil(stream, _) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.0 {
+            Kind::Events(stream) => Pin::new(stream).poll_shutdown(cx),
+            Kind::Real(stream) => Pin::new(stream).poll_shutdown(cx),
+            Kind::Loopback(stream, _) => Pin::new(stream).poll_shutdown(cx),
+            Kind::Turmoil(stream, wire) => {
+                wire.check(cx, &wire.writer)?;
+                Pin::new(stream).poll_shutdown(cx)
+            }
+        }
+    }
+}
+
+/// Accepts connections to one port of a host.
+pub struct TcpListener {
+    kind: Listening,
+    machine: Arc<Machine>,
+}
+
+enum Listening {
+    Events(events::TcpListener),
+    Turmoil { listener: turmoil::net::TcpListener, own: Mutex<UnboundedReceiver<DuplexStream>> },
+    Real(tokio::net::TcpListener),
+}
+
+impl TcpListener {
+    pub(super) async fn bind(machine: &Arc<Machine>, port: u16) -> io::Result<TcpListener> {
+        let address = (IpAddr::from([0, 0, 0, 0]), port);
+        let kind = match machine.shared.engine {
+            Engine::Event => Listening::Events(events::TcpListener::bind(address).await?),
+            Engine::Turmoil => {
+                let listener = turmoil::net::TcpListener::bind(address).await?;
+                let (sender, own) = tokio::sync::mpsc::unbounded_channel();
+                lock(&machine.loopback).insert(port, sender);
+                Listening::Turmoil { listener, own: Mutex::new(own) }
+            }
+            Engine::Real => {
+                let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+                let (host, address) = (machine.name.to_string(), listener.local_addr()?);
+                lock(&machine.shared.real).listeners.insert((host, port), address);
+                Listening::Real(listener)
+            }
+        };
+        Ok(TcpListener { kind, machine: machine.clone() })
+    }
+
+    /// The next connection, and who it is from.
+    ///
+    /// # Errors
+    /// Those of a real `accept`.
+    pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        match &self.kind {
+            Listening::Events(listener) => {
+                let (stream, peer) = listener.accept().await?;
+                Ok((TcpStream(Kind::Events(stream)), peer))
+            }
+            Listening::Real(listener) => {
+                let (stream, peer) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                Ok((TcpStream(Kind::Real(stream)), peer))
+            }
+            Listening::Turmoil { listener, own } => {
+                let (stream, peer) = tokio::select! {
+                    biased;
+                    Some(stream) = poll_fn(|cx| lock(own).poll_recv(cx)) => {
+                        let address = turmoil::lookup(&*self.machine.name);
+                        let stream = TcpStream(Kind::Loopback(stream, address));
+                        return Ok((stream, SocketAddr::new(address, 0)));
+                    }
+                    accepted = listener.accept() => accepted?,
+                };
+                let mut stream = TcpStream::on_turmoil(&self.machine, stream)?;
+                stream.write_all(&[GREETING]).await?;
+                Ok((stream, peer))
+            }
+        }
+    }
+}
+
+/// One end of a connection on `turmoil`, as the faults see it: they can abort it, which `turmoil` cannot.
+#[derive(Debug)]
+pub(super) struct Wire {
+    peer: IpAddr,
+    aborted: AtomicBool,
+    reader: Mutex<Option<Waker>>,
+    writer: Mutex<Option<Waker>>,
+}
+
+impl Default for Wire {
+    fn default() -> Self {
+        let peer = IpAddr::from([0, 0, 0, 0]);
+        Wire { peer, aborted: AtomicBool::new(false), reader: Default::default(), writer: Default::default() }
+    }
+}
+
+impl Wire {
+    /// An error if the connection was aborted; otherwise whoever waits hears of it when it is.
+    fn check(&self, cx: &Context<'_>, waiting: &Mutex<Option<Waker>>) -> io::Result<()> {
+        if self.aborted.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        let mut waiting = lock(waiting);
+        match &mut *waiting {
+            Some(waker) => waker.clone_from(cx.waker()),
+            None => *waiting = Some(cx.waker().clone()),
+        }
+        Ok(())
+    }
+
+    /// Whose the other end is.
+    pub(super) fn peer(&self) -> IpAddr {
+        self.peer
+    }
+
+    /// Breaks the connection at this end.
+    pub(super) fn abort(&self) {
+        self.aborted.store(true, Ordering::Relaxed);
+        for waiting in [&self.reader, &self.writer] {
+            let waker = lock(waiting).take();
+            waker.into_iter().for_each(Waker::wake);
+        }
+    }
+}
