@@ -12,6 +12,7 @@ mod new;
 mod options;
 mod out;
 mod progress;
+mod real;
 mod replay;
 mod run;
 mod schema;

@@ -51,12 +51,15 @@ pub(super) enum EngineName {
     /// lockstorm's own timeline, which jumps from event to event
     #[default]
     Event,
+    /// The `turmoil` crate, which runs every host once in each millisecond: slower, to check the other by
+    Turmoil,
 }
 
 impl From<EngineName> for Engine {
     fn from(name: EngineName) -> Engine {
         match name {
             EngineName::Event => Engine::Event,
+            EngineName::Turmoil => Engine::Turmoil,
         }
     }
 }

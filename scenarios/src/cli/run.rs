@@ -37,6 +37,13 @@ pub(super) struct Run {
     /// What moves time on
     #[arg(long, value_enum, default_value_t)]
     engine: EngineName,
+    /// Use private real `redis-server` processes for nodes, in real time: crashes are SIGKILL, pauses SIGSTOP, and clocks,
+    /// links and messages are left alone
+    #[arg(long, conflicts_with_all = ["engine", "until_violation", "json"])]
+    real: bool,
+    /// Leave out what cannot be done to real servers, instead of refusing to run
+    #[arg(long, requires = "real")]
+    skip_unsupported: bool,
     /// Stop at the first violation, expected or not, and show it
     #[arg(long)]
     until_violation: bool,
@@ -65,6 +72,10 @@ pub(super) struct Output {
 impl Run {
     pub(super) fn run(self) -> Result<Exit> {
         let sources = sources(&self.paths)?;
+        if self.real {
+            let seeds = self.seeds.given();
+            return super::real::run(&sources, seeds, self.skip_unsupported, self.verbose, &self.output);
+        }
         let trial = Trial {
             sources: &sources,
             seeds: self.seeds.given(),
@@ -134,7 +145,7 @@ pub(super) fn show(trial: &Trial<'_>, judged: &Judged, outcome: Option<&Outcome>
     }
 }
 
-fn summary(judged: &[Judged], speed: &str) -> String {
+pub(super) fn summary(judged: &[Judged], speed: &str) -> String {
     let count = |exit: Exit| judged.iter().filter(|one| exit_of(std::slice::from_ref(*one)) == exit).count();
     format!(
         "{} as expected, {} not, {} undecided ({speed})",

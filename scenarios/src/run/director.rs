@@ -105,11 +105,14 @@ fn carry_out(ctx: &HostCtx, stage: &Stage, deeds: Vec<Deed>) {
         match deed {
             Deed::World(verb) => {
                 tell(ctx, stage, &verb);
+                if let Some(node) = verb.host().and_then(|host| stage.nodes.borrow().get(host).cloned()) {
+                    node.told(&verb);
+                }
                 ctx.control().now(verb);
             }
             Deed::Console { node, command } => {
                 if let Some(actor) = stage.nodes.borrow().get(&node) {
-                    actor.console.give(command);
+                    actor.console().give(command);
                 }
             }
         }

@@ -3,6 +3,7 @@
 mod client;
 mod director;
 mod node;
+pub mod real;
 mod resource;
 mod witness;
 
@@ -10,7 +11,7 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
 use lockstorm_sim::{
     time::{Boottime, Monotonic, True, Wall},
-    world::{Keep, Latency, Rate, Record, Verb, World},
+    world::{self, HostCtx, Keep, Latency, Rate, Record, Verb, World},
 };
 
 use crate::{
@@ -25,6 +26,7 @@ use crate::{
 };
 
 pub use node::Console;
+use node::Operated;
 
 /// The first instant that correct wall clocks show: 2024-01-01 in milliseconds. Any would do; a round one reads well.
 const EPOCH_MS: i64 = 1_704_067_200_000;
@@ -38,16 +40,30 @@ pub enum Engine {
     /// lockstorm's own timeline, which jumps from event to event.
     #[default]
     Event,
+    /// `turmoil`, which runs every host once in each millisecond.
+    Turmoil,
+    /// Real time, and real `redis-server` processes for nodes.
+    Real,
 }
 
 impl Engine {
     /// All of them.
-    pub const ALL: &[Engine] = &[Engine::Event];
+    pub const ALL: &[Engine] = &[Engine::Event, Engine::Turmoil, Engine::Real];
 
     /// What the command line calls it.
     pub fn name(self) -> &'static str {
         match self {
             Engine::Event => "event",
+            Engine::Turmoil => "turmoil",
+            Engine::Real => "real",
+        }
+    }
+
+    fn of_world(self) -> world::Engine {
+        match self {
+            Engine::Event => world::Engine::Event,
+            Engine::Turmoil => world::Engine::Turmoil,
+            Engine::Real => world::Engine::Real,
         }
     }
 
@@ -68,25 +84,38 @@ pub struct Outcome {
     pub records: Vec<Record>,
 }
 
-/// Runs a plan on the event-driven timeline.
+/// Runs a plan.
 ///
 /// # Panics
 /// With the panic of any code that ran on a host.
 pub fn run(plan: &Plan, title: &str, engine: Engine, keep: Keep) -> Outcome {
-    let Engine::Event = engine;
     let plan = Rc::new(plan.clone());
-    let shared = Shared::new(History::new(header(&plan, title)));
+    let mut header = header(&plan, title);
+    header.engine = engine.name().into();
+    let shared = Shared::new(History::new(header));
     let hosts: BTreeMap<String, Host> =
         plan.hosts.iter().enumerate().map(|(at, host)| (host.name.clone(), Host(at as u16))).collect();
-    let stage =
-        Rc::new(Stage { plan: plan.clone(), shared: shared.clone(), hosts, nodes: RefCell::default() });
+    let stage = Rc::new(Stage {
+        plan: plan.clone(),
+        shared: shared.clone(),
+        hosts,
+        nodes: RefCell::default(),
+        failed: RefCell::default(),
+    });
+    let epoch = if engine == Engine::Real { real::wall() } else { Wall::from_millis(EPOCH_MS) };
     let mut builder = World::builder(plan.seed)
-        .epoch(Wall::from_millis(EPOCH_MS))
+        .engine(engine.of_world())
+        .epoch(epoch)
         .latency(latency(plan.scenario.network.latency))
         .keep(keep);
     for host in &plan.hosts {
         let (name, stage) = (host.name.clone(), stage.clone());
         builder = match &host.software {
+            Software::Node(written) if engine == Engine::Real => {
+                let actor = Rc::new(real::Actor::new(written.clone()));
+                stage.nodes.borrow_mut().insert(name.clone(), actor.clone());
+                builder.host(name, move |ctx| real::play(ctx, stage.clone(), actor.clone()))
+            }
             Software::Node(written) => {
                 let actor = Rc::new(node::Actor::new(written.clone()));
                 stage.nodes.borrow_mut().insert(name.clone(), actor.clone());
@@ -102,14 +131,23 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: Keep) -> Outcome {
                 builder.host(name, move |ctx| resource::play(ctx, stage.clone(), Rc::clone(&memory)))
             }
         };
-        let wall = Wall::from_nanos(Wall::from_millis(EPOCH_MS).as_nanos().saturating_add(host.offset.0));
+        let wall = Wall::from_nanos(epoch.as_nanos().saturating_add(host.offset.0));
         builder = builder.clocks(&host.name, wall, Monotonic::ZERO, Boottime::ZERO);
     }
     for link in &plan.links {
         builder = builder.link(&link.from, &link.to, latency(link.latency));
     }
     let direct = stage.clone();
-    let mut world = builder.host(DIRECTOR, move |ctx| director::play(ctx, direct.clone())).build();
+    let play = move |ctx: HostCtx| {
+        let stage = direct.clone();
+        async move {
+            if engine == Engine::Real {
+                tokio::task::spawn_local(real::end_on_signal(ctx.clone(), stage.clone()));
+            }
+            director::play(ctx, stage).await;
+        }
+    };
+    let mut world = builder.host(DIRECTOR, play).build();
     for host in plan.hosts.iter().filter(|host| host.rate != Default::default()) {
         let rate = Rate::factor(1.0 + host.rate.0);
         world.control().at(True::ZERO, Verb::ClockRate { host: host.name.clone(), face: None, rate });
@@ -127,9 +165,14 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: Keep) -> Outcome {
             history.clocks[at] = segments(&clock);
         }
     }
+    if engine == Engine::Real {
+        // What servers did is known a little later than it happened.
+        history.events.sort_by_key(|event| event.at);
+    }
     history.header.fingerprint = fingerprint.as_str().into();
-    if let Err(error) = ended {
-        history.header.ended = Ended::Early(error.to_string().into());
+    let failed = stage.failed.take();
+    if let Some(why) = ended.err().map(|error| error.to_string()).or(failed) {
+        history.header.ended = Ended::Early(why.into());
     }
     history.header.end = world.now();
     let history = history.clone();
@@ -141,13 +184,21 @@ struct Stage {
     plan: Rc<Plan>,
     shared: Shared,
     hosts: BTreeMap<String, Host>,
-    nodes: RefCell<BTreeMap<String, Rc<node::Actor>>>,
+    nodes: RefCell<BTreeMap<String, Rc<dyn Operated>>>,
+    /// Why the run cannot go on.
+    failed: RefCell<Option<String>>,
 }
 
 impl Stage {
     /// The number of a host in the history.
     fn host(&self, name: &str) -> Host {
         self.hosts[name]
+    }
+
+    /// Ends the run before its time.
+    fn fail(&self, ctx: &HostCtx, why: String) {
+        self.failed.borrow_mut().get_or_insert(why);
+        ctx.control().now(Verb::Finish);
     }
 
     /// The keys that the lock lives in.

@@ -8,7 +8,7 @@ use lockstorm_sim::{
     env::Env,
     options,
     server::Server,
-    world::HostCtx,
+    world::{HostCtx, Verb},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -21,11 +21,23 @@ use crate::{
     scenario::{Durability, Node as Written},
 };
 
+/// A node as whoever operates it sees it.
+pub(super) trait Operated {
+    /// Where to give it commands.
+    fn console(&self) -> &Console;
+    /// Whether the node, if it is up, takes writes.
+    fn is_master(&self) -> bool;
+    /// The world is about to do this to the node's host.
+    fn told(&self, _verb: &Verb) {}
+    /// Writes down what is only known at the end.
+    fn close(&self);
+}
+
 /// One node over all its lives.
 pub(super) struct Actor {
     written: Written,
     pub(super) node: Node,
-    pub(super) console: Console,
+    console: Console,
     witness: RefCell<Option<Rc<RefCell<Witness>>>>,
 }
 
@@ -56,42 +68,51 @@ impl Actor {
         Actor { written, node: Node::new(), console: Console::default(), witness: RefCell::default() }
     }
 
-    /// Writes down what is only known at the end. The node and its witness know each other, and what knows itself is never
-    /// freed: the server goes, and the watcher with it.
-    pub(super) fn close(&self) {
-        if let Some(witness) = self.witness.take() {
-            witness.borrow().close();
-        }
-        self.node.watch(|_| {});
-        self.node.take();
-    }
-
-    /// Whether the node, if it is up, takes writes.
-    pub(super) fn is_master(&self) -> bool {
-        self.node.look(|server| !server.node().is_replica()).unwrap_or(false)
-    }
-
     fn config(&self) -> Config {
         let mut config = Config::default();
-        let (save, appendonly, appendfsync) = match self.written.durability {
-            Durability::None => ("", "no", "everysec"),
-            Durability::Rdb => ("3600 1 300 100 60 10000", "no", "everysec"),
-            Durability::AofAlways => ("", "yes", "always"),
-            Durability::AofEverysec => ("", "yes", "everysec"),
-            Durability::AofNo => ("", "yes", "no"),
-        };
-        let own = [("save", save), ("appendonly", appendonly), ("appendfsync", appendfsync)];
-        let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        for (name, value) in own.iter().map(|(n, v)| (n, v)).chain(&self.written.config) {
-            let option = options::find(name).expect("a scenario's options are checked before it runs");
+        for (name, value) in options(&self.written) {
+            let option = options::find(&name).expect("a scenario's options are checked before it runs");
             let value =
-                option.check(&config, value).expect("a scenario's options are checked before it runs");
+                option.check(&config, &value).expect("a scenario's options are checked before it runs");
             option.set(&mut config, &value);
         }
         config.wall_from_monotonic = self.written.expire_by_monotonic;
         config.replicate_relative_ttl = self.written.replicate_relative_ttl;
         config
     }
+}
+
+impl Operated for Actor {
+    fn console(&self) -> &Console {
+        &self.console
+    }
+
+    fn is_master(&self) -> bool {
+        self.node.look(|server| !server.node().is_replica()).unwrap_or(false)
+    }
+
+    /// The node and its witness know each other, and what knows itself is never freed: the server goes, and the watcher with it.
+    fn close(&self) {
+        if let Some(witness) = self.witness.take() {
+            witness.borrow().close();
+        }
+        self.node.watch(|_| {});
+        self.node.take();
+    }
+}
+
+/// The options of `redis.conf` that a node is started with.
+pub(super) fn options(written: &Written) -> Vec<(String, String)> {
+    let (save, appendonly, appendfsync) = match written.durability {
+        Durability::None => ("", "no", "everysec"),
+        Durability::Rdb => ("3600 1 300 100 60 10000", "no", "everysec"),
+        Durability::AofAlways => ("", "yes", "always"),
+        Durability::AofEverysec => ("", "yes", "everysec"),
+        Durability::AofNo => ("", "yes", "no"),
+    };
+    let own = [("save", save), ("appendonly", appendonly), ("appendfsync", appendfsync)];
+    let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    own.into_iter().chain(written.config.clone()).collect()
 }
 
 /// Plays a node from one start to its crash or exit.
@@ -125,9 +146,15 @@ pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, actor: Rc<Actor>) {
 }
 
 /// Whoever sits at the console: one connection inside the host, one command after the other.
-async fn operate(ctx: HostCtx, port: u16, console: Console) {
+pub(super) async fn operate(ctx: HostCtx, port: u16, console: Console) {
     loop {
-        let command = console.next().await;
+        let mut command = console.next().await;
+        if let [name, master, port] = &mut command[..]
+            && matches!(name.to_ascii_uppercase().as_str(), "REPLICAOF" | "SLAVEOF")
+            && let Some(address) = port.parse().ok().and_then(|port| ctx.stands_at(master, port))
+        {
+            (*master, *port) = (address.ip().to_string(), address.port().to_string());
+        }
         let mut bytes = format!("*{}\r\n", command.len()).into_bytes();
         for word in &command {
             bytes.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes());

@@ -1,0 +1,87 @@
+//! `lockstorm run --real`: the scenarios against real servers, one after the other, each as long as it takes.
+
+use std::{ops::Range, time::Duration};
+
+use lockstorm_sim::world::Keep;
+use miette::{Result, bail, miette};
+
+use super::{
+    Exit,
+    out::outln,
+    progress::Progress,
+    run::{Output, exit_of, most_telling, show},
+};
+use crate::{
+    history::Ended,
+    plan::Plan,
+    run::{Engine, real},
+    scenario::Source,
+    trial::{Trial, judge},
+    verdict::Match,
+};
+
+/// Runs what can be run on real servers; `skip` leaves out what cannot, instead of refusing everything.
+pub(super) fn run(
+    sources: &[Source],
+    seeds: Option<Range<u64>>,
+    skip: bool,
+    verbose: bool,
+    output: &Output,
+) -> Result<Exit> {
+    real::available().map_err(|why| miette!("--real starts servers of its own: {why}"))?;
+    let trial = Trial {
+        sources,
+        // Real time is dear: one seed of each, unless asked for more.
+        seeds: Some(seeds.unwrap_or(0..1)),
+        jobs: 1,
+        engine: Engine::Real,
+        until_unexpected: false,
+        until_violation: false,
+    };
+    let (mut cases, mut refused, mut takes) = (Vec::new(), Vec::new(), Duration::ZERO);
+    for case in trial.cases() {
+        let plan = Plan::draw(&trial.variant(case).scenario, case.seed);
+        let problems = real::impossible(&plan);
+        if problems.is_empty() {
+            takes += plan.phases.ends.since(lockstorm_sim::time::True::ZERO);
+            cases.push(case);
+        } else {
+            refused.push(format!("{}: {}", trial.token(case), problems.join(", ")));
+        }
+    }
+    if !refused.is_empty() && !skip {
+        let list = refused.join("\n  ");
+        bail!("this cannot be done to real servers:\n  {list}\n--skip-unsupported leaves such scenarios out");
+    }
+    refused.iter().for_each(|line| eprintln!("skipped {line}"));
+    eprintln!("{} runs in real time, {} s", cases.len(), takes.as_secs());
+    let progress = Progress::new(cases.len());
+    let mut ran = Vec::new();
+    for case in cases {
+        let outcome = trial.outcome(case, Keep::Nothing);
+        if real::interrupted() {
+            bail!("interrupted; the servers are gone");
+        }
+        if let Ended::Early(why) = &outcome.history.header.ended {
+            bail!("{}: {why}", trial.token(case));
+        }
+        let judged = judge(trial.variant(case), case, &outcome);
+        progress.step(judged.simulated);
+        ran.push((judged, outcome));
+    }
+    let speed = progress.finish();
+    let judged: Vec<_> = ran.iter().map(|(judged, _)| judged.clone()).collect();
+    for (one, outcome) in &ran {
+        let expected = one.verdict() == Match::AsExpected;
+        if !expected || verbose || ran.len() == 1 {
+            let whole = ran.len() == 1 || !expected;
+            show(&trial, one, whole.then_some(outcome));
+        }
+    }
+    let chosen = most_telling(&judged).map(|chosen| chosen.case);
+    if let Some((judged, outcome)) = ran.iter().find(|(judged, _)| Some(judged.case) == chosen) {
+        output.write(&trial, judged, outcome)?;
+    }
+    outln!("{}", super::run::summary(&judged, &speed));
+    Ok(exit_of(&judged))
+}

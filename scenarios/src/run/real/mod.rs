@@ -1,0 +1,211 @@
+//! Nodes that are real `redis-server` processes, for `lockstorm run --real`: the same clients, scripts, workloads, faults and
+//! checkers, in real time.
+//!
+//! A crash is SIGKILL, so that a node loses what it had not yet given to the operating system, and not what the system had not
+//! yet given to the disk: of the kinds of durability only `none` and `rdb` lose as much as after a power failure.
+
+mod process;
+mod watch;
+
+use std::{
+    cell::{Cell, RefCell},
+    io,
+    rc::Rc,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use lockstorm_sim::{
+    time::Wall,
+    world::{HostCtx, Verb},
+};
+
+pub use process::available;
+use process::{Home, Process};
+
+use super::{
+    Stage,
+    node::{self, Console, Operated},
+};
+use crate::{
+    fault::Deed,
+    history::{Life, What},
+    plan::{Plan, Software, Target},
+    scenario::{Network, Node as Written},
+};
+
+/// How long a server may take to start: on a busy machine, with a log to load.
+const START_MAX: Duration = Duration::from_secs(30);
+
+/// How long to wait before asking a server that is starting once more.
+const AGAIN: Duration = Duration::from_millis(10);
+
+/// One node over all its lives.
+pub(super) struct Actor {
+    written: Written,
+    console: Console,
+    home: RefCell<Option<Rc<Home>>>,
+    process: RefCell<Option<Process>>,
+    pauses: Cell<u32>,
+    master: Cell<bool>,
+}
+
+impl Actor {
+    /// A node that is yet to be started.
+    pub(super) fn new(written: Written) -> Actor {
+        let master = Cell::new(written.replica_of.is_none());
+        let (console, home, process, pauses) = Default::default();
+        Actor { written, console, home, process, pauses, master }
+    }
+
+    /// Starts the server, in the home that it had before if it had one.
+    fn start(&self, name: &str) -> io::Result<Rc<Home>> {
+        let home = match self.home.borrow().clone() {
+            Some(home) => home,
+            None => Rc::new(Home::new(name)?),
+        };
+        self.process.replace(Some(Process::start(&home, &node::options(&self.written))?));
+        self.home.replace(Some(home.clone()));
+        Ok(home)
+    }
+
+    fn hold(&self, pauses: u32) {
+        let before = self.pauses.replace(pauses);
+        if let Some(process) = &*self.process.borrow()
+            && (before == 0) != (pauses == 0)
+        {
+            process.hold(pauses > 0);
+        }
+    }
+}
+
+impl Operated for Actor {
+    fn console(&self) -> &Console {
+        &self.console
+    }
+
+    fn is_master(&self) -> bool {
+        self.master.get()
+    }
+
+    fn told(&self, verb: &Verb) {
+        match verb {
+            Verb::Pause { .. } => self.hold(self.pauses.get() + 1),
+            Verb::Resume { .. } => self.hold(self.pauses.get().saturating_sub(1)),
+            Verb::Crash { .. } | Verb::Restart { .. } => {
+                self.pauses.set(0);
+                self.process.take();
+            }
+            _ => {}
+        }
+    }
+
+    fn close(&self) {
+        self.process.take();
+        self.home.take();
+    }
+}
+
+/// Plays a node from one start to its crash.
+pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, actor: Rc<Actor>) {
+    let host = stage.host(ctx.name());
+    let started = What::Life { life: Life::Started };
+    stage.shared.get().history.record(ctx.moment().0, host, started);
+    let home = match actor.start(ctx.name()) {
+        Ok(home) => home,
+        Err(error) => return stage.fail(&ctx, format!("redis-server does not start: {error}")),
+    };
+    ctx.stand_for(6379, home.address);
+    let (deadline, mut up) = (ctx.monotonic() + START_MAX, false);
+    while !up && ctx.monotonic() < deadline {
+        let ended = actor.process.borrow_mut().as_mut().is_none_or(Process::has_ended);
+        if ended {
+            break;
+        }
+        up = watch::answers(&ctx).await;
+        if !up {
+            ctx.wire_delay(AGAIN).await;
+        }
+    }
+    if !up {
+        let words = home.last_words();
+        return stage.fail(&ctx, format!("redis-server of {} did not start: {words}", ctx.name()));
+    }
+    if let Some(master) = &actor.written.replica_of {
+        actor.console.give(["REPLICAOF", master.as_str(), "6379"].map(str::to_owned).to_vec());
+    }
+    tokio::task::spawn_local(node::operate(ctx.clone(), 6379, actor.console.clone()));
+    watch::watch(ctx, stage, &actor.master).await;
+}
+
+/// What the wall clock of this machine shows.
+#[expect(clippy::disallowed_methods, reason = "real servers tell the time by the real clock")]
+pub(super) fn wall() -> Wall {
+    Wall::ZERO + SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// Ends the run when somebody interrupts the process, so that no server outlives it.
+pub(super) async fn end_on_signal(ctx: HostCtx, stage: Rc<Stage>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let signals = signal(SignalKind::interrupt()).and_then(|one| Ok((one, signal(SignalKind::terminate())?)));
+    let Ok((mut interrupt, mut terminate)) = signals else { return };
+    tokio::select! {
+        biased;
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    INTERRUPTED.store(true, Ordering::Relaxed);
+    stage.fail(&ctx, "interrupted".to_owned());
+}
+
+/// Whether somebody interrupted the process while it ran servers.
+pub fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// What of a plan cannot be done to real servers in real time, one line each; empty if all can.
+pub fn impossible(plan: &Plan) -> Vec<String> {
+    let mut problems = Vec::new();
+    let scenario = &plan.scenario;
+    for occurrence in &plan.faults {
+        let somebody = |targets: &Vec<Target>| {
+            let name = |target: &Target| match target {
+                Target::Host(name) => name.clone(),
+                Target::Role(_) => "somebody".to_owned(),
+            };
+            targets.iter().map(name).collect::<Vec<_>>()
+        };
+        let targets: Vec<Vec<String>> = occurrence.targets.iter().map(somebody).collect();
+        for kind in occurrence.fault.kinds() {
+            let mut deeds = kind.begin(&occurrence.name, &targets, &mut || 0.0);
+            deeds.extend(kind.end(&occurrence.name, &targets));
+            let verb = deeds.iter().find_map(|deed| match deed {
+                Deed::World(verb) if !verb.works_on_real_hosts() => Some(verb),
+                _ => None,
+            });
+            if let Some(verb) = verb {
+                let name = occurrence.name.split('#').next().unwrap_or_default();
+                problems.push(format!("fault {name:?} needs \"{verb}\""));
+            }
+        }
+    }
+    for host in &plan.hosts {
+        if host.offset != Default::default() || host.rate != Default::default() {
+            problems.push(format!("{} has clocks of its own", host.name));
+        }
+        if let Software::Node(node) = &host.software
+            && (node.expire_by_monotonic || node.replicate_relative_ttl)
+        {
+            problems.push(format!("{} is to do what no Redis 7 does", host.name));
+        }
+    }
+    problems.extend(scenario.link.keys().map(|name| format!("link {name:?} has a latency of its own")));
+    if scenario.network != Network::default() {
+        problems.push("the network has a latency of its own".to_owned());
+    }
+    problems.sort();
+    problems.dedup();
+    problems
+}

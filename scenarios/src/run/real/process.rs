@@ -1,0 +1,94 @@
+//! A private `redis-server`: a process on a free loopback port with a directory of its own, both gone when it is dropped.
+
+use std::{
+    fs::{self, File},
+    io,
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Whether a `redis-server` 7 is on the PATH.
+///
+/// # Errors
+/// What is there instead, in one line.
+pub fn available() -> Result<(), String> {
+    let output = Command::new("redis-server").arg("--version").output();
+    let output = output.map_err(|_| "no redis-server on the PATH".to_owned())?;
+    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if version.contains("v=7.") { Ok(()) } else { Err(format!("redis-server is not version 7: {version}")) }
+}
+
+/// What stays of a node when its process is killed: its port and its directory.
+#[derive(Debug)]
+pub(super) struct Home {
+    pub(super) address: SocketAddr,
+    directory: PathBuf,
+}
+
+impl Home {
+    /// Chooses a free port and makes an empty directory.
+    pub(super) fn new(node: &str) -> io::Result<Home> {
+        // Between choosing the port and listening on it somebody else may take it; then the server says so and exits.
+        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+        let name = format!("lockstorm-{}-{}-{node}", std::process::id(), address.port());
+        let directory = std::env::temp_dir().join(name);
+        fs::create_dir_all(&directory)?;
+        Ok(Home { address, directory })
+    }
+
+    /// What the server has written to its log last.
+    pub(super) fn last_words(&self) -> String {
+        let log = fs::read_to_string(self.directory.join("log")).unwrap_or_default();
+        log.lines().last().unwrap_or("it said nothing").to_owned()
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        // Nothing depends on it, and nobody is left to be told.
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// A running server; it is killed when dropped.
+#[derive(Debug)]
+pub(super) struct Process(Child);
+
+impl Process {
+    /// Starts a server with these options.
+    pub(super) fn start(home: &Home, options: &[(String, String)]) -> io::Result<Process> {
+        let log = File::create(home.directory.join("log"))?;
+        let mut command = Command::new("redis-server");
+        command.args(["--bind", "127.0.0.1", "--port", &home.address.port().to_string()]);
+        for (name, value) in options {
+            command.arg(format!("--{name}")).arg(value);
+        }
+        command.current_dir(&home.directory).stdin(Stdio::null()).stderr(log.try_clone()?).stdout(log);
+        Ok(Process(command.spawn()?))
+    }
+
+    /// Whether it has ended by itself.
+    pub(super) fn has_ended(&mut self) -> bool {
+        !matches!(self.0.try_wait(), Ok(None))
+    }
+
+    /// Stops it where it stands (SIGSTOP), or lets it go on (SIGCONT).
+    pub(super) fn hold(&self, stopped: bool) {
+        let signal = if stopped { Signal::STOP } else { Signal::CONT };
+        if let Some(pid) = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw) {
+            // A process that has just ended needs no signal.
+            let _ = kill_process(pid, signal);
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // SIGKILL, which reaches a stopped process as well; waited for, so that its port is free again.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,133 @@
+//! Scenarios against real servers, where there are any: `LOCKSTORM_REQUIRE_REDIS=1` says that there must be.
+
+use lockstorm::{
+    plan::Plan,
+    run::{Engine, real},
+    scenario::{Source, parse},
+    trial::{Case, Judged, Trial, judge},
+    verdict::Match,
+};
+use lockstorm_sim::world::Keep;
+
+const HANDOVER: &str = r#"
+about = "One client hands the lock to another, which waits for it."
+
+[node.m]
+
+[lock]
+lease = "5s"
+
+[client.c1]
+steps = [{ at = "200ms", acquire = {} }, { work = { for = "300ms" } }, { release = {} }]
+
+[client.c2]
+steps = [{ at = "300ms", acquire = {} }, { work = { for = "200ms" } }, { release = {} }]
+
+[run]
+storm = "1s"
+calm = "500ms"
+
+[expect]
+l1 = "holds"
+l2 = "holds"
+owner-safety = "holds"
+"#;
+
+const FORGOTTEN: &str = r#"
+about = "A node is killed and comes up empty while a client believes in its lock."
+
+[node.m]
+
+[lock]
+lease = "5s"
+
+[client.c1]
+steps = [{ at = "200ms", acquire = {} }, { work = { for = "1500ms" } }]
+
+[client.c2]
+steps = [{ at = "1s", acquire = { retry = true } }]
+
+[fault.crash]
+crash = "m"
+at = "500ms"
+for = "100ms"
+
+[run]
+storm = "2s"
+calm = "500ms"
+
+[expect]
+l1 = "violated"
+l2 = "violated"
+"#;
+
+/// Whether there is a server to test with; says so in one line if not.
+fn redis() -> bool {
+    match real::available() {
+        Ok(()) => true,
+        Err(why) => {
+            let required = std::env::var_os("LOCKSTORM_REQUIRE_REDIS").is_some_and(|value| value == "1");
+            assert!(!required, "{why}, and LOCKSTORM_REQUIRE_REDIS=1");
+            eprintln!("{why}: no scenario is run on a real Redis");
+            false
+        }
+    }
+}
+
+fn source(text: &str) -> Source {
+    parse("real.toml", text).expect("it is a scenario")
+}
+
+fn run(text: &str) -> Judged {
+    let sources = [source(text)];
+    let trial = Trial {
+        sources: &sources,
+        seeds: Some(0..1),
+        jobs: 1,
+        engine: Engine::Real,
+        until_unexpected: false,
+        until_violation: false,
+    };
+    let case = Case { source: 0, variant: 0, seed: 0 };
+    judge(trial.variant(case), case, &trial.outcome(case, Keep::Nothing))
+}
+
+#[test]
+fn a_lock_is_handed_over_on_a_real_server() {
+    if !redis() {
+        return;
+    }
+    let judged = run(HANDOVER);
+    assert_eq!(judged.verdict(), Match::AsExpected, "{:#?}", judged.findings);
+}
+
+#[test]
+fn a_real_server_that_is_killed_and_comes_up_empty_grants_the_lock_again() {
+    if !redis() {
+        return;
+    }
+    let judged = run(FORGOTTEN);
+    assert_eq!(judged.verdict(), Match::AsExpected, "{:#?}", judged.findings);
+}
+
+#[test]
+fn what_cannot_be_done_to_real_servers_is_named() {
+    let rows = [
+        ("", vec![]),
+        ("[fault.stall]\npause = \"m\"\n", vec![]),
+        (
+            "[fault.jump]\nclock_step = { host = \"m\", by = \"1s\" }\n",
+            vec!["fault \"jump\" needs \"step wall of m"],
+        ),
+        ("[fault.split]\ncut = { from = \"m\", to = \"c1\" }\n", vec!["fault \"split\" needs \"cut "]),
+        ("[link.slow]\nfrom = \"m\"\nto = \"c1\"\nlatency = \"5ms\"\n", vec!["link \"slow\""]),
+        ("[network]\nlatency = \"5ms\"\n", vec!["the network"]),
+    ];
+    for (more, expected) in rows {
+        let source = source(&HANDOVER.replace("[run]", &format!("{more}\n[run]")));
+        let found = real::impossible(&Plan::draw(&source.variants[0].scenario, 0));
+        let named = found.len() == expected.len()
+            && found.iter().zip(&expected).all(|(found, expected)| found.starts_with(expected));
+        assert!(named, "{more}: {found:?}");
+    }
+}
