@@ -19,6 +19,29 @@ type Running = Pin<Box<dyn Future<Output = ()>>>;
 ///
 /// The client's observer tells the checkers what the code believes; [`CodeHost::acquiring`] and [`CodeHost::releasing`] tell
 /// them what it asked for. All code of one host is one line of work, one owner of the lock; two lines of work are two hosts.
+///
+/// ```
+/// use std::time::Duration;
+/// use lockstorm::{code::CodeHost, scenario::Scenario, units::Span, verdict::Expectation};
+///
+/// async fn worker(host: CodeHost) {
+///     let client = host.client().build().expect("the scenario has a node");
+///     let lock = client.lock(host.lock_name());
+///     if let Ok(guard) = host.acquiring(None, lock.acquire()).await {
+///         host.sleep(Duration::from_millis(20)).await;
+///         let _ = host.releasing(guard.release()).await;
+///     }
+/// }
+///
+/// let scenario = Scenario::builder("two workers of my own")
+///     .node("redis", Default::default())
+///     .client_code("w1", worker)
+///     .client_code("w2", worker)
+///     .lasting(Span::secs(5), Span::secs(0))
+///     .expect("l2", Expectation::holds())
+///     .build();
+/// lockstorm::experiment(scenario).seeds(0..3).check();
+/// ```
 #[derive(Clone)]
 pub struct Code(Arc<dyn Fn(CodeHost) -> Running + Send + Sync>);
 

@@ -97,6 +97,7 @@ fn the_exit_status_says_how_it_came_out() {
     folder.run(&["claims", "S99"]).ends(64, "there is no claim S99");
     folder.run(&["replay", "good.toml"]).ends(64, "expected file#variant@seed");
     folder.run(&["replay", "good.toml#worse@1"]).ends(64, "no variant \"worse\"");
+    folder.run(&["replay", "single/late_write.toml@1"]).ends(64, "say which one: unfenced, fenced");
     folder.run(&["check", "good.toml"]).ends(64, "is no history");
     folder.run(&["wrong"]).ends(64, "unrecognized subcommand");
     folder.run(&["--help"]).ends(0, "Exit status: 0 as expected, 1 not as expected, 2 undecided, 64");
@@ -152,6 +153,19 @@ fn the_template_runs_as_it_is_written() {
     folder.run(&["run", "mine.toml"]).ends(0, "1 as expected, 0 not, 0 undecided");
     folder.run(&["twice", "mine.toml"]).ends(0, "1 runs, each the same twice");
     folder.run(&["new", "mine"]).ends(64, "is there already");
+}
+
+#[test]
+fn what_shrinks_still_goes_wrong() {
+    let folder = Folder::new("shrink");
+    folder.run(&["new", "mine"]).ends(0, "is written");
+    folder.run(&["shrink", "mine.toml@0", "--output", "small.toml"]).ends(0, "small.toml is written");
+    let text = fs::read_to_string(folder.0.join("small.toml")).expect("a scenario");
+    // The release after the late write has no part in it; the pause has.
+    assert!(!text.contains("release") && text.contains("pause"), "{text}");
+    folder.run(&["run", "small.toml"]).ends(0, "1 as expected");
+    folder.run(&["shrink", "mine.toml@0", "--checker", "l1"]).ends(1, "l1 is not violated");
+    folder.run(&["shrink", "mine.toml@0", "--checker", "l33"]).ends(64, "did you mean l3?");
 }
 
 #[test]

@@ -113,7 +113,10 @@ pub(super) fn one_case(token: &str) -> Result<OneCase> {
     let [source] = &sources[..] else { bail!("{} is a folder; a case is of one file", token.file) };
     let variant = source.variants.iter().position(|one| one.name == token.variant).ok_or_else(|| {
         let known: Vec<&str> = source.variants.iter().map(|one| one.name.as_str()).collect();
-        miette!("{} has no variant {:?}; it has: {}", token.file, token.variant, known.join(", "))
+        match &*token.variant {
+            "" => miette!("{} has variants; say which one: {}", token.file, known.join(", ")),
+            other => miette!("{} has no variant {other:?}; it has: {}", token.file, known.join(", ")),
+        }
     })?;
     if token.digest.as_ref().is_some_and(|digest| *digest != source.digest) {
         eprintln!("{} has changed since: this may be another experiment", token.file);
