@@ -24,6 +24,7 @@ fn commands(c: &mut Criterion<Processor>) {
     let mut group = c.benchmark_group("commands");
     let mut pair = Pair::start();
     for (name, words) in COMMANDS {
+        pair.prepare(words);
         pair.measure(&mut group, name, words);
     }
     group.finish();
