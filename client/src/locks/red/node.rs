@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Value;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc};
 
 use crate::config::millis;
 use crate::env::{pause, within};
@@ -51,21 +51,21 @@ pub(super) async fn claim(
     session: Arc<Session>,
     claim: Claim,
     votes: mpsc::Sender<Vote>,
-    mut released: watch::Receiver<bool>,
+    released: Arc<Semaphore>,
     freed: mpsc::Sender<Result<bool>>,
 ) {
     let env = session.around.env.clone();
     let connection = tokio::select! {
         biased;
         connection = session.router.connection() => connection,
-        () = told(&mut released) => return,
+        () = told(&released) => return,
     };
     let connection = match connection {
         Ok(connection) => connection,
         Err(error) => {
             // Nothing was sent, so that there is nothing to free.
             let _ = votes.send(Vote::Unknown(error)).await;
-            told(&mut released).await;
+            told(&released).await;
             let _ = freed.send(Ok(false)).await;
             return;
         }
@@ -79,9 +79,9 @@ pub(super) async fn claim(
             reply = &mut reply => {
                 // Whoever counts may have counted enough.
                 let _ = votes.send(vote(reply)).await;
-                told(&mut released).await;
+                told(&released).await;
             }
-            () = told(&mut released) => {}
+            () = told(&released) => {}
         }
     }
     let limit = env.now() + claim.lease + session.config.response_timeout;
@@ -93,9 +93,9 @@ pub(super) async fn claim(
 }
 
 /// Completes when the lock shall be freed.
-async fn told(released: &mut watch::Receiver<bool>) {
-    // An error means that the one who could tell is gone.
-    let _ = released.wait_for(|&released| released).await;
+async fn told(released: &Semaphore) {
+    // It has no permits: all that can come is its end.
+    let _ = released.acquire().await;
 }
 
 fn vote(reply: Result<Value>) -> Vote {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc};
 
 use super::node::{self, Claim, Vote};
 use super::options::Options;
@@ -68,6 +68,18 @@ async fn count(
     tally
 }
 
+/// The word that the nodes shall be freed, which is given by closing, at the latest when this is dropped.
+///
+/// A semaphore wakes those who wait in the order in which they came. A `tokio::sync::watch` would draw the order from
+/// the thread's own random numbers, and a simulated run would not repeat itself.
+struct Release(Arc<Semaphore>);
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 /// All nodes were asked. Dropping this frees them.
 pub(super) struct Round {
     claim: Claim,
@@ -75,7 +87,7 @@ pub(super) struct Round {
     pub(super) begun: Boottime,
     nodes: usize,
     votes: mpsc::Receiver<Vote>,
-    release: watch::Sender<bool>,
+    release: Release,
     freed: mpsc::Receiver<Result<bool>>,
 }
 
@@ -89,10 +101,10 @@ impl Round {
         let begun = env.boottime();
         let (vote, votes) = mpsc::channel(nodes.len());
         let (free, freed) = mpsc::channel(nodes.len());
-        let release = watch::Sender::new(false);
+        let release = Release(Arc::new(Semaphore::new(0)));
         for node in nodes {
             let asked =
-                node::claim(node.clone(), claim.clone(), vote.clone(), release.subscribe(), free.clone());
+                node::claim(node.clone(), claim.clone(), vote.clone(), release.0.clone(), free.clone());
             node.around.env.spawn(Box::pin(asked));
         }
         Self { claim, begun, nodes: nodes.len(), votes, release, freed }
@@ -108,7 +120,7 @@ impl Round {
 
     /// Frees all nodes, also those that did not answer. Done when a majority was freed, or when that is hopeless.
     async fn free(mut self, quorum: usize) -> Result<bool> {
-        self.release.send_replace(true);
+        self.release.0.close();
         let (mut freed, mut failure) = (0, None);
         while freed < quorum {
             match self.freed.recv().await {
