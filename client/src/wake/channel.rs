@@ -1,8 +1,8 @@
 //! One channel: how many wait for it, and waking them.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 pub(super) struct Channel {
     waiters: AtomicUsize,
@@ -10,7 +10,9 @@ pub(super) struct Channel {
     pub(super) all: Notify,
     /// Counts the times that all waiters were woken.
     epoch: AtomicU64,
-    pub(super) confirmed: watch::Sender<bool>,
+    confirmed: AtomicBool,
+    /// Wakes those who wait for the confirmation, in the order they came; a watch channel would draw one.
+    confirming: Notify,
 }
 
 impl Default for Channel {
@@ -20,7 +22,8 @@ impl Default for Channel {
             one: Notify::new(),
             all: Notify::new(),
             epoch: AtomicU64::new(0),
-            confirmed: watch::Sender::new(false),
+            confirmed: AtomicBool::new(false),
+            confirming: Notify::new(),
         }
     }
 }
@@ -40,7 +43,18 @@ impl Channel {
     }
 
     pub(super) fn confirm(&self) {
-        self.confirmed.send_replace(true);
+        self.confirmed.store(true, Ordering::Release);
+        self.confirming.notify_waiters();
+    }
+
+    /// Completes when the subscription stands.
+    pub(super) async fn confirmed(&self) {
+        // In line before the look, so that a confirmation in between is not missed.
+        let mut confirming = std::pin::pin!(self.confirming.notified());
+        confirming.as_mut().enable();
+        if !self.confirmed.load(Ordering::Acquire) {
+            confirming.await;
+        }
     }
 
     /// Wakes one sleeper, or the next that wants to sleep.

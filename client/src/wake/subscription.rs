@@ -28,9 +28,7 @@ impl Subscription {
 
     /// Completes when the server has confirmed the subscription.
     pub(crate) async fn confirmed(&self) {
-        let mut confirmed = self.channel.confirmed.subscribe();
-        // The sender lives as long as this subscription.
-        let _ = confirmed.wait_for(|&confirmed| confirmed).await;
+        self.channel.confirmed().await;
     }
 
     /// To be read before looking at the lock, and given to [`Subscription::wait`] after.
