@@ -75,6 +75,9 @@ pub struct Judged {
 impl Judged {
     /// Whether everything came out as expected, and if not, whether at least nothing contradicted it.
     pub fn verdict(&self) -> Match {
+        if self.matches.is_empty() {
+            return Match::Undecided("the scenario expects nothing: add an [expect]".to_owned());
+        }
         let mut verdict = Match::AsExpected;
         for (_, one) in &self.matches {
             match one {

@@ -71,6 +71,11 @@ fn names_that_stand_for_nothing_are_pointed_at() {
     with("crash = \"redis\"", "crash = [\"redis\", «\"c9\"»]", "there is no host `c9`");
     with("[node.redis]", "[node.redis]\nreplica_of = «\"rediss\"»", "did you mean `redis`?");
     with("[node.redis]", "[node.redis]\nreplica_of = «\"redis\"»", "cannot be a replica of itself");
+    with(
+        "[node.redis]",
+        "[node.other]\nreplica_of = «\"redis\"»\n\n[node.redis]\nreplica_of = \"other\"",
+        "follow each other",
+    );
     with("[client.c1]", "[client.c1]\nnodes = [«\"m1\"»]", "there is no node `m1`");
     with("[node.redis]", "[node.redis]\nconfig = { «maxmemori» = \"1mb\" }", "did you mean `maxmemory`?");
     with("[node.redis]", "[node.redis]\nconfig = { maxmemory = «\"much\"» }", "maxmemory");

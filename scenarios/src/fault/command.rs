@@ -1,7 +1,7 @@
 //! `command = { node, run }`: somebody gives a node a command at its console.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::{Deed, Kind, Targets, list};
 use crate::selector::Hosts;
@@ -18,11 +18,25 @@ pub struct Command {
     pub run: Vec<String>,
     /// How often; `%` in an argument stands for the number of the repetition, from 1.
     #[serde(default = "once")]
+    #[serde(deserialize_with = "few")]
     pub times: u32,
 }
 
 fn once() -> u32 {
     1
+}
+
+/// The most repetitions: beyond it a node is busy with them for longer than anybody waits.
+const TIMES_MAX: u32 = 100_000;
+
+fn few<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let times = u32::deserialize(deserializer)?;
+    if times > TIMES_MAX {
+        return Err(de::Error::custom(format!(
+            "{times} times is more than the {TIMES_MAX} that are allowed"
+        )));
+    }
+    Ok(times)
 }
 
 impl Kind for Command {

@@ -77,6 +77,17 @@ fn check_node(names: &Names<'_, '_>, name: &str, node: &Node) -> Result<(), Mist
         if master.as_str() == name {
             return Err(Mistake::at(master.span(), format!("{name} cannot be a replica of itself")));
         }
+        // Up the chain of masters there must be one that follows nobody.
+        let (mut above, mut steps) = (Some(master.as_str()), 0);
+        while let Some(node) = above.and_then(|above| names.scenario.node.get(above)) {
+            steps += 1;
+            if steps > names.scenario.node.len() {
+                let message =
+                    format!("{name} and {} follow each other: one of them must be a master", master.as_str());
+                return Err(Mistake::at(master.span(), message));
+            }
+            above = node.replica_of.as_ref().map(|of| of.as_str());
+        }
     }
     Ok(())
 }
