@@ -114,12 +114,15 @@ fn a_real_server_that_is_killed_and_comes_up_empty_grants_the_lock_again() {
 fn what_cannot_be_done_to_real_servers_is_named() {
     let rows = [
         ("", vec![]),
-        ("[fault.stall]\npause = \"m\"\n", vec![]),
+        ("[fault.stall]\npause = \"m\"\nat = \"1s\"\n", vec![]),
         (
-            "[fault.jump]\nclock_step = { host = \"m\", by = \"1s\" }\n",
+            "[fault.jump]\nclock_step = { host = \"m\", by = \"1s\" }\nat = \"1s\"\n",
             vec!["fault \"jump\" needs \"step wall of m"],
         ),
-        ("[fault.split]\ncut = { from = \"m\", to = \"c1\" }\n", vec!["fault \"split\" needs \"cut "]),
+        (
+            "[fault.split]\ncut = { from = \"m\", to = \"c1\" }\nat = \"1s\"\n",
+            vec!["fault \"split\" needs \"cut "],
+        ),
         ("[link.slow]\nfrom = \"m\"\nto = \"c1\"\nlatency = \"5ms\"\n", vec!["link \"slow\""]),
         ("[network]\nlatency = \"5ms\"\n", vec!["the network"]),
     ];
