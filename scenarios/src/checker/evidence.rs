@@ -10,7 +10,10 @@ use super::{
     promise::{Promise, promises},
     words,
 };
-use crate::history::{Call, Ended, History, Host, Lock, LockKind, Op, Outcome, Owner, What};
+use crate::{
+    history::{Call, Ended, History, Host, Lock, LockKind, Op, Outcome, Owner, What},
+    verdict::Verdict,
+};
 
 /// One call of a client, from the moment it was made until it came back.
 #[derive(Debug, Clone, Copy)]
@@ -104,6 +107,22 @@ impl<'a> Evidence<'a> {
         let held = self.promises.iter().map(|promise| (promise.lock, promise.owner));
         let believed = self.beliefs.iter().map(|belief| (belief.lock, belief.owner));
         asked.chain(held).chain(believed).filter(|(of, _)| *of == lock).map(|(_, owner)| owner).collect()
+    }
+
+    /// What no overlap means among so many intervals of one kind (`thing`), whose absence is said with `nothing`: that it held,
+    /// if the question arose at all.
+    pub(super) fn none_at_once(&self, seen: usize, thing: &str, nothing: &str) -> Verdict {
+        if let Some(why) = self.given_up() {
+            return Verdict::undecided(why);
+        }
+        if seen == 0 {
+            return Verdict::undecided(nothing);
+        }
+        let contended = self.history.header.locks().any(|lock| self.contenders(lock).len() > 1);
+        if !contended {
+            return Verdict::undecided("Only one owner ever asked for it: nothing was put to the test.");
+        }
+        Verdict::holds(format!("{}, no two of different owners at one instant.", words::many(seen, thing)))
     }
 
     /// Why a run that showed nothing wrong still proves nothing: it did not get to its end.

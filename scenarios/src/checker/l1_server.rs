@@ -38,7 +38,11 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let longest = worst(&found);
     let verdict = match longest {
         Some(overlap) => Verdict::Violated { witness: witness(evidence, overlap) },
-        None => quiet(evidence, promises.len()),
+        None => evidence.none_at_once(
+            promises.len(),
+            "promise",
+            "No server ever granted the lock (or never so many as a quorum needs).",
+        ),
     };
     let measures = vec![
         Measure::time("overlap", longest.map_or(Duration::ZERO, Overlap::length)),
@@ -64,23 +68,6 @@ fn witness(evidence: &Evidence<'_>, overlap: &Overlap<'_, Promise>) -> Witness {
     story.push(words::promise(history, second));
     let owners = vec![first.owner, second.owner];
     Witness { summary, story, from: *from, until: *until, lock: Some(first.lock), owners, fault }
-}
-
-fn quiet(evidence: &Evidence<'_>, promises: usize) -> Verdict {
-    if let Some(why) = evidence.given_up() {
-        return Verdict::undecided(why);
-    }
-    if promises == 0 {
-        return Verdict::undecided("No server ever granted the lock (or never so many as a quorum needs).");
-    }
-    let contended = evidence.history.header.locks().any(|lock| evidence.contenders(lock).len() > 1);
-    if !contended {
-        return Verdict::undecided("Only one owner ever asked for it: nothing was put to the test.");
-    }
-    Verdict::holds(format!(
-        "{}, no two of different owners at one instant.",
-        words::many(promises, "promise")
-    ))
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let longest = worst(&found);
     let verdict = match longest {
         Some(overlap) => Verdict::Violated { witness: witness(evidence, overlap) },
-        None => quiet(evidence, beliefs.len()),
+        None => evidence.none_at_once(beliefs.len(), "belief", "Nobody ever believed to hold the lock."),
     };
     let measures = vec![
         Measure::time("overlap", longest.map_or(Duration::ZERO, Overlap::length)),
@@ -63,20 +63,6 @@ fn witness(evidence: &Evidence<'_>, overlap: &Overlap<'_, Belief>) -> Witness {
     story.push(words::belief(history, second));
     let owners = vec![first.owner, second.owner];
     Witness { summary, story, from: *from, until: *until, lock: Some(first.lock), owners, fault }
-}
-
-fn quiet(evidence: &Evidence<'_>, beliefs: usize) -> Verdict {
-    if let Some(why) = evidence.given_up() {
-        return Verdict::undecided(why);
-    }
-    if beliefs == 0 {
-        return Verdict::undecided("Nobody ever believed to hold the lock.");
-    }
-    let contended = evidence.history.header.locks().any(|lock| evidence.contenders(lock).len() > 1);
-    if !contended {
-        return Verdict::undecided("Only one owner ever asked for it: nothing was put to the test.");
-    }
-    Verdict::holds(format!("{}, no two of different owners at one instant.", words::many(beliefs, "belief")))
 }
 
 #[cfg(test)]
