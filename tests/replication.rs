@@ -1,15 +1,10 @@
 //! Replication between a simulated node and a real `redis-server`, both ways, over loopback.
 
-use std::{
-    net::{Ipv4Addr, SocketAddr},
-    sync::mpsc,
-    thread::JoinHandle,
-    time::Duration,
-};
+use std::{net::SocketAddr, time::Duration};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use lockstorm_lab::support::redis::{Availability, RedisServer, availability};
-use lockstorm_sim::{config::Config, drive, server::Server};
+use lockstorm_sim::{TestServer, config::Config};
 use redis::{Connection, Value};
 
 /// How often a state is asked for, and how often at most: real servers come round in their own time.
@@ -47,31 +42,10 @@ fn main() {
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
-/// A simulated node on a real port, in a thread of its own; it ends with the process.
-struct Simulated {
-    address: SocketAddr,
-    _thread: JoinHandle<()>,
-}
-
-impl Simulated {
-    fn start() -> Simulated {
-        let (tell, told) = mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let serve = async {
-                let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
-                let listener = listener.expect("a free loopback port");
-                let address = listener.local_addr().expect("a bound listener has an address");
-                tell.send(address).expect("the test waits for the address");
-                let config =
-                    Config { port: address.port(), repl_diskless_sync_delay: 0, ..Config::default() };
-                drive::tokio::run(listener, drive::Node::new(), 1, |env| Server::new(config, env)).await;
-            };
-            let local = tokio::task::LocalSet::new();
-            local.block_on(&runtime.expect("a runtime"), serve);
-        });
-        Simulated { address: told.recv().expect("the node starts"), _thread: thread }
-    }
+/// A simulated node on a real port.
+fn simulated() -> TestServer {
+    let config = Config { repl_diskless_sync_delay: 0, ..Config::default() };
+    TestServer::builder().config(config).start_blocking().expect("a free loopback port")
 }
 
 fn real() -> RedisServer {
@@ -129,6 +103,14 @@ fn write(master: &mut Connection, prefix: &str) {
     call(master, &format!("PEXPIRE {prefix}:h 1000000"));
     call(master, &format!("SET {prefix}:gone x"));
     call(master, &format!("DEL {prefix}:gone"));
+    call(
+        master,
+        &format!(
+            "FUNCTION LOAD #!lua\tname={prefix}\nredis.register_function{{function_name='{prefix}',\
+             flags={{'no-writes'}},callback=function()return'{prefix}'end}}"
+        ),
+    );
+    write_streams(master, prefix);
     call(master, "SELECT 3");
     call(master, "MULTI");
     call(master, &format!("SET {prefix}:a 1"));
@@ -137,15 +119,84 @@ fn write(master: &mut Connection, prefix: &str) {
     call(master, "SELECT 0");
 }
 
+/// Streams with entries in several nodes and deleted ones, groups with what is pending, and what the server draws: ids, what
+/// trimming by about removes, who gets what.
+fn write_streams(master: &mut Connection, prefix: &str) {
+    let key = &format!("{prefix}:x");
+    for n in 0..250 {
+        call(master, &format!("XADD {key} {n}-1 f{} {n} text {}", n % 3 / 2, "x".repeat(n)));
+    }
+    for line in [
+        "XDEL {key} 3-1 100-1 249-1",
+        "XADD {key} MAXLEN ~ 200 300-* a b",
+        "XADD {key} * a b",
+        "XGROUP CREATE {key} g 150",
+        "XGROUP CREATE {key} empty $ ENTRIESREAD 7",
+        "XGROUP CREATECONSUMER {key} empty idle",
+        "XREADGROUP GROUP g ann COUNT 20 STREAMS {key} >",
+        "XREADGROUP GROUP g bob COUNT 5 NOACK STREAMS {key} >",
+        "XREADGROUP GROUP g bob COUNT 5 STREAMS {key} >",
+        "XACK {key} g 151-1 152-1 999-9",
+        "XDEL {key} 155-1 156-1 157-1",
+        "XCLAIM {key} g bob 0 153-1 155-1",
+        "XCLAIM {key} g cid 0 154-1 RETRYCOUNT 9 TIME 1000 JUSTID",
+        "XAUTOCLAIM {key} g dan 0 156 COUNT 4",
+        "XTRIM {key} MINID ~ 160",
+        "XSETID {key} 99999999999999-7 ENTRIESADDED 1000 MAXDELETEDID 158-0",
+        "XADD {key}:none NOMKSTREAM * a b",
+        "XADD {key}:bare 1-1 a b",
+        "XDEL {key}:bare 1-1",
+        "XGROUP CREATE {key}:bare g $",
+        "XGROUP DESTROY {key}:bare g",
+    ] {
+        call(master, &line.replace("{key}", key));
+    }
+}
+
+/// A list of what is pending, without the times, which go on.
+fn without_idle_times(pending: Value) -> Vec<Vec<Value>> {
+    let Value::Array(lines) = pending else { panic!("XPENDING answers {pending:?}") };
+    let line = |line| match line {
+        Value::Array(mut words) => {
+            words.remove(2);
+            words
+        }
+        other => panic!("XPENDING lists {other:?}"),
+    };
+    lines.into_iter().map(line).collect()
+}
+
+fn assert_same_streams(one: &mut Connection, other: &mut Connection, prefix: &str) {
+    let key = &format!("{prefix}:x");
+    for line in [
+        "XINFO STREAM {key}",
+        "XRANGE {key} - +",
+        "XPENDING {key} g",
+        "XINFO STREAM {key}:bare",
+        "XINFO GROUPS {key}:bare",
+        "EXISTS {key}:none",
+    ] {
+        let line = line.replace("{key}", key);
+        assert_eq!(call(one, &line), call(other, &line), "{line}");
+    }
+    let pending =
+        [one, other].map(|node| without_idle_times(call(node, &format!("XPENDING {key} g - + 100"))));
+    assert_eq!(pending[0], pending[1]);
+    assert!(pending[0].len() > 10, "{pending:?}");
+}
+
 fn assert_same(one: &mut Connection, other: &mut Connection, prefix: &str) {
     let mut ask = |line: &str| assert_eq!(call(one, line), call(other, line), "{line}");
     (0..6).for_each(|n| ask(&format!("GET {prefix}:{n}")));
     "fghi".chars().for_each(|field| ask(&format!("HGET {prefix}:h {field}")));
+    ask(&format!("FCALL_RO {prefix} 0"));
+    ask(&format!("FUNCTION LIST LIBRARYNAME {prefix} WITHCODE"));
     for line in ["DBSIZE", "SELECT 3", "DBSIZE"] {
         ask(line);
     }
     ["a", "b"].iter().for_each(|key| ask(&format!("GET {prefix}:{key}")));
     ask("SELECT 0");
+    assert_same_streams(one, other, prefix);
     let left = [one, other].map(|connection| match call(connection, &format!("PTTL {prefix}:h")) {
         Value::Int(ms) => ms,
         other => panic!("PTTL answers {other:?}"),
@@ -155,8 +206,8 @@ fn assert_same(one: &mut Connection, other: &mut Connection, prefix: &str) {
 }
 
 fn a_simulated_node_follows_a_real_master() {
-    let (real, simulated) = (real(), Simulated::start());
-    let (mut master, mut replica) = (connect(real.address), connect(simulated.address));
+    let (real, simulated) = (real(), simulated());
+    let (mut master, mut replica) = (connect(real.address), connect(simulated.address()));
     write(&mut master, "snapshot");
     follow(&mut replica, real.address);
     assert_same(&mut master, &mut replica, "snapshot");
@@ -174,10 +225,10 @@ fn a_simulated_node_follows_a_real_master() {
 }
 
 fn a_real_replica_follows_a_simulated_master() {
-    let (real, simulated) = (real(), Simulated::start());
-    let (mut master, mut replica) = (connect(simulated.address), connect(real.address));
+    let (real, simulated) = (real(), simulated());
+    let (mut master, mut replica) = (connect(simulated.address()), connect(real.address));
     write(&mut master, "snapshot");
-    follow(&mut replica, simulated.address);
+    follow(&mut replica, simulated.address());
     assert_same(&mut master, &mut replica, "snapshot");
     write(&mut master, "stream");
     assert_eq!(call(&mut master, "WAIT 1 5000"), Value::Int(1));
@@ -191,10 +242,10 @@ fn a_real_replica_follows_a_simulated_master() {
 }
 
 fn roles_change_hands_without_beginning_anew() {
-    let (real, simulated) = (real(), Simulated::start());
-    let (mut first, mut second) = (connect(simulated.address), connect(real.address));
+    let (real, simulated) = (real(), simulated());
+    let (mut first, mut second) = (connect(simulated.address()), connect(real.address));
     call(&mut first, "SET k 1");
-    follow(&mut second, simulated.address);
+    follow(&mut second, simulated.address());
     assert_eq!(call(&mut first, "WAIT 1 5000"), Value::Int(1));
     call(&mut second, "REPLICAOF NO ONE");
     follow(&mut first, real.address);
@@ -207,16 +258,16 @@ fn roles_change_hands_without_beginning_anew() {
     );
     // And back again.
     call(&mut first, "REPLICAOF NO ONE");
-    follow(&mut second, simulated.address);
+    follow(&mut second, simulated.address());
     call(&mut first, "SET k 3");
     assert_eq!(call(&mut first, "WAIT 1 5000"), Value::Int(1));
     assert_eq!(call(&mut first, "GET k"), call(&mut second, "GET k"));
 }
 
 fn a_real_replica_follows_through_a_simulated_one() {
-    let (top, middle, end) = (real(), Simulated::start(), real());
+    let (top, middle, end) = (real(), simulated(), real());
     let (mut top_connection, mut middle_connection, mut end_connection) =
-        (connect(top.address), connect(middle.address), connect(end.address));
+        (connect(top.address), connect(middle.address()), connect(end.address));
     write(&mut top_connection, "snapshot");
     // Small collections in their compact encodings, large ones in their general ones.
     for line in [
@@ -238,7 +289,7 @@ fn a_real_replica_follows_through_a_simulated_one() {
         }
     }
     follow(&mut middle_connection, top.address);
-    follow(&mut end_connection, middle.address);
+    follow(&mut end_connection, middle.address());
     write(&mut top_connection, "stream");
     until("the stream has passed through", || {
         info(&mut end_connection, "master_repl_offset") == info(&mut top_connection, "master_repl_offset")

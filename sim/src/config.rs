@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use crate::keyspace::Encodings;
+use crate::{
+    keyspace::{Encodings, Lfu},
+    log::Level,
+};
 
 /// When a write reaches the disk, and so what a crash leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -70,10 +73,43 @@ impl Eviction {
         Eviction::ALL[self as usize].1
     }
 
+    /// Whether it goes by how often keys are used.
+    pub fn counts_uses(self) -> bool {
+        matches!(self, Eviction::AllKeysLfu | Eviction::VolatileLfu)
+    }
+
     /// The one of a name; the default for a name that is none.
     pub fn named(name: &str) -> Eviction {
         let known = Eviction::ALL.iter().find(|(_, known)| *known == name);
         known.map_or_else(Eviction::default, |(eviction, _)| *eviction)
+    }
+}
+
+/// An amount of memory, or a part of `maxmemory`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Share {
+    /// So many bytes.
+    Bytes(u64),
+    /// So many hundredths.
+    Percent(u8),
+}
+
+impl Share {
+    /// Reads what is printed; text that is none is nothing.
+    pub fn parse(text: &str) -> Share {
+        match text.strip_suffix('%') {
+            Some(percent) => Share::Percent(percent.parse().unwrap_or(0)),
+            None => Share::Bytes(text.parse().unwrap_or(0)),
+        }
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Share::Bytes(bytes) => write!(f, "{bytes}"),
+            Share::Percent(percent) => write!(f, "{percent}%"),
+        }
     }
 }
 
@@ -129,6 +165,15 @@ impl Notify {
         Some(notify)
     }
 
+    /// Every letter that is set. What is printed for CONFIG GET says less.
+    pub fn in_full(self) -> String {
+        Notify::LETTERS
+            .iter()
+            .filter(|letter| self.wants(**letter))
+            .map(|letter| char::from(*letter))
+            .collect()
+    }
+
     /// Whether a letter is set.
     pub fn wants(self, letter: u8) -> bool {
         let at = Notify::LETTERS.iter().position(|known| *known == letter);
@@ -162,18 +207,40 @@ pub struct Config {
     pub databases: usize,
     /// `requirepass`; empty for none.
     pub requirepass: String,
+    /// `acl-pubsub-default`: users begin with all channels, not with none.
+    pub acl_pubsub_default: bool,
+    /// `acllog-max-len`
+    pub acllog_max_len: usize,
+    /// `user`: the words of each line that makes a user at the start.
+    pub users: Vec<Vec<String>>,
+    /// `aclfile`; empty for none.
+    pub aclfile: String,
+    /// `tracking-table-max-keys`; 0 for no limit.
+    pub tracking_table_max_keys: usize,
     /// `masterauth`; empty for none.
     pub masterauth: String,
+    /// `masteruser`; empty for the default user.
+    pub masteruser: String,
     /// `maxclients`
     pub maxclients: usize,
     /// `maxmemory` in bytes; 0 for no limit.
     pub maxmemory: u64,
+    /// `maxmemory-clients`: what all clients may use together; 0 for no limit.
+    pub maxmemory_clients: Share,
     /// `maxmemory-policy`
     pub maxmemory_policy: Eviction,
     /// `maxmemory-samples`: keys looked at for each eviction.
     pub maxmemory_samples: usize,
+    /// `lfu-log-factor` and `lfu-decay-time`
+    pub lfu: Lfu,
     /// `timeout` in seconds after which a silent client is disconnected; 0 for never.
     pub timeout: u64,
+    /// `slowlog-log-slower-than` in microseconds; negative for never.
+    pub slowlog_slower_than: i64,
+    /// `slowlog-max-len`
+    pub slowlog_max_len: usize,
+    /// `shutdown-timeout` in seconds: how long SHUTDOWN waits for replicas.
+    pub shutdown_timeout: u64,
     /// `stop-writes-on-bgsave-error`
     pub stop_writes_on_bgsave_error: bool,
     /// `enable-debug-command`. On here, where `redis-server` has it off: DEBUG is what a laboratory is for.
@@ -224,11 +291,24 @@ pub struct Config {
     pub script_budget: u64,
     /// `hash-max-listpack-entries` and its siblings
     pub encodings: Encodings,
+    /// `list-max-listpack-size`: elements in a node of a list, or its size from -1 (4 kilobytes) to -5 (64); where lists are
+    /// cut in snapshots.
+    pub list_node_size: i32,
+    /// `rdbcompression`: whether long strings are compressed in snapshots and by DUMP.
+    pub rdb_compression: bool,
     /// A control for experiments, not Redis: the node's wall clock is what its monotonic clock makes of the time it started at,
     /// so that no operator can step it.
     pub wall_from_monotonic: bool,
     /// A control for experiments: replicas are sent how long keys live, as before Redis 7, instead of when they die.
     pub replicate_relative_ttl: bool,
+    /// The file that the options come from, which CONFIG REWRITE writes; empty for none.
+    pub config_file: String,
+    /// `loglevel`
+    pub loglevel: Level,
+    /// A mistake on purpose, to prove that it is noticed: a key is gone at the millisecond it expires at, and not after it.
+    pub expire_at_the_millisecond: bool,
+    /// A mistake on purpose: of what a script or a transaction wrote, replicas are sent the first command only.
+    pub replicate_in_part: bool,
     /// Options that are kept and answered but change nothing here, by name.
     pub others: std::collections::BTreeMap<String, String>,
 }
@@ -239,12 +319,23 @@ impl Default for Config {
             port: 6379,
             databases: 16,
             requirepass: String::new(),
+            acl_pubsub_default: false,
+            acllog_max_len: 128,
+            users: Vec::new(),
+            aclfile: String::new(),
+            tracking_table_max_keys: 1_000_000,
             masterauth: String::new(),
+            masteruser: String::new(),
             maxclients: 10_000,
             maxmemory: 0,
+            maxmemory_clients: Share::Bytes(0),
             maxmemory_policy: Eviction::NoEviction,
             maxmemory_samples: 5,
+            lfu: Lfu::default(),
             timeout: 0,
+            slowlog_slower_than: 10_000,
+            slowlog_max_len: 128,
+            shutdown_timeout: 10,
             stop_writes_on_bgsave_error: true,
             enable_debug_command: true,
             hz: 10,
@@ -273,14 +364,25 @@ impl Default for Config {
             notify_keyspace_events: Notify::default(),
             script_budget: 100_000_000,
             encodings: Encodings::default(),
+            list_node_size: -2,
+            rdb_compression: true,
             wall_from_monotonic: false,
             replicate_relative_ttl: false,
+            config_file: String::new(),
+            loglevel: Level::Notice,
+            expire_at_the_millisecond: false,
+            replicate_in_part: false,
             others: std::collections::BTreeMap::new(),
         }
     }
 }
 
 impl Config {
+    /// The wall clock's milliseconds after which keys count as gone: those that expire before it.
+    pub fn expiry_ms(&self, now_ms: i64) -> i64 {
+        now_ms.saturating_add(i64::from(self.expire_at_the_millisecond))
+    }
+
     /// `save` as CONFIG GET prints it.
     pub fn save_points(&self) -> String {
         self.save
@@ -293,6 +395,13 @@ impl Config {
     /// `replicaof` as its two words; empty on a master.
     pub fn master_address(&self) -> String {
         self.replicaof.as_ref().map_or(String::new(), |(host, port)| format!("{host} {port}"))
+    }
+
+    /// Sets `replicaof` from what [`Config::master_address`] prints.
+    pub fn set_master_address(&mut self, text: &str) {
+        let address =
+            text.split_once(' ').and_then(|(host, port)| Some((host.to_owned(), port.parse().ok()?)));
+        self.replicaof = address;
     }
 
     /// Sets `save` from what [`Config::save_points`] prints.

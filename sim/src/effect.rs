@@ -22,8 +22,10 @@ pub enum Class {
     Hash,
     /// `z`
     SortedSet,
-    /// `t`
+    /// `t`: new entries, or fewer.
     Stream,
+    /// `t` as well: the groups and counters of a stream, which WATCH does not see.
+    StreamGroup,
     /// `x`: a key was found expired.
     Expired,
     /// `e`: a key was evicted for memory.
@@ -32,6 +34,8 @@ pub enum Class {
     New,
     /// `m`: a key was asked for and is not there. Only reported where it is listened to, and no change.
     Miss,
+    /// None: a key changed in a way that only WATCH and replicas learn of.
+    Unannounced,
 }
 
 impl Class {
@@ -44,11 +48,12 @@ impl Class {
             Class::Set => b's',
             Class::Hash => b'h',
             Class::SortedSet => b'z',
-            Class::Stream => b't',
+            Class::Stream | Class::StreamGroup => b't',
             Class::Expired => b'x',
             Class::Evicted => b'e',
             Class::New => b'n',
             Class::Miss => b'm',
+            Class::Unannounced => 0,
         }
     }
 }
@@ -86,6 +91,15 @@ pub struct Propagated {
     pub args: Vec<Bytes>,
 }
 
+/// What a command did that matters to client-side caching alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cached {
+    /// It read a key for a client that wants to be told when the key changes.
+    Read(Bytes),
+    /// It emptied databases.
+    Flushed,
+}
+
 /// Everything that a batch of commands did. Empty for reads.
 #[derive(Debug, Default)]
 pub struct Effects {
@@ -97,6 +111,8 @@ pub struct Effects {
     pub published: Vec<Publication>,
     /// Databases that lost all their keys at once, with what was in them. That makes no keyspace events.
     pub flushed: Vec<(usize, Db)>,
+    /// What client-side caching goes by besides the keys that changed, each with how many of those came before it.
+    pub cached: Vec<(usize, Cached)>,
     /// Databases that changed places.
     pub swapped: Vec<(usize, usize)>,
     /// How many changes there were since the last save, in Redis's count.
@@ -104,16 +120,29 @@ pub struct Effects {
 }
 
 impl Effects {
+    /// Notes what matters to client-side caching alone.
+    pub fn cache(&mut self, cached: Cached) {
+        self.cached.push((self.touched.len(), cached));
+    }
+
     /// Whether nothing was done.
     pub fn is_empty(&self) -> bool {
-        self.touched.is_empty() && self.propagated.is_empty() && self.published.is_empty() && self.dirty == 0
+        self.touched.is_empty()
+            && self.cached.is_empty()
+            && self.propagated.is_empty()
+            && self.published.is_empty()
+            && self.dirty == 0
     }
 
     /// Adds what another batch did after this one.
     pub fn append(&mut self, after: Effects) {
+        let before = self.touched.len();
+        self.cached.extend(after.cached.into_iter().map(|(at, cached)| (before + at, cached)));
         self.touched.extend(after.touched);
         self.propagated.extend(after.propagated);
         self.published.extend(after.published);
+        self.flushed.extend(after.flushed);
+        self.swapped.extend(after.swapped);
         self.dirty += after.dirty;
     }
 }

@@ -1,5 +1,7 @@
 //! The world as one step of the server sees it: the time, the dice, and where actions and observations go.
 
+use std::{fmt, io, time::Duration};
+
 use rand_chacha::{
     ChaCha8Rng,
     rand_core::{Rng, SeedableRng},
@@ -7,6 +9,7 @@ use rand_chacha::{
 
 use crate::{
     event::{Action, ConnId},
+    log::{Level, Line},
     time::{Monotonic, Wall},
 };
 
@@ -24,7 +27,37 @@ pub struct Env {
     pub observations: Vec<Observation>,
     /// Whether observations are wanted.
     pub observing: bool,
+    /// What goes into the log, in order; empty unless `logging`.
+    pub log: Vec<Line>,
+    /// The least level that is wanted in the log, if anybody reads it.
+    pub logging: Option<Level>,
+    /// The clocks are moved by a command of a client (DEBUG CLOCK ADVANCE), for which the driver answers
+    /// [`Action::Advance`].
+    pub manual_clock: bool,
+    /// Real time after which a script is endless, whatever it has left of its budget. It is for nodes that serve strangers:
+    /// a few instructions take as long as the texts that they work on are large (comparing two of a hundred megabytes
+    /// counts as one), and a stranger's script must not take the machine with it. Without it, as in the world, what a
+    /// script does depends on no machine's speed.
+    pub script_patience: Option<Duration>,
+    /// The files that the node may read and write by name; without it there are none.
+    pub files: Option<Box<dyn Files>>,
     entropy: ChaCha8Rng,
+}
+
+/// The few files that are told to a node by name: its configuration, its list of users. Its data is not among them: see
+/// [`Disk`](crate::durability::Disk).
+pub trait Files: fmt::Debug + Send {
+    /// The text of a file.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn read(&self, path: &str) -> io::Result<String>;
+
+    /// Puts a text in the place of a file's, at once or not at all.
+    ///
+    /// # Errors
+    /// When it cannot be written; the file is as it was then.
+    fn write(&self, path: &str, text: &str) -> io::Result<()>;
 }
 
 /// One thing a server saw or did in a step, for whoever watches from outside. Nothing in the server depends on it.
@@ -80,7 +113,19 @@ impl Env {
             outbox: Vec::new(),
             observations: Vec::new(),
             observing: false,
+            log: Vec::new(),
+            logging: None,
+            manual_clock: false,
+            script_patience: None,
+            files: None,
             entropy,
+        }
+    }
+
+    /// Writes a line into the log, if its level is wanted there.
+    pub fn log(&mut self, level: Level, text: impl FnOnce() -> String) {
+        if self.logging.is_some_and(|least| level >= least) {
+            self.log.push(Line { level, text: text() });
         }
     }
 

@@ -1,6 +1,8 @@
 //! What happens to a server, and what it asks for: the whole surface between [`Server`](crate::server::Server) and the
 //! sockets, clocks and links of whoever drives it.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use crate::time::Monotonic;
@@ -53,6 +55,27 @@ pub enum Event {
     },
     /// The time that the last [`Action::Alarm`] asked for has come.
     Alarm,
+    /// Whoever runs the process wants it to end.
+    Signal(Signal),
+}
+
+/// How a process is asked to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// SIGINT, which a terminal sends.
+    Interrupt,
+    /// SIGTERM.
+    Terminate,
+}
+
+impl Signal {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Signal::Interrupt => "SIGINT",
+            Signal::Terminate => "SIGTERM",
+        }
+    }
 }
 
 /// Something the server wants done, in order.
@@ -83,6 +106,12 @@ pub enum Action {
     Alarm {
         /// When.
         at: Monotonic,
+    },
+    /// Move the clocks on by so much, with every alarm on the way. Only asked for while
+    /// [`Env::manual_clock`](crate::env::Env::manual_clock) is set.
+    Advance {
+        /// How far.
+        by: Duration,
     },
     /// Stop the process, as SHUTDOWN does. What is durable stays for the next start.
     Exit,

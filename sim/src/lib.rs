@@ -3,8 +3,9 @@
 //! The modules in reading order; each imports only those listed before it:
 //!
 //! - [`time`], [`event`], [`mod@env`]: what a node is told and what it asks for;
-//! - [`resp`]: bytes to commands, replies to bytes; [`glob`]: patterns;
-//! - [`keyspace`], [`effect`], [`config`], [`pubsub`], [`session`], [`waiting`], [`script`], [`replication`], [`durability`], [`node`]:
+//! - [`resp`]: bytes to commands, replies to bytes; [`glob`]: patterns; [`mod@log`]: lines for whoever operates a node;
+//! - [`keyspace`], [`acl`], [`effect`], [`config`], [`options`], [`config_file`], [`pubsub`], [`tracking`], [`session`], [`waiting`], [`slowlog`],
+//!   [`script`], [`replication`], [`durability`], [`migration`], [`node`]:
 //!   what a node knows, and what outlives it;
 //! - [`commands`]: one file per command;
 //! - [`server`]: one step, from an event to its actions;
@@ -17,7 +18,10 @@ pub const VERSION: &str = "7.0.15";
 pub mod time;
 
 pub mod glob;
+pub mod log;
 pub mod resp;
+
+pub mod acl;
 
 pub mod event;
 
@@ -31,17 +35,25 @@ pub mod config;
 
 pub mod options;
 
+pub mod config_file;
+
 pub mod pubsub;
+
+pub mod tracking;
 
 pub mod session;
 
 pub mod waiting;
+
+pub mod slowlog;
 
 pub mod script;
 
 pub mod replication;
 
 pub mod durability;
+
+pub mod migration;
 
 pub mod node;
 

@@ -5,18 +5,22 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bytes::Bytes;
 
 use crate::{
-    config::Config,
+    acl::Acl,
+    config::{Config, Notify},
     durability::{AppendLog, Disk, rdb},
     effect::Effects,
     event::ConnId,
     glob::matches,
-    keyspace::Db,
+    keyspace::{Db, Dict},
+    migration::Migration,
     pubsub::{PubSub, Subscription},
     replication::Replication,
     resp::Reply,
-    script::Engine,
+    script::{Engine, Libraries},
     session::{Blocked, BlockedOn, Replies, Session, Watched},
+    slowlog::SlowLog,
     time::Monotonic,
+    tracking::{Table, Tracking},
     waiting::Waiting,
 };
 
@@ -33,6 +37,8 @@ pub struct Stats {
     pub expired: u64,
     /// Keys removed for memory.
     pub evicted: u64,
+    /// Clients disconnected for memory.
+    pub evicted_clients: u64,
     /// Lookups that found a key.
     pub hits: u64,
     /// Lookups that did not.
@@ -44,7 +50,7 @@ pub struct Stats {
     /// Error replies by their first word, such as `WRONGTYPE`.
     pub errors_by_code: BTreeMap<String, u64>,
     /// What became of each command, by name.
-    pub calls: BTreeMap<&'static str, Calls>,
+    pub calls: Dict<Calls>,
     /// Bytes received.
     pub net_in: u64,
     /// Bytes sent.
@@ -66,6 +72,11 @@ impl Stats {
     /// Error codes that are told apart at most: scripts may make up any number of them.
     const CODES_MAX: usize = 128;
 
+    /// What became of a command so far, to count one more call.
+    pub fn calls_of(&mut self, name: &'static str) -> &mut Calls {
+        self.calls.get_or_insert_with(&Bytes::from_static(name.as_bytes()), Calls::default)
+    }
+
     /// Counts an error reply.
     pub fn note_error(&mut self, text: &str) {
         self.errors += 1;
@@ -83,6 +94,8 @@ impl Stats {
 pub struct Node {
     /// The options.
     pub config: Config,
+    /// The users.
+    pub acl: Acl,
     /// The databases, by number.
     pub dbs: Vec<Db>,
     /// The connections, by id, in order of arrival.
@@ -93,6 +106,8 @@ pub struct Node {
     pub watchers: BTreeMap<(usize, Bytes), BTreeSet<ConnId>>,
     /// Lua, and the scripts it knows.
     pub scripts: Engine,
+    /// The libraries of functions.
+    pub libraries: Libraries,
     /// The script that does not end, if one runs.
     pub busy: Option<Busy>,
     /// The counters.
@@ -111,6 +126,10 @@ pub struct Node {
     pub started: Monotonic,
     /// CLIENT PAUSE: until when, and whether only writes wait.
     pub paused: Option<(Monotonic, PauseMode)>,
+    /// The commands that took long.
+    pub slowlog: SlowLog,
+    /// SHUTDOWN, or a signal, has asked for the end of the process.
+    pub shutdown: Option<Shutdown>,
     /// The node does nothing until then (DEBUG SLEEP, or a script that has only just turned out to be endless).
     pub stalled_until: Option<Monotonic>,
     /// DEBUG SET-ACTIVE-EXPIRE.
@@ -121,12 +140,16 @@ pub struct Node {
     pub woken: VecDeque<ConnId>,
     /// Who waits for keys.
     pub waiting: Waiting,
+    /// Who is to be told of which keys (CLIENT TRACKING).
+    pub tracking: Table,
     /// Connections that see every command (MONITOR).
     pub monitors: BTreeSet<ConnId>,
     /// More memory is in use than `maxmemory` allows, and nothing more can be evicted.
     pub out_of_memory: bool,
     /// The last save to disk failed: writes are refused while `stop-writes-on-bgsave-error` says so.
     pub save_failed: bool,
+    /// The migration that the node does nothing beside, if one is under way.
+    pub migration: Option<Migration>,
     /// The data is still being read from disk.
     pub loading: bool,
     /// SHUTDOWN was called: the process ends with this step.
@@ -146,10 +169,36 @@ pub struct Busy {
     pub wrote: bool,
     /// The error that its client gets when it is killed.
     pub killed: String,
+    /// The function it is, if it is not a script.
+    pub function: Option<RunningFunction>,
     /// What the batch did so far. Nobody hears of it while the script runs.
     pub held: Effects,
     /// If it runs inside EXEC: the replies so far, and the commands after it.
     pub transaction: Option<(Vec<Reply>, Vec<Vec<Bytes>>)>,
+}
+
+/// A function of a library that does not end.
+#[derive(Debug)]
+pub struct RunningFunction {
+    /// Its name.
+    pub name: String,
+    /// The command that called it.
+    pub command: Vec<Bytes>,
+    /// When it was called.
+    pub since: Monotonic,
+}
+
+/// An end of the process that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Shutdown {
+    /// Whether a last snapshot is to be saved; by default if there are save points.
+    pub save: Option<bool>,
+    /// Without waiting for replicas.
+    pub now: bool,
+    /// Even if something fails.
+    pub force: bool,
+    /// Until when replicas are waited for, while they are.
+    pub deadline: Option<Monotonic>,
 }
 
 /// Which commands CLIENT PAUSE holds back.
@@ -166,11 +215,13 @@ impl Node {
     pub fn new(config: Config, run_id: String, replication_id: String, started: Monotonic) -> Node {
         Node {
             dbs: (0..config.databases).map(|_| Db::default()).collect(),
+            acl: Acl::new(&config.requirepass),
             config,
             sessions: BTreeMap::new(),
             pubsub: PubSub::default(),
             watchers: BTreeMap::new(),
             scripts: Engine::default(),
+            libraries: Libraries::default(),
             busy: None,
             stats: Stats::default(),
             replication: Replication::new(replication_id),
@@ -181,18 +232,36 @@ impl Node {
             run_id,
             started,
             paused: None,
+            slowlog: SlowLog::default(),
+            shutdown: None,
             stalled_until: None,
             active_expire: true,
             pending: Vec::new(),
             woken: VecDeque::new(),
             waiting: Waiting::default(),
+            tracking: Table::default(),
             monitors: BTreeSet::new(),
             out_of_memory: false,
             save_failed: false,
+            migration: None,
             loading: false,
             exiting: false,
             tickets: 0,
         }
+    }
+
+    /// Whether anybody listens to what happens to keys. Where nobody does, commands need not say it.
+    pub fn heeds_touches(&self) -> bool {
+        self.config.notify_keyspace_events != Notify::default()
+            || !self.watchers.is_empty()
+            || !self.waiting.is_empty()
+            || self.tracking.trackers > 0
+            || !self.tracking.is_empty()
+    }
+
+    /// Whether what commands do is written down, for replicas or for the disk.
+    pub fn repeats(&self) -> bool {
+        self.append_log.open || self.replication.streams()
     }
 
     /// Writes a reply or a push to a connection, to be sent at the end of the step. CLIENT REPLY holds back replies, never
@@ -284,20 +353,46 @@ impl Node {
     /// Makes a connection wait for data under keys, or for something else.
     pub fn wait(&mut self, conn: ConnId, blocked: Blocked) {
         let Some(session) = self.sessions.get_mut(&conn) else { return };
-        if blocked.on == BlockedOn::Keys {
+        if matches!(blocked.on, BlockedOn::Keys | BlockedOn::Clock) {
             self.waiting.enter(session.db, conn, &blocked);
         }
         session.blocked = Some(blocked);
     }
 
-    /// Ends the wait of a connection for keys; what it sent meanwhile is read on later in the step. Its reply is the caller's
+    /// Ends the wait of a connection for keys or for a clock; what it sent meanwhile is read on later in the step. Its reply is the caller's
     /// to send. Other waits are left alone.
     pub fn stop_waiting(&mut self, conn: ConnId) -> Option<Blocked> {
         let session = self.sessions.get_mut(&conn)?;
-        let blocked = session.blocked.take_if(|blocked| blocked.on == BlockedOn::Keys)?;
+        let blocked =
+            session.blocked.take_if(|blocked| matches!(blocked.on, BlockedOn::Keys | BlockedOn::Clock))?;
         self.waiting.leave(session.db, conn, &blocked);
         self.woken.push_back(conn);
         Some(blocked)
+    }
+
+    /// Tells a connection of keys that change, from now on in this way.
+    pub fn track(&mut self, conn: ConnId, tracking: Tracking) {
+        let Some(session) = self.sessions.get_mut(&conn) else { return };
+        for prefix in tracking.prefixes.iter().flatten() {
+            self.tracking.listen(conn, prefix.clone());
+        }
+        self.tracking.trackers += usize::from(session.tracking.replace(tracking).is_none());
+    }
+
+    /// Whether a connection wants to be told when keys change that it reads now.
+    pub fn tracks_reads(&self, conn: ConnId) -> bool {
+        let tracking = self.sessions.get(&conn).and_then(|session| session.tracking.as_ref());
+        tracking.is_some_and(Tracking::remembers)
+    }
+
+    /// Tells it no more. What it has read is forgotten when it changes.
+    pub fn stop_tracking(&mut self, conn: ConnId) {
+        let session = self.sessions.get_mut(&conn);
+        let Some(tracking) = session.and_then(|session| session.tracking.take()) else { return };
+        self.tracking.trackers -= 1;
+        for prefix in tracking.prefixes.iter().flatten() {
+            self.tracking.leave(conn, prefix);
+        }
     }
 
     /// Makes a connection listen.
@@ -332,9 +427,18 @@ impl Node {
         self.dbs.iter().map(Db::memory).fold(Node::STARTUP_MEMORY, usize::saturating_add)
     }
 
-    /// Whether CLIENT PAUSE is in force. Keys neither expire nor are evicted meanwhile, lest the data change under a failover.
+    /// Which commands have to wait at the moment, if any: for the end of CLIENT PAUSE, or because replicas are to catch up.
+    pub fn pause(&self) -> Option<PauseMode> {
+        let catching_up = self.shutdown.is_some_and(|shutdown| shutdown.deadline.is_some());
+        match self.paused {
+            Some((_, mode)) => Some(mode),
+            None => catching_up.then_some(PauseMode::Write),
+        }
+    }
+
+    /// Whether commands have to wait. Keys neither expire nor are evicted meanwhile, lest the data change under a failover.
     pub fn is_paused(&self) -> bool {
-        self.paused.is_some()
+        self.pause().is_some()
     }
 
     /// How many replicas had answered within `min-replicas-max-lag` when the periodic work last looked.
@@ -377,7 +481,12 @@ impl Node {
 
     /// Saves a snapshot to disk. It takes no time, as if the child process were infinitely fast.
     pub fn save(&mut self, now_secs: i64) {
-        self.disk.snapshot = Some(rdb::write(&self.dbs, &self.snapshot_origin(now_secs, false)));
+        self.disk.snapshot = Some(rdb::write(
+            &self.dbs,
+            &self.libraries,
+            &self.snapshot_origin(now_secs, false),
+            &self.config,
+        ));
         self.saved_at = now_secs;
         self.stats.dirty = 0;
     }
@@ -388,16 +497,28 @@ impl Node {
     /// When there is no snapshot that can be read; the data stays as it is then.
     pub fn reload(&mut self, now_ms: i64) -> Result<(), rdb::RdbError> {
         let snapshot = self.disk.snapshot.clone().unwrap_or_default();
-        let expired_before_ms = (!self.is_replica()).then_some(now_ms);
-        self.dbs = rdb::open(&snapshot, &self.config, expired_before_ms)?.dbs;
+        let opened = rdb::open(&snapshot, &self.config, now_ms, self.is_replica())?;
+        self.take_in(opened.dbs, &opened.libraries)?;
         self.data_replaced();
+        Ok(())
+    }
+
+    /// Puts the databases and the libraries of a snapshot in place of what there is.
+    ///
+    /// # Errors
+    /// When the code of a library does not load; all stays as it is then.
+    pub fn take_in(&mut self, dbs: Vec<Db>, libraries: &[Bytes]) -> Result<(), rdb::RdbError> {
+        let loaded = Libraries::of(&self.scripts, libraries);
+        self.libraries = loaded.map_err(|_| rdb::RdbError::Damaged("the code of a library"))?;
+        self.dbs = dbs;
         Ok(())
     }
 
     /// Begins the append-only file anew, with all there is now as its base.
     pub fn rewrite_log(&mut self, now_secs: i64) {
         let open = self.append_log.open;
-        let base = rdb::write(&self.dbs, &self.snapshot_origin(now_secs, true));
+        let base =
+            rdb::write(&self.dbs, &self.libraries, &self.snapshot_origin(now_secs, true), &self.config);
         self.disk.log = Some(self.append_log.begin(base, now_secs));
         self.append_log.open = open;
     }

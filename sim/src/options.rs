@@ -2,7 +2,10 @@
 //!
 //! CONFIG GET and CONFIG SET read it. Values are text in one canonical form, as CONFIG GET prints them.
 
-use crate::config::{BufferLimit, Config, Eviction, Fsync, Notify};
+use crate::{
+    config::{BufferLimit, Config, Eviction, Fsync, Notify, Share},
+    log::Level,
+};
 
 /// One option.
 pub struct Opt {
@@ -118,7 +121,7 @@ impl Opt {
 }
 
 /// A number of bytes with an optional unit: `k` is a thousand, `kb` is 1024, and so on.
-fn memory(text: &str) -> Option<i64> {
+pub fn memory(text: &str) -> Option<i64> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
     let factor: i64 = match &unit.to_ascii_lowercase()[..] {
@@ -140,6 +143,28 @@ pub fn find(name: &str) -> Option<&'static Opt> {
         option.name.eq_ignore_ascii_case(name)
             || option.alias.is_some_and(|alias| alias.eq_ignore_ascii_case(name))
     })
+}
+
+/// Sets an option before a node starts, when every option may be set.
+///
+/// # Errors
+/// That there is no such option, with the nearest name, or why it does not take the value.
+pub fn set_at_start(config: &mut Config, name: &str, value: &str) -> Result<(), String> {
+    let Some(option) = find(name) else {
+        let nearest =
+            nearest(name).map_or_else(String::new, |nearest| format!("; did you mean `{nearest}`?"));
+        return Err(format!("there is no option `{name}`{nearest}"));
+    };
+    let canonical = option.check(config, value).map_err(|why| format!("`{name}`: {why}"))?;
+    option.set(config, &canonical);
+    Ok(())
+}
+
+/// The name most like `name`, if one is like it at all.
+pub fn nearest(name: &str) -> Option<&'static str> {
+    let name = name.to_lowercase();
+    let near = names().map(|(known, _)| (strsim::damerau_levenshtein(known, &name), known)).min()?;
+    (near.0 <= 1 + name.len() / 4).then_some(near.1)
 }
 
 /// Every name, older ones included, with its option.
@@ -190,16 +215,26 @@ fn buffer_limits(config: &Config, text: &str) -> Result<String, String> {
     Ok(BufferLimit::print(&all))
 }
 
+fn master(_: &Config, text: &str) -> Result<String, String> {
+    match text.split_ascii_whitespace().collect::<Vec<_>>()[..] {
+        [] => Ok(String::new()),
+        ["no", "one"] => Ok(String::new()),
+        [host, port] if port.parse::<u16>().is_ok() => Ok(format!("{host} {port}")),
+        [_, _] => Err("Invalid master port".into()),
+        _ => Err("wrong number of arguments".into()),
+    }
+}
+
 fn events(_: &Config, text: &str) -> Result<String, String> {
     let wrong = || "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".to_owned();
-    Notify::parse(text).map(|notify| notify.to_string()).ok_or_else(wrong)
+    Notify::parse(text).map(Notify::in_full).ok_or_else(wrong)
 }
 
 macro_rules! number {
-    ($field:ident) => {
+    ($($field:ident).+) => {
         Field::Live {
-            get: |config| config.$field.to_string(),
-            set: |config, value| config.$field = value.parse().unwrap_or(config.$field),
+            get: |config| config.$($field).+.to_string(),
+            set: |config, value| config.$($field).+ = value.parse().unwrap_or(config.$($field).+),
         }
     };
 }
@@ -244,9 +279,17 @@ const fn was(alias: &'static str, option: Opt) -> Opt {
 
 /// Every option of 7.0, sorted by name.
 pub static OPTIONS: &[Opt] = &[
-    opt("acl-pubsub-default", Choice(&["allchannels", "resetchannels"]), Free, Kept("resetchannels")),
-    opt("aclfile", Text, Never, Kept("")),
-    opt("acllog-max-len", Integer(0, I32), Free, Kept("128")),
+    opt(
+        "acl-pubsub-default",
+        Choice(&["allchannels", "resetchannels"]),
+        Free,
+        Field::Live {
+            get: |config| if config.acl_pubsub_default { "allchannels" } else { "resetchannels" }.to_owned(),
+            set: |config, value| config.acl_pubsub_default = value == "allchannels",
+        },
+    ),
+    opt("aclfile", Text, Never, text!(aclfile)),
+    opt("acllog-max-len", Integer(0, I32), Free, number!(acllog_max_len)),
     opt("active-defrag-cycle-max", Integer(0, I32), Free, Kept("25")),
     opt("active-defrag-cycle-min", Integer(0, I32), Free, Kept("1")),
     opt("active-defrag-ignore-bytes", Memory(0, i64::MAX), Free, Kept("104857600")),
@@ -319,12 +362,7 @@ pub static OPTIONS: &[Opt] = &[
     opt("crash-log-enabled", Flag, Free, Kept("yes")),
     opt("crash-memcheck-enabled", Flag, Free, Kept("yes")),
     opt("daemonize", Flag, Never, Kept("no")),
-    opt(
-        "databases",
-        Integer(1, I32),
-        Never,
-        Field::Live { get: |config| config.databases.to_string(), set: |_, _| {} },
-    ),
+    opt("databases", Integer(1, I32), Never, number!(databases)),
     opt("dbfilename", Text, Protected, Kept("dump.rdb")),
     opt("dir", Text, Protected, Kept("/data")),
     opt("disable-thp", Flag, Never, Kept("yes")),
@@ -351,7 +389,7 @@ pub static OPTIONS: &[Opt] = &[
         "hash-max-ziplist-value",
         opt(
             "hash-max-listpack-value",
-            Integer(0, i64::MAX),
+            Memory(0, i64::MAX),
             Free,
             Field::Live {
                 get: |config| config.encodings.hash_value_max.to_string(),
@@ -361,7 +399,18 @@ pub static OPTIONS: &[Opt] = &[
             },
         ),
     ),
-    opt("hll-sparse-max-bytes", Integer(0, I32), Free, Kept("3000")),
+    opt(
+        "hll-sparse-max-bytes",
+        Memory(0, i64::MAX),
+        Free,
+        Field::Live {
+            get: |config| config.encodings.hyperloglog_sparse_max.to_string(),
+            set: |config, value| {
+                config.encodings.hyperloglog_sparse_max =
+                    value.parse().unwrap_or(config.encodings.hyperloglog_sparse_max)
+            },
+        },
+    ),
     opt(
         "hz",
         Integer(i64::MIN, i64::MAX),
@@ -383,17 +432,36 @@ pub static OPTIONS: &[Opt] = &[
     opt("lazyfree-lazy-server-del", Flag, Free, Kept("no")),
     opt("lazyfree-lazy-user-del", Flag, Free, Kept("no")),
     opt("lazyfree-lazy-user-flush", Flag, Free, Kept("no")),
-    opt("lfu-decay-time", Integer(0, I32), Free, Kept("1")),
-    opt("lfu-log-factor", Integer(0, I32), Free, Kept("10")),
+    opt("lfu-decay-time", Integer(0, I32), Free, number!(lfu.decay_minutes)),
+    opt("lfu-log-factor", Integer(0, I32), Free, number!(lfu.log_factor)),
     opt("list-compress-depth", Integer(-1 - I32, I32), Free, Kept("0")),
-    was("list-max-ziplist-size", opt("list-max-listpack-size", Integer(-1 - I32, I32), Free, Kept("-2"))),
+    was(
+        "list-max-ziplist-size",
+        opt("list-max-listpack-size", Integer(-1 - I32, I32), Free, number!(list_node_size)),
+    ),
     opt("logfile", Text, Never, Kept("")),
-    opt("loglevel", Choice(&["debug", "verbose", "notice", "warning"]), Free, Kept("notice")),
+    opt(
+        "loglevel",
+        Choice(&["debug", "verbose", "notice", "warning"]),
+        Free,
+        Field::Live {
+            get: |config| config.loglevel.name().to_owned(),
+            set: |config, name| config.loglevel = Level::named(name),
+        },
+    ),
     opt("masterauth", Text, Free, text!(masterauth)),
-    opt("masteruser", Text, Free, Kept("")),
+    opt("masteruser", Text, Free, text!(masteruser)),
     opt("maxclients", Integer(1, U32), Free, number!(maxclients)),
     opt("maxmemory", Memory(0, i64::MAX), Free, number!(maxmemory)),
-    opt("maxmemory-clients", MemoryOrPercent, Free, Kept("0")),
+    opt(
+        "maxmemory-clients",
+        MemoryOrPercent,
+        Free,
+        Field::Live {
+            get: |config| config.maxmemory_clients.to_string(),
+            set: |config, text| config.maxmemory_clients = Share::parse(text),
+        },
+    ),
     opt("maxmemory-eviction-tenacity", Integer(0, I32), Free, Kept("10")),
     opt(
         "maxmemory-policy",
@@ -448,7 +516,7 @@ pub static OPTIONS: &[Opt] = &[
     opt("rdb-del-sync-files", Flag, Free, Kept("no")),
     opt("rdb-save-incremental-fsync", Flag, Free, Kept("yes")),
     opt("rdbchecksum", Flag, Never, Kept("yes")),
-    opt("rdbcompression", Flag, Free, Kept("yes")),
+    opt("rdbcompression", Flag, Free, flag!(rdb_compression)),
     opt("repl-backlog-size", Memory(1, i64::MAX), Free, number!(repl_backlog_size)),
     opt("repl-backlog-ttl", Integer(0, I32), Free, Kept("3600")),
     opt("repl-disable-tcp-nodelay", Flag, Free, Kept("no")),
@@ -475,7 +543,12 @@ pub static OPTIONS: &[Opt] = &[
     ),
     was(
         "slaveof",
-        opt("replicaof", Text, Never, Field::Live { get: Config::master_address, set: |_, _| {} }),
+        opt(
+            "replicaof",
+            Checked(master),
+            Never,
+            Field::Live { get: Config::master_address, set: Config::set_master_address },
+        ),
     ),
     opt("requirepass", Text, Free, text!(requirepass)),
     opt("sanitize-dump-payload", Choice(&["no", "yes", "clients"]), Free, Kept("no")),
@@ -500,13 +573,35 @@ pub static OPTIONS: &[Opt] = &[
     opt("set-proc-title", Flag, Free, Kept("yes")),
     opt("shutdown-on-sigint", Choice(&["default", "save", "nosave", "now", "force"]), Free, Kept("default")),
     opt("shutdown-on-sigterm", Choice(&["default", "save", "nosave", "now", "force"]), Free, Kept("default")),
-    opt("shutdown-timeout", Integer(0, I32), Free, Kept("10")),
-    opt("slowlog-log-slower-than", Integer(-1, i64::MAX), Free, Kept("10000")),
-    opt("slowlog-max-len", Integer(0, I32), Free, Kept("128")),
+    opt("shutdown-timeout", Integer(0, I32), Free, number!(shutdown_timeout)),
+    opt("slowlog-log-slower-than", Integer(-1, i64::MAX), Free, number!(slowlog_slower_than)),
+    opt("slowlog-max-len", Integer(0, I32), Free, number!(slowlog_max_len)),
     opt("socket-mark-id", Integer(0, I32), Free, Kept("0")),
     opt("stop-writes-on-bgsave-error", Flag, Free, flag!(stop_writes_on_bgsave_error)),
-    opt("stream-node-max-bytes", Memory(0, i64::MAX), Free, Kept("4096")),
-    opt("stream-node-max-entries", Integer(0, I32), Free, Kept("100")),
+    opt(
+        "stream-node-max-bytes",
+        Memory(0, i64::MAX),
+        Free,
+        Field::Live {
+            get: |config| config.encodings.stream_node_bytes_max.to_string(),
+            set: |config, value| {
+                config.encodings.stream_node_bytes_max =
+                    value.parse().unwrap_or(config.encodings.stream_node_bytes_max)
+            },
+        },
+    ),
+    opt(
+        "stream-node-max-entries",
+        Integer(0, I32),
+        Free,
+        Field::Live {
+            get: |config| config.encodings.stream_node_entries_max.to_string(),
+            set: |config, value| {
+                config.encodings.stream_node_entries_max =
+                    value.parse().unwrap_or(config.encodings.stream_node_entries_max)
+            },
+        },
+    ),
     opt("supervised", Choice(&["upstart", "systemd", "auto", "no"]), Never, Kept("no")),
     opt("syslog-enabled", Flag, Never, Kept("no")),
     opt(
@@ -539,7 +634,7 @@ pub static OPTIONS: &[Opt] = &[
     opt("tls-session-cache-size", Integer(0, I32), Free, Kept("20480")),
     opt("tls-session-cache-timeout", Integer(0, I32), Free, Kept("300")),
     opt("tls-session-caching", Flag, Free, Kept("yes")),
-    opt("tracking-table-max-keys", Integer(0, I32), Free, Kept("1000000")),
+    opt("tracking-table-max-keys", Integer(0, I32), Free, number!(tracking_table_max_keys)),
     opt("unixsocket", Text, Never, Kept("")),
     opt("unixsocketperm", Integer(0, I32), Never, Kept("0")),
     was(
@@ -561,7 +656,7 @@ pub static OPTIONS: &[Opt] = &[
         "zset-max-ziplist-value",
         opt(
             "zset-max-listpack-value",
-            Integer(0, i64::MAX),
+            Memory(0, i64::MAX),
             Free,
             Field::Live {
                 get: |config| config.encodings.sorted_set_value_max.to_string(),

@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 
 use crate::{
+    acl,
     event::ConnId,
     pubsub::Subscription,
     resp::{Decoder, Protocol},
     time::Monotonic,
+    tracking::Tracking,
 };
 
 /// What a connection is to this node.
@@ -88,8 +90,12 @@ pub enum BlockedOn {
     Script,
     /// The end of CLIENT PAUSE.
     Pause,
-    /// The end of a stall (DEBUG SLEEP).
-    Sleep,
+    /// A manual clock on its way (DEBUG CLOCK ADVANCE).
+    Clock,
+    /// The end of the server (SHUTDOWN).
+    Shutdown,
+    /// The target of its MIGRATE.
+    Migration,
 }
 
 /// One connection.
@@ -109,10 +115,10 @@ pub struct Session {
     pub out: Vec<u8>,
     /// The protocol version chosen with HELLO.
     pub protocol: Protocol,
-    /// Whether AUTH succeeded, or none is needed.
+    /// Whether AUTH succeeded, or was not needed when it came.
     pub authenticated: bool,
-    /// The user name given with AUTH.
-    pub user: String,
+    /// The user it acts as.
+    pub user: Bytes,
     /// The selected database.
     pub db: usize,
     /// CLIENT SETNAME.
@@ -137,6 +143,8 @@ pub struct Session {
     pub replies: Replies,
     /// CLIENT NO-EVICT.
     pub no_evict: bool,
+    /// CLIENT TRACKING.
+    pub tracking: Option<Tracking>,
     /// MONITOR.
     pub monitor: bool,
     /// READONLY (cluster replicas).
@@ -169,7 +177,7 @@ impl Session {
             out: Vec::new(),
             protocol: Protocol::Resp2,
             authenticated: true,
-            user: "default".into(),
+            user: acl::DEFAULT,
             db: 0,
             name: Bytes::new(),
             lib_name: Bytes::new(),
@@ -182,6 +190,7 @@ impl Session {
             shards: BTreeSet::new(),
             replies: Replies::On,
             no_evict: false,
+            tracking: None,
             monitor: false,
             readonly: false,
             blocked: None,
@@ -192,6 +201,20 @@ impl Session {
             closing: false,
             last_write_offset: 0,
         }
+    }
+
+    /// What `redis-server` uses for a connection that does nothing.
+    const MEMORY: usize = 22_272;
+
+    /// Bytes that the node holds for this connection.
+    pub fn memory(&self) -> usize {
+        let queued = self.transaction.iter().flat_map(|transaction| &transaction.queue);
+        let queued = queued.flatten().map(|word| word.len() + size_of::<Bytes>());
+        let names = [&self.channels, &self.patterns, &self.shards].into_iter().flatten();
+        let watched = self.watched.iter().map(|watched| &watched.key);
+        let named = names.chain(watched).map(|name| name.len() + size_of::<Bytes>());
+        let buffers = self.decoder.buffered() + self.out.len();
+        queued.chain(named).fold(Session::MEMORY + buffers, usize::saturating_add)
     }
 
     /// What is listened to of one kind.

@@ -22,7 +22,11 @@ fn a_node_serves_the_real_network() {
         let address = listener.local_addr().expect("bound");
         let node = drive::Node::new();
         let start = |env: &mut _| Server::new(Config::default(), env);
-        let served = tokio::task::spawn_local(drive::tokio::run(listener, node.clone(), 1, start));
+        let served = tokio::task::spawn_local(drive::tokio::Machine::new().listen(listener).run(
+            node.clone(),
+            1,
+            start,
+        ));
 
         let mut one = tokio::net::TcpStream::connect(address).await.expect("it listens");
         let mut other = tokio::net::TcpStream::connect(address).await.expect("it listens");

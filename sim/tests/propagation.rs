@@ -23,6 +23,8 @@ fn propagated(commands: &[&str]) -> Vec<String> {
     let mut node = Box::new(Node::new(Config::default(), env.random_id(), env.random_id(), env.monotonic));
     let session = Session::new(conn, "127.0.0.1:50000".into(), "127.0.0.1:6379".into(), env.monotonic);
     node.sessions.insert(conn, session);
+    // Something that is there to be told.
+    node.append_log.open = true;
     let mut effects = Effects::default();
     for command in commands {
         effects = Effects::default();
@@ -69,6 +71,98 @@ fn replicas_are_told_what_happened_and_not_what_was_asked() {
         (&["SET k v PXAT 1699999999999", "GET k"], &["DEL k"]),
         (&["SET k v PXAT 1700000000000", "GET k"], &[]),
         (&["SET k v PXAT 1699999999999", "SET k w"], &["DEL k", "SET k w"]),
+    ] {
+        assert_eq!(propagated(commands), expected, "{commands:?}");
+    }
+}
+
+/// The entry that a group has delivered to a consumer, as replicas are told of it.
+fn claimed(consumer: &str, id: &str, ms: i64, deliveries: u64, last_id: &str) -> String {
+    format!("XCLAIM s g {consumer} 0 {id} TIME {ms} RETRYCOUNT {deliveries} FORCE JUSTID LASTID {last_id}")
+}
+
+#[test]
+fn replicas_are_told_ids_what_trimming_left_and_who_was_given_what() {
+    let filled = ["XADD s 1-1 f v", "XADD s 2-1 f v", "XGROUP CREATE s g 0"];
+    let read = ["XREADGROUP GROUP g ann STREAMS s >"];
+    let with = |before: &[&'static str], last: &'static str| [&filled[..], before, &[last]].concat();
+    for (commands, expected) in [
+        (vec!["XADD s * f v"], vec!["XADD s 1700000000000-0 f v".to_owned()]),
+        (vec!["XADD s 5-* f v"], vec!["XADD s 5-0 f v".into()]),
+        (vec!["XADD s NOMKSTREAM * f v"], vec![]),
+        (with(&[], "XADD s MAXLEN ~ 1 LIMIT 9 3-1 f v"), vec!["XADD s MAXLEN = 3 LIMIT 9 3-1 f v".into()]),
+        (with(&[], "XADD s MINID ~ 2 3-* f v"), vec!["XADD s MINID = 1-1 3-0 f v".into()]),
+        (with(&[], "XADD s MINID 2 3-0 f v"), vec!["XADD s MINID 2 3-0 f v".into()]),
+        (with(&[], "XTRIM s MAXLEN ~ 1"), vec![]),
+        (with(&[], "XTRIM s MAXLEN ~ 0"), vec!["XTRIM s MAXLEN = 0".into()]),
+        (
+            with(&[], "XTRIM s MINID ~ 9"),
+            vec!["XTRIM s MINID = 18446744073709551615-18446744073709551615".into()],
+        ),
+        (with(&[], "XTRIM s MAXLEN 1"), vec!["XTRIM s MAXLEN 1".into()]),
+        (with(&[], "XDEL s 7-7"), vec![]),
+        (
+            with(&[], read[0]),
+            vec![claimed("ann", "1-1", NOW_MS, 1, "1-1"), claimed("ann", "2-1", NOW_MS, 1, "2-1")],
+        ),
+        (
+            with(&[], "XREADGROUP GROUP g ann NOACK COUNT 1 STREAMS s >"),
+            vec!["XGROUP CREATECONSUMER s g ann".into(), "XGROUP SETID s g 1-1 ENTRIESREAD 1".into()],
+        ),
+        (
+            with(&["XGROUP CREATECONSUMER s g ann"], "XREADGROUP GROUP g ann NOACK STREAMS s >"),
+            vec!["XGROUP SETID s g 2-1 ENTRIESREAD 2".into()],
+        ),
+        (with(&read, "XREADGROUP GROUP g ann STREAMS s 0"), vec![]),
+        (with(&read, "XREADGROUP GROUP g bob STREAMS s >"), vec![]),
+        (with(&read, "XACK s g 1-1 9-9"), vec!["XACK s g 1-1 9-9".into()]),
+        (with(&read, "XACK s g 9-9"), vec![]),
+        (with(&read, "XCLAIM s g bob 0 1-1 TIME 5"), vec![claimed("bob", "1-1", 5, 2, "2-1")]),
+        (with(&read, "XCLAIM s g bob 0 9-9 LASTID 3-0"), vec!["XGROUP SETID s g 3-0 ENTRIESREAD 2".into()]),
+        (with(&read, "XCLAIM s g bob 5 1-1"), vec![]),
+        (
+            with(&[read[0], "XDEL s 1-1"], "XAUTOCLAIM s g bob 0 0 JUSTID"),
+            vec![claimed("ann", "1-1", NOW_MS, 1, "2-1"), claimed("bob", "2-1", NOW_MS, 1, "2-1")],
+        ),
+        (with(&[], "XGROUP CREATECONSUMER s g ann"), vec!["XGROUP CREATECONSUMER s g ann".into()]),
+        (with(&[], "XGROUP DELCONSUMER s g ann"), vec![]),
+        (with(&[], "XGROUP DESTROY s other"), vec![]),
+    ] {
+        assert_eq!(propagated(&commands), expected, "{commands:?}");
+    }
+}
+
+/// What `redis-server` 7.0 writes into its append-only file for the last of each of these.
+#[test]
+fn bits_estimates_and_places_are_told_as_redis_tells_them() {
+    let near = "GEOADD g 1 2 a";
+    for (commands, expected) in [
+        (&["SETBIT k 7 1"][..], &["SETBIT k 7 1"][..]),
+        (&["SETBIT k 7 1", "SETBIT k 7 1"], &[]),
+        (&["SETBIT k 7 1", "SETBIT k 20 0"], &["SETBIT k 20 0"]),
+        (&["BITFIELD k SET u8 0 1"], &["BITFIELD k SET u8 0 1"]),
+        (&["BITFIELD k SET u8 0 1", "BITFIELD k SET u8 0 1"], &[]),
+        (&["BITFIELD k OVERFLOW FAIL SET u8 8 999"], &[]),
+        (&["SET k x", "BITOP NOT d k"], &["BITOP NOT d k"]),
+        (&["SET d x", "BITOP NOT d missing"], &["BITOP NOT d missing"]),
+        (&["BITOP NOT d missing"], &[]),
+        (&["PFADD h a"], &["PFADD h a"]),
+        (&["PFADD h a", "PFADD h a"], &[]),
+        // The estimate is kept in the key.
+        (&["PFADD h a", "PFCOUNT h"], &["PFCOUNT h"]),
+        (&["PFADD h a", "PFCOUNT h", "PFCOUNT h"], &[]),
+        (&["PFADD h a", "PFCOUNT h h"], &[]),
+        (&["PFMERGE m"], &["PFMERGE m"]),
+        (&["PFADD h a", "PFDEBUG TODENSE h"], &["PFDEBUG TODENSE h"]),
+        (&["PFADD h a", "PFDEBUG GETREG h", "PFDEBUG TODENSE h"], &[]),
+        (&["PFADD h a", "PFDEBUG ENCODING h"], &[]),
+        (&[near], &["zadd g 3378080408407459 a"]),
+        (&[near, near], &[]),
+        (&[near, "GEOADD g nx CH 3 4 b"], &["zadd g nx CH 3379626039612548 b"]),
+        (&[near, "GEOADD g XX 3 4 c"], &[]),
+        (&[near, "GEORADIUS g 0 0 9000 km STORE r"], &["GEORADIUS g 0 0 9000 km STORE r"]),
+        (&[near, "GEORADIUS g 0 0 9000 km"], &[]),
+        (&[near, "SET r x", "GEORADIUS g 50 50 1 m STORE r"], &["GEORADIUS g 50 50 1 m STORE r"]),
     ] {
         assert_eq!(propagated(commands), expected, "{commands:?}");
     }

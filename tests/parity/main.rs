@@ -1,14 +1,17 @@
 //! Transcripts: the same commands and the same replies, on the simulator always, and on a real `redis-server` when there
 //! is one. Each file `tests/parity/<group>/<command>.redis` is a test per server; `transcript.rs` describes the format.
 //!
-//! `LOCKSTORM_RECORD=1 cargo test --test parity <filter>` rewrites the expected replies from the real server.
+//! `LOCKSTORM_RECORD=1 cargo test -p lockstorm-sim --test parity <filter>` rewrites the expected replies from the real server.
 
+mod keys;
+mod permissions;
 mod servers;
 mod specs;
 mod transcript;
 mod wire;
 
 use std::{
+    collections::BTreeMap,
     fmt::Write as _,
     path::{Path, PathBuf},
     time::Duration,
@@ -19,6 +22,7 @@ use lockstorm_lab::support::redis::{Availability, availability};
 
 use servers::{Play, Real, Received, Simulated};
 use transcript::{Action, Expected, Step, parse};
+use wire::Wire;
 
 /// How long a reply may take before it counts as missing; longer than any wait in a transcript.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -26,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 fn main() {
     let arguments = Arguments::from_args();
     let record = std::env::var_os("LOCKSTORM_RECORD").is_some_and(|value| value == "1");
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/parity");
     let mut files = Vec::new();
     find(&root, &mut files);
     let named = |server: &str, path: &Path| {
@@ -49,7 +53,11 @@ fn main() {
     }
     match availability() {
         Availability::Present if record => {}
-        Availability::Present => trials.push(Trial::test("real::specs", specs::compare)),
+        Availability::Present => {
+            trials.push(Trial::test("real::specs", specs::compare));
+            trials.push(Trial::test("real::keys", keys::compare));
+            trials.push(Trial::test("real::permissions", permissions::compare));
+        }
         Availability::Absent(notice) => eprintln!("parity: {notice}"),
         Availability::Missing(why) => trials.push(Trial::test("real::is_present", move || Err(why.into()))),
     }
@@ -76,6 +84,7 @@ fn read(path: &Path) -> Result<Vec<Step>, Failed> {
 
 /// Plays a transcript; every difference is in the error, with its line.
 fn play(path: &Path, server: &mut impl Play) -> Result<(), Failed> {
+    let mut ids = BTreeMap::new();
     let mut differences = String::new();
     let mut names = std::collections::BTreeSet::new();
     let mut exchanges = 0;
@@ -91,8 +100,9 @@ fn play(path: &Path, server: &mut impl Play) -> Result<(), Failed> {
                 names.remove(name);
                 continue;
             }
-            Action::Send(name, bytes) => {
-                server.send(name, bytes);
+            Action::Send(name, sent) => {
+                let bytes = sent.encode(|of| id(server, &mut ids, of));
+                server.send(name, &bytes);
                 name
             }
             Action::Receive(name) => name,
@@ -137,6 +147,17 @@ fn play(path: &Path, server: &mut impl Play) -> Result<(), Failed> {
     if differences.is_empty() { Ok(()) } else { Err(format!("\n{differences}").into()) }
 }
 
+/// The number of a connection, which it is asked for when it is first named.
+fn id(server: &mut impl Play, ids: &mut BTreeMap<String, i64>, name: &str) -> i64 {
+    *ids.entry(name.to_owned()).or_insert_with(|| {
+        server.send(name, b"CLIENT ID\r\n");
+        match server.receive(name, PATIENCE) {
+            Received::Reply(Wire::Integer(id)) => id,
+            other => panic!("no number of connection '{name}': {other:?}"),
+        }
+    })
+}
+
 fn shown(received: &Received) -> String {
     match received {
         Received::Reply(reply) => {
@@ -153,6 +174,7 @@ fn shown(received: &Received) -> String {
 /// their form, so that patterns stay.
 fn rewrite(path: &Path) -> Result<(), Failed> {
     let mut server = Real::start();
+    let mut ids = BTreeMap::new();
     let mut out = String::new();
     for step in read(path)? {
         let name = match &step.action {
@@ -165,8 +187,9 @@ fn rewrite(path: &Path) -> Result<(), Failed> {
                 server.close(name);
                 None
             }
-            Action::Send(name, bytes) => {
-                server.send(name, bytes);
+            Action::Send(name, sent) => {
+                let bytes = sent.encode(|of| id(&mut server, &mut ids, of));
+                server.send(name, &bytes);
                 Some(name)
             }
             Action::Receive(name) => Some(name),

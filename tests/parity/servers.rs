@@ -56,8 +56,13 @@ struct Line {
 
 impl Simulated {
     pub(crate) fn start() -> Simulated {
+        Simulated::start_at(1_700_000_000_000)
+    }
+
+    /// One whose wall clock shows so many milliseconds.
+    pub(crate) fn start_at(wall_ms: i64) -> Simulated {
         let mut env = Env::new(7);
-        env.wall = Wall::from_millis(1_700_000_000_000);
+        env.wall = Wall::from_millis(wall_ms);
         env.monotonic = Monotonic::from_secs(1_000);
         let server = Server::new(Config { save: Vec::new(), ..Config::default() }, &mut env);
         let (names, lines) = (BTreeMap::new(), BTreeMap::new());
@@ -81,6 +86,8 @@ impl Simulated {
                 Action::Alarm { at } => self.alarm = Some(at),
                 // There is nobody else in a transcript's world.
                 Action::Dial { conn, .. } => self.step(Event::Closed { conn }),
+                // Only the transcript moves this clock.
+                Action::Advance { .. } => {}
                 Action::Exit => self.lines.values_mut().for_each(|line| line.closed = true),
             }
         }
@@ -186,15 +193,22 @@ impl Play for Real {
 
     fn receive(&mut self, name: &str, patience: Duration) -> Received {
         let (stream, buffer) = self.stream(name);
+        if let Some(reply) = Wire::take(buffer) {
+            return Received::Reply(reply);
+        }
+        // A time-out of nothing would be none.
+        let patience = patience.max(Duration::from_micros(1));
         stream.set_read_timeout(Some(patience)).expect("a time-out can be set");
-        let mut chunk = [0u8; 64 << 10];
+        let mut chunk = [0u8; 16 << 10];
         loop {
-            if let Some(reply) = Wire::take(buffer) {
-                return Received::Reply(reply);
-            }
             match stream.read(&mut chunk) {
                 Ok(0) => return Received::Closed,
-                Ok(len) => buffer.extend_from_slice(&chunk[..len]),
+                Ok(len) => {
+                    buffer.extend_from_slice(&chunk[..len]);
+                    if let Some(reply) = Wire::take(buffer) {
+                        return Received::Reply(reply);
+                    }
+                }
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                     return Received::Nothing;
                 }

@@ -1,29 +1,128 @@
-//! The tables of the commands against COMMAND INFO of the real server: arity, flags, positions of the keys.
+//! The tables of the commands against COMMAND INFO of the real server: arity, flags, positions of the keys, categories, tips,
+//! key specifications.
 
 use std::fmt::Write as _;
 
 use libtest_mimic::Failed;
-use lockstorm_sim::commands::{ALL, Flags, Keys, Spec};
+use lockstorm_sim::commands::{ALL, Flags, Keys, Spec, absent};
 
 use crate::{
     PATIENCE,
-    servers::{Play, Real, Received},
-    transcript::command,
-    wire::Wire,
+    servers::{Play, Real, Received, Simulated},
+    wire::{Wire, command},
 };
 
 /// Compares every specification with the real server's; every difference is in the error.
 pub(crate) fn compare() -> Result<(), Failed> {
-    let mut server = Real::start();
+    let (mut real, mut own) = (Real::start(), Simulated::start());
+    for server in [&mut real as &mut dyn Play, &mut own] {
+        server.send("3", b"HELLO 3\r\n");
+        server.receive("3", PATIENCE);
+    }
     let mut differences = String::new();
     for spec in ALL.iter().copied().flatten() {
-        server.send("", &command(&[b"COMMAND".to_vec(), b"INFO".to_vec(), spec.name.into()]));
-        let Received::Reply(Wire::Items(_, infos)) = server.receive("", PATIENCE) else {
-            return Err("COMMAND INFO answers no array".into());
-        };
-        one(spec, infos.first(), &mut differences);
+        let theirs = info(&mut real, spec)?;
+        one(spec, theirs.first(), &mut differences);
+        if let (Some(ours), Some(theirs)) = (info(&mut own, spec)?.first(), theirs.first()) {
+            replies(ours, theirs, &mut differences);
+        }
+        let (ours, theirs) = (docs(&mut own, spec)?, docs(&mut real, spec)?);
+        if ours != theirs {
+            let _ =
+                writeln!(differences, "{}: COMMAND DOCS is {ours}, the real one's is {theirs}", spec.name);
+        }
+    }
+    real.send("", &command(&[b"COMMAND".to_vec(), b"LIST".to_vec()]));
+    let Received::Reply(Wire::Items(_, names)) = real.receive("", PATIENCE) else {
+        return Err("COMMAND LIST answers no array".into());
+    };
+    let ours = || ALL.iter().copied().flatten().copied();
+    for name in names.iter().map(text) {
+        let known =
+            ours().any(|spec| spec.name == name || spec.subcommands.iter().any(|sub| sub.name == name));
+        if !known && !absent().any(|(absent, _)| absent == name) {
+            let _ = writeln!(differences, "{name}: neither there nor said to be absent");
+        }
     }
     if differences.is_empty() { Ok(()) } else { Err(format!("\n{differences}").into()) }
+}
+
+fn info(server: &mut impl Play, spec: &Spec) -> Result<Vec<Wire>, Failed> {
+    server.send("", &command(&[b"COMMAND".to_vec(), b"INFO".to_vec(), spec.name.into()]));
+    match server.receive("", PATIENCE) {
+        Received::Reply(Wire::Items(_, infos)) => Ok(infos),
+        _ => Err("COMMAND INFO answers no array".into()),
+    }
+}
+
+/// What COMMAND DOCS says, but for what each server words in its own way or leaves out.
+fn docs(server: &mut impl Play, spec: &Spec) -> Result<String, Failed> {
+    server.send("3", &command(&[b"COMMAND".to_vec(), b"DOCS".to_vec(), spec.name.into()]));
+    let Received::Reply(mut docs) = server.receive("3", PATIENCE) else {
+        return Err("COMMAND DOCS answers nothing".into());
+    };
+    without_words(&mut docs);
+    let mut lines = Vec::new();
+    docs.lines(0, &mut lines);
+    Ok(lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" "))
+}
+
+/// Takes sentences out, and puts subcommands into an order.
+fn without_words(wire: &mut Wire) {
+    let Wire::Items(_, items) = wire else { return };
+    let mut at = 0;
+    while at + 1 < items.len() {
+        let words = ["summary", "complexity", "history"]
+            .iter()
+            .any(|word| items[at] == Wire::Bulk(word.as_bytes().to_vec()));
+        if words {
+            items.drain(at..at + 2);
+            continue;
+        }
+        if items[at] == Wire::Bulk(b"subcommands".to_vec())
+            && let Wire::Items(_, subcommands) = &mut items[at + 1]
+        {
+            let mut pairs: Vec<(Wire, Wire)> =
+                subcommands.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
+            pairs.sort_by_key(|(name, _)| text(name));
+            *subcommands = pairs.into_iter().flat_map(|(name, about)| [name, about]).collect();
+        }
+        at += 1;
+    }
+    items.iter_mut().for_each(without_words);
+}
+
+/// Compares the replies themselves: categories, tips and key specifications, of a command and of its subcommands.
+fn replies(ours: &Wire, theirs: &Wire, differences: &mut String) {
+    let (Wire::Items(_, ours), Wire::Items(_, theirs)) = (ours, theirs) else { return };
+    let name = text(&ours[0]);
+    for (at, what) in [(6, "categories"), (7, "tips"), (8, "key specifications")] {
+        let (ours, theirs) = (shown(&ours[at]), shown(&theirs[at]));
+        if ours != theirs {
+            let _ = writeln!(differences, "{name}: {what} are {ours}, the real one's are {theirs}");
+        }
+    }
+    for ours in items(&ours[9]) {
+        let same = |theirs: &&Wire| text(&items(theirs)[0]) == text(&items(ours)[0]);
+        if let Some(theirs) = items(&theirs[9]).iter().find(same) {
+            replies(ours, theirs, differences);
+        }
+    }
+}
+
+/// A reply on one line, without the notes of key specifications, which each server words in its own way.
+fn shown(wire: &Wire) -> String {
+    let Wire::Items(_, items) = wire else {
+        return match wire {
+            Wire::Integer(n) => n.to_string(),
+            other => text(other),
+        };
+    };
+    let items = match &items[..] {
+        [Wire::Bulk(notes), _, rest @ ..] if notes == b"notes" => rest,
+        all => all,
+    };
+    format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(" "))
 }
 
 fn one(spec: &Spec, info: Option<&Wire>, differences: &mut String) {

@@ -9,6 +9,7 @@
 //!   "message"             elements are indented by two spaces
 //!   ...
 //! 2>> "*1\r\n$4\r\nPI"    raw bytes
+//! > CLIENT KILL ID {id:2}  the number of connection `2`
 //! ! sleep 150             milliseconds: virtual ones on the simulator
 //! ! close 2               hangs up
 //! ```
@@ -23,7 +24,7 @@ use lockstorm_sim::{
     resp::{Decoder, Limits},
 };
 
-use crate::wire::{Kind, Wire};
+use crate::wire::{Kind, Wire, command};
 
 /// One thing to do, with the line it stands on.
 pub(crate) struct Step {
@@ -38,10 +39,37 @@ pub(crate) struct Step {
 pub(crate) enum Action {
     /// A comment or an empty line, kept for recording.
     Nothing,
-    Send(String, Vec<u8>),
+    Send(String, Sent),
     Receive(String),
     Sleep(u64),
     Close(String),
+}
+
+/// What is sent.
+pub(crate) enum Sent {
+    /// A command. In it `{id:2}` stands for what CLIENT ID answers on connection `2`.
+    Words(Vec<Vec<u8>>),
+    /// Bytes as they are.
+    Raw(Vec<u8>),
+}
+
+impl Sent {
+    /// The bytes, with the numbers of connections as `id` tells them.
+    pub(crate) fn encode(&self, mut id: impl FnMut(&str) -> i64) -> Vec<u8> {
+        match self {
+            Sent::Raw(bytes) => bytes.clone(),
+            Sent::Words(words) => {
+                let number = |word: &Vec<u8>| {
+                    let name = word.strip_prefix(b"{id:").and_then(|rest| rest.strip_suffix(b"}"));
+                    name.map_or_else(
+                        || word.clone(),
+                        |name| id(&String::from_utf8_lossy(name)).to_string().into(),
+                    )
+                };
+                command(&words.iter().map(number).collect::<Vec<_>>())
+            }
+        }
+    }
 }
 
 /// What a reply must look like.
@@ -93,7 +121,8 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Step>, Unreadable> {
                 "<" => Action::Receive(name.into()),
                 _ => {
                     let words = words(rest).ok_or_else(|| unreadable("unbalanced quotes"))?;
-                    Action::Send(name.into(), if mark == ">>" { words.concat() } else { command(&words) })
+                    let sent = if mark == ">>" { Sent::Raw(words.concat()) } else { Sent::Words(words) };
+                    Action::Send(name.into(), sent)
                 }
             };
             at += 1;
@@ -136,17 +165,6 @@ fn words(text: &str) -> Option<Vec<Vec<u8>>> {
     decoder.feed(b"\n");
     let limits = Limits { inline_len_max: usize::MAX, ..Limits::default() };
     Some(decoder.next(&limits).ok()??.into_iter().skip(1).map(Vec::from).collect())
-}
-
-/// A command as the multibulk array that clients send.
-pub(crate) fn command(words: &[Vec<u8>]) -> Vec<u8> {
-    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-    for word in words {
-        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-        bytes.extend_from_slice(word);
-        bytes.extend_from_slice(b"\r\n");
-    }
-    bytes
 }
 
 /// Reads a reply whose first line is `first` and whose further lines begin at `at`.

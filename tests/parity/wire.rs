@@ -138,3 +138,14 @@ pub(crate) fn quote(bytes: &[u8]) -> String {
     quoted.push('"');
     quoted
 }
+
+/// A command as the multibulk array that clients send.
+pub(crate) fn command(words: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        bytes.extend_from_slice(word);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}

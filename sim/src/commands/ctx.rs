@@ -4,11 +4,10 @@ use bytes::Bytes;
 
 use super::{Error, Wait};
 use crate::{
-    config::Eviction,
     effect::{Class, Effects, Propagated, Publication, Touch},
     env::Env,
     event::ConnId,
-    keyspace::{Db, Entry, Typed, Value},
+    keyspace::{Db, Draw, Entry, Typed, Usage, Value},
     node::Node,
     resp::{Protocol, Reply},
     session::{Blocked, BlockedOn, Session},
@@ -97,7 +96,7 @@ impl<'a> Ctx<'a> {
     /// Finds out whether `key` has expired. On a master it is deleted then; on a replica it stays, hidden.
     fn expire_if_due(&mut self, key: &[u8]) -> bool {
         let Some(entry) = self.node.dbs[self.db].get(key) else { return true };
-        if !entry.is_expired(self.now_ms) {
+        if !entry.is_expired(self.node.config.expiry_ms(self.now_ms)) {
             return false;
         }
         // The master's own stream decides for itself when a key is gone.
@@ -110,13 +109,31 @@ impl<'a> Ctx<'a> {
         true
     }
 
-    /// The entry of a live key.
-    pub fn entry(&mut self, key: &[u8]) -> Option<&Entry> {
-        if self.expire_if_due(key) {
-            self.node.stats.misses += 1;
-            return None;
+    /// Whether a live key is there to be read, which counts as a hit or a miss. A miss is an event of its own for those who
+    /// listen to them.
+    fn hit(&mut self, key: &[u8], notify: bool) -> bool {
+        let hit = !self.expire_if_due(key);
+        let counter = if hit { &mut self.node.stats.hits } else { &mut self.node.stats.misses };
+        *counter += 1;
+        if !hit && notify && self.node.config.notify_keyspace_events.wants(Class::Miss.letter()) {
+            self.touch(&Bytes::copy_from_slice(key), Class::Miss, "keymiss");
         }
-        self.node.stats.hits += 1;
+        hit
+    }
+
+    /// The entry of a live key, to read.
+    pub fn entry(&mut self, key: &[u8]) -> Option<&Entry> {
+        if self.hit(key, true) { self.use_entry(key) } else { None }
+    }
+
+    /// The entry of a live key, for a command that is about to write it or would rather find it missing: that is no lookup
+    /// that counts as a hit or a miss.
+    pub fn entry_for_write(&mut self, key: &[u8]) -> Option<&Entry> {
+        if self.expire_if_due(key) { None } else { self.use_entry(key) }
+    }
+
+    /// The entry of a key that is there, with the use noted.
+    fn use_entry(&mut self, key: &[u8]) -> Option<&Entry> {
         let draw = self.usage_draw();
         self.node.dbs[self.db].used(key, self.now_ms, draw)
     }
@@ -124,25 +141,34 @@ impl<'a> Ctx<'a> {
     /// The entry of a live key, for commands that ask about a key without using it: that its idle time goes on is what
     /// they promise.
     pub fn peek(&mut self, key: &[u8]) -> Option<&Entry> {
-        if self.expire_if_due(key) {
-            self.node.stats.misses += 1;
-            return None;
-        }
-        self.node.stats.hits += 1;
-        self.node.dbs[self.db].get(key)
+        if self.hit(key, true) { self.node.dbs[self.db].get(key) } else { None }
+    }
+
+    /// The same for commands that look inside the server rather than at the data: a miss is nobody's event.
+    pub fn inspect(&mut self, key: &[u8]) -> Option<&Entry> {
+        if self.hit(key, false) { self.node.dbs[self.db].get(key) } else { None }
+    }
+
+    /// The entry of a live key, for commands that come by it without having been asked for it (SCAN, KEYS).
+    pub fn pass(&mut self, key: &[u8]) -> Option<&Entry> {
+        if self.expire_if_due(key) { None } else { self.node.dbs[self.db].get(key) }
     }
 
     /// What decides whether a use counts, while eviction goes by the counter.
-    fn usage_draw(&mut self) -> Option<u64> {
-        let counts =
-            matches!(self.node.config.maxmemory_policy, Eviction::AllKeysLfu | Eviction::VolatileLfu);
-        counts.then(|| self.env.random())
+    fn usage_draw(&mut self) -> Option<Draw> {
+        let counts = self.node.config.maxmemory_policy.counts_uses();
+        counts.then(|| Draw { lfu: self.node.config.lfu, bits: self.env.random() })
     }
 
     /// The value of a key that is there, to change, with the use noted.
     fn used_mut(&mut self, key: &[u8]) -> Option<&mut Value> {
         let draw = self.usage_draw();
         self.node.dbs[self.db].used_mut(key, self.now_ms, draw)
+    }
+
+    /// Whether a live key is there, as [`Ctx::entry_for_write`].
+    pub fn exists_for_write(&mut self, key: &[u8]) -> bool {
+        self.entry_for_write(key).is_some()
     }
 
     /// Whether a live key is there. Asking does not use it.
@@ -172,38 +198,62 @@ impl<'a> Ctx<'a> {
         self.used_mut(key).map(|value| T::of_mut(value).ok_or(Error::WRONG_TYPE)).transpose()
     }
 
+    /// The same once more in one command: it is one use.
+    ///
+    /// # Errors
+    /// WRONGTYPE.
+    pub fn modify_again<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&mut T>, Error> {
+        Ok(self.raw_db().typed_mut(key)?)
+    }
+
+    /// Whether a live key is there. It must be of one type then; nothing is used yet.
+    ///
+    /// # Errors
+    /// WRONGTYPE.
+    pub fn check<T: Typed>(&mut self, key: &[u8]) -> Result<bool, Error> {
+        match self.pass(key) {
+            None => Ok(false),
+            Some(entry) => T::of(&entry.value).map(|_| true).ok_or(Error::WRONG_TYPE),
+        }
+    }
+
     /// The value of a key as one type, to change, created empty where there is none. A collection left empty must be given
     /// to [`Ctx::drop_if_empty`].
     ///
     /// # Errors
     /// WRONGTYPE.
     pub fn modify_or_create<T: Typed>(&mut self, key: &Bytes) -> Result<&mut T, Error> {
-        if self.expire_if_due(key) {
-            self.node.dbs[self.db].insert(key.clone(), T::empty(), None);
-            self.effects.touched.push(Touch {
-                db: self.db,
-                key: key.clone(),
-                class: Class::New,
-                event: "new",
-            });
+        let is_new = self.expire_if_due(key);
+        if is_new {
+            self.node.dbs[self.db].insert(key, T::empty(), None, Usage::new(self.now_ms));
+            self.touch(key, Class::New, "new");
         }
-        let value = self.used_mut(key).expect("the key is there or was just made");
-        T::of_mut(value).ok_or(Error::WRONG_TYPE)
+        let draw = if is_new { None } else { self.usage_draw() };
+        let value = self.node.dbs[self.db].used_mut(key, self.now_ms, draw);
+        T::of_mut(value.expect("the key is there or was just made")).ok_or(Error::WRONG_TYPE)
     }
 
     /// Sets a key to a value with an expiry, whatever it held.
     pub fn put(&mut self, key: &Bytes, value: Value, expires_ms: Option<i64>) {
         self.expire_if_due(key);
-        let old = self.node.dbs[self.db].insert(key.clone(), value, expires_ms);
-        self.used_mut(key);
-        if old.is_none() {
-            self.effects.touched.push(Touch {
-                db: self.db,
-                key: key.clone(),
-                class: Class::New,
-                event: "new",
-            });
+        let mut usage = Usage::new(self.now_ms);
+        // What a key is overwritten with has been used as often as what it was.
+        if let Some(draw) = self.usage_draw()
+            && let Some(old) = self.node.dbs[self.db].get(key)
+        {
+            usage = old.usage;
+            usage.note(self.now_ms, Some(draw));
         }
+        if self.node.dbs[self.db].insert(key, value, expires_ms, usage).is_none() {
+            self.touch(key, Class::New, "new");
+        }
+    }
+
+    /// Gives an entry another key or database, with all that is known of its use.
+    pub fn put_entry(&mut self, key: &Bytes, entry: Entry) {
+        let usage = entry.usage;
+        self.put(key, entry.value, entry.expires_ms);
+        self.raw_db().set_usage(key, usage);
     }
 
     /// Removes a live key; returns whether it was there. Report it with [`Ctx::changed`].
@@ -255,7 +305,9 @@ impl<'a> Ctx<'a> {
 
     /// Reports an event about `key` that does not count as a change of its own.
     pub fn touch(&mut self, key: &Bytes, class: Class, event: &'static str) {
-        self.effects.touched.push(Touch { db: self.db, key: key.clone(), class, event });
+        if self.env.observing || self.node.heeds_touches() {
+            self.effects.touched.push(Touch { db: self.db, key: key.clone(), class, event });
+        }
     }
 
     /// Reports a message for subscribers.
@@ -269,12 +321,9 @@ impl<'a> Ctx<'a> {
         self.rewritten = Some(commands);
     }
 
-    /// The protocol that replies are shaped for, where the shape itself differs. Scripts get the older one.
+    /// The protocol that replies are shaped for, where the shape itself differs. A script has one of its own.
     pub fn protocol(&self) -> Protocol {
-        match self.origin {
-            Origin::Script => Protocol::Resp2,
-            _ => self.node.sessions.get(&self.conn).map_or(Protocol::Resp2, |session| session.protocol),
-        }
+        self.node.sessions.get(&self.conn).map_or(Protocol::Resp2, |session| session.protocol)
     }
 
     /// Whether a command may wait here; inside a transaction or a script it must answer at once.

@@ -4,8 +4,13 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 
-use super::{ALL, Ctx, Error, Flags, Group, Spec, server::monitor};
-use crate::{effect::Propagated, keyspace::Dict, resp::Reply};
+use super::{ALL, Ctx, Error, Flags, Group, Origin, Spec, key_uses, secrets::secrets, server::monitor};
+use crate::{
+    effect::{Cached, Propagated},
+    keyspace::Dict,
+    resp::{Reply, quotable},
+    slowlog::Slow,
+};
 
 static BY_NAME: LazyLock<Dict<&'static Spec>> = LazyLock::new(|| {
     let mut by_name = Dict::default();
@@ -48,17 +53,21 @@ pub fn find(args: &[Bytes]) -> Result<&'static Spec, Error> {
 pub fn unknown(args: &[Bytes]) -> Error {
     let mut beginning = String::new();
     for arg in args.iter().skip(1) {
-        if beginning.len() >= 128 {
+        let len = beginning.chars().count();
+        if len >= 128 {
             break;
         }
-        beginning.push_str(&format!("'{}' ", printable(arg, 128 - beginning.len())));
+        beginning.push_str(&format!("'{}' ", printable(arg, 128 - len)));
     }
     let name = args.first().map_or(String::new(), |name| printable(name, 128));
     Error(format!("ERR unknown command '{name}', with args beginning with: {beginning}").into())
 }
 
-fn printable(bytes: &[u8], len_max: usize) -> String {
-    String::from_utf8_lossy(&bytes[..bytes.len().min(len_max)]).into_owned()
+/// The beginning of what a client sent, for an error.
+pub(super) fn printable(bytes: &[u8], len_max: usize) -> String {
+    // A zero ends a text in C.
+    let len = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    quotable(&bytes[..len.min(len_max)])
 }
 
 /// Runs a command that is allowed to run, and reports it for replication if it changed anything.
@@ -76,10 +85,15 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
         monitor::show(ctx, spec, args);
     }
     let reply = (spec.run)(ctx, args).unwrap_or_else(Reply::from);
-    if monitored && !scripts {
+    if ctx.node.tracking.trackers > 0 {
+        remember(ctx, spec, args);
+    }
+    // Nor is a command shown again when it goes on after a wait.
+    if monitored && !scripts && ctx.ready.is_none() {
         monitor::show(ctx, spec, args);
     }
-    let calls = ctx.node.stats.calls.entry(spec.name).or_default();
+    note_slow(ctx, spec, args);
+    let calls = ctx.node.stats.calls_of(spec.name);
     // A command that has waited was counted when it came.
     let is_new = ctx.ready.is_none();
     calls.executed += u64::from(is_new);
@@ -91,7 +105,9 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
         }
     }
     let rewritten = ctx.rewritten.take();
-    if let Some(commands) = rewritten {
+    if !ctx.node.repeats() {
+        // Nobody is there to repeat it.
+    } else if let Some(commands) = rewritten {
         let db = ctx.db;
         ctx.effects.propagated.extend(commands.into_iter().map(|args| Propagated { db, args }));
     } else if ctx.effects.dirty != dirty_before && !spec.flags.contains(Flags::NESTS) {
@@ -99,4 +115,40 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     }
     ctx.node.stats.commands += u64::from(is_new);
     reply
+}
+
+/// Writes a command into the log of slow ones, if it took long enough. No command takes time but one that makes the node stand
+/// still.
+fn note_slow(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) {
+    let least = ctx.node.config.slowlog_slower_than;
+    if least < 0 || spec.flags.contains(Flags::SKIP_SLOWLOG) || ctx.block.is_some() {
+        return;
+    }
+    let took = ctx.node.stalled_until.map_or(0, |until| until.since(ctx.env.monotonic).as_micros());
+    let took_us = i64::try_from(took).unwrap_or(i64::MAX);
+    if took_us < least {
+        return;
+    }
+    let mut args = args.to_vec();
+    secrets(spec.name, &args).into_iter().for_each(|at| args[at] = Bytes::from_static(b"(redacted)"));
+    let session = ctx.node.sessions.get(&ctx.conn).filter(|_| ctx.origin != Origin::Script);
+    // What a script calls has no connection of its own.
+    let (peer, name) = session.map_or_else(
+        || ("?:0".to_owned(), Bytes::new()),
+        |session| (session.peer.clone(), session.name.clone()),
+    );
+    let slow = Slow { id: 0, at: ctx.env.wall.as_secs(), took_us, args, peer, name };
+    let len_max = ctx.node.config.slowlog_max_len;
+    ctx.node.slowlog.push(slow, len_max);
+}
+
+/// Remembers which keys a client that tracks has read. What a script reads counts as its declared keys, which it remembers itself.
+fn remember(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) {
+    let reads = spec.flags.contains(Flags::READONLY) && spec.group != Group::Scripting;
+    let elsewhere = matches!(ctx.origin, Origin::Script | Origin::Replication) || ctx.ready.is_some();
+    if reads && !elsewhere && ctx.node.tracks_reads(ctx.conn) {
+        for key in key_uses(spec, args) {
+            ctx.effects.cache(Cached::Read(args[key.at].clone()));
+        }
+    }
 }

@@ -16,8 +16,17 @@ pub fn double(text: &[u8]) -> Result<f64, Error> {
 /// A double where Redis trusts `strtod` alone: spaces may come first, no text is zero, and what is too large is infinite.
 /// `None` when the text goes on behind the number, or for NaN.
 pub fn double_prefix(text: &[u8]) -> Option<f64> {
-    let text = text.trim_ascii_start();
-    if text.is_empty() { Some(0.0) } else { strtod(text) }
+    // A zero ends the text, as it does in C.
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    if text.is_empty() { Some(0.0) } else { strtod(text.trim_ascii_start()) }
+}
+
+/// A number to sort by: as [`double_prefix`] reads it, unless `strtod` would say that it does not fit.
+pub(super) fn sortable(text: &[u8]) -> Option<f64> {
+    let value = double_prefix(text)?;
+    let overflows = value.is_infinite() && !text.iter().any(|byte| byte.eq_ignore_ascii_case(&b'i'));
+    let underflows = value.is_subnormal() || value == 0.0 && has_significant_digit(text);
+    (!overflows && !underflows).then_some(value)
 }
 
 /// A number that takes the whole text: decimal, hexadecimal, or a name of infinity.
@@ -42,7 +51,7 @@ fn strtod(text: &[u8]) -> Option<f64> {
 /// The value of hexadecimal digits with an optional point and an optional binary exponent, as in `1.8p3`.
 fn hexadecimal_double(text: &str) -> Option<f64> {
     let (digits, exponent) = match text.split_once(['p', 'P']) {
-        Some((digits, exponent)) => (digits, exponent.parse::<i32>().ok()?),
+        Some((digits, exponent)) => (digits, exponent_of(exponent)?),
         None => (text, 0),
     };
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
@@ -50,7 +59,7 @@ fn hexadecimal_double(text: &str) -> Option<f64> {
         return None;
     }
     // Sixty bits are more than a double holds; of the rest it matters only whether there is anything.
-    let (mut mantissa, mut scale) = (0u64, i64::from(exponent));
+    let (mut mantissa, mut scale) = (0u64, exponent);
     for (index, digit) in whole.chars().chain(fraction.chars()).enumerate() {
         let digit = u64::from(digit.to_digit(16)?);
         let in_fraction = index >= whole.len();
@@ -73,8 +82,19 @@ fn hexadecimal_double(text: &str) -> Option<f64> {
     Some(value)
 }
 
+/// Reads the exponent of two. However large it is written, it is no more than too large.
+fn exponent_of(text: &str) -> Option<i64> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let bound = i64::from(i32::MAX);
+    let exponent = digits.parse().unwrap_or(bound).min(bound);
+    Some(if text.starts_with('-') { -exponent } else { exponent })
+}
+
 /// Whether a number is written that is not zero.
-fn has_significant_digit(text: &[u8]) -> bool {
+pub(super) fn has_significant_digit(text: &[u8]) -> bool {
     let hexadecimal = text.iter().any(|byte| byte.eq_ignore_ascii_case(&b'x'));
     let exponent: &[u8] = if hexadecimal { b"pP" } else { b"eE" };
     let digits = text.iter().take_while(|byte| !exponent.contains(byte));
@@ -113,5 +133,11 @@ mod tests {
         assert_eq!(double_prefix(b""), Some(0.0));
         assert_eq!(double_prefix(b" 1e400"), Some(f64::INFINITY));
         assert_eq!(double_prefix(b"1x"), None);
+        for (text, expected) in [("", Some(0.0)), (" 1", Some(1.0)), ("inf", Some(f64::INFINITY))] {
+            assert_eq!(sortable(text.as_bytes()), expected, "{text:?}");
+        }
+        for text in ["1e400", "0x1p-9999", "1e-320", "1x"] {
+            assert_eq!(sortable(text.as_bytes()), None, "{text:?}");
+        }
     }
 }

@@ -1,10 +1,15 @@
 //! Drawing elements of a collection at random, as HRANDFIELD, SRANDMEMBER and ZRANDMEMBER do.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{Error, parse::integer_in};
 use crate::env::Env;
 
 /// The most elements that one command draws with repetition. Redis knows no limit, and a client may bring it down so.
 const REPEATS_MAX: u64 = 1 << 20;
+
+/// As in Redis, more than a third of the elements is drawn from a list of all.
+const ALL_FACTOR: usize = 3;
 
 /// Reads the count of such a command, which may be negative.
 pub(super) fn random_count(text: &[u8]) -> Result<i64, Error> {
@@ -15,20 +20,83 @@ pub(super) fn random_count(text: &[u8]) -> Result<i64, Error> {
 /// many as a negative `count` says, with repetition.
 pub(super) fn draw(env: &mut Env, len: usize, count: i64) -> Result<Vec<usize>, Error> {
     if count < 0 {
-        let count = count.unsigned_abs();
-        if count > REPEATS_MAX {
-            return Err(Error::OUT_OF_RANGE);
-        }
-        return Ok((0..count).map(|_| env.random_below(len)).collect());
+        return Ok((0..repeats(count)?).map(|_| env.random_below(len)).collect());
     }
-    let mut indices: Vec<usize> = (0..len).collect();
     let count = usize::try_from(count).unwrap_or(usize::MAX);
-    if count < len {
-        // The first steps of a Fisher-Yates shuffle.
-        for at in 0..count {
-            indices.swap(at, at + env.random_below(len - at));
-        }
-        indices.truncate(count);
+    if count >= len {
+        return Ok((0..len).collect());
     }
-    Ok(indices)
+    // The first steps of a Fisher-Yates shuffle of all indices, of which only those that have moved are written down.
+    let mut moved = BTreeMap::new();
+    let drawn = (0..count).map(|at| {
+        let from = at + env.random_below(len - at);
+        let here = moved.remove(&at).unwrap_or(at);
+        if from == at { here } else { moved.insert(from, here).unwrap_or(from) }
+    });
+    Ok(drawn.collect())
+}
+
+/// The same for the elements of a hash table, which have no index: `random` draws one of them, and `all` lists them where
+/// most are wanted.
+pub(super) fn draw_elements<T: Clone + Ord>(
+    env: &mut Env,
+    len: usize,
+    count: i64,
+    mut random: impl FnMut(&mut Env) -> Option<T>,
+    all: impl FnOnce() -> Vec<T>,
+) -> Result<Vec<T>, Error> {
+    if count < 0 {
+        return Ok((0..repeats(count)?).map_while(|_| random(env)).collect());
+    }
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    if count.saturating_mul(ALL_FACTOR) > len {
+        let all = all();
+        return Ok(draw(env, len, count as i64)?.into_iter().map(|at| all[at].clone()).collect());
+    }
+    // At most a third has been drawn before, so that few draws are in vain.
+    let (mut seen, mut drawn) = (BTreeSet::new(), Vec::with_capacity(count));
+    while drawn.len() < count {
+        let Some(element) = random(env) else { break };
+        if seen.insert(element.clone()) {
+            drawn.push(element);
+        }
+    }
+    Ok(drawn)
+}
+
+fn repeats(count: i64) -> Result<u64, Error> {
+    let count = count.unsigned_abs();
+    if count > REPEATS_MAX { Err(Error::OUT_OF_RANGE) } else { Ok(count) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_ones_are_drawn_and_each_as_often_as_the_others() {
+        let mut env = Env::new(7);
+        for len in [1, 2, 3, 10, 100] {
+            for count in [0, 1, 2, 3, 9, 10, 33, 34, 99, 100, 101, i64::MAX] {
+                let expected = (len as u64).min(count.unsigned_abs()) as usize;
+                let indices = draw(&mut env, len, count).expect("a count");
+                let elements = draw_elements(
+                    &mut env,
+                    len,
+                    count,
+                    |env| Some(env.random_below(len)),
+                    || (0..len).collect(),
+                );
+                for drawn in [indices, elements.expect("a count")] {
+                    let different: BTreeSet<usize> = drawn.iter().copied().collect();
+                    assert_eq!((drawn.len(), different.len()), (expected, expected), "{count} of {len}");
+                    assert!(drawn.iter().all(|index| *index < len));
+                }
+            }
+        }
+        let mut often = [0u32; 5];
+        (0..5_000)
+            .for_each(|_| draw(&mut env, 5, 2).expect("a count").into_iter().for_each(|at| often[at] += 1));
+        assert!(often.iter().all(|times| (1_800..2_200).contains(times)), "{often:?}");
+    }
 }

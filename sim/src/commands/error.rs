@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::{keyspace::WrongType, resp::Reply};
+use super::printable;
+use crate::{keyspace::WrongType, node::Busy, resp::Reply};
 
 /// An error reply: a code, a space, and a text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,6 +36,11 @@ impl Error {
         "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a \
          local connection, otherwise you need to set this option in the configuration file, and then restart the server.",
     );
+    /// MODULE's subcommands that change something, which `enable-module-command` forbids.
+    pub const MODULE_DISABLED: Error = Error::of(
+        "ERR MODULE command not allowed. If the enable-module-command option is set to \"local\", you can run it from a \
+         local connection, otherwise you need to set this option in the configuration file, and then restart the server.",
+    );
     /// Memory is full and nothing can be evicted.
     pub const OUT_OF_MEMORY: Error = Error::of("OOM command not allowed when used memory > 'maxmemory'.");
     /// A write on a replica.
@@ -56,11 +62,16 @@ impl Error {
     /// A script runs for longer than `busy-reply-threshold`.
     pub const BUSY: Error =
         Error::of("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
+    /// A function runs for longer.
+    pub const BUSY_FUNCTION: Error =
+        Error::of("BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.");
     /// A database number that is none.
     pub const DB_OUT_OF_RANGE: Error = Error::of("ERR DB index is out of range");
 
     /// A number lies outside of what the command takes.
     pub const OUT_OF_RANGE: Error = Error::of("ERR value is out of range");
+    /// What is to be restored was not dumped, or not by a server that is known.
+    pub const BAD_PAYLOAD: Error = Error::of("ERR DUMP payload version or checksum are wrong");
     /// A key cannot be copied or moved onto itself.
     pub const SAME_OBJECT: Error = Error::of("ERR source and destination objects are the same");
     /// The sum of integers does not fit into 64 bits.
@@ -74,6 +85,10 @@ impl Error {
     pub const NUMKEYS: Error = Error::of("ERR numkeys should be greater than 0");
     /// A count that must be a number above zero.
     pub const COUNT: Error = Error::of("ERR count should be greater than 0");
+    /// A string that does not look like a HyperLogLog.
+    pub const NOT_HYPERLOGLOG: Error = Error::of("WRONGTYPE Key is not a valid HyperLogLog string value.");
+    /// A string that looks like a HyperLogLog but has other than its number of registers.
+    pub const CORRUPTED_HYPERLOGLOG: Error = Error::of("INVALIDOBJ Corrupted HLL object detected");
     /// A limit that must be a number and must not be negative.
     pub const NEGATIVE_LIMIT: Error = Error::of("ERR LIMIT can't be negative");
 
@@ -93,9 +108,14 @@ impl Error {
         Error(format!("EXECABORT Transaction discarded because of: {why}").into())
     }
 
+    /// What clients are told while a script or a function runs that does not end.
+    pub fn busy(busy: &Busy) -> Error {
+        if busy.function.is_some() { Error::BUSY_FUNCTION } else { Error::BUSY }
+    }
+
     /// A subcommand with a wrong number of arguments, in commands that count them by themselves.
     pub fn subcommand(container: &str, subcommand: &[u8]) -> Error {
-        let subcommand = String::from_utf8_lossy(&subcommand[..subcommand.len().min(128)]);
+        let subcommand = printable(subcommand, 128);
         let container = container.to_ascii_uppercase();
         Error(
             format!("ERR unknown subcommand or wrong number of arguments for '{subcommand}'. Try {container} HELP.")

@@ -9,8 +9,10 @@ use num_bigint::{BigInt, BigUint, Sign};
 const DECIMALS: u32 = 17;
 /// A finite value is below 2 to this power.
 const EXPONENT_MAX: i64 = 16_384;
+/// A value of no more than 2 to this power is read as zero.
+const EXPONENT_MIN: i64 = -16_446;
 /// Decimal exponents outside of this are an overflow, or an underflow to zero, before any arithmetic.
-const DECIMAL_EXPONENT_MAX: i64 = 4_950;
+const DECIMAL_EXPONENT_MAX: i64 = 5_000;
 /// The longest text of a number, as in Redis.
 const TEXT_LEN_MAX: usize = 5 * 1024 - 1;
 
@@ -28,7 +30,8 @@ impl LongDouble {
     pub(super) const ZERO: LongDouble =
         LongDouble { negative: false, mantissa: 0, exponent: 0, infinite: false };
 
-    /// Reads a decimal number, or an infinity. `None` for anything else, and for what is too large or too small to be held.
+    /// Reads a decimal or hexadecimal number, or an infinity. `None` for anything else, and for what is too large or too small
+    /// to be held.
     pub(super) fn parse(text: &[u8]) -> Option<LongDouble> {
         if text.len() > TEXT_LEN_MAX {
             return None;
@@ -42,20 +45,27 @@ impl LongDouble {
             return Some(LongDouble { negative, infinite: true, ..LongDouble::ZERO });
         }
         let text = std::str::from_utf8(text).ok()?;
-        let (number, exponent) = match text.split_once(['e', 'E']) {
+        let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+        let (radix, text) = hexadecimal.map_or((10, text), |text| (16, text));
+        let (number, exponent) = match text.split_once(if radix == 16 { ['p', 'P'] } else { ['e', 'E'] }) {
             Some((number, exponent)) => (number, decimal_exponent(exponent)?),
             None => (text, 0),
         };
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         let digits = format!("{whole}{fraction}");
-        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
             return None;
         }
-        let value = BigUint::parse_bytes(digits.as_bytes(), 10)?;
+        let value = BigUint::parse_bytes(digits.as_bytes(), radix)?;
         if value == BigUint::ZERO {
             return Some(LongDouble { negative, ..LongDouble::ZERO });
         }
-        let exponent = exponent.saturating_sub(i64::try_from(fraction.len()).ok()?);
+        let behind_point = i64::try_from(fraction.len()).ok()?;
+        if radix == 16 {
+            let exponent = exponent.saturating_sub(4 * behind_point);
+            return LongDouble::round(negative, value, exponent, false).in_range();
+        }
+        let exponent = exponent.saturating_sub(behind_point);
         let magnitude = exponent.saturating_add(i64::try_from(digits.trim_start_matches('0').len()).ok()?);
         if magnitude.abs() > DECIMAL_EXPONENT_MAX {
             return None;
@@ -71,7 +81,14 @@ impl LongDouble {
             let inexact = &quotient * &power != numerator;
             LongDouble::round(negative, quotient, -i64::try_from(shift).ok()?, inexact)
         };
-        rounded.is_finite().then_some(rounded)
+        rounded.in_range()
+    }
+
+    /// The number, unless it is too large, or so small that zero is nearer.
+    fn in_range(self) -> Option<LongDouble> {
+        let top = self.exponent.saturating_add(i64::from(self.mantissa.ilog2()));
+        let is_zero = top < EXPONENT_MIN || top == EXPONENT_MIN && self.mantissa.is_power_of_two();
+        (!self.infinite && top < EXPONENT_MAX && !is_zero).then_some(self)
     }
 
     /// Rounds `value` · 2^`exponent` to 64 bits, halves to even; `more` says that a little more was cut off before.
@@ -90,12 +107,12 @@ impl LongDouble {
             mantissa = match mantissa.checked_add(1) {
                 Some(mantissa) => mantissa,
                 None => {
-                    exponent += 1;
+                    exponent = exponent.saturating_add(1);
                     1 << 63
                 }
             };
         }
-        LongDouble { negative, mantissa, exponent, infinite: exponent + 64 > EXPONENT_MAX }
+        LongDouble { negative, mantissa, exponent, infinite: exponent > EXPONENT_MAX - 64 }
     }
 
     /// Whether it is no infinity.
@@ -181,6 +198,8 @@ mod tests {
             ("18446744073709551615", "1", Some("18446744073709551616")),
             ("5e-324", "0", Some("0")),
             (".5", "5.", Some("5.5")),
+            ("0x10", "-0X.8p1", Some("15")),
+            ("0x1p-16445", "0x0p99999999999999999999", Some("0")),
             ("1", "inf", None),
         ] {
             let read = |text: &str| LongDouble::parse(text.as_bytes()).expect(text);
@@ -204,6 +223,15 @@ mod tests {
             "1e-5000",
             "--1",
             "1.2.3",
+            "0x",
+            "0x.p1",
+            "0x1p",
+            "0x1p16384",
+            "0x1.ffffffffffffffffp16383",
+            "0x1p99999999999999999999",
+            "0x1p-16446",
+            "0x1p-99999999999999999999",
+            "1e-4951",
         ] {
             assert_eq!(LongDouble::parse(text.as_bytes()), None, "{text}");
         }

@@ -3,8 +3,13 @@
 //! To add a command, write `<group>/<name>.rs` with its [`Spec`] on top, add one line to the group's `ALL`, and write its
 //! transcript in `tests/parity/<group>/<name>.redis`. Dispatch, COMMAND, the documentation and the tests read the lists.
 
+mod categories;
+pub mod access;
 mod ctx;
+mod differences;
 mod dispatch;
+mod document;
+mod key_specs;
 mod wait;
 mod double;
 mod draw;
@@ -12,41 +17,61 @@ mod error;
 mod long_double;
 mod help;
 mod parse;
+mod partial_sort;
 pub mod permit;
 mod scan;
+mod secrets;
 mod spec;
+mod tips;
 
+mod bitmap;
+mod cluster;
 mod connection;
 mod generic;
+mod geo;
 mod hash;
+mod hyperloglog;
 mod sorted_set;
 mod set;
 mod list;
 mod pubsub;
 mod scripting;
 mod server;
+mod stream;
 mod string;
 mod transactions;
 
+pub use categories::Categories;
 pub use ctx::{Ctx, Origin, expire};
+pub use differences::{absent, difference};
+use dispatch::printable;
 pub use dispatch::{find, run, unknown};
+pub use document::markdown;
 pub use double::{double, double_prefix};
 pub use error::Error;
+pub use key_specs::{Begin, Find, KeyFlags, KeySpec, KeyUse, has_keys, key_specs, key_uses};
 pub use parse::{index_range, int32, integer, integer_in, ranged};
+pub use scripting::declared;
+pub(crate) use server::debug;
 pub use spec::{Flags, Group, Keys, Spec};
 pub use wait::Wait;
 
 /// Every command, group by group, each group sorted by name. Subcommands hang below their containers.
 pub const ALL: &[&[&Spec]] = &[
+    bitmap::ALL,
+    cluster::ALL,
     connection::ALL,
     generic::ALL,
+    geo::ALL,
     hash::ALL,
+    hyperloglog::ALL,
     list::ALL,
     set::ALL,
     sorted_set::ALL,
     pubsub::ALL,
     scripting::ALL,
     server::ALL,
+    stream::ALL,
     string::ALL,
     transactions::ALL,
 ];

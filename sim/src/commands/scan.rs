@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{Error, integer};
-use crate::{glob::matches, resp::Reply};
+use crate::{glob::selects, resp::Reply};
 
 /// The options of a scan.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl ScanOptions {
 
     /// Whether MATCH lets an element through.
     pub(super) fn wants(&self, name: &[u8]) -> bool {
-        self.pattern.as_ref().is_none_or(|pattern| matches(pattern, name))
+        self.pattern.as_ref().is_none_or(|pattern| selects(pattern, name))
     }
 
     /// Goes on from `cursor` by calling `step`, which adds elements to a list and answers the next cursor, until there are
@@ -64,6 +64,8 @@ pub(super) fn cursor(text: &[u8]) -> Result<u64, Error> {
         [b'0'..=b'9', ..] => std::str::from_utf8(digits).ok()?.parse::<u64>().ok(),
         _ => None,
     };
+    // A zero ends it, as it does in C.
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     let parsed = match text {
         // No text at all is the beginning.
         [] => Some(0),

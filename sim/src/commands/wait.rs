@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Ctx, Error, double};
+use super::{Ctx, Error, double, ranged};
 use crate::time::Monotonic;
 
 /// The timeout of a blocking command, read.
@@ -23,7 +23,22 @@ impl Wait {
         if ms < 0.0 || ms >= i64::MAX as f64 {
             return Err(Error::of("ERR timeout is negative"));
         }
-        let deadline = (ms > 0.0).then(|| ctx.env.monotonic + Duration::from_millis(ms as u64));
-        Ok(Wait { deadline })
+        Ok(Wait::of_ms(ctx, ms as u64))
+    }
+
+    /// Reads a timeout in whole milliseconds; 0 is for ever.
+    ///
+    /// # Errors
+    /// That it is no number, or negative.
+    pub fn parse_ms(ctx: &Ctx<'_>, text: &[u8]) -> Result<Wait, Error> {
+        let wrong = Error::of("ERR timeout is not an integer or out of range");
+        let ms = ranged(text, i64::MIN, i64::MAX, wrong)?;
+        let ms = u64::try_from(ms).map_err(|_| Error::of("ERR timeout is negative"))?;
+        Ok(Wait::of_ms(ctx, ms))
+    }
+
+    fn of_ms(ctx: &Ctx<'_>, ms: u64) -> Wait {
+        let deadline = (ms > 0).then(|| ctx.env.monotonic + Duration::from_millis(ms));
+        Wait { deadline }
     }
 }

@@ -1,7 +1,9 @@
 //! A server behind sockets. The loop is written once, over what a [`Platform`] offers; three thin platforms carry it:
 //! a host of the [world](crate::world), the real network, and a host of a user's own `turmoil::Sim`.
 
+mod clock;
 mod node;
+mod outgoing;
 mod test_server;
 mod wire;
 
@@ -12,22 +14,45 @@ pub mod turmoil_net;
 use std::{
     future::Future,
     io,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     time::Duration,
 };
 
 use ::tokio::io::{AsyncRead, AsyncWrite};
 use bytes::Bytes;
 
+pub use clock::ManualClock;
 pub use node::{Node, serve};
-pub use test_server::TestServer;
+pub use test_server::{TestServer, TestServerBuilder};
 
 use crate::{
     env::Observation,
-    event::ConnId,
+    event::{ConnId, Signal},
+    log::Line,
     time::{Monotonic, Wall},
     world::Act,
 };
+
+/// The two ends of a connection.
+#[derive(Debug, Clone)]
+pub struct Ends {
+    /// The address of the host at the other end; nobody's for a socket that is a file.
+    pub host: IpAddr,
+    /// The other end, as CLIENT LIST shows it.
+    pub peer: String,
+    /// This end, as CLIENT LIST shows it.
+    pub local: String,
+}
+
+impl Ends {
+    /// What stands for a host's address when there is none.
+    pub(crate) const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+    /// The ends of a TCP connection.
+    pub fn tcp(peer: SocketAddr, local: SocketAddr) -> Ends {
+        Ends { host: peer.ip(), peer: peer.to_string(), local: local.to_string() }
+    }
+}
 
 /// The sockets and clocks of the place a server runs in.
 ///
@@ -56,11 +81,30 @@ pub trait Platform: 'static {
     /// A new connection to another node.
     fn dial(&self, host: &str, port: u16) -> impl Future<Output = io::Result<Self::Stream>>;
 
-    /// The addresses of a connection: the peer's and the own one.
+    /// The ends of a connection.
     ///
     /// # Errors
     /// If it is not connected any more.
-    fn addresses(&self, stream: &Self::Stream) -> io::Result<(SocketAddr, SocketAddr)>;
+    fn ends(&self, stream: &Self::Stream) -> io::Result<Ends>;
+
+    /// The clock, if it only moves when a client says so. [`Self::wall`], [`Self::monotonic`] and [`Self::sleep_until`] go
+    /// by it then.
+    fn manual_clock(&self) -> Option<&ManualClock> {
+        None
+    }
+
+    /// The next signal that asks the process to end.
+    fn signal(&self) -> impl Future<Output = Signal> {
+        std::future::pending()
+    }
+
+    /// Somebody reads the log.
+    fn logs(&self) -> bool {
+        false
+    }
+
+    /// A line for the log.
+    fn log(&self, _line: &Line) {}
 
     /// Somebody watches: commands are shown to [`Self::request`], replies to [`Self::reply`], observations to
     /// [`Self::observed`].

@@ -5,7 +5,6 @@ use std::{
     collections::{BTreeMap, VecDeque},
     fmt,
     future::{Future, poll_fn},
-    net::{IpAddr, Ipv4Addr},
     panic::resume_unwind,
     pin::Pin,
     rc::Rc,
@@ -16,10 +15,15 @@ use std::{
 use bytes::Bytes;
 use tokio::task::JoinSet;
 
-use super::{Platform, wire::carry};
+use super::{
+    Platform,
+    outgoing::Outgoing,
+    wire::{READ, carry},
+};
 use crate::{
     env::{Env, Observation},
     event::{Action, ConnId, Event},
+    log::{Level, Line},
     server::Server,
     time::Monotonic,
 };
@@ -81,81 +85,65 @@ impl fmt::Debug for Node {
     }
 }
 
-/// What is to be written to a connection, and who writes it.
-#[derive(Default)]
-pub(super) struct Outgoing {
-    bytes: VecDeque<Bytes>,
-    /// How many bytes that is.
-    queued: usize,
-    /// The peer has left more unread than it may.
-    pub(super) overrun: bool,
-    /// No more follows: close when all is written.
-    pub(super) closing: bool,
-    /// The network has taken a reply, and so all that follows.
-    pub(super) mute: bool,
-    pub(super) waker: Option<Waker>,
-}
-
-impl Outgoing {
-    /// Takes the next piece to write.
-    pub(super) fn next_piece(&mut self) -> Option<Bytes> {
-        let piece = self.bytes.pop_front()?;
-        self.queued -= piece.len();
-        Some(piece)
-    }
-
-    /// Adds a piece; a peer that leaves too much unread is cut off instead.
-    fn push(&mut self, piece: Bytes) {
-        if self.mute || self.overrun {
-            return;
-        }
-        self.queued += piece.len();
-        self.bytes.push_back(piece);
-        self.overrun = self.queued > QUEUED_MAX;
-    }
-}
-
-/// What a peer may leave unread, in bytes. Redis sets ordinary clients no limit; this one only guards the process.
-const QUEUED_MAX: usize = 1 << 30;
-
 type Task = Pin<Box<dyn Future<Output = ()>>>;
+
+/// How long an orderly end waits for peers that do not read what they were sent last.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Alarms that one move of a manual clock rings at most; the rest of the way is then one step. However far a client moves
+/// it, the node answers soon.
+const ALARMS_MAX: usize = 100_000;
 
 /// A node while it is driven.
 pub(super) struct Driver<P: Platform> {
     pub(super) platform: P,
     node: Node,
     env: RefCell<Env>,
-    wires: RefCell<BTreeMap<ConnId, Outgoing>>,
+    wires: RefCell<BTreeMap<ConnId, Rc<RefCell<Outgoing>>>>,
+    /// What is read at once. One for all connections: thousands of idle ones cost little.
+    pub(super) buffer: RefCell<Vec<u8>>,
     alarm: Cell<Option<Monotonic>>,
     alarm_waker: Cell<Option<Waker>>,
+    /// Where a manual clock is on its way to.
+    destination: Cell<Option<Monotonic>>,
+    /// The server neither reads nor answers at the moment; these connections want to know when it does again.
+    stalled: Cell<bool>,
+    unstalled: RefCell<Vec<Waker>>,
     newborn: RefCell<VecDeque<Task>>,
     waker: Cell<Option<Waker>>,
     exit: Cell<bool>,
 }
 
-/// Drives the server in `node` until it exits. `env` is the one the server was made with: its outbox may already ask
-/// for something. Dropping the future is a crash; what the server knew is still in `node`.
+/// Drives the server in `node` until it exits, and all that it has sent is on its way. `env` is the one the server was
+/// made with: its outbox may already ask for something. Dropping the future is a crash; what the server knew is still in
+/// `node`.
 ///
 /// # Panics
 /// If `node` is empty.
 pub async fn serve<P: Platform>(platform: P, listener: P::Listener, node: Node, mut env: Env) {
     env.observing = P::WATCHED || node.0.watcher.borrow().is_some();
+    env.manual_clock = platform.manual_clock().is_some();
     let driver = Rc::new(Driver {
         platform,
         node,
         env: RefCell::new(env),
         wires: RefCell::default(),
+        buffer: RefCell::new(vec![0; READ]),
         alarm: Cell::default(),
         alarm_waker: Cell::default(),
+        destination: Cell::default(),
+        stalled: Cell::default(),
+        unstalled: RefCell::default(),
         newborn: RefCell::default(),
         waker: Cell::default(),
         exit: Cell::new(false),
     });
     driver.carry_out();
-    driver.spawn(accept(driver.clone(), listener));
-    driver.spawn(ring(driver.clone()));
     // Every task of the node belongs to this set, so that it ends with this future.
     let mut tasks = JoinSet::new();
+    let accepting = tasks.spawn_local(accept(driver.clone(), listener));
+    driver.spawn(ring(driver.clone()));
+    driver.spawn(signals(driver.clone()));
     poll_fn(|cx| {
         while let Some(task) = { driver.newborn.borrow_mut().pop_front() } {
             tasks.spawn_local(task);
@@ -168,7 +156,11 @@ pub async fn serve<P: Platform>(platform: P, listener: P::Listener, node: Node, 
             }
         }
         driver.waker.set(Some(cx.waker().clone()));
-        if driver.exit.get() { Poll::Ready(()) } else { Poll::Pending }
+        if !driver.exit.get() {
+            return Poll::Pending;
+        }
+        accepting.abort();
+        if driver.wires.borrow().is_empty() { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
 }
@@ -176,59 +168,155 @@ pub async fn serve<P: Platform>(platform: P, listener: P::Listener, node: Node, 
 impl<P: Platform> Driver<P> {
     /// Gives the server an event, and carries out what it asks for.
     pub(super) fn step(self: &Rc<Self>, event: Event) {
-        {
+        self.step_once(event);
+        self.move_clock();
+    }
+
+    fn step_once(self: &Rc<Self>, event: Event) {
+        if self.exit.get() {
+            return;
+        }
+        let stalled_until = {
             let mut env = self.env.borrow_mut();
             (env.wall, env.monotonic) = (self.platform.wall(), self.platform.monotonic());
             let mut server = self.node.0.server.borrow_mut();
-            server.as_mut().expect("a node that is driven has a server").step(&mut env, event);
+            let server = server.as_mut().expect("a node that is driven has a server");
+            env.logging = self.platform.logs().then_some(server.node().config.loglevel);
+            server.step(&mut env, event);
+            server.stalled_until()
+        };
+        if self.platform.manual_clock().is_some() {
+            // Nobody could move the clock of a node that does not listen: what it waits out passes at once.
+            self.travel_to(stalled_until);
         }
         self.carry_out();
+        if self.stalled.replace(stalled_until.is_some()) && stalled_until.is_none() {
+            self.unstalled.take().into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Whether the server does nothing at the moment; if so, whoever asks is woken when it does again. What peers send
+    /// meanwhile stays in their sockets.
+    pub(super) fn is_stalled(&self, cx: &Context<'_>) -> bool {
+        if self.stalled.get() {
+            self.unstalled.borrow_mut().push(cx.waker().clone());
+        }
+        self.stalled.get()
+    }
+
+    fn travel_to(&self, at: Option<Monotonic>) {
+        self.destination.set(self.destination.get().max(at));
+    }
+
+    /// Brings a manual clock where it is to go, from alarm to alarm.
+    fn move_clock(self: &Rc<Self>) {
+        let Some(clock) = self.platform.manual_clock().cloned() else { return };
+        let mut alarms = 0;
+        while let Some(destination) = self.destination.get() {
+            alarms += 1;
+            let alarm = self.alarm.get().filter(|at| *at < destination && alarms <= ALARMS_MAX);
+            if alarm.is_none() {
+                self.destination.set(None);
+                alarms = 0;
+            }
+            clock.move_to(alarm.unwrap_or(destination));
+            self.alarm.set(None);
+            self.step_once(Event::Alarm);
+        }
     }
 
     fn carry_out(self: &Rc<Self>) {
-        let (actions, observations) = {
+        let (actions, observations, log) = {
             let mut env = self.env.borrow_mut();
-            (std::mem::take(&mut env.outbox), std::mem::take(&mut env.observations))
+            let env = &mut *env;
+            (
+                std::mem::take(&mut env.outbox),
+                std::mem::take(&mut env.observations),
+                std::mem::take(&mut env.log),
+            )
         };
         for observation in &observations {
             self.platform.observed(observation);
             self.node.tell(observation);
         }
+        log.iter().for_each(|line| self.platform.log(line));
         for action in actions {
             match action {
-                Action::Send { conn, bytes } => self.with_wire(conn, |wire| wire.push(bytes)),
+                Action::Send { conn, bytes } => self.send(conn, bytes),
                 Action::Close { conn } => self.with_wire(conn, |wire| wire.closing = true),
                 Action::Dial { conn, host, port } => self.dial(conn, host, port),
                 Action::Alarm { at } => {
                     self.alarm.set(Some(at));
                     wake(&self.alarm_waker);
                 }
-                Action::Exit => {
-                    self.exit.set(true);
-                    wake(&self.waker);
-                }
+                Action::Advance { by } => self.travel_to(Some(self.platform.monotonic() + by)),
+                Action::Exit => self.end(),
             }
         }
     }
 
+    fn send(self: &Rc<Self>, conn: ConnId, bytes: Bytes) {
+        self.with_wire(conn, |wire| {
+            wire.push(bytes);
+            if wire.is_long() {
+                self.hold_against_limit(conn, wire);
+            }
+        });
+    }
+
+    /// Finds out whether a peer has left more unread than the configuration allows.
+    pub(super) fn hold_against_limit(&self, conn: ConnId, wire: &mut Outgoing) {
+        let Some(limit) = self.node.look(|server| server.output_limit(conn)) else { return };
+        let was = wire.overrun;
+        wire.limit(limit, self.platform.monotonic());
+        if wire.overrun && !was && self.platform.logs() {
+            let text = format!(
+                "Closing client {conn}: it leaves more unread than client-output-buffer-limit allows"
+            );
+            self.platform.log(&Line { level: Level::Warning, text });
+        }
+    }
+
+    /// Ends in order: nobody comes in any more, whoever is there gets what was sent and is hung up on.
+    fn end(self: &Rc<Self>) {
+        self.exit.set(true);
+        self.wires.borrow_mut().retain(|_, wire| wire.borrow().carried);
+        let wires: Vec<ConnId> = self.wires.borrow().keys().copied().collect();
+        wires.into_iter().for_each(|conn| self.with_wire(conn, |wire| wire.closing = true));
+        let driver = self.clone();
+        self.spawn(async move {
+            driver.platform.wait(GRACE).await;
+            driver.wires.borrow_mut().clear();
+            wake(&driver.waker);
+        });
+    }
+
     fn dial(self: &Rc<Self>, conn: ConnId, host: String, port: u16) {
-        self.wires.borrow_mut().insert(conn, Outgoing::default());
+        let wire = self.new_wire(conn);
         let driver = self.clone();
         self.spawn(async move {
             match driver.platform.dial(&host, port).await {
-                Ok(stream) => {
+                Ok(stream) if !driver.exit.get() => {
+                    wire.borrow_mut().carried = true;
                     driver.step(Event::Dialed { conn });
-                    carry(driver, conn, stream, None).await;
+                    carry(driver, conn, wire, stream, None).await;
                 }
-                Err(_) => driver.hung_up(conn),
+                _ => driver.hung_up(conn),
             }
         });
+    }
+
+    fn new_wire(&self, conn: ConnId) -> Rc<RefCell<Outgoing>> {
+        let wire = Rc::new(RefCell::new(Outgoing::default()));
+        self.wires.borrow_mut().insert(conn, wire.clone());
+        wire
     }
 
     /// The other side closed, or never was there.
     pub(super) fn hung_up(self: &Rc<Self>, conn: ConnId) {
         // A connection that the server has closed itself is none of its business any more.
-        if self.wires.borrow_mut().remove(&conn).is_some_and(|wire| !wire.closing) {
+        let wire = self.wires.borrow_mut().remove(&conn);
+        if wire.is_some_and(|wire| !wire.borrow().closing) {
             self.step(Event::Closed { conn });
         }
     }
@@ -237,17 +325,14 @@ impl<P: Platform> Driver<P> {
         self.wires.borrow_mut().remove(&conn);
     }
 
-    /// Looks at what is to be written to a connection; `None` if it is gone.
-    pub(super) fn wire<T>(&self, conn: ConnId, f: impl FnOnce(&mut Outgoing) -> T) -> Option<T> {
-        self.wires.borrow_mut().get_mut(&conn).map(f)
-    }
-
     fn with_wire(&self, conn: ConnId, f: impl FnOnce(&mut Outgoing)) {
-        let waker = self.wire(conn, |wire| {
-            f(wire);
+        let wire = self.wires.borrow().get(&conn).cloned();
+        let waker = wire.and_then(|wire| {
+            let mut wire = wire.borrow_mut();
+            f(&mut wire);
             wire.waker.take()
         });
-        if let Some(waker) = waker.flatten() {
+        if let Some(waker) = waker {
             waker.wake();
         }
     }
@@ -273,12 +358,21 @@ async fn accept<P: Platform>(driver: Rc<Driver<P>>, listener: P::Listener) {
             driver.platform.wait(Duration::from_millis(100)).await;
             continue;
         };
-        let Ok((peer, local)) = driver.platform.addresses(&stream) else { continue };
+        let Ok(ends) = driver.platform.ends(&stream) else { continue };
         let conn = ConnId(next);
         next += 1;
-        driver.wires.borrow_mut().insert(conn, Outgoing::default());
-        driver.step(Event::Connected { conn, peer: peer.to_string(), local: local.to_string() });
-        driver.spawn(carry(driver.clone(), conn, stream, Some(peer.ip())));
+        let wire = driver.new_wire(conn);
+        wire.borrow_mut().carried = true;
+        driver.step(Event::Connected { conn, peer: ends.peer, local: ends.local });
+        driver.spawn(carry(driver.clone(), conn, wire, stream, Some(ends.host)));
+    }
+}
+
+/// Passes on what asks the process to end.
+async fn signals<P: Platform>(driver: Rc<Driver<P>>) {
+    loop {
+        let signal = driver.platform.signal().await;
+        driver.step(Event::Signal(signal));
     }
 }
 
@@ -303,6 +397,3 @@ async fn ring<P: Platform>(driver: Rc<Driver<P>>) {
     })
     .await
 }
-
-/// What stands for a peer's address when there is none to ask: nobody's.
-pub(super) const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);

@@ -1,22 +1,31 @@
-//! A node on the real network, by real time: what `lockstorm serve` runs, for redis-cli and any other client.
+//! A node on the real network, by real time or by a clock that clients move: what `lockstorm serve` runs, for redis-cli
+//! and any other client.
 
 use std::{
-    future::Future,
+    cell::RefCell,
+    fmt,
+    future::{Future, poll_fn},
     io,
-    net::SocketAddr,
+    pin::Pin,
+    task::{Context, Poll, ready},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpStream, UnixListener, UnixStream},
+};
 
-use super::{Node, Platform, serve};
+use super::{Ends, ManualClock, Node, Platform, serve};
 use crate::{
-    env::Env,
+    env::{Env, Files},
+    event::Signal,
+    log::Line,
     server::Server,
     time::{Monotonic, Wall},
 };
 
-/// Serves on `listener` until the server exits. `start` makes the server; `seed` is where its dice start.
+/// Where and how a node runs on this machine.
 ///
 /// It needs a [`tokio::task::LocalSet`] around it:
 ///
@@ -24,48 +33,191 @@ use crate::{
 /// # async fn example() -> std::io::Result<()> {
 /// use lockstorm_sim::{config::Config, drive, server::Server};
 /// let listener = tokio::net::TcpListener::bind("127.0.0.1:6379").await?;
-/// let served = drive::tokio::run(listener, drive::Node::new(), 1, |env| Server::new(Config::default(), env));
+/// let machine = drive::tokio::Machine::new().listen(listener);
+/// let served = machine.run(drive::Node::new(), 1, |env| Server::new(Config::default(), env));
 /// tokio::task::LocalSet::new().run_until(served).await;
 /// # Ok(())
 /// # }
 /// ```
-pub async fn run(listener: TcpListener, node: Node, seed: u64, start: impl FnOnce(&mut Env) -> Server) {
-    let real = Real::new();
-    let mut env = Env::new(seed);
-    (env.wall, env.monotonic) = (real.wall(), real.monotonic());
-    let server = start(&mut env);
-    node.replace(server);
-    serve(real, listener, node, env).await;
+#[derive(Default)]
+#[must_use = "a machine does nothing until it runs a node"]
+pub struct Machine {
+    listeners: Listeners,
+    manual_clock: bool,
+    log: Option<LogSink>,
+    signals: Option<Signals>,
+    files: Option<Box<dyn Files>>,
+}
+
+/// Takes the lines of the log, each with what the wall clock shows.
+type LogSink = Box<dyn Fn(Wall, &Line)>;
+
+/// Resolves with the next signal, again and again.
+type Signals = Box<dyn FnMut(&mut Context<'_>) -> Poll<Signal>>;
+
+/// How much real time a stranger's script may take. None that ends on a real server before it is busy comes near.
+const SCRIPT_PATIENCE: Duration = Duration::from_secs(30);
+
+impl Machine {
+    /// A machine by real time, without a listener yet.
+    pub fn new() -> Machine {
+        Machine::default()
+    }
+
+    /// Listens here as well.
+    pub fn listen(mut self, listener: TcpListener) -> Machine {
+        self.listeners.tcp.push(listener);
+        self
+    }
+
+    /// Listens at a file as well.
+    pub fn listen_unix(mut self, listener: UnixListener) -> Machine {
+        self.listeners.unix.push(listener);
+        self
+    }
+
+    /// Time stands still at what the machine's clock shows at the start, and moves only when a client says so: DEBUG CLOCK
+    /// ADVANCE, and DEBUG SLEEP, which takes its time.
+    pub fn manual_clock(mut self) -> Machine {
+        self.manual_clock = true;
+        self
+    }
+
+    /// Calls `log` with each line of the node's log, and with what its wall clock shows.
+    pub fn log(mut self, log: impl Fn(Wall, &Line) + 'static) -> Machine {
+        self.log = Some(Box::new(log));
+        self
+    }
+
+    /// Asks `signals` for what wants the node to end.
+    pub fn signals(mut self, signals: impl FnMut(&mut Context<'_>) -> Poll<Signal> + 'static) -> Machine {
+        self.signals = Some(Box::new(signals));
+        self
+    }
+
+    /// Lets the node read and write files by name: its configuration, its users.
+    pub fn files(mut self, files: impl Files + 'static) -> Machine {
+        self.files = Some(Box::new(files));
+        self
+    }
+
+    /// Serves until the server exits. `start` makes the server; `seed` is where its dice start.
+    pub async fn run(self, node: Node, seed: u64, start: impl FnOnce(&mut Env) -> Server) {
+        let real = Real::new(self.manual_clock, self.log, self.signals);
+        let mut env = Env::new(seed);
+        (env.wall, env.monotonic) = (real.wall(), real.monotonic());
+        env.files = self.files;
+        env.script_patience = Some(SCRIPT_PATIENCE);
+        env.logging = real.logs().then(Default::default);
+        let server = start(&mut env);
+        node.replace(server);
+        serve(real, self.listeners, node, env).await;
+    }
+}
+
+impl fmt::Debug for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Machine { listeners, manual_clock, .. } = self;
+        f.debug_struct("Machine")
+            .field("listeners", listeners)
+            .field("manual_clock", manual_clock)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Everything that connections come in by.
+#[derive(Debug, Default)]
+struct Listeners {
+    tcp: Vec<TcpListener>,
+    unix: Vec<UnixListener>,
+}
+
+/// A connection, of either kind.
+#[derive(Debug)]
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+macro_rules! either {
+    ($self:ident, $stream:ident => $do:expr) => {
+        match $self.get_mut() {
+            Stream::Tcp($stream) => $do,
+            Stream::Unix($stream) => $do,
+        }
+    };
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        either!(self, stream => Pin::new(stream).poll_read(cx, buffer))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        either!(self, stream => Pin::new(stream).poll_write(cx, bytes))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self, stream => Pin::new(stream).poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self, stream => Pin::new(stream).poll_shutdown(cx))
+    }
 }
 
 /// The clocks and sockets of the machine.
-#[derive(Debug)]
 struct Real {
     start: Instant,
+    manual: Option<ManualClock>,
+    log: Option<LogSink>,
+    signals: RefCell<Option<Signals>>,
 }
 
 impl Real {
     #[expect(clippy::disallowed_methods, reason = "this is the real clock's one door into the server")]
-    fn new() -> Self {
-        Self { start: Instant::now() }
+    fn new(manual: bool, log: Option<LogSink>, signals: Option<Signals>) -> Real {
+        let manual = manual.then(|| {
+            // Whole milliseconds, so that a test can reckon with what TIME answers.
+            ManualClock::new(Wall::from_millis(machine_wall().as_millis()))
+        });
+        Real { start: Instant::now(), manual, log, signals: RefCell::new(signals) }
     }
 }
 
-impl Platform for Real {
-    type Listener = TcpListener;
-    type Stream = TcpStream;
+#[expect(clippy::disallowed_methods, reason = "this is the real clock's one door into the server")]
+fn machine_wall() -> Wall {
+    Wall::ZERO + SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
 
-    #[expect(clippy::disallowed_methods, reason = "this is the real clock's one door into the server")]
+impl Platform for Real {
+    type Listener = Listeners;
+    type Stream = Stream;
+
     fn wall(&self) -> Wall {
-        Wall::ZERO + SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+        self.manual.as_ref().map_or_else(machine_wall, ManualClock::wall)
     }
 
     fn monotonic(&self) -> Monotonic {
-        Monotonic::ZERO + self.start.elapsed()
+        let real = || Monotonic::ZERO + self.start.elapsed();
+        self.manual.as_ref().map_or_else(real, ManualClock::monotonic)
     }
 
     fn sleep_until(&self, at: Monotonic) -> impl Future<Output = ()> + 'static {
-        self.wait(at.since(self.monotonic()))
+        let manual = self.manual.clone();
+        let wait = self.wait(at.since(self.monotonic()));
+        async move {
+            match manual {
+                Some(clock) => clock.sleep_until(at).await,
+                None => wait.await,
+            }
+        }
     }
 
     #[expect(clippy::disallowed_methods, reason = "real time passes by tokio's timer")]
@@ -73,20 +225,68 @@ impl Platform for Real {
         tokio::time::sleep(delay)
     }
 
-    async fn accept(&self, listener: &TcpListener) -> io::Result<TcpStream> {
-        let (stream, _) = listener.accept().await?;
-        stream.set_nodelay(true)?;
+    async fn accept(&self, listeners: &Listeners) -> io::Result<Stream> {
+        let stream = poll_fn(|cx| {
+            for listener in &listeners.tcp {
+                if let Poll::Ready(accepted) = listener.poll_accept(cx) {
+                    return Poll::Ready(accepted.map(|(stream, _)| Stream::Tcp(stream)));
+                }
+            }
+            for listener in &listeners.unix {
+                if let Poll::Ready(accepted) = listener.poll_accept(cx) {
+                    return Poll::Ready(accepted.map(|(stream, _)| Stream::Unix(stream)));
+                }
+            }
+            Poll::Pending
+        });
+        let stream = stream.await?;
+        if let Stream::Tcp(stream) = &stream {
+            stream.set_nodelay(true)?;
+        }
         Ok(stream)
     }
 
     #[expect(clippy::disallowed_methods, reason = "a real node dials a real master")]
-    async fn dial(&self, host: &str, port: u16) -> io::Result<TcpStream> {
+    async fn dial(&self, host: &str, port: u16) -> io::Result<Stream> {
         let stream = TcpStream::connect((host, port)).await?;
         stream.set_nodelay(true)?;
-        Ok(stream)
+        Ok(Stream::Tcp(stream))
     }
 
-    fn addresses(&self, stream: &TcpStream) -> io::Result<(SocketAddr, SocketAddr)> {
-        Ok((stream.peer_addr()?, stream.local_addr()?))
+    fn ends(&self, stream: &Stream) -> io::Result<Ends> {
+        match stream {
+            Stream::Tcp(stream) => Ok(Ends::tcp(stream.peer_addr()?, stream.local_addr()?)),
+            Stream::Unix(stream) => {
+                // Both ends go by the name of the file, as in Redis.
+                let name = stream
+                    .local_addr()?
+                    .as_pathname()
+                    .map_or_else(String::new, |path| format!("{}:0", path.display()));
+                Ok(Ends { host: Ends::NOBODY, peer: name.clone(), local: name })
+            }
+        }
+    }
+
+    fn manual_clock(&self) -> Option<&ManualClock> {
+        self.manual.as_ref()
+    }
+
+    async fn signal(&self) -> Signal {
+        poll_fn(|cx| {
+            let mut signals = self.signals.borrow_mut();
+            let Some(signals) = signals.as_mut() else { return Poll::Pending };
+            Poll::Ready(ready!(signals(cx)))
+        })
+        .await
+    }
+
+    fn logs(&self) -> bool {
+        self.log.is_some()
+    }
+
+    fn log(&self, line: &Line) {
+        if let Some(log) = &self.log {
+            log(self.wall(), line);
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! A node inside a user's own `turmoil::Sim`.
 
-use std::{future::Future, io, net::SocketAddr, time::Duration};
+use std::{future::Future, io, time::Duration};
 
 use turmoil::net::{TcpListener, TcpStream};
 
-use super::{Node, Platform, serve};
+use super::{Ends, Node, Platform, serve};
 use crate::{
     env::Env,
     server::Server,
@@ -78,7 +78,7 @@ impl Platform for Host {
         TcpStream::connect((host, port)).await
     }
 
-    fn addresses(&self, stream: &TcpStream) -> io::Result<(SocketAddr, SocketAddr)> {
-        Ok((stream.peer_addr()?, stream.local_addr()?))
+    fn ends(&self, stream: &TcpStream) -> io::Result<Ends> {
+        Ok(Ends::tcp(stream.peer_addr()?, stream.local_addr()?))
     }
 }

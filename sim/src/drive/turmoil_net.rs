@@ -1,15 +1,10 @@
 //! A node on a host of the world.
 
-use std::{
-    future::Future,
-    io,
-    net::{IpAddr, SocketAddr},
-    time::Duration,
-};
+use std::{future::Future, io, net::IpAddr, time::Duration};
 
 use bytes::Bytes;
 
-use super::{Node, Platform, serve};
+use super::{Ends, Node, Platform, serve};
 use crate::{
     config::Config,
     env::{Env, Observation},
@@ -72,8 +67,8 @@ impl Platform for HostCtx {
         HostCtx::dial(self, host, port).await
     }
 
-    fn addresses(&self, stream: &TcpStream) -> io::Result<(SocketAddr, SocketAddr)> {
-        Ok((stream.peer_addr()?, stream.local_addr()?))
+    fn ends(&self, stream: &TcpStream) -> io::Result<Ends> {
+        Ok(Ends::tcp(stream.peer_addr()?, stream.local_addr()?))
     }
 
     const WATCHED: bool = true;

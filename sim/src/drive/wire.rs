@@ -1,6 +1,7 @@
 //! One connection of a node: bytes in, bytes out, and the message faults between the network and the server.
 
 use std::{
+    cell::RefCell,
     future::{Future, poll_fn},
     net::IpAddr,
     pin::Pin,
@@ -8,41 +9,41 @@ use std::{
     task::{Context, Poll},
 };
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::{
-    Platform,
-    node::{Driver, NOBODY},
-};
+use super::{Ends, Platform, node::Driver, outgoing::Outgoing};
 use crate::{
     event::{ConnId, Event},
     resp::{Decoder, Limits},
+    time::Monotonic,
     world::Act,
 };
 
 /// Bytes read at once, as Redis does (`PROTO_IOBUF_LEN`).
-const READ: usize = 16 << 10;
+pub(super) const READ: usize = 16 << 10;
 
 /// Carries a connection until either side closes it. `client` is the peer's address; the server dialed if there is none.
 pub(super) async fn carry<P: Platform>(
     driver: Rc<Driver<P>>,
     conn: ConnId,
+    outgoing: Rc<RefCell<Outgoing>>,
     stream: P::Stream,
     client: Option<IpAddr>,
 ) {
-    let peer = client.or_else(|| driver.platform.addresses(&stream).ok().map(|(peer, _)| peer.ip()));
+    let peer = client.or_else(|| driver.platform.ends(&stream).ok().map(|ends| ends.host));
     let tap = (P::WATCHED && client.is_some()).then(Tap::default);
     let mut wire = Wire {
         driver,
         conn,
-        peer: peer.unwrap_or(NOBODY),
+        outgoing,
+        peer: peer.unwrap_or(Ends::NOBODY),
         stream,
-        buffer: vec![0; READ],
         tap,
         held: None,
         sending: None,
-        piece: Bytes::new(),
+        patience: None,
+        shown: false,
     };
     poll_fn(|cx| wire.poll(cx)).await;
 }
@@ -59,17 +60,19 @@ struct Tap {
 struct Wire<P: Platform> {
     driver: Rc<Driver<P>>,
     conn: ConnId,
+    outgoing: Rc<RefCell<Outgoing>>,
     peer: IpAddr,
     stream: P::Stream,
-    buffer: Vec<u8>,
     /// `None` if nobody watches, or once the bytes have turned out to be no commands.
     tap: Option<Tap>,
     /// A command that comes later than it was sent.
     held: Option<(Delay, Bytes)>,
     /// Replies leave no sooner than this.
     sending: Option<Delay>,
-    /// What is left of the piece being written.
-    piece: Bytes,
+    /// A peer that reads slowly is looked at again then.
+    patience: Option<(Monotonic, Delay)>,
+    /// Whoever watches has been shown the piece being written.
+    shown: bool,
 }
 
 /// What to do with the connection next.
@@ -101,32 +104,42 @@ impl<P: Platform> Wire<P> {
     fn write(&mut self, cx: &mut Context<'_>) -> Next {
         if let Some(delay) = &mut self.sending {
             if delay.as_mut().poll(cx).is_pending() {
-                self.driver.wire(self.conn, |wire| wire.waker = Some(cx.waker().clone()));
+                self.outgoing.borrow_mut().waker = Some(cx.waker().clone());
                 return Next::Wait;
             }
             self.sending = None;
         }
         loop {
-            if self.driver.wire(self.conn, |wire| wire.overrun) == Some(true) {
-                return self.hang_up();
-            }
-            while !self.piece.is_empty() {
-                match Pin::new(&mut self.stream).poll_write(cx, &self.piece) {
-                    Poll::Pending => return Next::Wait,
-                    Poll::Ready(Err(_) | Ok(0)) => return self.hang_up(),
-                    Poll::Ready(Ok(count)) => self.piece.advance(count),
+            let (front, closing) = {
+                let mut outgoing = self.outgoing.borrow_mut();
+                if outgoing.overrun {
+                    drop(outgoing);
+                    return self.hang_up();
                 }
-            }
-            let waiting = self.driver.wire(self.conn, |wire| {
-                wire.waker = Some(cx.waker().clone());
-                (wire.next_piece(), wire.closing)
-            });
-            let Some((piece, closing)) = waiting else { return Next::End };
-            if let Some(piece) = piece {
-                self.driver.platform.reply(self.peer, self.conn, &piece);
-                self.piece = piece;
+                outgoing.waker = Some(cx.waker().clone());
+                (outgoing.front(), outgoing.closing)
+            };
+            if let Some(piece) = front {
+                if !self.shown {
+                    self.driver.platform.reply(self.peer, self.conn, &piece);
+                    self.shown = true;
+                }
+                match Pin::new(&mut self.stream).poll_write(cx, &piece) {
+                    Poll::Pending => {
+                        if self.is_out_of_patience(cx) {
+                            return self.hang_up();
+                        }
+                        return Next::Wait;
+                    }
+                    Poll::Ready(Err(_) | Ok(0)) => return self.hang_up(),
+                    Poll::Ready(Ok(count)) => {
+                        self.outgoing.borrow_mut().written(count);
+                        self.shown = count < piece.len();
+                    }
+                }
                 continue;
             }
+            self.patience = None;
             if !closing {
                 return Next::Wait;
             }
@@ -138,8 +151,32 @@ impl<P: Platform> Wire<P> {
         }
     }
 
+    /// Whether the peer has read too slowly for too long; otherwise asks to be woken when it might have.
+    fn is_out_of_patience(&mut self, cx: &mut Context<'_>) -> bool {
+        loop {
+            let Some(ends) = self.outgoing.borrow().patience_ends() else { return false };
+            if self.patience.as_ref().is_none_or(|(at, _)| *at != ends) {
+                self.patience = Some((ends, Box::pin(self.driver.platform.sleep_until(ends))));
+            }
+            let (_, delay) = self.patience.as_mut().expect("just set");
+            if delay.as_mut().poll(cx).is_pending() {
+                return false;
+            }
+            self.patience = None;
+            let mut outgoing = self.outgoing.borrow_mut();
+            self.driver.hold_against_limit(self.conn, &mut outgoing);
+            if outgoing.overrun {
+                return true;
+            }
+        }
+    }
+
     /// Reads what the peer has sent, one command or one piece at a time.
     fn read(&mut self, cx: &mut Context<'_>) -> Next {
+        // What comes after the end of a connection is for nobody; what comes to a node that does nothing has time.
+        if self.outgoing.borrow().closing || self.driver.is_stalled(cx) {
+            return Next::Wait;
+        }
         if let Some((delay, _)) = &mut self.held {
             if delay.as_mut().poll(cx).is_pending() {
                 return Next::Wait;
@@ -150,7 +187,9 @@ impl<P: Platform> Wire<P> {
         if let Some(next) = self.next_command() {
             return next;
         }
-        let mut buffer = ReadBuf::new(&mut self.buffer);
+        let driver = self.driver.clone();
+        let mut buffer = driver.buffer.borrow_mut();
+        let mut buffer = ReadBuf::new(&mut buffer);
         match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
             Poll::Pending => Next::Wait,
             Poll::Ready(Err(_)) => self.hang_up(),
@@ -181,13 +220,13 @@ impl<P: Platform> Wire<P> {
                 return Some(self.give(rest));
             }
         };
-        let length = tap.raw.len() - tap.decoder.buffered();
+        let length = tap.raw.len() - tap.decoder.unread();
         let raw = tap.raw.split_to(length).freeze();
         let platform = &self.driver.platform;
         Some(match platform.request(self.peer, self.conn, &raw, &arguments) {
             None => self.give(raw),
             Some(Act::LoseReply) => {
-                self.driver.wire(self.conn, |wire| wire.mute = true);
+                self.outgoing.borrow_mut().mute = true;
                 self.give(raw)
             }
             Some(Act::DelayRequest(by)) => {
@@ -200,7 +239,7 @@ impl<P: Platform> Wire<P> {
             }
             Some(Act::DropRequest) => self.hang_up(),
             Some(Act::DropConnection) => {
-                self.driver.wire(self.conn, |wire| wire.mute = true);
+                self.outgoing.borrow_mut().mute = true;
                 self.driver.step(Event::Bytes { conn: self.conn, bytes: raw });
                 self.hang_up()
             }
@@ -209,7 +248,7 @@ impl<P: Platform> Wire<P> {
 
     fn give(&mut self, bytes: Bytes) -> Next {
         // What this brings to send is written right after it, in this poll: no need to be woken for it.
-        self.driver.wire(self.conn, |wire| wire.waker = None);
+        self.outgoing.borrow_mut().waker = None;
         self.driver.step(Event::Bytes { conn: self.conn, bytes });
         Next::Again
     }

@@ -7,6 +7,8 @@ use bytes::Bytes;
 pub struct Disk {
     /// `dump.rdb`: the last snapshot, durable from the moment it is complete.
     pub snapshot: Option<Bytes>,
+    /// The users that ACL SAVE has written (`aclfile`).
+    pub users: Option<Bytes>,
     /// The append-only file, if there ever was one.
     pub log: Option<LogFile>,
 }

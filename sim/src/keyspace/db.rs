@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
-use super::{Dict, Typed, Usage, Value, WrongType};
+use super::{Dict, Draw, Typed, Usage, Value, WrongType};
 
 /// A key's value and its expiry.
 #[derive(Debug, Clone)]
@@ -17,8 +17,6 @@ pub struct Entry {
     pub usage: Usage,
     /// What [`Entry::memory`] was when it was last reckoned.
     reckoned: usize,
-    /// The entry was given out to be changed since.
-    unreckoned: bool,
 }
 
 impl Entry {
@@ -35,12 +33,14 @@ pub struct Db {
     entries: Dict<Entry>,
     /// Keys that expire, to draw from.
     volatile: Dict<()>,
-    /// The same keys in the order in which they expire.
-    expiries: BTreeSet<(i64, Bytes)>,
+    /// The slots of the same keys, in the order in which they expire.
+    expiries: BTreeSet<(i64, u32)>,
     /// Bytes of all keys, as last reckoned.
     reckoned: usize,
-    /// Keys that may have changed since, each once.
-    unreckoned: Vec<Bytes>,
+    /// Slots of `entries` whose keys may have changed since, each once.
+    unreckoned: Vec<u32>,
+    /// Which slots those are.
+    is_unreckoned: Vec<bool>,
 }
 
 impl Db {
@@ -66,7 +66,8 @@ impl Db {
 
     /// The key that expires first, and when, in milliseconds of the wall clock.
     pub fn next_expiry(&self) -> Option<(i64, &Bytes)> {
-        self.expiries.first().map(|(when_ms, key)| (*when_ms, key))
+        let (when_ms, slot) = *self.expiries.first()?;
+        Some((when_ms, self.entries.at(slot)?.0))
     }
 
     /// All keys and entries, for scans, samples and snapshots.
@@ -75,16 +76,16 @@ impl Db {
     }
 
     /// The entry of a key, noting that it is used now; `draw` as [`Usage::note`] wants it.
-    pub fn used(&mut self, key: &[u8], now_ms: i64, draw: Option<u64>) -> Option<&Entry> {
+    pub fn used(&mut self, key: &[u8], now_ms: i64, draw: Option<Draw>) -> Option<&Entry> {
         let entry = self.entries.get_mut(key)?;
         entry.usage.note(now_ms, draw);
         Some(entry)
     }
 
     /// The value of a key, to change in place, noting that it is used now.
-    pub fn used_mut(&mut self, key: &[u8], now_ms: i64, draw: Option<u64>) -> Option<&mut Value> {
-        self.mark(key);
-        let entry = self.entries.get_mut(key)?;
+    pub fn used_mut(&mut self, key: &[u8], now_ms: i64, draw: Option<Draw>) -> Option<&mut Value> {
+        let (slot, entry) = self.entries.get_slot_mut(key)?;
+        mark(&mut self.unreckoned, &mut self.is_unreckoned, slot);
         entry.usage.note(now_ms, draw);
         Some(&mut entry.value)
     }
@@ -112,89 +113,98 @@ impl Db {
     /// # Errors
     /// When the key holds another type.
     pub fn typed_mut<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&mut T>, WrongType> {
-        self.mark(key);
-        self.entries.get_mut(key).map(|entry| T::of_mut(&mut entry.value).ok_or(WrongType)).transpose()
+        let Some((slot, entry)) = self.entries.get_slot_mut(key) else { return Ok(None) };
+        mark(&mut self.unreckoned, &mut self.is_unreckoned, slot);
+        T::of_mut(&mut entry.value).ok_or(WrongType).map(Some)
     }
 
-    /// Sets a key to a new entry; returns the one it replaces.
-    pub fn insert(&mut self, key: Bytes, value: Value, expires_ms: Option<i64>) -> Option<Entry> {
-        let old = self.entries.insert(
-            key.clone(),
-            Entry { value, expires_ms, usage: Usage::default(), reckoned: 0, unreckoned: false },
-        );
+    /// Sets a key to a new entry, as used so; returns the one it replaces.
+    pub fn insert(
+        &mut self,
+        key: &Bytes,
+        value: Value,
+        expires_ms: Option<i64>,
+        usage: Usage,
+    ) -> Option<Entry> {
+        let entry = Entry { value, expires_ms, usage, reckoned: 0 };
+        let (slot, old) = self.entries.insert_slot(own(key), entry);
         self.forget(old.as_ref());
-        self.mark(&key);
-        self.track(&key, old.as_ref().and_then(|old| old.expires_ms), expires_ms);
+        mark(&mut self.unreckoned, &mut self.is_unreckoned, slot);
+        self.track(key, slot, old.as_ref().and_then(|old| old.expires_ms), expires_ms);
         old
     }
 
-    fn track(&mut self, key: &Bytes, old_ms: Option<i64>, new_ms: Option<i64>) {
-        if let Some(old_ms) = old_ms {
-            self.expiries.remove(&(old_ms, key.clone()));
+    fn track(&mut self, key: &Bytes, slot: u32, old_ms: Option<i64>, new_ms: Option<i64>) {
+        if old_ms == new_ms {
+            return;
         }
-        match new_ms {
-            Some(new_ms) => {
-                self.expiries.insert((new_ms, key.clone()));
-                self.volatile.insert(key.clone(), ());
-            }
-            None if old_ms.is_some() => drop(self.volatile.remove(key)),
-            None => {}
+        if let Some(old_ms) = old_ms {
+            self.expiries.remove(&(old_ms, slot));
+        }
+        if let Some(new_ms) = new_ms {
+            self.expiries.insert((new_ms, slot));
+        }
+        match (old_ms, new_ms) {
+            (None, Some(_)) => drop(self.volatile.insert(own(key), ())),
+            (Some(_), None) => drop(self.volatile.remove(key)),
+            _ => {}
+        }
+    }
+
+    /// Sets how a key that is there was used.
+    pub fn set_usage(&mut self, key: &[u8], usage: Usage) {
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.usage = usage;
         }
     }
 
     /// Sets or clears the expiry of a key. Returns whether the key is there.
     pub fn set_expiry(&mut self, key: &Bytes, expires_ms: Option<i64>) -> bool {
-        let Some(entry) = self.entries.get_mut(key) else { return false };
+        let Some((slot, entry)) = self.entries.get_slot_mut(key) else { return false };
         let old_ms = std::mem::replace(&mut entry.expires_ms, expires_ms);
-        self.mark(key);
-        self.track(key, old_ms, expires_ms);
+        mark(&mut self.unreckoned, &mut self.is_unreckoned, slot);
+        self.track(key, slot, old_ms, expires_ms);
         true
     }
 
     /// Removes a key.
     pub fn remove(&mut self, key: &[u8]) -> Option<Entry> {
-        let (key, entry) = self.entries.remove(key)?;
+        let (slot, key, entry) = self.entries.take(key)?;
         self.forget(Some(&entry));
-        self.track(&key, entry.expires_ms, None);
+        self.track(&key, slot, entry.expires_ms, None);
+        if self.entries.is_sparse() {
+            self.compact();
+        }
         Some(entry)
+    }
+
+    /// Gives memory back. Keys change their slots, so nothing may be left that tells them by these.
+    fn compact(&mut self) {
+        self.reckon();
+        self.is_unreckoned = Vec::new();
+        self.entries.compact();
+        let slots = self.entries.slots().filter_map(|(slot, entry)| Some((entry.expires_ms?, slot)));
+        self.expiries = slots.collect();
     }
 
     /// Bytes of all keys and values, as [`Entry::memory`] reckons them.
     pub fn memory(&self) -> usize {
-        self.unreckoned.iter().filter_map(|key| Some((key, self.entries.get(key)?))).fold(
-            self.reckoned,
-            |sum, (key, entry)| {
-                let change = if entry.unreckoned { entry.memory(key) } else { entry.reckoned };
-                (sum + change).saturating_sub(entry.reckoned)
-            },
-        )
+        let changed = self.unreckoned.iter().filter_map(|&slot| self.entries.at(slot));
+        changed
+            .fold(self.reckoned, |sum, (key, entry)| (sum + entry.memory(key)).saturating_sub(entry.reckoned))
     }
 
     /// The same; what has changed is looked at, and need not be the next time.
     pub fn reckon(&mut self) -> usize {
-        for key in std::mem::take(&mut self.unreckoned) {
-            if let Some(entry) = self.entries.get_mut(&key).filter(|entry| entry.unreckoned) {
-                let now = entry.memory(&key);
+        for slot in std::mem::take(&mut self.unreckoned) {
+            self.is_unreckoned[slot as usize] = false;
+            if let Some((key, entry)) = self.entries.at_mut(slot) {
+                let now = entry.memory(key);
                 self.reckoned = (self.reckoned + now).saturating_sub(entry.reckoned);
-                (entry.reckoned, entry.unreckoned) = (now, false);
+                entry.reckoned = now;
             }
         }
         self.reckoned
-    }
-
-    fn mark(&mut self, key: &[u8]) {
-        // A key that comes and goes leaves a note each time: they are cleared away when they outnumber the keys.
-        if self.unreckoned.len() > 2 * self.entries.len() + 64 {
-            self.reckon();
-        }
-        let Some((key, _)) = self.entries.get_key_value(key).filter(|(_, entry)| !entry.unreckoned) else {
-            return;
-        };
-        let key = key.clone();
-        if let Some(entry) = self.entries.get_mut(&key) {
-            entry.unreckoned = true;
-        }
-        self.unreckoned.push(key);
     }
 
     fn forget(&mut self, gone: Option<&Entry>) {
@@ -204,5 +214,61 @@ impl Db {
     /// Removes every key.
     pub fn clear(&mut self) {
         *self = Db::default();
+    }
+}
+
+/// Notes that the key in a slot may have changed its size.
+fn mark(unreckoned: &mut Vec<u32>, is_unreckoned: &mut Vec<bool>, slot: u32) {
+    let at = slot as usize;
+    if at >= is_unreckoned.len() {
+        is_unreckoned.resize((at + 1).next_power_of_two(), false);
+    }
+    if !std::mem::replace(&mut is_unreckoned[at], true) {
+        unreckoned.push(slot);
+    }
+}
+
+/// The same bytes for keeping. Short ones are copied: that costs no more than counting who shares them, and takes less room.
+pub fn own(bytes: &Bytes) -> Bytes {
+    if bytes.len() < SHARED_LEN_MIN { Bytes::copy_from_slice(bytes) } else { bytes.clone() }
+}
+
+/// From this length on, bytes are shared with the command that brought them rather than copied.
+const SHARED_LEN_MIN: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keyspace::Str;
+
+    #[test]
+    fn keys_expire_in_order_and_are_weighed_once_whatever_slots_they_move_to() {
+        let mut db = Db::default();
+        let key = |n: i64| Bytes::from(n.to_string());
+        for n in 0..1000 {
+            db.insert(&key(n), Value::String(Str::new("value".into())), Some(2000 - n), Usage::default());
+        }
+        let weighed = db.memory();
+        assert_eq!(db.reckon(), weighed);
+        // So many go that the others move together.
+        for n in (0..1000).filter(|n| n % 100 != 0) {
+            assert!(db.remove(&key(n)).is_some());
+        }
+        let mut left = Vec::new();
+        while let Some((when_ms, key)) = db.next_expiry() {
+            let (entry, key) = (db.get(key).map(|entry| entry.expires_ms), key.clone());
+            assert_eq!(entry, Some(Some(when_ms)), "{key:?} is told by its own time");
+            left.push(when_ms);
+            assert_eq!(db.memory(), weighed / 1000 * db.len());
+            db.remove(&key);
+        }
+        assert_eq!(left, (0..10).rev().map(|n| 2000 - n * 100).collect::<Vec<_>>());
+        assert_eq!((db.memory(), db.volatile_len()), (0, 0));
+    }
+
+    #[test]
+    fn what_a_key_takes_beside_its_bytes_stays_small() {
+        // The table is the greater part of a million small keys.
+        assert!(size_of::<(u32, u32, Option<(Bytes, Entry)>)>() <= 136);
     }
 }

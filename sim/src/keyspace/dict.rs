@@ -10,6 +10,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 const NONE: u32 = u32::MAX;
 
+fn hash_of(key: &[u8]) -> u32 {
+    xxh3_64(key) as u32
+}
+
 /// A map from byte strings to `V` with O(1) lookup, random choice and incremental scans.
 ///
 /// The order of iteration is that of insertion until something is removed, and always a function of the operations alone.
@@ -24,7 +28,8 @@ pub struct Dict<V> {
 
 #[derive(Debug, Clone)]
 struct Slot<V> {
-    hash: u64,
+    /// The low half of the hash: enough for as many buckets as there can be, and most unequal keys.
+    hash: u32,
     next: u32,
     full: Option<(Bytes, V)>,
 }
@@ -46,7 +51,7 @@ impl<V> Dict<V> {
         self.len == 0
     }
 
-    fn find(&self, key: &[u8], hash: u64) -> Option<u32> {
+    fn find(&self, key: &[u8], hash: u32) -> Option<u32> {
         let mut at = *self.buckets.get(self.bucket_of(hash)?)?;
         while at != NONE {
             let slot = &self.slots[at as usize];
@@ -58,39 +63,67 @@ impl<V> Dict<V> {
         None
     }
 
-    fn bucket_of(&self, hash: u64) -> Option<usize> {
+    fn bucket_of(&self, hash: u32) -> Option<usize> {
         (!self.buckets.is_empty()).then(|| hash as usize & (self.buckets.len() - 1))
     }
 
     /// The value of `key`.
     pub fn get(&self, key: &[u8]) -> Option<&V> {
-        let at = self.find(key, xxh3_64(key))?;
+        let at = self.find(key, hash_of(key))?;
         self.slots[at as usize].full.as_ref().map(|(_, value)| value)
     }
 
     /// The value of `key`, to change in place.
     pub fn get_mut(&mut self, key: &[u8]) -> Option<&mut V> {
-        let at = self.find(key, xxh3_64(key))?;
+        let at = self.find(key, hash_of(key))?;
         self.slots[at as usize].full.as_mut().map(|(_, value)| value)
+    }
+
+    /// The number of the slot that `key` is in, and its value, to change in place. The key stays there until
+    /// [`Dict::compact`] is called.
+    pub(super) fn get_slot_mut(&mut self, key: &[u8]) -> Option<(u32, &mut V)> {
+        let at = self.find(key, hash_of(key))?;
+        Some((at, self.slots[at as usize].full.as_mut().map(|(_, value)| value)?))
+    }
+
+    /// The numbers of all slots that are full, and the values in them.
+    pub(super) fn slots(&self) -> impl Iterator<Item = (u32, &V)> {
+        let full = self.slots.iter().enumerate().filter_map(|(at, slot)| Some((at, slot.full.as_ref()?)));
+        full.map(|(at, (_, value))| (at as u32, value))
+    }
+
+    /// What is in a slot, if anything is.
+    pub(super) fn at(&self, slot: u32) -> Option<(&Bytes, &V)> {
+        self.slots.get(slot as usize)?.full.as_ref().map(|(key, value)| (key, value))
+    }
+
+    /// The same, with the value to change in place.
+    pub(super) fn at_mut(&mut self, slot: u32) -> Option<(&Bytes, &mut V)> {
+        self.slots.get_mut(slot as usize)?.full.as_mut().map(|(key, value)| (&*key, value))
     }
 
     /// The stored key and its value.
     pub fn get_key_value(&self, key: &[u8]) -> Option<(&Bytes, &V)> {
-        let at = self.find(key, xxh3_64(key))?;
+        let at = self.find(key, hash_of(key))?;
         self.slots[at as usize].full.as_ref().map(|(key, value)| (key, value))
     }
 
     /// Whether `key` is present.
     pub fn contains(&self, key: &[u8]) -> bool {
-        self.find(key, xxh3_64(key)).is_some()
+        self.find(key, hash_of(key)).is_some()
     }
 
     /// Sets `key` to `value`; returns the value it had.
     pub fn insert(&mut self, key: Bytes, value: V) -> Option<V> {
-        let hash = xxh3_64(&key);
+        self.insert_slot(key, value).1
+    }
+
+    /// Sets `key` to `value`; returns the number of its slot, and the value it had.
+    pub(super) fn insert_slot(&mut self, key: Bytes, value: V) -> (u32, Option<V>) {
+        let hash = hash_of(&key);
         if let Some(at) = self.find(&key, hash) {
             let (_, old) = self.slots[at as usize].full.as_mut().expect("a found slot is full");
-            return Some(std::mem::replace(old, value));
+            return (at, Some(std::mem::replace(old, value)));
         }
         if self.len >= self.buckets.len() {
             self.resize((self.buckets.len() * 2).max(4));
@@ -107,12 +140,32 @@ impl<V> Dict<V> {
         };
         self.buckets[bucket] = at;
         self.len += 1;
-        None
+        (at, None)
+    }
+
+    /// The value of `key`, which is set to what `make` returns if there is none.
+    pub fn get_or_insert_with(&mut self, key: &Bytes, make: impl FnOnce() -> V) -> &mut V {
+        let at = match self.find(key, hash_of(key)) {
+            Some(at) => at,
+            None => self.insert_slot(key.clone(), make()).0,
+        };
+        let (_, value) = self.slots[at as usize].full.as_mut().expect("a found slot is full");
+        value
     }
 
     /// Removes `key`; returns what was stored.
     pub fn remove(&mut self, key: &[u8]) -> Option<(Bytes, V)> {
-        let hash = xxh3_64(key);
+        let (_, key, value) = self.take(key)?;
+        if self.is_sparse() {
+            self.compact();
+        }
+        Some((key, value))
+    }
+
+    /// Removes `key` without giving memory back; returns what was stored, and in which slot. Whoever calls it calls [`Dict::compact`] when
+    /// [`Dict::is_sparse`] says so.
+    pub(super) fn take(&mut self, key: &[u8]) -> Option<(u32, Bytes, V)> {
+        let hash = hash_of(key);
         let at = self.find(key, hash)?;
         let bucket = self.bucket_of(hash)?;
         let next = self.slots[at as usize].next;
@@ -127,16 +180,16 @@ impl<V> Dict<V> {
         }
         let slot = &mut self.slots[at as usize];
         slot.next = self.free;
-        let removed = slot.full.take();
+        let (key, value) = slot.full.take()?;
         self.free = at;
         self.len -= 1;
-        // A table that was large keeps neither its memory nor its long, empty scans.
-        if self.len == 0 {
-            *self = Dict::default();
-        } else if self.buckets.len() > 64 && self.len * 8 < self.buckets.len() {
-            self.compact();
-        }
-        removed
+        Some((at, key, value))
+    }
+
+    /// Whether there is much more room than what is in it needs.
+    pub(super) fn is_sparse(&self) -> bool {
+        let empty = self.len == 0 && !self.slots.is_empty();
+        empty || (self.buckets.len() > 64 && self.len * 8 < self.buckets.len())
     }
 
     fn resize(&mut self, buckets: usize) {
@@ -149,7 +202,12 @@ impl<V> Dict<V> {
         }
     }
 
-    fn compact(&mut self) {
+    /// Gives back the memory of a table that was larger, and its long, empty scans. Elements change their slots.
+    pub(super) fn compact(&mut self) {
+        if self.len == 0 {
+            *self = Dict::default();
+            return;
+        }
         self.slots.retain(|slot| slot.full.is_some());
         self.free = NONE;
         self.resize(self.len.next_power_of_two().max(4));
@@ -158,6 +216,15 @@ impl<V> Dict<V> {
     /// All elements, in the order of their slots.
     pub fn iter(&self) -> impl Iterator<Item = (&Bytes, &V)> {
         self.slots.iter().filter_map(|slot| slot.full.as_ref().map(|(key, value)| (key, value)))
+    }
+
+    /// Some elements in the order of their slots, `count` of them unless the gaps are in the way, at a cost that does not grow
+    /// with the table: what was removed may have left gaps of any length.
+    pub fn sample(&self, count: usize) -> impl Iterator<Item = (&Bytes, &V)> {
+        // At least one slot in eight is full.
+        let looked_at = 16 * count.max(1);
+        let slots = self.slots.iter().step_by((self.slots.len() / looked_at).max(1));
+        slots.filter_map(|slot| slot.full.as_ref().map(|(key, value)| (key, value))).take(count)
     }
 
     /// One step of an incremental scan: calls `visit` for the elements of the bucket at `cursor`, and returns the cursor to
@@ -227,6 +294,17 @@ mod tests {
                 assert!(seen.contains(&key(n)), "element {n} was missed with churn {churn}");
             }
         }
+    }
+
+    #[test]
+    fn a_sample_is_found_however_long_the_gaps_are() {
+        let mut dict = Dict::default();
+        (0..10_000).for_each(|n| _ = dict.insert(key(n), n));
+        assert!(dict.sample(3).map(|(_, n)| *n).eq([0, 208, 416]));
+        (0..8_000).for_each(|n| _ = dict.remove(&key(n)));
+        assert_eq!(dict.sample(5).count(), 5);
+        assert!(dict.sample(5).all(|(name, n)| *n >= 8_000 && *name == key(*n)));
+        assert_eq!((dict.sample(0).count(), Dict::<()>::default().sample(5).count()), (0, 0));
     }
 
     #[test]

@@ -13,6 +13,12 @@ pub struct Encodings {
     pub sorted_set_entries_max: usize,
     /// `zset-max-listpack-value`: bytes of a member of a sorted set.
     pub sorted_set_value_max: usize,
+    /// `hll-sparse-max-bytes`: bytes of a HyperLogLog in its sparse form.
+    pub hyperloglog_sparse_max: usize,
+    /// `stream-node-max-entries`: entries in a node of a stream; 0 for any number.
+    pub stream_node_entries_max: usize,
+    /// `stream-node-max-bytes`: bytes of a node of a stream; 0 for any number.
+    pub stream_node_bytes_max: usize,
 }
 
 impl Default for Encodings {
@@ -23,6 +29,9 @@ impl Default for Encodings {
             set_integers_max: 512,
             sorted_set_entries_max: 128,
             sorted_set_value_max: 64,
+            hyperloglog_sparse_max: 3000,
+            stream_node_entries_max: 100,
+            stream_node_bytes_max: 4096,
         }
     }
 }

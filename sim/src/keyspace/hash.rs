@@ -14,7 +14,7 @@ pub struct Hash {
 #[derive(Debug, Clone)]
 enum Fields {
     Listpack(Vec<(Bytes, Bytes)>),
-    Table(Dict<Bytes>),
+    Table(Box<Dict<Bytes>>),
 }
 
 impl Default for Hash {
@@ -85,7 +85,7 @@ impl Hash {
     /// Makes it a table. It never becomes a listpack again.
     fn spread(&mut self) {
         if let Fields::Listpack(list) = &mut self.fields {
-            let mut table = Dict::default();
+            let mut table = Box::<Dict<Bytes>>::default();
             for (field, value) in list.drain(..) {
                 table.insert(field, value);
             }
@@ -100,7 +100,27 @@ impl Hash {
             Fields::Table(table) => (None, Some(table)),
         };
         let list = list.into_iter().flatten().map(|(field, value)| (field, value));
-        list.chain(table.into_iter().flat_map(Dict::iter))
+        list.chain(table.into_iter().flat_map(|table| table.iter()))
+    }
+
+    /// Some fields and values, as [`Dict::sample`].
+    pub fn sample(&self, count: usize) -> impl Iterator<Item = (&Bytes, &Bytes)> {
+        let (list, table) = match &self.fields {
+            Fields::Listpack(list) => (Some(list), None),
+            Fields::Table(table) => (None, Some(table)),
+        };
+        let list = list.into_iter().flat_map(move |list| list.iter().take(count));
+        let table = table.into_iter().flat_map(move |table| table.sample(count));
+        list.map(|(field, value)| (field, value)).chain(table)
+    }
+
+    /// A field and its value chosen by `draw`, which is given a bound and answers an index below it.
+    pub fn random(&self, mut draw: impl FnMut(usize) -> usize) -> Option<(&Bytes, &Bytes)> {
+        match &self.fields {
+            Fields::Listpack(list) if list.is_empty() => None,
+            Fields::Listpack(list) => list.get(draw(list.len())).map(|(field, value)| (field, value)),
+            Fields::Table(table) => table.random(draw),
+        }
     }
 
     /// One step of an incremental scan, as [`Dict::scan`]; a listpack is visited whole.
@@ -112,6 +132,11 @@ impl Hash {
             }
             Fields::Table(table) => table.scan(cursor, visit),
         }
+    }
+
+    /// Whether it is small enough for the compact encoding, and always was.
+    pub fn is_compact(&self) -> bool {
+        matches!(self.fields, Fields::Listpack(_))
     }
 
     /// The name of the encoding, as OBJECT ENCODING answers it.

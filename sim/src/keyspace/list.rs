@@ -15,6 +15,9 @@ pub enum End {
     Right,
 }
 
+/// So many elements are removed one by one, each at the cost of its distance from the nearer end; more of them together.
+const FEW: usize = 4;
+
 /// The elements, head first.
 #[derive(Debug, Clone, Default)]
 pub struct List(VecDeque<Bytes>);
@@ -66,17 +69,24 @@ impl List {
 
     /// Removes up to `limit` elements equal to `element`, the ones nearest to `end` first; returns how many.
     pub fn remove_equal(&mut self, element: &[u8], end: End, limit: usize) -> usize {
-        let equal = self.0.iter().filter(|at| *at == element).count();
-        let removed = equal.min(limit);
-        // Which of the equal ones go, counted from the head.
-        let spared = if end == End::Left { 0 } else { equal - removed };
-        let mut seen = 0;
-        self.0.retain(|at| {
-            if at != element {
-                return true;
-            }
-            seen += 1;
-            seen <= spared || seen > spared + removed
+        let equal = |at: &usize| self.0[*at] == element;
+        // The search ends with the last one that goes.
+        let mut found: Vec<usize> = match end {
+            End::Left => (0..self.0.len()).filter(equal).take(limit).collect(),
+            End::Right => (0..self.0.len()).rev().filter(equal).take(limit).collect(),
+        };
+        let removed = found.len();
+        if removed <= FEW {
+            // From the last to the first, so that the others stay where they are.
+            found.sort_unstable_by(|a, b| b.cmp(a));
+            found.into_iter().for_each(|at| _ = self.0.remove(at));
+            return removed;
+        }
+        found.sort_unstable();
+        let (mut at, mut gone) = (0, found.into_iter().peekable());
+        self.0.retain(|_| {
+            at += 1;
+            gone.next_if_eq(&(at - 1)).is_none()
         });
         removed
     }

@@ -1,8 +1,8 @@
 //! How much memory keys and values are reckoned to use, for `maxmemory`, INFO and MEMORY USAGE.
 //!
 //! The figures follow the layout of `redis-server` on a 64-bit machine closely enough for limits to bite at about the same
-//! amount of data, and they are the same on every machine and in every build. A collection is reckoned from its first few
-//! elements, so that the cost does not grow with it.
+//! amount of data, and they are the same on every machine and in every build. A collection is reckoned from a few of
+//! its elements, so that the cost does not grow with it.
 
 use super::{Entry, Value};
 
@@ -39,20 +39,19 @@ impl Value {
             Value::String(string) if string.encoding() == "int" => 0,
             Value::String(string) => rounded(string.bytes().len()),
             Value::Hash(hash) => {
-                let sizes = hash.iter().map(|(field, value)| field.len() + value.len());
+                let sizes = hash.sample(SAMPLES).map(|(field, value)| field.len() + value.len());
                 collection(hash.len(), 2, hash.encoding() == "listpack", sizes)
             }
             // Nodes of a list are compact encodings, whatever its length.
             Value::List(list) => collection(list.len(), 1, true, list.iter().map(|element| element.len())),
             Value::Set(set) => {
-                let sizes =
-                    set.iter().map(|member| if set.encoding() == "intset" { 8 } else { member.len() });
-                collection(set.len(), 0, set.encoding() == "intset", sizes)
+                collection(set.len(), 0, set.encoding() == "intset", set.sample_lengths(SAMPLES))
             }
             Value::SortedSet(set) => {
                 let sizes = set.iter().map(|(_, member)| member.len() + size_of::<f64>());
                 collection(set.len(), 2, set.encoding() == "listpack", sizes)
             }
+            Value::Stream(stream) => PER_COLLECTION + rounded(stream.memory()),
         }
     }
 }

@@ -12,7 +12,7 @@ pub struct Set(Repr);
 enum Repr {
     /// In ascending order, which is the order that SMEMBERS shows.
     Integers(Vec<i64>),
-    Table(Dict<()>),
+    Table(Box<Dict<()>>),
 }
 
 impl Default for Set {
@@ -64,7 +64,7 @@ impl Set {
             for &n in integers {
                 table.insert(as_bytes(n), ());
             }
-            self.0 = Repr::Table(table);
+            self.0 = Repr::Table(Box::new(table));
         }
         match &mut self.0 {
             Repr::Table(table) => table,
@@ -91,6 +91,14 @@ impl Set {
         }
     }
 
+    /// The members in ascending order, while all of them are integers and few.
+    pub fn integers(&self) -> Option<&[i64]> {
+        match &self.0 {
+            Repr::Integers(integers) => Some(integers),
+            Repr::Table(_) => None,
+        }
+    }
+
     /// All members.
     pub fn iter(&self) -> impl Iterator<Item = Bytes> {
         let (integers, table) = match &self.0 {
@@ -98,7 +106,18 @@ impl Set {
             Repr::Table(table) => (None, Some(table)),
         };
         let integers = integers.into_iter().flatten().map(|&n| as_bytes(n));
-        integers.chain(table.into_iter().flat_map(Dict::iter).map(|(member, ())| member.clone()))
+        integers.chain(table.into_iter().flat_map(|table| table.iter()).map(|(member, ())| member.clone()))
+    }
+
+    /// The lengths of some members, as [`Dict::sample`]; of integers, what they take in eight bytes each.
+    pub fn sample_lengths(&self, count: usize) -> impl Iterator<Item = usize> {
+        let (integers, table) = match &self.0 {
+            Repr::Integers(integers) => (Some(integers), None),
+            Repr::Table(table) => (None, Some(table)),
+        };
+        let integers = integers.into_iter().flatten().take(count).map(|_| size_of::<i64>());
+        let table = table.into_iter().flat_map(move |table| table.sample(count));
+        integers.chain(table.map(|(member, ())| member.len()))
     }
 
     /// A member chosen by `draw`, which is given a bound and answers an index below it.

@@ -29,7 +29,10 @@ impl SortedSet {
     /// Gives a member a score, adding it if it is not there; returns the score it had. The score must not be NaN.
     pub fn insert(&mut self, member: Bytes, score: f64, encodings: &Encodings) -> Option<f64> {
         assert!(!score.is_nan(), "a score is a number");
+        // The compact form writes whole scores as integers, which have one zero.
+        let plain = |score: f64, large| if large { score } else { score + 0.0 };
         if let Some(old) = self.scores.get_mut(&member) {
+            let score = plain(score, self.large);
             let was = std::mem::replace(old, score);
             // Both zeros are one score, and the first one stays.
             if was == score {
@@ -42,11 +45,38 @@ impl SortedSet {
         }
         self.large |=
             self.len() >= encodings.sorted_set_entries_max || member.len() > encodings.sorted_set_value_max;
-        // The compact form writes whole scores as integers, which have one zero.
-        let score = if self.large { score } else { score + 0.0 };
+        let score = plain(score, self.large);
         self.scores.insert(member.clone(), score);
         self.order.insert(score, member);
         None
+    }
+
+    /// One with these members, each once, that is not compact.
+    pub fn large(members: impl IntoIterator<Item = (Bytes, f64)>) -> SortedSet {
+        let mut set = SortedSet { large: true, ..SortedSet::default() };
+        for (member, score) in members {
+            set.insert(member, score, &Encodings::default());
+        }
+        set
+    }
+
+    /// Gives up the compact encoding for good.
+    pub fn enlarge(&mut self) {
+        self.large = true;
+    }
+
+    /// Makes it compact if it is small enough for that.
+    pub fn compact(&mut self, encodings: &Encodings) {
+        let small = self.len() <= encodings.sorted_set_entries_max
+            && self.iter().all(|(_, member)| member.len() <= encodings.sorted_set_value_max);
+        if small {
+            let members: Vec<(Bytes, f64)> =
+                self.iter().map(|(score, member)| (member.clone(), score)).collect();
+            *self = SortedSet::default();
+            for (member, score) in members {
+                self.insert(member, score, encodings);
+            }
+        }
     }
 
     /// Removes a member; returns the score it had.
@@ -96,6 +126,11 @@ impl SortedSet {
         0
     }
 
+    /// Whether it is small enough for the compact encoding, and always was.
+    pub fn is_compact(&self) -> bool {
+        !self.large
+    }
+
     /// The name OBJECT ENCODING has for it.
     pub fn encoding(&self) -> &'static str {
         if self.large { "skiplist" } else { "listpack" }
@@ -110,7 +145,7 @@ impl Typed for SortedSet {
         if let Value::SortedSet(set) = value { Some(set) } else { None }
     }
     fn empty() -> Value {
-        Value::SortedSet(SortedSet::default())
+        Value::SortedSet(Box::default())
     }
 }
 

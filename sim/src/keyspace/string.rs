@@ -7,6 +7,9 @@ use super::{Typed, Value};
 /// The most bytes that Redis holds in one allocation with the object's header.
 const EMBSTR_LEN_MAX: usize = 44;
 
+/// The length of the longest integer, with its sign.
+const INTEGER_LEN_MAX: usize = 20;
+
 /// A string value. The bytes are kept as they are; the encoding that OBJECT ENCODING names follows from them and from what
 /// last wrote them.
 ///
@@ -43,6 +46,11 @@ impl Str {
     /// A string set as a whole that is held as text even if it is an integer.
     pub fn text(bytes: Bytes) -> Str {
         Str { bytes, written: Written::Text }
+    }
+
+    /// A string in the encoding of one that was edited in place.
+    pub fn raw(bytes: Bytes) -> Str {
+        Str { bytes, written: Written::Edited }
     }
 
     /// The bytes.
@@ -85,20 +93,58 @@ impl Typed for Str {
         if let Value::String(string) = value { Some(string) } else { None }
     }
     fn empty() -> Value {
-        Value::String(Str { bytes: Bytes::new(), written: Written::Edited })
+        Value::String(Str::raw(Bytes::new()))
     }
 }
 
 /// Reads a decimal integer in its one canonical form, so that writing it again gives the same bytes.
 pub fn integer(text: &[u8]) -> Option<i64> {
+    // However long the text is, it is not read further than an integer can be long.
+    if text.len() > INTEGER_LEN_MAX {
+        return None;
+    }
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let canonical = match digits {
         [] => false,
         [b'0'] => text.len() == 1,
         [first, ..] => *first != b'0' && digits.iter().all(u8::is_ascii_digit),
     };
-    if !canonical || digits.len() > 19 {
+    if !canonical {
         return None;
     }
     std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_else_holds_is_edited_where_it_is() {
+        let whole = Str::new(Bytes::copy_from_slice(&[7; 1000]));
+        for mut text in [whole, Str::raw(Bytes::from(vec![7; 1000]))] {
+            let place = text.bytes().as_ptr();
+            for at in 0..1000 {
+                text.edit(|bytes| bytes[at] = 8);
+                assert_eq!(text.bytes().as_ptr(), place, "edit {at}");
+            }
+            // Growing moves it a few times, not each time.
+            let mut moves = 0;
+            for _ in 0..100_000 {
+                let before = text.bytes().as_ptr();
+                text.edit(|bytes| bytes.extend_from_slice(b"x"));
+                moves += u32::from(text.bytes().as_ptr() != before);
+            }
+            assert!(moves < 20, "moved {moves} times");
+            assert_eq!(text.bytes().len(), 101_000);
+        }
+    }
+
+    #[test]
+    fn who_has_read_a_string_keeps_what_it_was() {
+        let mut text = Str::new(Bytes::from_static(b"abc"));
+        let read = text.bytes().clone();
+        text.edit(|bytes| bytes[0] = b'x');
+        assert_eq!((read.as_ref(), text.bytes().as_ref()), (&b"abc"[..], &b"xbc"[..]));
+    }
 }

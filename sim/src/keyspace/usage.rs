@@ -2,50 +2,106 @@
 
 /// The counter of a new key, so that it is not the first to be evicted (`LFU_INIT_VAL`).
 const INITIAL: u8 = 5;
-/// `lfu-log-factor`: how much rarer each further increment is.
-const LOG_FACTOR: u64 = 10;
-/// `lfu-decay-time`: after so many minutes without use the counter falls by one.
-const DECAY_MINUTES: i64 = 1;
+/// The clock that a server notes uses by: whole seconds in 24 bits, which begin anew after 194 days.
+const CLOCK_MAX: i64 = (1 << 24) - 1;
+
+/// How a counter of uses goes up and down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lfu {
+    /// `lfu-log-factor`: how much rarer each further increment is.
+    pub log_factor: u32,
+    /// `lfu-decay-time`: after so many minutes without use the counter falls by one; 0 for never.
+    pub decay_minutes: u32,
+}
+
+impl Default for Lfu {
+    fn default() -> Lfu {
+        Lfu { log_factor: 10, decay_minutes: 1 }
+    }
+}
+
+/// In place of a time: every key has one of these, and this is half the size of an `Option`.
+const NOT_YET: i64 = i64::MIN;
+
+/// What decides whether one use counts.
+#[derive(Debug, Clone, Copy)]
+pub struct Draw {
+    /// How the counter moves.
+    pub lfu: Lfu,
+    /// Random bits.
+    pub bits: u64,
+}
 
 /// The use of one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
-    /// Milliseconds of the wall clock; `None` until the first use after a load, which counts as just now.
-    last_ms: Option<i64>,
+    /// Milliseconds of the wall clock; [`NOT_YET`] until the first use after a load, which counts as just now.
+    last_ms: i64,
     /// A logarithmic counter: 255 stands for about a million uses.
     frequency: u8,
 }
 
 impl Default for Usage {
     fn default() -> Usage {
-        Usage { last_ms: None, frequency: INITIAL }
+        Usage { last_ms: NOT_YET, frequency: INITIAL }
     }
 }
 
 impl Usage {
-    /// Notes a use. Given 64 random bits, the counter goes up with a chance that they decide.
+    /// That of a key made now.
+    pub fn new(now_ms: i64) -> Usage {
+        Usage { last_ms: now_ms, frequency: INITIAL }
+    }
+
+    /// That of a key whose counter stands at `frequency` now.
+    pub fn counted(now_ms: i64, frequency: u8) -> Usage {
+        Usage { last_ms: now_ms, frequency }
+    }
+
+    /// That of a key that was not used for so many seconds, as far as the server's clock of 24 bits can tell: what would lie
+    /// before that clock began counts as half of its range.
+    pub fn idle_for(now_ms: i64, secs: i64) -> Usage {
+        let clock = (now_ms / 1000) & CLOCK_MAX;
+        let secs = if secs <= clock {
+            secs
+        } else {
+            let used = (clock + CLOCK_MAX / 2) % CLOCK_MAX;
+            if clock >= used { clock - used } else { clock + CLOCK_MAX - used }
+        };
+        Usage { last_ms: now_ms - secs * 1000, frequency: INITIAL }
+    }
+
+    /// Notes a use. Given a draw, the counter goes up with a chance that it decides.
     ///
     /// Source: the chance is 1 / ((counter - 5) * `lfu-log-factor` + 1), as redis.conf describes it.
-    pub fn note(&mut self, now_ms: i64, draw: Option<u64>) {
-        if let Some(draw) = draw {
-            self.frequency = self.frequency(now_ms);
-            let steps = u64::from(self.frequency.saturating_sub(INITIAL)) * LOG_FACTOR + 1;
-            if draw.is_multiple_of(steps) {
+    pub fn note(&mut self, now_ms: i64, draw: Option<Draw>) {
+        if let Some(Draw { lfu, bits }) = draw {
+            self.frequency = self.frequency(now_ms, lfu);
+            let above = u64::from(self.frequency.saturating_sub(INITIAL));
+            let steps = above.saturating_mul(lfu.log_factor.into()) + 1;
+            if bits.is_multiple_of(steps) {
                 self.frequency = self.frequency.saturating_add(1);
             }
         }
-        self.last_ms = Some(now_ms);
+        self.last_ms = now_ms;
+    }
+
+    fn last_ms(&self) -> Option<i64> {
+        (self.last_ms != NOT_YET).then_some(self.last_ms)
     }
 
     /// Milliseconds since the last use.
     pub fn idle_ms(&self, now_ms: i64) -> i64 {
-        self.last_ms.map_or(0, |last_ms| now_ms.saturating_sub(last_ms).max(0))
+        self.last_ms().map_or(0, |last_ms| now_ms.saturating_sub(last_ms).max(0))
     }
 
-    /// The counter, less what the time without use has taken off it.
-    pub fn frequency(&self, now_ms: i64) -> u8 {
-        let minutes = self.idle_ms(now_ms) / 60_000 / DECAY_MINUTES;
-        self.frequency.saturating_sub(u8::try_from(minutes).unwrap_or(u8::MAX))
+    /// The counter, less what the time without use has taken off it. The time is counted in minutes of the clock, of which one
+    /// may be over at once.
+    pub fn frequency(&self, now_ms: i64, lfu: Lfu) -> u8 {
+        let minute = |ms: i64| ms.div_euclid(60_000);
+        let minutes = self.last_ms().map_or(0, |last_ms| (minute(now_ms) - minute(last_ms)).max(0));
+        let steps = minutes.checked_div(lfu.decay_minutes.into()).unwrap_or(0);
+        self.frequency.saturating_sub(u8::try_from(steps).unwrap_or(u8::MAX))
     }
 }
 
@@ -55,15 +111,32 @@ mod tests {
 
     #[test]
     fn the_counter_grows_ever_more_slowly_and_falls_with_idle_minutes() {
+        let lfu = Lfu::default();
         let mut usage = Usage::default();
-        usage.note(0, Some(1));
+        let note = |usage: &mut Usage, lfu, bits| usage.note(0, Some(Draw { lfu, bits }));
+        note(&mut usage, lfu, 1);
         // The first increment is certain, the next has one chance in eleven.
-        assert_eq!(usage.frequency(0), 6);
-        usage.note(0, Some(12));
-        assert_eq!(usage.frequency(0), 6);
-        usage.note(0, Some(22));
-        assert_eq!(usage.frequency(0), 7);
-        assert_eq!(usage.frequency(3 * 60_000), 4);
-        assert_eq!(usage.frequency(i64::MAX), 0);
+        assert_eq!(usage.frequency(0, lfu), 6);
+        note(&mut usage, lfu, 12);
+        assert_eq!(usage.frequency(0, lfu), 6);
+        note(&mut usage, lfu, 22);
+        assert_eq!(usage.frequency(0, lfu), 7);
+        assert_eq!(usage.frequency(3 * 60_000, lfu), 4);
+        assert_eq!(usage.frequency(i64::MAX, lfu), 0);
+        assert_eq!(usage.frequency(i64::MAX, Lfu { decay_minutes: 0, ..lfu }), 7);
+        // Without a factor every use counts.
+        note(&mut usage, Lfu { log_factor: 0, ..lfu }, 1);
+        assert_eq!(usage.frequency(0, lfu), 8);
+    }
+
+    #[test]
+    fn an_idle_time_that_the_clock_cannot_hold_becomes_half_of_its_range() {
+        let now_ms = 1_700_000_000_000;
+        assert_eq!(Usage::idle_for(now_ms, 100).idle_ms(now_ms), 100_000);
+        let clock = 1_700_000_000 & CLOCK_MAX;
+        assert_eq!(Usage::idle_for(now_ms, clock).idle_ms(now_ms), clock * 1000);
+        let half = Usage::idle_for(now_ms, clock + 1).idle_ms(now_ms) / 1000;
+        assert!((CLOCK_MAX / 2..=CLOCK_MAX / 2 + 1).contains(&half), "{half}");
+        assert_eq!(Usage::idle_for(now_ms, i64::MAX).idle_ms(now_ms) / 1000, half);
     }
 }

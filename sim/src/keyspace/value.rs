@@ -1,6 +1,6 @@
 //! The types a key can hold.
 
-use super::{Hash, List, Set, SortedSet, Str};
+use super::{Hash, List, Set, SortedSet, Str, Stream};
 
 /// A value of one of Redis's types.
 #[derive(Debug, Clone)]
@@ -14,7 +14,9 @@ pub enum Value {
     /// Byte strings, each once.
     Set(Set),
     /// Byte strings, each once, in order of their scores.
-    SortedSet(SortedSet),
+    SortedSet(Box<SortedSet>),
+    /// Entries in order of their ids, with groups of readers.
+    Stream(Box<Stream>),
 }
 
 /// The name of a type, as TYPE answers it.
@@ -30,6 +32,8 @@ pub enum Kind {
     Set,
     /// `zset`
     SortedSet,
+    /// `stream`
+    Stream,
 }
 
 impl Kind {
@@ -41,6 +45,7 @@ impl Kind {
             Kind::List => "list",
             Kind::Set => "set",
             Kind::SortedSet => "zset",
+            Kind::Stream => "stream",
         }
     }
 }
@@ -68,6 +73,7 @@ impl Value {
             Value::List(_) => Kind::List,
             Value::Set(_) => Kind::Set,
             Value::SortedSet(_) => Kind::SortedSet,
+            Value::Stream(_) => Kind::Stream,
         }
     }
 
@@ -79,13 +85,15 @@ impl Value {
             Value::List(list) => list.encoding(),
             Value::Set(set) => set.encoding(),
             Value::SortedSet(set) => set.encoding(),
+            Value::Stream(stream) => stream.encoding(),
         }
     }
 
     /// Whether a collection has lost its last element, and with it its key.
     pub fn is_empty_collection(&self) -> bool {
         match self {
-            Value::String(_) => false,
+            // A stream stays for its groups and its ids.
+            Value::String(_) | Value::Stream(_) => false,
             Value::Hash(hash) => hash.is_empty(),
             Value::List(list) => list.is_empty(),
             Value::Set(set) => set.is_empty(),

@@ -49,6 +49,8 @@ pub struct Decoder {
     /// The length of the argument being read, once its line has come.
     bulk: Option<usize>,
     args: Vec<Bytes>,
+    /// What the arguments take so far.
+    held: usize,
     /// How far the buffer has been searched in vain for the end of a line.
     searched: usize,
 }
@@ -59,9 +61,9 @@ impl Decoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Bytes held: those of the command being read and of those behind it.
+    /// Bytes held: those of the command being read and of those behind it. An argument takes room even if it is empty.
     pub fn buffered(&self) -> usize {
-        self.buffer.len() + self.args.iter().map(Bytes::len).sum::<usize>()
+        self.buffer.len() + self.held
     }
 
     /// Bytes that no part of a command was taken from yet.
@@ -138,10 +140,12 @@ impl Decoder {
                 }
                 // A copy of its own, so that a stored argument does not keep the whole read buffer alive.
                 self.args.push(Bytes::copy_from_slice(&self.buffer[..len]));
+                self.held += len + size_of::<Bytes>();
                 self.buffer.advance(len + 2);
                 self.bulk = None;
                 self.missing -= 1;
             }
+            self.held = 0;
             return Ok(Some(std::mem::take(&mut self.args)));
         }
     }
@@ -173,14 +177,16 @@ impl Decoder {
         let line = self.buffer.split_to(end + 1);
         self.searched = 0;
         let line = line[..end].strip_suffix(b"\r").unwrap_or(&line[..end]);
-        split_inline(line).map(Some).ok_or_else(|| error("unbalanced quotes in request"))
+        split_words(line).map(Some).ok_or_else(|| error("unbalanced quotes in request"))
     }
 
     fn find(&mut self, byte: u8) -> Option<usize> {
-        let found = self.buffer[self.searched..].iter().position(|&b| b == byte).map(|at| at + self.searched);
+        let ends = |&b: &u8| b == byte || b == 0;
+        let found = self.buffer[self.searched..].iter().position(ends).map(|at| at + self.searched);
         // The last byte is looked at again: it costs nothing, and keeps the mark inside the buffer.
         self.searched = found.unwrap_or(self.buffer.len().saturating_sub(1));
-        found
+        // As in C, nobody looks behind a zero: such a line never ends.
+        found.filter(|at| self.buffer[*at] == byte)
     }
 }
 
@@ -198,8 +204,8 @@ fn parse_integer(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Splits an inline command at spaces, with quotes and escapes as in a shell; `None` for unbalanced quotes.
-fn split_inline(line: &[u8]) -> Option<Vec<Bytes>> {
+/// Splits a line at spaces, with quotes and escapes as in a shell; `None` for unbalanced quotes.
+pub fn split_words(line: &[u8]) -> Option<Vec<Bytes>> {
     let mut words = Vec::new();
     let mut rest = line.iter().copied().peekable();
     loop {

@@ -6,5 +6,5 @@
 mod decode;
 mod reply;
 
-pub use decode::{Decoder, Limits, ProtocolError};
-pub use reply::{Protocol, Reply, format_double};
+pub use decode::{Decoder, Limits, ProtocolError, split_words};
+pub use reply::{Protocol, Reply, format_double, quotable, quoted};

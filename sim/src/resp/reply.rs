@@ -41,10 +41,12 @@ pub enum Reply {
     Push(Vec<Reply>),
     /// `,1.5` in RESP3; a bulk string in RESP2.
     Double(f64),
+    /// `,1.5` in RESP3; a bulk string in RESP2: a number written out by the command, with digits of its own choice.
+    Decimal(Bytes),
     /// `#t` in RESP3; `:1` or `:0` in RESP2.
     Boolean(bool),
     /// `=7 txt:...` in RESP3 with a three-letter format; a bulk string in RESP2.
-    Verbatim(&'static str, Bytes),
+    Verbatim([u8; 3], Bytes),
     /// `(123` in RESP3: an integer of any size as decimal text; a bulk string in RESP2.
     BigNumber(Bytes),
     /// Several replies to one command, one after the other, as SUBSCRIBE with many channels answers.
@@ -89,8 +91,8 @@ impl Reply {
     pub fn encode(&self, protocol: Protocol, out: &mut Vec<u8>) {
         let resp3 = protocol == Protocol::Resp3;
         match self {
-            Reply::Status(text) => line(out, b'+', text.as_bytes()),
-            Reply::Error(text) => line(out, b'-', text.as_bytes()),
+            Reply::Status(text) => line(out, b'+', &quoted(text)),
+            Reply::Error(text) => line(out, b'-', &quoted(text)),
             Reply::Integer(n) => number(out, b':', *n),
             Reply::Bulk(bytes) => bulk(out, b'$', bytes),
             Reply::Null if resp3 => out.extend_from_slice(b"_\r\n"),
@@ -120,13 +122,15 @@ impl Reply {
             }
             Reply::Double(value) if resp3 => line(out, b',', format_double(*value).as_bytes()),
             Reply::Double(value) => bulk(out, b'$', format_double(*value).as_bytes()),
+            Reply::Decimal(digits) if resp3 => line(out, b',', digits),
+            Reply::Decimal(digits) => bulk(out, b'$', digits),
             Reply::Boolean(value) if resp3 => {
                 out.extend_from_slice(if *value { b"#t\r\n" } else { b"#f\r\n" })
             }
             Reply::Boolean(value) => number(out, b':', i64::from(*value)),
             Reply::Verbatim(format, text) if resp3 => {
                 let mut body = Vec::with_capacity(text.len() + 4);
-                body.extend_from_slice(format.as_bytes());
+                body.extend_from_slice(format);
                 body.push(b':');
                 body.extend_from_slice(text);
                 bulk(out, b'=', &body);
@@ -177,9 +181,38 @@ impl From<Vec<Reply>> for Reply {
     }
 }
 
+/// Bytes of a client as the text of an error: a character for each byte, for they need not be UTF-8. The encoder makes them
+/// bytes again.
+///
+/// ```
+/// use lockstorm_sim::resp::{quotable, quoted};
+/// assert_eq!(quoted(&quotable(b"caf\xc3\xa9 \xff"))[..], b"caf\xc3\xa9 \xff"[..]);
+/// ```
+pub fn quotable(bytes: &[u8]) -> String {
+    bytes.iter().copied().map(char::from).collect()
+}
+
+/// The bytes that a text of an error or status stands for, see [`quotable`].
+pub fn quoted(text: &str) -> Cow<'_, [u8]> {
+    if text.is_ascii() {
+        return Cow::Borrowed(text.as_bytes());
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    for letter in text.chars() {
+        match u8::try_from(letter) {
+            Ok(byte) => bytes.push(byte),
+            Err(_) => bytes.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+    Cow::Owned(bytes)
+}
+
 /// A status or error line. Line breaks inside would end the line early, so they become spaces.
 fn line(out: &mut Vec<u8>, kind: u8, text: &[u8]) {
     out.push(kind);
+    // Those at the end of an error are left out.
+    let breaks = text.iter().rev().take_while(|b| kind == b'-' && matches!(b, b'\r' | b'\n')).count();
+    let text = &text[..text.len() - breaks];
     out.extend(text.iter().map(|&b| if b == b'\r' || b == b'\n' { b' ' } else { b }));
     out.extend_from_slice(b"\r\n");
 }
@@ -228,7 +261,7 @@ fn sequence(out: &mut Vec<u8>, kind: u8, items: &[Reply], protocol: Protocol) {
 /// ```
 pub fn format_double(value: f64) -> String {
     if value.is_nan() {
-        return "nan".into();
+        return if value.is_sign_negative() { "-nan" } else { "nan" }.into();
     }
     if value.is_infinite() {
         return if value > 0.0 { "inf" } else { "-inf" }.into();

@@ -8,9 +8,13 @@ use mlua::{Lua, MultiValue, Table, Value};
 use super::{
     bits,
     convert::{argument, to_lua},
-    engine::{Desk, MEMORY_MAX, sha1_hex},
+    desk::Desk,
+    engine::sha1_hex,
     failure::{self, Failure},
-    json, msgpack, structs,
+    json, msgpack,
+    register::register,
+    strings, structs,
+    vm::{Dialect, MEMORY_MAX},
 };
 use crate::resp::{Protocol, Reply};
 
@@ -18,8 +22,8 @@ use crate::resp::{Protocol, Reply};
 const VERSION: &str = "7.0.15";
 const VERSION_NUM: u32 = 0x0007_000F;
 
-/// The table that `sandbox.lua` is given: `explain`, `locate`, `random`, `randomseed`, and the libraries.
-pub(super) fn functions(lua: &Lua, desk: &Rc<Desk>) -> mlua::Result<Table> {
+/// The table that `sandbox.lua` is given: functions for its own use, and the libraries.
+pub(super) fn functions(lua: &Lua, desk: &Rc<Desk>, dialect: Dialect) -> mlua::Result<Table> {
     let rust = lua.create_table()?;
     rust.raw_set("explain", lua.create_function(failure::explain)?)?;
     rust.raw_set("locate", lua.create_function(failure::locate)?)?;
@@ -32,40 +36,71 @@ pub(super) fn functions(lua: &Lua, desk: &Rc<Desk>) -> mlua::Result<Table> {
     libraries.raw_set("bit", bits::library(lua)?)?;
     libraries.raw_set("cjson", json::library(lua, &lua.globals().raw_get("next")?)?)?;
     libraries.raw_set("cmsgpack", msgpack::library(lua)?)?;
-    libraries.raw_set("redis", redis(lua, desk)?)?;
+    libraries.raw_set("redis", redis(lua, desk, dialect)?)?;
+    rust.raw_set("loading", loading(lua, desk)?)?;
     libraries.raw_set("struct", structs::library(lua)?)?;
     rust.raw_set("libraries", libraries)?;
+    rust.raw_set("strings", strings::library(lua)?)?;
+    let of = Rc::clone(desk);
+    rust.raw_set(
+        "charge",
+        lua.create_function(move |_, instructions: f64| of.charge(instructions as usize))?,
+    )?;
+    let complain = |lua: &Lua, text: String| -> mlua::Result<()> { Err(Failure::library(lua, text)) };
+    rust.raw_set("complain", lua.create_function(complain)?)?;
     Ok(rust)
 }
 
-fn redis(lua: &Lua, desk: &Rc<Desk>) -> mlua::Result<Table> {
-    let redis = lua.create_table()?;
-    let set = |name: &str, function: fn(&Lua, &Desk, MultiValue) -> mlua::Result<Value>| {
+type Api = fn(&Lua, &Desk, MultiValue) -> mlua::Result<Value>;
+
+fn set(lua: &Lua, desk: &Rc<Desk>, table: &Table, functions: &[(&str, Api)]) -> mlua::Result<()> {
+    for &(name, function) in functions {
         let desk = Rc::clone(desk);
-        redis.raw_set(name, lua.create_function(move |lua, args| function(lua, &desk, args))?)
-    };
-    set("call", call)?;
-    set("pcall", pcall)?;
-    set("error_reply", |lua, _, args| single_field(lua, "err", args))?;
-    set("status_reply", |lua, _, args| single_field(lua, "ok", args))?;
-    set("sha1hex", sha1hex)?;
-    set("log", log)?;
-    set("setresp", set_protocol)?;
-    set("set_repl", set_propagation)?;
-    // Effects are always what replicas get; scripts written when that was a choice still ask for it.
-    set("replicate_commands", |_, _, _| Ok(Value::Boolean(true)))?;
-    // There is no debugger to stop in.
-    set("breakpoint", |_, _, _| Ok(Value::Boolean(false)))?;
-    set("debug", |_, _, _| Ok(Value::Nil))?;
-    set("acl_check_cmd", may_call)?;
-    let levels = [("LOG_DEBUG", 0), ("LOG_VERBOSE", 1), ("LOG_NOTICE", 2), ("LOG_WARNING", 3)];
+        table.raw_set(name, lua.create_function(move |lua, args| function(lua, &desk, args))?)?;
+    }
+    for (name, value) in [("LOG_DEBUG", 0), ("LOG_VERBOSE", 1), ("LOG_NOTICE", 2), ("LOG_WARNING", 3)] {
+        table.raw_set(name, value)?;
+    }
+    table.raw_set("REDIS_VERSION", VERSION)?;
+    table.raw_set("REDIS_VERSION_NUM", VERSION_NUM)
+}
+
+/// What the code of a library sees as `redis` while it is loaded.
+fn loading(lua: &Lua, desk: &Rc<Desk>) -> mlua::Result<Table> {
+    let redis = lua.create_table()?;
+    set(lua, desk, &redis, &[("register_function", register), ("log", log)])?;
+    Ok(redis)
+}
+
+fn redis(lua: &Lua, desk: &Rc<Desk>, dialect: Dialect) -> mlua::Result<Table> {
+    let redis = lua.create_table()?;
+    let functions: [(&str, Api); 9] = [
+        ("call", call),
+        ("pcall", pcall),
+        ("error_reply", |lua, _, args| single_field(lua, "err", args)),
+        ("status_reply", |lua, _, args| single_field(lua, "ok", args)),
+        ("sha1hex", sha1hex),
+        ("log", log),
+        ("setresp", set_protocol),
+        ("set_repl", set_propagation),
+        ("acl_check_cmd", may_call),
+    ];
+    set(lua, desk, &redis, &functions)?;
+    if dialect == Dialect::Scripts {
+        let functions: [(&str, Api); 3] = [
+            // Effects are always what replicas get; scripts written when that was a choice still ask for it.
+            ("replicate_commands", |_, _, _| Ok(Value::Boolean(true))),
+            // There is no debugger to stop in.
+            ("breakpoint", |_, _, _| Ok(Value::Boolean(false))),
+            ("debug", |_, _, _| Ok(Value::Nil)),
+        ];
+        set(lua, desk, &redis, &functions)?;
+    }
     let propagation =
         [("REPL_NONE", 0), ("REPL_AOF", 1), ("REPL_SLAVE", 2), ("REPL_REPLICA", 2), ("REPL_ALL", 3)];
-    for (name, value) in levels.into_iter().chain(propagation) {
+    for (name, value) in propagation {
         redis.raw_set(name, value)?;
     }
-    redis.raw_set("REDIS_VERSION", VERSION)?;
-    redis.raw_set("REDIS_VERSION_NUM", VERSION_NUM)?;
     Ok(redis)
 }
 
@@ -78,17 +113,34 @@ fn words(args: &MultiValue) -> Result<Vec<Bytes>, &'static str> {
     words.ok_or("ERR Lua redis lib command arguments must be strings or integers")
 }
 
-fn called(desk: &Desk, args: &MultiValue) -> Reply {
-    match words(args) {
-        Ok(words) => desk.ask(|host| host.call(words)),
-        Err(text) => Reply::Error(text.into()),
+/// Instructions that a command counts for, whatever it does.
+const CALL_COST: usize = 20;
+
+/// Runs a command; an error where there is none to run.
+fn called(desk: &Desk, args: &MultiValue) -> mlua::Result<Result<Reply, &'static str>> {
+    let words = match words(args) {
+        Ok(words) => words,
+        Err(why) => return Ok(Err(why)),
+    };
+    let reply = desk.ask(|host| host.call(words));
+    desk.charge(CALL_COST + elements(&reply))?;
+    Ok(Ok(reply))
+}
+
+/// How many elements a reply has, of which each costs an instruction.
+fn elements(reply: &Reply) -> usize {
+    match reply {
+        Reply::Array(items) | Reply::Set(items) | Reply::Push(items) | Reply::Several(items) => items.len(),
+        Reply::Map(pairs) | Reply::Pairs(pairs) => 2 * pairs.len(),
+        _ => 0,
     }
 }
 
 fn call(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value> {
-    match called(desk, &args) {
-        Reply::Error(text) => Err(Failure::reply(text)),
-        reply => made(lua, reply, desk.protocol.get()),
+    match called(desk, &args)? {
+        Err(text) => Err(Failure::reply(text)),
+        Ok(Reply::Error(text)) => Err(Failure::reply(text)),
+        Ok(reply) => made(lua, reply, desk.protocol.get()),
     }
 }
 
@@ -104,7 +156,14 @@ fn made(lua: &Lua, reply: Reply, protocol: Protocol) -> mlua::Result<Value> {
 }
 
 fn pcall(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value> {
-    made(lua, called(desk, &args), desk.protocol.get())
+    match called(desk, &args)? {
+        Ok(reply) => made(lua, reply, desk.protocol.get()),
+        Err(text) => {
+            let table = lua.create_table_with_capacity(0, 1)?;
+            table.raw_set("err", text)?;
+            Ok(Value::Table(table))
+        }
+    }
 }
 
 /// `redis.error_reply` and `redis.status_reply`: a table of one field.
@@ -139,10 +198,8 @@ fn log(lua: &Lua, _: &Desk, args: MultiValue) -> mlua::Result<Value> {
     if args.len() < 2 {
         return Err(Failure::reply("ERR redis.log() requires two arguments or more."));
     }
-    let (Value::Integer(_) | Value::Number(_)) = args[0] else {
-        return Err(Failure::reply("ERR First argument must be a number (log level)."));
-    };
-    let level = lua.coerce_number(args[0].clone())?.unwrap_or(-1.0) as i64;
+    let level = integer(lua, &args[0])?;
+    let level = level.ok_or_else(|| Failure::reply("ERR First argument must be a number (log level)."))?;
     if !(0..=3).contains(&level) {
         return Err(Failure::reply("ERR Invalid debug level."));
     }
@@ -171,7 +228,8 @@ fn set_propagation(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Val
     let (1, Some(arg)) = (args.len(), args.front()) else {
         return Err(Failure::reply("ERR redis.set_repl() requires two arguments."));
     };
-    let Some(mask @ 0..=3) = integer(lua, arg)? else {
+    // What is no number counts as none of both.
+    let mask @ 0..=3 = integer(lua, arg)?.unwrap_or(0) else {
         let text = "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.";
         return Err(Failure::reply(text));
     };

@@ -1,9 +1,21 @@
 //! Arguments of library functions, with Lua's coercions and complaints.
 
 use bytes::Bytes;
-use mlua::{Lua, MultiValue, Value};
+use mlua::{Lua, LuaString, MultiValue, Value};
 
-use super::failure::Failure;
+use super::failure::{Caller, Failure};
+
+/// The error for the argument of `function` at `at`, counted from 0. Lua names a function as its caller did, and does not
+/// count the object of a method.
+pub(super) fn bad_argument(lua: &Lua, function: &str, at: usize, why: impl std::fmt::Display) -> mlua::Error {
+    let Caller { name, is_method, is_tail } = Caller::of(lua);
+    let name = name.as_deref().unwrap_or(if is_tail { function } else { "?" });
+    let text = match at + usize::from(!is_method) {
+        0 => format!("calling '{name}' on bad self ({why})"),
+        number => format!("bad argument #{number} to '{name}' ({why})"),
+    };
+    Failure::library(lua, text)
+}
 
 /// The arguments of one call of a library function.
 pub(super) struct Args<'a> {
@@ -15,8 +27,13 @@ pub(super) struct Args<'a> {
 impl Args<'_> {
     /// The error for the argument at `at`, counted from 0.
     pub(super) fn error(&self, at: usize, why: impl std::fmt::Display) -> mlua::Error {
-        let text = format!("bad argument #{} to '{}' ({why})", at + 1, self.function);
-        Failure::library(self.lua, text)
+        bad_argument(self.lua, self.function, at, why)
+    }
+
+    /// The error for an argument that should have been there, which one library numbers 0.
+    pub(super) fn error_before_the_first(&self, why: &str) -> mlua::Error {
+        let name = Caller::of(self.lua).name.unwrap_or_else(|| "?".into());
+        Failure::library(self.lua, format!("bad argument #0 to '{name}' ({why})"))
     }
 
     fn expected(&self, at: usize, kind: &str) -> mlua::Error {
@@ -43,9 +60,18 @@ impl Args<'_> {
     }
 
     /// Text, or a number written as such.
-    pub(super) fn text(&self, at: usize) -> mlua::Result<Bytes> {
+    pub(super) fn string(&self, at: usize) -> mlua::Result<LuaString> {
         let value = self.values.get(at).cloned().unwrap_or(Value::Nil);
-        let text = self.lua.coerce_string(value)?.ok_or_else(|| self.expected(at, "string"))?;
-        Ok(Bytes::copy_from_slice(&text.as_bytes()))
+        self.lua.coerce_string(value)?.ok_or_else(|| self.expected(at, "string"))
+    }
+
+    /// The same, as bytes of our own.
+    pub(super) fn text(&self, at: usize) -> mlua::Result<Bytes> {
+        Ok(Bytes::copy_from_slice(&self.string(at)?.as_bytes()))
+    }
+
+    /// Whether there is an argument that is neither nil nor false.
+    pub(super) fn truth(&self, at: usize) -> bool {
+        !matches!(self.values.get(at), None | Some(Value::Nil | Value::Boolean(false)))
     }
 }

@@ -4,11 +4,11 @@ use mlua::{Lua, MultiValue, Table, Value};
 
 use super::args::Args;
 
-/// A number as 32 bits: whole numbers wrap around, fractions are rounded to the nearest even.
+/// A number as 32 bits: the lowest of a double's after it was made so large that they count units. So whole numbers wrap
+/// around, fractions are rounded to the nearest even, and what is larger still has the bits it happens to have.
 fn bits(args: &Args<'_>, at: usize) -> mlua::Result<u32> {
-    let n = args.number(at)?.round_ties_even();
-    // A double's remainder is exact, so that numbers far beyond 64 bits wrap as well.
-    Ok(if n.is_finite() { n.rem_euclid(4_294_967_296.0) as u32 } else { 0 })
+    const UNITS: f64 = 6_755_399_441_055_744.0;
+    Ok((args.number(at)? + UNITS).to_bits() as u32)
 }
 
 fn number(bits: u32) -> Value {
@@ -31,7 +31,7 @@ fn shifted(args: &Args<'_>, with: fn(u32, u32) -> u32) -> mlua::Result<u32> {
 fn tohex(args: &Args<'_>) -> mlua::Result<Value> {
     let value = bits(args, 0)?;
     let digits = match args.values.get(1) {
-        None | Some(Value::Nil) => 8,
+        None => 8,
         Some(_) => bits(args, 1)? as i32,
     };
     let text = if digits < 0 { format!("{value:08X}") } else { format!("{value:08x}") };

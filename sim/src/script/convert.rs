@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use mlua::{IntoLua, Lua, LuaString, Table, Value};
 
-use crate::resp::{Protocol, Reply, format_double};
+use crate::resp::{Protocol, Reply, format_double, quotable, quoted};
 
 /// Replies nest at most so deep when a script returns them; tables can contain themselves.
 const DEPTH_MAX: usize = 256;
@@ -53,8 +53,14 @@ pub(super) fn to_lua(lua: &Lua, reply: Reply, protocol: Protocol) -> mlua::Resul
     Ok(match reply {
         Reply::Integer(n) => Value::Number(n as f64),
         Reply::Bulk(bytes) => Word(&bytes).into_lua(lua)?,
-        Reply::Status(text) => field("ok", Word(text.as_bytes()).into_lua(lua)?)?,
-        Reply::Error(text) => field("err", Word(text.as_bytes()).into_lua(lua)?)?,
+        Reply::Status(text) => field("ok", Word(&quoted(&text)).into_lua(lua)?)?,
+        Reply::Error(text) => {
+            let table = lua.create_table_with_capacity(0, 2)?;
+            table.raw_set("err", Word(&quoted(&text)))?;
+            // A mark of Redis's own, which scripts can see: the error has been counted.
+            table.raw_set("ignore_error_stats_update", true)?;
+            Value::Table(table)
+        }
         Reply::Null | Reply::NullArray if resp3 => Value::Nil,
         Reply::Null | Reply::NullArray | Reply::Silence => Value::Boolean(false),
         Reply::Array(items) | Reply::Push(items) | Reply::Several(items) => sequence(lua, items, protocol)?,
@@ -82,11 +88,16 @@ pub(super) fn to_lua(lua: &Lua, reply: Reply, protocol: Protocol) -> mlua::Resul
         }
         Reply::Double(n) if resp3 => field("double", Value::Number(n))?,
         Reply::Double(n) => Word(format_double(n).as_bytes()).into_lua(lua)?,
+        Reply::Decimal(digits) if resp3 => {
+            let number = std::str::from_utf8(&digits).ok().and_then(|digits| digits.parse().ok());
+            field("double", Value::Number(number.unwrap_or(f64::NAN)))?
+        }
+        Reply::Decimal(digits) => Word(&digits).into_lua(lua)?,
         Reply::Boolean(yes) if resp3 => Value::Boolean(yes),
         Reply::Boolean(yes) => Value::Number(f64::from(u8::from(yes))),
         Reply::Verbatim(format, text) if resp3 => {
             let verbatim = lua.create_table_with_capacity(0, 2)?;
-            verbatim.raw_set("format", format)?;
+            verbatim.raw_set("format", Word(&format))?;
             verbatim.raw_set("string", Word(&text))?;
             field("verbatim_string", Value::Table(verbatim))?
         }
@@ -196,11 +207,11 @@ fn begin(value: &Value, protocol: Protocol, depth: usize) -> mlua::Result<Conver
 }
 
 fn begin_table(table: &Table) -> mlua::Result<Converted> {
-    if let Some(text) = text_field(table, "err")? {
-        return Ok(Converted::Whole(Reply::Error(lossy(&text).into())));
+    if let Value::String(text) = table.raw_get("err")? {
+        return Ok(Converted::Whole(Reply::Error(quotable(&text.as_bytes()).into())));
     }
-    if let Some(text) = text_field(table, "ok")? {
-        return Ok(Converted::Whole(Reply::Status(lossy(&text).into())));
+    if let Value::String(text) = table.raw_get("ok")? {
+        return Ok(Converted::Whole(Reply::Status(quotable(&text.as_bytes()).into())));
     }
     if let Value::Integer(_) | Value::Number(_) = table.raw_get("double")? {
         return Ok(Converted::Whole(Reply::Double(table.raw_get("double")?)));
@@ -216,15 +227,20 @@ fn begin_table(table: &Table) -> mlua::Result<Converted> {
         let values: mlua::Result<Vec<Value>> = set.pairs::<Value, Value>().map(|pair| Ok(pair?.0)).collect();
         return Ok(Converted::Begun(Source::Set(values?.into_iter())));
     }
-    if let Some(digits) = text_field(table, "big_number")? {
-        return Ok(Converted::Whole(Reply::BigNumber(digits)));
+    if let Value::String(digits) = table.raw_get("big_number")? {
+        // It is one line on the wire.
+        let digits = digits.as_bytes();
+        let line = digits.iter().map(|&b| if b == b'\r' || b == b'\n' { b' ' } else { b });
+        return Ok(Converted::Whole(Reply::BigNumber(line.collect())));
     }
     if let Value::Table(verbatim) = table.raw_get("verbatim_string")?
-        && let (Some(format), Some(text)) =
-            (text_field(&verbatim, "format")?, text_field(&verbatim, "string")?)
+        && let Value::String(text) = verbatim.raw_get("string")?
+        && let Value::String(format) = verbatim.raw_get("format")?
     {
-        let format = if &format[..] == b"mkd" { "mkd" } else { "txt" };
-        return Ok(Converted::Whole(Reply::Verbatim(format, text)));
+        // Three letters, of which there may be too few or too many.
+        let mut letters = [b' '; 3];
+        letters.iter_mut().zip(format.as_bytes().iter()).for_each(|(letter, &given)| *letter = given);
+        return Ok(Converted::Whole(Reply::Verbatim(letters, bytes(&text))));
     }
     Ok(Converted::Begun(Source::Array { table: table.clone(), at: 0 }))
 }
@@ -234,7 +250,7 @@ fn bytes(text: &LuaString) -> Bytes {
 }
 
 /// A double as C casts it to a 64-bit integer on x86-64: whatever does not fit is the smallest integer.
-fn truncated(n: f64) -> i64 {
+pub(super) fn truncated(n: f64) -> i64 {
     // Both bounds are doubles, so the comparison is exact.
     if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&n) { n as i64 } else { i64::MIN }
 }

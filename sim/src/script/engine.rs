@@ -1,52 +1,27 @@
 //! The interpreter of a node: scripts by their SHA-1, and running one of them.
 
-use std::{
-    any::Any,
-    cell::{Cell, RefCell},
-    fmt,
-    rc::Rc,
-};
+use std::{cell::RefCell, fmt, rc::Rc, time::Duration};
 
 use bytes::Bytes;
-use mlua::{Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Value, VmState};
+use mlua::{Function, Lua, Table, Value};
 use sha1::{Digest, Sha1};
 
 use super::{
-    Flags, ShebangError, api,
-    convert::{Word, lossy, text_field, to_reply},
-    failure::{Failure, SANDBOX},
-    random::Random,
+    Flags, Host, Library, LibraryFunction, ShebangError,
+    convert::{Word, text_field, to_reply},
+    desk::{Desk, Tail},
+    failure::KILLED,
+    library::Header,
     shebang,
+    vm::{Dialect, MEMORY_MAX, Vm},
 };
 use crate::{
     keyspace::Dict,
-    resp::{Protocol, Reply},
+    resp::{Reply, quotable},
 };
 
-/// Bytes that scripts may hold at once. Redis has no such limit of its own; a simulated node must not take the machine's
-/// memory with it.
-///
-/// While there is a limit, mlua guards each value it makes with a protected call. So the limit is lifted where Rust makes
-/// values, whose size has a bound of its own.
-pub(super) const MEMORY_MAX: usize = 256 << 20;
-
-/// The hook that counts instructions runs once in so many.
-const HOOK_PERIOD: u32 = 10_000;
-
-/// What a script may ask of its surroundings while it runs.
-pub trait Host: Any {
-    /// `redis.call`: runs a command, or answers the error that refuses it.
-    fn call(&mut self, words: Vec<Bytes>) -> Reply;
-
-    /// `redis.acl_check_cmd`: whether the command would be allowed; `None` when there is no such command.
-    fn may_call(&mut self, words: &[Bytes]) -> Option<bool>;
-
-    /// `redis.setresp`: the protocol that replies to `call` are to follow.
-    fn set_protocol(&mut self, protocol: Protocol);
-
-    /// `redis.set_repl`: whether what follows reaches the append-only file, and the replicas.
-    fn set_propagation(&mut self, aof: bool, replicas: bool);
-}
+/// Instructions that the code of a library may take while it is loaded. A server gives it half a second.
+const LOAD_BUDGET: u64 = 50_000_000;
 
 /// A compiled script.
 #[derive(Debug)]
@@ -56,15 +31,50 @@ pub struct Script {
     /// What it declares in its first line.
     pub flags: Flags,
     function: Function,
+    tail: Tail,
 }
 
-/// One run of a script.
+/// What can be run.
+#[derive(Debug, Clone, Copy)]
+pub enum Callee<'a> {
+    /// A script.
+    Script(&'a Script),
+    /// A function of a library.
+    Function(&'a LibraryFunction),
+}
+
+impl<'a> Callee<'a> {
+    /// What it declares about itself.
+    pub fn flags(self) -> Flags {
+        match self {
+            Callee::Script(script) => script.flags,
+            Callee::Function(function) => function.flags,
+        }
+    }
+
+    /// What it is called in errors.
+    fn name(self) -> &'a str {
+        match self {
+            Callee::Script(script) => &script.sha,
+            Callee::Function(function) => &function.name,
+        }
+    }
+
+    fn parts(self) -> (Dialect, &'a Function, Tail) {
+        match self {
+            Callee::Script(script) => (Dialect::Scripts, &script.function, script.tail),
+            Callee::Function(function) => (Dialect::Functions, &function.callback, function.tail),
+        }
+    }
+}
+
+/// One run of a script or a function.
 pub struct Run<'a> {
     /// What to run.
-    pub script: &'a Script,
-    /// `KEYS`
+    pub callee: Callee<'a>,
+    /// Its keys.
     pub keys: &'a [Bytes],
-    /// `ARGV`
+    /// Its other arguments.
     pub args: &'a [Bytes],
     /// Instructions after which it counts as endless.
     pub budget: u64,
@@ -82,31 +92,15 @@ pub enum Outcome {
     },
 }
 
-/// What the functions given to Lua share with the engine.
-#[derive(Default)]
-pub(super) struct Desk {
-    /// The surroundings of the script that runs.
-    pub(super) host: RefCell<Option<Box<dyn Host>>>,
-    /// The protocol it chose.
-    pub(super) protocol: Cell<Protocol>,
-    /// Instructions it has left.
-    pub(super) budget: Cell<u64>,
-    pub(super) random: Random,
-}
+type Lazily<T> = Rc<RefCell<Option<Rc<T>>>>;
 
-impl Desk {
-    /// Asks the host. Functions of the sandbox only run while a script does.
-    pub(super) fn ask<T>(&self, question: impl FnOnce(&mut dyn Host) -> T) -> T {
-        let mut host = self.host.borrow_mut();
-        question(host.as_deref_mut().expect("a host is there while a script runs"))
-    }
-}
-
-/// The interpreter of a node. It is made when it is first needed.
+/// The interpreters of a node. Each is made when it is first needed.
 #[derive(Default, Clone)]
 pub struct Engine {
     desk: Rc<Desk>,
-    vm: Rc<RefCell<Option<Rc<Vm>>>>,
+    scripts: Lazily<Vm>,
+    functions: Lazily<Vm>,
+    known: Rc<RefCell<Dict<Rc<Script>>>>,
     idle: Rc<RefCell<Option<Box<dyn Host>>>>,
 }
 
@@ -116,47 +110,25 @@ impl fmt::Debug for Engine {
     }
 }
 
-struct Vm {
-    lua: Lua,
-    /// Runs a function with `KEYS` and `ARGV`, and says where it failed.
-    run: Function,
-    scripts: RefCell<Dict<Rc<Script>>>,
-}
-
-impl Vm {
-    fn new(desk: &Rc<Desk>) -> mlua::Result<Vm> {
-        let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
-        // A panic in Rust passes through: the sandbox's own `pcall` hands every error to Rust before a script sees it.
-        let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
-        let rust = api::functions(&lua, desk)?;
-        let sandbox = lua.load(include_str!("sandbox.lua")).set_name(format!("={SANDBOX}"));
-        let (globals, run): (Table, Function) = sandbox.call(rust)?;
-        lua.set_globals(globals)?;
-        let budget = Rc::clone(desk);
-        lua.set_global_hook(HookTriggers::new().every_nth_instruction(HOOK_PERIOD), move |_, _| {
-            let left = budget.budget.get().saturating_sub(u64::from(HOOK_PERIOD));
-            budget.budget.set(left);
-            if left == 0 { Err(mlua::Error::external(Failure::Endless)) } else { Ok(VmState::Continue) }
-        })?;
-        Ok(Vm { lua, run, scripts: RefCell::default() })
-    }
-}
-
 /// The SHA-1 of a script as lower-case hex digits.
 pub(super) fn sha1_hex(bytes: &[u8]) -> String {
     Sha1::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Engine {
-    fn vm(&self) -> Rc<Vm> {
-        let mut vm = self.vm.borrow_mut();
+    fn vm(&self, dialect: Dialect) -> Rc<Vm> {
+        let mut vm = match dialect {
+            Dialect::Scripts => self.scripts.borrow_mut(),
+            Dialect::Functions => self.functions.borrow_mut(),
+        };
         // Failing here would mean that the sandbox itself is wrong, whatever a client sent.
-        Rc::clone(vm.get_or_insert_with(|| Rc::new(Vm::new(&self.desk).expect("the sandbox loads"))))
+        let made = || Rc::new(Vm::new(&self.desk, dialect).expect("the sandbox loads"));
+        Rc::clone(vm.get_or_insert_with(made))
     }
 
     /// How many scripts are known.
     pub fn len(&self) -> usize {
-        self.vm.borrow().as_ref().map_or(0, |vm| vm.scripts.borrow().len())
+        self.known.borrow().len()
     }
 
     /// Whether no script is known.
@@ -168,7 +140,7 @@ impl Engine {
     pub fn script(&self, sha: &[u8]) -> Option<Rc<Script>> {
         let mut name: [u8; 40] = sha.try_into().ok()?;
         name.make_ascii_lowercase();
-        self.vm.borrow().as_ref()?.scripts.borrow().get(&name).map(Rc::clone)
+        self.known.borrow().get(&name).map(Rc::clone)
     }
 
     /// Compiles a script, unless it is known already.
@@ -181,23 +153,55 @@ impl Engine {
             return Ok(script);
         }
         let (flags, source) = shebang::read(body)?;
-        let vm = self.vm();
-        let chunk = vm.lua.load(source).set_name("@user_script").set_mode(mlua::chunk::ChunkMode::Text);
-        let function = chunk.into_function().map_err(|error| {
-            let text = match error {
-                mlua::Error::SyntaxError { message, .. } => message,
-                other => other.to_string(),
-            };
-            ShebangError(format!("ERR Error compiling script (new function): {text}"))
-        })?;
-        let script = Rc::new(Script { sha: sha.clone(), flags, function });
-        vm.scripts.borrow_mut().insert(Bytes::from(sha), Rc::clone(&script));
+        let function = self
+            .vm(Dialect::Scripts)
+            .compile(source)
+            .map_err(|text| match source.first() {
+                // Redis reads compiled chunks as text, and stumbles over their first byte.
+                Some(0x1b) => "user_script:1: unexpected symbol near 'char(27)'".to_string(),
+                _ => text.to_string(),
+            })
+            .map_err(|text| ShebangError(format!("ERR Error compiling script (new function): {text}")))?;
+        let tail = Tail::of(Dialect::Scripts.chunk(), source);
+        let script = Rc::new(Script { sha: sha.clone(), flags, function, tail });
+        self.known.borrow_mut().insert(Bytes::from(sha), Rc::clone(&script));
         Ok(script)
+    }
+
+    /// Compiles the code of a library and lets it register its functions. Nothing else comes of it yet.
+    ///
+    /// # Errors
+    /// The text of the error reply, without its code.
+    pub fn load_library(&self, code: &Bytes, header: &Header) -> Result<Library, String> {
+        let source = &code[header.len..];
+        let vm = self.vm(Dialect::Functions);
+        let chunk = vm.compile(source).map_err(|text| format!("Error compiling function: {text}"))?;
+        self.desk.begin(Tail::of(Dialect::Functions.chunk(), source), LOAD_BUDGET);
+        self.desk.registered.borrow_mut().clear();
+        let loaded = vm.load(chunk);
+        let registered = self.desk.registered.take();
+        let failed = match loaded {
+            Ok((true, _)) => {
+                return Ok(Library::new(header.name.clone(), code.clone(), registered, self.desk.tail.get()));
+            }
+            _ if self.desk.budget.get() == 0 => Ok("ERR FUNCTION LOAD timeout".into()),
+            Ok((false, Value::Table(error))) => error_text(&error),
+            Ok((false, error)) => error.to_string().map(|text| format!("ERR {text}")),
+            Err(error) => Err(error),
+        };
+        let why = failed.unwrap_or_else(|error| format!("ERR {error}"));
+        Err(format!("Error registering functions: {why}"))
+    }
+
+    /// Sets how much real time a script may take; see [`Env::script_patience`](crate::env::Env::script_patience).
+    pub fn set_patience(&self, patience: Option<Duration>) {
+        self.desk.patience.set(patience);
     }
 
     /// Forgets every script, and the interpreter with whatever scripts left in it.
     pub fn flush(&self) {
-        self.vm.replace(None);
+        self.known.replace(Dict::default());
+        self.scripts.replace(None);
     }
 
     /// The host of the last run, to be used again: it is large, and runs are many.
@@ -210,50 +214,61 @@ impl Engine {
         self.idle.replace(Some(host));
     }
 
-    /// Runs a script. The host is lent for the time of the run, and handed back as it was left.
+    /// Runs a script or a function. The host is lent for the time of the run, and handed back as it was left.
     pub fn run(&self, host: Box<dyn Host>, run: &Run<'_>) -> (Box<dyn Host>, Outcome) {
-        let vm = self.vm();
-        self.desk.budget.set(run.budget);
-        self.desk.protocol.set(Protocol::Resp2);
+        let (dialect, function, tail) = run.callee.parts();
+        let vm = self.vm(dialect);
+        self.desk.begin(tail, run.budget);
         self.desk.host.replace(Some(host));
-        let outcome = self.ran(&vm, run);
+        let outcome = self.ran(&vm, function, run);
         let host = self.desk.host.take().expect("the host was put there above");
         (host, outcome)
     }
 
-    fn ran(&self, vm: &Vm, run: &Run<'_>) -> Outcome {
+    fn ran(&self, vm: &Vm, function: &Function, run: &Run<'_>) -> Outcome {
         let result = words(&vm.lua, run.keys).and_then(|keys| {
             let args = words(&vm.lua, run.args)?;
             vm.lua.set_memory_limit(MEMORY_MAX)?;
-            vm.run.call::<(bool, Value)>((&run.script.function, keys, args))
+            vm.run.call::<(bool, Value)>((function, keys, args))
         });
         let _ = vm.lua.set_memory_limit(0);
+        let name = run.callee.name();
         let reply = match result {
             Ok((true, value)) => to_reply(&value, self.desk.protocol.get()),
+            // The budget may end in the sandbox as well, on the way out of a script that has used it up.
+            result if self.desk.budget.get() == 0 => {
+                let located = match result {
+                    Ok((_, Value::Table(error))) => failed(name, &error).ok(),
+                    _ => None,
+                };
+                let Tail { chunk, line } = self.desk.tail.get();
+                let killed =
+                    located.unwrap_or_else(|| format!("{KILLED} script: {name}, on @{chunk}:{line}."));
+                return Outcome::Endless { killed };
+            }
             // The handler answers a table.
-            Ok((false, Value::Table(error))) if self.desk.budget.get() == 0 => {
-                match failed(run.script, &error) {
-                    Ok(killed) => return Outcome::Endless { killed },
-                    Err(error) => Err(error),
-                }
-            }
-            Ok((false, Value::Table(error))) => {
-                failed(run.script, &error).map(|text| Reply::Error(text.into()))
-            }
+            Ok((false, Value::Table(error))) => failed(name, &error).map(|text| Reply::Error(text.into())),
             // Without memory Lua calls no handler.
-            Ok((false, error)) => error.to_string().map(|text| Reply::Error(format!("ERR {text}").into())),
+            Ok((false, error)) => error
+                .to_string()
+                .map(|text| Reply::Error(format!("ERR {}", quotable(text.as_bytes())).into())),
             Err(error) => Err(error),
         };
         Outcome::Reply(reply.unwrap_or_else(|error| Reply::Error(format!("ERR {error}").into())))
     }
 }
 
-/// The error reply of a script that failed.
-fn failed(script: &Script, error: &Table) -> mlua::Result<String> {
-    let text = text_field(error, "err")?.map_or_else(|| "ERR unknown error".into(), |text| lossy(&text));
-    let source = text_field(error, "source")?.map_or_else(String::new, |source| lossy(&source));
-    let line = text_field(error, "line")?.map_or_else(String::new, |line| lossy(&line));
-    Ok(format!("{text} script: {}, on {source}:{line}.", script.sha))
+/// What the table of an error says.
+fn error_text(error: &Table) -> mlua::Result<String> {
+    Ok(text_field(error, "err")?.map_or_else(|| "ERR unknown error".into(), |text| quotable(&text)))
+}
+
+/// The error reply of a script or a function that failed.
+fn failed(name: &str, error: &Table) -> mlua::Result<String> {
+    let text = error_text(error)?;
+    let source = text_field(error, "source")?.map_or_else(String::new, |source| quotable(&source));
+    let line = text_field(error, "line")?.map_or_else(String::new, |line| quotable(&line));
+    Ok(format!("{text} script: {name}, on {source}:{line}."))
 }
 
 /// Words as a Lua table.

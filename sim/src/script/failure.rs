@@ -2,6 +2,12 @@
 
 use mlua::{Lua, Table, Value};
 
+use super::{
+    convert::Word,
+    desk::{Desk, Tail},
+};
+use crate::resp::{quotable, quoted};
+
 /// What Rust raises inside Lua.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(super) enum Failure {
@@ -24,14 +30,67 @@ impl Failure {
 
     /// A library's error, with the position of the script's call before it.
     pub(super) fn library(lua: &Lua, text: impl std::fmt::Display) -> mlua::Error {
-        let position = lua.inspect_stack(1, |debug| {
+        let position = lua.inspect_stack(called_at(lua) + 1, |debug| {
             let (source, line) = (debug.source(), debug.current_line());
             match (source.short_src, line) {
-                (Some(source), Some(line)) if source != SANDBOX => format!("{source}:{line}: "),
+                (Some(source), Some(line)) => format!("{source}:{line}: "),
+                (Some(source), None) if source == TAIL_CALL => {
+                    let Tail { chunk, line } = Desk::of(lua).tail.get();
+                    format!("{chunk}:{line}: ")
+                }
                 _ => String::new(),
             }
         });
         mlua::Error::external(Failure::Library(format!("{}{text}", position.unwrap_or_default())))
+    }
+
+    /// An error of Lua's own, which has no position.
+    pub(super) fn plain(text: &str) -> mlua::Error {
+        mlua::Error::external(Failure::Library(text.into()))
+    }
+
+    /// What Lua says where memory is short.
+    pub(super) fn out_of_memory() -> mlua::Error {
+        Failure::plain("not enough memory")
+    }
+
+    /// The budget is used up.
+    pub(super) fn endless() -> mlua::Error {
+        mlua::Error::external(Failure::Endless)
+    }
+}
+
+/// The level of the function that a script called, from the function of ours that runs: more than 0 where the sandbox
+/// stands between.
+fn called_at(lua: &Lua) -> usize {
+    let is_sandbox = |debug: &mlua::debug::Debug<'_>| debug.source().short_src.as_deref() == Some(SANDBOX);
+    (0..3).find(|level| lua.inspect_stack(level + 1, is_sandbox) != Some(true)).unwrap_or(0)
+}
+
+/// How a script called a function of a library.
+#[derive(Default)]
+pub(super) struct Caller {
+    /// The name it used, where there is one.
+    pub(super) name: Option<String>,
+    /// Whether it was a method of an object.
+    pub(super) is_method: bool,
+    /// Whether the caller has ended with it (`return f()`), which leaves nothing to see of the call.
+    pub(super) is_tail: bool,
+}
+
+impl Caller {
+    /// The call of the function that runs.
+    pub(super) fn of(lua: &Lua) -> Caller {
+        let at = called_at(lua);
+        let is_tail =
+            lua.inspect_stack(at + 1, |debug| debug.source().short_src.as_deref() == Some(TAIL_CALL));
+        let called = lua.inspect_stack(at, |debug| {
+            let names = debug.names();
+            let name = names.name.map(std::borrow::Cow::into_owned);
+            (name.filter(|name| !name.is_empty()), names.name_what == Some("method"))
+        });
+        let (name, is_method) = called.unwrap_or_default();
+        Caller { name, is_method, is_tail: is_tail.unwrap_or_default() }
     }
 }
 
@@ -65,18 +124,18 @@ pub(super) fn explain(lua: &Lua, err: Value) -> mlua::Result<(Value, bool)> {
 
 fn reply_table(lua: &Lua, text: &str) -> mlua::Result<Table> {
     let table = lua.create_table_with_capacity(0, 3)?;
-    table.raw_set("err", text)?;
+    table.raw_set("err", Word(&quoted(text)))?;
     Ok(table)
 }
 
 /// What a script that does not end is told when it is killed.
-const KILLED: &str = "ERR Script killed by user with SCRIPT KILL...";
+pub(super) const KILLED: &str = "ERR Script killed by user with SCRIPT KILL...";
 
 /// `rust.locate(err)`: the handler that runs where the error happened. Answers a table with the text and the place.
 pub(super) fn locate(lua: &Lua, err: Value) -> mlua::Result<Value> {
     // Level 0 is this function. A C function above it was called by the script, one level up.
     let mut place = None;
-    for level in 1..=5 {
+    for level in 1..=8 {
         let found = lua.inspect_stack(level, |debug| {
             let source = debug.source();
             let own = source.what == "C" || matches!(source.short_src.as_deref(), Some(SANDBOX | TAIL_CALL));
@@ -95,6 +154,12 @@ pub(super) fn locate(lua: &Lua, err: Value) -> mlua::Result<Value> {
             None => break,
         }
     }
+    // `return load(...)` leaves no frame of the script: the wrapper in the sandbox has taken its place. Redis's functions are
+    // C, which Lua never does that to, so it still knows the line; here it is the last one that such a call can stand on.
+    let place = place.unwrap_or_else(|| {
+        let Tail { chunk, line } = Desk::of(lua).tail.get();
+        (format!("@{chunk}"), chunk.to_owned(), line)
+    });
     let table = match err {
         Value::Table(table) => table,
         Value::Error(err) => match fault(&err) {
@@ -103,22 +168,21 @@ pub(super) fn locate(lua: &Lua, err: Value) -> mlua::Result<Value> {
             Failure::Endless => reply_table(lua, KILLED)?,
         },
         other => {
-            let mut text = other.to_string()?;
+            let mut text = match &other {
+                Value::String(text) => quotable(&text.as_bytes()),
+                other => other.to_string()?,
+            };
             // A library function that the sandbox wraps was called by the sandbox; the mistake is the script's.
             if [SANDBOX, TAIL_CALL].iter().any(|own| text.starts_with(own))
                 && let Some((_, rest)) = text.split_once(": ")
             {
-                let position = place.as_ref().map(|(_, short, line)| format!("{short}:{line}: "));
-                text = position.unwrap_or_default() + rest;
+                text = format!("{}:{}: {rest}", place.1, place.2);
             }
             reply_table(lua, &format!("ERR {text}"))?
         }
     };
-    // `return load(...)` leaves no frame of the script: the wrapper in the sandbox has taken its place. Redis's functions are
-    // C, which Lua never does that to, so it still knows the line.
-    let (source, line) =
-        place.map_or(("@user_script".into(), "?".into()), |(source, _, line)| (source, line.to_string()));
+    let (source, _, line) = place;
     table.raw_set("source", source)?;
-    table.raw_set("line", line)?;
+    table.raw_set("line", line.to_string())?;
     Ok(Value::Table(table))
 }

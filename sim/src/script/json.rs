@@ -4,16 +4,22 @@ use std::{cell::RefCell, rc::Rc};
 
 use mlua::{Function, Lua, MultiValue, Table, Value};
 
-use super::{args::Args, failure::Failure, json_decode::decode};
+use super::{
+    args::Args,
+    convert::{lossy, truncated},
+    desk::Desk,
+    failure::Failure,
+    json_decode::decode,
+};
 
 /// What the `cjson.*` functions set, for all scripts of a node.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     sparse_convert: bool,
-    sparse_ratio: i64,
-    sparse_safe: i64,
-    encode_depth_max: usize,
-    pub(super) decode_depth_max: usize,
+    sparse_ratio: i32,
+    sparse_safe: i32,
+    encode_depth_max: i32,
+    pub(super) decode_depth_max: i32,
     encode_invalid: Invalid,
     pub(super) decode_invalid: bool,
     precision: usize,
@@ -46,8 +52,13 @@ impl Default for Settings {
 
 type Shared = Rc<RefCell<Settings>>;
 
-/// The deepest nesting that can be set: each level holds on to a table.
-const DEPTH_MAX: f64 = 2000.0;
+/// The deepest nesting, whatever is set: each level holds on to a table.
+const DEPTH_MAX: usize = 2000;
+
+/// How deep tables may nest where `depth` was asked for.
+pub(super) fn allowed(depth: i32) -> usize {
+    usize::try_from(depth).map_or(0, |depth| depth.min(DEPTH_MAX))
+}
 
 /// A table that is being written, and how far.
 struct Open {
@@ -76,11 +87,12 @@ impl Encoder<'_> {
     /// Writes a value and all that is in it. The tables being written are a stack of our own: a script may nest them deeper
     /// than the process's stack would carry.
     fn document(&mut self, value: &Value) -> mlua::Result<()> {
-        let mut open: Vec<Open> = Vec::new();
+        let (desk, mut open) = (Desk::of(self.lua), Vec::<Open>::new());
         if let Some(table) = self.scalar(value)? {
             self.begin(&mut open, table)?;
         }
         while let Some(Open { table, place }) = open.last_mut() {
+            desk.charge(1)?;
             if self.out.len() > OUTPUT_MAX {
                 return Err(self.error("not enough memory"));
             }
@@ -157,7 +169,7 @@ impl Encoder<'_> {
 
     fn begin(&mut self, open: &mut Vec<Open>, table: Table) -> mlua::Result<()> {
         let depth = open.len() + 1;
-        if depth > self.settings.encode_depth_max {
+        if depth > allowed(self.settings.encode_depth_max) {
             return Err(self.error(format!("Cannot serialise, excessive nesting ({depth})")));
         }
         let place = match self.array_len(&table)? {
@@ -221,8 +233,8 @@ impl Encoder<'_> {
         }
         let settings = self.settings;
         let sparse = settings.sparse_ratio > 0
-            && max > items.saturating_mul(settings.sparse_ratio)
-            && max > settings.sparse_safe;
+            && max > items.saturating_mul(settings.sparse_ratio.into())
+            && max > settings.sparse_safe.into();
         if sparse && !settings.sparse_convert {
             return Err(self.error("Cannot serialise table: excessively sparse array"));
         }
@@ -264,92 +276,97 @@ fn encode(args: &Args<'_>, settings: &Settings, next: &Function) -> mlua::Result
     args.lua.create_string(encoder.out).map(Value::String)
 }
 
-/// A setting's new value, if one is given: a whole number within bounds.
-fn whole(args: &Args<'_>, at: usize, min: f64, max: f64) -> mlua::Result<Option<f64>> {
+/// A setting's new value, if one is given: a whole number within bounds. C keeps the lower half of it.
+fn whole(args: &Args<'_>, at: usize, min: i32, max: i32) -> mlua::Result<Option<i32>> {
     if matches!(args.values.get(at), None | Some(Value::Nil)) {
         return Ok(None);
     }
-    let n = args.number(at)?.trunc();
+    let n = truncated(args.number(at)?) as i32;
     if !(min..=max).contains(&n) {
-        return Err(args.error(at, format!("expected integer between {min} and {max}")));
+        // Whichever argument it is, the first one is named.
+        return Err(args.error(0, format!("expected integer between {min} and {max}")));
     }
     Ok(Some(n))
 }
 
-fn flag(args: &Args<'_>, at: usize) -> mlua::Result<Option<bool>> {
+/// One of the options, if one is given; a boolean is the first or the second of them.
+fn option(args: &Args<'_>, at: usize, options: &[&str]) -> mlua::Result<Option<usize>> {
     match args.values.get(at) {
         None | Some(Value::Nil) => Ok(None),
-        Some(Value::Boolean(yes)) => Ok(Some(*yes)),
-        Some(_) => Err(args.error(at, "invalid option")),
+        Some(Value::Boolean(yes)) => Ok(Some(usize::from(*yes))),
+        Some(_) => {
+            let text = args.text(at)?;
+            let option = options.iter().position(|option| option.as_bytes() == text);
+            let wrong = || args.error(at, format!("invalid option '{}'", lossy(&text)));
+            option.map(Some).ok_or_else(wrong)
+        }
     }
 }
+
+/// The words for no and yes.
+const OFF_ON: [&str; 2] = ["off", "on"];
 
 fn one(value: impl Into<Value>) -> MultiValue {
     [value.into()].into_iter().collect()
 }
 
-fn count(n: usize) -> Value {
-    Value::Number(n as f64)
+fn count(n: i32) -> Value {
+    Value::Number(n.into())
 }
 
 type Setter = fn(&Args<'_>, &mut Settings) -> mlua::Result<MultiValue>;
 
-const SETTERS: [(&str, Setter); 7] = [
-    ("encode_sparse_array", |args, settings| {
-        let max = f64::from(i32::MAX);
-        if let Some(convert) = flag(args, 0)? {
-            settings.sparse_convert = convert;
+/// The functions that set something, with the number of arguments that each takes at most.
+const SETTERS: [(&str, usize, Setter); 7] = [
+    ("encode_sparse_array", 3, |args, settings| {
+        if let Some(convert) = option(args, 0, &OFF_ON)? {
+            settings.sparse_convert = convert == 1;
         }
-        if let Some(ratio) = whole(args, 1, 0.0, max)? {
-            settings.sparse_ratio = ratio as i64;
+        if let Some(ratio) = whole(args, 1, 0, i32::MAX)? {
+            settings.sparse_ratio = ratio;
         }
-        if let Some(safe) = whole(args, 2, 0.0, max)? {
-            settings.sparse_safe = safe as i64;
+        if let Some(safe) = whole(args, 2, 0, i32::MAX)? {
+            settings.sparse_safe = safe;
         }
-        let numbers = [settings.sparse_ratio, settings.sparse_safe].map(|n| Value::Number(n as f64));
+        let numbers = [settings.sparse_ratio, settings.sparse_safe].map(count);
         Ok([Value::Boolean(settings.sparse_convert)].into_iter().chain(numbers).collect())
     }),
-    ("encode_max_depth", |args, settings| {
-        if let Some(depth) = whole(args, 0, 1.0, f64::from(i32::MAX))? {
-            settings.encode_depth_max = depth.min(DEPTH_MAX) as usize;
+    ("encode_max_depth", 1, |args, settings| {
+        if let Some(depth) = whole(args, 0, 1, i32::MAX)? {
+            settings.encode_depth_max = depth;
         }
         Ok(one(count(settings.encode_depth_max)))
     }),
-    ("decode_max_depth", |args, settings| {
-        if let Some(depth) = whole(args, 0, 1.0, f64::from(i32::MAX))? {
-            settings.decode_depth_max = depth.min(DEPTH_MAX) as usize;
+    ("decode_max_depth", 1, |args, settings| {
+        if let Some(depth) = whole(args, 0, 1, i32::MAX)? {
+            settings.decode_depth_max = depth;
         }
         Ok(one(count(settings.decode_depth_max)))
     }),
-    ("encode_number_precision", |args, settings| {
-        if let Some(precision) = whole(args, 0, 1.0, 14.0)? {
+    ("encode_number_precision", 1, |args, settings| {
+        if let Some(precision) = whole(args, 0, 1, 14)? {
             settings.precision = precision as usize;
         }
-        Ok(one(count(settings.precision)))
+        Ok(one(Value::Number(settings.precision as f64)))
     }),
-    ("encode_keep_buffer", |args, settings| {
-        if let Some(keep) = flag(args, 0)? {
-            settings.keep_buffer = keep;
+    ("encode_keep_buffer", 1, |args, settings| {
+        if let Some(keep) = option(args, 0, &OFF_ON)? {
+            settings.keep_buffer = keep == 1;
         }
         Ok(one(Value::Boolean(settings.keep_buffer)))
     }),
-    ("encode_invalid_numbers", |args, settings| {
-        match args.values.front() {
-            Some(Value::String(text)) if text == "null" => settings.encode_invalid = Invalid::Null,
-            _ => match flag(args, 0)? {
-                Some(true) => settings.encode_invalid = Invalid::Written,
-                Some(false) => settings.encode_invalid = Invalid::Refused,
-                None => {}
-            },
+    ("encode_invalid_numbers", 1, |args, settings| {
+        if let Some(option) = option(args, 0, &["off", "on", "null"])? {
+            settings.encode_invalid = [Invalid::Refused, Invalid::Written, Invalid::Null][option];
         }
         match settings.encode_invalid {
             Invalid::Null => Ok(one(Value::String(args.lua.create_string("null")?))),
             other => Ok(one(Value::Boolean(other == Invalid::Written))),
         }
     }),
-    ("decode_invalid_numbers", |args, settings| {
-        if let Some(accept) = flag(args, 0)? {
-            settings.decode_invalid = accept;
+    ("decode_invalid_numbers", 1, |args, settings| {
+        if let Some(accept) = option(args, 0, &OFF_ON)? {
+            settings.decode_invalid = accept == 1;
         }
         Ok(one(Value::Boolean(settings.decode_invalid)))
     }),
@@ -368,10 +385,14 @@ pub(super) fn library(lua: &Lua, next: &Function) -> mlua::Result<Table> {
     let function =
         move |lua: &Lua, values: MultiValue| decode(&Args { lua, function: "decode", values }, &of.borrow());
     table.raw_set("decode", lua.create_function(function)?)?;
-    for (name, setter) in SETTERS {
+    for (name, most, setter) in SETTERS {
         let of = Rc::clone(&settings);
         let function = move |lua: &Lua, values: MultiValue| {
-            setter(&Args { lua, function: name, values }, &mut of.borrow_mut())
+            let args = Args { lua, function: name, values };
+            if args.values.len() > most {
+                return Err(args.error(most, "found too many arguments"));
+            }
+            setter(&args, &mut of.borrow_mut())
         };
         table.raw_set(name, lua.create_function(function)?)?;
     }

@@ -2,7 +2,12 @@
 
 use mlua::{LuaString, Table, Value};
 
-use super::{args::Args, failure::Failure, json::Settings};
+use super::{
+    args::Args,
+    desk::Desk,
+    failure::Failure,
+    json::{Settings, allowed},
+};
 
 /// A piece of the text.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,6 +58,7 @@ pub(super) fn decode(args: &Args<'_>, settings: &Settings) -> mlua::Result<Value
         return Err(args.error(0, "expected 1 argument"));
     }
     let text = args.text(0)?;
+    Desk::charge_bytes(args.lua, text.len())?;
     // Text in UTF-16 or UTF-32 would begin with a zero in one of these places.
     if text.len() >= 2 && (text[0] == 0 || text[1] == 0) {
         return Err(Failure::library(args.lua, "JSON parser does not support UTF-16 or UTF-32"));
@@ -139,7 +145,7 @@ impl Parser<'_> {
 
     fn number(&mut self) -> Token {
         let rest = &self.text[self.at..];
-        if rest[0] == b'+' || (!self.settings.decode_invalid && is_invalid_number(rest)) {
+        if !self.settings.decode_invalid && is_invalid_number(rest) {
             return Token::Error(if rest[0].is_ascii_alphabetic() || rest[0] == b'+' {
                 "invalid token"
             } else {
@@ -217,7 +223,7 @@ impl Parser<'_> {
     }
 
     fn may_nest(&self, depth: usize) -> mlua::Result<()> {
-        if depth <= self.settings.decode_depth_max {
+        if depth <= allowed(self.settings.decode_depth_max) {
             return Ok(());
         }
         let text = format!("Found too many nested data structures ({depth}) at character {}", self.at);
@@ -257,8 +263,8 @@ fn is_invalid_number(text: &[u8]) -> bool {
 
 /// The number at the beginning of `text` as C's `strtod` reads it, and how long it is.
 fn c_number(text: &[u8]) -> Option<(f64, usize)> {
-    let sign = usize::from(text.starts_with(b"-"));
-    let factor = if sign == 1 { -1.0 } else { 1.0 };
+    let sign = usize::from(text.starts_with(b"-") || text.starts_with(b"+"));
+    let factor = if text.starts_with(b"-") { -1.0 } else { 1.0 };
     let digits = &text[sign..];
     for (word, value) in [(&b"infinity"[..], f64::INFINITY), (b"inf", f64::INFINITY), (b"nan", f64::NAN)] {
         if digits.len() >= word.len() && digits[..word.len()].eq_ignore_ascii_case(word) {
@@ -273,11 +279,12 @@ fn c_number(text: &[u8]) -> Option<(f64, usize)> {
     }
     let run = |from: usize| digits[from..].iter().take_while(|b| b.is_ascii_digit()).count();
     let mut len = run(0);
-    if len == 0 {
+    let fraction = if digits.get(len) == Some(&b'.') { run(len + 1) } else { 0 };
+    if len + fraction == 0 {
         return None;
     }
     if digits.get(len) == Some(&b'.') {
-        len += 1 + run(len + 1);
+        len += 1 + fraction;
     }
     if matches!(digits.get(len), Some(b'e' | b'E')) {
         let signed = len + 1 + usize::from(matches!(digits.get(len + 1), Some(b'+' | b'-')));

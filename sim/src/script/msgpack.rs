@@ -3,10 +3,12 @@
 
 use mlua::{Lua, MultiValue, Table, Value};
 
-use super::{args::Args, failure::Failure};
+use super::{args::Args, desk::Desk, failure::Failure};
 
 /// Tables nested deeper become nil, as in Redis.
 const DEPTH_MAX: usize = 16;
+/// Bytes that one call may write: tables that share tables describe more than memory holds.
+const OUTPUT_MAX: usize = 64 << 20;
 /// Data nested deeper is refused.
 const UNPACK_DEPTH_MAX: usize = 200;
 
@@ -59,7 +61,8 @@ fn pack_integer(out: &mut Vec<u8>, n: i64) {
     }
 }
 
-fn pack_value(out: &mut Vec<u8>, value: &Value, depth: usize) -> mlua::Result<()> {
+fn pack_value(desk: &Desk, out: &mut Vec<u8>, value: &Value, depth: usize) -> mlua::Result<()> {
+    desk.charge(1)?;
     match value {
         Value::String(text) => {
             let text = text.as_bytes();
@@ -76,13 +79,14 @@ fn pack_value(out: &mut Vec<u8>, value: &Value, depth: usize) -> mlua::Result<()
             out.push(0xcb);
             out.extend(n.to_be_bytes());
         }
-        Value::Table(table) if depth < DEPTH_MAX => pack_table(out, table, depth)?,
+        Value::Table(_) if out.len() > OUTPUT_MAX => return Err(Failure::out_of_memory()),
+        Value::Table(table) if depth < DEPTH_MAX => pack_table(desk, out, table, depth)?,
         _ => out.push(0xc0),
     }
     Ok(())
 }
 
-fn pack_table(out: &mut Vec<u8>, table: &Table, depth: usize) -> mlua::Result<()> {
+fn pack_table(desk: &Desk, out: &mut Vec<u8>, table: &Table, depth: usize) -> mlua::Result<()> {
     let (mut count, mut max, mut is_array) = (0usize, 0i64, true);
     for pair in table.pairs::<Value, Value>() {
         match pair?.0 {
@@ -94,14 +98,14 @@ fn pack_table(out: &mut Vec<u8>, table: &Table, depth: usize) -> mlua::Result<()
     if is_array && max == count as i64 {
         head(out, count, Some((0x90, 15)), [(0, 0), (0xdc, 2), (0xdd, 4)]);
         for at in 1..=count {
-            pack_value(out, &table.raw_get(at)?, depth + 1)?;
+            pack_value(desk, out, &table.raw_get(at)?, depth + 1)?;
         }
     } else {
         head(out, count, Some((0x80, 15)), [(0, 0), (0xde, 2), (0xdf, 4)]);
         for pair in table.pairs::<Value, Value>() {
             let (key, value) = pair?;
-            pack_value(out, &key, depth + 1)?;
-            pack_value(out, &value, depth + 1)?;
+            pack_value(desk, out, &key, depth + 1)?;
+            pack_value(desk, out, &value, depth + 1)?;
         }
     }
     Ok(())
@@ -109,12 +113,11 @@ fn pack_table(out: &mut Vec<u8>, table: &Table, depth: usize) -> mlua::Result<()
 
 fn pack(args: &Args<'_>) -> mlua::Result<MultiValue> {
     if args.values.is_empty() {
-        let text = "bad argument #0 to 'pack' (MessagePack pack needs input.)";
-        return Err(Failure::library(args.lua, text));
+        return Err(args.error_before_the_first("MessagePack pack needs input."));
     }
-    let mut out = Vec::new();
+    let (desk, mut out) = (Desk::of(args.lua), Vec::new());
     for value in &args.values {
-        pack_value(&mut out, value, 0)?;
+        pack_value(&desk, &mut out, value, 0)?;
     }
     Ok([args.lua.create_string(out).map(Value::String)?].into_iter().collect())
 }
@@ -173,7 +176,11 @@ impl Reader<'_> {
         for _ in 0..len {
             let key = self.value(depth + 1)?;
             let value = self.value(depth + 1)?;
-            table.raw_set(key, value)?;
+            match key {
+                Value::Nil => return Err(Failure::plain("table index is nil").into()),
+                Value::Number(n) if n.is_nan() => return Err(Failure::plain("table index is NaN").into()),
+                key => table.raw_set(key, value)?,
+            }
         }
         Ok(Value::Table(table))
     }
@@ -194,11 +201,12 @@ impl Reader<'_> {
             0xc2 | 0xc3 => Value::Boolean(code == 0xc3),
             0xca => Value::Number(f64::from(f32::from_bits(self.unsigned(4)? as u32))),
             0xcb => Value::Number(f64::from_bits(self.unsigned(8)?)),
-            0xcc..=0xcf => Value::Number(self.unsigned(1 << (code - 0xcc))? as f64),
+            // The largest are taken for negative numbers.
+            0xcc..=0xcf => Value::Number(self.unsigned(1 << (code - 0xcc))? as i64 as f64),
             0xd0..=0xd3 => self.signed(1 << (code - 0xd0))?,
-            0xc4 | 0xd9 => len(1).and_then(|len| self.text(len))?,
-            0xc5 | 0xda => len(2).and_then(|len| self.text(len))?,
-            0xc6 | 0xdb => len(4).and_then(|len| self.text(len))?,
+            0xd9 => len(1).and_then(|len| self.text(len))?,
+            0xda => len(2).and_then(|len| self.text(len))?,
+            0xdb => len(4).and_then(|len| self.text(len))?,
             0xdc => len(2).and_then(|len| self.array(len, depth))?,
             0xdd => len(4).and_then(|len| self.array(len, depth))?,
             0xde => len(2).and_then(|len| self.map(len, depth))?,
@@ -208,9 +216,10 @@ impl Reader<'_> {
     }
 }
 
-/// Reads `limit` values from `offset` on, or all of them when `limit` is 0.
-fn read(args: &Args<'_>, limit: f64, offset: f64, tells_offset: bool) -> mlua::Result<MultiValue> {
+/// Reads `limit` values from `offset` on, and says in front of them where it stopped; or all values, when both are 0.
+fn read(args: &Args<'_>, limit: f64, offset: f64) -> mlua::Result<MultiValue> {
     let data = args.text(0)?;
+    Desk::charge_bytes(args.lua, data.len())?;
     if limit < 0.0 || offset < 0.0 {
         let text = format!("Invalid request to unpack with offset of {offset} and limit of {}.", data.len());
         return Err(Failure::library(args.lua, text));
@@ -221,7 +230,8 @@ fn read(args: &Args<'_>, limit: f64, offset: f64, tells_offset: bool) -> mlua::R
     }
     let mut reader = Reader { lua: args.lua, data: &data, at: offset as usize };
     let mut values = MultiValue::new();
-    while reader.at < data.len() && (limit == 0.0 || (values.len() as f64) < limit) {
+    let all = limit == 0.0 && offset == 0.0;
+    while reader.at < data.len() && (all || (values.len() as f64) < limit) {
         if values.len() >= 7_000 {
             return Err(Failure::library(args.lua, "stack overflow (too many results to unpack)"));
         }
@@ -231,7 +241,7 @@ fn read(args: &Args<'_>, limit: f64, offset: f64, tells_offset: bool) -> mlua::R
             Bad::Lua(error) => error,
         })?);
     }
-    if tells_offset {
+    if !all {
         let next = if reader.at < data.len() { reader.at as f64 } else { -1.0 };
         values.push_front(Value::Number(next));
     }
@@ -244,9 +254,9 @@ pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     let operations: [(&'static str, Operation); 4] = [
         ("pack", pack),
-        ("unpack", |args| read(args, 0.0, 0.0, false)),
-        ("unpack_one", |args| read(args, 1.0, args.number_or(1, 0.0)?.trunc(), true)),
-        ("unpack_limit", |args| read(args, args.number(1)?.trunc(), args.number_or(2, 0.0)?.trunc(), true)),
+        ("unpack", |args| read(args, 0.0, 0.0)),
+        ("unpack_one", |args| read(args, 1.0, args.number_or(1, 0.0)?.trunc())),
+        ("unpack_limit", |args| read(args, args.number(1)?.trunc(), args.number_or(2, 0.0)?.trunc())),
     ];
     for (name, operation) in operations {
         let function = move |lua: &Lua, values: MultiValue| operation(&Args { lua, function: name, values });

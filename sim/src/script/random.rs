@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use mlua::{Lua, MultiValue, Value};
 
-use super::failure::Failure;
+use super::{args::bad_argument, failure::Failure};
 
 const MULTIPLIER: u64 = 0x5_DEEC_E66D;
 const INCREMENT: u64 = 0xB;
@@ -52,7 +52,7 @@ impl Random {
             _ => return Err(Failure::library(lua, "wrong number of arguments")),
         };
         if low > high {
-            return Err(Failure::library(lua, format!("bad argument #{at} to 'random' (interval is empty)")));
+            return Err(bad_argument(lua, "random", at - 1, "interval is empty"));
         }
         Ok((fraction * (high - low + 1.0)).floor() + low)
     }
@@ -68,8 +68,7 @@ fn number(lua: &Lua, args: &MultiValue, at: usize, function: &str) -> mlua::Resu
     let arg = args.get(at).unwrap_or(&Value::Nil);
     lua.coerce_number(arg.clone())?.ok_or_else(|| {
         let got = if at < args.len() { arg.type_name() } else { "no value" };
-        let text = format!("bad argument #{} to '{function}' (number expected, got {got})", at + 1);
-        Failure::library(lua, text)
+        bad_argument(lua, function, at, format!("number expected, got {got}"))
     })
 }
 

@@ -1,17 +1,19 @@
--- The world a script sees. Run once per engine with the functions that Rust provides; answers the table of globals, the
--- proxy that scripts see in its place, and the function that runs a script.
+-- The world a script sees, or with `is_library` the functions of libraries. Run once per interpreter with the functions that
+-- Rust provides; answers the proxy that stands for the globals, the function that runs a script, and the one that loads a
+-- library.
 --
 -- PUC Lua has no read-only tables, so each table that Redis protects stands behind an empty proxy: reads fall through to
 -- it by `__index`, writes meet `__newindex`. Functions of the library that look past metatables learn about the proxies.
 
-local rust = ...
+local rust, is_library = ...
 local globals = {}
 
 local error, type, select = error, type, select
 local rawget, rawset, rawnext, rawpairs = rawget, rawset, next, pairs
 local rawpcall, rawxpcall, rawload, rawloadstring = pcall, xpcall, load, loadstring
 local rawgetmetatable, rawsetmetatable = getmetatable, setmetatable
-local rawtostring, byte, format = tostring, string.byte, string.format
+local rawtostring, byte, format, sub = tostring, string.byte, string.format, string.sub
+local unpack, ipairs = unpack, ipairs
 
 local READONLY = "Attempt to modify a readonly table"
 local behind = rawsetmetatable({}, { __mode = "k" })
@@ -41,15 +43,57 @@ local function plain(err)
   return value
 end
 
+-- C's pcall has room for some twenty results: many of them come in a table. The function is called without a name, because
+-- pcall gives it none.
+local MANY, FEW = {}, 15
+local function handed(...)
+  local n = select("#", ...)
+  if n <= FEW then return ... end
+  return MANY, n, { ... }
+end
+
+local function called(...)
+  return handed((...)(select(2, ...)))
+end
+
+local function taken(...)
+  if (...) ~= MANY then return ... end
+  local _, n, results = ...
+  return unpack(results, 1, n)
+end
+
+local function guarded(f)
+  return function() return handed(f()) end
+end
+
+-- What runs a script or a function: one result is all that a reply is made of.
+local running, running_keys, running_args
+local function begin()
+  return (running(running_keys, running_args))
+end
+
+-- Where C would have no position to tell, these have one.
+running = function() error("", 2) end
+local _, in_called = rawpcall(called, error, "", 1)
+local _, in_guarded = rawpcall(guarded(running))
+local _, in_begin = rawpcall(begin)
+local function bare(err)
+  if type(err) ~= "string" or sub(err, 1, 8) ~= "sandbox:" then return err end
+  for _, position in ipairs({ in_called, in_guarded, in_begin }) do
+    if sub(err, 1, #position) == position then return sub(err, #position + 1) end
+  end
+  return err
+end
+
 local function settled(ok, ...)
-  if ok then return true, ... end
-  return false, plain((...))
+  if ok then return true, taken(...) end
+  return false, bare(plain((...)))
 end
 
 -- `pcall` hands out the text of an error reply, not its table.
 local function settled_text(ok, ...)
-  if ok then return true, ... end
-  local err = plain((...))
+  if ok then return true, taken(...) end
+  local err = bare(plain((...)))
   if type(err) == "table" and err.err ~= nil then err = err.err end
   return false, err
 end
@@ -91,7 +135,8 @@ local function name_of(value, kind)
 end
 
 function base.tostring(...)
-  if select("#", ...) == 0 then return rawtostring(...) end
+  local tostring = rawtostring
+  if select("#", ...) == 0 then return tostring(...) end
   local value = ...
   local kind = type(value)
   if kind == "table" or kind == "function" or kind == "thread" then
@@ -132,20 +177,25 @@ function base.setmetatable(t, metatable)
 end
 
 function base.pcall(...)
-  return settled_text(rawpcall(...))
+  -- So a server says, whose own handler stands where the function should.
+  if select("#", ...) == 0 then return false, "attempt to call a boolean value" end
+  return settled_text(rawpcall(called, ...))
 end
 
-function base.xpcall(f, handler)
-  return settled(rawxpcall(f, function(err)
+function base.xpcall(...)
+  if select("#", ...) < 2 then error("bad argument #2 to 'xpcall' (value expected)", 2) end
+  local f, handler = ...
+  return settled(rawxpcall(guarded(f), function(err)
     local value, fatal = err, false
     if type(err) == "userdata" then value, fatal = rust.explain(err) end
     if fatal then return err end
-    return handler(value)
+    return handler(bare(value))
   end))
 end
 
 function base.loadstring(text, name)
   if not is_source(text) then return nil, "bytecode is not accepted" end
+  if type(text) == "string" then rust.charge(#text) end
   local loadstring = rawloadstring
   return loadstring(text, name)
 end
@@ -160,6 +210,7 @@ function base.load(reader, name)
       first = false
       if not is_source(piece) then return nil end
     end
+    if type(piece) == "string" then rust.charge(#piece) end
     return piece
   end, name)
 end
@@ -172,24 +223,95 @@ local function copied(library, names)
   return copy
 end
 
+local strings = rust.strings
 local libraries = {
-  string = copied(string, "byte char dump find format gfind gmatch gsub len lower match rep reverse sub upper"),
+  string = copied(string, "byte char dump format len lower reverse sub upper"),
   table = copied(table, "concat foreach foreachi getn insert maxn remove setn sort"),
   math = copied(math, "abs acos asin atan atan2 ceil cos cosh deg exp floor fmod frexp huge ldexp log log10 max min "
     .. "mod modf pi pow rad sin sinh sqrt tan tanh"),
   coroutine = copied(coroutine, "create resume running status wrap yield"),
 }
+-- Lua's own matcher knows no budget. What a replacement calls or looks up is called from here, so that its errors and its
+-- instructions are the script's.
+libraries.string.find = strings.find
+libraries.string.match = strings.match
+libraries.string.rep = strings.rep
+local seek, concat = strings.seek, table.concat
+local gmatch_arguments, gsub_arguments = strings.gmatch_arguments, strings.gsub_arguments
+
+function libraries.string.gmatch(...)
+  local text, pattern = gmatch_arguments(...)
+  local at = 0
+  local function passed(first, last, ...)
+    if not first then return end
+    at = last > first and last or last + 1
+    return ...
+  end
+  return function()
+    if at <= #text then return passed(seek(text, pattern, at)) end
+  end
+end
+libraries.string.gfind = libraries.string.gmatch
+
+local function replaced(with, is_function, first, last, ...)
+  if not first then return end
+  if is_function then return first, last, (with(...)) end
+  return first, last, with[(...)]
+end
+
+function libraries.string.gsub(...)
+  local with = select(3, ...)
+  local kind = type(with)
+  if kind ~= "function" and kind ~= "table" then
+    local gsub = strings.gsub
+    return gsub(...)
+  end
+  local text, pattern, max, anchored = gsub_arguments(...)
+  local pieces, n, at, count = {}, 0, 0, 0
+  while count < max do
+    local first, last, piece = replaced(with, kind == "function", seek(text, pattern, at, true))
+    if not first then break end
+    count = count + 1
+    if not piece then
+      piece = sub(text, first + 1, last)
+    elseif type(piece) ~= "string" and type(piece) ~= "number" then
+      rust.complain("invalid replacement value (a " .. type(piece) .. ")")
+    end
+    pieces[n + 1], pieces[n + 2] = sub(text, at + 1, first), piece
+    n, at = n + 2, last
+    if first == last then
+      n, at = n + 1, at + 1
+      pieces[n] = sub(text, at, at)
+    end
+    if anchored or at > #text then break end
+  end
+  pieces[n + 1] = sub(text, at + 1)
+  return concat(pieces), count
+end
+
+-- Functions that C may be busy with for long are paid for beforehand.
+local LARGE = 1000
 local insert, remove, sort = table.insert, table.remove, table.sort
 function libraries.table.insert(t, ...)
   spare(t)
+  local at = ...
+  if type(at) == "number" and select("#", ...) > 1 and type(t) == "table" and #t - at > LARGE then
+    rust.charge(#t - at)
+  end
   return insert(t, ...)
 end
 function libraries.table.remove(t, ...)
   spare(t)
   return remove(t, ...)
 end
+local function less(a, b)
+  if type(a) ~= type(b) then error("attempt to compare " .. type(a) .. " with " .. type(b), 0) end
+  return a < b
+end
 function libraries.table.sort(t, ...)
   spare(t)
+  -- Long texts take long to compare, which only instructions are counted for.
+  if type(t) == "table" and #t > LARGE and type(t[1]) == "string" and (...) == nil then return sort(t, less) end
   return sort(t, ...)
 end
 libraries.math.random = rust.random
@@ -204,20 +326,41 @@ for name, library in rawpairs(rust.libraries) do libraries[name] = library end
 for name, library in rawpairs(libraries) do globals[name] = freeze(library) end
 rawgetmetatable("").__index = globals.string
 
-globals.__redis__err__handler = rust.locate
-rawsetmetatable(globals, {
-  __index = function(_, name)
-    error("Script attempted to access nonexistent global variable '" .. rawtostring(name) .. "'", 2)
-  end,
-})
+if not is_library then globals.__redis__err__handler = rust.locate end
+local function absent(_, name)
+  error("Script attempted to access nonexistent global variable '" .. rawtostring(name) .. "'", 2)
+end
+rawsetmetatable(globals, { __index = absent })
 local seen = freeze(globals)
 globals._G = seen
 
-local locate = rust.locate
-local function run(script, keys, argv)
-  globals.KEYS = keys
-  globals.ARGV = argv
-  return rawxpcall(script, locate)
+local function locate(err)
+  return rust.locate(bare(err))
 end
 
-return seen, run
+local view = rawgetmetatable(seen)
+local function run(script, keys, argv)
+  if is_library then
+    -- A library may have been stopped while it was loaded, whatever it was doing.
+    view.__index = globals
+    running_keys, running_args = keys, argv
+  else
+    globals.KEYS, globals.ARGV = keys, argv
+  end
+  running = script
+  return rawxpcall(begin, locate)
+end
+
+-- While a library is loaded, its code sees nothing but what it registers functions with. Functions that it makes see the
+-- whole world once they are called.
+local loading = rawsetmetatable({
+  redis = freeze(rawsetmetatable(rust.loading, { __index = absent })),
+}, { __index = absent })
+local function load(code)
+  view.__index = loading
+  local ok, err = rawxpcall(function() code() end, locate)
+  view.__index = globals
+  return ok, err
+end
+
+return seen, run, load

@@ -1,6 +1,6 @@
 //! The first line of a script, `#!lua flags=no-writes,allow-stale`: what the script promises and asks for.
 
-use super::convert::lossy;
+use crate::resp::{quotable, split_words};
 
 bitflags::bitflags! {
     /// What a script declares about itself.
@@ -21,10 +21,36 @@ bitflags::bitflags! {
     }
 }
 
+/// The flags that can be declared, by their names.
+const NAMED: [(&str, Flags); 5] = [
+    ("no-writes", Flags::NO_WRITES),
+    ("allow-oom", Flags::ALLOW_OOM),
+    ("allow-stale", Flags::ALLOW_STALE),
+    ("no-cluster", Flags::NO_CLUSTER),
+    ("allow-cross-slot-keys", Flags::ALLOW_CROSS_SLOT_KEYS),
+];
+
+impl Flags {
+    /// The flag of a name.
+    pub fn named(name: &[u8]) -> Option<Flags> {
+        NAMED.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, flag)| *flag)
+    }
+
+    /// The names of those that were declared.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        NAMED.iter().filter(move |(_, flag)| self.contains(*flag)).map(|(name, _)| *name)
+    }
+}
+
 /// The line is there, and wrong. The text is the error reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ShebangError(pub String);
+
+/// The flags that a script declares, if its first line is right.
+pub fn declared(body: &[u8]) -> Option<Flags> {
+    read(body).ok().map(|(flags, _)| flags)
+}
 
 /// Reads the line, if there is one; answers the flags and the rest of the script, which begins with the line's break so
 /// that lines keep their numbers.
@@ -35,31 +61,21 @@ pub(super) fn read(body: &[u8]) -> Result<(Flags, &[u8]), ShebangError> {
     let Some(end) = body.iter().position(|&b| b == b'\n') else {
         return Err(ShebangError("ERR Invalid script shebang".into()));
     };
-    let line = &body[..end];
-    let mut words = line.split(|&b| b == b' ').filter(|word| !word.is_empty());
-    let engine = words.next().unwrap_or_default();
-    if engine != b"#!lua" {
-        return Err(ShebangError(format!("ERR Unexpected engine in script shebang: {}", lossy(engine))));
+    let words = split_words(&body[..end]).filter(|words| !words.is_empty());
+    let words = words.ok_or_else(|| ShebangError("ERR Invalid engine in script shebang".into()))?;
+    let (engine, options) = words.split_first().expect("there is one at least");
+    if engine != "#!lua" {
+        return Err(ShebangError(format!("ERR Unexpected engine in script shebang: {}", quotable(engine))));
     }
     let mut flags = Flags::empty();
-    for word in words {
-        let Some(names) = word.strip_prefix(b"flags=") else {
-            return Err(ShebangError(format!("ERR Unknown lua shebang option: {}", lossy(word))));
+    for option in options {
+        let Some(names) = option.strip_prefix(b"flags=") else {
+            return Err(ShebangError(format!("ERR Unknown lua shebang option: {}", quotable(option))));
         };
-        for name in names.split(|&b| b == b',').filter(|name| !name.is_empty()) {
-            flags |= match name {
-                b"no-writes" => Flags::NO_WRITES,
-                b"allow-oom" => Flags::ALLOW_OOM,
-                b"allow-stale" => Flags::ALLOW_STALE,
-                b"no-cluster" => Flags::NO_CLUSTER,
-                b"allow-cross-slot-keys" => Flags::ALLOW_CROSS_SLOT_KEYS,
-                _ => {
-                    return Err(ShebangError(format!(
-                        "ERR Unexpected flag in script shebang: {}",
-                        lossy(name)
-                    )));
-                }
-            };
+        for name in names.split(|&b| b == b',').filter(|_| !names.is_empty()) {
+            flags |= Flags::named(name).ok_or_else(|| {
+                ShebangError(format!("ERR Unexpected flag in script shebang: {}", quotable(name)))
+            })?;
         }
     }
     Ok((flags, &body[end..]))

@@ -5,7 +5,11 @@ use std::iter::Peekable;
 
 use mlua::{Lua, MultiValue, Table, Value};
 
-use super::{args::Args, failure::Failure};
+use super::{
+    args::{Args, bad_argument},
+    convert::truncated,
+    failure::Failure,
+};
 
 /// Bytes of the largest integer a format may name.
 const INTEGER_SIZE_MAX: usize = 32;
@@ -90,11 +94,12 @@ impl<'a> Format<'a> {
                     self.align = align;
                     continue;
                 }
+                // Who only asks for the size is not told of letters that mean nothing.
+                other if other.is_ascii_alphanumeric() && self.function == "size" => 0,
                 other => {
                     let option = char::from(other);
-                    let function = self.function;
-                    let text = format!("bad argument #1 to '{function}' (invalid format option '{option}')");
-                    return Err(Failure::library(self.lua, text));
+                    let why = format!("invalid format option '{option}'");
+                    return Err(bad_argument(self.lua, self.function, 0, why));
                 }
             };
             let padding = if size == 0 || kind == b'c' {
@@ -108,6 +113,12 @@ impl<'a> Format<'a> {
         }
         Ok(None)
     }
+}
+
+/// A double as C casts it to 64 bits on x86-64: negative numbers wrap around, and what is too large is 0.
+fn unsigned(n: f64) -> u64 {
+    const HALF: f64 = 9_223_372_036_854_775_808.0;
+    if n >= HALF { truncated(n - HALF) as u64 ^ 1 << 63 } else { truncated(n) as u64 }
 }
 
 fn pack(args: &Args<'_>) -> mlua::Result<MultiValue> {
@@ -147,7 +158,7 @@ fn pack(args: &Args<'_>) -> mlua::Result<MultiValue> {
             }
             _ => {
                 let n = args.number(arg)?;
-                let mut value = if n < 0.0 { n as i64 as u64 } else { n as u64 };
+                let mut value = unsigned(n);
                 let start = out.len();
                 for _ in 0..size {
                     out.push(value as u8);
@@ -165,13 +176,14 @@ fn pack(args: &Args<'_>) -> mlua::Result<MultiValue> {
 
 fn unpack(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let (text, data) = (args.text(0)?, args.text(1)?);
-    let start = args.number_or(2, 1.0)?;
-    if start < 1.0 {
+    // C takes a negative offset for a very large one.
+    let start = truncated(args.number_or(2, 1.0)?) as usize;
+    if start == 0 {
         return Err(args.error(2, "offset must be 1 or greater"));
     }
     let short = || args.error(1, "data string too short");
     let mut format = Format::new(args, &text);
-    let mut at = start as usize - 1;
+    let mut at = start - 1;
     let mut values = MultiValue::new();
     while let Some(Field { kind, size, padding }) = format.next(at)? {
         at = at.checked_add(padding).ok_or_else(short)?;
@@ -190,8 +202,8 @@ fn unpack(args: &Args<'_>) -> mlua::Result<MultiValue> {
             }
             b'c' => {
                 if size == 0 {
-                    let previous = values.pop_back().and_then(|value| value.as_f64());
-                    let Some(size) = previous else {
+                    let previous = values.pop_back().unwrap_or(Value::Nil);
+                    let Some(size) = args.lua.coerce_number(previous)? else {
                         return Err(Failure::library(args.lua, "format 'c0' needs a previous size"));
                     };
                     bytes = data.get(at..).and_then(|rest| rest.get(..size as usize)).ok_or_else(short)?;

@@ -5,12 +5,13 @@ use bytes::Bytes;
 
 use super::Server;
 use crate::{
-    commands::{Ctx, Group, Origin, find, run},
+    commands::{Ctx, Flags, Group, Origin, Spec, find, run},
     effect::{Class, Effects, Touch},
     env::{Env, Observation},
     event::ConnId,
     keyspace::Kind,
     resp::Reply,
+    session::BlockedOn,
 };
 
 impl Server {
@@ -20,20 +21,29 @@ impl Server {
             return;
         }
         for touch in touched {
-            let brings_data =
-                matches!(touch.class, Class::New | Class::List | Class::SortedSet | Class::Stream);
+            let brings_data = match touch.class {
+                Class::New | Class::List | Class::SortedSet => true,
+                // Who waits in a group waits for the group to be there as well, but not for anything else that becomes of it.
+                Class::Stream | Class::StreamGroup => matches!(touch.event, "xadd" | "xgroup-destroy"),
+                _ => false,
+            };
             let at = (touch.db, touch.key.clone());
-            if brings_data && !self.ready.contains(&at) && !self.node.waiting.queue(at.0, &at.1).is_empty() {
+            if self.ready.contains(&at) || self.node.waiting.queue(at.0, &at.1).is_empty() {
+                continue;
+            }
+            let entry = || self.node.dbs[at.0].get(&at.1);
+            // And for the stream: that it is gone is news, too.
+            if brings_data || entry().is_none_or(|entry| entry.value.kind() != Kind::Stream) {
                 self.ready.push_back(at);
             }
         }
     }
 
-    /// Notes the keys of a database that somebody waits for and that SWAPDB has brought.
-    pub(super) fn note_swapped(&mut self, db: usize) {
+    /// Notes the keys of a database that somebody waits for, when all of it has become another one.
+    pub(super) fn note_replaced(&mut self, db: usize) {
         for key in self.node.waiting.keys(db) {
             let at = (db, key.clone());
-            if self.node.dbs[db].contains(key) && !self.ready.contains(&at) {
+            if !self.ready.contains(&at) {
                 self.ready.push_back(at);
             }
         }
@@ -45,19 +55,19 @@ impl Server {
             for conn in self.node.waiting.queue(db, &key) {
                 let now_ms = env.wall.as_millis();
                 let live = self.node.dbs[db].get(&key).filter(|entry| !entry.is_expired(now_ms));
-                let Some(kind) = live.map(|entry| entry.value.kind()) else { break };
+                let kind = live.map(|entry| entry.value.kind());
                 self.serve(env, conn, &key, kind);
             }
         }
     }
 
     /// Runs the command of a waiting client again, on the one key that is ready. It waits on if that is not for it.
-    fn serve(&mut self, env: &mut Env, conn: ConnId, key: &Bytes, kind: Kind) {
+    fn serve(&mut self, env: &mut Env, conn: ConnId, key: &Bytes, kind: Option<Kind>) {
         let Some(session) = self.node.sessions.get(&conn) else { return };
         let Some(blocked) = session.blocked.as_ref().filter(|_| !session.closing) else { return };
         let (db, args) = (session.db, blocked.args.clone());
         let Ok(spec) = find(&args) else { return };
-        if !waits_for(spec.group, kind) {
+        if !waits_for(spec, kind) {
             return;
         }
         let mut effects = Effects::default();
@@ -76,18 +86,24 @@ impl Server {
             }
             self.answer_waiting(env, conn, args, reply);
         }
+        self.tell_owed(conn);
     }
 
     /// Answers the clients whose time is up.
     pub(super) fn end_waits(&mut self, env: &mut Env) {
         for conn in self.node.waiting.overdue(env.monotonic) {
             if let Some(blocked) = self.node.stop_waiting(conn) {
-                self.answer_waiting(env, conn, blocked.args, Reply::NullArray);
+                let reply = if blocked.on == BlockedOn::Clock { Reply::OK } else { Reply::NullArray };
+                self.answer_waiting(env, conn, blocked.args, reply);
             }
         }
     }
 
     fn answer_waiting(&mut self, env: &mut Env, conn: ConnId, args: Vec<Bytes>, reply: Reply) {
+        if let Some(session) = self.node.sessions.get_mut(&conn) {
+            // It was no idleness to wait.
+            session.last_active = env.monotonic;
+        }
         self.node.send(conn, &reply);
         if env.observing {
             env.observations.push(Observation::Command { conn, args, reply });
@@ -95,9 +111,15 @@ impl Server {
     }
 }
 
-/// Whether blocking commands of a group wait for data of a type. A key that comes to hold another type leaves them waiting.
-fn waits_for(group: Group, kind: Kind) -> bool {
-    matches!((group, kind), (Group::List, Kind::List) | (Group::SortedSet, Kind::SortedSet))
+/// Whether a blocking command is to be run again for a key that holds data of a type, or nothing. Most wait on when a key
+/// comes to hold another type. XREADGROUP, the one of its group that writes, does not wait for a stream to come back.
+fn waits_for(spec: &Spec, kind: Option<Kind>) -> bool {
+    match spec.group {
+        Group::List => kind == Some(Kind::List),
+        Group::SortedSet => kind == Some(Kind::SortedSet),
+        Group::Stream => kind == Some(Kind::Stream) || spec.flags.contains(Flags::WRITE),
+        _ => false,
+    }
 }
 
 #[cfg(test)]

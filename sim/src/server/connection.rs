@@ -4,17 +4,22 @@ use bytes::Bytes;
 
 use super::Server;
 use crate::{
+    config::BufferLimit,
     env::Env,
     event::{Action, ConnId},
+    log::Level,
     pubsub::Subscription,
     resp::{Limits, Reply},
-    session::{BlockedOn, Session},
+    session::{BlockedOn, Role, Session},
 };
 
 impl Server {
     pub(super) fn connected(&mut self, env: &mut Env, conn: ConnId, peer: String, local: String) {
         if self.node.sessions.len() >= self.node.config.maxclients {
             self.node.stats.rejected += 1;
+            env.log(Level::Verbose, || {
+                format!("Refused {peer}: there are as many clients as maxclients allows")
+            });
             env.outbox.push(Action::Send {
                 conn,
                 bytes: Bytes::from_static(b"-ERR max number of clients reached\r\n"),
@@ -23,8 +28,9 @@ impl Server {
             return;
         }
         self.node.stats.connections += 1;
+        env.log(Level::Debug, || format!("Accepted {peer}"));
         let mut session = Session::new(conn, peer, local, env.monotonic);
-        session.authenticated = self.node.config.requirepass.is_empty();
+        session.authenticated = self.node.acl.admits_strangers();
         self.node.sessions.insert(conn, session);
     }
 
@@ -39,6 +45,11 @@ impl Server {
         self.node.stats.net_in += bytes.len() as u64;
         session.decoder.feed(bytes);
         if session.decoder.buffered() > self.node.config.client_query_buffer_limit {
+            let (peer, held) = (session.peer.clone(), session.decoder.buffered());
+            let text = || {
+                format!("Closing {peer}: {held} bytes of a command are more than client-query-buffer-limit")
+            };
+            env.log(Level::Warning, text);
             return self.node.kill(conn);
         }
         self.process(env, conn);
@@ -46,7 +57,9 @@ impl Server {
 
     /// Runs the commands that a connection has sent, until it must wait for one or has no whole one left.
     pub(super) fn process(&mut self, env: &mut Env, conn: ConnId) {
-        while let Some(session) = self.node.sessions.get_mut(&conn) {
+        loop {
+            let paused = self.node.is_paused();
+            let Some(session) = self.node.sessions.get_mut(&conn) else { return };
             if session.closing || self.node.stalled_until.is_some() {
                 if !session.closing {
                     self.node.woken.push_back(conn);
@@ -54,9 +67,7 @@ impl Server {
                 return;
             }
             // What CLIENT PAUSE has held back comes first when it is over.
-            if self.node.paused.is_none()
-                && let Some(held) = session.blocked.take_if(|blocked| blocked.on == BlockedOn::Pause)
-            {
+            if !paused && let Some(held) = session.blocked.take_if(|blocked| blocked.on == BlockedOn::Pause) {
                 self.command(env, conn, held.args);
                 continue;
             }
@@ -65,7 +76,7 @@ impl Server {
             }
             let mut limits =
                 Limits { bulk_len_max: self.node.config.proto_max_bulk_len, ..Limits::default() };
-            if !session.authenticated && !self.node.config.requirepass.is_empty() {
+            if !session.authenticated && !self.node.acl.admits_strangers() {
                 limits = limits.unauthenticated();
             }
             match session.decoder.next(&limits) {
@@ -73,6 +84,8 @@ impl Server {
                 Ok(Some(args)) => self.command(env, conn, args),
                 Err(error) => {
                     let text = error.to_string();
+                    let peer = session.peer.clone();
+                    env.log(Level::Verbose, || format!("Closing {peer}: {text}"));
                     self.node.stats.note_error(&text);
                     self.node.send(conn, &Reply::Error(text.into()));
                     self.node.close(conn);
@@ -88,8 +101,24 @@ impl Server {
         for kind in [Subscription::Channel, Subscription::Pattern, Subscription::Shard] {
             self.node.unsubscribe_all(conn, kind);
         }
+        self.node.stop_tracking(conn);
         self.node.monitors.remove(&conn);
         self.node.sessions.remove(&conn);
+    }
+
+    /// What a connection may leave unread (`client-output-buffer-limit`).
+    pub fn output_limit(&self, conn: ConnId) -> BufferLimit {
+        let [normal, replica, pubsub] = self.node.config.output_limits;
+        match self.node.sessions.get(&conn) {
+            Some(session) if session.role == Role::Replica => {
+                // Less than the backlog holds would only make it begin anew.
+                let backlog = self.node.config.repl_backlog_size as u64;
+                let hard = if replica.hard == 0 { 0 } else { replica.hard.max(backlog) };
+                BufferLimit { hard, ..replica }
+            }
+            Some(session) if session.is_subscriber() => pubsub,
+            _ => normal,
+        }
     }
 
     /// Sends what the step has written, and closes who is to be closed.

@@ -99,7 +99,7 @@ impl Server {
     /// Deletes expired keys, the longest expired first. A running server finds them by sampling, and so leaves some of them
     /// for later ticks where they are few among many; here none waits longer than the limit per tick makes it.
     fn expire_actively(&mut self, env: &mut Env) {
-        let now_ms = env.wall.as_millis();
+        let now_ms = self.node.config.expiry_ms(env.wall.as_millis());
         for _ in 0..EXPIRED_PER_TICK_MAX {
             let expired = |when_ms: i64| now_ms > when_ms;
             if !self.next_expiry_ms().is_some_and(expired) {

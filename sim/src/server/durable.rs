@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Server;
 use crate::{
-    commands::{Ctx, Origin, find, integer, run},
+    commands::{Ctx, Origin, access::load_configured, find, integer, run},
     config::Config,
     durability::{Disk, rdb},
     effect::{Effects, Propagated},
@@ -26,9 +26,19 @@ impl Server {
     /// expired by its wall clock. A file that cannot be read stops the start of a real server; here it counts as empty, because
     /// nothing but this node writes it.
     pub fn restart(config: Config, disk: Disk, env: &mut Env) -> Server {
-        let mut server = Server::new(Config { appendonly: false, replicaof: None, ..config.clone() }, env);
+        let mut server = Server::new(
+            Config {
+                appendonly: false,
+                replicaof: None,
+                aclfile: String::new(),
+                users: Vec::new(),
+                ..config.clone()
+            },
+            env,
+        );
         server.node.config = config;
         server.node.disk = disk;
+        load_configured(&mut server.node, env);
         if server.node.config.appendonly {
             server.load_log(env);
         } else {
@@ -68,9 +78,11 @@ impl Server {
     fn load_snapshot(&mut self, env: &mut Env) {
         let Some(snapshot) = self.node.disk.snapshot.clone() else { return };
         let replica = self.node.config.replicaof.is_some();
-        let expired_before_ms = (!replica).then(|| env.wall.as_millis());
-        let Ok(opened) = rdb::open(&snapshot, &self.node.config, expired_before_ms) else { return };
-        self.node.dbs = opened.dbs;
+        let now_ms = env.wall.as_millis();
+        let Ok(opened) = rdb::open(&snapshot, &self.node.config, now_ms, replica) else { return };
+        if self.node.take_in(opened.dbs, &opened.libraries).is_err() {
+            return;
+        }
         let Some((id, offset, db)) = opened.replication else { return };
         let size = self.node.config.repl_backlog_size;
         let replication = &mut self.node.replication;
@@ -89,8 +101,10 @@ impl Server {
     fn load_log(&mut self, env: &mut Env) {
         let Some(log) = self.node.disk.log.clone() else { return };
         // Expired keys stay: the commands behind the base still work on them.
-        let Ok(opened) = rdb::open(&log.base, &self.node.config, None) else { return };
-        self.node.dbs = opened.dbs;
+        let Ok(opened) = rdb::open(&log.base, &self.node.config, env.wall.as_millis(), true) else { return };
+        if self.node.take_in(opened.dbs, &opened.libraries).is_err() {
+            return;
+        }
         let session = Session::new(FILE, String::new(), String::new(), env.monotonic);
         self.node.sessions.insert(FILE, session);
         let mut decoder = Decoder::default();

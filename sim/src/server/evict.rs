@@ -1,14 +1,108 @@
 //! Making room: keys that go when `maxmemory` is reached.
+//!
+//! As in Redis, the best keys to go are not looked for but sampled: each time `maxmemory-samples` keys of every database are
+//! drawn, and the best of all draws so far wait in a pool. Here the dice are the node's own, so that the same node always
+//! evicts the same keys.
 
 use bytes::Bytes;
 
 use super::Server;
 use crate::{
-    config::Eviction,
+    config::{Config, Eviction},
     effect::{Class, Effects, Propagated, Touch},
     env::Env,
     keyspace::{Db, Entry},
+    node::Node,
 };
+
+/// Keys that wait in the pool at most.
+const POOL: usize = 16;
+
+/// What is remembered from one eviction to the next.
+#[derive(Debug, Default)]
+pub(super) struct Evictor {
+    /// The limit when it was last looked at.
+    limit: u64,
+    /// The policy that the pool was filled under.
+    policy: Eviction,
+    /// The best candidates, the very best last.
+    pool: Vec<Candidate>,
+    /// The database that the last random key was taken from.
+    last_db: usize,
+}
+
+/// A key that may go.
+#[derive(Debug)]
+struct Candidate {
+    /// How much there is to be said for it.
+    reason: u64,
+    db: usize,
+    key: Bytes,
+}
+
+impl Evictor {
+    /// The key to evict next; `None` when the policy allows none.
+    fn next(&mut self, dbs: &[Db], config: &Config, env: &mut Env) -> Option<(usize, Bytes)> {
+        let policy = config.maxmemory_policy;
+        if self.policy != policy {
+            self.policy = policy;
+            self.pool.clear();
+        }
+        match policy {
+            Eviction::NoEviction => None,
+            Eviction::AllKeysRandom | Eviction::VolatileRandom => self.any(dbs, policy, env),
+            _ => self.best(dbs, config, env),
+        }
+    }
+
+    /// A key drawn from the database after the last one that has any.
+    fn any(&mut self, dbs: &[Db], policy: Eviction, env: &mut Env) -> Option<(usize, Bytes)> {
+        for _ in dbs {
+            self.last_db = (self.last_db + 1) % dbs.len();
+            if let Some((key, _)) = draw(&dbs[self.last_db], policy, env) {
+                return Some((self.last_db, key.clone()));
+            }
+        }
+        None
+    }
+
+    fn best(&mut self, dbs: &[Db], config: &Config, env: &mut Env) -> Option<(usize, Bytes)> {
+        loop {
+            self.sample(dbs, config, env);
+            if self.pool.is_empty() {
+                return None;
+            }
+            while let Some(Candidate { db, key, .. }) = self.pool.pop() {
+                // It may have gone by itself since, or lost the expiry that made it a candidate.
+                let entry = dbs[db].get(&key);
+                if entry.is_some_and(|entry| !volatile(config.maxmemory_policy) || entry.expires_ms.is_some())
+                {
+                    return Some((db, key));
+                }
+            }
+        }
+    }
+
+    /// Draws keys of each database for the pool.
+    fn sample(&mut self, dbs: &[Db], config: &Config, env: &mut Env) {
+        for (db, keys) in dbs.iter().enumerate() {
+            for _ in 0..config.maxmemory_samples.min(keys.len()) {
+                let Some((key, entry)) = draw(keys, config.maxmemory_policy, env) else { break };
+                let reason = reason(config, entry, env.wall.as_millis());
+                let at = self.pool.partition_point(|candidate| candidate.reason < reason);
+                if at == 0 && self.pool.len() == POOL
+                    || self.pool.iter().any(|candidate| candidate.db == db && candidate.key == *key)
+                {
+                    continue;
+                }
+                self.pool.insert(at, Candidate { reason, db, key: key.clone() });
+                if self.pool.len() > POOL {
+                    self.pool.remove(0);
+                }
+            }
+        }
+    }
+}
 
 impl Server {
     /// Evicts keys until memory is below `maxmemory`, and notes whether that could be done.
@@ -20,7 +114,7 @@ impl Server {
             return;
         }
         while self.reckon() as u64 > limit {
-            let Some((db, key)) = self.victim(env) else {
+            let Some((db, key)) = self.evictor.next(&self.node.dbs, &self.node.config, env) else {
                 self.node.out_of_memory = true;
                 return;
             };
@@ -28,26 +122,17 @@ impl Server {
         }
     }
 
-    fn reckon(&mut self) -> usize {
-        let keys: usize = self.node.dbs.iter_mut().map(Db::reckon).sum();
-        keys.saturating_add(crate::node::Node::STARTUP_MEMORY)
+    /// Begins to make room when `maxmemory` was changed, whether or not a command comes.
+    pub(super) fn heed_new_limit(&mut self, env: &mut Env) {
+        let limit = self.node.config.maxmemory;
+        if std::mem::replace(&mut self.evictor.limit, limit) != limit {
+            self.make_room(env);
+        }
     }
 
-    /// The best key to evict among `maxmemory-samples` drawn from each database; `None` when the policy allows none.
-    fn victim(&self, env: &mut Env) -> Option<(usize, Bytes)> {
-        let policy = self.node.config.maxmemory_policy;
-        let now_ms = env.wall.as_millis();
-        let mut best: Option<(i64, usize, Bytes)> = None;
-        for (index, db) in self.node.dbs.iter().enumerate() {
-            for _ in 0..self.node.config.maxmemory_samples.min(db.len()) {
-                let Some((key, entry)) = draw(db, policy, env) else { break };
-                let worth = worth(policy, entry, now_ms, env);
-                if best.as_ref().is_none_or(|(least, ..)| worth < *least) {
-                    best = Some((worth, index, key.clone()));
-                }
-            }
-        }
-        best.map(|(_, db, key)| (db, key))
+    fn reckon(&mut self) -> usize {
+        let keys: usize = self.node.dbs.iter_mut().map(Db::reckon).sum();
+        keys.saturating_add(Node::STARTUP_MEMORY)
     }
 
     fn evict(&mut self, env: &mut Env, db: usize, key: Bytes) {
@@ -60,28 +145,174 @@ impl Server {
     }
 }
 
+/// Whether a policy lets only keys with an expiry go.
+fn volatile(policy: Eviction) -> bool {
+    matches!(
+        policy,
+        Eviction::VolatileLru | Eviction::VolatileLfu | Eviction::VolatileRandom | Eviction::VolatileTtl
+    )
+}
+
 /// A key that the policy allows to go.
 fn draw<'a>(db: &'a Db, policy: Eviction, env: &mut Env) -> Option<(&'a Bytes, &'a Entry)> {
-    match policy {
-        Eviction::NoEviction => None,
-        Eviction::AllKeysLru | Eviction::AllKeysLfu | Eviction::AllKeysRandom => {
-            db.entries().random(|len| env.random_below(len))
+    if volatile(policy) {
+        let (key, ()) = db.volatile().random(|len| env.random_below(len))?;
+        return Some((key, db.get(key)?));
+    }
+    db.entries().random(|len| env.random_below(len))
+}
+
+/// How much there is to be said for evicting a key: how long or how rarely it was used, or how soon it expires.
+fn reason(config: &Config, entry: &Entry, now_ms: i64) -> u64 {
+    match config.maxmemory_policy {
+        Eviction::AllKeysLfu | Eviction::VolatileLfu => {
+            u64::from(u8::MAX - entry.usage.frequency(now_ms, config.lfu))
         }
-        Eviction::VolatileLru | Eviction::VolatileLfu | Eviction::VolatileRandom | Eviction::VolatileTtl => {
-            let (key, ()) = db.volatile().random(|len| env.random_below(len))?;
-            Some((key, db.get(key)?))
+        Eviction::VolatileTtl => {
+            let when_ms = entry.expires_ms.unwrap_or(i64::MAX);
+            u64::MAX - u64::try_from(when_ms).unwrap_or(0)
         }
+        _ => u64::try_from(entry.usage.idle_ms(now_ms)).unwrap_or(0),
     }
 }
 
-/// How much there is to be said for keeping a key: the least goes first.
-fn worth(policy: Eviction, entry: &Entry, now_ms: i64, env: &mut Env) -> i64 {
-    match policy {
-        Eviction::AllKeysLru | Eviction::VolatileLru => -entry.usage.idle_ms(now_ms),
-        Eviction::AllKeysLfu | Eviction::VolatileLfu => entry.usage.frequency(now_ms).into(),
-        Eviction::VolatileTtl => entry.expires_ms.unwrap_or(i64::MAX),
-        Eviction::AllKeysRandom | Eviction::VolatileRandom | Eviction::NoEviction => {
-            (env.random() >> 1) as i64
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        event::{Action, ConnId, Event},
+        time::Wall,
+    };
+
+    /// A server with one client that is sent what a command answers.
+    struct Bench {
+        env: Env,
+        server: Server,
+    }
+
+    impl Bench {
+        fn new(policy: Eviction) -> Bench {
+            let mut env = Env::new(7);
+            env.wall = Wall::from_millis(1_700_000_000_000);
+            let config = Config { maxmemory_policy: policy, ..Config::default() };
+            let mut server = Server::new(config, &mut env);
+            let (peer, local) = ("c:1".into(), "n:6379".into());
+            server.step(&mut env, Event::Connected { conn: ConnId(1), peer, local });
+            Bench { env, server }
         }
+
+        fn send(&mut self, command: &str) -> String {
+            self.env.outbox.clear();
+            let bytes = format!("{command}\r\n").into();
+            self.server.step(&mut self.env, Event::Bytes { conn: ConnId(1), bytes });
+            let sent = self.env.outbox.drain(..).filter_map(|action| match action {
+                Action::Send { bytes, .. } => Some(String::from_utf8_lossy(&bytes).into_owned()),
+                _ => None,
+            });
+            sent.collect()
+        }
+
+        fn pass(&mut self, ms: i64) {
+            self.env.wall = Wall::from_millis(self.env.wall.as_millis() + ms);
+        }
+
+        /// Lets memory shrink by about this share of 1000 keys, and answers how many of the first 500 and of the others
+        /// are left.
+        fn squeeze(&mut self, keys_left: u64) -> (usize, usize) {
+            let used = self.server.node.used_memory() as u64;
+            let startup = Node::STARTUP_MEMORY as u64;
+            let limit = startup + (used - startup) * keys_left / 1000;
+            self.server.node.config.maxmemory = limit;
+            assert_eq!(self.send("SET last v"), "+OK\r\n");
+            let left = |range: std::ops::Range<i32>| {
+                range.filter(|n| self.server.node.dbs[0].contains(format!("k:{n}").as_bytes())).count()
+            };
+            (left(0..500), left(500..1000))
+        }
+    }
+
+    fn filled(policy: Eviction) -> Bench {
+        let mut bench = Bench::new(policy);
+        for n in 0..1000 {
+            bench.send(&format!("SET k:{n} v EX {}", 1000 + n));
+        }
+        bench.pass(10_000);
+        bench
+    }
+
+    #[test]
+    fn what_was_used_lately_stays() {
+        for policy in [Eviction::AllKeysLru, Eviction::VolatileLru] {
+            let mut bench = filled(policy);
+            (0..500).for_each(|n| drop(bench.send(&format!("GET k:{n}"))));
+            bench.pass(10_000);
+            let (used, unused) = bench.squeeze(600);
+            assert!(used > 485 && unused < 120, "{policy:?}: {used} and {unused}");
+        }
+    }
+
+    #[test]
+    fn what_is_used_often_stays() {
+        for policy in [Eviction::AllKeysLfu, Eviction::VolatileLfu] {
+            let mut bench = filled(policy);
+            // By the default factor most keys that were used twenty times have counted no more than two.
+            bench.server.node.config.lfu.log_factor = 1;
+            for _ in 0..20 {
+                (0..500).for_each(|n| drop(bench.send(&format!("GET k:{n}"))));
+            }
+            (500..1000).for_each(|n| drop(bench.send(&format!("GET k:{n}"))));
+            let (often, rarely) = bench.squeeze(600);
+            assert!(often > 470 && rarely < 130, "{policy:?}: {often} and {rarely}");
+        }
+    }
+
+    #[test]
+    fn what_expires_first_goes_first() {
+        let (soon, late) = filled(Eviction::VolatileTtl).squeeze(600);
+        assert!(soon < 130 && late > 470, "{soon} and {late}");
+    }
+
+    #[test]
+    fn a_random_policy_prefers_nobody_and_the_same_node_evicts_the_same_keys() {
+        for policy in [Eviction::AllKeysRandom, Eviction::VolatileRandom] {
+            let (one, other) = filled(policy).squeeze(600);
+            assert!(
+                (250..350).contains(&one) && (250..350).contains(&other),
+                "{policy:?}: {one} and {other}"
+            );
+            assert_eq!(filled(policy).squeeze(600), (one, other));
+        }
+    }
+
+    #[test]
+    fn volatile_policies_leave_keys_that_do_not_expire_alone() {
+        for policy in
+            [Eviction::VolatileLru, Eviction::VolatileLfu, Eviction::VolatileRandom, Eviction::VolatileTtl]
+        {
+            let mut bench = Bench::new(policy);
+            (0..50).for_each(|n| drop(bench.send(&format!("SET keep:{n} v"))));
+            (0..50).for_each(|n| drop(bench.send(&format!("SET go:{n} v EX 100"))));
+            bench.server.node.config.maxmemory = 1;
+            assert_eq!(bench.send("SET k v"), "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
+            let keys: Vec<_> =
+                bench.server.node.dbs[0].entries().iter().map(|(key, _)| key.clone()).collect();
+            assert!(keys.len() == 50 && keys.iter().all(|key| key.starts_with(b"keep:")), "{policy:?}");
+            assert_eq!(bench.server.node.stats.evicted, 50);
+        }
+    }
+
+    #[test]
+    fn a_candidate_that_lost_its_expiry_is_spared() {
+        let mut bench = Bench::new(Eviction::VolatileTtl);
+        (0..30).for_each(|n| drop(bench.send(&format!("SET k:{n} v EX 100"))));
+        let used = bench.server.node.used_memory() as u64;
+        bench.server.node.config.maxmemory = used - 1;
+        bench.send("PING");
+        assert_eq!(bench.server.node.stats.evicted, 1);
+        bench.server.node.config.maxmemory = 0;
+        (0..30).for_each(|n| drop(bench.send(&format!("PERSIST k:{n}"))));
+        bench.server.node.config.maxmemory = 1;
+        bench.send("PING");
+        assert_eq!((bench.server.node.stats.evicted, bench.server.node.dbs[0].len()), (1, 29));
     }
 }

@@ -26,7 +26,6 @@ impl Server {
             Passage::Close => return self.node.kill(conn),
         };
         let Some(session) = self.node.sessions.get_mut(&conn) else { return };
-        session.last_command = spec.name;
         let db = session.db;
         let now_ms = env.wall.as_millis();
         let mut effects = Effects::default();
@@ -43,6 +42,7 @@ impl Server {
             session.last_write_offset = self.node.replication.history.offset;
         }
         self.node.send(conn, &reply);
+        self.tell_owed(conn);
         if env.observing {
             env.observations.push(Observation::Command { conn, args, reply });
         }
@@ -58,6 +58,10 @@ impl Server {
             Replies::Skip => Replies::On,
             other => other,
         };
+        // CLIENT CACHING is about the next command, or about a whole transaction.
+        if session.transaction.is_none() && !session.last_command.starts_with("client|") {
+            session.tracking.iter_mut().for_each(|tracking| tracking.exception = false);
+        }
         if session.quits {
             self.node.close(conn);
         }

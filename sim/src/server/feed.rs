@@ -11,9 +11,6 @@ use crate::{
     replication::{Feed, encode, encode_batch},
 };
 
-/// What a replica that does not load its snapshot may have waiting for it, as Redis's hard limit for replicas' output.
-const PENDING_LEN_MAX: usize = 256 << 20;
-
 impl Server {
     /// Writes a batch into the stream, if this node has one of its own.
     pub(super) fn feed_batch(&mut self, commands: &[Propagated], now_ms: i64) {
@@ -22,6 +19,8 @@ impl Server {
         }
         let mut bytes = Vec::new();
         let relative: Vec<Propagated>;
+        let sent = if self.node.config.replicate_in_part { 1 } else { commands.len() };
+        let commands = &commands[..sent];
         let commands = if self.node.config.replicate_relative_ttl {
             relative = commands.iter().map(|command| with_relative_ttl(command, now_ms)).collect();
             &relative
@@ -49,6 +48,7 @@ impl Server {
         let now_secs = env.wall.as_secs();
         let config = &self.node.config;
         let (timeout, lag_max) = (config.repl_timeout as i64, config.min_replicas_max_lag);
+        let pending_max = config.output_limits[1].hard as usize;
         let pings = periods.is_multiple_of(config.repl_ping_period.max(1));
         if self.node.replication.attached().next().is_some() {
             if pings && self.node.replication.master.is_none() {
@@ -59,7 +59,9 @@ impl Server {
             for (&conn, replica) in self.node.replication.attached() {
                 match &replica.feed {
                     Feed::WaitingForSnapshot { .. } => waiting.push(conn),
-                    Feed::Loading { pending } if pending.len() > PENDING_LEN_MAX => stuck.push(conn),
+                    Feed::Loading { pending } if pending_max > 0 && pending.len() > pending_max => {
+                        stuck.push(conn);
+                    }
                     Feed::Online if !replica.pre_psync && replica.lag_secs(now_secs) > timeout => {
                         stuck.push(conn);
                     }
@@ -93,7 +95,8 @@ impl Server {
         }
         // Whoever reads the stream from here on has no database selected yet.
         self.node.replication.selected = None;
-        let snapshot = rdb::write(&self.node.dbs, &self.node.snapshot_origin(now_secs, false));
+        let origin = self.node.snapshot_origin(now_secs, false);
+        let snapshot = rdb::write(&self.node.dbs, &self.node.libraries, &origin, &self.node.config);
         if waiting.iter().any(|(_, marked)| !marked) {
             self.node.disk.snapshot = Some(snapshot.clone());
         }

@@ -144,10 +144,14 @@ impl Server {
     }
 
     fn introduce(&mut self) {
-        let (port, auth) = (self.node.config.port.to_string(), self.node.config.masterauth.clone());
+        let config = &self.node.config;
+        let (port, auth, user) =
+            (config.port.to_string(), config.masterauth.clone(), config.masteruser.clone());
         let mut answers = VecDeque::new();
         if !auth.is_empty() {
-            self.tell_master(&["AUTH", &auth]);
+            // Without a name it is the password of the default user.
+            let words = ["AUTH", &user, &auth];
+            self.tell_master(&words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>());
             answers.push_back(Answer::Auth);
         }
         self.tell_master(&["REPLCONF", "listening-port", &port]);
@@ -251,11 +255,13 @@ impl Server {
         acknowledge: bool,
     ) -> Result<(), Broken> {
         // A replica keeps what has expired by its own clock: deleting it is the master's to do.
-        let opened = rdb::open(snapshot, &self.node.config, None).map_err(|_| Broken)?;
-        self.node.dbs = opened.dbs;
+        let opened =
+            rdb::open(snapshot, &self.node.config, env.wall.as_millis(), true).map_err(|_| Broken)?;
+        self.node.take_in(opened.dbs, &opened.libraries).map_err(|_| Broken)?;
         // It came through a file, which stays.
         self.node.disk.snapshot = Some(Bytes::copy_from_slice(snapshot));
         self.node.data_replaced();
+        self.invalidate_all(None);
         // The history changes: those below must begin anew as well.
         self.node.replication.drop_replicas();
         let (id, offset) = position.unwrap_or_else(|| (env.random_id(), 0));

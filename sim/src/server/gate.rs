@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use super::Server;
 use crate::{
-    commands::{Error, Flags, Spec, find, permit},
+    commands::{Error, Flags, Spec, access, debug, declared, find, permit},
     env::Env,
     event::ConnId,
     node::PauseMode,
@@ -51,24 +51,31 @@ impl Server {
         {
             return Passage::Close;
         }
-        let spec = match find(args) {
+        let found = find(args);
+        if let Some(session) = self.node.sessions.get_mut(&conn) {
+            session.last_command = found.as_ref().map_or("NULL", |spec| spec.name);
+        }
+        let spec = match found {
             Ok(spec) if spec.accepts(args.len()) => spec,
             Ok(spec) => return self.refuse(conn, Some(spec), Error::arity(spec.name)),
             Err(error) => return self.refuse(conn, None, error),
         };
-        let flags = self.flags_with_queue(conn, spec);
-        if let Err(error) = self.admit(env, conn, spec, flags) {
+        let flags = self.flags_with_queue(conn, spec, args);
+        if let Err(error) = self.admit(env, conn, spec, flags, args) {
             return self.refuse(conn, Some(spec), error);
         }
         let may_replicate = flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE));
-        let session = self.node.sessions.get_mut(&conn).expect("the gate is for live connections");
-        if session.role != Role::Replica {
-            match self.node.paused {
-                Some((_, PauseMode::All)) => return Passage::Hold,
-                Some((_, PauseMode::Write)) if may_replicate => return Passage::Hold,
+        let role = self.node.sessions[&conn].role;
+        if role != Role::Replica {
+            // Whoever moves the clock ends the pause, and must not wait for it.
+            let moves_clock = env.manual_clock && debug::is_clock(args);
+            match self.node.pause() {
+                Some(PauseMode::All) if !moves_clock => return Passage::Hold,
+                Some(PauseMode::Write) if may_replicate => return Passage::Hold,
                 _ => {}
             }
         }
+        let session = self.node.sessions.get_mut(&conn).expect("the gate is for live connections");
         match &mut session.transaction {
             Some(transaction) if !NEVER_QUEUED.contains(&spec.name) => {
                 transaction.queue.push(args.to_vec());
@@ -78,28 +85,44 @@ impl Server {
         }
     }
 
-    /// The flags of a command; for EXEC also what the queued commands would do.
-    fn flags_with_queue(&self, conn: ConnId, spec: &Spec) -> Flags {
+    /// The flags of a command: for EXEC also what the queued commands would do, for a script what it declares.
+    fn flags_with_queue(&self, conn: ConnId, spec: &Spec, args: &[Bytes]) -> Flags {
         let queue = match &self.node.sessions[&conn].transaction {
             Some(transaction) if spec.name == "exec" => &transaction.queue[..],
-            _ => return spec.flags,
+            _ => return declared(&self.node, spec, args),
         };
         let asks = Flags::WRITE | Flags::DENYOOM | Flags::MAY_REPLICATE;
         let allowed = Flags::LOADING | Flags::STALE;
-        queue.iter().filter_map(|args| find(args).ok()).fold(spec.flags, |flags, queued| {
-            (flags - allowed) | (flags & queued.flags & allowed) | (queued.flags & asks)
+        queue.iter().fold(spec.flags, |flags, args| {
+            let Ok(queued) = find(args) else { return flags };
+            let queued = declared(&self.node, queued, args);
+            (flags - allowed) | (flags & queued & allowed) | (queued & asks)
         })
     }
 
-    fn admit(&mut self, env: &mut Env, conn: ConnId, spec: &Spec, flags: Flags) -> Result<(), Error> {
+    fn admit(
+        &mut self,
+        env: &mut Env,
+        conn: ConnId,
+        spec: &Spec,
+        flags: Flags,
+        args: &[Bytes],
+    ) -> Result<(), Error> {
         let node = &mut self.node;
         let session = node.sessions.get_mut(&conn).expect("the gate is for live connections");
+        // What is queued may use up any amount of memory by itself.
         let queuing =
-            session.transaction.is_some() && !NEVER_QUEUED.contains(&spec.name) && spec.name != "unwatch";
+            session.transaction.is_some() && !["discard", "exec", "quit", "reset"].contains(&spec.name);
         if matches!(spec.name, "debug") && !node.config.enable_debug_command {
             return Err(Error::DEBUG_DISABLED);
         }
-        if !session.authenticated && !node.config.requirepass.is_empty() && !flags.contains(Flags::NO_AUTH) {
+        if matches!(spec.name, "module|load" | "module|loadex" | "module|unload") {
+            let allowed = node.config.others.get("enable-module-command");
+            if allowed.is_none_or(|allowed| allowed == "no") {
+                return Err(Error::MODULE_DISABLED);
+            }
+        }
+        if !session.authenticated && !node.acl.admits_strangers() && !flags.contains(Flags::NO_AUTH) {
             return Err(Error::NO_AUTH);
         }
         if session.transaction.is_some() && flags.contains(Flags::NO_MULTI) {
@@ -107,8 +130,11 @@ impl Server {
         }
         // A master's stream is obeyed, whatever the state of this node.
         let obeys = session.role == Role::Master;
+        let context = if session.transaction.is_some() { "multi" } else { "toplevel" };
         let confined = session.protocol == Protocol::Resp2 && session.is_subscriber();
+        access::refuse(node, env, conn, spec, args, context).map_err(|denied| denied.error(spec))?;
         self.make_room(env);
+        self.limit_tracking(env);
         let node = &mut self.node;
         if node.out_of_memory && (flags.contains(Flags::DENYOOM) || queuing) && !obeys {
             return Err(Error::OUT_OF_MEMORY);
@@ -125,8 +151,8 @@ impl Server {
         if node.loading && !flags.contains(Flags::LOADING) {
             return Err(Error::LOADING);
         }
-        if node.busy.is_some() && !flags.contains(Flags::ALLOW_BUSY) {
-            return Err(Error::BUSY);
+        if let Some(busy) = node.busy.as_ref().filter(|_| !flags.contains(Flags::ALLOW_BUSY)) {
+            return Err(Error::busy(busy));
         }
         Ok(())
     }
@@ -142,7 +168,7 @@ impl Server {
             transaction.broken = true;
         }
         if let Some(spec) = spec {
-            self.node.stats.calls.entry(spec.name).or_default().rejected += 1;
+            self.node.stats.calls_of(spec.name).rejected += 1;
         }
         self.node.stats.note_error(&error.0);
         Passage::Answer(error.into())

@@ -7,17 +7,21 @@
 //! ```
 
 mod blocking;
+mod caching;
 mod connection;
 mod cron;
 mod durable;
 mod evict;
+mod evict_clients;
 mod execute;
 mod feed;
 mod follow;
 mod gate;
+mod migrate;
 mod pause;
 mod peers;
 mod settle;
+mod shutdown;
 mod step;
 
 pub use step::Server;

@@ -28,7 +28,7 @@ impl Server {
         if self.node.paused.is_some_and(|(until, _)| env.monotonic >= until) {
             self.node.paused = None;
         }
-        if self.node.paused.is_some() || self.held == 0 {
+        if self.node.is_paused() || self.held == 0 {
             return;
         }
         self.held = 0;

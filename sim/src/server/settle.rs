@@ -19,24 +19,33 @@ impl Server {
         self.node.stats.dirty += effects.dirty;
         for (db, was) in &effects.flushed {
             self.break_watches(*db, |key, _| was.contains(key));
+            self.note_replaced(*db);
         }
         for &(a, b) in &effects.swapped {
             for db in [a, b] {
                 self.break_watches(db, |key, dbs| dbs[a].contains(key) || dbs[b].contains(key));
-                self.note_swapped(db);
+                self.note_replaced(db);
             }
         }
-        for touch in &effects.touched {
+        let mut cached = effects.cached.into_iter().peekable();
+        for (at, touch) in effects.touched.iter().enumerate() {
+            while let Some((_, cached)) = cached.next_if(|(before, _)| *before <= at) {
+                self.note_cached(cached, by);
+            }
             self.notify(env, touch);
             if touch.class == Class::Miss {
                 continue;
             }
-            self.node.break_watches(touch.db, &touch.key);
+            if touch.class != Class::StreamGroup {
+                self.node.break_watches(touch.db, &touch.key);
+                self.invalidate(touch, by);
+            }
             if env.observing {
                 let (db, key, event) = (touch.db, touch.key.clone(), touch.event);
                 env.observations.push(Observation::Key { db, key, event, by });
             }
         }
+        cached.for_each(|(_, cached)| self.note_cached(cached, by));
         self.note_ready(&effects.touched);
         self.feed_batch(&effects.propagated, env.wall.as_millis());
         self.append_batch(&effects.propagated);

@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use super::cron::Cron;
+use super::{cron::Cron, evict::Evictor};
 use crate::{
+    commands::access::load_configured,
     config::Config,
     env::Env,
     event::{Action, Event},
@@ -42,6 +43,10 @@ pub struct Server {
     pub(super) held: usize,
     /// Keys that somebody waits for and that have changed, by database; served after the batch that changed them.
     pub(super) ready: VecDeque<(usize, Bytes)>,
+    /// The keys that are to be evicted next.
+    pub(super) evictor: Evictor,
+    /// Keys that the command being run has changed and that its own connection had read; all keys for none.
+    pub(super) owed: Vec<Option<Bytes>>,
     /// The alarm the driver was last asked for.
     alarm: Option<Monotonic>,
     /// Events that came while the node was stalled, in order.
@@ -60,11 +65,15 @@ impl Server {
             cron: Cron::new(env.monotonic),
             held: 0,
             ready: VecDeque::new(),
+            evictor: Evictor::default(),
+            owed: Vec::new(),
             alarm: None,
             queued: VecDeque::new(),
             started: (env.wall, env.monotonic),
         };
         server.node.saved_at = env.wall.as_secs();
+        server.node.scripts.set_patience(env.script_patience);
+        load_configured(&mut server.node, env);
         server.follow_configured(env);
         server.run_disk(env);
         server.settle_peers(env);
@@ -93,15 +102,17 @@ impl Server {
         if matches!(event, Event::Alarm) {
             self.alarm = None;
         } else {
-            self.queued.push_back(event);
+            let event = self.take_for_migration(env, event);
+            self.queued.extend(event);
         }
+        self.end_late_migration(env);
         if self.node.stalled_until.is_some_and(|until| env.monotonic >= until) {
             self.node.stalled_until = None;
         }
         // A stalled node neither reads nor answers: all waits, as it would in the kernel's buffers.
-        while self.node.stalled_until.is_none() {
+        while !self.is_stalled() {
             self.read_on(env);
-            if self.node.stalled_until.is_some() {
+            if self.is_stalled() {
                 break;
             }
             match self.queued.pop_front() {
@@ -114,7 +125,9 @@ impl Server {
                 }
             }
         }
-        if self.node.stalled_until.is_none() {
+        if !self.is_stalled() {
+            self.evict_clients(env);
+            self.tell_audiences();
             self.flush(env);
         }
         if self.node.exiting {
@@ -132,13 +145,19 @@ impl Server {
             Event::Dialed { conn } => self.dialed(env, conn),
             Event::Bytes { conn, bytes } => self.received(env, conn, &bytes),
             Event::Closed { conn } => self.disconnected(env, conn),
+            Event::Signal(signal) => self.signalled(env, signal),
             Event::Alarm => {}
         }
     }
 
+    /// Whether the node neither reads nor answers for now.
+    fn is_stalled(&self) -> bool {
+        self.node.stalled_until.is_some() || self.node.migration.is_some()
+    }
+
     /// Goes on with the connections that have stopped waiting, until one of them stalls the node.
     fn read_on(&mut self, env: &mut Env) {
-        while self.node.stalled_until.is_none()
+        while !self.is_stalled()
             && let Some(conn) = self.node.woken.pop_front()
         {
             self.process(env, conn);
@@ -147,9 +166,11 @@ impl Server {
 
     /// Whatever the time has made due, on an alarm or on any other event that comes late enough.
     fn run_due(&mut self, env: &mut Env) {
+        self.run_shutdown(env);
         self.end_pause(env);
         // While a script runs, nothing else does.
         if self.node.busy.is_none() {
+            self.heed_new_limit(env);
             self.run_cron(env);
             self.serve_ready(env);
             self.end_waits(env);
@@ -164,13 +185,17 @@ impl Server {
         if let Some(until) = self.node.stalled_until {
             return Some(until);
         }
+        if let Some(migration) = &self.node.migration {
+            return Some(migration.deadline);
+        }
         if self.node.busy.is_some() {
-            return self.pause_due();
+            return [self.pause_due(), self.shutdown_due()].into_iter().flatten().min();
         }
         [
             self.cron_due(env),
             self.node.waiting.first_deadline(),
             self.pause_due(),
+            self.shutdown_due(),
             self.peers_due(),
             self.disk_due(env),
         ]

@@ -186,3 +186,50 @@ fn a_message_reaches_the_replicas_and_not_the_append_only_file() {
     assert_eq!(net.received(1, subscriber), "*3 $7 message $2 ch $5 hello");
     assert_eq!(appended(&net), before);
 }
+
+#[test]
+fn users_that_were_saved_are_there_after_a_restart_and_the_others_are_not() {
+    let mut net = Switch::new([Config { aclfile: "/users.acl".into(), ..nothing() }]);
+    assert!(net.call(0, "ACL LOAD").starts_with("-ERR Error loading ACLs, opening file '/users.acl':"));
+    net.call(0, "ACL SETUSER kept on nopass ~x +@hash");
+    assert_eq!(net.call(0, "ACL SAVE"), "+OK");
+    net.call(0, "ACL SETUSER kept off");
+    net.call(0, "ACL SETUSER lost on");
+    assert_eq!(net.call(0, "ACL LOAD"), "+OK");
+    assert!(net.call(0, "ACL USERS").contains("kept") && !net.call(0, "ACL USERS").contains("lost"));
+    net.call(0, "ACL SETUSER lost on");
+    let disk = net.stop(0).crash();
+    net.start(0, |config, env| Server::restart(config, disk, env));
+    let users = net.call(0, "ACL LIST");
+    assert!(users.contains("user kept on nopass ~x resetchannels -@all +@hash"), "{users}");
+    assert!(users.contains("user default on nopass ~* &* +@all") && !users.contains("lost"), "{users}");
+}
+
+#[test]
+fn a_stream_comes_back_with_its_groups_from_the_log_and_from_the_snapshot() {
+    let script = [
+        "XADD s 1-1 f v",
+        "XADD s * f v",
+        "XADD s MAXLEN ~ 1 LIMIT 5 99999999999999-* g 7 f v",
+        "XGROUP CREATE s g 0",
+        "XREADGROUP GROUP g ann COUNT 2 STREAMS s >",
+        "XREADGROUP GROUP g bob NOACK STREAMS s >",
+        "XACK s g 1-1",
+        "XDEL s 1-1",
+        "XGROUP CREATE empty g $ MKSTREAM ENTRIESREAD 3",
+    ];
+    let asked =
+        ["XINFO STREAM s", "XRANGE s - +", "XPENDING s g", "XINFO GROUPS s", "XINFO STREAM empty FULL"];
+    for (config, last) in
+        [(append(Fsync::No), "PING"), (append(Fsync::No), "BGREWRITEAOF"), (nothing(), "SAVE")]
+    {
+        let mut net = Switch::new([config]);
+        for step in script.into_iter().chain([last]) {
+            assert!(!net.call(0, step).starts_with('-'), "{step}");
+        }
+        let before = asked.map(|question| net.call(0, question));
+        let disk = net.stop(0).kill();
+        net.start(0, |config, env| Server::restart(config, disk, env));
+        assert_eq!(asked.map(|question| net.call(0, question)), before, "after {last}");
+    }
+}

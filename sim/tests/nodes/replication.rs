@@ -308,3 +308,26 @@ fn what_expires_on_the_master_is_deleted_on_the_replica_by_its_word() {
     net.run_secs(1);
     assert_eq!((net.call(0, "DBSIZE"), net.call(1, "DBSIZE")), (":0".into(), ":0".into()));
 }
+
+#[test]
+fn a_replica_follows_as_a_user_that_may_do_no_more_than_that() {
+    let mut net = Switch::new([prompt(), prompt()]);
+    net.call(0, "SET k v");
+    net.call(0, "ACL SETUSER replicator on >secret +psync +replconf +ping");
+    net.call(0, "ACL SETUSER default -psync -sync");
+    net.call(1, "REPLICAOF n0 6379");
+    net.run_secs(3);
+    assert_eq!(net.call(1, "GET k"), "$-1", "the default user may not follow");
+    net.call(1, "CONFIG SET masteruser replicator masterauth wrong");
+    net.run_secs(3);
+    assert_eq!(net.call(1, "GET k"), "$-1", "not by a wrong password");
+    net.call(1, "CONFIG SET masterauth secret");
+    net.run_secs(3);
+    assert_eq!(net.call(1, "GET k"), "$1 v");
+    // What the replica is sent needs no permission there, whatever its own users may do.
+    net.call(1, "ACL SETUSER default -set");
+    net.call(0, "SET k w");
+    net.run_secs(1);
+    assert_eq!(net.call(1, "GET k"), "$1 w");
+    assert!(net.call(0, "CLIENT LIST").contains("user=replicator"));
+}

@@ -3,7 +3,11 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    acl::{self, Reason},
+    commands::{
+        Ctx, Error, Flags, Group, Keys, Origin, Spec,
+        access::{Refusal, note},
+    },
     resp::Reply,
 };
 
@@ -25,31 +29,39 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let default = acl::DEFAULT;
     let (user, password) = match args {
         [_, password] => {
-            if ctx.node.config.requirepass.is_empty() {
+            if ctx.node.acl.user(&default).is_some_and(|user| user.nopass) {
                 return Err(Error::of(
                     "ERR AUTH <password> called without any password configured for the default user. Are you sure your \
                      configuration is correct?",
                 ));
             }
-            (&b"default"[..], password)
+            (&default, password)
         }
-        [_, user, password] => (&user[..], password),
+        [_, user, password] => (user, password),
         _ => return Err(Error::SYNTAX),
     };
-    authenticate(ctx, user, password)?;
+    authenticate(ctx, &args[0], user, password)?;
     Ok(Reply::OK)
 }
 
-/// Lets the connection act as `user`. There is only `default`, whose password is `requirepass`, or any if that is empty.
-pub(super) fn authenticate(ctx: &mut Ctx<'_>, user: &[u8], password: &[u8]) -> Result<(), Error> {
-    let wanted = ctx.node.config.requirepass.as_bytes();
-    if user != b"default" || !(wanted.is_empty() || wanted == password) {
+/// Lets the connection act as `user`. The command is noted where that is refused.
+pub(super) fn authenticate(
+    ctx: &mut Ctx<'_>,
+    command: &Bytes,
+    user: &Bytes,
+    password: &[u8],
+) -> Result<(), Error> {
+    if !ctx.node.acl.authenticates(user, password) {
+        let context = if ctx.origin == Origin::Exec { "multi" } else { "toplevel" };
+        let (object, username) = (command.clone(), user.clone());
+        note(ctx.node, ctx.env, ctx.conn, Refusal { reason: Reason::Auth, context, object, username });
         return Err(Error::WRONG_PASS);
     }
     let session = ctx.session();
     session.authenticated = true;
-    session.user = "default".into();
+    session.user = user.clone();
     Ok(())
 }

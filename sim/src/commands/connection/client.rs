@@ -23,6 +23,7 @@ pub(super) const SPEC: Spec = Spec {
         &super::client_pause::SPEC,
         &super::client_reply::SPEC,
         &super::client_setname::SPEC,
+        &super::client_tracking::SPEC,
         &super::client_trackinginfo::SPEC,
         &super::client_unblock::SPEC,
         &super::client_unpause::SPEC,

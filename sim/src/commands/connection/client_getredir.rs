@@ -1,7 +1,8 @@
-//! CLIENT GETREDIR: -1, because nothing is tracked.
+//! CLIENT GETREDIR: who is told of tracked keys in the place of this connection.
 
 use bytes::Bytes;
 
+use super::clients::redirection;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     resp::Reply,
@@ -19,6 +20,6 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-fn run(_: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    Ok(Reply::Integer(-1))
+fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    Ok(Reply::Integer(redirection(ctx.session())))
 }

@@ -22,5 +22,5 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     let now = ctx.env.monotonic;
-    Ok(Reply::Verbatim("txt", describe(ctx.session(), now).into()))
+    Ok(Reply::Verbatim(*b"txt", describe(ctx.session(), now).into()))
 }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::clients::Kind;
 use crate::{
+    acl::Acl,
     commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
     event::ConnId,
     resp::Reply,
@@ -34,7 +35,7 @@ struct Filters<'a> {
 }
 
 impl<'a> Filters<'a> {
-    fn parse(words: &'a [Bytes]) -> Result<Filters<'a>, Error> {
+    fn parse(words: &'a [Bytes], acl: &Acl) -> Result<Filters<'a>, Error> {
         let mut filters = Filters { spares_caller: true, ..Filters::default() };
         let (pairs, rest) = words.as_chunks::<2>();
         for [filter, value] in pairs {
@@ -46,7 +47,7 @@ impl<'a> Filters<'a> {
                 b"type" => filters.kind = Some(Kind::parse(value)?),
                 b"addr" => filters.peer = Some(value),
                 b"laddr" => filters.local = Some(value),
-                b"user" if &value[..] == b"default" => filters.user = Some(value),
+                b"user" if acl.user(value).is_some() => filters.user = Some(value),
                 b"user" => {
                     let user = String::from_utf8_lossy(value);
                     return Err(Error(format!("ERR No such user '{user}'").into()));
@@ -66,7 +67,7 @@ impl<'a> Filters<'a> {
             && self.peer.is_none_or(|peer| session.peer.as_bytes() == peer)
             && self.local.is_none_or(|local| session.local.as_bytes() == local)
             && self.kind.is_none_or(|kind| Kind::of(session) == kind)
-            && self.user.is_none_or(|user| session.user.as_bytes() == user)
+            && self.user.is_none_or(|user| session.user == user)
     }
 }
 
@@ -75,7 +76,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let old_form = args.len() == 3;
     let filters = match args {
         [_, _, peer] => Filters { peer: Some(peer), ..Filters::default() },
-        _ => Filters::parse(&args[2..])?,
+        _ => Filters::parse(&args[2..], &ctx.node.acl)?,
     };
     let caller = ctx.conn;
     let selected = ctx.node.sessions.values().filter(|session| filters.select(session, caller));

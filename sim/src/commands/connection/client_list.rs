@@ -46,5 +46,5 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         }
         _ => return Err(Error::SYNTAX),
     };
-    Ok(Reply::Verbatim("txt", lines.into()))
+    Ok(Reply::Verbatim(*b"txt", lines.into()))
 }

@@ -32,7 +32,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     };
     let ms = integer(&args[2]).map_err(|_| Error::of("ERR timeout is not an integer or out of range"))?;
     let ms = u64::try_from(ms).map_err(|_| Error::of("ERR timeout is negative"))?;
-    let mut until = ctx.env.monotonic + Duration::from_millis(ms);
+    // The server adds the current time, and what does not fit into 64 bits then lies in the past.
+    let fits = i64::try_from(ms).is_ok_and(|ms| ctx.now_ms.checked_add(ms).is_some());
+    let mut until = ctx.env.monotonic + Duration::from_millis(if fits { ms } else { 0 });
     // A second pause neither shortens nor loosens the first.
     if let Some((sooner, stricter)) = ctx.node.paused {
         until = until.max(sooner);

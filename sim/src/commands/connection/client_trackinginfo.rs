@@ -1,10 +1,12 @@
-//! CLIENT TRACKINGINFO: that tracking is off, as it always is here.
+//! CLIENT TRACKINGINFO: how keys are tracked for this connection.
 
 use bytes::Bytes;
 
+use super::clients::redirection;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     resp::Reply,
+    tracking::Consent,
 };
 
 pub(super) const SPEC: Spec = Spec {
@@ -19,10 +21,29 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-fn run(_: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    let session = ctx.session();
+    let redirect = Reply::Integer(redirection(session));
+    let mut flags = vec!["off"];
+    let mut prefixes = Vec::new();
+    if let Some(tracking) = &session.tracking {
+        let (is_exception, consent) = (tracking.exception, tracking.consent);
+        let all = [
+            (true, "on"),
+            (tracking.prefixes.is_some(), "bcast"),
+            (consent == Consent::OptIn, "optin"),
+            (consent == Consent::OptIn && is_exception, "caching-yes"),
+            (consent == Consent::OptOut, "optout"),
+            (consent == Consent::OptOut && is_exception, "caching-no"),
+            (tracking.no_loop, "noloop"),
+            (tracking.broken, "broken_redirect"),
+        ];
+        flags = all.into_iter().filter_map(|(is, flag)| is.then_some(flag)).collect();
+        prefixes.extend(tracking.prefixes.iter().flatten().cloned().map(Reply::Bulk));
+    }
     Ok(Reply::Map(vec![
-        (Reply::bulk("flags"), Reply::Set(vec![Reply::bulk("off")])),
-        (Reply::bulk("redirect"), Reply::Integer(-1)),
-        (Reply::bulk("prefixes"), Reply::Array(Vec::new())),
+        (Reply::bulk("flags"), Reply::Set(flags.into_iter().map(Reply::bulk).collect())),
+        (Reply::bulk("redirect"), redirect),
+        (Reply::bulk("prefixes"), Reply::Array(prefixes)),
     ]))
 }

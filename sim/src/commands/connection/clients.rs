@@ -54,13 +54,13 @@ pub(super) fn check_name(name: &Bytes) -> Result<(), Error> {
 }
 
 /// The line of CLIENT LIST for a connection, with its line break. What depends on sockets and allocators is a constant.
-pub(super) fn describe(session: &Session, now: Monotonic) -> String {
+pub(in crate::commands) fn describe(session: &Session, now: Monotonic) -> String {
     let queued = session.transaction.as_ref().map_or(-1, |transaction| transaction.queue.len() as i64);
     let buffered = session.decoder.buffered();
     format!(
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} qbuf={} \
          qbuf-free={} argv-mem=10 multi-mem=0 rbs=1024 rbp=0 obl=0 oll=0 omem=0 tot-mem={} events=r cmd={} user={} \
-         redir=-1 resp={}\n",
+         redir={} resp={}\n",
         session.id.0,
         session.peer,
         session.local,
@@ -77,14 +77,23 @@ pub(super) fn describe(session: &Session, now: Monotonic) -> String {
         queued,
         buffered,
         20_474usize.saturating_sub(buffered),
-        22_272 + buffered,
+        session.memory(),
         session.last_command,
-        session.user,
+        String::from_utf8_lossy(&session.user),
+        redirection(session),
         if session.protocol == Protocol::Resp3 { 3 } else { 2 },
     )
 }
 
+/// Who is told of changes in the place of a connection: 0 for itself, -1 where nobody is.
+pub(super) fn redirection(session: &Session) -> i64 {
+    let tracking = session.tracking.as_ref();
+    tracking
+        .map_or(-1, |tracking| tracking.redirect.map_or(0, |conn| i64::try_from(conn.0).unwrap_or(i64::MAX)))
+}
+
 fn flags(session: &Session) -> String {
+    let tracking = session.tracking.as_ref();
     let all = [
         (session.monitor, 'O'),
         (session.role == Role::Replica, 'S'),
@@ -92,6 +101,9 @@ fn flags(session: &Session) -> String {
         (session.is_subscriber(), 'P'),
         (session.transaction.is_some(), 'x'),
         (session.blocked.is_some(), 'b'),
+        (tracking.is_some(), 't'),
+        (tracking.is_some_and(|tracking| tracking.broken), 'R'),
+        (tracking.is_some_and(|tracking| tracking.prefixes.is_some()), 'B'),
         (session.watch_broken, 'd'),
         (session.closing, 'c'),
         (session.readonly, 'r'),

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::{auth::authenticate, clients::check_name};
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer, printable},
     resp::{Protocol, Reply},
 };
 
@@ -31,7 +31,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     while let [option, rest @ ..] = words {
         words = match (&option.to_ascii_lowercase()[..], rest) {
             (b"auth", [user, password, rest @ ..]) => {
-                authenticate(ctx, user, password)?;
+                authenticate(ctx, &args[0], user, password)?;
                 rest
             }
             (b"setname", [name, rest @ ..]) => {
@@ -40,12 +40,12 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
                 rest
             }
             _ => {
-                let option = String::from_utf8_lossy(option);
+                let option = printable(option, usize::MAX);
                 return Err(Error(format!("ERR Syntax error in HELLO option '{option}'").into()));
             }
         };
     }
-    if !ctx.session().authenticated && !ctx.node.config.requirepass.is_empty() {
+    if !ctx.session().authenticated {
         return Err(Error::of(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> \
              <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",

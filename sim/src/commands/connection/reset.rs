@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
+    acl,
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     pubsub::Subscription,
     resp::{Protocol, Reply},
@@ -35,8 +36,9 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
         ctx.node.unsubscribe_all(conn, kind);
     }
     ctx.node.discard(conn);
+    ctx.node.stop_tracking(conn);
     ctx.node.monitors.remove(&conn);
-    let authenticated = ctx.node.config.requirepass.is_empty();
+    let authenticated = ctx.node.acl.admits_strangers();
     let session = ctx.session();
     session.monitor = false;
     session.replies = Replies::On;
@@ -45,7 +47,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     session.db = 0;
     session.protocol = Protocol::Resp2;
     session.authenticated = authenticated;
-    session.user = "default".into();
+    session.user = acl::DEFAULT;
     session.name = Bytes::new();
     Ok(Reply::Status("RESET".into()))
 }

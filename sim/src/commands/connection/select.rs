@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec, int32},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, int32},
     resp::Reply,
 };
 
@@ -22,9 +22,6 @@ pub(super) const SPEC: Spec = Spec {
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let index = usize::try_from(int32(&args[1])?).ok().filter(|index| *index < ctx.node.dbs.len());
     ctx.db = index.ok_or(Error::DB_OUT_OF_RANGE)?;
-    // A script selects for itself, not for the client that runs it.
-    if ctx.origin != Origin::Script {
-        ctx.session().db = ctx.db;
-    }
+    ctx.session().db = ctx.db;
     Ok(Reply::OK)
 }

@@ -36,8 +36,12 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
     let Some(entry) = ctx.entry(source).cloned() else { return Ok(Reply::Integer(0)) };
     let copied = ctx.in_db(db, |ctx| {
-        if !replace && ctx.exists(destination) {
-            return false;
+        if ctx.exists_for_write(destination) {
+            if !replace {
+                return false;
+            }
+            // What takes its place is a new key.
+            ctx.remove(destination);
         }
         ctx.put(destination, entry.value, entry.expires_ms);
         ctx.changed(destination, Class::Generic, "copy_to");

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, integer},
+    commands::{Ctx, Error, integer, printable},
     effect::Class,
     resp::Reply,
 };
@@ -38,7 +38,7 @@ impl Conditions {
                 b"gt" => parsed.later = true,
                 b"lt" => parsed.earlier = true,
                 _ => {
-                    let option = String::from_utf8_lossy(&option[..option.len().min(128)]);
+                    let option = printable(option, usize::MAX);
                     return Err(Error(format!("ERR Unsupported option {option}").into()));
                 }
             }
@@ -73,7 +73,9 @@ pub(super) fn expire(
     let scale = if unit == Unit::Seconds { 1000 } else { 1 };
     let when_ms = integer(&args[2])?.checked_mul(scale).and_then(|ms| ms.checked_add(origin_ms));
     let when_ms = when_ms.ok_or_else(|| Error::invalid_expire(command))?;
-    let Some(old_ms) = ctx.entry(key).map(|entry| entry.expires_ms) else { return Ok(Reply::Integer(0)) };
+    let Some(old_ms) = ctx.entry_for_write(key).map(|entry| entry.expires_ms) else {
+        return Ok(Reply::Integer(0));
+    };
     if !conditions.allow(old_ms, when_ms) {
         return Ok(Reply::Integer(0));
     }

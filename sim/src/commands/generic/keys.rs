@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
-    glob::matches,
+    glob::selects,
     resp::Reply,
 };
 
@@ -24,6 +24,6 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let pattern = &args[1];
     let entries = ctx.raw_db().entries().iter();
     let keys: Vec<Bytes> =
-        entries.filter(|(key, _)| matches(pattern, key)).map(|(key, _)| key.clone()).collect();
-    Ok(Reply::Array(keys.into_iter().filter(|key| ctx.exists(key)).map(Reply::from).collect()))
+        entries.filter(|(key, _)| selects(pattern, key)).map(|(key, _)| key.clone()).collect();
+    Ok(Reply::Array(keys.into_iter().filter(|key| ctx.pass(key).is_some()).map(Reply::from).collect()))
 }

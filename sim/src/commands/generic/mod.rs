@@ -2,12 +2,14 @@
 
 mod copy;
 mod del;
+mod dump;
 mod exists;
 mod expire;
 mod expireat;
 mod expiretime;
 mod expiry;
 mod keys;
+mod migrate;
 mod r#move;
 mod object;
 mod object_encoding;
@@ -23,6 +25,8 @@ mod pttl;
 mod randomkey;
 mod rename;
 mod renamenx;
+mod restore;
+mod restoring;
 mod scan;
 mod sort;
 mod sort_ro;
@@ -35,14 +39,19 @@ mod wait;
 
 use super::Spec;
 
+pub(super) use object_refcount::references;
+pub(super) use restoring::restore as run_restore;
+
 pub(super) const ALL: &[&Spec] = &[
     &copy::SPEC,
     &del::SPEC,
+    &dump::SPEC,
     &exists::SPEC,
     &expire::SPEC,
     &expireat::SPEC,
     &expiretime::SPEC,
     &keys::SPEC,
+    &migrate::SPEC,
     &r#move::SPEC,
     &object::SPEC,
     &persist::SPEC,
@@ -53,6 +62,7 @@ pub(super) const ALL: &[&Spec] = &[
     &randomkey::SPEC,
     &rename::SPEC,
     &renamenx::SPEC,
+    &restore::SPEC,
     &scan::SPEC,
     &sort::SPEC,
     &sort_ro::SPEC,

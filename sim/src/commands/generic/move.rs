@@ -28,14 +28,13 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if db == ctx.db {
         return Err(Error::SAME_OBJECT);
     }
-    if ctx.in_db(db, |ctx| ctx.exists(key)) {
+    if ctx.in_db(db, |ctx| ctx.exists_for_write(key)) {
         return Ok(Reply::Integer(0));
     }
+    ctx.entry_for_write(key);
     let Some(entry) = ctx.remove(key) else { return Ok(Reply::Integer(0)) };
+    ctx.in_db(db, |ctx| ctx.put_entry(key, entry));
     ctx.changed(key, Class::Generic, "move_from");
-    ctx.in_db(db, |ctx| {
-        ctx.put(key, entry.value, entry.expires_ms);
-        ctx.touch(key, Class::Generic, "move_to");
-    });
+    ctx.in_db(db, |ctx| ctx.touch(key, Class::Generic, "move_to"));
     Ok(Reply::Integer(1))
 }

@@ -20,5 +20,5 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    Ok(ctx.peek(&args[2]).map_or(Reply::Null, |entry| Reply::bulk(entry.value.encoding())))
+    Ok(ctx.inspect(&args[2]).map_or(Reply::Null, |entry| Reply::bulk(entry.value.encoding())))
 }

@@ -4,7 +4,6 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
-    config::Eviction,
     resp::Reply,
 };
 
@@ -22,8 +21,8 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let now_ms = ctx.now_ms;
-    let Some(usage) = ctx.peek(&args[2]).map(|entry| entry.usage) else { return Ok(Reply::Null) };
-    if matches!(ctx.node.config.maxmemory_policy, Eviction::AllKeysLfu | Eviction::VolatileLfu) {
+    let Some(usage) = ctx.inspect(&args[2]).map(|entry| entry.usage) else { return Ok(Reply::Null) };
+    if ctx.node.config.maxmemory_policy.counts_uses() {
         return Err(Error::of(
             "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between \
              policies at runtime LRU and LFU data will take some time to adjust.",

@@ -21,13 +21,17 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    Ok(match ctx.peek(&args[2]).map(|entry| &entry.value) {
-        None => Reply::Null,
-        Some(Value::String(string))
+    Ok(ctx.inspect(&args[2]).map_or(Reply::Null, |entry| Reply::Integer(references(&entry.value))))
+}
+
+/// The references to a value, as a server counts them.
+pub(in crate::commands) fn references(value: &Value) -> i64 {
+    match value {
+        Value::String(string)
             if string.encoding() == "int" && string.integer().is_some_and(|n| (0..10_000).contains(&n)) =>
         {
-            Reply::Integer(i32::MAX.into())
+            i32::MAX.into()
         }
-        Some(_) => Reply::Integer(1),
-    })
+        _ => 1,
+    }
 }

@@ -27,17 +27,21 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 
 /// Renames a key; whether it was done, which an existing `to` prevents unless it is replaced.
 pub(super) fn rename(ctx: &mut Ctx<'_>, from: &Bytes, to: &Bytes, replace: bool) -> Result<bool, Error> {
-    if !ctx.exists(from) {
+    if !ctx.exists_for_write(from) {
         return Err(Error::NO_SUCH_KEY);
     }
     if from == to {
         return Ok(replace);
     }
-    if !replace && ctx.exists(to) {
-        return Ok(false);
+    if ctx.exists_for_write(to) {
+        if !replace {
+            return Ok(false);
+        }
+        // What takes its place is a new key.
+        ctx.remove(to);
     }
     let Some(entry) = ctx.remove(from) else { return Err(Error::NO_SUCH_KEY) };
-    ctx.put(to, entry.value, entry.expires_ms);
+    ctx.put_entry(to, entry);
     ctx.changed(from, Class::Generic, "rename_from");
     ctx.touch(to, Class::Generic, "rename_to");
     Ok(true)

@@ -30,7 +30,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         options.sweep(cursor, |cursor, found| entries.scan(cursor, |key, _| found.push(key.clone())));
     let wanted = found.into_iter().filter(|key| {
         options.wants(key)
-            && ctx.peek(key).is_some_and(|entry| {
+            && ctx.pass(key).is_some_and(|entry| {
                 let name = entry.value.kind().name().as_bytes();
                 options.kind.as_ref().is_none_or(|kind| kind.eq_ignore_ascii_case(name))
             })

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::sorting::SortOptions;
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, access},
     effect::Class,
     keyspace::{End, List, Value},
     resp::Reply,
@@ -23,7 +23,8 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let options = SortOptions::parse(&args[2..], true)?;
+    let may_follow = access::may_follow(ctx, &SPEC, args);
+    let options = SortOptions::parse(&args[2..], true, may_follow)?;
     let sorted = options.sorted(ctx, &args[1])?;
     let Some(destination) = options.store else {
         return Ok(Reply::Array(sorted.into_iter().map(Reply::from).collect()));

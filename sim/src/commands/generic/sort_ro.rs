@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::sorting::SortOptions;
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, access},
     resp::Reply,
 };
 
@@ -21,7 +21,8 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let sorted = SortOptions::parse(&args[2..], false)?.sorted(ctx, &args[1])?;
+    let may_follow = access::may_follow(ctx, &SPEC, args);
+    let sorted = SortOptions::parse(&args[2..], false, may_follow)?.sorted(ctx, &args[1])?;
     Ok(Reply::Array(sorted.into_iter().map(Reply::from).collect()))
 }
 

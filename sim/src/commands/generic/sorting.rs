@@ -1,18 +1,20 @@
 //! What SORT and SORT_RO share: the options, the weights, and the order.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, ops::Range};
 
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Origin, double::double_prefix, integer},
-    keyspace::Value,
+    commands::{Ctx, Error, Origin, double::sortable, integer, partial_sort::partial_sort_by},
+    keyspace::{SortedSet, Value},
 };
 
 /// The options.
 #[derive(Debug)]
 pub(super) struct SortOptions {
     by: Option<Bytes>,
+    /// One of the patterns named no key, and so asked for no order at all.
+    unsorted: bool,
     get: Vec<Bytes>,
     offset: i64,
     count: i64,
@@ -29,10 +31,11 @@ enum Weight {
 }
 
 impl SortOptions {
-    /// Reads the options, STORE only where it is allowed.
-    pub(super) fn parse(options: &[Bytes], may_store: bool) -> Result<SortOptions, Error> {
+    /// Reads the options, STORE only where it is allowed, and names made out of what is sorted only where any key may be read.
+    pub(super) fn parse(options: &[Bytes], may_store: bool, may_follow: bool) -> Result<SortOptions, Error> {
         let mut parsed = SortOptions {
             by: None,
+            unsorted: false,
             get: Vec::new(),
             offset: 0,
             count: -1,
@@ -51,8 +54,24 @@ impl SortOptions {
                     let (offset, count) = (next(&mut rest)?, next(&mut rest)?);
                     (parsed.offset, parsed.count) = (integer(&offset)?, integer(&count)?);
                 }
-                b"by" => parsed.by = Some(next(&mut rest)?),
-                b"get" => parsed.get.push(next(&mut rest)?),
+                b"by" => {
+                    let by = next(&mut rest)?;
+                    parsed.unsorted |= star(&by).is_none();
+                    if star(&by).is_some() && !may_follow {
+                        return Err(Error::of(
+                            "ERR BY option of SORT denied due to insufficient ACL permissions.",
+                        ));
+                    }
+                    parsed.by = Some(by);
+                }
+                b"get" => {
+                    parsed.get.push(next(&mut rest)?);
+                    if !may_follow {
+                        return Err(Error::of(
+                            "ERR GET option of SORT denied due to insufficient ACL permissions.",
+                        ));
+                    }
+                }
                 b"store" if may_store => parsed.store = Some(next(&mut rest)?),
                 _ => return Err(Error::SYNTAX),
             }
@@ -62,12 +81,27 @@ impl SortOptions {
 
     /// The elements of `key` as the options ask for them; `None` where GET finds nothing.
     pub(super) fn sorted(&self, ctx: &mut Ctx<'_>, key: &[u8]) -> Result<Vec<Option<Bytes>>, Error> {
-        // A pattern without a star is the same key for all: it asks for no order at all.
-        let mut unsorted = self.by.as_ref().is_some_and(|by| !by.contains(&b'*'));
+        let mut unsorted = self.unsorted;
         let mut alphabetical = self.alphabetical;
+        let mut taken = None;
         let elements: Vec<Bytes> = match ctx.entry(key).map(|entry| &entry.value) {
             None => Vec::new(),
-            Some(Value::List(list)) if unsorted && self.descending => list.iter().rev().cloned().collect(),
+            // What has an order of its own is only read as far as it is wanted.
+            Some(Value::List(list)) if unsorted => {
+                let Range { start, end } = self.wanted(list.len());
+                taken = Some(end - start);
+                if self.descending {
+                    list.iter().rev().skip(start).take(end - start).cloned().collect()
+                } else {
+                    list.iter_from(start).take(end - start).cloned().collect()
+                }
+            }
+            Some(Value::SortedSet(set)) if unsorted => {
+                let Range { start, end } = self.wanted(set.len());
+                taken = Some(end - start);
+                let ranks = if self.descending { set.len() - end..set.len() - start } else { start..end };
+                set.range(ranks, self.descending).map(|(_, member)| member.clone()).collect()
+            }
             Some(Value::List(list)) => list.iter().cloned().collect(),
             Some(Value::Set(set)) => {
                 let elements = set.iter().collect();
@@ -77,18 +111,17 @@ impl SortOptions {
                 }
                 elements
             }
-            Some(Value::SortedSet(set)) => set
-                .range(0..set.len(), unsorted && self.descending)
-                .map(|(_, member)| member.clone())
-                .collect(),
+            Some(Value::SortedSet(set)) => set.iter().map(|(_, member)| member.clone()).collect(),
             Some(_) => return Err(Error::WRONG_TYPE),
         };
+        // Sorting a sorted set needs its general form, which then stays.
+        if let Ok(Some(set)) = ctx.modify_again::<SortedSet>(key) {
+            set.enlarge();
+        }
         let elements = if unsorted { elements } else { self.order(ctx, elements, alphabetical)? };
-        let len = elements.len();
-        let offset = usize::try_from(self.offset.max(0)).unwrap_or(usize::MAX).min(len);
-        let count = usize::try_from(self.count).unwrap_or(usize::MAX);
+        let wanted = taken.map_or_else(|| self.wanted(elements.len()), |taken| 0..taken);
         let mut found = Vec::new();
-        for element in elements.into_iter().skip(offset).take(count) {
+        for element in elements.into_iter().skip(wanted.start).take(wanted.len()) {
             if self.get.is_empty() {
                 found.push(Some(element));
                 continue;
@@ -100,13 +133,21 @@ impl SortOptions {
         Ok(found)
     }
 
+    /// Which of `len` elements LIMIT leaves.
+    fn wanted(&self, len: usize) -> Range<usize> {
+        let start = usize::try_from(self.offset.max(0)).unwrap_or(usize::MAX).min(len);
+        // A negative count is none.
+        let count = usize::try_from(self.count).unwrap_or(usize::MAX);
+        start..start.saturating_add(count).min(len)
+    }
+
     fn order(
         &self,
         ctx: &mut Ctx<'_>,
         elements: Vec<Bytes>,
         alphabetical: bool,
     ) -> Result<Vec<Bytes>, Error> {
-        let by = self.by.as_ref().filter(|by| by.contains(&b'*'));
+        let by = self.by.as_ref().filter(|by| star(by).is_some());
         let mut weighed = Vec::with_capacity(elements.len());
         for element in elements {
             let text = match by {
@@ -116,14 +157,14 @@ impl SortOptions {
             let weight = if alphabetical {
                 Weight::Text(text)
             } else {
-                let number = text.map_or(Some(0.0), |text| double_prefix(&text));
+                let number = text.map_or(Some(0.0), |text| sortable(&text));
                 Weight::Number(
                     number.ok_or(Error::of("ERR One or more scores can't be converted into double"))?,
                 )
             };
             weighed.push((weight, element));
         }
-        weighed.sort_by(|(a, of_a), (b, of_b)| {
+        let compare = |(a, of_a): &(Weight, Bytes), (b, of_b): &(Weight, Bytes)| {
             let order = match (a, b) {
                 (Weight::Number(a), Weight::Number(b)) => {
                     // Equal numbers leave the order to the elements themselves.
@@ -133,9 +174,21 @@ impl SortOptions {
                 _ => Ordering::Equal,
             };
             if self.descending { order.reverse() } else { order }
-        });
+        };
+        let wanted = self.wanted(weighed.len());
+        if by.is_some() && wanted.len() < weighed.len() {
+            // Texts may be equal where elements are not: then it shows how the server sorts a part.
+            partial_sort_by(&mut weighed, wanted, compare);
+        } else {
+            weighed.sort_by(compare);
+        }
         Ok(weighed.into_iter().map(|(_, element)| element).collect())
     }
+}
+
+/// Where a pattern has its star; behind a zero nobody looks for one.
+fn star(pattern: &[u8]) -> Option<usize> {
+    pattern.iter().take_while(|byte| **byte != 0).position(|byte| *byte == b'*')
 }
 
 /// The value that `pattern` names for `element`: `#` is the element, `*` in a name is replaced by it, `->` names a field.
@@ -143,7 +196,7 @@ fn look_up(ctx: &mut Ctx<'_>, pattern: &[u8], element: &Bytes) -> Option<Bytes> 
     if pattern == b"#" {
         return Some(element.clone());
     }
-    let star = pattern.iter().position(|byte| *byte == b'*')?;
+    let star = star(pattern)?;
     let (before, after) = (&pattern[..star], &pattern[star + 1..]);
     let arrow = after.windows(2).position(|two| two == b"->").filter(|at| at + 2 < after.len());
     let (after, field) = match arrow {

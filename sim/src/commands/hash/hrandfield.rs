@@ -5,8 +5,9 @@ use bytes::Bytes;
 use crate::{
     commands::{
         Ctx, Error, Flags, Group, Keys, Spec,
-        draw::{draw, random_count},
+        draw::{draw_elements, random_count},
     },
+    env::Env,
     keyspace::Hash,
     resp::Reply,
 };
@@ -33,15 +34,14 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if with_values && count.is_some_and(|count| count.unsigned_abs() > i64::MAX as u64 / 2) {
         return Err(Error::OUT_OF_RANGE);
     }
-    let Some(hash) = ctx.read::<Hash>(&args[1])? else {
+    if ctx.read::<Hash>(&args[1])?.is_none() {
         return Ok(if count.is_some() { Reply::Array(Vec::new()) } else { Reply::Null });
-    };
-    let fields: Vec<(Bytes, Bytes)> =
-        hash.iter().map(|(field, value)| (field.clone(), value.clone())).collect();
-    let Some(count) = count else {
-        return Ok(fields[ctx.env.random_below(fields.len())].0.clone().into());
-    };
-    let drawn = draw(ctx.env, fields.len(), count)?.into_iter().map(|at| &fields[at]);
+    }
+    let (env, db) = (&mut *ctx.env, &ctx.node.dbs[ctx.db]);
+    let hash = db.typed::<Hash>(&args[1])?.expect("it was just read");
+    let random = |env: &mut Env| hash.random(|len| env.random_below(len));
+    let Some(count) = count else { return Ok(random(env).map(|(field, _)| field.clone()).into()) };
+    let drawn = draw_elements(env, hash.len(), count, random, || hash.iter().collect())?.into_iter();
     Ok(if with_values {
         Reply::Pairs(drawn.map(|(field, value)| (field.clone().into(), value.clone().into())).collect())
     } else {

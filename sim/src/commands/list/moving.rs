@@ -16,11 +16,11 @@ pub(super) fn shift(
     [from, to]: [&Bytes; 2],
     [from_end, to_end]: [End; 2],
 ) -> Result<Option<Bytes>, Error> {
-    if ctx.modify::<List>(from)?.is_none() {
+    if !ctx.check::<List>(from)? {
         return Ok(None);
     }
     // The target's type is asked for before anything changes.
-    ctx.modify::<List>(to)?;
+    ctx.check::<List>(to)?;
     let Some(element) = ctx.modify::<List>(from)?.and_then(|list| list.pop(from_end)) else {
         return Ok(None);
     };

@@ -61,13 +61,13 @@ pub(super) fn pop_or_wait(ctx: &mut Ctx<'_>, args: &[Bytes], from: End) -> Resul
     Ok(ctx.wait(args, keys, wait, Reply::NullArray))
 }
 
-/// LMPOP, and BLMPOP with a `wait`: up to COUNT elements of the first key that has any. `args` begin with the number of
+/// LMPOP, and BLMPOP with a time-out: up to COUNT elements of the first key that has any. `args` begin with the number of
 /// keys; `whole` is the command as it was sent.
 pub(super) fn pop_from_many(
     ctx: &mut Ctx<'_>,
     whole: &[Bytes],
     args: &[Bytes],
-    wait: Option<Wait>,
+    timeout: Option<&Bytes>,
 ) -> Result<Reply, Error> {
     let keys = ranged(&args[0], 1, i64::MAX, Error::NUMKEYS)?;
     let words = usize::try_from(keys).ok().and_then(|keys| args[1..].split_at_checked(keys));
@@ -75,9 +75,17 @@ pub(super) fn pop_from_many(
     let from = end(word)?;
     let count = match options {
         [] => 1,
-        [option, count] if option.eq_ignore_ascii_case(b"count") => ranged(count, 1, i64::MAX, Error::COUNT)?,
+        [option, count, rest @ ..] if option.eq_ignore_ascii_case(b"count") => {
+            let count = ranged(count, 1, i64::MAX, Error::COUNT)?;
+            if !rest.is_empty() {
+                return Err(Error::SYNTAX);
+            }
+            count
+        }
         _ => return Err(Error::SYNTAX),
     };
+    // The time-out is looked at last.
+    let wait = timeout.map(|timeout| Wait::parse(ctx, timeout)).transpose()?;
     for key in ctx.candidates(keys) {
         let elements = take(ctx, &key, from, count)?;
         if !elements.is_empty() {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::subscribing::subscribe;
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec},
     pubsub::Subscription,
     resp::Reply,
 };
@@ -22,5 +22,9 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    // Unlike its siblings it may not be in a transaction.
+    if ctx.origin == Origin::Exec {
+        return Err(Error::of("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client"));
+    }
     subscribe(ctx, Subscription::Shard, &args[1..])
 }

@@ -18,6 +18,7 @@ pub(super) const SPEC: Spec = Spec {
         .union(Flags::STALE)
         .union(Flags::SKIP_MONITOR)
         .union(Flags::NO_MANDATORY_KEYS)
+        .union(Flags::MAY_REPLICATE)
         .union(Flags::MOVABLEKEYS)
         .union(Flags::NESTS),
     keys: Keys::Counted { count: 2 },

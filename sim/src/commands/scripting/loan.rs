@@ -7,9 +7,9 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Origin, Spec, find, permit, run},
+    commands::{Ctx, Error, Flags, Origin, Spec, access, find, permit, run},
     config::Config,
-    effect::Effects,
+    effect::{Cached, Effects},
     env::Env,
     event::ConnId,
     node::Node,
@@ -31,6 +31,8 @@ pub(super) struct Loan {
     pub(super) out_of_memory: bool,
     /// `redis.set_repl(redis.REPL_NONE)`: what it does stays here.
     secret: bool,
+    /// The keys that it said it would use, while somebody tracks.
+    pub(super) declared: Vec<Bytes>,
     /// It has called a command that writes.
     pub(super) wrote: bool,
 }
@@ -48,6 +50,7 @@ impl Loan {
             read_only: false,
             out_of_memory: false,
             secret: false,
+            declared: Vec::new(),
             wrote: false,
         }
     }
@@ -74,11 +77,15 @@ impl Loan {
         if spec.flags.contains(Flags::NOSCRIPT) {
             return Err(Error::of("ERR This Redis command is not allowed from script"));
         }
-        permit::stale(&self.node, spec.flags)?;
+        permit::stale(&self.node, spec.flags)
+            .map_err(|_| Error::of("ERR Can not execute the command on a stale replica"))?;
+        access::refuse(&mut self.node, &self.env, self.conn, spec, words, "lua")
+            .map_err(|denied| denied.error_in_script())?;
+        // What replicas may have to repeat counts as a write here, although it does not everywhere.
+        if self.read_only && spec.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE)) {
+            return Err(Error::of("ERR Write commands are not allowed from read-only scripts."));
+        }
         if spec.flags.contains(Flags::WRITE) {
-            if self.read_only {
-                return Err(Error::of("ERR Write commands are not allowed from read-only scripts."));
-            }
             permit::write(&self.node)?;
         }
         // A script that has written goes on to its end: half of what it does would be worse than too much.
@@ -101,6 +108,10 @@ impl Host for Loan {
         let (node, env, effects) = (&mut self.node, &mut self.env, &mut self.effects);
         let mut ctx = Ctx::new(node, env, effects, self.conn, db, Origin::Script, self.now_ms);
         let reply = run(&mut ctx, spec, &words);
+        if spec.flags.contains(Flags::READONLY) {
+            let reads = self.declared.iter().cloned().map(Cached::Read);
+            reads.for_each(|read| self.effects.cache(read));
+        }
         if self.secret {
             self.effects.propagated.truncate(propagated);
         }
@@ -108,8 +119,10 @@ impl Host for Loan {
     }
 
     fn may_call(&mut self, words: &[Bytes]) -> Option<bool> {
-        // Without ACL rules the default user may call whatever there is.
-        find(words).ok().map(|_| true)
+        let spec = find(words).ok()?;
+        let session = self.node.sessions.get(&self.conn);
+        let user = session.and_then(|session| self.node.acl.user(&session.user));
+        Some(user.is_none_or(|user| access::check(user, spec, words).is_ok()))
     }
 
     fn set_protocol(&mut self, protocol: Protocol) {

@@ -1,15 +1,15 @@
 //! Running a script for a client, from the words of EVAL to its reply: the steps that the four commands share.
 
-use std::{any::Any, rc::Rc, time::Duration};
+use std::{any::Any, time::Duration};
 
 use bytes::Bytes;
 
 use super::loan::Loan;
 use crate::{
     commands::{Ctx, Error, integer, permit},
-    node::Busy,
+    node::{Busy, RunningFunction},
     resp::{Protocol, Reply},
-    script::{Flags, Host, Outcome, Run, Script},
+    script::{Callee, Flags, Host, Outcome, Run},
     session::{Blocked, BlockedOn},
 };
 
@@ -28,7 +28,7 @@ pub(super) enum Access {
 pub(super) fn by_body(ctx: &mut Ctx<'_>, args: &[Bytes], access: Access) -> Result<Reply, Error> {
     let keys = key_count(args)?;
     let script = ctx.node.scripts.load(&args[1]).map_err(|error| Error(error.0.into()))?;
-    run(ctx, &script, args, keys, access)
+    run(ctx, Callee::Script(&script), args, keys, access)
 }
 
 /// EVALSHA: the first argument is the name of a script.
@@ -38,7 +38,18 @@ pub(super) fn by_sha(ctx: &mut Ctx<'_>, args: &[Bytes], access: Access) -> Resul
     }
     let keys = key_count(args)?;
     let script = ctx.node.scripts.script(&args[1]).ok_or(NO_SCRIPT)?;
-    run(ctx, &script, args, keys, access)
+    run(ctx, Callee::Script(&script), args, keys, access)
+}
+
+/// FCALL: the first argument is the name of a function.
+pub(super) fn by_name(ctx: &mut Ctx<'_>, args: &[Bytes], access: Access) -> Result<Reply, Error> {
+    let function = ctx.node.libraries.function(&args[1]).cloned();
+    let function = function.ok_or(Error::of("ERR Function not found"))?;
+    if integer(&args[2]).is_err() {
+        return Err(Error::of("ERR Bad number of keys provided"));
+    }
+    let keys = key_count(args)?;
+    run(ctx, Callee::Function(&function), args, keys, access)
 }
 
 fn key_count(args: &[Bytes]) -> Result<usize, Error> {
@@ -52,10 +63,10 @@ fn key_count(args: &[Bytes]) -> Result<usize, Error> {
 /// What a script's first line promises, held against the state of the node. A script without one is judged command by
 /// command.
 fn admit(ctx: &Ctx<'_>, flags: Flags, access: Access) -> Result<(), Error> {
-    if flags.contains(Flags::COMPAT) {
-        return Ok(());
-    }
     let node = &*ctx.node;
+    if flags.contains(Flags::COMPAT) {
+        return permit::stale(node, crate::commands::Flags::empty());
+    }
     if node.is_stale() && !node.config.replica_serve_stale_data && !flags.contains(Flags::ALLOW_STALE) {
         return Err(Error::MASTER_DOWN);
     }
@@ -79,26 +90,32 @@ fn admit(ctx: &Ctx<'_>, flags: Flags, access: Access) -> Result<(), Error> {
 
 fn run(
     ctx: &mut Ctx<'_>,
-    script: &Rc<Script>,
+    callee: Callee<'_>,
     args: &[Bytes],
     keys: usize,
     access: Access,
 ) -> Result<Reply, Error> {
-    admit(ctx, script.flags, access)?;
+    let flags = callee.flags();
+    admit(ctx, flags, access)?;
     let engine = ctx.node.scripts.clone();
     let idle = engine.idle_host().map(|host| -> Box<dyn Any> { host });
     let mut loan =
         idle.and_then(|host| host.downcast::<Loan>().ok()).unwrap_or_else(|| Box::new(Loan::new()));
-    loan.read_only = access == Access::ReadOnly || script.flags.contains(Flags::NO_WRITES);
-    loan.out_of_memory = ctx.node.out_of_memory && !script.flags.contains(Flags::ALLOW_OOM);
+    loan.read_only = access == Access::ReadOnly || flags.contains(Flags::NO_WRITES);
+    loan.out_of_memory = ctx.node.out_of_memory && !flags.contains(Flags::ALLOW_OOM);
+    loan.declared.clear();
+    if ctx.node.tracking.trackers > 0 && ctx.node.tracks_reads(ctx.conn) {
+        loan.declared.extend_from_slice(&args[3..3 + keys]);
+    }
     let budget = ctx.node.config.script_budget;
     // A script has a database and a protocol of its own.
     let session = ctx.session();
     let (db, protocol) = (session.db, std::mem::replace(&mut session.protocol, Protocol::Resp2));
 
     loan.lend(ctx);
+    let since = ctx.env.monotonic;
     let (keys, argv) = args[3..].split_at(keys);
-    let (host, outcome) = engine.run(loan, &Run { script, keys, args: argv, budget });
+    let (host, outcome) = engine.run(loan, &Run { callee, keys, args: argv, budget });
     let host: Box<dyn Any> = host;
     let mut loan = host.downcast::<Loan>().expect("the engine hands back what it was lent");
     loan.exchange(ctx);
@@ -109,15 +126,23 @@ fn run(
     (session.db, session.protocol) = (db, protocol);
     Ok(match outcome {
         Outcome::Reply(reply) => reply,
-        Outcome::Endless { killed } => endless(ctx, killed, wrote),
+        Outcome::Endless { killed } => {
+            let function = match callee {
+                Callee::Script(_) => None,
+                Callee::Function(function) => {
+                    Some(RunningFunction { name: function.name.clone(), command: args.to_vec(), since })
+                }
+            };
+            endless(ctx, killed, wrote, function)
+        }
     })
 }
 
 /// A script that used up its budget is taken to run for ever: its client waits, and the node does nothing until
 /// `busy-reply-threshold` has passed; from then on it answers BUSY.
-fn endless(ctx: &mut Ctx<'_>, killed: String, wrote: bool) -> Reply {
+fn endless(ctx: &mut Ctx<'_>, killed: String, wrote: bool, function: Option<RunningFunction>) -> Reply {
     let held = std::mem::take(ctx.effects);
-    ctx.node.busy = Some(Busy { conn: ctx.conn, wrote, killed, held, transaction: None });
+    ctx.node.busy = Some(Busy { conn: ctx.conn, wrote, killed, held, function, transaction: None });
     let threshold = Duration::from_millis(ctx.node.config.busy_reply_threshold);
     ctx.node.stalled_until = Some(ctx.env.monotonic + threshold);
     let ticket = ctx.node.tickets;
@@ -221,6 +246,30 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_that_would_be_matched_for_ever_makes_the_node_busy() {
+        for body in [
+            "return (\"x\"):rep(100000):find((\".-\"):rep(30)..\"y\")",
+            "return (\"x\"):rep(100000):match((\".-\"):rep(30)..\"y\")",
+            "return (\"x\"):rep(100000):gsub((\".-\"):rep(30)..\"y\", \"\")",
+            "return (\"x\"):rep(100000):gsub((\".-\"):rep(30)..\"y\", {})",
+            "for k in (\"x\"):rep(100000):gmatch((\".-\"):rep(30)..\"y\") do end",
+            "return (\"x\"):rep(1e7):find((\"x\"):rep(5e6)..\"y\", 1, true)",
+            "return pcall(string.find, (\"(\"):rep(1e7), \"%b()\")",
+            "while true do (\"x\"):rep(1e7) end",
+            "local t = {} for _ = 1, 14 do t = {t, t, t, t, t, t} end return cmsgpack.pack(t)",
+            "local t = {} for _ = 1, 14 do t = {t, t, t, t, t, t} end return cjson.encode(t)",
+            "table.insert({}, -2147483648, 1)",
+            "while true do loadstring((\"x\"):rep(1e6)) end",
+        ] {
+            let mut rig = Rig::new();
+            assert_eq!(rig.send(1, &format!("EVAL '{body}' 0")), [], "{body}");
+            assert_eq!(rig.wait(5000), [], "{body}");
+            assert_eq!(rig.send(2, "GET k"), [(2, BUSY.into())], "{body}");
+            assert!(rig.send(2, "SCRIPT KILL").contains(&(2, "+OK".into())), "{body}");
+        }
+    }
+
+    #[test]
     fn a_transaction_goes_on_behind_a_script_that_was_killed() {
         let mut rig = Rig::new();
         for line in ["MULTI", "SET a 1", "EVAL 'while true do end' 0", "SET b 2"] {
@@ -234,6 +283,22 @@ mod tests {
             reply.starts_with("*3\r\n+OK\r\n-ERR Script killed") && reply.ends_with("\r\n+OK"),
             "{reply}"
         );
+    }
+
+    #[test]
+    fn what_a_script_no_longer_uses_makes_room_for_what_it_does() {
+        let mut rig = Rig::new();
+        rig.server = Server::new(Config::default(), &mut rig.env);
+        let conn = ConnId(1);
+        let connected = Event::Connected { conn, peer: "c:1".into(), local: "n:1".into() };
+        rig.server.step(&mut rig.env, connected);
+        for body in [
+            "for i = 1, 30 do local s = (\"x\"):rep(2e7) end return 1",
+            "local s = (\"x\"):rep(2e7) for i = 1, 30 do local t = s .. i end return 1",
+            "for i = 1, 30 do local t = {(\"x\"):rep(2e7):upper()} end return 1",
+        ] {
+            assert_eq!(rig.send(1, &format!("EVAL '{body}' 0")), [(1, ":1".into())], "{body}");
+        }
     }
 
     #[test]

@@ -1,12 +1,7 @@
 //! SCRIPT: the container of the commands about scripts.
 
-use bytes::Bytes;
-
-use super::{script_debug, script_exists, script_flush, script_kill, script_load};
-use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
-    resp::Reply,
-};
+use super::{script_debug, script_exists, script_flush, script_help, script_kill, script_load};
+use crate::commands::{Flags, Group, Keys, Spec, help};
 
 pub(super) const SPEC: Spec = Spec {
     name: "script",
@@ -20,12 +15,9 @@ pub(super) const SPEC: Spec = Spec {
         &script_debug::SPEC,
         &script_exists::SPEC,
         &script_flush::SPEC,
+        &script_help::SPEC,
         &script_kill::SPEC,
         &script_load::SPEC,
     ],
-    run,
+    run: help::container,
 };
-
-fn run(_: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    Err(Error::arity("script"))
-}

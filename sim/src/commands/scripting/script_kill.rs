@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::super::transactions::go_on;
+use super::kill::{Kind, kill};
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     resp::Reply,
@@ -20,35 +20,6 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-const UNKILLABLE: Error = Error::of(
-    "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script \
-     termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.",
-);
-
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    match &ctx.node.busy {
-        None => return Err(Error::of("NOTBUSY No scripts in execution right now.")),
-        Some(busy) if busy.wrote => return Err(UNKILLABLE),
-        Some(_) => {}
-    }
-    let busy = ctx.node.busy.take().expect("just seen");
-    // What went before the script in its transaction, and keys that it found expired.
-    ctx.effects.append(busy.held);
-    let killed = Reply::Error(busy.killed.into());
-    let reply = match busy.transaction {
-        None => killed,
-        Some((mut replies, rest)) => {
-            replies.push(killed);
-            go_on(ctx, busy.conn, replies, rest)
-        }
-    };
-    // Its next script may be endless as well.
-    if ctx.node.busy.is_none() {
-        if let Some(session) = ctx.node.sessions.get_mut(&busy.conn) {
-            session.blocked = None;
-        }
-        ctx.node.send(busy.conn, &reply);
-        ctx.node.woken.push_back(busy.conn);
-    }
-    Ok(Reply::OK)
+    kill(ctx, Kind::Script)
 }

@@ -2,8 +2,12 @@
 
 use bytes::Bytes;
 
+use super::arguments::arguments;
 use crate::{
-    commands::{ALL, Error, Flags, Group, Keys, Spec, find},
+    commands::{
+        ALL, Begin, Categories, Error, Find, Flags, KeyFlags, KeySpec, Keys, Spec, find, has_keys, key_specs,
+        key_uses, tips::tips,
+    },
     resp::Reply,
 };
 
@@ -35,9 +39,9 @@ pub(super) fn describe(spec: &'static Spec) -> Reply {
         Reply::Integer(first),
         Reply::Integer(last),
         Reply::Integer(step),
-        words(categories(spec).into_iter().map(str::to_owned).collect()),
-        Reply::Set(Vec::new()),
-        Reply::Set(key_specs(spec)),
+        words(Categories::of(spec).names().map(|name| format!("@{name}")).collect()),
+        Reply::Set(tips(spec).iter().map(Reply::bulk).collect()),
+        Reply::Set(key_specs(spec).iter().map(key_spec).collect()),
         if subcommands.is_empty() { Reply::Set(subcommands) } else { Reply::Array(subcommands) },
     ])
 }
@@ -49,6 +53,16 @@ pub(super) fn document(spec: &'static Spec) -> (Reply, Reply) {
         (Reply::bulk("since"), Reply::bulk(spec.since)),
         (Reply::bulk("group"), Reply::bulk(spec.group.name())),
     ];
+    let flag = |flag: &'static str| (Reply::bulk("doc_flags"), Reply::Set(vec![Reply::Status(flag.into())]));
+    if let Some((since, by)) = replaced(spec) {
+        about.push(flag("deprecated"));
+        about.push((Reply::bulk("deprecated_since"), Reply::bulk(since)));
+        about.push((Reply::bulk("replaced_by"), Reply::bulk(by)));
+    }
+    if let "debug" | "pfdebug" | "pfselftest" | "replconf" | "restore-asking" = spec.name {
+        about.push(flag("syscmd"));
+    }
+    about.extend(arguments(spec.name).map(|arguments| (Reply::bulk("arguments"), arguments)));
     if !spec.subcommands.is_empty() {
         let subcommands = spec.subcommands.iter().copied().map(document).collect();
         about.push((Reply::bulk("subcommands"), Reply::Map(subcommands)));
@@ -56,132 +70,87 @@ pub(super) fn document(spec: &'static Spec) -> (Reply, Reply) {
     (Reply::bulk(spec.name), Reply::Map(about))
 }
 
+/// Since when a command is out of date, and what is to be used instead.
+fn replaced(spec: &Spec) -> Option<(&'static str, &'static str)> {
+    Some(match spec.name {
+        "brpoplpush" => ("6.2.0", "`BLMOVE` with the `RIGHT` and `LEFT` arguments"),
+        "cluster|slaves" => ("5.0.0", "`CLUSTER REPLICAS`"),
+        "cluster|slots" => ("7.0.0", "`CLUSTER SHARDS`"),
+        "georadius" => ("6.2.0", "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument"),
+        "georadius_ro" => ("6.2.0", "`GEOSEARCH` with the `BYRADIUS` argument"),
+        "georadiusbymember" => {
+            ("6.2.0", "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments")
+        }
+        "georadiusbymember_ro" => ("6.2.0", "`GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments"),
+        "getset" => ("6.2.0", "`SET` with the `!GET` argument"),
+        "hmset" => ("4.0.0", "`HSET` with multiple field-value pairs"),
+        "rpoplpush" => ("6.2.0", "`LMOVE` with the `RIGHT` and `LEFT` arguments"),
+        "slaveof" => ("5.0.0", "`REPLICAOF`"),
+        "substr" => ("2.0.0", "`GETRANGE`"),
+        "zrangebylex" => ("6.2.0", "`ZRANGE` with the `BYLEX` argument"),
+        "zrangebyscore" => ("6.2.0", "`ZRANGE` with the `BYSCORE` argument"),
+        "zrevrange" => ("6.2.0", "`ZRANGE` with the `REV` argument"),
+        "zrevrangebylex" => ("6.2.0", "`ZRANGE` with the `REV` and `BYLEX` arguments"),
+        "zrevrangebyscore" => ("6.2.0", "`ZRANGE` with the `REV` and `BYSCORE` arguments"),
+        _ => return None,
+    })
+}
+
 fn flags(spec: &Spec) -> Vec<String> {
     let movable = matches!(spec.keys, Keys::Counted { .. } | Keys::FirstAndCounted { .. } | Keys::Found(_));
     let flags = if movable { spec.flags | Flags::MOVABLEKEYS } else { spec.flags };
-    // How effects are propagated is this server's own affair.
-    (flags - Flags::NESTS).iter_names().map(|(name, _)| name.to_ascii_lowercase()).collect()
+    flags.names().collect()
 }
 
-/// The categories that access lists know a command by. They follow from flags and group, but for a few.
-pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
-    let has = |flag| spec.flags.contains(flag);
-    let container = !spec.subcommands.is_empty() && spec.name != "command";
-    let admin = has(Flags::ADMIN) || matches!(spec.name, "lastsave" | "role");
-    let dangerous = [
-        "flushall",
-        "flushdb",
-        "info",
-        "keys",
-        "migrate",
-        "restore",
-        "restore-asking",
-        "sort",
-        "sort_ro",
-        "swapdb",
-    ];
-    let keyspace = ["dbsize", "flushall", "flushdb", "swapdb"];
-    let by_group = match spec.group {
-        Group::Bitmap => "@bitmap",
-        Group::Connection => "@connection",
-        Group::Generic => "@keyspace",
-        Group::Geo => "@geo",
-        Group::Hash => "@hash",
-        Group::HyperLogLog => "@hyperloglog",
-        Group::List => "@list",
-        Group::Scripting => "@scripting",
-        Group::Set => "@set",
-        Group::SortedSet => "@sortedset",
-        Group::Stream => "@stream",
-        Group::String => "@string",
-        Group::Transactions => "@transaction",
-        Group::Cluster | Group::Pubsub | Group::Sentinel | Group::Server => "",
-    };
-    let of_group = match spec.name {
-        "sort" | "sort_ro" | "wait" => "",
-        name if name == "command" || name.starts_with("command|") => "@connection",
-        name if keyspace.contains(&name) => "@keyspace",
-        _ if container => "",
-        _ => by_group,
-    };
-    let speed = if has(Flags::FAST) { "@fast" } else { "@slow" };
-    [
-        (!of_group.is_empty(), of_group),
-        (has(Flags::READONLY) && spec.group != Group::Scripting, "@read"),
-        (has(Flags::WRITE), "@write"),
-        (has(Flags::PUBSUB), "@pubsub"),
-        (admin, "@admin"),
-        (true, speed),
-        (has(Flags::BLOCKING), "@blocking"),
-        (admin || dangerous.contains(&spec.name), "@dangerous"),
-    ]
-    .into_iter()
-    .filter_map(|(is, category)| is.then_some(category))
-    .collect()
-}
-
-fn key_specs(spec: &Spec) -> Vec<Reply> {
-    match spec.keys {
-        Keys::None => Vec::new(),
-        Keys::Range { first, last, step } => vec![key_range(spec, first, last, step)],
-        Keys::Counted { count } => vec![key_count(spec, count)],
-        Keys::FirstAndCounted { count } => vec![key_range(spec, 1, 1, 1), key_count(spec, count)],
-        Keys::Found(_) => vec![key_spec(spec, 1, "unknown", Vec::new())],
-    }
-}
-
-/// Keys from one argument to another. Counted from the first key; a negative last one stays a distance from the end.
-fn key_range(spec: &Spec, first: usize, last: i32, step: usize) -> Reply {
-    let last = if last < 0 { i64::from(last) } else { i64::from(last) - first as i64 };
-    let range = vec![("lastkey", last.into()), ("keystep", step.into()), ("limit", Reply::Integer(0))];
-    key_spec(spec, first, "range", range)
-}
-
-/// As many keys as the argument at `count` says.
-fn key_count(spec: &Spec, count: usize) -> Reply {
-    let one = Reply::Integer(1);
-    let keys = vec![("keynumidx", Reply::Integer(0)), ("firstkey", one.clone()), ("keystep", one)];
-    key_spec(spec, count, "keynum", keys)
-}
-
-fn key_spec(spec: &Spec, index: usize, kind: &str, find_keys: Vec<(&str, Reply)>) -> Reply {
+fn key_spec(keys: &KeySpec) -> Reply {
     let map = |pairs: Vec<(&str, Reply)>| {
         Reply::Map(pairs.into_iter().map(|(name, value)| (Reply::bulk(name), value)).collect())
     };
-    let typed = |kind: &str, spec: Reply| map(vec![("type", Reply::bulk(kind)), ("spec", spec)]);
-    let begin = typed("index", map(vec![("index", index.into())]));
-    let find = typed(kind, map(find_keys));
-    map(vec![("flags", key_flags(spec, 0)), ("begin_search", begin), ("find_keys", find)])
-}
-
-/// How a command uses its key number `at`. Told from the command's flags, which do not say what becomes of old values: a
-/// write counts as one that also reads, but where the name says otherwise.
-pub(super) fn key_flags(spec: &Spec, at: usize) -> Reply {
-    let flags: &[&'static str] = match (spec.name, at) {
-        ("set" | "mset", _) | ("rename" | "renamenx" | "copy", 1) => &["OW", "update"],
-        ("rename" | "renamenx", _) => &["RW", "access", "delete"],
-        ("del" | "unlink", _) => &["RM", "delete"],
-        _ if spec.group == Group::Pubsub => &["not_key"],
-        _ if spec.flags.contains(Flags::WRITE) => &["RW", "access", "update"],
-        _ => &["RO", "access"],
+    let typed =
+        |kind: &str, spec: Vec<(&str, Reply)>| map(vec![("type", Reply::bulk(kind)), ("spec", map(spec))]);
+    let begin = match keys.begin {
+        Begin::Index(at) => typed("index", vec![("index", at.into())]),
+        Begin::Keyword(word, from) => {
+            typed("keyword", vec![("keyword", Reply::bulk(word)), ("startfrom", i64::from(from).into())])
+        }
+        Begin::Unknown => typed("unknown", Vec::new()),
     };
-    Reply::Set(flags.iter().map(|flag| Reply::Status((*flag).into())).collect())
+    let find = match keys.find {
+        Find::Range { last, step, limit } => typed(
+            "range",
+            vec![("lastkey", i64::from(last).into()), ("keystep", step.into()), ("limit", limit.into())],
+        ),
+        Find::Counted => {
+            let one = Reply::Integer(1);
+            typed(
+                "keynum",
+                vec![("keynumidx", Reply::Integer(0)), ("firstkey", one.clone()), ("keystep", one)],
+            )
+        }
+        Find::Unknown => typed("unknown", Vec::new()),
+    };
+    let notes = (!keys.notes.is_empty()).then(|| ("notes", Reply::bulk(keys.notes)));
+    let rest = [("flags", key_flags(keys.flags)), ("begin_search", begin), ("find_keys", find)];
+    map(notes.into_iter().chain(rest).collect())
 }
 
-/// The command that `words` are, and its keys among them.
-pub(super) fn keys_of(words: &[Bytes]) -> Result<(&'static Spec, Vec<Bytes>), Error> {
+/// What becomes of a key, as COMMAND answers it.
+pub(super) fn key_flags(flags: KeyFlags) -> Reply {
+    Reply::Set(flags.names().map(|name| Reply::Status(name.into())).collect())
+}
+
+/// The keys among `words`, which are a command.
+pub(super) fn keys_of(words: &[Bytes]) -> Result<Vec<(Bytes, KeyFlags)>, Error> {
     let spec = find(words).map_err(|_| Error::of("ERR Invalid command specified"))?;
-    // The names of shard channels are hashed like keys, but are none.
-    if matches!(spec.keys, Keys::None) || spec.group == Group::Pubsub {
+    if !has_keys(spec) {
         return Err(Error::of("ERR The command has no key arguments"));
     }
     if !spec.accepts(words.len()) {
         return Err(Error::of("ERR Invalid number of arguments specified for command"));
     }
-    let keys: Vec<Bytes> =
-        spec.keys.positions(words).into_iter().filter_map(|at| words.get(at).cloned()).collect();
-    if keys.is_empty() && !spec.flags.contains(Flags::NO_MANDATORY_KEYS) {
+    let uses = key_uses(spec, words);
+    if uses.is_empty() && !spec.flags.contains(Flags::NO_MANDATORY_KEYS) {
         return Err(Error::of("ERR Invalid arguments specified for command"));
     }
-    Ok((spec, keys))
+    Ok(uses.into_iter().map(|key| (words[key.at].clone(), key.flags)).collect())
 }

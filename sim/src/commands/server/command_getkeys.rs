@@ -21,6 +21,5 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let (_, keys) = keys_of(&args[2..])?;
-    Ok(Reply::Array(keys.into_iter().map(Reply::Bulk).collect()))
+    Ok(Reply::Array(keys_of(&args[2..])?.into_iter().map(|(key, _)| Reply::Bulk(key)).collect()))
 }

@@ -21,7 +21,6 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let (spec, keys) = keys_of(&args[2..])?;
-    let with_flags = |(at, key)| Reply::Array(vec![Reply::Bulk(key), key_flags(spec, at)]);
-    Ok(Reply::Array(keys.into_iter().enumerate().map(with_flags).collect()))
+    let with_flags = |(key, flags)| Reply::Array(vec![Reply::Bulk(key), key_flags(flags)]);
+    Ok(Reply::Array(keys_of(&args[2..])?.into_iter().map(with_flags).collect()))
 }

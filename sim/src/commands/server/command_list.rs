@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
-use super::catalogue::{all, categories};
+use super::catalogue::all;
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    commands::{Categories, Ctx, Error, Flags, Group, Keys, Spec},
     glob::matches,
     resp::Reply,
 };
@@ -28,11 +28,10 @@ fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             match &by.to_ascii_lowercase()[..] {
                 // There are no modules, so no command is of one.
                 b"module" => Box::new(|_| false),
-                b"aclcat" => Box::new(|spec| {
-                    categories(spec)
-                        .iter()
-                        .any(|category| category.as_bytes()[1..].eq_ignore_ascii_case(value))
-                }),
+                b"aclcat" => {
+                    let wanted = Categories::named(value).unwrap_or(Categories::empty());
+                    Box::new(move |spec| Categories::of(spec).intersects(wanted))
+                }
                 b"pattern" => Box::new(|spec| matches(value, spec.name.as_bytes())),
                 _ => return Err(Error::SYNTAX),
             }

@@ -1,9 +1,11 @@
-//! CONFIG REWRITE: an error, because a node has no configuration file.
+//! CONFIG REWRITE: writes the options into the configuration file that the node was started with.
 
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, access},
+    config_file,
+    log::Level,
     resp::Reply,
 };
 
@@ -19,6 +21,26 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-fn run(_: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    Err(Error::of("ERR The server is running without a config file"))
+fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    let config = &ctx.node.config;
+    let files = ctx.env.files.as_ref().filter(|_| !config.config_file.is_empty());
+    let Some(files) = files else { return Err(Error::of("ERR The server is running without a config file")) };
+    let path = config.config_file.clone();
+    // A file that is gone is written anew.
+    let old = files.read(&path).unwrap_or_default();
+    // A file for the users is written by ACL SAVE.
+    let lines = ctx.node.acl.users().map(|user| String::from_utf8_lossy(&access::line(user)).into_owned());
+    let users = if config.aclfile.is_empty() { lines.collect() } else { Vec::new() };
+    match files.write(&path, &config_file::rewrite(&old, config, users)) {
+        Ok(()) => {
+            ctx.env.log(Level::Warning, || format!("{path} is rewritten"));
+            Ok(Reply::OK)
+        }
+        Err(error) => {
+            ctx.env.log(Level::Warning, || format!("{path} cannot be rewritten: {error}"));
+            let error = error.to_string();
+            let error = error.split(" (os error").next().unwrap_or_default();
+            Err(Error(format!("ERR Rewriting config file: {error}").into()))
+        }
+    }
 }

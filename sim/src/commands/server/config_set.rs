@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    node::Node,
     options::{self, Change, Opt},
     resp::Reply,
 };
@@ -43,12 +44,17 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         named.push((option, String::from_utf8_lossy(value).into_owned()));
     }
     let mut config = ctx.node.config.clone();
-    for ((option, value), [name, _]) in named.into_iter().zip(pairs) {
+    for ((option, value), [name, _]) in named.iter().zip(pairs) {
         let canonical =
-            option.check(&config, &value).map_err(|why| refused(&String::from_utf8_lossy(name), &why))?;
+            option.check(&config, value).map_err(|why| refused(&String::from_utf8_lossy(name), &why))?;
         option.set(&mut config, &canonical);
     }
+    let password = named.iter().any(|(option, _)| option.name == "requirepass");
     ctx.node.config = config;
+    if password {
+        let Node { acl, config, .. } = &mut **ctx.node;
+        acl.set_default_password(&config.requirepass);
+    }
     Ok(Reply::OK)
 }
 

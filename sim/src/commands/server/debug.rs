@@ -1,12 +1,21 @@
-//! DEBUG SLEEP, OBJECT, SET-ACTIVE-EXPIRE, ERROR, RELOAD, CHANGE-REPL-ID: what tests need.
+//! DEBUG subcommand ...: what tests need.
 
-use std::time::Duration;
+use std::{fmt::Write as _, time::Duration};
 
 use bytes::Bytes;
 
+use super::{digest::Digest, samples::sample};
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, generic::references, integer},
+    config::Config,
+    durability::rdb,
+    effect::{Cached, Class},
+    event::Action,
+    keyspace::{Entry, Str, Value},
+    log::Level,
+    options::memory,
     resp::Reply,
+    session::BlockedOn,
 };
 
 pub(super) const SPEC: Spec = Spec {
@@ -21,8 +30,64 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
+/// Whether these are the words of DEBUG CLOCK.
+pub(crate) fn is_clock(args: &[Bytes]) -> bool {
+    args.len() > 1 && args[0].eq_ignore_ascii_case(b"debug") && args[1].eq_ignore_ascii_case(b"clock")
+}
+
+/// DEBUG CLOCK ADVANCE milliseconds: moves a manual clock on. The reply comes when the clock is there, and all that fell due
+/// on the way is done.
+fn advance(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    if !ctx.env.manual_clock {
+        return Err(Error::of("ERR the clock of this server moves by itself"));
+    }
+    if !ctx.may_block() {
+        return Err(Error::of("ERR DEBUG CLOCK ADVANCE isn't allowed for DENY BLOCKING client"));
+    }
+    let by = u64::try_from(integer(&args[3])?).map_err(|_| Error::OUT_OF_RANGE)?;
+    let by = Duration::from_millis(by);
+    ctx.env.outbox.push(Action::Advance { by });
+    let deadline = Some(ctx.env.monotonic + by);
+    ctx.block(args, Vec::new(), deadline, BlockedOn::Clock);
+    Ok(Reply::Silence)
+}
+
+/// DEBUG POPULATE count [prefix] [size]: makes keys with strings, as many as are not there yet.
+fn populate(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    const KEYS_MAX: i64 = 10_000_000;
+    let positive = |text: &Bytes| match integer(text) {
+        Ok(number) if number >= 0 => Ok(number),
+        _ => Err(Error::NOT_POSITIVE),
+    };
+    let count = positive(&args[2])?;
+    let size = args.get(4).map(positive).transpose()?.unwrap_or(0);
+    // A laboratory has the memory of one machine.
+    if count > KEYS_MAX || count.saturating_mul(size.max(1)) > 1 << 32 {
+        return Err(Error::OUT_OF_RANGE);
+    }
+    let prefix = args.get(3).map_or(&b"key"[..], |prefix| prefix);
+    for number in 0..count {
+        let key = Bytes::from([prefix, format!(":{number}").as_bytes()].concat());
+        if ctx.raw_db().get(&key).is_some() {
+            continue;
+        }
+        let mut value = format!("value:{number}").into_bytes();
+        if size > 0 {
+            value.resize(usize::try_from(size).unwrap_or(0), 0);
+        }
+        ctx.put(&key, Value::String(Str::new(value.into())), None);
+        ctx.changed(&key, Class::String, "set");
+    }
+    // Nobody repeats it: a replica would not have the command.
+    ctx.propagate_as(Vec::new());
+    Ok(Reply::OK)
+}
+
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     match (&args[1].to_ascii_lowercase()[..], args.get(2)) {
+        (b"clock", Some(verb)) if args.len() == 4 && verb.eq_ignore_ascii_case(b"advance") => {
+            advance(ctx, args)
+        }
         (b"sleep", Some(seconds)) if args.len() == 3 => {
             // Text that is no number counts as none, as C reads it.
             let seconds: f64 =
@@ -35,16 +100,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             Ok(Reply::OK)
         }
         (b"object", Some(key)) if args.len() <= 4 => {
-            let now_ms = ctx.now_ms;
-            let entry = ctx.raw_db().get(key).ok_or(Error::NO_SUCH_KEY)?;
-            let idle = entry.usage.idle_ms(now_ms) / 1000;
-            let text = format!(
-                "Value at:0x7f0000000000 refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{idle}",
-                entry.value.encoding(),
-                entry.value.memory(),
-                (now_ms / 1000 - idle) & 0x00ff_ffff,
-            );
-            Ok(Reply::Status(text.into()))
+            let (node, now_ms) = (&ctx.node, ctx.now_ms);
+            let entry = node.dbs[ctx.db].get(key).ok_or(Error::NO_SUCH_KEY)?;
+            Ok(Reply::Status(object(entry, &node.config, now_ms).into()))
         }
         (b"set-active-expire", Some(on)) if args.len() == 3 => {
             ctx.node.active_expire = integer(on).is_ok_and(|on| on != 0);
@@ -58,6 +116,38 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             ctx.node.save(now_secs);
             let now_ms = ctx.now_ms;
             ctx.node.reload(now_ms).map_err(|error| Error(format!("ERR {error}").into()))?;
+            ctx.effects.cache(Cached::Flushed);
+            Ok(Reply::OK)
+        }
+        (b"digest", None) => Ok(Reply::Status(Digest::of_all(&ctx.node.dbs).to_string().into())),
+        (b"digest-value", _) => {
+            let db = ctx.raw_db();
+            let digest = |key: &Bytes| db.get(key).map_or_else(Digest::default, Digest::of);
+            let digests = args[2..].iter().map(|key| Reply::Status(digest(key).to_string().into()));
+            Ok(Reply::Array(digests.collect()))
+        }
+        (b"populate", Some(_)) if args.len() <= 5 => populate(ctx, args),
+        (b"protocol", Some(kind)) if args.len() == 3 => sample(kind, ctx.protocol()),
+        (b"log", Some(text)) if args.len() == 3 => {
+            ctx.env.log(Level::Warning, || format!("DEBUG LOG: {}", String::from_utf8_lossy(text)));
+            Ok(Reply::OK)
+        }
+        (b"quicklist-packed-threshold", Some(size)) if args.len() == 3 => {
+            let size = std::str::from_utf8(size).ok().and_then(memory).unwrap_or(0);
+            if (1..1 << 32).contains(&size) {
+                Ok(Reply::OK)
+            } else {
+                Err(Error::of("ERR argument must be a memory value bigger than 1 and smaller than 4gb"))
+            }
+        }
+        // Insides of one implementation, of which nothing can be seen from outside.
+        (b"set-disable-deny-scripts", Some(_)) if args.len() == 3 => Ok(Reply::OK),
+        (b"replybuffer", Some(what))
+            if args.len() == 4
+                && [&b"peak-reset-time"[..], b"resizing"]
+                    .iter()
+                    .any(|known| what.eq_ignore_ascii_case(known)) =>
+        {
             Ok(Reply::OK)
         }
         (b"change-repl-id", None) => {
@@ -67,8 +157,14 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         }
         (b"help", None) => {
             let lines = [
+                "CLOCK ADVANCE <milliseconds>",
                 "SLEEP <seconds>",
                 "OBJECT <key>",
+                "DIGEST",
+                "DIGEST-VALUE <key> [<key> ...]",
+                "POPULATE <count> [<prefix>] [<size>]",
+                "PROTOCOL <type>",
+                "LOG <text>",
                 "SET-ACTIVE-EXPIRE <0|1>",
                 "ERROR <text>",
                 "RELOAD",
@@ -78,5 +174,66 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             Ok(Reply::Array(lines.into_iter().map(|line| Reply::Status(line.into())).collect()))
         }
         _ => Err(Error::subcommand("debug", &args[1])),
+    }
+}
+
+/// What DEBUG OBJECT says of a key. Where its value lies in memory is nobody's business.
+fn object(entry: &Entry, config: &Config, now_ms: i64) -> String {
+    let idle = entry.usage.idle_ms(now_ms) / 1000;
+    let mut text = format!(
+        "Value at:0x7f0000000000 refcount:{} encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{idle}",
+        references(&entry.value),
+        entry.value.encoding(),
+        rdb::saved_len(&entry.value, config),
+        (now_ms / 1000 - idle) & 0x00ff_ffff,
+    );
+    if let Value::List(list) = &entry.value {
+        let nodes = rdb::nodes(list, config.list_node_size);
+        let _ = write!(
+            text,
+            " ql_nodes:{} ql_avg_node:{:.2} ql_listpack_max:{} ql_compressed:0 ql_uncompressed_size:{}",
+            nodes.len(),
+            list.len() as f64 / nodes.len() as f64,
+            config.list_node_size,
+            nodes.iter().map(rdb::Listpack::size).sum::<usize>(),
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keyspace::{Db, Str, Usage};
+
+    // What redis-server 7.0.15 said of the same values, but for addresses and times.
+    #[test]
+    fn an_object_is_described_as_a_server_describes_it() {
+        let text = |text: &str| Value::String(Str::new(Bytes::copy_from_slice(text.as_bytes())));
+        let list = || Value::List(["a", "b", "c"].into_iter().map(Bytes::from).collect());
+        for (value, refcount, encoding, len, more) in [
+            (text("1"), i32::MAX, "int", 2, ""),
+            (text("123456"), 1, "int", 5, ""),
+            (text("hello"), 1, "embstr", 6, ""),
+            (text(&"a".repeat(70)), 1, "raw", 13, ""),
+            (
+                list(),
+                1,
+                "quicklist",
+                19,
+                " ql_nodes:1 ql_avg_node:3.00 ql_listpack_max:-2 ql_compressed:0 ql_uncompressed_size:16",
+            ),
+        ] {
+            let mut db = Db::default();
+            db.insert(&"k".into(), value, None, Usage::new(102_904_000));
+            let entry = db.get(b"k").expect("it was just made");
+            assert_eq!(
+                object(entry, &Config::default(), 102_905_000),
+                format!(
+                    "Value at:0x7f0000000000 refcount:{refcount} encoding:{encoding} serializedlength:{len} lru:102904 \
+                     lru_seconds_idle:1{more}"
+                )
+            );
+        }
     }
 }

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::flushdb::{check_mode, flush};
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    effect::Cached,
     resp::Reply,
 };
 
@@ -25,6 +26,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     for db in 0..ctx.node.dbs.len() {
         flush(ctx, db);
     }
+    ctx.effects.cache(Cached::Flushed);
     ctx.effects.dirty += 1;
     ctx.propagate_as(vec![args.to_vec()]);
     Ok(Reply::OK)

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    effect::Cached,
     resp::Reply,
 };
 
@@ -22,6 +23,7 @@ pub(super) const SPEC: Spec = Spec {
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     check_mode(args)?;
     flush(ctx, ctx.db);
+    ctx.effects.cache(Cached::Flushed);
     ctx.propagate_as(vec![args.to_vec()]);
     Ok(Reply::OK)
 }

@@ -23,5 +23,5 @@ pub(super) const SPEC: Spec = Spec {
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let wanted: Vec<String> =
         args[1..].iter().map(|name| String::from_utf8_lossy(name).to_lowercase()).collect();
-    Ok(Reply::Verbatim("txt", print(ctx, &wanted).into()))
+    Ok(Reply::Verbatim(*b"txt", print(ctx, &wanted).into()))
 }

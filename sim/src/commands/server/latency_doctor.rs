@@ -21,7 +21,7 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(_: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::Verbatim(
-        "txt",
+        *b"txt",
         "Commands take no time on this node, so there is no latency to explain.\n".into(),
     ))
 }

@@ -21,7 +21,7 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(_: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::Verbatim(
-        "txt",
+        *b"txt",
         "Memory is reckoned, not measured, on this node: nothing can be amiss.\n".into(),
     ))
 }

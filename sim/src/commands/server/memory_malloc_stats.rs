@@ -20,5 +20,5 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(_: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    Ok(Reply::Verbatim("txt", "Stats not supported for the current allocator".into()))
+    Ok(Reply::Verbatim(*b"txt", "Stats not supported for the current allocator".into()))
 }

@@ -1,5 +1,20 @@
 //! Commands about the server.
 
+mod acl;
+mod acl_cat;
+mod acl_deluser;
+mod acl_dryrun;
+mod acl_genpass;
+mod acl_getuser;
+mod acl_help;
+mod acl_list;
+mod acl_load;
+mod acl_log;
+mod acl_save;
+mod acl_setuser;
+mod acl_users;
+mod acl_whoami;
+mod arguments;
 mod bgrewriteaof;
 mod bgsave;
 mod catalogue;
@@ -18,7 +33,9 @@ mod config_resetstat;
 mod config_rewrite;
 mod config_set;
 mod dbsize;
-mod debug;
+mod digest;
+mod samples;
+pub(crate) mod debug;
 mod flushall;
 mod flushdb;
 mod info;
@@ -32,6 +49,7 @@ mod latency_history;
 mod latency_latest;
 mod latency_reset;
 mod lolwut;
+mod failover;
 mod memory;
 mod memory_doctor;
 mod memory_help;
@@ -39,10 +57,18 @@ mod memory_malloc_stats;
 mod memory_purge;
 mod memory_stats;
 mod memory_usage;
+mod module;
+mod module_help;
+mod module_list;
+mod module_load;
+mod module_loadex;
+mod module_unload;
 pub(super) mod monitor;
+mod pictures;
 mod psync;
 mod replconf;
 mod replicaof;
+mod restore_asking;
 mod role;
 mod save;
 mod sections;
@@ -61,12 +87,14 @@ use super::Spec;
 
 /// The group, sorted by name.
 pub(super) const ALL: &[&Spec] = &[
+    &acl::SPEC,
     &bgrewriteaof::SPEC,
     &bgsave::SPEC,
     &command::SPEC,
     &config::SPEC,
     &dbsize::SPEC,
     &debug::SPEC,
+    &failover::SPEC,
     &flushall::SPEC,
     &flushdb::SPEC,
     &info::SPEC,
@@ -74,10 +102,12 @@ pub(super) const ALL: &[&Spec] = &[
     &latency::SPEC,
     &lolwut::SPEC,
     &memory::SPEC,
+    &module::SPEC,
     &monitor::SPEC,
     &psync::SPEC,
     &replconf::SPEC,
     &replicaof::SPEC,
+    &restore_asking::SPEC,
     &role::SPEC,
     &save::SPEC,
     &shutdown::SPEC,

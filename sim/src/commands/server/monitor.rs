@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec},
+    commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec, secrets::secrets},
     event::ConnId,
     resp::Reply,
     time::Wall,
@@ -51,18 +51,11 @@ fn line(wall: Wall, db: usize, from: &str, name: &str, args: &[Bytes]) -> String
     let micros = wall.as_micros();
     let mut line =
         format!("{}.{:06} [{db} {from}]", micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
-    let mut secrets = 0;
+    let secrets = secrets(name, args);
     for (at, arg) in args.iter().enumerate() {
-        if name == "auth" && at == 1 {
-            secrets = args.len();
-        }
-        if secrets > 0 {
+        if secrets.contains(&at) {
             line.push_str(" \"(redacted)\"");
-            secrets -= 1;
             continue;
-        }
-        if name == "hello" && arg.eq_ignore_ascii_case(b"auth") {
-            secrets = 2;
         }
         line.push_str(" \"");
         for &byte in arg {

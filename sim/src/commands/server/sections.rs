@@ -86,7 +86,7 @@ fn server(ctx: &Ctx<'_>, out: &mut String) {
         "configured_hz": node.config.hz,
         "lru_clock": env.wall.as_secs() & 0x00ff_ffff,
         "executable": "lockstorm",
-        "config_file": "",
+        "config_file": node.config.config_file,
         "io_threads_active": 0,
     );
 }
@@ -104,7 +104,7 @@ fn clients(ctx: &Ctx<'_>, out: &mut String) {
         "client_recent_max_input_buffer": buffered,
         "client_recent_max_output_buffer": 0,
         "blocked_clients": blocked.len(),
-        "tracking_clients": 0,
+        "tracking_clients": ctx.node.tracking.trackers,
         "clients_in_timeout_table": blocked.iter().filter(timed).count(),
     );
 }
@@ -122,6 +122,9 @@ fn memory(ctx: &Ctx<'_>, out: &mut String) {
         "used_memory_overhead": Node::STARTUP_MEMORY,
         "used_memory_startup": Node::STARTUP_MEMORY,
         "used_memory_dataset": dataset,
+        "number_of_cached_scripts": ctx.node.scripts.len(),
+        "number_of_functions": ctx.node.libraries.function_count(),
+        "number_of_libraries": ctx.node.libraries.len(),
         "maxmemory": max,
         "maxmemory_human": human(max),
         "maxmemory_policy": ctx.node.config.maxmemory_policy.name(),
@@ -147,15 +150,29 @@ fn persistence(ctx: &Ctx<'_>, out: &mut String) {
     lines!(out,
         "loading": u8::from(node.loading),
         "async_loading": 0,
+        "current_cow_peak": 0,
+        "current_cow_size": 0,
+        "current_cow_size_age": 0,
+        "current_fork_perc": "0.00",
+        "current_save_keys_processed": 0,
+        "current_save_keys_total": 0,
         "rdb_changes_since_last_save": node.stats.dirty,
         "rdb_bgsave_in_progress": 0,
         "rdb_last_save_time": node.saved_at,
         "rdb_last_bgsave_status": if node.save_failed { "err" } else { "ok" },
+        "rdb_last_bgsave_time_sec": -1,
+        "rdb_current_bgsave_time_sec": -1,
+        "rdb_last_cow_size": 0,
         "aof_enabled": u8::from(node.config.appendonly),
         "aof_rewrite_in_progress": 0,
         "aof_rewrite_scheduled": 0,
+        "aof_last_rewrite_time_sec": -1,
+        "aof_current_rewrite_time_sec": -1,
         "aof_last_bgrewrite_status": "ok",
         "aof_last_write_status": "ok",
+        "aof_last_cow_size": 0,
+        "module_fork_in_progress": 0,
+        "module_fork_last_cow_size": 0,
     );
 }
 
@@ -166,6 +183,10 @@ fn stats(ctx: &Ctx<'_>, out: &mut String) {
         "total_connections_received": stats.connections,
         "total_commands_processed": stats.commands,
         "instantaneous_ops_per_sec": 0,
+        "instantaneous_input_kbps": "0.00",
+        "instantaneous_output_kbps": "0.00",
+        "instantaneous_input_repl_kbps": "0.00",
+        "instantaneous_output_repl_kbps": "0.00",
         "total_net_input_bytes": stats.net_in,
         "total_net_output_bytes": stats.net_out,
         "rejected_connections": stats.rejected,
@@ -174,13 +195,15 @@ fn stats(ctx: &Ctx<'_>, out: &mut String) {
         "sync_partial_err": node.replication.syncs.partial_refused,
         "expired_keys": stats.expired,
         "evicted_keys": stats.evicted,
-        "evicted_clients": 0,
+        "evicted_clients": stats.evicted_clients,
         "keyspace_hits": stats.hits,
         "keyspace_misses": stats.misses,
         "pubsub_channels": node.pubsub.of(Channel).len(),
         "pubsub_patterns": node.pubsub.of(Pattern).len(),
         "pubsubshard_channels": node.pubsub.of(Shard).len(),
-        "tracking_total_keys": 0,
+        "tracking_total_keys": node.tracking.keys_len(),
+        "tracking_total_items": node.tracking.items_len(),
+        "tracking_total_prefixes": node.tracking.prefixes_len(),
         "total_error_replies": stats.errors,
     );
 }
@@ -241,7 +264,10 @@ fn cpu(_: &Ctx<'_>, out: &mut String) {
 }
 
 fn command_stats(ctx: &Ctx<'_>, out: &mut String) {
-    for (name, calls) in &ctx.node.stats.calls {
+    let mut all: Vec<_> = ctx.node.stats.calls.iter().collect();
+    all.sort_unstable_by_key(|(name, _)| *name);
+    for (name, calls) in all {
+        let name = String::from_utf8_lossy(name);
         let (executed, rejected, failed) = (calls.executed, calls.rejected, calls.failed);
         line(
             out,

@@ -4,7 +4,11 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    event::ConnId,
+    log::Level,
+    node::Shutdown,
     resp::Reply,
+    session::BlockedOn,
 };
 
 pub(super) const SPEC: Spec = Spec {
@@ -25,12 +29,13 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let (mut save, mut nosave, mut abort) = (false, false, false);
+    let [mut save, mut nosave, mut now, mut force, mut abort] = [false; 5];
     for option in &args[1..] {
         match &option.to_ascii_lowercase()[..] {
             b"nosave" => nosave = true,
             b"save" => save = true,
-            b"now" | b"force" => {}
+            b"now" => now = true,
+            b"force" => force = true,
             b"abort" => abort = true,
             _ => return Err(Error::SYNTAX),
         }
@@ -38,14 +43,39 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if (abort && args.len() > 2) || (save && nosave) {
         return Err(Error::SYNTAX);
     }
-    // Nothing is waited for here, so that there is never a shutdown to call off.
     if abort {
-        return Err(Error::of("ERR No shutdown in progress."));
+        return call_off(ctx);
     }
-    if save || (!nosave && !ctx.node.config.save.is_empty()) {
-        let now_secs = ctx.env.wall.as_secs();
-        ctx.node.save(now_secs);
+    if !now && !ctx.may_block() {
+        return Err(Error::of("ERR SHUTDOWN without NOW or ABORT isn't allowed for DENY BLOCKING client"));
     }
-    ctx.node.exiting = true;
+    // The end of a script that runs would be lost with what it has done so far.
+    if !nosave && ctx.node.busy.is_some() {
+        return Err(Error::BUSY);
+    }
+    ctx.env.log(Level::Warning, || "A client asked for the end: shutting down".into());
+    let save = (save || nosave).then_some(save);
+    ctx.node.shutdown.get_or_insert(Shutdown { save, now, force, deadline: None });
+    // There is no reply but the end; server/shutdown.rs brings it.
+    ctx.block(args, Vec::new(), None, BlockedOn::Shutdown);
     Ok(Reply::Silence)
+}
+
+/// Ends the wait for replicas, and that of who asked for the shutdown.
+fn call_off(ctx: &mut Ctx<'_>) -> Result<Reply, Error> {
+    ctx.node.shutdown.take().ok_or(Error::of("ERR No shutdown in progress."))?;
+    ctx.env.log(Level::Notice, || "The shutdown was called off".into());
+    let mut asked: Vec<ConnId> = Vec::new();
+    for session in ctx.node.sessions.values_mut() {
+        if session.blocked.take_if(|blocked| blocked.on == BlockedOn::Shutdown).is_some() {
+            asked.push(session.id);
+        }
+    }
+    for conn in asked {
+        let error = Error::of("ERR Errors trying to SHUTDOWN. Check logs.");
+        ctx.node.stats.note_error(&error.0);
+        ctx.node.send(conn, &error.into());
+        ctx.node.woken.push_back(conn);
+    }
+    Ok(Reply::OK)
 }

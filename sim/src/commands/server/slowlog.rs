@@ -1,4 +1,4 @@
-//! SLOWLOG subcommand ...: slow commands, of which there are none where commands take no time.
+//! SLOWLOG subcommand ...: the commands that took long.
 
 use crate::commands::{Flags, Group, Keys, Spec, help};
 

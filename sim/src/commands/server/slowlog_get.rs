@@ -1,10 +1,11 @@
-//! SLOWLOG GET [count]: the slow commands, of which there are none.
+//! SLOWLOG GET [count]: the slow commands, the newest first.
 
 use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
     resp::Reply,
+    slowlog::Slow,
 };
 
 pub(super) const SPEC: Spec = Spec {
@@ -19,11 +20,28 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    match args {
-        [_, _] => Ok(Reply::Array(Vec::new())),
-        [_, _, count] if integer(count).is_ok_and(|count| count >= -1) => Ok(Reply::Array(Vec::new())),
-        [_, _, _] => Err(Error::of("ERR count should be greater than or equal to -1")),
-        _ => Err(Error::subcommand("slowlog", &args[1])),
-    }
+/// How many are answered when nobody says how many.
+const COUNT: usize = 10;
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let count = match args {
+        [_, _] => COUNT,
+        [_, _, count] => match integer(count) {
+            Ok(-1) => usize::MAX,
+            Ok(count) if count >= 0 => usize::try_from(count).unwrap_or(usize::MAX),
+            _ => return Err(Error::of("ERR count should be greater than or equal to -1")),
+        },
+        _ => return Err(Error::subcommand("slowlog", &args[1])),
+    };
+    let entry = |slow: &Slow| {
+        Reply::Array(vec![
+            Reply::Integer(slow.id as i64),
+            Reply::Integer(slow.at),
+            Reply::Integer(slow.took_us),
+            Reply::Array(slow.args.iter().cloned().map(Reply::Bulk).collect()),
+            Reply::bulk(&slow.peer),
+            Reply::Bulk(slow.name.clone()),
+        ])
+    };
+    Ok(Reply::Array(ctx.node.slowlog.iter().take(count).map(entry).collect()))
 }

@@ -1,4 +1,4 @@
-//! SLOWLOG LEN: how many slow commands there are, which is none.
+//! SLOWLOG LEN: how many slow commands there are.
 
 use bytes::Bytes;
 
@@ -19,6 +19,6 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-fn run(_: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    Ok(Reply::Integer(0))
+fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    Ok(ctx.node.slowlog.len().into())
 }

@@ -26,12 +26,12 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let Some(has) = ctx.modify::<Set>(source)?.map(|set| set.contains(member)) else {
         return Ok(Reply::Integer(0));
     };
-    ctx.modify::<Set>(destination)?;
+    ctx.check::<Set>(destination)?;
     if source == destination || !has {
         return Ok(has.into());
     }
     let encodings = ctx.node.config.encodings;
-    if let Some(set) = ctx.modify::<Set>(source)? {
+    if let Some(set) = ctx.modify_again::<Set>(source)? {
         set.remove(member);
     }
     ctx.changed(source, Class::Set, "srem");

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, draw::draw, ranged},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, draw::draw_elements, ranged},
     effect::Class,
+    env::Env,
     keyspace::Set,
     resp::Reply,
 };
@@ -33,15 +34,15 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let wanted = count.map_or(1, |count| usize::try_from(count).unwrap_or(usize::MAX)).min(len);
     let (env, db) = (&mut *ctx.env, &ctx.node.dbs[ctx.db]);
     let set = db.typed::<Set>(key)?.expect("its length was just asked for");
+    let random = |env: &mut Env| set.random(|len| env.random_below(len));
     let taken: Vec<Bytes> = match wanted {
-        1 => set.random(|len| env.random_below(len)).into_iter().collect(),
+        1 => random(env).into_iter().collect(),
         _ => {
-            let members: Vec<Bytes> = set.iter().collect();
-            let drawn = draw(env, len, i64::try_from(wanted).unwrap_or(i64::MAX))?;
-            drawn.into_iter().map(|at| members[at].clone()).collect()
+            let wanted = i64::try_from(wanted).unwrap_or(i64::MAX);
+            draw_elements(env, len, wanted, random, || set.iter().collect())?
         }
     };
-    if let Some(set) = ctx.modify::<Set>(key)? {
+    if let Some(set) = ctx.modify_again::<Set>(key)? {
         for member in &taken {
             set.remove(member);
         }

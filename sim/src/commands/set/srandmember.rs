@@ -5,8 +5,9 @@ use bytes::Bytes;
 use crate::{
     commands::{
         Ctx, Error, Flags, Group, Keys, Spec,
-        draw::{draw, random_count},
+        draw::{draw_elements, random_count},
     },
+    env::Env,
     keyspace::Set,
     resp::Reply,
 };
@@ -35,7 +36,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (env, db) = (&mut *ctx.env, &ctx.node.dbs[ctx.db]);
     let set = db.typed::<Set>(key)?.expect("it was just read");
     let Some(count) = count else { return Ok(set.random(|len| env.random_below(len)).into()) };
-    let members: Vec<Bytes> = set.iter().collect();
-    let drawn = draw(env, members.len(), count)?;
-    Ok(Reply::Array(drawn.into_iter().map(|at| Reply::Bulk(members[at].clone())).collect()))
+    let random = |env: &mut Env| set.random(|len| env.random_below(len));
+    let drawn = draw_elements(env, set.len(), count, random, || set.iter().collect())?;
+    Ok(Reply::Array(drawn.into_iter().map(Reply::Bulk).collect()))
 }

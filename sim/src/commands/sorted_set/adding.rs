@@ -11,19 +11,19 @@ use crate::{
 
 /// The options of ZADD.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Options {
+pub(in crate::commands) struct Options {
     /// NX: only new members.
-    pub(super) new_only: bool,
+    pub(in crate::commands) new_only: bool,
     /// XX: only members that are there.
-    pub(super) present_only: bool,
+    pub(in crate::commands) present_only: bool,
     /// GT: only higher scores.
-    pub(super) higher_only: bool,
+    pub(in crate::commands) higher_only: bool,
     /// LT: only lower scores.
-    pub(super) lower_only: bool,
+    pub(in crate::commands) lower_only: bool,
     /// CH: answer how many were added or changed, not how many were added.
-    pub(super) count_changed: bool,
+    pub(in crate::commands) count_changed: bool,
     /// INCR: the number is added to the score, and the new score is the reply.
-    pub(super) increments: bool,
+    pub(in crate::commands) increments: bool,
 }
 
 impl Options {
@@ -39,7 +39,7 @@ impl Options {
 }
 
 /// Gives members their scores, or adds to them.
-pub(super) fn add(
+pub(in crate::commands) fn add(
     ctx: &mut Ctx<'_>,
     key: &Bytes,
     pairs: &[(f64, Bytes)],
@@ -53,7 +53,11 @@ pub(super) fn add(
     let (mut added, mut updated, mut result) = (0, 0, None);
     for (number, member) in pairs {
         let old = set.score(member);
-        let score = if options.increments { old.unwrap_or(0.0) + number } else { *number };
+        let score = match old {
+            // Nothing is added to nothing: a negative zero stays one in the reply.
+            Some(old) if options.increments => old + number,
+            _ => *number,
+        };
         if options.new_only && old.is_some() {
             continue;
         }

@@ -2,22 +2,21 @@
 
 use bytes::Bytes;
 
-use crate::resp::{Protocol, Reply};
+use crate::resp::Reply;
 
-/// Members, with their scores if wanted: in RESP3 as pairs, in RESP2 one after the other.
-pub(super) fn members<'a>(
-    members: impl Iterator<Item = (f64, &'a Bytes)>,
-    with_scores: bool,
-    protocol: Protocol,
-) -> Reply {
-    let mut replies = Vec::with_capacity(members.size_hint().0);
-    for (score, member) in members {
-        let (member, score) = (Reply::Bulk(member.clone()), Reply::Double(score));
-        match (with_scores, protocol) {
-            (false, _) => replies.push(member),
-            (true, Protocol::Resp2) => replies.extend([member, score]),
-            (true, Protocol::Resp3) => replies.push(Reply::Array(vec![member, score])),
-        }
+/// Members, with their scores if wanted, as pairs.
+pub(super) fn members<'a>(members: impl Iterator<Item = (f64, &'a Bytes)>, with_scores: bool) -> Reply {
+    if with_scores {
+        return Reply::Pairs(members.map(scored).collect());
     }
-    Reply::Array(replies)
+    Reply::Array(members.map(|(_, member)| Reply::Bulk(member.clone())).collect())
+}
+
+/// Members with their scores, each pair in an array of its own in either protocol.
+pub(super) fn nested<'a>(members: impl Iterator<Item = (f64, &'a Bytes)>) -> Reply {
+    Reply::Array(members.map(scored).map(|(member, score)| Reply::Array(vec![member, score])).collect())
+}
+
+fn scored((score, member): (f64, &Bytes)) -> (Reply, Reply) {
+    (Reply::Bulk(member.clone()), Reply::Double(score))
 }

@@ -61,6 +61,53 @@ impl LexBound {
     }
 }
 
+impl LexBound {
+    /// Whether a range that begins here leaves `member` out.
+    fn is_after(&self, member: &Bytes) -> bool {
+        match self {
+            LexBound::Lowest => false,
+            LexBound::Highest => true,
+            LexBound::Included(bound) => member < bound,
+            LexBound::Excluded(bound) => member <= bound,
+        }
+    }
+
+    /// Whether a range that ends here takes `member` in.
+    fn is_not_before(&self, member: &Bytes) -> bool {
+        match self {
+            LexBound::Lowest => false,
+            LexBound::Highest => true,
+            LexBound::Included(bound) => member <= bound,
+            LexBound::Excluded(bound) => member < bound,
+        }
+    }
+}
+
+/// The ranks from `min` to `max`. They are only defined where all scores are the same. Where they are not, a server looks at
+/// the two ends first, and walks through a small set until a member is outside; so does this.
+fn lex_ranks(set: &SortedSet, min: &LexBound, max: &LexBound, reversed: bool) -> Range<usize> {
+    let ends = set.get(0).zip(set.len().checked_sub(1).and_then(|last| set.get(last)));
+    if !ends.is_some_and(|((_, first), (_, last))| max.is_not_before(first) && !min.is_after(last)) {
+        return 0..0;
+    }
+    if !set.is_compact() {
+        let start = set.partition(|_, member| min.is_after(member));
+        let end = set.partition(|_, member| max.is_not_before(member));
+        return start..end.max(start);
+    }
+    let members: Vec<&Bytes> = set.iter().map(|(_, member)| member).collect();
+    if reversed {
+        let end = members.iter().rposition(|member| max.is_not_before(member)).map_or(0, |at| at + 1);
+        // Backwards a walk ends where a member is too low, not where one is too high.
+        let taken = members[..end].iter().rev().take_while(|member| !min.is_after(member)).count();
+        end - taken..end
+    } else {
+        let start = members.iter().position(|member| !min.is_after(member)).unwrap_or(members.len());
+        let taken = members[start..].iter().take_while(|member| max.is_not_before(member)).count();
+        start..start + taken
+    }
+}
+
 impl Bounds {
     /// Reads the ends of a range of scores, such as `1.5` and `(3`.
     pub(super) fn scores(min: &[u8], max: &[u8]) -> Result<Bounds, Error> {
@@ -83,20 +130,7 @@ impl Bounds {
                 set.partition(|score, _| score < min.score || (min.excluded && score == min.score)),
                 set.partition(|score, _| score < max.score || (!max.excluded && score == max.score)),
             ),
-            Bounds::Lex(min, max) => (
-                set.partition(|_, member| match min {
-                    LexBound::Lowest => false,
-                    LexBound::Highest => true,
-                    LexBound::Included(bound) => member < bound,
-                    LexBound::Excluded(bound) => member <= bound,
-                }),
-                set.partition(|_, member| match max {
-                    LexBound::Lowest => false,
-                    LexBound::Highest => true,
-                    LexBound::Included(bound) => member <= bound,
-                    LexBound::Excluded(bound) => member < bound,
-                }),
-            ),
+            Bounds::Lex(min, max) => return lex_ranks(set, min, max, reversed),
         };
         start..end.max(start)
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::popping::pop_from_many;
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, Wait},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
     resp::Reply,
 };
 
@@ -21,6 +21,5 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let wait = Wait::parse(ctx, &args[1])?;
-    pop_from_many(ctx, args, &args[2..], Some(wait))
+    pop_from_many(ctx, args, &args[2..], Some(&args[1]))
 }

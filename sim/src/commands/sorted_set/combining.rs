@@ -164,7 +164,8 @@ impl<'a> Request<'a> {
     }
 
     fn inputs<'c>(&self, ctx: &'c mut Ctx<'_>) -> Vec<Input<'c>> {
-        let present: Vec<bool> = self.keys.iter().map(|key| ctx.exists(key)).collect();
+        // They were looked up while the request was read.
+        let present: Vec<bool> = self.keys.iter().map(|key| ctx.pass(key).is_some()).collect();
         let db = &ctx.node.dbs[ctx.db];
         let inputs = self.keys.iter().zip(&self.weights).zip(present);
         let mut inputs: Vec<Input<'_>> = inputs
@@ -220,12 +221,7 @@ impl<'a> Request<'a> {
     }
 
     fn combine_sorted(&self, ctx: &mut Ctx<'_>) -> SortedSet {
-        let encodings = ctx.node.config.encodings;
-        let mut set = SortedSet::default();
-        for (member, score) in self.combine(ctx) {
-            set.insert(member, score, &encodings);
-        }
-        set
+        SortedSet::large(self.combine(ctx))
     }
 }
 
@@ -237,8 +233,8 @@ pub(super) fn answer(
     operation: Operation,
 ) -> Result<Reply, Error> {
     let request = Request::parse(ctx, name, &args[1..], operation, Purpose::Answer)?;
-    let (set, protocol) = (request.combine_sorted(ctx), ctx.protocol());
-    Ok(members(set.iter(), request.with_scores, protocol))
+    let set = request.combine_sorted(ctx);
+    Ok(members(set.iter(), request.with_scores))
 }
 
 /// ZUNIONSTORE, ZINTERSTORE, ZDIFFSTORE: stores the result. The name is also that of the event.
@@ -249,7 +245,8 @@ pub(super) fn combine_and_store(
     operation: Operation,
 ) -> Result<Reply, Error> {
     let request = Request::parse(ctx, name, &args[2..], operation, Purpose::Store)?;
-    let set = request.combine_sorted(ctx);
+    let mut set = request.combine_sorted(ctx);
+    set.compact(&ctx.node.config.encodings);
     Ok(store(ctx, &args[1], set, name))
 }
 

@@ -1,6 +1,6 @@
 //! Commands on sorted sets.
 
-mod adding;
+pub(super) mod adding;
 mod answering;
 mod bounds;
 mod bzmpop;

@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 
-use super::answering::members;
+use super::answering::{members, nested};
 use crate::{
     commands::{Ctx, Error, Wait, ranged},
     effect::Class,
     keyspace::SortedSet,
-    resp::{Protocol, Reply},
+    resp::Reply,
 };
 
 /// From which end members are taken.
@@ -66,8 +66,12 @@ pub(super) fn pop(ctx: &mut Ctx<'_>, args: &[Bytes], from: Extreme) -> Result<Re
     let count = args.get(2).map(|count| ranged(count, 0, i64::MAX, Error::NOT_POSITIVE)).transpose()?;
     let taken = take(ctx, &args[1], from, count.unwrap_or(1))?;
     // One member asked for without a count comes without a nest in either protocol.
-    let protocol = if count.is_some() { ctx.protocol() } else { Protocol::Resp2 };
-    Ok(members(taken.iter().map(|(score, member)| (*score, member)), true, protocol))
+    if count.is_none() {
+        let first = taken.into_iter().next();
+        let both = first.map(|(score, member)| vec![Reply::Bulk(member), Reply::Double(score)]);
+        return Ok(Reply::Array(both.unwrap_or_default()));
+    }
+    Ok(members(taken.iter().map(|(score, member)| (*score, member)), true))
 }
 
 /// BZPOPMIN and BZPOPMAX: the first of the keys that has a member gives it, or the client waits.
@@ -83,13 +87,13 @@ pub(super) fn pop_or_wait(ctx: &mut Ctx<'_>, args: &[Bytes], from: Extreme) -> R
     Ok(ctx.wait(args, keys, wait, Reply::NullArray))
 }
 
-/// ZMPOP, and BZMPOP with a `wait`: up to COUNT members of the first key that has any. `args` begin with the number of
+/// ZMPOP, and BZMPOP with a time-out: up to COUNT members of the first key that has any. `args` begin with the number of
 /// keys; `whole` is the command as it was sent.
 pub(super) fn pop_from_many(
     ctx: &mut Ctx<'_>,
     whole: &[Bytes],
     args: &[Bytes],
-    wait: Option<Wait>,
+    timeout: Option<&Bytes>,
 ) -> Result<Reply, Error> {
     let keys = ranged(&args[0], 1, i64::MAX, Error::NUMKEYS)?;
     let words = usize::try_from(keys).ok().and_then(|keys| args[1..].split_at_checked(keys));
@@ -97,16 +101,24 @@ pub(super) fn pop_from_many(
     let from = Extreme::parse(word)?;
     let count = match options {
         [] => 1,
-        [option, count] if option.eq_ignore_ascii_case(b"count") => ranged(count, 1, i64::MAX, Error::COUNT)?,
+        [option, count, rest @ ..] if option.eq_ignore_ascii_case(b"count") => {
+            let count = ranged(count, 1, i64::MAX, Error::COUNT)?;
+            if !rest.is_empty() {
+                return Err(Error::SYNTAX);
+            }
+            count
+        }
         _ => return Err(Error::SYNTAX),
     };
+    // The time-out is looked at last.
+    let wait = timeout.map(|timeout| Wait::parse(ctx, timeout)).transpose()?;
     for key in ctx.candidates(keys) {
         let taken = take(ctx, &key, from, count)?;
         if !taken.is_empty() {
             let count = Bytes::from(taken.len().to_string());
             ctx.propagate_as(vec![vec![from.command(), key.clone(), count]]);
             // Pairs, in both protocols.
-            let pairs = members(taken.iter().map(|(score, member)| (*score, member)), true, Protocol::Resp3);
+            let pairs = nested(taken.iter().map(|(score, member)| (*score, member)));
             return Ok(Reply::Array(vec![Reply::Bulk(key), pairs]));
         }
     }

@@ -54,9 +54,9 @@ impl Query {
                     (offset, limit) = (integer(from)?, integer(count)?);
                     words = rest;
                 }
-                (b"rev", _) if form.reversed.is_none() => reversed = Some(true),
-                (b"bylex", _) if form.by.is_none() => by = Some(By::Lex),
-                (b"byscore", _) if form.by.is_none() => by = Some(By::Score),
+                (b"rev", _) if reversed.is_none() => reversed = Some(true),
+                (b"bylex", _) if by.is_none() => by = Some(By::Lex),
+                (b"byscore", _) if by.is_none() => by = Some(By::Score),
                 _ => return Err(Error::SYNTAX),
             }
         }
@@ -65,6 +65,10 @@ impl Query {
             return Err(Error::of(
                 "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX",
             ));
+        }
+        if by == By::Rank {
+            // What is left is a limit of -1, which asks for all; the offset beside it is not looked at.
+            offset = 0;
         }
         if with_scores && by == By::Lex {
             return Err(Error::of("ERR syntax error, WITHSCORES not supported in combination with BYLEX"));
@@ -94,9 +98,8 @@ impl Query {
 
     /// Answers the selected members of `key`.
     pub(super) fn answer(&self, ctx: &mut Ctx<'_>, key: &Bytes) -> Result<Reply, Error> {
-        let protocol = ctx.protocol();
         let Some(set) = ctx.read::<SortedSet>(key)? else { return Ok(Reply::Array(Vec::new())) };
-        Ok(members(set.range(self.ranks(set), self.reversed), self.with_scores, protocol))
+        Ok(members(set.range(self.ranks(set), self.reversed), self.with_scores))
     }
 
     /// The selected members of `key` as a set of their own.

@@ -13,7 +13,7 @@ use crate::{
 pub(super) fn store(ctx: &mut Ctx<'_>, target: &Bytes, set: SortedSet, event: &'static str) -> Reply {
     let len = set.len();
     if len > 0 {
-        ctx.put(target, Value::SortedSet(set), None);
+        ctx.put(target, Value::SortedSet(Box::new(set)), None);
         ctx.changed(target, Class::SortedSet, event);
     } else if ctx.remove(target).is_some() {
         ctx.changed(target, Class::Generic, "del");

@@ -36,7 +36,6 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if with_scores && count.is_some_and(|count| count.unsigned_abs() > i64::MAX.unsigned_abs() / 2) {
         return Err(Error::OUT_OF_RANGE);
     }
-    let protocol = ctx.protocol();
     let Some(len) = ctx.read::<SortedSet>(key)?.map(SortedSet::len) else {
         return Ok(if count.is_some() { Reply::Array(Vec::new()) } else { Reply::Null });
     };
@@ -44,7 +43,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let set = ctx.node.dbs[ctx.db].typed::<SortedSet>(key)?.expect("its length was just asked for");
     let mut chosen = drawn.into_iter().filter_map(|rank| set.get(rank));
     Ok(match count {
-        Some(_) => members(chosen, with_scores, protocol),
+        Some(_) => members(chosen, with_scores),
         None => chosen.next().map(|(_, member)| member.clone()).into(),
     })
 }

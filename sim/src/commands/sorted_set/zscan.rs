@@ -29,8 +29,13 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let options = ScanOptions::parse(&args[3..], false)?;
     let (next, members) = options
         .sweep(cursor, |cursor, found| set.scan(cursor, |member, score| found.push((member.clone(), score))));
+    // The compact form has whole scores as integers, and does not remember that they were doubles.
+    let compact = set.is_compact();
+    let is_whole = |score: f64| score.fract() == 0.0 && score.abs() < (1u64 << 62) as f64;
+    let text =
+        |score| if compact && is_whole(score) { (score as i64).to_string() } else { format_double(score) };
     // Scores are texts here in both protocols.
     let wanted = members.into_iter().filter(|(member, _)| options.wants(member));
-    let replies = wanted.flat_map(|(member, score)| [Reply::Bulk(member), Reply::bulk(format_double(score))]);
+    let replies = wanted.flat_map(|(member, score)| [Reply::Bulk(member), Reply::bulk(text(score))]);
     Ok(scan::reply(next, replies.collect()))
 }

@@ -32,8 +32,11 @@ pub(super) fn add(ctx: &mut Ctx<'_>, key: &Bytes, increment: i64) -> Result<Repl
         None => 0,
     };
     let sum = value.checked_add(increment).ok_or(Error::INCREMENT_OVERFLOW)?;
-    let expires_ms = ctx.peek(key).and_then(|entry| entry.expires_ms);
-    ctx.put(key, Value::String(Str::new(Bytes::from(sum.to_string()))), expires_ms);
+    let text = Str::new(Bytes::from(sum.to_string()));
+    match ctx.modify_again::<Str>(key)? {
+        Some(string) => *string = text,
+        None => ctx.put(key, Value::String(text), None),
+    }
     ctx.changed(key, Class::String, "incrby");
     Ok(sum.into())
 }

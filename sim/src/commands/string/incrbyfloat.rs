@@ -30,8 +30,11 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let increment = LongDouble::parse(&args[2]).ok_or(Error::NOT_FLOAT)?;
     let sum = value.add(&increment).ok_or(Error::INCREMENT_NOT_FINITE)?;
     let text = Bytes::from(sum.to_string());
-    let expires_ms = ctx.peek(key).and_then(|entry| entry.expires_ms);
-    ctx.put(key, Value::String(Str::text(text.clone())), expires_ms);
+    let new = Str::text(text.clone());
+    match ctx.modify_again::<Str>(key)? {
+        Some(string) => *string = new,
+        None => ctx.put(key, Value::String(new), None),
+    }
     ctx.changed(key, Class::String, "incrbyfloat");
     // The sum, not the increment: rounding is not the replicas' business.
     ctx.propagate_as(vec![vec!["SET".into(), key.clone(), text.clone(), "KEEPTTL".into()]]);

@@ -31,7 +31,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (a, b) = (text(&args[1])?, text(&args[2])?);
     let options = Options::parse(&args[3..])?;
     let cells = (a.len() + 1).checked_mul(b.len() + 1);
-    if cells.is_none_or(|cells| cells > CELLS_MAX) {
+    let cells_max = CELLS_MAX.min(ctx.node.config.proto_max_bulk_len / size_of::<u32>());
+    if cells.is_none_or(|cells| cells > cells_max) {
         return Err(Error::of(
             "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len",
         ));

@@ -24,7 +24,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if args.len().is_multiple_of(2) {
         return Err(Error::arity("msetnx"));
     }
-    if args[1..].iter().step_by(2).any(|key| ctx.exists(key)) {
+    if args[1..].iter().step_by(2).any(|key| ctx.exists_for_write(key)) {
         return Ok(Reply::Integer(0));
     }
     set_all(ctx, &args[1..], "msetnx")?;

@@ -6,7 +6,7 @@ use super::options::{Of, SetOptions};
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Class,
-    keyspace::{Str, Value},
+    keyspace::{Str, Value, own},
     resp::Reply,
 };
 
@@ -27,12 +27,13 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let when_ms = options.expiry.as_ref().map(|expiry| expiry.when_ms(ctx.now_ms, "set")).transpose()?;
     let key = &args[1];
     let old = if options.get { ctx.read::<Str>(key)?.map(|string| string.bytes().clone()) } else { None };
-    let exists = ctx.exists(key);
+    let exists = ctx.pass(key).is_some();
     let answer = |otherwise| if options.get { old.into() } else { otherwise };
     if options.only_if_exists.is_some_and(|wanted| wanted != exists) {
+        ctx.entry_for_write(key);
         return Ok(answer(Reply::Null));
     }
-    let kept_ms = if options.keep_ttl { ctx.peek(key).and_then(|entry| entry.expires_ms) } else { None };
+    let kept_ms = if options.keep_ttl { ctx.pass(key).and_then(|entry| entry.expires_ms) } else { None };
     write(ctx, key, &args[2], when_ms.or(kept_ms), when_ms.is_some());
     if options.get && when_ms.is_none() {
         // Replicas have nobody to answer.
@@ -45,7 +46,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 
 /// Sets a key to a string that expires at `expires_ms`; `anew` says that the command gave that time itself.
 pub(super) fn write(ctx: &mut Ctx<'_>, key: &Bytes, value: &Bytes, expires_ms: Option<i64>, anew: bool) {
-    ctx.put(key, Value::String(Str::new(value.clone())), expires_ms);
+    ctx.put(key, Value::String(Str::new(own(value))), expires_ms);
     ctx.changed(key, Class::String, "set");
     if let Some(when_ms) = expires_ms.filter(|_| anew) {
         ctx.touch(key, Class::Generic, "expire");

@@ -21,7 +21,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    if ctx.exists(&args[1]) {
+    if ctx.exists_for_write(&args[1]) {
         return Ok(Reply::Integer(0));
     }
     write(ctx, &args[1], &args[2], None, false);

@@ -30,7 +30,10 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         return Ok(len.unwrap_or(0).into());
     }
     within(offset, part.len(), len_max)?;
-    let string = ctx.modify_or_create::<Str>(key)?;
+    if len.is_none() {
+        ctx.modify_or_create::<Str>(key)?;
+    }
+    let string = ctx.modify_again::<Str>(key)?.expect("it is there or was just made");
     let len = string.edit(|bytes| {
         let end = offset + part.len();
         if bytes.len() < end {

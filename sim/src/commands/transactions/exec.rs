@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::watch::watch_broken;
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec, find, run as run_command},
+    commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec, access, find, run as run_command},
     event::ConnId,
     resp::Reply,
 };
@@ -56,7 +56,15 @@ pub(in crate::commands) fn go_on(
         let Some(db) = ctx.node.sessions.get(&conn).map(|session| session.db) else { return Reply::Silence };
         let mut nested = Ctx::new(ctx.node, ctx.env, ctx.effects, conn, db, Origin::Exec, ctx.now_ms);
         let reply = match find(&args) {
-            Ok(spec) => run_command(&mut nested, spec, &args),
+            // What was allowed when it was queued need not be any more.
+            Ok(spec) => match access::refuse(nested.node, nested.env, conn, spec, &args, "multi") {
+                Ok(()) => run_command(&mut nested, spec, &args),
+                Err(denied) => {
+                    let error = denied.error_in_exec();
+                    nested.node.stats.note_error(&error.0);
+                    error.into()
+                }
+            },
             Err(error) => error.into(),
         };
         if let Some(busy) = &mut ctx.node.busy {

@@ -1,17 +1,32 @@
-//! The RDB snapshot format, version 10 as Redis 7.0 writes it: what a full resynchronisation carries and SAVE leaves.
+//! The RDB format, version 10 as Redis 7.0 writes it: what a full resynchronisation carries, SAVE leaves and DUMP answers.
 //!
-//! Reading takes every encoding of the five basic types that servers since 2.8 write; writing uses the plain ones, which
-//! every server reads. Source: the format as documented at rdb.fnordig.de and as `redis-server` 7.0 writes and reads it.
+//! Values are written as a server writes them, and read in every encoding that it reads. Source: the format as documented at
+//! rdb.fnordig.de and as `redis-server` 7.0 writes and reads it.
 
 mod crc64;
+mod input;
+mod intset;
+mod listpack;
+mod load;
 mod lzf;
-mod object;
-mod packed;
+mod output;
+mod payload;
 mod read;
+mod save;
+mod stream;
 mod write;
+mod ziplist;
 
+pub use input::Input;
+pub use listpack::{Item, Listpack, listpack};
+pub use output::Output;
+pub use payload::{dump, restore, saved_len, seal, unseal};
 pub use read::{Opened, open};
-pub use write::{Origin, write};
+pub use save::nodes;
+pub use write::{Origin, library, write};
+
+/// The version of the format that is written, and the last one that DUMP's payloads may have.
+pub const VERSION: u16 = 10;
 
 /// Bytes that are no snapshot, or one that holds what this node cannot hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,6 +37,9 @@ pub enum RdbError {
     /// The bytes make no sense here.
     #[error("the snapshot is damaged: {0}")]
     Damaged(&'static str),
+    /// A collection without elements, which cannot be a value.
+    #[error("the snapshot holds an empty collection")]
+    Empty,
     /// The checksum does not match.
     #[error("the snapshot's checksum does not match")]
     Checksum,
@@ -30,8 +48,10 @@ pub enum RdbError {
     Unsupported(String),
 }
 
-mod opcode {
-    pub(super) const FUNCTION2: u8 = 0xf5;
+/// What begins an item of a snapshot that is no key.
+pub mod opcode {
+    /// A library of functions.
+    pub const FUNCTION2: u8 = 0xf5;
     pub(super) const FREQ: u8 = 0xf9;
     pub(super) const IDLE: u8 = 0xf8;
     pub(super) const AUX: u8 = 0xfa;
@@ -49,13 +69,15 @@ mod kind {
     pub(super) const ZSET_TEXT: u8 = 3;
     pub(super) const HASH: u8 = 4;
     pub(super) const ZSET: u8 = 5;
+    pub(super) const HASH_ZIPMAP: u8 = 9;
     pub(super) const LIST_ZIPLIST: u8 = 10;
     pub(super) const SET_INTSET: u8 = 11;
     pub(super) const ZSET_ZIPLIST: u8 = 12;
     pub(super) const HASH_ZIPLIST: u8 = 13;
     pub(super) const LIST_QUICKLIST: u8 = 14;
+    pub(super) const STREAM_LISTPACKS: u8 = 15;
     pub(super) const HASH_LISTPACK: u8 = 16;
     pub(super) const ZSET_LISTPACK: u8 = 17;
     pub(super) const LIST_QUICKLIST2: u8 = 18;
-    pub(super) const SET_LISTPACK: u8 = 20;
+    pub(super) const STREAM_LISTPACKS_2: u8 = 19;
 }

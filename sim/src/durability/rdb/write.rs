@@ -2,8 +2,12 @@
 
 use bytes::Bytes;
 
-use super::{crc64::crc64, kind, object::Object, opcode};
-use crate::keyspace::Db;
+use super::{Output, VERSION, crc64::crc64, opcode, save};
+use crate::{
+    config::{Config, Eviction},
+    keyspace::Db,
+    script::Libraries,
+};
 
 /// What a snapshot says about where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,9 +21,17 @@ pub struct Origin {
     pub aof_base: bool,
 }
 
-/// The snapshot of `dbs`. Expired keys that nobody found out yet are in it, as in Redis: whoever loads it decides.
-pub fn write(dbs: &[Db], origin: &Origin) -> Bytes {
-    let mut out = b"REDIS0010".to_vec();
+/// Writes a library of functions.
+pub fn library(out: &mut Output, code: &[u8]) {
+    out.byte(opcode::FUNCTION2);
+    out.string(code);
+}
+
+/// The snapshot of `dbs` and of the libraries beside them. Expired keys that nobody found out yet are in it, as in Redis: whoever loads it decides.
+pub fn write(dbs: &[Db], libraries: &Libraries, origin: &Origin, config: &Config) -> Bytes {
+    let mut out = Output::new(config);
+    out.raw(format!("REDIS{VERSION:04}").as_bytes());
+    let created_ms = origin.created.saturating_mul(1000);
     aux(&mut out, "redis-ver", "7.0.15");
     aux(&mut out, "redis-bits", "64");
     aux(&mut out, "ctime", &origin.created.to_string());
@@ -29,80 +41,43 @@ pub fn write(dbs: &[Db], origin: &Origin) -> Bytes {
         aux(&mut out, "repl-offset", &offset.to_string());
     }
     aux(&mut out, "aof-base", if origin.aof_base { "1" } else { "0" });
+    libraries.iter().for_each(|each| library(&mut out, &each.code));
     for (number, db) in dbs.iter().enumerate().filter(|(_, db)| !db.is_empty()) {
-        out.push(opcode::SELECT_DB);
-        length(&mut out, number);
-        out.push(opcode::RESIZE_DB);
-        length(&mut out, db.len());
-        length(&mut out, db.volatile_len());
+        out.byte(opcode::SELECT_DB);
+        out.length(number as u64);
+        out.byte(opcode::RESIZE_DB);
+        out.length(db.len() as u64);
+        out.length(db.volatile_len() as u64);
         for (key, entry) in db.entries().iter() {
             if let Some(expires_ms) = entry.expires_ms {
-                out.push(opcode::EXPIRE_MS);
-                out.extend_from_slice(&expires_ms.to_le_bytes());
+                out.byte(opcode::EXPIRE_MS);
+                out.raw(&expires_ms.to_le_bytes());
             }
-            object(&mut out, key, &Object::of(&entry.value));
+            match config.maxmemory_policy {
+                Eviction::AllKeysLru | Eviction::VolatileLru => {
+                    out.byte(opcode::IDLE);
+                    out.length(entry.usage.idle_ms(created_ms) as u64 / 1000);
+                }
+                Eviction::AllKeysLfu | Eviction::VolatileLfu => {
+                    out.byte(opcode::FREQ);
+                    out.byte(entry.usage.frequency(created_ms, config.lfu));
+                }
+                _ => {}
+            }
+            out.byte(save::kind(&entry.value));
+            out.string(key);
+            save::value(&mut out, &entry.value);
         }
     }
-    out.push(opcode::EOF);
-    let checksum = crc64(&out);
-    out.extend_from_slice(&checksum.to_le_bytes());
-    Bytes::from(out)
+    out.byte(opcode::EOF);
+    let mut bytes = out.into_bytes();
+    let checksum = crc64(&bytes);
+    bytes.extend(checksum.to_le_bytes());
+    Bytes::from(bytes)
 }
 
-fn aux(out: &mut Vec<u8>, name: &str, value: &str) {
-    out.push(opcode::AUX);
-    string(out, name.as_bytes());
-    string(out, value.as_bytes());
-}
-
-fn object(out: &mut Vec<u8>, key: &[u8], object: &Object) {
-    out.push(match object {
-        Object::String(_) => kind::STRING,
-        Object::List(_) => kind::LIST,
-        Object::Set(_) => kind::SET,
-        Object::Hash(_) => kind::HASH,
-        Object::SortedSet(_) => kind::ZSET,
-    });
-    string(out, key);
-    match object {
-        Object::String(bytes) => string(out, bytes),
-        Object::List(elements) | Object::Set(elements) => {
-            length(out, elements.len());
-            elements.iter().for_each(|element| string(out, element));
-        }
-        Object::Hash(pairs) => {
-            length(out, pairs.len());
-            for (field, value) in pairs {
-                string(out, field);
-                string(out, value);
-            }
-        }
-        Object::SortedSet(members) => {
-            length(out, members.len());
-            for (member, score) in members {
-                string(out, member);
-                out.extend_from_slice(&score.to_le_bytes());
-            }
-        }
-    }
-}
-
-fn string(out: &mut Vec<u8>, bytes: &[u8]) {
-    length(out, bytes.len());
-    out.extend_from_slice(bytes);
-}
-
-fn length(out: &mut Vec<u8>, len: usize) {
-    match len {
-        0..=0x3f => out.push(len as u8),
-        0x40..=0x3fff => out.extend_from_slice(&(0x4000 | len as u16).to_be_bytes()),
-        0x4000..=0xffff_ffff => {
-            out.push(0x80);
-            out.extend_from_slice(&(len as u32).to_be_bytes());
-        }
-        _ => {
-            out.push(0x81);
-            out.extend_from_slice(&(len as u64).to_be_bytes());
-        }
-    }
+fn aux(out: &mut Output, name: &str, value: &str) {
+    out.byte(opcode::AUX);
+    out.string(name.as_bytes());
+    out.string(value.as_bytes());
 }

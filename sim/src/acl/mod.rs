@@ -1,0 +1,101 @@
+//! Access lists: the users of a node, what each may run and touch, and who was refused.
+//!
+//! What is here knows no command by name, only by number; `commands/access/` reads and writes rules in words, and decides.
+
+mod log;
+mod selector;
+mod user;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+pub use log::{Entry, Log, Reason};
+pub use selector::{CommandId, Commands, KeyPattern, Selector};
+pub use user::{User, hash, is_hash};
+
+/// The user of connections that name no other.
+pub const DEFAULT: Bytes = Bytes::from_static(b"default");
+
+/// The users of a node.
+#[derive(Debug)]
+pub struct Acl {
+    /// By name. The default user is always there.
+    users: BTreeMap<Bytes, User>,
+    /// Whether nobody is refused anything, so that nobody need be asked for.
+    open: bool,
+    /// Who was refused what.
+    pub log: Log,
+}
+
+impl Acl {
+    /// The users of a node that has just started: one, with this password, or none if it is empty.
+    pub fn new(requirepass: &str) -> Acl {
+        let mut acl = Acl { users: BTreeMap::new(), open: true, log: Log::default() };
+        acl.put(User::default_user());
+        acl.set_default_password(requirepass);
+        acl
+    }
+
+    /// The user of a name.
+    pub fn user(&self, name: &[u8]) -> Option<&User> {
+        self.users.get(name)
+    }
+
+    /// All users, by name.
+    pub fn users(&self) -> impl Iterator<Item = &User> {
+        self.users.values()
+    }
+
+    /// Adds a user, or puts it in the place of the one of the same name.
+    pub fn put(&mut self, user: User) {
+        self.users.insert(user.name.clone(), user);
+        self.look();
+    }
+
+    /// Removes a user; false when there is none. The default user stays.
+    pub fn remove(&mut self, name: &[u8]) -> bool {
+        let removed = name != DEFAULT && self.users.remove(name).is_some();
+        self.look();
+        removed
+    }
+
+    /// Puts other users in the place of all there are. The default user, if not among them, is as at the start.
+    pub fn replace(&mut self, users: Vec<User>) {
+        self.users = users.into_iter().map(|user| (user.name.clone(), user)).collect();
+        self.users.entry(DEFAULT).or_insert_with(User::default_user);
+        self.look();
+    }
+
+    fn look(&mut self) {
+        self.open = self.users.values().all(|user| user.root.is_open());
+    }
+
+    /// Whether every user may do everything.
+    pub fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// Whether connections that did not authenticate may do anything.
+    pub fn admits_strangers(&self) -> bool {
+        self.users.get(&DEFAULT).is_some_and(|user| user.nopass && user.enabled)
+    }
+
+    /// What `requirepass` does: the default user has this password alone, or needs none if it is empty.
+    pub fn set_default_password(&mut self, password: &str) {
+        if let Some(user) = self.users.get_mut(&DEFAULT) {
+            user.passwords.clear();
+            user.nopass = password.is_empty();
+            if !user.nopass {
+                user.passwords.push(hash(password.as_bytes()));
+            }
+        }
+    }
+
+    /// Whether a user is there, may be used, and has this password.
+    pub fn authenticates(&self, name: &[u8], password: &[u8]) -> bool {
+        self.users
+            .get(name)
+            .is_some_and(|user| user.enabled && (user.nopass || user.passwords.contains(&hash(password))))
+    }
+}

@@ -1,0 +1,194 @@
+//! Whether a user may run a command with its arguments, and what is said to one that may not.
+
+use bytes::Bytes;
+
+use super::id;
+use crate::{
+    acl::{Entry, Reason, Selector, User},
+    commands::{Ctx, Error, Flags, KeyFlags, KeyUse, Origin, Spec, connection::clients, has_keys, key_uses},
+    env::Env,
+    event::ConnId,
+    node::Node,
+    session::Role,
+};
+
+/// Why a command may not run: the argument that is in the way, where it is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Denied {
+    /// The command itself.
+    Command,
+    /// A key.
+    Key(usize),
+    /// A channel.
+    Channel(usize),
+}
+
+impl Denied {
+    /// What a client is told, and ACL DRYRUN says.
+    pub fn told(self, spec: &Spec) -> String {
+        match self {
+            Denied::Command => format!("has no permissions to run the '{}' command", spec.name),
+            Denied::Key(_) => "has no permissions to access one of the keys used as arguments".into(),
+            Denied::Channel(_) => "has no permissions to access one of the channels used as arguments".into(),
+        }
+    }
+
+    /// The error of the command.
+    pub fn error(self, spec: &Spec) -> Error {
+        Error(format!("NOPERM this user {}", self.told(spec)).into())
+    }
+
+    /// The error in the place of a command that was queued when it was still allowed.
+    pub fn error_in_exec(self) -> Error {
+        let why = match self {
+            Denied::Command => "no permission to execute the command or subcommand",
+            Denied::Key(_) => "no permission to touch the specified keys",
+            Denied::Channel(_) => "no permission to access one of the channels used as arguments",
+        };
+        Error(
+            format!(
+                "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This \
+                 command is no longer allowed for the following reason: {why}"
+            )
+            .into(),
+        )
+    }
+
+    /// The error that a script gets.
+    pub fn error_in_script(self) -> Error {
+        Error::of(match self {
+            Denied::Command => "ERR The user executing the script can't run this command or subcommand",
+            Denied::Key(_) => {
+                "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments"
+            }
+            Denied::Channel(_) => {
+                "ERR The user executing the script can't publish to the channel mentioned in the command"
+            }
+        })
+    }
+}
+
+/// Whether `user` may run a command.
+///
+/// # Errors
+/// What stands in the way, as the selector says that comes closest to allowing it.
+pub fn check(user: &User, spec: &Spec, args: &[Bytes]) -> Result<(), Denied> {
+    if user.root.is_open() {
+        return Ok(());
+    }
+    let keys = if has_keys(spec) { key_uses(spec, args) } else { Vec::new() };
+    let mut closest = Denied::Command;
+    for selector in user.all_selectors() {
+        match allows(selector, spec, args, &keys) {
+            Ok(()) => return Ok(()),
+            Err(denied) => closest = closest.max(denied),
+        }
+    }
+    Err(closest)
+}
+
+/// Whether the command of a client may read keys whose names it finds in data: where it may read any key.
+pub(in crate::commands) fn may_follow(ctx: &Ctx<'_>, spec: &Spec, args: &[Bytes]) -> bool {
+    if ctx.node.acl.is_open() || ctx.origin == Origin::Replication {
+        return true;
+    }
+    let session = ctx.node.sessions.get(&ctx.conn);
+    let Some(user) = session.and_then(|session| ctx.node.acl.user(&session.user)) else { return true };
+    let keys = key_uses(spec, args);
+    user.all_selectors()
+        .any(|selector| selector.allows_any_key(true, false) && allows(selector, spec, args, &keys).is_ok())
+}
+
+fn allows(selector: &Selector, spec: &Spec, args: &[Bytes], keys: &[KeyUse]) -> Result<(), Denied> {
+    if !selector.all_commands && !spec.flags.contains(Flags::NO_AUTH) && !allows_command(selector, spec, args)
+    {
+        return Err(Denied::Command);
+    }
+    if !selector.all_keys {
+        for key in keys {
+            let reads = key.flags.contains(KeyFlags::ACCESS);
+            let writes = key.flags.intersects(KeyFlags::INSERT | KeyFlags::DELETE | KeyFlags::UPDATE);
+            if args.get(key.at).is_some_and(|name| !selector.allows_key(name, reads, writes)) {
+                return Err(Denied::Key(key.at));
+            }
+        }
+    }
+    if !selector.all_channels {
+        let (channels, are_patterns) = match spec.name {
+            "subscribe" | "ssubscribe" => (1..args.len(), false),
+            "psubscribe" => (1..args.len(), true),
+            "publish" | "spublish" => (1..args.len().min(2), false),
+            _ => (0..0, false),
+        };
+        for at in channels {
+            if !selector.allows_channel(&args[at], are_patterns) {
+                return Err(Denied::Channel(at));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn allows_command(selector: &Selector, spec: &Spec, args: &[Bytes]) -> bool {
+    let id = id(spec);
+    if selector.commands.contains(id) {
+        return true;
+    }
+    // The old way to allow one use of a command: by its first argument.
+    let first = args.get(if spec.name.contains('|') { 2 } else { 1 });
+    let allowed = selector.first_args.get(&id);
+    first
+        .zip(allowed)
+        .is_some_and(|(first, allowed)| allowed.iter().any(|arg| arg.eq_ignore_ascii_case(first)))
+}
+
+/// Refuses a command that the connection's user may not run, and notes it in the log.
+///
+/// # Errors
+/// What stands in the way.
+pub fn refuse(
+    node: &mut Node,
+    env: &Env,
+    conn: ConnId,
+    spec: &Spec,
+    args: &[Bytes],
+    context: &'static str,
+) -> Result<(), Denied> {
+    // A node's link to its master may do everything.
+    let session = node.sessions.get(&conn).filter(|session| session.role != Role::Master);
+    let user = session.filter(|_| !node.acl.is_open()).and_then(|session| node.acl.user(&session.user));
+    let Some((user, Err(denied))) = user.map(|user| (user, check(user, spec, args))) else { return Ok(()) };
+    let (reason, object) = match denied {
+        Denied::Command => (Reason::Command, Bytes::from_static(spec.name.as_bytes())),
+        Denied::Key(at) => (Reason::Key, args[at].clone()),
+        Denied::Channel(at) => (Reason::Channel, args[at].clone()),
+    };
+    let username = user.name.clone();
+    note(node, env, conn, Refusal { reason, context, object, username });
+    Err(denied)
+}
+
+/// What is noted of a refusal.
+pub(in crate::commands) struct Refusal {
+    pub(in crate::commands) reason: Reason,
+    pub(in crate::commands) context: &'static str,
+    pub(in crate::commands) object: Bytes,
+    pub(in crate::commands) username: Bytes,
+}
+
+/// Notes a refusal in the log.
+pub(in crate::commands) fn note(node: &mut Node, env: &Env, conn: ConnId, refusal: Refusal) {
+    let session = node.sessions.get(&conn);
+    let client = session.map_or_else(String::new, |session| clients::describe(session, env.monotonic));
+    let Refusal { reason, context, object, username } = refusal;
+    let entry = Entry {
+        count: 1,
+        reason,
+        context,
+        object,
+        username,
+        at_ms: env.wall.as_millis(),
+        client: client.trim_end().to_owned(),
+    };
+    node.acl.log.note(entry, node.config.acllog_max_len);
+}

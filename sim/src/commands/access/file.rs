@@ -1,0 +1,235 @@
+//! The file that keeps users from one run to the next: a line for each.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+
+use super::{
+    describe::describe,
+    rules::{UNKNOWN, apply, has_spaces, merge_selectors},
+};
+use crate::{
+    acl::{DEFAULT, User},
+    config::Config,
+    env::Env,
+    log::Level,
+    node::Node,
+};
+
+/// A user as the file, ACL LIST and the configuration have it.
+pub(in crate::commands) fn line(user: &User) -> Vec<u8> {
+    [b"user ", &user.name[..], b" ", &describe(user)].concat()
+}
+
+/// The users of a file.
+///
+/// # Errors
+/// Everything that is wrong with it, in one text.
+pub fn read_file(path: &str, file: &[u8], all_channels: bool) -> Result<Vec<User>, String> {
+    let (mut users, mut names, mut wrong) = (Vec::new(), BTreeSet::new(), String::new());
+    for (at, line) in file.split(|byte| *byte == b'\n').enumerate() {
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            continue;
+        }
+        let place = format!("{path}:{}", at + 1);
+        let words: Vec<Bytes> = line.split(|byte| *byte == b' ').map(Bytes::copy_from_slice).collect();
+        let [keyword, name, rules @ ..] = &words[..] else {
+            wrong.push_str(&format!("{place} should start with user keyword followed by the username. "));
+            continue;
+        };
+        let shown = String::from_utf8_lossy(name);
+        if &keyword[..] != b"user" {
+            wrong.push_str(&format!("{place} should start with user keyword followed by the username. "));
+        } else if has_spaces(name) {
+            wrong.push_str(&format!("'{place}: username '{shown}' contains invalid characters. "));
+        } else if !names.insert(name.clone()) {
+            wrong.push_str(&format!("WARNING: Duplicate user '{shown}' found on line {}. ", at + 1));
+        } else {
+            let mut user = User::new(name.clone(), all_channels);
+            read_rules(&mut user, &place, rules, all_channels, &mut wrong);
+            users.push(user);
+        }
+    }
+    if wrong.is_empty() {
+        return Ok(users);
+    }
+    wrong
+        .push_str("WARNING: ACL errors detected, no change to the previously active ACL rules was performed");
+    Err(wrong)
+}
+
+/// The users that a configuration gives a node at its start: those of its `user` lines, or those of the file it names, which
+/// `read` brings; none where it does neither.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn configured(
+    config: &Config,
+    read: impl FnOnce(&str) -> Result<Bytes, String>,
+) -> Result<Vec<User>, String> {
+    let (path, all_channels) = (&config.aclfile, config.acl_pubsub_default);
+    if path.is_empty() {
+        return config_users(config);
+    }
+    if !config.users.is_empty() {
+        return Err("Configuring Redis with users defined in redis.conf and at the same setting an ACL file path is invalid. \
+                    This setup is very likely to lead to configuration errors and security holes, please define either an \
+                    ACL file or declare users directly in your redis.conf, but not both."
+            .into());
+    }
+    let mut users = read_file(path, &read(path)?, all_channels)?;
+    if users.iter().all(|user| user.name != DEFAULT) {
+        users.push(User::default_user());
+    }
+    Ok(users)
+}
+
+/// The users of a configuration's own lines.
+fn config_users(config: &Config) -> Result<Vec<User>, String> {
+    let all_channels = config.acl_pubsub_default;
+    let mut users: Vec<User> = Vec::new();
+    for words in &config.users {
+        let words: Vec<Bytes> = words.iter().map(|word| Bytes::copy_from_slice(word.as_bytes())).collect();
+        let [name, rules @ ..] = &words[..] else { return Err("a user without a name".into()) };
+        let shown = |word: &Bytes| String::from_utf8_lossy(word).into_owned();
+        if has_spaces(name) {
+            return Err(format!("the user name '{}' has spaces in it", shown(name)));
+        }
+        if users.iter().any(|user| user.name == *name) {
+            return Err("Duplicate user found. A user can only be defined once in config files".into());
+        }
+        let mut user = User::new(name.clone(), all_channels);
+        let rules = merge_selectors(rules).map_err(|word| {
+            format!("Unmatched parenthesis in acl selector starting at '{}'", shown(&word))
+        })?;
+        for rule in rules {
+            apply(&mut user, &rule, all_channels)
+                .map_err(|wrong| format!("Error in user declaration '{}': {wrong}", shown(&rule)))?;
+        }
+        users.push(user);
+    }
+    Ok(users)
+}
+
+/// The file of the users, as it is now.
+///
+/// # Errors
+/// Why it cannot be read, in the words of `redis-server`.
+pub(in crate::commands) fn read_users(node: &Node, env: &Env) -> Result<Bytes, String> {
+    let path = &node.config.aclfile;
+    let error = |why: &str| format!("Error loading ACLs, opening file '{path}': {why}");
+    match &env.files {
+        Some(files) => files.read(path).map(Bytes::from).map_err(|wrong| {
+            let wrong = wrong.to_string();
+            error(wrong.split(" (os error").next().unwrap_or_default())
+        }),
+        // A node without a machine around it keeps the file on its own disk.
+        None => node.disk.users.clone().ok_or_else(|| error("No such file or directory")),
+    }
+}
+
+/// Takes over the users that the configuration names. What is wrong with them is logged, and changes nothing.
+pub fn load_configured(node: &mut Node, env: &mut Env) {
+    match configured(&node.config, |_| read_users(node, env)) {
+        Ok(users) => users.into_iter().for_each(|user| node.acl.put(user)),
+        Err(wrong) => env.log(Level::Warning, || wrong),
+    }
+}
+
+fn read_rules(user: &mut User, place: &str, rules: &[Bytes], all_channels: bool, wrong: &mut String) {
+    let Ok(rules) = merge_selectors(rules) else {
+        wrong.push_str(&format!("{place}: Unmatched parenthesis in selector definition."));
+        return;
+    };
+    // Unknown commands are all named; of what else is wrong, which may be a secret, only the first thing is told.
+    let mut told = false;
+    for rule in rules {
+        match apply(user, rule.trim_ascii(), all_channels) {
+            Ok(()) => {}
+            Err(UNKNOWN) => {
+                let rule = String::from_utf8_lossy(&rule);
+                wrong.push_str(&format!("{place}: Error in applying operation '{rule}': {UNKNOWN}. "));
+            }
+            Err(why) => {
+                if !std::mem::replace(&mut told, true) {
+                    wrong.push_str(&format!("{place}: {why}. "));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REFUSED: &str =
+        "WARNING: ACL errors detected, no change to the previously active ACL rules was performed";
+
+    fn wrong(file: &str) -> String {
+        read_file("/u", file.as_bytes(), false).map(|users| users.len()).unwrap_err()
+    }
+
+    #[test]
+    fn everything_wrong_with_a_file_is_told_as_redis_tells_it() {
+        let keyword = format!("/u:1 should start with user keyword followed by the username. {REFUSED}");
+        for line in ["foo bar", "user", "# remark"] {
+            assert_eq!(wrong(line), keyword);
+        }
+        assert_eq!(
+            wrong("user a on\nuser a off\n"),
+            format!("WARNING: Duplicate user 'a' found on line 2. {REFUSED}")
+        );
+        assert_eq!(
+            wrong("user a (+get"),
+            format!("/u:1: Unmatched parenthesis in selector definition.{REFUSED}")
+        );
+        assert_eq!(
+            wrong("user a +nosuch foo bar +nosuch2\n\nuser b ~* ~a\n"),
+            format!(
+                "/u:1: Error in applying operation '+nosuch': {UNKNOWN}. /u:1: Syntax error. /u:1: Error in applying \
+                 operation '+nosuch2': {UNKNOWN}. /u:3: Adding a pattern after the * pattern (or the 'allkeys' flag) is \
+                 not valid and does not have any effect. Try 'resetkeys' to start with an empty list of patterns. {REFUSED}"
+            )
+        );
+    }
+
+    #[test]
+    fn a_configuration_makes_users_by_its_lines_or_by_a_file_but_not_both() {
+        let lines = |lines: &[&[&str]]| Config {
+            users: lines.iter().map(|words| words.iter().map(|word| (*word).to_owned()).collect()).collect(),
+            ..Config::default()
+        };
+        let none = |_: &str| Err("no file is asked for".to_owned());
+        let users = configured(&lines(&[&["a", "on", "(+get", "~x)"], &["default", "off"]]), none).unwrap();
+        let shown: Vec<String> =
+            users.iter().map(|user| String::from_utf8_lossy(&line(user)).into_owned()).collect();
+        assert_eq!(
+            shown,
+            [
+                "user a on resetchannels -@all (~x resetchannels -@all +get)",
+                "user default off resetchannels -@all"
+            ]
+        );
+        let wrong = |config: &Config| configured(config, none).map(|users| users.len()).unwrap_err();
+        assert_eq!(wrong(&lines(&[&["a", "foo"]])), "Error in user declaration 'foo': Syntax error");
+        assert!(wrong(&lines(&[&["a"], &["a"]])).starts_with("Duplicate user found."));
+        assert!(wrong(&lines(&[&["a", "(+get"]])).starts_with("Unmatched parenthesis"));
+        assert!(wrong(&lines(&[&[]])).starts_with("a user without"));
+        let both = Config { aclfile: "/u".into(), ..lines(&[&["a"]]) };
+        assert!(wrong(&both).starts_with("Configuring Redis with users defined in redis.conf and"));
+        // The default user is always there.
+        let file = Config { aclfile: "/u".into(), ..Config::default() };
+        let users = configured(&file, |_| Ok(Bytes::from("user a on\n"))).unwrap();
+        assert_eq!(users.iter().map(|user| &user.name[..]).collect::<Vec<_>>(), [&b"a"[..], b"default"]);
+    }
+
+    #[test]
+    fn a_line_makes_the_user_that_it_describes() {
+        let file = "user a on sanitize-payload #148de9c5a7a44d19e56cd9ae1a554bf67847afb0c58f6e12fa29ac7ddfca9940 ~x %R~y \
+                    resetchannels &c -@all +@hash -hget (%W~z resetchannels -@all +set)";
+        let users = read_file("/u", file.as_bytes(), false).unwrap();
+        assert_eq!(String::from_utf8_lossy(&line(&users[0])), file);
+    }
+}

@@ -1,0 +1,245 @@
+//! The rules of ACL SETUSER, and what each changes.
+
+use bytes::Bytes;
+
+use super::{id, known};
+use crate::{
+    acl::{KeyPattern, Selector, User, hash, is_hash},
+    commands::{Categories, Spec},
+};
+
+const SYNTAX: &str = "Syntax error";
+pub(super) const UNKNOWN: &str = "Unknown command or category name in ACL";
+const KEYS_AFTER_ALL: &str = "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have any \
+                              effect. Try 'resetkeys' to start with an empty list of patterns";
+const CHANNELS_AFTER_ALL: &str = "Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid and does not have \
+                                  any effect. Try 'resetchannels' to start with an empty list of channels";
+const BAD_HASH: &str =
+    "The password hash must be exactly 64 characters and contain only lowercase hexadecimal characters";
+const NO_PASSWORD: &str = "The password you are trying to remove from the user does not exist";
+const FIRST_ARG_OF_SUBCOMMAND: &str = "Allowing first-arg of a subcommand is not supported";
+
+/// Joins the words of selectors that were parted at their spaces: `(~a` and `+get)` are one rule.
+///
+/// # Errors
+/// The word that opens a selector which nothing closes.
+pub(in crate::commands) fn merge_selectors(words: &[Bytes]) -> Result<Vec<Bytes>, Bytes> {
+    let mut merged = Vec::new();
+    let mut open: Option<(Bytes, Vec<u8>)> = None;
+    for word in words {
+        match &mut open {
+            None if word.starts_with(b"(") && !word.ends_with(b")") => {
+                open = Some((word.clone(), word.to_vec()));
+            }
+            None => merged.push(word.clone()),
+            Some((_, selector)) => {
+                selector.push(b' ');
+                selector.extend_from_slice(word);
+                if word.ends_with(b")")
+                    && let Some((_, selector)) = open.take()
+                {
+                    merged.push(selector.into());
+                }
+            }
+        }
+    }
+    match open {
+        Some((first, _)) => Err(first),
+        None => Ok(merged),
+    }
+}
+
+/// Applies one rule to a user. `all_channels` is what `acl-pubsub-default` says of new selectors.
+///
+/// # Errors
+/// What is wrong with the rule.
+pub(in crate::commands) fn apply(
+    user: &mut User,
+    rule: &[u8],
+    all_channels: bool,
+) -> Result<(), &'static str> {
+    match &rule.to_ascii_lowercase()[..] {
+        b"" => {}
+        b"on" => user.enabled = true,
+        b"off" => user.enabled = false,
+        b"nopass" => {
+            user.nopass = true;
+            user.passwords.clear();
+        }
+        b"resetpass" => {
+            user.nopass = false;
+            user.passwords.clear();
+        }
+        b"sanitize-payload" => user.sanitizes = Some(true),
+        b"skip-sanitize-payload" => user.sanitizes = Some(false),
+        b"clearselectors" => user.selectors.clear(),
+        b"reset" => {
+            *user = User { sanitizes: Some(true), ..User::new(user.name.clone(), all_channels) };
+        }
+        _ => match rule {
+            [b'>' | b'#' | b'<' | b'!', ..] => return password(user, rule),
+            [b'(', .., b')'] => {
+                let selector = selector(&rule[1..rule.len() - 1], all_channels)?;
+                user.selectors.push(selector);
+            }
+            _ => return permission(&mut user.root, rule),
+        },
+    }
+    Ok(())
+}
+
+fn password(user: &mut User, rule: &[u8]) -> Result<(), &'static str> {
+    let digest = match rule {
+        [b'>' | b'<', password @ ..] => hash(password),
+        [_, digest @ ..] if is_hash(digest) => String::from_utf8_lossy(digest).into_owned(),
+        _ => return Err(BAD_HASH),
+    };
+    let known = user.passwords.iter().position(|password| *password == digest);
+    if let b'>' | b'#' = rule[0] {
+        if known.is_none() {
+            user.passwords.push(digest);
+        }
+        user.nopass = false;
+    } else {
+        user.passwords.remove(known.ok_or(NO_PASSWORD)?);
+    }
+    Ok(())
+}
+
+/// A selector from what stands between its parentheses.
+fn selector(words: &[u8], all_channels: bool) -> Result<Selector, &'static str> {
+    let mut selector = Selector::new(all_channels);
+    for word in words.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
+        permission(&mut selector, word)?;
+    }
+    Ok(selector)
+}
+
+/// Whether a text has spaces or null characters in it, which no name and no pattern has.
+pub(in crate::commands) fn has_spaces(text: &[u8]) -> bool {
+    text.iter().any(|byte| matches!(byte, b' ' | 9..=13 | 0))
+}
+
+/// Applies one rule about commands, keys or channels.
+fn permission(selector: &mut Selector, rule: &[u8]) -> Result<(), &'static str> {
+    match &rule.to_ascii_lowercase()[..] {
+        b"allkeys" | b"~*" => {
+            selector.all_keys = true;
+            selector.keys.clear();
+        }
+        b"resetkeys" => {
+            selector.all_keys = false;
+            selector.keys.clear();
+        }
+        b"allchannels" | b"&*" => {
+            selector.all_channels = true;
+            selector.channels.clear();
+        }
+        b"resetchannels" => {
+            selector.all_channels = false;
+            selector.channels.clear();
+        }
+        b"allcommands" | b"+@all" => selector.set_all_commands(true),
+        b"nocommands" | b"-@all" => selector.set_all_commands(false),
+        _ => match rule {
+            [b'~', pattern @ ..] => return keys(selector, pattern, true, true),
+            [b'%', rest @ ..] => {
+                let (letters, pattern) = rest
+                    .iter()
+                    .position(|byte| *byte == b'~')
+                    .map(|at| (&rest[..at], &rest[at + 1..]))
+                    .unwrap_or((rest, &[]));
+                let (mut read, mut write) = (false, false);
+                for letter in letters {
+                    let flag = match letter.to_ascii_lowercase() {
+                        b'r' => &mut read,
+                        b'w' => &mut write,
+                        _ => return Err(SYNTAX),
+                    };
+                    if std::mem::replace(flag, true) {
+                        return Err(SYNTAX);
+                    }
+                }
+                return if read || write { keys(selector, pattern, read, write) } else { Err(SYNTAX) };
+            }
+            [b'&', pattern @ ..] => {
+                if selector.all_channels {
+                    return Err(CHANNELS_AFTER_ALL);
+                }
+                if has_spaces(pattern) {
+                    return Err(SYNTAX);
+                }
+                if selector.channels.iter().all(|known| known != pattern) {
+                    selector.channels.push(Bytes::copy_from_slice(pattern));
+                }
+            }
+            [sign @ (b'+' | b'-'), b'@', category @ ..] => {
+                let category = Categories::named(category).ok_or(UNKNOWN)?;
+                set_category(selector, category, *sign == b'+');
+            }
+            [b'+', command @ ..] => return allow(selector, command),
+            [b'-', command @ ..] => set_command(selector, lookup(command).ok_or(UNKNOWN)?, false),
+            _ => return Err(SYNTAX),
+        },
+    }
+    Ok(())
+}
+
+fn keys(selector: &mut Selector, pattern: &[u8], read: bool, write: bool) -> Result<(), &'static str> {
+    if selector.all_keys {
+        return Err(KEYS_AFTER_ALL);
+    }
+    if has_spaces(pattern) {
+        return Err(SYNTAX);
+    }
+    match selector.keys.iter_mut().find(|known| known.pattern == pattern) {
+        Some(known) => (known.read, known.write) = (known.read || read, known.write || write),
+        None => {
+            let pattern = Bytes::copy_from_slice(pattern);
+            selector.keys.push(KeyPattern { pattern, read, write });
+        }
+    }
+    Ok(())
+}
+
+/// A command, or a subcommand written as `config|get`.
+fn lookup(name: &[u8]) -> Option<&'static Spec> {
+    let named = |(spec, _): &&(&Spec, Categories)| spec.name.as_bytes().eq_ignore_ascii_case(name);
+    known().iter().find(named).map(|(spec, _)| *spec)
+}
+
+/// Allows or forbids a command with all its subcommands.
+pub(super) fn set_command(selector: &mut Selector, spec: &Spec, is: bool) {
+    selector.set_command(id(spec), is);
+    for subcommand in spec.subcommands {
+        selector.commands.set(id(subcommand), is);
+    }
+}
+
+/// Allows or forbids the commands of a category. A container that is of it brings all its subcommands along.
+pub(super) fn set_category(selector: &mut Selector, category: Categories, is: bool) {
+    for (spec, _) in known().iter().filter(|(_, categories)| categories.intersects(category)) {
+        set_command(selector, spec, is);
+    }
+}
+
+/// `+command`, `+container|subcommand`, or `+command|first-argument` for commands that contain none.
+fn allow(selector: &mut Selector, name: &[u8]) -> Result<(), &'static str> {
+    let Some(at) = name.iter().rposition(|byte| *byte == b'|') else {
+        set_command(selector, lookup(name).ok_or(UNKNOWN)?, true);
+        return Ok(());
+    };
+    let (container, word) = (lookup(&name[..at]).ok_or(UNKNOWN)?, &name[at + 1..]);
+    if container.name.contains('|') {
+        return Err(FIRST_ARG_OF_SUBCOMMAND);
+    }
+    if word.is_empty() {
+        return Err(SYNTAX);
+    }
+    if container.subcommands.is_empty() {
+        selector.add_first_arg(id(container), Bytes::copy_from_slice(word));
+    } else {
+        set_command(selector, lookup(name).ok_or(UNKNOWN)?, true);
+    }
+    Ok(())
+}

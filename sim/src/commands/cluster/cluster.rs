@@ -1,0 +1,43 @@
+//! CLUSTER subcommand ...: refused, because this node is in no cluster.
+
+use crate::commands::{Flags, Group, Keys, Spec, help};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "cluster",
+    group: Group::Cluster,
+    since: "3.0.0",
+    summary: "Commands about the cluster.",
+    arity: -2,
+    flags: Flags::empty(),
+    keys: Keys::None,
+    subcommands: &[
+        &super::cluster_addslots::SPEC,
+        &super::cluster_addslotsrange::SPEC,
+        &super::cluster_bumpepoch::SPEC,
+        &super::cluster_count_failure_reports::SPEC,
+        &super::cluster_countkeysinslot::SPEC,
+        &super::cluster_delslots::SPEC,
+        &super::cluster_delslotsrange::SPEC,
+        &super::cluster_failover::SPEC,
+        &super::cluster_flushslots::SPEC,
+        &super::cluster_forget::SPEC,
+        &super::cluster_getkeysinslot::SPEC,
+        &super::cluster_help::SPEC,
+        &super::cluster_info::SPEC,
+        &super::cluster_keyslot::SPEC,
+        &super::cluster_links::SPEC,
+        &super::cluster_meet::SPEC,
+        &super::cluster_myid::SPEC,
+        &super::cluster_nodes::SPEC,
+        &super::cluster_replicas::SPEC,
+        &super::cluster_replicate::SPEC,
+        &super::cluster_reset::SPEC,
+        &super::cluster_saveconfig::SPEC,
+        &super::cluster_set_config_epoch::SPEC,
+        &super::cluster_setslot::SPEC,
+        &super::cluster_shards::SPEC,
+        &super::cluster_slaves::SPEC,
+        &super::cluster_slots::SPEC,
+    ],
+    run: help::container,
+};

@@ -1,0 +1,16 @@
+//! CLUSTER FORGET: refused, because this node is in no cluster.
+
+use super::disabled;
+use crate::commands::{Flags, Group, Keys, Spec};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "cluster|forget",
+    group: Group::Cluster,
+    since: "3.0.0",
+    summary: "Removes a node from the table of nodes.",
+    arity: 3,
+    flags: Flags::ADMIN.union(Flags::STALE).union(Flags::NO_ASYNC_LOADING),
+    keys: Keys::None,
+    subcommands: &[],
+    run: disabled,
+};

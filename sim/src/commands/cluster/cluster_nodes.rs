@@ -1,0 +1,16 @@
+//! CLUSTER NODES: refused, because this node is in no cluster.
+
+use super::disabled;
+use crate::commands::{Flags, Group, Keys, Spec};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "cluster|nodes",
+    group: Group::Cluster,
+    since: "3.0.0",
+    summary: "Describes the nodes.",
+    arity: 2,
+    flags: Flags::STALE,
+    keys: Keys::None,
+    subcommands: &[],
+    run: disabled,
+};

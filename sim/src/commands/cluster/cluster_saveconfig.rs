@@ -1,0 +1,16 @@
+//! CLUSTER SAVECONFIG: refused, because this node is in no cluster.
+
+use super::disabled;
+use crate::commands::{Flags, Group, Keys, Spec};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "cluster|saveconfig",
+    group: Group::Cluster,
+    since: "3.0.0",
+    summary: "Writes the state of the cluster to disk.",
+    arity: 2,
+    flags: Flags::ADMIN.union(Flags::STALE).union(Flags::NO_ASYNC_LOADING),
+    keys: Keys::None,
+    subcommands: &[],
+    run: disabled,
+};

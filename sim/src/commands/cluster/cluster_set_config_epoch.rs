@@ -1,0 +1,16 @@
+//! CLUSTER SET-CONFIG-EPOCH: refused, because this node is in no cluster.
+
+use super::disabled;
+use crate::commands::{Flags, Group, Keys, Spec};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "cluster|set-config-epoch",
+    group: Group::Cluster,
+    since: "3.0.0",
+    summary: "Sets the epoch of a new node.",
+    arity: 3,
+    flags: Flags::ADMIN.union(Flags::STALE).union(Flags::NO_ASYNC_LOADING),
+    keys: Keys::None,
+    subcommands: &[],
+    run: disabled,
+};

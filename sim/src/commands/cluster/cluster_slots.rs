@@ -1,0 +1,16 @@
+//! CLUSTER SLOTS: refused, because this node is in no cluster.
+
+use super::disabled;
+use crate::commands::{Flags, Group, Keys, Spec};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "cluster|slots",
+    group: Group::Cluster,
+    since: "3.0.0",
+    summary: "Describes who has which slots, in the older form.",
+    arity: 2,
+    flags: Flags::STALE,
+    keys: Keys::None,
+    subcommands: &[],
+    run: disabled,
+};

@@ -1,0 +1,99 @@
+//! Where a command answers otherwise than `redis-server` 7.0, and why. What is not listed here is not known to differ.
+
+/// Commands in order of their names, each with what differs and why.
+const DIFFERENCES: &[(&str, &str)] = &[
+    ("bgrewriteaof", "Complete at once: a rewrite takes no time here."),
+    ("bgsave", "Complete at once: a snapshot takes no time here. It stays on the node's own simulated disk."),
+    ("client|info", "File descriptors and sizes of buffers are made up: a node owns no sockets."),
+    ("client|list", "File descriptors and sizes of buffers are made up: a node owns no sockets."),
+    ("command|docs", "Summaries are its own; complexity and history are not told."),
+    (
+        "config|get",
+        "`enable-debug-command` is `yes`: DEBUG is what a laboratory is for. Paths are those of no machine.",
+    ),
+    (
+        "config|set",
+        "Options that nothing here depends on (threads, allocators, TLS) are checked, kept and answered.",
+    ),
+    (
+        "debug",
+        "Subcommands about a process (segfaults, allocators, threads, memory addresses) are absent. DEBUG CLOCK ADVANCE \
+         is added, which moves a manual clock.",
+    ),
+    (
+        "dump",
+        "Byte for byte a server's, but for what a value's past decides there: the order of tables, where long lists are \
+         cut, and the width of sets of integers that were larger once.",
+    ),
+    ("failover", "A node does not hand over by itself: what a real server would begin is refused."),
+    ("hrandfield", "Drawn from the node's seed."),
+    ("info", "What a process has (compiler, CPU time, resident memory) is left out or a constant."),
+    ("lastsave", "The node's own clock, and its own simulated disk."),
+    ("latency|doctor", "Commands take no time by a simulated clock, so there is nothing to advise on."),
+    ("latency|graph", "Commands take no time by a simulated clock, so there is no event to draw."),
+    ("latency|histogram", "Commands take no time by a simulated clock."),
+    ("latency|history", "Commands take no time by a simulated clock, so there are no events."),
+    ("latency|latest", "Commands take no time by a simulated clock, so there are no events."),
+    ("latency|reset", "There are no events to forget."),
+    ("memory|doctor", "There is no allocator to look into."),
+    ("memory|malloc-stats", "There is no allocator to look into."),
+    ("memory|purge", "There is no allocator to give memory back to."),
+    ("memory|stats", "Reckoned by a model of 64-bit Redis, not measured."),
+    ("memory|usage", "Reckoned by a model of 64-bit Redis, not measured."),
+    (
+        "migrate",
+        "In a transaction or a script it answers that the target cannot be reached: nothing here could wait for it there. \
+         Every call dials anew.",
+    ),
+    ("module|load", "Always refused, also with `enable-module-command`: nothing here could run a module."),
+    ("module|loadex", "Always refused, also with `enable-module-command`: nothing here could run a module."),
+    ("module|unload", "Always refused, also with `enable-module-command`: there are no modules."),
+    ("randomkey", "Drawn from the node's seed."),
+    ("restore", "Damage inside a payload is always looked for, as with `sanitize-dump-payload yes`."),
+    ("restore-asking", "As RESTORE."),
+    ("save", "It stays on the node's own simulated disk."),
+    ("scan", "Cursors and the order of keys are its own; the guarantees are the same."),
+    ("script|debug", "There is no debugger."),
+    ("shutdown", "The disk is simulated: it never fails, so FORCE has nothing to force."),
+    (
+        "slowlog|get",
+        "Commands take no time by a simulated clock, but DEBUG SLEEP and scripts without an end: with a threshold of 0 all are \
+         there.",
+    ),
+    ("spop", "Drawn from the node's seed."),
+    ("srandmember", "Drawn from the node's seed."),
+    ("zrandmember", "Drawn from the node's seed."),
+];
+
+/// Commands of Redis 7.0 that are not there, and why.
+const ABSENT: &[(&str, &str)] = &[("sentinel", "A node is no sentinel.")];
+
+/// What differs from Redis in a command, if anything is known to.
+pub fn difference(name: &str) -> Option<&'static str> {
+    DIFFERENCES.iter().find(|(known, _)| *known == name).map(|(_, why)| *why)
+}
+
+/// The commands of Redis 7.0 that are not there, with the reason.
+pub fn absent() -> impl Iterator<Item = (&'static str, &'static str)> {
+    ABSENT.iter().copied().filter(|(name, _)| !exists(name))
+}
+
+/// Whether there is a command, or a subcommand, of this name.
+fn exists(name: &str) -> bool {
+    let mut specs = super::ALL.iter().copied().flatten();
+    specs.any(|spec| spec.name == name || spec.subcommands.iter().any(|sub| sub.name == name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_are_sorted_and_of_commands_that_exist() {
+        assert!(DIFFERENCES.is_sorted_by(|a, b| a.0 < b.0));
+        assert!(ABSENT.is_sorted_by(|a, b| a.0 < b.0));
+        for (name, _) in DIFFERENCES {
+            assert!(exists(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! MIGRATE host port key db timeout [COPY] [REPLACE] [AUTH password | AUTH2 user password] [KEYS key ...]: moves keys to
+//! another node.
+//!
+//! The node does nothing else until the target has answered or the time is up, as a server does. What a server can and this
+//! one cannot is to wait for the target in the middle of a transaction or a script: there it answers as if nobody took the
+//! connection.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    durability::rdb,
+    event::Action,
+    migration::Migration,
+    replication::encode,
+    resp::Reply,
+    session::BlockedOn,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "migrate",
+    group: Group::Generic,
+    since: "2.6.0",
+    summary: "Moves keys to another node.",
+    arity: -6,
+    flags: Flags::WRITE.union(Flags::MOVABLEKEYS),
+    keys: Keys::Found(keys),
+    subcommands: &[],
+    run,
+};
+
+/// How long a step may take when nothing else is said, in milliseconds.
+const TIMEOUT_MS: u64 = 1000;
+
+#[derive(Debug, Default)]
+struct Options<'a> {
+    copy: bool,
+    replace: bool,
+    /// The words of AUTH that the target is sent, without its name.
+    auth: Vec<&'a Bytes>,
+    keys: Vec<&'a Bytes>,
+}
+
+impl<'a> Options<'a> {
+    fn parse(args: &'a [Bytes]) -> Result<Options<'a>, Error> {
+        let mut parsed = Options { keys: vec![&args[3]], ..Options::default() };
+        let mut words = args[6..].iter();
+        while let Some(word) = words.next() {
+            let left = words.len();
+            match word.to_ascii_lowercase().as_slice() {
+                b"copy" => parsed.copy = true,
+                b"replace" => parsed.replace = true,
+                b"auth" if left >= 1 => parsed.auth = words.by_ref().take(1).collect(),
+                b"auth2" if left >= 2 => parsed.auth = words.by_ref().take(2).collect(),
+                b"keys" => {
+                    if !args[3].is_empty() {
+                        return Err(Error::of(
+                            "ERR When using MIGRATE KEYS option, the key argument must be set to the empty string",
+                        ));
+                    }
+                    parsed.keys = words.by_ref().collect();
+                }
+                _ => return Err(Error::SYNTAX),
+            }
+        }
+        Ok(parsed)
+    }
+}
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let options = Options::parse(args)?;
+    let timeout_ms = u64::try_from(integer(&args[5])?).ok().filter(|ms| *ms > 0).unwrap_or(TIMEOUT_MS);
+    let db = integer(&args[4])?.to_string();
+    let port = integer(&args[2]).ok().and_then(|port| u16::try_from(port).ok());
+    let mut request = Vec::new();
+    let mut preludes = 0;
+    let mut send = |words: &[&[u8]]| encode(words, &mut request);
+    if !options.auth.is_empty() {
+        let words = options.auth.iter().map(|word| &word[..]);
+        send(&[&b"AUTH"[..]].into_iter().chain(words).collect::<Vec<_>>());
+        preludes += 1;
+    }
+    send(&[b"SELECT", db.as_bytes()]);
+    preludes += 1;
+    let mut sent = Vec::new();
+    for key in options.keys {
+        let now_ms = ctx.now_ms;
+        let Some(ttl_ms) = ctx.entry(key).map(|entry| entry.expires_ms.map(|when| (when - now_ms).max(1)))
+        else {
+            continue;
+        };
+        let Some(entry) = ctx.node.dbs[ctx.db].get(key) else { continue };
+        let payload = rdb::dump(&entry.value, &ctx.node.config);
+        let ttl = ttl_ms.unwrap_or(0).to_string();
+        let mut words = vec![&b"RESTORE"[..], key, ttl.as_bytes(), &payload];
+        words.extend(options.replace.then_some(&b"REPLACE"[..]));
+        send(&words);
+        sent.push(key.clone());
+    }
+    if sent.is_empty() {
+        return Ok(Reply::Status("NOKEY".into()));
+    }
+    let unreachable = Error::of("IOERR error or timeout writing to target instance");
+    let port = port.filter(|_| ctx.may_block()).ok_or(unreachable)?;
+    let conn = ctx.node.next_dialed();
+    let timeout = Duration::from_millis(timeout_ms);
+    let mut migration = Migration::new(conn, ctx.conn, ctx.db, timeout, ctx.env.monotonic);
+    migration.copy = options.copy;
+    migration.request = Bytes::from(request);
+    migration.preludes = preludes;
+    migration.sent = sent.into();
+    ctx.node.migration = Some(migration);
+    let host = String::from_utf8_lossy(&args[1]).into_owned();
+    ctx.env.outbox.push(Action::Dial { conn, host, port });
+    ctx.block(args, Vec::new(), None, BlockedOn::Migration);
+    // The keys that will have gone are told to replicas then.
+    ctx.propagate_as(Vec::new());
+    Ok(Reply::Silence)
+}
+
+/// The key, or those behind KEYS.
+fn keys(args: &[Bytes]) -> Vec<usize> {
+    let listed = args.iter().enumerate().skip(6).find(|(_, word)| word.eq_ignore_ascii_case(b"keys"));
+    match listed {
+        Some((at, _)) if args[3].is_empty() => (at + 1..args.len()).collect(),
+        _ => vec![3],
+    }
+}

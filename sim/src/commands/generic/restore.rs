@@ -1,0 +1,16 @@
+//! RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]: makes a key of what DUMP answered.
+
+use super::restoring::restore;
+use crate::commands::{Flags, Group, Keys, Spec};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "restore",
+    group: Group::Generic,
+    since: "2.6.0",
+    summary: "Makes a key of a value in serialized form.",
+    arity: -4,
+    flags: Flags::WRITE.union(Flags::DENYOOM),
+    keys: Keys::FIRST,
+    subcommands: &[],
+    run: restore,
+};

@@ -1,0 +1,31 @@
+//! The dense form: every register in six bits, the first in the lowest bits of the first byte.
+
+use super::sketch::REGISTERS;
+
+const BITS: usize = 6;
+/// The largest value of a register.
+const MAX: u8 = (1 << BITS) - 1;
+/// Bytes of all registers.
+pub(super) const LEN: usize = REGISTERS * BITS / 8;
+
+/// The value of a register.
+pub(super) fn get(registers: &[u8], index: usize) -> u8 {
+    let (at, shift) = (index * BITS / 8, index * BITS % 8);
+    let byte = |at: usize| u16::from(registers.get(at).copied().unwrap_or(0));
+    ((byte(at) | byte(at + 1) << 8) >> shift) as u8 & MAX
+}
+
+/// Gives a register a value; returns whether it had a smaller one, and leaves it alone otherwise.
+pub(super) fn raise(registers: &mut [u8], index: usize, value: u8) -> bool {
+    if get(registers, index) >= value {
+        return false;
+    }
+    let (at, shift) = (index * BITS / 8, index * BITS % 8);
+    let (mask, value) = (u16::from(MAX) << shift, u16::from(value & MAX) << shift);
+    for (byte, part) in [(at, 0), (at + 1, 8)] {
+        if let Some(byte) = registers.get_mut(byte) {
+            *byte = *byte & !((mask >> part) as u8) | (value >> part) as u8;
+        }
+    }
+    true
+}

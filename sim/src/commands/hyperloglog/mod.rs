@@ -1,0 +1,18 @@
+//! Commands that estimate how many different elements they were given.
+
+mod dense;
+mod estimate;
+mod murmur;
+mod pfadd;
+mod pfcount;
+mod pfdebug;
+mod pfmerge;
+mod pfselftest;
+mod sketch;
+mod sparse;
+
+use super::Spec;
+
+/// The group, sorted by name.
+pub(super) const ALL: &[&Spec] =
+    &[&pfadd::SPEC, &pfcount::SPEC, &pfdebug::SPEC, &pfmerge::SPEC, &pfselftest::SPEC];

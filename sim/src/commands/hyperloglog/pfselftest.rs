@@ -1,0 +1,76 @@
+//! PFSELFTEST: whether registers keep what is written to them, whether both forms agree, and how good the estimates are.
+
+use bytes::{Bytes, BytesMut};
+
+use super::{dense, sketch};
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "pfselftest",
+    group: Group::HyperLogLog,
+    since: "2.8.9",
+    summary: "Tests the inner workings of HyperLogLogs.",
+    arity: 1,
+    flags: Flags::ADMIN,
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+/// Elements that are added one by one.
+const ELEMENTS: u64 = 20_000;
+/// Up to so many bytes both forms are compared.
+const SPARSE_MAX: usize = 3000;
+/// The standard error of an estimate is 1.04 / sqrt(16384), less than 1%; this is four times as much.
+const ERROR_MAX: f64 = 0.0325;
+
+fn run(_: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    test().map_err(|why| Error(format!("TESTFAILED {why}").into()))?;
+    Ok(Reply::OK)
+}
+
+fn test() -> Result<(), String> {
+    let mut registers = vec![0; dense::LEN];
+    for index in 0..sketch::REGISTERS {
+        let value = (index * 7 % 63 + 1) as u8;
+        dense::raise(&mut registers, index, value);
+        for (at, expected) in [(index, value), (index + 1, 0)] {
+            let got = if at < sketch::REGISTERS { dense::get(&registers, at) } else { 0 };
+            if got != expected {
+                return Err(format!("Register {at} should be {expected} but is {got}"));
+            }
+        }
+    }
+    let (mut sparse, mut dense) = (BytesMut::new(), BytesMut::new());
+    sketch::begin(&mut sparse);
+    sketch::begin(&mut dense);
+    let corrupted = |error: Error| error.to_string();
+    sketch::make_dense(&mut dense).map_err(corrupted)?;
+    for n in 1..=ELEMENTS {
+        for form in [&mut sparse, &mut dense] {
+            sketch::add(form, &n.to_le_bytes(), SPARSE_MAX).map_err(corrupted)?;
+        }
+        if n.is_power_of_two() || n == ELEMENTS {
+            let estimates = [&sparse, &dense].map(|form| sketch::count(form).unwrap_or_default());
+            if estimates[0] != estimates[1] {
+                return Err("dense/sparse disagree".into());
+            }
+            // A handful of elements may collide by chance, however good the estimator is.
+            if estimates[0].abs_diff(n) as f64 > (n as f64 * ERROR_MAX).max(2.0) {
+                return Err(format!("Too big error. card:{n} estimate:{}", estimates[0]));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_test_passes() {
+        assert_eq!(super::test(), Ok(()));
+    }
+}

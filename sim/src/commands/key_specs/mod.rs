@@ -1,0 +1,254 @@
+//! Which arguments of a command are keys, and what it does to each: what access lists, client-side caching and COMMAND go by.
+
+mod table;
+
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+
+use super::{Keys, Spec, integer};
+use crate::keyspace::Dict;
+
+bitflags::bitflags! {
+    /// What a command does to a key, named as COMMAND INFO names it.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct KeyFlags: u16 {
+        /// Reads the value, and changes nothing.
+        const RO = 1;
+        /// Changes the value, or part of it.
+        const RW = 1 << 1;
+        /// Replaces the value without looking at it.
+        const OW = 1 << 2;
+        /// Removes the key without looking at it.
+        const RM = 1 << 3;
+        /// Tells or copies what is in the value.
+        const ACCESS = 1 << 4;
+        /// Changes what is in the value.
+        const UPDATE = 1 << 5;
+        /// Adds to the value, and neither changes nor removes what is in it.
+        const INSERT = 1 << 6;
+        /// Removes from the value, or the key itself.
+        const DELETE = 1 << 7;
+        /// Looks like a key, and is none (a shard channel).
+        const NOT_KEY = 1 << 8;
+        /// There may be keys beside those that are found.
+        const INCOMPLETE = 1 << 9;
+        /// The options decide which of the flags hold.
+        const VARIABLE_FLAGS = 1 << 10;
+    }
+}
+
+impl KeyFlags {
+    /// The names that COMMAND INFO shows.
+    pub fn names(self) -> impl Iterator<Item = String> {
+        self.iter_names().map(
+            |(name, _)| {
+                if name.len() == 2 { name.to_owned() } else { name.to_ascii_lowercase() }
+            },
+        )
+    }
+}
+
+/// Where the search for keys begins.
+#[derive(Debug, Clone, Copy)]
+pub enum Begin {
+    /// At an argument.
+    Index(usize),
+    /// After a word, which is looked for from an argument on; backwards from the end if that is negative.
+    Keyword(&'static str, i32),
+    /// Nobody can tell without knowing the command.
+    Unknown,
+}
+
+/// Which arguments are keys from there.
+#[derive(Debug, Clone, Copy)]
+pub enum Find {
+    /// Every `step`-th.
+    Range {
+        /// The last key, counted from the first; negative from the end of the arguments.
+        last: i32,
+        /// Distance between keys.
+        step: usize,
+        /// With a `last` from the end: the keys are the first `1/limit` of the arguments. 0 for all of them.
+        limit: usize,
+    },
+    /// As many as the argument there says, right after it.
+    Counted,
+    /// Nobody can tell without knowing the command.
+    Unknown,
+}
+
+/// One group of keys among the arguments of a command.
+#[derive(Debug, Clone, Copy)]
+pub struct KeySpec {
+    /// Where the search begins.
+    pub begin: Begin,
+    /// Which arguments are keys.
+    pub find: Find,
+    /// What becomes of them.
+    pub flags: KeyFlags,
+    /// Why the flags are what they are, where one might wonder.
+    pub notes: &'static str,
+}
+
+/// A key among the arguments of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyUse {
+    /// Its index among the arguments; the command's name is 0.
+    pub at: usize,
+    /// What becomes of it.
+    pub flags: KeyFlags,
+}
+
+/// The specifications of a command's keys.
+pub fn key_specs(spec: &Spec) -> &'static [KeySpec] {
+    static BY_NAME: LazyLock<Dict<&'static [KeySpec]>> = LazyLock::new(|| {
+        let mut by_name = Dict::default();
+        for (names, specs) in table::ROWS {
+            for name in names.split_ascii_whitespace() {
+                let twice = by_name.insert(Bytes::from_static(name.as_bytes()), *specs);
+                assert!(twice.is_none(), "{name} has two rows");
+            }
+        }
+        by_name
+    });
+    BY_NAME.get(spec.name.as_bytes()).copied().unwrap_or(&[])
+}
+
+/// Whether a command has arguments that are keys.
+pub fn has_keys(spec: &Spec) -> bool {
+    key_specs(spec).iter().any(|keys| !keys.flags.contains(KeyFlags::NOT_KEY))
+}
+
+/// The keys among the arguments of a command, each with what becomes of it. None where the arguments make no sense: the
+/// command itself will say so.
+pub fn key_uses(spec: &Spec, args: &[Bytes]) -> Vec<KeyUse> {
+    let specs = key_specs(spec);
+    let varies = specs.iter().any(|keys| keys.flags.contains(KeyFlags::VARIABLE_FLAGS));
+    if !varies && let Some(found) = by_specs(specs, args) {
+        return found;
+    }
+    match spec.name {
+        "set" => set(args),
+        "bitfield" => bitfield(args),
+        "sort" => sort(args),
+        "sort_ro" => vec![KeyUse { at: 1, flags: KeyFlags::RO.union(KeyFlags::ACCESS) }],
+        "migrate" => migrate(args),
+        _ => match (spec.keys, specs) {
+            (Keys::Found(find), [first, ..]) => {
+                let flags = first.flags - KeyFlags::INCOMPLETE;
+                find(args).into_iter().map(|at| KeyUse { at, flags }).collect()
+            }
+            _ => Vec::new(),
+        },
+    }
+}
+
+/// The keys that the specifications alone find; `None` when one of them does not fit the arguments.
+fn by_specs(specs: &[KeySpec], args: &[Bytes]) -> Option<Vec<KeyUse>> {
+    let mut found = Vec::new();
+    for keys in specs.iter().filter(|keys| !keys.flags.contains(KeyFlags::NOT_KEY)) {
+        let first = match keys.begin {
+            Begin::Index(at) => at,
+            Begin::Keyword(word, from) => match after(args, word, from) {
+                Some(at) => at,
+                None => continue,
+            },
+            Begin::Unknown => return None,
+        };
+        let (first, last, step) = match keys.find {
+            Find::Range { last, step, .. } if last >= 0 => (first, first as i64 + i64::from(last), step),
+            Find::Range { last, step, limit: 0 } => (first, args.len() as i64 + i64::from(last), step),
+            Find::Range { last, step, limit } => {
+                let part = args.len().checked_sub(first)? / limit;
+                (first, (first + part) as i64 + i64::from(last), step)
+            }
+            Find::Counted => {
+                let count = integer(args.get(first)?).ok().filter(|count| *count >= 0)?;
+                (first + 1, (first as i64).checked_add(count)?, 1)
+            }
+            Find::Unknown => return None,
+        };
+        if last >= args.len() as i64 || last < first as i64 {
+            return None;
+        }
+        found.extend((first..=last as usize).step_by(step).map(|at| KeyUse { at, flags: keys.flags }));
+        if keys.flags.contains(KeyFlags::INCOMPLETE) {
+            return None;
+        }
+    }
+    Some(found)
+}
+
+/// The index behind a word.
+fn after(args: &[Bytes], word: &str, from: i32) -> Option<usize> {
+    let is = |at: &usize| args[*at].eq_ignore_ascii_case(word.as_bytes());
+    if from > 0 {
+        // The last argument is not looked at: nothing could follow it.
+        (from as usize..args.len().saturating_sub(1)).find(is).map(|at| at + 1)
+    } else {
+        let start = args.len().checked_sub(from.unsigned_abs() as usize)?;
+        (2..=start).rev().find(is).map(|at| at + 1)
+    }
+}
+
+/// SET reads the key only where its options ask for the old value.
+fn set(args: &[Bytes]) -> Vec<KeyUse> {
+    let reads = args.iter().skip(3).any(|word| word.eq_ignore_ascii_case(b"get"));
+    let flags = if reads {
+        KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE)
+    } else {
+        KeyFlags::OW.union(KeyFlags::UPDATE)
+    };
+    vec![KeyUse { at: 1, flags }]
+}
+
+/// BITFIELD without SET and INCRBY only reads.
+fn bitfield(args: &[Bytes]) -> Vec<KeyUse> {
+    let mut rest = args.get(2..).unwrap_or_default();
+    let reads = loop {
+        let [word, after @ ..] = rest else { break true };
+        rest = match &word.to_ascii_lowercase()[..] {
+            b"get" if after.len() >= 2 => &after[2..],
+            b"overflow" if !after.is_empty() => &after[1..],
+            _ => break false,
+        };
+    };
+    let flags = if reads { KeyFlags::RO } else { KeyFlags::RW.union(KeyFlags::UPDATE) };
+    vec![KeyUse { at: 1, flags: flags.union(KeyFlags::ACCESS) }]
+}
+
+/// SORT writes where STORE says, wherever that stands; the last one counts.
+fn sort(args: &[Bytes]) -> Vec<KeyUse> {
+    let mut found = vec![KeyUse { at: 1, flags: KeyFlags::RO.union(KeyFlags::ACCESS) }];
+    let mut at = 2;
+    while let Some(word) = args.get(at) {
+        at += match &word.to_ascii_lowercase()[..] {
+            b"limit" => 3,
+            b"get" | b"by" => 2,
+            b"store" if at + 1 < args.len() => {
+                found.truncate(1);
+                found.push(KeyUse { at: at + 1, flags: KeyFlags::OW.union(KeyFlags::UPDATE) });
+                1
+            }
+            _ => 1,
+        };
+    }
+    found
+}
+
+/// MIGRATE takes one key, or many after KEYS while the place of the one is empty.
+fn migrate(args: &[Bytes]) -> Vec<KeyUse> {
+    let flags = KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::DELETE);
+    let mut at = 6;
+    while let Some(word) = args.get(at) {
+        at += match &word.to_ascii_lowercase()[..] {
+            b"keys" if !args[3].is_empty() => return Vec::new(),
+            b"keys" => return (at + 1..args.len()).map(|at| KeyUse { at, flags }).collect(),
+            b"auth" => 2,
+            b"auth2" => 3,
+            _ => 1,
+        };
+    }
+    if args.len() > 3 { vec![KeyUse { at: 3, flags }] } else { Vec::new() }
+}

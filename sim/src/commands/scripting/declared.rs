@@ -1,0 +1,29 @@
+//! What a script declares about itself, as the flags of the command that runs it.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Flags, Spec},
+    node::Node,
+    script,
+};
+
+/// The flags of a command, as far as a script does not declare others in its first line, or a function when it was
+/// registered.
+pub fn declared(node: &Node, spec: &Spec, args: &[Bytes]) -> Flags {
+    let declared = match (spec.name, args.get(1)) {
+        ("eval" | "eval_ro", Some(body)) => script::declared(body),
+        ("evalsha" | "evalsha_ro", Some(sha)) => node.scripts.script(sha).map(|script| script.flags),
+        ("fcall" | "fcall_ro", Some(name)) => node.libraries.function(name).map(|function| function.flags),
+        _ => None,
+    };
+    let Some(declared) = declared.filter(|declared| !declared.contains(script::Flags::COMPAT)) else {
+        return spec.flags;
+    };
+    let mut flags = spec.flags - (Flags::STALE | Flags::DENYOOM | Flags::WRITE | Flags::MAY_REPLICATE);
+    let writes = !declared.contains(script::Flags::NO_WRITES);
+    flags.set(Flags::WRITE, writes);
+    flags.set(Flags::DENYOOM, writes && !declared.contains(script::Flags::ALLOW_OOM));
+    flags.set(Flags::STALE, declared.contains(script::Flags::ALLOW_STALE));
+    flags
+}

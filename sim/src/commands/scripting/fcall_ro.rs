@@ -1,0 +1,32 @@
+//! FCALL_RO function numkeys [key ...] [arg ...]: calls a function that may only read.
+
+use bytes::Bytes;
+
+use super::run::{Access, by_name};
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "fcall_ro",
+    group: Group::Scripting,
+    since: "7.0.0",
+    summary: "Calls a function, which only reads.",
+    arity: -3,
+    flags: Flags::NOSCRIPT
+        .union(Flags::STALE)
+        .union(Flags::SKIP_MONITOR)
+        .union(Flags::NO_MANDATORY_KEYS)
+        .union(Flags::MOVABLEKEYS)
+        .union(Flags::NESTS)
+        .union(Flags::READONLY),
+    keys: Keys::Counted { count: 2 },
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    by_name(ctx, args, Access::ReadOnly)
+}

@@ -1,0 +1,15 @@
+//! FUNCTION HELP: lists the subcommands.
+
+use crate::commands::{Flags, Group, Keys, Spec, help};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "function|help",
+    group: Group::Scripting,
+    since: "7.0.0",
+    summary: "Lists the subcommands.",
+    arity: 2,
+    flags: Flags::LOADING.union(Flags::STALE),
+    keys: Keys::None,
+    subcommands: &[],
+    run: help::run,
+};

@@ -1,0 +1,36 @@
+//! ACL subcommand ...: the users, and what each may do.
+
+use crate::commands::{Error, Flags, Group, Keys, Spec, help};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "acl",
+    group: Group::Server,
+    since: "6.0.0",
+    summary: "Commands about users and their permissions.",
+    arity: -2,
+    flags: Flags::empty(),
+    keys: Keys::None,
+    subcommands: &[
+        &super::acl_cat::SPEC,
+        &super::acl_deluser::SPEC,
+        &super::acl_dryrun::SPEC,
+        &super::acl_genpass::SPEC,
+        &super::acl_getuser::SPEC,
+        &super::acl_help::SPEC,
+        &super::acl_list::SPEC,
+        &super::acl_load::SPEC,
+        &super::acl_log::SPEC,
+        &super::acl_save::SPEC,
+        &super::acl_setuser::SPEC,
+        &super::acl_users::SPEC,
+        &super::acl_whoami::SPEC,
+    ],
+    run: help::container,
+};
+
+/// What ACL SAVE and ACL LOAD answer on a node without a file for its users.
+pub(super) const NO_FILE: Error = Error::of(
+    "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command \
+     and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis \
+     configuration.",
+);

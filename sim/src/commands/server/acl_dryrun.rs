@@ -1,0 +1,50 @@
+//! ACL DRYRUN name command [arg ...]: whether a user may run a command, without running it.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{
+        Ctx, Error, Flags, Group, Keys, Spec,
+        access::{self, Denied},
+        find,
+    },
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "acl|dryrun",
+    group: Group::Server,
+    since: "7.0.0",
+    summary: "Tells whether a user may run a command.",
+    arity: -4,
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
+    let Some(user) = ctx.node.acl.user(&args[2]) else {
+        return Err(Error(format!("ERR User '{}' not found", text(&args[2])).into()));
+    };
+    let words = &args[3..];
+    let Ok(spec) = find(words) else {
+        return Err(Error(format!("ERR Command '{}' not found", text(&args[3])).into()));
+    };
+    if !spec.accepts(words.len()) {
+        return Err(Error::arity(spec.name));
+    }
+    Ok(match access::check(user, spec, words) {
+        Ok(()) => Reply::OK,
+        Err(denied) => Reply::bulk(match denied {
+            Denied::Command => format!("This user has no permissions to run the '{}' command", spec.name),
+            Denied::Key(at) => {
+                format!("This user has no permissions to access the '{}' key", text(&words[at]))
+            }
+            Denied::Channel(at) => {
+                format!("This user has no permissions to access the '{}' channel", text(&words[at]))
+            }
+        }),
+    })
+}

@@ -1,0 +1,42 @@
+//! ACL GETUSER name: what a user may do; null for one that is none.
+
+use bytes::Bytes;
+
+use crate::{
+    acl::Selector,
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, access},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "acl|getuser",
+    group: Group::Server,
+    since: "6.0.0",
+    summary: "Describes a user.",
+    arity: 3,
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let Some(user) = ctx.node.acl.user(&args[2]) else { return Ok(Reply::Null) };
+    let flags = access::flags(user).into_iter().map(Reply::bulk).collect();
+    let mut about = vec![
+        (Reply::bulk("flags"), Reply::Set(flags)),
+        (Reply::bulk("passwords"), Reply::Array(user.passwords.iter().map(Reply::bulk).collect())),
+    ];
+    about.extend(permissions(&user.root));
+    let selectors = user.selectors.iter().map(|selector| Reply::Map(permissions(selector))).collect();
+    about.push((Reply::bulk("selectors"), Reply::Array(selectors)));
+    Ok(Reply::Map(about))
+}
+
+fn permissions(selector: &Selector) -> Vec<(Reply, Reply)> {
+    vec![
+        (Reply::bulk("commands"), Reply::bulk(access::rules_of_commands(selector))),
+        (Reply::bulk("keys"), Reply::bulk(access::rules_of_keys(selector))),
+        (Reply::bulk("channels"), Reply::bulk(access::rules_of_channels(selector))),
+    ]
+}

@@ -1,0 +1,24 @@
+//! ACL LIST: the users as the rules that would make them.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, access},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "acl|list",
+    group: Group::Server,
+    since: "6.0.0",
+    summary: "Lists the users with their rules.",
+    arity: 2,
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    Ok(Reply::Array(ctx.node.acl.users().map(|user| Reply::bulk(access::line(user))).collect()))
+}

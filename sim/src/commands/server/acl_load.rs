@@ -1,0 +1,37 @@
+//! ACL LOAD: puts the users of the access list file in the place of all there are.
+
+use bytes::Bytes;
+
+use super::{acl::NO_FILE, acl_deluser::close_all_of};
+use crate::{
+    acl,
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, access},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "acl|load",
+    group: Group::Server,
+    since: "6.0.0",
+    summary: "Reads the users from their file.",
+    arity: 2,
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    let path = ctx.node.config.aclfile.clone();
+    if path.is_empty() {
+        return Err(NO_FILE);
+    }
+    let file = access::read_users(ctx.node, ctx.env).map_err(|wrong| Error(format!("ERR {wrong}").into()))?;
+    let users = access::read_file(&path, &file, ctx.node.config.acl_pubsub_default)
+        .map_err(|wrong| Error(format!("ERR {wrong}").into()))?;
+    let before: Vec<Bytes> = ctx.node.acl.users().map(|user| user.name.clone()).collect();
+    ctx.node.acl.replace(users);
+    // Users of the same names are others now: only connections of the default user stay.
+    before.iter().filter(|name| **name != acl::DEFAULT).for_each(|name| close_all_of(ctx, name));
+    Ok(Reply::OK)
+}

@@ -1,0 +1,52 @@
+//! ACL LOG [count | RESET]: who was refused what, the last one first.
+
+use bytes::Bytes;
+
+use crate::{
+    acl::Entry,
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "acl|log",
+    group: Group::Server,
+    since: "6.0.0",
+    summary: "Shows who was refused what.",
+    arity: -2,
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+/// How many are shown to those who do not say.
+const COUNT: usize = 10;
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let count = match args {
+        [_, _] => COUNT,
+        [_, _, word] if word.eq_ignore_ascii_case(b"reset") => {
+            ctx.node.acl.log.clear();
+            return Ok(Reply::OK);
+        }
+        [_, _, count] => usize::try_from(integer(count)?).unwrap_or(0),
+        _ => return Err(Error::subcommand("acl", &args[1])),
+    };
+    let now_ms = ctx.env.wall.as_millis();
+    let shown = ctx.node.acl.log.entries().take(count).map(|entry| show(entry, now_ms));
+    Ok(Reply::Array(shown.collect()))
+}
+
+fn show(entry: &Entry, now_ms: i64) -> Reply {
+    let age = now_ms.saturating_sub(entry.at_ms) as f64 / 1000.0;
+    Reply::Map(vec![
+        (Reply::bulk("count"), Reply::Integer(i64::try_from(entry.count).unwrap_or(i64::MAX))),
+        (Reply::bulk("reason"), Reply::bulk(entry.reason.name())),
+        (Reply::bulk("context"), Reply::bulk(entry.context)),
+        (Reply::bulk("object"), Reply::Bulk(entry.object.clone())),
+        (Reply::bulk("username"), Reply::Bulk(entry.username.clone())),
+        (Reply::bulk("age-seconds"), Reply::Double(age)),
+        (Reply::bulk("client-info"), Reply::bulk(&entry.client)),
+    ])
+}

@@ -1,0 +1,73 @@
+//! ACL SETUSER name [rule ...]: makes a user, or changes one; all rules hold or none.
+
+use bytes::Bytes;
+
+use crate::{
+    acl::User,
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, access},
+    event::ConnId,
+    glob::matches,
+    resp::Reply,
+    session::{Role, Session},
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "acl|setuser",
+    group: Group::Server,
+    since: "6.0.0",
+    summary: "Makes or changes a user.",
+    arity: -3,
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let name = &args[2];
+    if access::has_spaces(name) {
+        return Err(Error::of("ERR Usernames can't contain spaces or null characters"));
+    }
+    let rules = access::merge_selectors(&args[3..]).map_err(|first| {
+        let first = String::from_utf8_lossy(&first);
+        Error(format!("ERR Unmatched parenthesis in acl selector starting at '{first}'.").into())
+    })?;
+    let all_channels = ctx.node.config.acl_pubsub_default;
+    let before = ctx.node.acl.user(name).cloned();
+    let mut user = before.clone().unwrap_or_else(|| User::new(name.clone(), all_channels));
+    for rule in rules {
+        access::apply(&mut user, &rule, all_channels).map_err(|wrong| {
+            let rule = String::from_utf8_lossy(&rule);
+            Error(format!("ERR Error in ACL SETUSER modifier '{rule}': {wrong}").into())
+        })?;
+    }
+    if let Some(before) = before {
+        close_subscribers(ctx, &before, &user);
+    }
+    ctx.node.acl.put(user);
+    Ok(Reply::OK)
+}
+
+/// Closes the subscribers of a user that listen to what it may not listen to any more.
+fn close_subscribers(ctx: &mut Ctx<'_>, before: &User, after: &User) {
+    let Some(left) = after.channels_left(before) else { return };
+    let listens_on = |session: &&Session| {
+        session.is_subscriber() && session.user == before.name && session.role == Role::Client
+    };
+    let kept = |session: &Session| {
+        session.patterns.iter().all(|pattern| left.contains(&pattern))
+            && session
+                .channels
+                .iter()
+                .chain(&session.shards)
+                .all(|channel| left.iter().any(|pattern| matches(pattern, channel)))
+    };
+    let sessions = ctx.node.sessions.values().filter(listens_on).filter(|session| !kept(session));
+    for conn in sessions.map(|session| session.id).collect::<Vec<ConnId>>() {
+        if conn == ctx.conn {
+            ctx.session().quits = true;
+        } else {
+            ctx.node.kill(conn);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! FAILOVER [TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]: makes a replica take this master's place.
+//!
+//! A node hands over to replicas by REPLICAOF only; what is refused is refused as by a real server.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    event::ConnId,
+    replication::{Feed, ReplicaLink},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "failover",
+    group: Group::Server,
+    since: "6.2.0",
+    summary: "Makes a replica take this master's place.",
+    arity: -1,
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::STALE),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let (mut to, mut timeout, mut abort, mut force) = (None, None, false, false);
+    let mut at = 1;
+    while let Some(word) = args.get(at) {
+        match (&word.to_ascii_lowercase()[..], &args[at + 1..]) {
+            (b"timeout", [ms, ..]) if timeout.is_none() => {
+                let ms = integer(ms)?;
+                if ms <= 0 {
+                    return Err(Error::of("ERR FAILOVER timeout must be greater than 0"));
+                }
+                timeout = Some(ms);
+                at += 1;
+            }
+            (b"abort", []) if args.len() == 2 => abort = true,
+            (b"to", [host, port, ..]) if to.is_none() => {
+                to = Some((String::from_utf8_lossy(host).into_owned(), integer(port)?));
+                at += 2;
+            }
+            (b"force", _) if !force => force = true,
+            _ => return Err(Error::SYNTAX),
+        }
+        at += 1;
+    }
+    if abort {
+        return Err(Error::of("ERR No failover in progress."));
+    }
+    if ctx.node.is_replica() {
+        return Err(Error::of("ERR FAILOVER is not valid when server is a replica."));
+    }
+    if ctx.node.replication.attached().next().is_none() {
+        return Err(Error::of("ERR FAILOVER requires connected replicas."));
+    }
+    if force && (timeout.is_none() || to.is_none()) {
+        return Err(Error::of(
+            "ERR FAILOVER with force option requires both a timeout and target HOST and IP.",
+        ));
+    }
+    if let Some((host, port)) = to {
+        let replication = &ctx.node.replication;
+        let named = |(conn, replica): &(&ConnId, &ReplicaLink)| {
+            i64::from(replica.port) == port && ctx.node.replica_address(**conn) == host
+        };
+        match replication.attached().find(named) {
+            None => return Err(Error::of("ERR FAILOVER target HOST and PORT is not a replica.")),
+            Some((_, replica)) if replica.feed != Feed::Online => {
+                return Err(Error::of("ERR FAILOVER target replica is not online."));
+            }
+            Some(_) => {}
+        }
+    }
+    Err(Error::of("ERR this server does not hand over by itself; use REPLICAOF"))
+}

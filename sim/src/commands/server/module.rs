@@ -1,0 +1,21 @@
+//! MODULE subcommand ...: extensions, which this node cannot have.
+
+use crate::commands::{Flags, Group, Keys, Spec, help};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "module",
+    group: Group::Server,
+    since: "4.0.0",
+    summary: "Commands about modules.",
+    arity: -2,
+    flags: Flags::empty(),
+    keys: Keys::None,
+    subcommands: &[
+        &super::module_help::SPEC,
+        &super::module_list::SPEC,
+        &super::module_load::SPEC,
+        &super::module_loadex::SPEC,
+        &super::module_unload::SPEC,
+    ],
+    run: help::container,
+};

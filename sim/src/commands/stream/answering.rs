@@ -1,0 +1,39 @@
+//! How entries look in replies.
+
+use bytes::Bytes;
+
+use crate::{
+    commands::Ctx,
+    keyspace::{EntryRef, StreamId},
+    resp::{Protocol, Reply},
+};
+
+/// An id.
+pub(super) fn id(id: StreamId) -> Reply {
+    Reply::bulk(id.to_string())
+}
+
+/// An entry: its id, and its fields and values by turns.
+pub(super) fn entry(entry: EntryRef<'_>) -> Reply {
+    let mut words = Vec::with_capacity(entry.len() * 2);
+    for (field, value) in entry.pairs() {
+        words.extend([Reply::Bulk(field), Reply::Bulk(value)]);
+    }
+    Reply::Array(vec![id(entry.id()), Reply::Array(words)])
+}
+
+/// What was read of each stream, by its key.
+pub(super) fn by_stream(ctx: &Ctx<'_>, read: Vec<(Bytes, Vec<Reply>)>) -> Reply {
+    let pairs = read.into_iter().map(|(key, entries)| (Reply::Bulk(key), Reply::Array(entries)));
+    match ctx.protocol() {
+        Protocol::Resp2 => {
+            Reply::Array(pairs.map(|(key, entries)| Reply::Array(vec![key, entries])).collect())
+        }
+        Protocol::Resp3 => Reply::Map(pairs.collect()),
+    }
+}
+
+/// A map with words for keys.
+pub(super) fn map<const N: usize>(fields: [(&'static str, Reply); N]) -> Reply {
+    Reply::Map(fields.into_iter().map(|(name, value)| (Reply::bulk(name), value)).collect())
+}

@@ -1,0 +1,108 @@
+//! What the commands on groups have in common: finding a group, and what replicas repeat of its reading.
+
+use bytes::Bytes;
+
+use super::ids::word;
+use crate::{
+    commands::{Ctx, Error, integer, printable},
+    effect::Class,
+    keyspace::{Group, Log, Pending, Stream, StreamId},
+};
+
+fn text(bytes: &[u8]) -> String {
+    // An error is printed up to the first byte 0.
+    printable(bytes, usize::MAX)
+}
+
+/// The key of XGROUP's subcommands is not there.
+pub(super) const NO_STREAM: Error = Error::of(
+    "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option to \
+     create an empty stream automatically.",
+);
+
+/// There is no such key, or no such group under it.
+pub(super) fn no_group(key: &[u8], group: &[u8]) -> Error {
+    Error(format!("NOGROUP No such key '{}' or consumer group '{}'", text(key), text(group)).into())
+}
+
+/// The same, in the words of XREADGROUP.
+pub(super) fn no_group_to_read(key: &[u8], group: &[u8]) -> Error {
+    let Error(why) = no_group(key, group);
+    Error(format!("{why} in XREADGROUP with GROUP option").into())
+}
+
+/// There is no such group under a key that is there.
+pub(super) fn no_group_of_key(key: &[u8], group: &[u8]) -> Error {
+    Error(format!("NOGROUP No such consumer group '{}' for key name '{}'", text(group), text(key)).into())
+}
+
+/// Reads ENTRIESREAD: a count, or -1 where it is not known.
+pub(super) fn entries_read(count: &[u8]) -> Result<Option<i64>, Error> {
+    match integer(count)? {
+        -1 => Ok(None),
+        read @ 0.. => Ok(Some(read)),
+        _ => Err(Error::of("ERR value for ENTRIESREAD must be positive or -1")),
+    }
+}
+
+/// A stream's entries and one of its groups, to read from the one and change the other.
+pub(super) fn find<'c>(
+    ctx: &'c mut Ctx<'_>,
+    key: &[u8],
+    group: &[u8],
+) -> Result<Option<(&'c mut Log, &'c mut Group)>, Error> {
+    let Some(Stream { log, groups }) = ctx.modify::<Stream>(key)? else { return Ok(None) };
+    Ok(groups.get_mut(group).map(|group| (log, group)))
+}
+
+/// Notes that a consumer is there now, and makes it if it is new; returns whether it was. The group must be there.
+pub(super) fn see_consumer(
+    ctx: &mut Ctx<'_>,
+    key: &Bytes,
+    group: &[u8],
+    name: &Bytes,
+) -> Result<bool, Error> {
+    let now_ms = ctx.now_ms;
+    let created = find(ctx, key, group)?
+        .is_some_and(|(_, group)| !group.see(name, now_ms) && group.create_consumer(name, now_ms));
+    if created {
+        ctx.changed(key, Class::StreamGroup, "xgroup-createconsumer");
+    }
+    Ok(created)
+}
+
+/// What replicas repeat of an entry that has come to a consumer.
+pub(super) fn claim(key: &Bytes, name: &Bytes, group: &Group, id: StreamId, pending: &Pending) -> Vec<Bytes> {
+    let fixed = |text: &'static str| Bytes::from_static(text.as_bytes());
+    vec![
+        fixed("XCLAIM"),
+        key.clone(),
+        name.clone(),
+        pending.consumer.clone(),
+        fixed("0"),
+        word(id),
+        fixed("TIME"),
+        word(pending.delivered_ms),
+        fixed("RETRYCOUNT"),
+        word(pending.deliveries),
+        fixed("FORCE"),
+        fixed("JUSTID"),
+        fixed("LASTID"),
+        word(group.last_id),
+    ]
+}
+
+/// What replicas repeat of how far a group has read.
+pub(super) fn set_id(key: &Bytes, name: &Bytes, group: &Group) -> Vec<Bytes> {
+    let fixed = |text: &'static str| Bytes::from_static(text.as_bytes());
+    let read = word(group.entries_read.unwrap_or(-1));
+    vec![
+        fixed("XGROUP"),
+        fixed("SETID"),
+        key.clone(),
+        name.clone(),
+        word(group.last_id),
+        fixed("ENTRIESREAD"),
+        read,
+    ]
+}

@@ -1,0 +1,149 @@
+//! Ids of entries as the words of commands write them, and the ends of ranges of them.
+
+use std::fmt::Display;
+
+use bytes::Bytes;
+
+use crate::{
+    commands::Error,
+    keyspace::{StreamId, integer},
+};
+
+const INVALID: Error = Error::of("ERR Invalid stream ID specified as stream command argument");
+/// Longer words are no ids.
+const LEN_MAX: usize = 127;
+
+/// The id that XADD is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// `*`: the server makes it.
+    Auto,
+    /// `5-*`: the server numbers it.
+    Numbered(u64),
+    /// All of it.
+    Exactly(StreamId),
+}
+
+/// Reads `ms` or `ms-seq`; `seq` is the number where none is given.
+pub(super) fn id(text: &[u8], seq: u64) -> Result<StreamId, Error> {
+    match parse(text, seq)? {
+        Wanted::Exactly(id) => Ok(id),
+        _ => Err(INVALID),
+    }
+}
+
+/// The same, or `-` and `+` for the lowest and the highest there is.
+pub(super) fn id_or_end(text: &[u8], seq: u64) -> Result<StreamId, Error> {
+    match as_c(text)? {
+        b"-" => Ok(StreamId::ZERO),
+        b"+" => Ok(StreamId::MAX),
+        _ => id(text, seq),
+    }
+}
+
+/// Reads an id for XADD, all but `*`.
+pub(super) fn wanted(text: &[u8]) -> Result<Wanted, Error> {
+    parse(text, 0)
+}
+
+/// Reads the beginning of a range; `(` leaves the id itself out.
+pub(super) fn start(text: &[u8]) -> Result<StreamId, Error> {
+    match excluded(text) {
+        Some(text) => id(text, 0)?.next().ok_or(Error::of("ERR invalid start ID for the interval")),
+        None => id_or_end(text, 0),
+    }
+}
+
+/// Reads the end of a range; `(` leaves the id itself out.
+pub(super) fn end(text: &[u8]) -> Result<StreamId, Error> {
+    match excluded(text) {
+        Some(text) => id(text, u64::MAX)?.previous().ok_or(Error::of("ERR invalid end ID for the interval")),
+        None => id_or_end(text, u64::MAX),
+    }
+}
+
+/// Writes an id, or anything else, as an argument.
+pub(super) fn word(value: impl Display) -> Bytes {
+    Bytes::from(value.to_string())
+}
+
+fn excluded(text: &[u8]) -> Option<&[u8]> {
+    text.strip_prefix(b"(").filter(|id| !id.is_empty())
+}
+
+/// The text up to the first byte 0, which is all that Redis reads of an id.
+fn as_c(text: &[u8]) -> Result<&[u8], Error> {
+    if text.len() > LEN_MAX {
+        return Err(INVALID);
+    }
+    Ok(text.split(|byte| *byte == 0).next().unwrap_or_default())
+}
+
+fn parse(text: &[u8], seq: u64) -> Result<Wanted, Error> {
+    let text = as_c(text)?;
+    let mut parts = text.splitn(2, |byte| *byte == b'-');
+    let ms = number(parts.next().unwrap_or_default()).ok_or(INVALID)?;
+    Ok(match parts.next() {
+        None => Wanted::Exactly(StreamId { ms, seq }),
+        Some(b"*") => Wanted::Numbered(ms),
+        Some(seq) => Wanted::Exactly(StreamId { ms, seq: number(seq).ok_or(INVALID)? }),
+    })
+}
+
+/// A number of 64 bits without a sign. What is no canonical number is read as C's `strtoull` reads it: blanks before it, a
+/// sign, zeros in front, and a minus that turns it around.
+fn number(text: &[u8]) -> Option<u64> {
+    if let Some(value) = integer(text) {
+        return u64::try_from(value).ok();
+    }
+    let blank = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
+    let text = &text[text.iter().take_while(|byte| blank(byte)).count()..];
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let value: u64 = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    Some(if negative { value.wrapping_neg() } else { value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_read_as_redis_reads_them() {
+        for (text, expected) in [
+            (&b"5"[..], Some((5, 7))),
+            (b"5-3", Some((5, 3))),
+            (b"18446744073709551615-18446744073709551615", Some((u64::MAX, u64::MAX))),
+            (b" +05-007", Some((5, 7))),
+            (b"1--05", Some((1, u64::MAX - 4))),
+            (b"5\0-9", Some((5, 7))),
+            (b"18446744073709551616", None),
+            (b"1--5", None),
+            (b"5-", None),
+            (b"-5", None),
+            (b"", None),
+            (b"5-*", None),
+            (b"a-1", None),
+            (b"-", None),
+            (&[b'0'; 128], None),
+        ] {
+            let expected = expected.map(|(ms, seq)| StreamId { ms, seq });
+            assert_eq!(id(text, 7).ok(), expected, "{}", String::from_utf8_lossy(text));
+        }
+    }
+
+    #[test]
+    fn ranges_may_leave_their_ends_out() {
+        assert_eq!(start(b"(5"), Ok(StreamId { ms: 5, seq: 1 }));
+        assert_eq!(end(b"(5"), Ok(StreamId { ms: 5, seq: u64::MAX - 1 }));
+        assert_eq!(end(b"(5-0"), Ok(StreamId { ms: 4, seq: u64::MAX }));
+        assert!(end(b"(0-0").is_err() && start(b"(+").is_err() && start(b"(").is_err());
+        assert_eq!((start(b"-"), end(b"+")), (Ok(StreamId::ZERO), Ok(StreamId::MAX)));
+    }
+}

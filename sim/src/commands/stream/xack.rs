@@ -1,0 +1,34 @@
+//! XACK key group id [id ...]: acknowledges entries.
+
+use bytes::Bytes;
+
+use super::{groups::find, ids::id};
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "xack",
+    group: Group::Stream,
+    since: "5.0.0",
+    summary: "Acknowledges entries that were delivered.",
+    arity: -4,
+    flags: Flags::WRITE.union(Flags::FAST),
+    keys: Keys::FIRST,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    // It looks the key up as commands do that read.
+    if ctx.peek(&args[1]).is_none() {
+        return Ok(Reply::Integer(0));
+    }
+    let Some((_, group)) = find(ctx, &args[1], &args[2])? else { return Ok(Reply::Integer(0)) };
+    let ids = args[3..].iter().map(|word| id(word, 0)).collect::<Result<Vec<_>, _>>()?;
+    let acknowledged = ids.into_iter().filter(|id| group.acknowledge(*id).is_some()).count();
+    // It is a change without an event.
+    ctx.effects.dirty += acknowledged as u64;
+    Ok(acknowledged.into())
+}

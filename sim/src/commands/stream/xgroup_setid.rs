@@ -1,0 +1,50 @@
+//! XGROUP SETID key group id | $ [ENTRIESREAD count]: sets how far a group has read.
+
+use bytes::Bytes;
+
+use super::{
+    groups::{NO_STREAM, entries_read, no_group_of_key},
+    ids::id_or_end,
+};
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    effect::Class,
+    keyspace::Stream,
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "xgroup|setid",
+    group: Group::Stream,
+    since: "5.0.0",
+    summary: "Sets how far a group has read.",
+    arity: -5,
+    flags: Flags::WRITE,
+    keys: Keys::Range { first: 2, last: 2, step: 1 },
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let (key, name) = (&args[2], &args[3]);
+    let mut read = None;
+    let (options, rest) = args[5..].as_chunks::<2>();
+    for [option, count] in options {
+        if !option.eq_ignore_ascii_case(b"entriesread") {
+            return Err(Error::subcommand("xgroup", &args[1]));
+        }
+        read = entries_read(count)?;
+    }
+    if !rest.is_empty() {
+        return Err(Error::subcommand("xgroup", &args[1]));
+    }
+    let Stream { log, groups } = ctx.modify::<Stream>(key)?.ok_or(NO_STREAM)?;
+    let group = groups.get_mut(name).ok_or_else(|| no_group_of_key(key, name))?;
+    if options.len() > 1 {
+        return Err(Error::subcommand("xgroup", &args[1]));
+    }
+    group.last_id = if args[4] == "$" { log.last_id } else { id_or_end(&args[4], 0)? };
+    group.entries_read = read;
+    ctx.changed(key, Class::StreamGroup, "xgroup-setid");
+    Ok(Reply::OK)
+}

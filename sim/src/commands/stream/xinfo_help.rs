@@ -1,0 +1,15 @@
+//! XINFO HELP: what the subcommands do.
+
+use crate::commands::{Flags, Group, Keys, Spec, help::run};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "xinfo|help",
+    group: Group::Stream,
+    since: "5.0.0",
+    summary: "What the subcommands of XINFO do.",
+    arity: 2,
+    flags: Flags::LOADING.union(Flags::STALE),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};

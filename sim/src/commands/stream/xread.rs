@@ -1,0 +1,79 @@
+//! XREAD [COUNT count] [BLOCK ms] STREAMS key [key ...] id [id ...]: the entries behind an id of each stream, and waits for
+//! one if there is none.
+
+use bytes::Bytes;
+
+use super::{
+    answering::{by_stream, entry},
+    ids::{id, word},
+    reading::{Words, keys},
+};
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    keyspace::{Stream, StreamId},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "xread",
+    group: Group::Stream,
+    since: "5.0.0",
+    summary: "The entries behind an id of each stream, waiting for one.",
+    arity: -4,
+    flags: Flags::READONLY.union(Flags::BLOCKING).union(Flags::MOVABLEKEYS),
+    keys: Keys::Found(keys),
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let words = Words::parse(ctx, args, false)?;
+    if let Some(key) = ctx.ready.clone() {
+        return resume(ctx, args, &words, key);
+    }
+    let mut after = Vec::with_capacity(words.ids.len());
+    for (key, text) in words.keys.iter().zip(words.ids) {
+        let last_id = ctx.read::<Stream>(key)?.map_or(StreamId::ZERO, |stream| stream.log.last_id);
+        after.push(match &text[..] {
+            b"$" => last_id,
+            b">" => {
+                return Err(Error::of(
+                    "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> \
+                     option.",
+                ));
+            }
+            text => id(text, 0)?,
+        });
+    }
+    let mut read = Vec::new();
+    for (key, after) in words.keys.iter().zip(&after) {
+        let Some(Stream { log, .. }) = ctx.read::<Stream>(key)? else { continue };
+        let Some(from) = after.next() else { continue };
+        let entries: Vec<Reply> = log.range(from, StreamId::MAX).take(words.count()).map(entry).collect();
+        if !entries.is_empty() {
+            read.push((key.clone(), entries));
+        }
+    }
+    if !read.is_empty() {
+        return Ok(by_stream(ctx, read));
+    }
+    let Some(wait) = words.wait else { return Ok(Reply::NullArray) };
+    // From now on means from this now on, however often the command is run again.
+    let ids = args.len() - after.len();
+    let resolved: Vec<Bytes> = args[..ids].iter().cloned().chain(after.iter().map(word)).collect();
+    Ok(ctx.wait(&resolved, words.keys, wait, Reply::NullArray))
+}
+
+/// Goes on when one of the streams may have new entries.
+fn resume(ctx: &mut Ctx<'_>, args: &[Bytes], words: &Words<'_>, key: Bytes) -> Result<Reply, Error> {
+    let at = words.keys.iter().position(|waited| *waited == key).unwrap_or(0);
+    let after = id(&words.ids[at], 0)?;
+    let stream = ctx.read::<Stream>(&key)?.filter(|stream| stream.log.last_id > after);
+    let from = stream.zip(after.next());
+    let Some((stream, from)) = from else {
+        let wait = words.wait.ok_or(Error::SYNTAX)?;
+        return Ok(ctx.wait(args, words.keys, wait, Reply::NullArray));
+    };
+    let entries = stream.log.range(from, StreamId::MAX).take(words.count_after_wait()).map(entry).collect();
+    Ok(by_stream(ctx, vec![(key, entries)]))
+}

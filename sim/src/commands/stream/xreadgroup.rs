@@ -1,0 +1,198 @@
+//! XREADGROUP GROUP group consumer [COUNT count] [BLOCK ms] [NOACK] STREAMS key [key ...] id [id ...]: delivers entries to a
+//! consumer: new ones for `>`, waiting for one, or again those that it has not acknowledged.
+
+use bytes::Bytes;
+
+use super::{
+    answering::{self, by_stream, entry},
+    groups::{claim, find, no_group_to_read, see_consumer, set_id},
+    ids::id,
+    reading::{Words, keys},
+};
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    keyspace::{Stream, StreamId},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "xreadgroup",
+    group: Group::Stream,
+    since: "5.0.0",
+    summary: "Delivers entries to a consumer of a group, waiting for new ones.",
+    arity: -7,
+    flags: Flags::WRITE.union(Flags::BLOCKING).union(Flags::MOVABLEKEYS),
+    keys: Keys::Found(keys),
+    subcommands: &[],
+    run,
+};
+
+/// What a consumer wants of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// `>`: what no consumer of the group was given.
+    New,
+    /// What waits for its acknowledgement, behind an id.
+    Again(StreamId),
+}
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let words = Words::parse(ctx, args, true)?;
+    let group = words.group.ok_or(Error::of("ERR Missing GROUP option for XREADGROUP"))?;
+    let mut repeated = Vec::new();
+    let reply = match ctx.ready.clone() {
+        Some(key) => resume(ctx, args, &words, group, key, &mut repeated),
+        None => read(ctx, args, &words, group, &mut repeated),
+    };
+    ctx.propagate_as(repeated);
+    reply
+}
+
+fn read(
+    ctx: &mut Ctx<'_>,
+    args: &[Bytes],
+    words: &Words<'_>,
+    [group, consumer]: [&Bytes; 2],
+    repeated: &mut Vec<Vec<Bytes>>,
+) -> Result<Reply, Error> {
+    let mut wanted = Vec::with_capacity(words.ids.len());
+    for (key, text) in words.keys.iter().zip(words.ids) {
+        let stream = ctx.read::<Stream>(key)?;
+        if stream.is_none_or(|stream| !stream.groups.contains_key(group)) {
+            return Err(no_group_to_read(key, group));
+        }
+        wanted.push(match &text[..] {
+            b">" => Wanted::New,
+            b"$" => {
+                return Err(Error::of(
+                    "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this \
+                     consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just return \
+                     an empty result set.",
+                ));
+            }
+            // The highest id stands for new entries as well.
+            text => match id(text, 0)? {
+                StreamId::MAX => Wanted::New,
+                id => Wanted::Again(id),
+            },
+        });
+    }
+    let mut read = Vec::new();
+    for (key, wanted) in words.keys.iter().zip(wanted) {
+        ctx.read::<Stream>(key)?;
+        let Some((log, found)) = find(ctx, key, group)? else { continue };
+        let has_new = !log.is_empty() && log.top_id() > found.last_id;
+        if wanted == Wanted::New && !has_new {
+            continue;
+        }
+        greet(ctx, key, words, [group, consumer], repeated)?;
+        let entries = match wanted {
+            Wanted::New => deliver(ctx, key, words, [group, consumer], words.count(), repeated)?,
+            Wanted::Again(after) => deliver_again(ctx, key, [group, consumer], after, words.count())?,
+        };
+        ctx.effects.dirty += 1;
+        read.push((key.clone(), entries));
+    }
+    if !read.is_empty() {
+        return Ok(by_stream(ctx, read));
+    }
+    Ok(match words.wait {
+        Some(wait) => ctx.wait(args, words.keys, wait, Reply::NullArray),
+        None => Reply::NullArray,
+    })
+}
+
+/// Goes on when one of the streams may have new entries, or is gone.
+fn resume(
+    ctx: &mut Ctx<'_>,
+    args: &[Bytes],
+    words: &Words<'_>,
+    [group, consumer]: [&Bytes; 2],
+    key: Bytes,
+    repeated: &mut Vec<Vec<Bytes>>,
+) -> Result<Reply, Error> {
+    let is_stream = matches!(ctx.read::<Stream>(&key), Ok(Some(_)));
+    if !is_stream {
+        return Err(Error::of("UNBLOCKED the stream key no longer exists"));
+    }
+    let Some((log, found)) = find(ctx, &key, group)? else {
+        return Err(Error::of("NOGROUP the consumer group this client was blocked on no longer exists"));
+    };
+    if log.last_id <= found.last_id {
+        let wait = words.wait.ok_or(Error::SYNTAX)?;
+        return Ok(ctx.wait(args, words.keys, wait, Reply::NullArray));
+    }
+    greet(ctx, &key, words, [group, consumer], repeated)?;
+    let entries = deliver(ctx, &key, words, [group, consumer], words.count_after_wait(), repeated)?;
+    Ok(by_stream(ctx, vec![(key, entries)]))
+}
+
+/// Notes that the consumer is there. What it reads makes it known to replicas, unless nothing of that becomes pending.
+fn greet(
+    ctx: &mut Ctx<'_>,
+    key: &Bytes,
+    words: &Words<'_>,
+    [group, consumer]: [&Bytes; 2],
+    repeated: &mut Vec<Vec<Bytes>>,
+) -> Result<(), Error> {
+    if see_consumer(ctx, key, group, consumer)? && words.unacknowledged {
+        let [name, subcommand] = [&b"XGROUP"[..], b"CREATECONSUMER"].map(Bytes::from_static);
+        repeated.push(vec![name, subcommand, key.clone(), group.clone(), consumer.clone()]);
+    }
+    Ok(())
+}
+
+/// Delivers entries that no consumer of the group was given.
+fn deliver(
+    ctx: &mut Ctx<'_>,
+    key: &Bytes,
+    words: &Words<'_>,
+    [name, consumer]: [&Bytes; 2],
+    count: usize,
+    repeated: &mut Vec<Vec<Bytes>>,
+) -> Result<Vec<Reply>, Error> {
+    let (now_ms, repeats) = (ctx.now_ms, ctx.node.repeats());
+    let mut entries = Vec::new();
+    let Some((log, group)) = find(ctx, key, name)? else { return Ok(entries) };
+    let Some(from) = group.last_id.next() else { return Ok(entries) };
+    for found in log.range(from, StreamId::MAX).take(count) {
+        let id = found.id();
+        group.advance(log, id);
+        entries.push(entry(found));
+        if !words.unacknowledged {
+            group.assign(id, consumer, now_ms, 1);
+            let pending = group.pending().get(&id).filter(|_| repeats);
+            repeated.extend(pending.map(|pending| claim(key, name, group, id, pending)));
+        }
+    }
+    if words.unacknowledged && !entries.is_empty() {
+        repeated.push(set_id(key, name, group));
+    }
+    Ok(entries)
+}
+
+/// Delivers again what a consumer has not acknowledged. Entries that are gone by now have no fields.
+fn deliver_again(
+    ctx: &mut Ctx<'_>,
+    key: &Bytes,
+    [name, consumer]: [&Bytes; 2],
+    after: StreamId,
+    count: usize,
+) -> Result<Vec<Reply>, Error> {
+    let now_ms = ctx.now_ms;
+    let Some((log, group)) = find(ctx, key, name)? else { return Ok(Vec::new()) };
+    let own = group.consumers().get(consumer).zip(after.next());
+    let own: Vec<StreamId> =
+        own.map_or(Vec::new(), |(own, from)| own.pending().range(from..).take(count).copied().collect());
+    let mut entries = Vec::with_capacity(own.len());
+    for id in own {
+        entries.push(match log.get(id) {
+            Some(found) => {
+                group.deliver_again(id, now_ms);
+                entry(found)
+            }
+            None => Reply::Array(vec![answering::id(id), Reply::NullArray]),
+        });
+    }
+    Ok(entries)
+}

@@ -1,0 +1,61 @@
+//! A clock that stands still until somebody moves it on.
+
+use std::{
+    cell::{Cell, RefCell},
+    future::{Future, poll_fn},
+    rc::Rc,
+    task::{Poll, Waker},
+};
+
+use crate::time::{Monotonic, Wall};
+
+/// The two clocks of a host whose time moves only by command (`lockstorm serve --clock manual`). Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct ManualClock(Rc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    now: Cell<(Wall, Monotonic)>,
+    sleepers: RefCell<Vec<Waker>>,
+}
+
+impl ManualClock {
+    /// A clock that stands at `wall`.
+    pub fn new(wall: Wall) -> ManualClock {
+        let now = Cell::new((wall, Monotonic::ZERO));
+        ManualClock(Rc::new(Shared { now, sleepers: RefCell::default() }))
+    }
+
+    /// What the wall clock shows.
+    pub fn wall(&self) -> Wall {
+        self.0.now.get().0
+    }
+
+    /// What the monotonic clock shows.
+    pub fn monotonic(&self) -> Monotonic {
+        self.0.now.get().1
+    }
+
+    /// Moves both clocks on until the monotonic one shows `at`, if it is not there yet.
+    pub fn move_to(&self, at: Monotonic) {
+        let (wall, monotonic) = self.0.now.get();
+        self.0.now.set((wall + at.since(monotonic), monotonic.max(at)));
+        self.0.sleepers.take().into_iter().for_each(Waker::wake);
+    }
+
+    /// Resolves when the monotonic clock shows `at`.
+    pub fn sleep_until(&self, at: Monotonic) -> impl Future<Output = ()> + 'static {
+        let clock = self.clone();
+        poll_fn(move |cx| {
+            if clock.monotonic() >= at {
+                return Poll::Ready(());
+            }
+            let mut sleepers = clock.0.sleepers.borrow_mut();
+            // Who is polled again for another reason is in the list already.
+            if !sleepers.iter().any(|sleeper| sleeper.will_wake(cx.waker())) {
+                sleepers.push(cx.waker().clone());
+            }
+            Poll::Pending
+        })
+    }
+}

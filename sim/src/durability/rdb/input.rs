@@ -1,0 +1,102 @@
+//! Lengths and strings as snapshots hold them. Every length comes from outside: room is made for what is there, never for
+//! what is claimed.
+
+use bytes::Bytes;
+
+use super::{RdbError, listpack::little, lzf};
+
+/// What is left to read.
+#[derive(Debug)]
+pub struct Input<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Input<'a> {
+    /// All of `bytes`.
+    pub fn new(bytes: &'a [u8]) -> Input<'a> {
+        Input { rest: bytes }
+    }
+
+    /// How many bytes are left.
+    pub fn left(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// The next `len` bytes; `what` is what an error says they were to be.
+    ///
+    /// # Errors
+    /// When there are not so many.
+    pub fn take(&mut self, len: usize, what: &'static str) -> Result<&'a [u8], RdbError> {
+        let (taken, rest) = self.rest.split_at_checked(len).ok_or(RdbError::Short(what))?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    /// The next `N` bytes.
+    ///
+    /// # Errors
+    /// When there are not so many.
+    pub fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], RdbError> {
+        let (taken, rest) = self.rest.split_first_chunk().ok_or(RdbError::Short(what))?;
+        self.rest = rest;
+        Ok(*taken)
+    }
+
+    /// The next byte.
+    ///
+    /// # Errors
+    /// At the end.
+    pub fn byte(&mut self, what: &'static str) -> Result<u8, RdbError> {
+        Ok(self.take(1, what)?[0])
+    }
+
+    /// A length, or `Err` with the number of a special string encoding.
+    fn length_or_encoding(&mut self) -> Result<Result<u64, u8>, RdbError> {
+        let first = self.byte("a length")?;
+        Ok(match first >> 6 {
+            0 => Ok(u64::from(first & 0x3f)),
+            1 => Ok(u64::from(first & 0x3f) << 8 | u64::from(self.byte("a length")?)),
+            2 if first == 0x80 => Ok(u32::from_be_bytes(self.array("a length")?).into()),
+            2 if first == 0x81 => Ok(u64::from_be_bytes(self.array("a length")?)),
+            2 => return Err(RdbError::Damaged("a length")),
+            _ => Err(first & 0x3f),
+        })
+    }
+
+    /// A number that was written as a length.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn number(&mut self) -> Result<u64, RdbError> {
+        self.length_or_encoding()?.map_err(|_| RdbError::Damaged("a length"))
+    }
+
+    /// A length. It is only a claim: it says how often to read on, not how much room to make.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn length(&mut self) -> Result<usize, RdbError> {
+        usize::try_from(self.number()?).map_err(|_| RdbError::Damaged("a length"))
+    }
+
+    /// A string, in any of its forms.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn string(&mut self) -> Result<Bytes, RdbError> {
+        match self.length_or_encoding()? {
+            Ok(len) => {
+                let len = usize::try_from(len).map_err(|_| RdbError::Damaged("a length"))?;
+                Ok(Bytes::copy_from_slice(self.take(len, "a string")?))
+            }
+            Err(encoding @ 0..=2) => {
+                Ok(Bytes::from(little(self.take(1 << encoding, "a string")?).to_string()))
+            }
+            Err(3) => {
+                let (packed, len) = (self.length()?, self.length()?);
+                lzf::unpack(self.take(packed, "a string")?, len).map(Bytes::from)
+            }
+            Err(_) => Err(RdbError::Damaged("a string")),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The bytes of values, in every encoding that `redis-server` 7.0 reads, to values.
+
+use bytes::Bytes;
+
+use super::{Input, Item, RdbError, intset, kind, listpack, stream, ziplist};
+use crate::keyspace::{Encodings, Hash, List, Set, SortedSet, Str, Value};
+
+const TWICE: RdbError = RdbError::Damaged("an element that is there twice");
+/// How a node of a list says that it is one element, or many.
+const PLAIN: usize = 1;
+const PACKED: usize = 2;
+
+/// Reads the value behind a byte that says how it is written.
+///
+/// # Errors
+/// When there is none, or an empty collection, which cannot be a value.
+pub(super) fn value(input: &mut Input<'_>, kind: u8, encodings: &Encodings) -> Result<Value, RdbError> {
+    // What comes in a compact encoding stays in it however long its elements are.
+    let compact = Encodings { hash_value_max: usize::MAX, sorted_set_value_max: usize::MAX, ..*encodings };
+    let value = match kind {
+        kind::STRING => Value::String(Str::new(input.string()?)),
+        kind::LIST => {
+            let len = input.length()?;
+            Value::List((0..len).map(|_| input.string()).collect::<Result<List, _>>()?)
+        }
+        kind::LIST_ZIPLIST => Value::List(ziplist::ziplist(&input.string()?)?.into_iter().collect()),
+        kind::LIST_QUICKLIST | kind::LIST_QUICKLIST2 => Value::List(list(input, kind)?),
+        kind::SET => {
+            let len = input.length()?;
+            set((0..len).map(|_| input.string()), encodings)?
+        }
+        kind::SET_INTSET => {
+            let integers = intset::read(&input.string()?)?.into_iter();
+            set(integers.map(|n| Ok(Bytes::from(n.to_string()))), encodings)?
+        }
+        kind::HASH => {
+            let len = input.length()?;
+            hash((0..len).map(|_| Ok((input.string()?, input.string()?))), encodings)?
+        }
+        kind::HASH_ZIPMAP => {
+            let elements = ziplist::zipmap(&input.string()?)?;
+            hash(pairs(elements)?.into_iter().map(Ok), encodings)?
+        }
+        kind::HASH_ZIPLIST => {
+            let elements = ziplist::ziplist(&input.string()?)?;
+            hash(pairs(elements)?.into_iter().map(Ok), &compact)?
+        }
+        kind::HASH_LISTPACK => {
+            let pack = input.string()?;
+            let elements = listpack(&pack)?.into_iter().map(Item::bytes).collect();
+            hash(pairs(elements)?.into_iter().map(Ok), &compact)?
+        }
+        kind::ZSET => {
+            let len = input.length()?;
+            let members = (0..len).map(|_| {
+                let member = input.string()?;
+                Ok((member, f64::from_le_bytes(input.array("a score")?)))
+            });
+            sorted_set(members, encodings)?
+        }
+        kind::ZSET_TEXT => {
+            let len = input.length()?;
+            sorted_set((0..len).map(|_| Ok((input.string()?, text_score(input)?))), encodings)?
+        }
+        kind::ZSET_ZIPLIST => {
+            let elements = pairs(ziplist::ziplist(&input.string()?)?)?.into_iter();
+            sorted_set(elements.map(|(member, text)| Ok((member, score(&text)?))), &compact)?
+        }
+        kind::ZSET_LISTPACK => {
+            let pack = input.string()?;
+            let elements = pairs(listpack(&pack)?)?.into_iter();
+            let members = elements.map(|(member, score)| Ok((member.bytes(), packed_score(score)?)));
+            sorted_set(members, &compact)?
+        }
+        kind::STREAM_LISTPACKS | kind::STREAM_LISTPACKS_2 => {
+            Value::Stream(Box::new(stream::read(input, kind)?))
+        }
+        other => return Err(RdbError::Unsupported(format!("a value of type {other}"))),
+    };
+    if value.is_empty_collection() { Err(RdbError::Empty) } else { Ok(value) }
+}
+
+fn list(input: &mut Input<'_>, kind: u8) -> Result<List, RdbError> {
+    let mut elements = Vec::new();
+    for _ in 0..input.length()? {
+        let container = if kind == kind::LIST_QUICKLIST2 { input.length()? } else { PACKED };
+        let node = input.string()?;
+        match container {
+            _ if node.is_empty() => return Err(RdbError::Damaged("an empty node of a list")),
+            PLAIN => elements.push(node),
+            PACKED if kind == kind::LIST_QUICKLIST => elements.extend(ziplist::ziplist(&node)?),
+            PACKED => elements.extend(listpack(&node)?.into_iter().map(Item::bytes)),
+            _ => return Err(RdbError::Damaged("a list")),
+        }
+    }
+    Ok(elements.into_iter().collect())
+}
+
+fn set(
+    members: impl Iterator<Item = Result<Bytes, RdbError>>,
+    encodings: &Encodings,
+) -> Result<Value, RdbError> {
+    let mut set = Set::default();
+    for member in members {
+        if !set.insert(member?, encodings) {
+            return Err(TWICE);
+        }
+    }
+    Ok(Value::Set(set))
+}
+
+fn hash(
+    pairs: impl Iterator<Item = Result<(Bytes, Bytes), RdbError>>,
+    encodings: &Encodings,
+) -> Result<Value, RdbError> {
+    let mut hash = Hash::default();
+    for pair in pairs {
+        let (field, value) = pair?;
+        if !hash.set(field, value, encodings) {
+            return Err(TWICE);
+        }
+    }
+    Ok(Value::Hash(hash))
+}
+
+fn sorted_set(
+    members: impl Iterator<Item = Result<(Bytes, f64), RdbError>>,
+    encodings: &Encodings,
+) -> Result<Value, RdbError> {
+    let mut set = SortedSet::default();
+    for member in members {
+        let (member, score) = member?;
+        if score.is_nan() {
+            return Err(RdbError::Damaged("a score that is not a number"));
+        }
+        if set.insert(member, score, encodings).is_some() {
+            return Err(TWICE);
+        }
+    }
+    Ok(Value::SortedSet(Box::new(set)))
+}
+
+/// A score as the oldest snapshots write it: text behind its length, or a length that stands for what is no number.
+fn text_score(input: &mut Input<'_>) -> Result<f64, RdbError> {
+    match input.byte("a score")? {
+        253 => Ok(f64::NAN),
+        254 => Ok(f64::INFINITY),
+        255 => Ok(f64::NEG_INFINITY),
+        len => score(input.take(usize::from(len), "a score")?),
+    }
+}
+
+fn packed_score(item: Item<'_>) -> Result<f64, RdbError> {
+    match item {
+        Item::Integer(n) => Ok(n as f64),
+        Item::Text(text) => score(text),
+    }
+}
+
+fn score(text: &[u8]) -> Result<f64, RdbError> {
+    const DAMAGED: RdbError = RdbError::Damaged("a score");
+    std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or(DAMAGED)
+}
+
+/// Two elements each. A member's first and a field's come before its score and value.
+fn pairs<T: Clone>(elements: Vec<T>) -> Result<Vec<(T, T)>, RdbError> {
+    let (pairs, []) = elements.as_chunks::<2>() else {
+        return Err(RdbError::Damaged("an odd number of parts of pairs"));
+    };
+    Ok(pairs.iter().map(|[first, second]| (first.clone(), second.clone())).collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! Lengths and strings as snapshots write them.
+
+use super::lzf::Packer;
+use crate::{config::Config, keyspace::integer};
+
+/// Strings up to this length may be integers.
+const INTEGER_LEN_MAX: usize = 11;
+/// Longer strings are compressed.
+const UNPACKED_LEN_MAX: usize = 20;
+
+/// Bytes being written, with the forms that lengths and strings have in snapshots.
+#[derive(Debug)]
+pub struct Output {
+    bytes: Vec<u8>,
+    /// `None` without `rdbcompression`.
+    packer: Option<Packer>,
+    /// `list-max-listpack-size`
+    pub(super) list_node_size: i32,
+}
+
+impl Output {
+    /// Nothing yet. Long strings will be compressed where that makes them shorter and `rdbcompression` is on.
+    pub fn new(config: &Config) -> Output {
+        let packer = config.rdb_compression.then(Packer::default);
+        Output { bytes: Vec::new(), packer, list_node_size: config.list_node_size }
+    }
+
+    /// Adds bytes as they are.
+    pub fn raw(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Adds one byte.
+    pub fn byte(&mut self, byte: u8) {
+        self.bytes.push(byte);
+    }
+
+    /// Adds a length, or any other number that is none too often large.
+    pub fn length(&mut self, len: u64) {
+        match len {
+            0..=0x3f => self.byte(len as u8),
+            0x40..=0x3fff => self.raw(&(0x4000 | len as u16).to_be_bytes()),
+            0x4000..=0xffff_ffff => {
+                self.byte(0x80);
+                self.raw(&(len as u32).to_be_bytes());
+            }
+            _ => {
+                self.byte(0x81);
+                self.raw(&len.to_be_bytes());
+            }
+        }
+    }
+
+    /// Adds a string: as an integer, compressed, or behind its length.
+    pub fn string(&mut self, bytes: &[u8]) {
+        if bytes.len() <= INTEGER_LEN_MAX
+            && let Some(n) = integer(bytes).and_then(|n| i32::try_from(n).ok())
+        {
+            return self.integer(n);
+        }
+        if bytes.len() > UNPACKED_LEN_MAX
+            && let Some(packer) = &mut self.packer
+            && let Some(packed) = packer.pack(bytes, bytes.len() - 4)
+        {
+            self.byte(0xc3);
+            self.length(packed.len() as u64);
+            self.length(bytes.len() as u64);
+            return self.raw(&packed);
+        }
+        self.length(bytes.len() as u64);
+        self.raw(bytes);
+    }
+
+    fn integer(&mut self, n: i32) {
+        let (mark, width) = match n {
+            -0x80..=0x7f => (0xc0, 1),
+            -0x8000..=0x7fff => (0xc1, 2),
+            _ => (0xc2, 4),
+        };
+        self.byte(mark);
+        self.raw(&n.to_le_bytes()[..width]);
+    }
+
+    /// What was written.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}

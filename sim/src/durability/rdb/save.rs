@@ -1,0 +1,116 @@
+//! Values to the bytes that `redis-server` 7.0 writes for them.
+
+use super::{Listpack, Output, intset, kind, stream};
+use crate::{
+    keyspace::{List, Value},
+    resp::format_double,
+};
+
+/// What a server takes for the overhead of an element of a list, when it looks whether there is room for one more.
+const ELEMENT_OVERHEAD: usize = 8;
+/// The number that marks a node of a list as a listpack.
+const PACKED: u64 = 2;
+
+/// The byte that says how a value is written.
+pub(super) fn kind(value: &Value) -> u8 {
+    match value {
+        Value::String(_) => kind::STRING,
+        Value::List(_) => kind::LIST_QUICKLIST2,
+        Value::Set(set) if set.integers().is_some() => kind::SET_INTSET,
+        Value::Set(_) => kind::SET,
+        Value::Hash(hash) if hash.is_compact() => kind::HASH_LISTPACK,
+        Value::Hash(_) => kind::HASH,
+        Value::SortedSet(set) if set.is_compact() => kind::ZSET_LISTPACK,
+        Value::SortedSet(_) => kind::ZSET,
+        Value::Stream(_) => kind::STREAM_LISTPACKS_2,
+    }
+}
+
+/// Writes a value behind the byte that [`kind()`] has for it.
+pub(super) fn value(out: &mut Output, value: &Value) {
+    match value {
+        Value::String(string) => out.string(string.bytes()),
+        Value::List(elements) => list(out, elements),
+        Value::Set(set) => match set.integers() {
+            Some(integers) => out.string(&intset::write(integers)),
+            None => {
+                out.length(set.len() as u64);
+                set.iter().for_each(|member| out.string(&member));
+            }
+        },
+        Value::Hash(hash) if hash.is_compact() => {
+            let mut pack = Listpack::default();
+            for (field, value) in hash.iter() {
+                pack.push(field);
+                pack.push(value);
+            }
+            out.string(&pack.finish());
+        }
+        Value::Hash(hash) => {
+            out.length(hash.len() as u64);
+            for (field, value) in hash.iter() {
+                out.string(field);
+                out.string(value);
+            }
+        }
+        Value::SortedSet(set) if set.is_compact() => {
+            let mut pack = Listpack::default();
+            for (score, member) in set.iter() {
+                pack.push(member);
+                match whole(score) {
+                    Some(n) => pack.push_integer(n),
+                    None => pack.push(format_double(score).as_bytes()),
+                }
+            }
+            out.string(&pack.finish());
+        }
+        Value::SortedSet(set) => {
+            out.length(set.len() as u64);
+            // From the last to the first, so that whoever loads it inserts at the front each time.
+            for (score, member) in set.range(0..set.len(), true) {
+                out.string(member);
+                out.raw(&score.to_le_bytes());
+            }
+        }
+        Value::Stream(stream) => stream::write(out, stream),
+    }
+}
+
+/// A score as the integer that it is, within the half of the range that a server trusts.
+fn whole(score: f64) -> Option<i64> {
+    let limit = (i64::MAX / 2) as f64;
+    (score.fract() == 0.0 && score.abs() <= limit).then_some(score as i64)
+}
+
+fn list(out: &mut Output, list: &List) {
+    let nodes = nodes(list, out.list_node_size);
+    out.length(nodes.len() as u64);
+    for node in nodes {
+        out.length(PACKED);
+        out.string(&node.finish());
+    }
+}
+
+/// The nodes of a list as they are when it was filled from the head on. What a server has after other pushes may be cut
+/// elsewhere, and reads the same.
+pub fn nodes(list: &List, node_size: i32) -> Vec<Listpack> {
+    let mut nodes = vec![Listpack::default()];
+    for element in list.iter() {
+        let node = nodes.last().expect("there is one from the start");
+        if node.count() > 0 && !has_room(node, element.len(), node_size) {
+            nodes.push(Listpack::default());
+        }
+        nodes.last_mut().expect("there is one from the start").push(element);
+    }
+    nodes
+}
+
+/// Whether a node takes one more element, as `list-max-listpack-size` has it: a number of elements, or from -1 to -5 a size
+/// from 4 to 64 kilobytes.
+fn has_room(node: &Listpack, len: usize, node_size: i32) -> bool {
+    let size = node.size() + len + ELEMENT_OVERHEAD;
+    match usize::try_from(node_size) {
+        Ok(count) => size <= 8192 && node.count() < count,
+        Err(_) => size <= 2048 << node_size.unsigned_abs().min(5),
+    }
+}

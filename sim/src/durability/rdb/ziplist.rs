@@ -1,0 +1,107 @@
+//! Ziplists and zipmaps, the compact encodings before listpacks. They are only read: no server since 7.0 writes them.
+
+use bytes::Bytes;
+
+use super::{RdbError, listpack::little};
+
+const ZIPLIST: RdbError = RdbError::Damaged("a ziplist");
+const ZIPMAP: RdbError = RdbError::Damaged("a zipmap");
+
+fn text(n: i64) -> Bytes {
+    Bytes::from(n.to_string())
+}
+
+/// The elements of a ziplist: all bytes and the place of the last element in four bytes each, the number of elements in
+/// two, and elements that each begin with the length of the one before.
+pub(super) fn ziplist(bytes: &[u8]) -> Result<Vec<Bytes>, RdbError> {
+    let slice =
+        |from: usize, len: usize| from.checked_add(len).and_then(|to| bytes.get(from..to)).ok_or(ZIPLIST);
+    let unsigned = |from: usize| Ok(little(slice(from, 4)?) as u32 as usize);
+    let (size, tail, count) = (unsigned(0)?, unsigned(4)?, little(slice(8, 2)?) as u16);
+    if size != bytes.len() {
+        return Err(ZIPLIST);
+    }
+    let mut elements = Vec::new();
+    let (mut at, mut before, mut last) = (10, 0, 10);
+    loop {
+        let start = at;
+        let back = match slice(at, 1)?[0] {
+            0xff => break,
+            0xfe => {
+                at += 5;
+                unsigned(start + 1)?
+            }
+            short => {
+                at += 1;
+                usize::from(short)
+            }
+        };
+        if back != before {
+            return Err(ZIPLIST);
+        }
+        let first = slice(at, 1)?[0];
+        let integer = |width: usize| Ok((text(little(slice(at + 1, width)?)), 1 + width));
+        let (element, len) = match first {
+            0x00..=0x3f => {
+                let len = usize::from(first);
+                (Bytes::copy_from_slice(slice(at + 1, len)?), 1 + len)
+            }
+            0x40..=0x7f => {
+                let len = usize::from(first & 0x3f) << 8 | usize::from(slice(at + 1, 1)?[0]);
+                (Bytes::copy_from_slice(slice(at + 2, len)?), 2 + len)
+            }
+            0x80 => {
+                let len = slice(at + 1, 4)?.iter().fold(0, |len, &byte| len << 8 | usize::from(byte));
+                (Bytes::copy_from_slice(slice(at + 5, len)?), 5 + len)
+            }
+            0xc0 => integer(2)?,
+            0xd0 => integer(4)?,
+            0xe0 => integer(8)?,
+            0xf0 => integer(3)?,
+            0xfe => integer(1)?,
+            0xf1..=0xfd => (text(i64::from(first) - 0xf1), 1),
+            _ => return Err(ZIPLIST),
+        };
+        elements.push(element);
+        at += len;
+        (before, last) = (at - start, start);
+    }
+    let counted = count == u16::MAX || usize::from(count) == elements.len();
+    if at + 1 == bytes.len() && tail == last && counted { Ok(elements) } else { Err(ZIPLIST) }
+}
+
+/// The elements of a zipmap, field after value: each behind its length, a value also behind the number of spare bytes that
+/// follow it.
+pub(super) fn zipmap(bytes: &[u8]) -> Result<Vec<Bytes>, RdbError> {
+    let slice =
+        |from: usize, len: usize| from.checked_add(len).and_then(|to| bytes.get(from..to)).ok_or(ZIPMAP);
+    let mut elements = Vec::new();
+    let mut at = 1;
+    loop {
+        let len = match slice(at, 1)?[0] {
+            // Only where a field would begin can the map end.
+            0xff if elements.len().is_multiple_of(2) => break,
+            0xff => return Err(ZIPMAP),
+            0xfe => {
+                let len = little(slice(at + 1, 4)?) as u32 as usize;
+                at += 5;
+                len
+            }
+            short => {
+                at += 1;
+                usize::from(short)
+            }
+        };
+        let mut spare = 0;
+        if !elements.len().is_multiple_of(2) {
+            spare = usize::from(slice(at, 1)?[0]);
+            at += 1;
+        }
+        elements.push(Bytes::copy_from_slice(slice(at, len)?));
+        slice(at, len + spare)?;
+        at += len + spare;
+    }
+    let count = usize::from(bytes[0]);
+    let counted = count >= 0xfe || count == elements.len() / 2;
+    if at + 1 == bytes.len() && counted { Ok(elements) } else { Err(ZIPMAP) }
+}

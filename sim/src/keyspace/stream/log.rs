@@ -1,0 +1,240 @@
+//! The entries of a stream and the counters beside them.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::{EntryRef, Node, StreamId, radix};
+use crate::keyspace::Encodings;
+
+/// No entry is larger, and no node grows beyond it.
+const BYTES_MAX: usize = 1 << 30;
+
+/// What trimming leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// The last so many entries.
+    Newest(usize),
+    /// The entries from an id on.
+    From(StreamId),
+}
+
+/// How to trim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trim {
+    /// What is left.
+    pub keep: Keep,
+    /// Only whole nodes go, which is quicker.
+    pub approximate: bool,
+    /// At most so many entries go; 0 for any number.
+    pub limit: usize,
+}
+
+/// The entries, in nodes by the id that their first entry had, with the counters that survive them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Log {
+    nodes: BTreeMap<StreamId, Node>,
+    len: usize,
+    /// Bytes of all nodes.
+    bytes: usize,
+    /// The highest id that was ever given.
+    pub last_id: StreamId,
+    /// The id of the first entry; 0-0 without entries.
+    pub first_id: StreamId,
+    /// The highest id that was deleted by name.
+    pub max_deleted_id: StreamId,
+    /// How many entries were ever added.
+    pub entries_added: u64,
+}
+
+impl Log {
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes that the entries use.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The nodes, in order.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = &Node> {
+        self.nodes.values()
+    }
+
+    /// Nodes of the tree that Redis keeps the nodes of entries in.
+    pub fn tree_nodes(&self) -> usize {
+        radix::nodes(&self.nodes.keys().copied().collect::<Vec<_>>())
+    }
+
+    /// Whether the strings of an entry are more than a node holds.
+    pub fn is_too_large(pairs: &[Bytes]) -> bool {
+        pairs.iter().map(Bytes::len).sum::<usize>() > BYTES_MAX
+    }
+
+    /// Adds an entry. The id must be higher than all before it, and the entry not too large.
+    ///
+    /// # Panics
+    /// When the id is not higher.
+    pub fn append(&mut self, id: StreamId, pairs: &[Bytes], encodings: &Encodings) {
+        assert!(id > self.last_id, "ids only grow");
+        let len: usize = pairs.iter().map(Bytes::len).sum();
+        let bytes_max = match encodings.stream_node_bytes_max {
+            0 => BYTES_MAX,
+            max => max.min(BYTES_MAX),
+        };
+        let entries_max = encodings.stream_node_entries_max;
+        // A node that has only deleted entries may lie behind an id that was set back. Nobody misses it.
+        while let Some(last) = self.nodes.last_entry().filter(|last| *last.key() >= id) {
+            self.bytes -= last.remove().bytes();
+        }
+        let has_room =
+            |node: &Node| node.bytes() + len < bytes_max && (entries_max == 0 || node.len() < entries_max);
+        let base =
+            self.nodes.last_key_value().filter(|(_, node)| has_room(node)).map_or(id, |(base, _)| *base);
+        let node = self.nodes.entry(base).or_insert_with(|| Node::new(id, pairs.iter().step_by(2)));
+        let before = if node.is_empty() { 0 } else { node.bytes() };
+        node.push(id, pairs, false);
+        self.bytes += node.bytes() - before;
+        self.len += 1;
+        self.entries_added = self.entries_added.wrapping_add(1);
+        self.last_id = id;
+        if self.len == 1 {
+            self.first_id = id;
+        }
+    }
+
+    /// Adds a node as a snapshot has it, behind the others; `false` if it does not fit there.
+    pub fn push_node(&mut self, node: Node) -> bool {
+        let follows = self.nodes.last_key_value().is_none_or(|(last, _)| *last < node.base());
+        if !follows || (!self.is_empty() && self.top_id() >= node.base()) || node.is_empty() {
+            return false;
+        }
+        self.len += node.live();
+        self.bytes += node.bytes();
+        self.nodes.insert(node.base(), node);
+        true
+    }
+
+    /// The entries from one id to another.
+    pub fn range(&self, start: StreamId, end: StreamId) -> impl DoubleEndedIterator<Item = EntryRef<'_>> {
+        let first = self.nodes.range(..=start).next_back().map_or(start, |(base, _)| *base);
+        // A range that ends before it begins is empty.
+        let last = end.max(first);
+        let end = if start <= end { end } else { StreamId::ZERO };
+        self.nodes.range(first..=last).flat_map(move |(_, node)| node.range(start, end))
+    }
+
+    /// All entries.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = EntryRef<'_>> {
+        self.range(StreamId::ZERO, StreamId::MAX)
+    }
+
+    /// The entry of an id.
+    pub fn get(&self, id: StreamId) -> Option<EntryRef<'_>> {
+        self.range(id, id).next()
+    }
+
+    /// The highest id that an entry has; 0-0 without entries.
+    pub fn top_id(&self) -> StreamId {
+        self.iter().next_back().map_or(StreamId::ZERO, |entry| entry.id())
+    }
+
+    /// Deletes an entry; returns whether it was there.
+    pub fn delete(&mut self, id: StreamId) -> bool {
+        let Some((&base, node)) = self.nodes.range_mut(..=id).next_back() else { return false };
+        let before = node.bytes();
+        if !node.delete(id) {
+            return false;
+        }
+        self.bytes -= before;
+        if node.live() == 0 {
+            self.nodes.remove(&base);
+        } else {
+            self.bytes += node.bytes();
+        }
+        self.len -= 1;
+        self.max_deleted_id = self.max_deleted_id.max(id);
+        if self.is_empty() || id == self.first_id {
+            self.find_first();
+        }
+        true
+    }
+
+    /// Removes entries from the front; returns how many.
+    pub fn trim(&mut self, trim: &Trim) -> usize {
+        let mut gone = 0;
+        while let Some(mut first) = self.nodes.first_entry() {
+            let node = first.get_mut();
+            let live = node.live();
+            let surplus = match trim.keep {
+                Keep::Newest(kept) => self.len.saturating_sub(kept),
+                Keep::From(_) => live,
+            };
+            let at_end = matches!(trim.keep, Keep::Newest(_)) && surplus == 0;
+            if at_end || (trim.limit != 0 && gone + live > trim.limit) {
+                break;
+            }
+            let whole = match trim.keep {
+                Keep::Newest(_) => surplus >= live,
+                Keep::From(id) => node.last_id() < id,
+            };
+            self.bytes -= node.bytes();
+            if whole {
+                first.remove();
+                (self.len, gone) = (self.len - live, gone + live);
+                continue;
+            }
+            if !trim.approximate {
+                let before = if let Keep::From(id) = trim.keep { id } else { StreamId::MAX };
+                let deleted = node.delete_front(surplus, before);
+                (self.len, gone) = (self.len - deleted, gone + deleted);
+            }
+            self.bytes += node.bytes();
+            break;
+        }
+        if gone > 0 {
+            self.find_first();
+        }
+        gone
+    }
+
+    /// Finds the first entry again.
+    pub fn find_first(&mut self) {
+        let first = self.iter().next().map(|entry| entry.id());
+        self.first_id = first.unwrap_or_default();
+    }
+
+    /// Whether an entry after `id` may have been deleted by name.
+    pub fn has_gap_after(&self, id: StreamId) -> bool {
+        let deleted = self.max_deleted_id;
+        !self.is_empty() && deleted != StreamId::ZERO && self.first_id <= deleted && id <= deleted
+    }
+
+    /// How many entries were ever added up to `id`, as far as that can be told without counting.
+    pub fn position(&self, id: StreamId) -> Option<i64> {
+        let added = self.entries_added as i64;
+        if added == 0 {
+            return Some(0);
+        }
+        if (self.is_empty() && id <= self.last_id) || id == self.last_id {
+            return Some(added);
+        }
+        if id > self.last_id {
+            return None;
+        }
+        let whole = self.max_deleted_id == StreamId::ZERO || self.max_deleted_id < self.first_id;
+        let before_first = added.wrapping_sub(self.len as i64);
+        match id.cmp(&self.first_id) {
+            std::cmp::Ordering::Less if whole => Some(before_first),
+            std::cmp::Ordering::Equal if whole => Some(before_first.wrapping_add(1)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! A run of entries that Redis would hold in one listpack. Trimming by about takes whole runs, so their limits can be seen.
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::StreamId;
+use crate::keyspace::listpack::{FRAME, integer_len, text_len};
+
+/// Some strings in one piece of memory: their ends, then their bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Strings {
+    count: usize,
+    bytes: Bytes,
+}
+
+impl Strings {
+    fn new<'a>(strings: impl Iterator<Item = &'a Bytes> + Clone) -> Strings {
+        let count = strings.clone().count();
+        let len: usize = strings.clone().map(|string| string.len()).sum();
+        let mut bytes = BytesMut::with_capacity(count * 4 + len);
+        let mut end = 0;
+        for string in strings.clone() {
+            end += string.len();
+            bytes.put_u32_le(u32::try_from(end).expect("an entry has less than a gigabyte"));
+        }
+        strings.for_each(|string| bytes.extend_from_slice(string));
+        Strings { count, bytes: bytes.freeze() }
+    }
+
+    /// The end of a string, from the beginning of the first one.
+    fn end(&self, at: usize) -> usize {
+        let end = &self.bytes[at * 4..at * 4 + 4];
+        u32::from_le_bytes(end.try_into().expect("four bytes were taken")) as usize
+    }
+
+    fn range(&self, at: usize) -> std::ops::Range<usize> {
+        let start = if at == 0 { 0 } else { self.end(at - 1) };
+        let data = self.count * 4;
+        data + start..data + self.end(at)
+    }
+
+    /// The bytes of a string.
+    fn slice(&self, at: usize) -> &[u8] {
+        &self.bytes[self.range(at)]
+    }
+
+    /// A string, which shares the memory.
+    fn get(&self, at: usize) -> Bytes {
+        self.bytes.slice(self.range(at))
+    }
+}
+
+/// One entry of a node. A deleted one stays until its node goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    id: StreamId,
+    deleted: bool,
+    /// It has the fields of the node's first entry, and only its values are held.
+    same_fields: bool,
+    strings: Strings,
+}
+
+/// The entries of one node, in order of their ids. Only deleted ones may be out of order: XSETID can set the last id back
+/// before them, and later entries come behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// The fields of the first entry.
+    fields: Strings,
+    entries: Vec<Entry>,
+    live: usize,
+    /// Whether the deleted entries are in order as well.
+    sorted: bool,
+    /// Bytes of the listpack but for its frame and its two counts.
+    weight: usize,
+    /// The id that the ids of the entries are reckoned from.
+    base: StreamId,
+}
+
+/// An entry, seen.
+#[derive(Debug, Clone, Copy)]
+pub struct EntryRef<'a> {
+    node: &'a Node,
+    entry: &'a Entry,
+}
+
+impl<'a> EntryRef<'a> {
+    /// Its id.
+    pub fn id(&self) -> StreamId {
+        self.entry.id
+    }
+
+    /// Whether it was deleted.
+    pub fn is_deleted(&self) -> bool {
+        self.entry.deleted
+    }
+
+    /// Whether it has the fields of its node.
+    pub fn has_same_fields(&self) -> bool {
+        self.entry.same_fields
+    }
+
+    /// How many fields it has.
+    pub fn len(&self) -> usize {
+        if self.entry.same_fields { self.node.fields.count } else { self.entry.strings.count / 2 }
+    }
+
+    /// Whether it has none, which only a snapshot can bring about.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Its fields, each with its value; they share the memory of the entry.
+    pub fn pairs(self) -> impl Iterator<Item = (Bytes, Bytes)> + 'a {
+        let (fields, strings) = (&self.node.fields, &self.entry.strings);
+        (0..self.len()).map(move |at| {
+            if self.entry.same_fields {
+                (fields.get(at), strings.get(at))
+            } else {
+                (strings.get(2 * at), strings.get(2 * at + 1))
+            }
+        })
+    }
+}
+
+impl Node {
+    /// A node without entries yet, whose entries are expected to have these fields.
+    pub fn new<'a>(base: StreamId, fields: impl Iterator<Item = &'a Bytes> + Clone) -> Node {
+        let fields = Strings::new(fields);
+        let strings = (0..fields.count).map(|at| text_len(fields.slice(at))).sum::<usize>();
+        let weight = integer_len(fields.count as i64) + strings + integer_len(0);
+        Node { fields, entries: Vec::new(), live: 0, sorted: true, weight, base }
+    }
+
+    /// The id that its key in the tree is.
+    pub fn base(&self) -> StreamId {
+        self.base
+    }
+
+    /// The fields that most entries have.
+    pub fn fields(&self) -> impl Iterator<Item = Bytes> + '_ {
+        (0..self.fields.count).map(|at| self.fields.get(at))
+    }
+
+    /// How many entries are not deleted.
+    pub fn live(&self) -> usize {
+        self.live
+    }
+
+    /// How many entries are held, deleted ones included.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether it holds no entry at all.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Bytes of the listpack that Redis would have.
+    pub fn bytes(&self) -> usize {
+        let dead = self.len() - self.live;
+        FRAME + integer_len(self.live as i64) + integer_len(dead as i64) + self.weight
+    }
+
+    /// The id of the last entry, deleted or not.
+    pub fn last_id(&self) -> StreamId {
+        self.entries.last().map_or(self.base, |entry| entry.id)
+    }
+
+    /// Adds an entry behind the others, given its fields and values by turns.
+    pub fn push(&mut self, id: StreamId, pairs: &[Bytes], deleted: bool) {
+        let count = pairs.len() / 2;
+        let same_fields = count == self.fields.count
+            && pairs.iter().step_by(2).enumerate().all(|(at, field)| *field == self.fields.slice(at));
+        let strings = if same_fields {
+            Strings::new(pairs.iter().skip(1).step_by(2))
+        } else {
+            self.weight += integer_len(count as i64);
+            Strings::new(pairs.iter())
+        };
+        // Flags, the two parts of the id, the strings, and how many elements all that is.
+        let elements = 3 + strings.count + usize::from(!same_fields);
+        let id_len = integer_len(id.ms.wrapping_sub(self.base.ms) as i64)
+            + integer_len(id.seq.wrapping_sub(self.base.seq) as i64);
+        let text = (0..strings.count).map(|at| text_len(strings.slice(at))).sum::<usize>();
+        self.weight += integer_len(0) + id_len + text + integer_len(elements as i64);
+        self.live += usize::from(!deleted);
+        self.sorted &= self.entries.last().is_none_or(|last| last.id < id);
+        self.entries.push(Entry { id, deleted, same_fields, strings });
+    }
+
+    /// Marks the entry of an id as deleted; returns whether it was there.
+    pub fn delete(&mut self, id: StreamId) -> bool {
+        let (from, to) = self.about(id, id);
+        let entry = self.entries[from..to].iter_mut().find(|entry| entry.id == id && !entry.deleted);
+        let Some(entry) = entry else { return false };
+        entry.deleted = true;
+        self.live -= 1;
+        true
+    }
+
+    /// Marks entries as deleted from the front on: up to `count`, and only those before `before`. Returns how many.
+    pub fn delete_front(&mut self, count: usize, before: StreamId) -> usize {
+        let live =
+            self.entries.iter_mut().take_while(|entry| entry.id < before).filter(|entry| !entry.deleted);
+        let deleted = live.take(count).map(|entry| entry.deleted = true).count();
+        self.live -= deleted;
+        deleted
+    }
+
+    /// All entries, deleted ones included.
+    pub fn all(&self) -> impl DoubleEndedIterator<Item = EntryRef<'_>> {
+        self.entries.iter().map(|entry| EntryRef { node: self, entry })
+    }
+
+    /// The entries from one id to another that are not deleted.
+    pub fn range(&self, start: StreamId, end: StreamId) -> impl DoubleEndedIterator<Item = EntryRef<'_>> {
+        let (from, to) = self.about(start, end);
+        let wanted = move |entry: &&Entry| !entry.deleted && (start..=end).contains(&entry.id);
+        self.entries[from..to].iter().filter(wanted).map(|entry| EntryRef { node: self, entry })
+    }
+
+    /// Where the entries from one id to another are, perhaps among others.
+    fn about(&self, start: StreamId, end: StreamId) -> (usize, usize) {
+        if !self.sorted {
+            return (0, self.len());
+        }
+        let from = self.entries.partition_point(|entry| entry.id < start);
+        (from, self.entries.partition_point(|entry| entry.id <= end).max(from))
+    }
+}

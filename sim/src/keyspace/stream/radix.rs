@@ -1,0 +1,48 @@
+//! How many nodes Redis's radix tree has for the keys of a stream, which XINFO STREAM tells.
+
+use super::StreamId;
+
+const KEY_LEN: usize = 16;
+
+/// Nodes of a radix tree with these keys, which are in order and all different.
+///
+/// Each fork is a node, each end of a key is one, and so is each run of bytes without a fork in between. The keys have one
+/// length, so that none ends inside another.
+pub(super) fn nodes(keys: &[StreamId]) -> usize {
+    let keys: Vec<[u8; KEY_LEN]> = keys.iter().map(|key| key.to_bytes()).collect();
+    if keys.is_empty() { 1 } else { below(&keys, 0) }
+}
+
+/// Nodes of the part of the tree below the first `depth` bytes, which the keys share. It goes no deeper than keys are long.
+fn below(keys: &[[u8; KEY_LEN]], depth: usize) -> usize {
+    let (first, last) = (keys[0], keys[keys.len() - 1]);
+    let shared = first.iter().zip(&last).take_while(|(one, other)| one == other).count();
+    let run = usize::from(shared > depth);
+    if shared == KEY_LEN {
+        return run + 1;
+    }
+    let branches = keys.chunk_by(|one, other| one[shared] == other[shared]);
+    run + 1 + branches.map(|branch| below(branch, shared + 1)).sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forks_ends_and_runs_are_nodes() {
+        let ids = |ids: &[(u64, u64)]| ids.iter().map(|&(ms, seq)| StreamId { ms, seq }).collect::<Vec<_>>();
+        for (keys, expected) in [
+            (ids(&[]), 1),
+            (ids(&[(1, 1)]), 2),
+            // A run, a fork, two ends.
+            (ids(&[(1, 1), (1, 2)]), 4),
+            // A run, a fork, two runs, two ends.
+            (ids(&[(1, 1), (2, 1)]), 6),
+            // No run before the fork.
+            (ids(&[(1, 1), (u64::MAX, 1)]), 5),
+        ] {
+            assert_eq!(nodes(&keys), expected, "{keys:?}");
+        }
+    }
+}

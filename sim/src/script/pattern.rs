@@ -1,0 +1,456 @@
+//! Lua's patterns, as section 5.4.1 of the Lua 5.1 manual describes them: where one matches, and what it captures.
+//!
+//! A pattern like `.-.-.-x` takes a time that no script should have, inside one instruction of Lua. So each step is
+//! charged to the script's budget, and what is still to be tried is a stack of our own, no deeper than the pattern is
+//! long.
+
+/// Captures that a pattern may have.
+const CAPTURES_MAX: usize = 32;
+/// Bytes that are looked at in the time of a step where nothing is decided about them one by one.
+const BYTES_PER_STEP: usize = 16;
+
+/// Why matching ended without an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The pattern is wrong. The text is Lua's.
+    Malformed(&'static str),
+    /// The budget is used up.
+    Spent,
+}
+
+const ENDS_WITH_ESCAPE: Fault = Fault::Malformed("malformed pattern (ends with '%')");
+const MISSING_BRACKET: Fault = Fault::Malformed("malformed pattern (missing ']')");
+const MISSING_SET: Fault = Fault::Malformed("missing '[' after '%f' in pattern");
+const UNBALANCED: Fault = Fault::Malformed("unbalanced pattern");
+const NO_OPEN_CAPTURE: Fault = Fault::Malformed("invalid pattern capture");
+const UNFINISHED: Fault = Fault::Malformed("unfinished capture");
+const TOO_MANY_CAPTURES: Fault = Fault::Malformed("too many captures");
+const NO_SUCH_CAPTURE: Fault = Fault::Malformed("invalid capture index");
+
+/// What a capture holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Captured {
+    /// `()`: where it is, counted from 0.
+    Position(usize),
+    /// The text between two offsets.
+    Text(usize, usize),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Capture {
+    start: usize,
+    extent: Extent,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// Its closing parenthesis has not come yet.
+    Open,
+    Position,
+    Len(usize),
+}
+
+/// What is to be undone, or tried instead, when the match fails further on. `p` and `rest` are offsets in the pattern.
+enum Choice {
+    /// A capture was begun.
+    Opened,
+    /// A capture was ended.
+    Closed(usize),
+    /// `*` and `+`: so many more than needed were taken from `s` on.
+    Greedy { s: usize, more: usize, rest: usize },
+    /// `-`: one more may be taken at `s`.
+    Lazy { s: usize, p: usize, end: usize },
+    /// `?`: without it.
+    Without { s: usize, rest: usize },
+}
+
+/// What became of one item of the pattern.
+enum Step {
+    On(usize, usize),
+    Failed,
+    Matched(usize),
+}
+
+/// A pattern being matched against a text.
+pub(super) struct Matcher<'a> {
+    text: &'a [u8],
+    pattern: &'a [u8],
+    /// The steps that are left of the search under way.
+    fuel: u64,
+    captures: [Capture; CAPTURES_MAX],
+    level: usize,
+    choices: Vec<Choice>,
+}
+
+impl<'a> Matcher<'a> {
+    /// As C does, Lua reads a pattern up to its first zero byte.
+    pub(super) fn new(text: &'a [u8], pattern: &'a [u8]) -> Matcher<'a> {
+        let end = pattern.iter().position(|&b| b == 0).unwrap_or(pattern.len());
+        let unused = Capture { start: 0, extent: Extent::Open };
+        let captures = [unused; CAPTURES_MAX];
+        Matcher { text, pattern: &pattern[..end], fuel: 0, captures, level: 0, choices: Vec::new() }
+    }
+
+    /// The first match that begins at `from` or later, or with `anchored` exactly there: where it begins and ends. Each step
+    /// costs a unit of `fuel`.
+    pub(super) fn seek(
+        &mut self,
+        from: usize,
+        anchored: bool,
+        fuel: &mut u64,
+    ) -> Result<Option<(usize, usize)>, Fault> {
+        self.fuel = *fuel;
+        let found = self.seek_charged(from, anchored);
+        *fuel = self.fuel;
+        found
+    }
+
+    fn seek_charged(&mut self, from: usize, anchored: bool) -> Result<Option<(usize, usize)>, Fault> {
+        for start in from..=self.text.len() {
+            if let Some(end) = self.match_at(start)? {
+                return Ok(Some((start, end)));
+            }
+            if anchored {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// How many captures the last match made.
+    pub(super) fn count(&self) -> usize {
+        self.level
+    }
+
+    /// Capture `at` of the last match, which was `whole`: a pattern without captures captures all of it.
+    pub(super) fn capture(&self, at: usize, whole: (usize, usize)) -> Result<Captured, Fault> {
+        if at >= self.level {
+            return if at == 0 { Ok(Captured::Text(whole.0, whole.1)) } else { Err(NO_SUCH_CAPTURE) };
+        }
+        let Capture { start, extent } = self.captures[at];
+        match extent {
+            Extent::Open => Err(UNFINISHED),
+            Extent::Position => Ok(Captured::Position(start)),
+            Extent::Len(len) => Ok(Captured::Text(start, start + len)),
+        }
+    }
+
+    fn spend(&mut self, steps: usize) -> Result<(), Fault> {
+        self.fuel = self.fuel.saturating_sub(steps as u64);
+        if self.fuel == 0 { Err(Fault::Spent) } else { Ok(()) }
+    }
+
+    /// The byte of the pattern at `p`; zero at its end.
+    fn code(&self, p: usize) -> u8 {
+        self.pattern.get(p).copied().unwrap_or(0)
+    }
+
+    fn match_at(&mut self, start: usize) -> Result<Option<usize>, Fault> {
+        self.level = 0;
+        self.choices.clear();
+        let (mut s, mut p) = (start, 0);
+        loop {
+            self.spend(1)?;
+            (s, p) = match self.item(s, p)? {
+                Step::On(s, p) => (s, p),
+                Step::Matched(end) => return Ok(Some(end)),
+                Step::Failed => match self.otherwise()? {
+                    Some(at) => at,
+                    None => return Ok(None),
+                },
+            };
+        }
+    }
+
+    /// Matches the item at `p` against the text at `s`.
+    fn item(&mut self, s: usize, p: usize) -> Result<Step, Fault> {
+        match (self.code(p), self.code(p + 1)) {
+            (0, _) => Ok(Step::Matched(s)),
+            (b'(', b')') => self.open(s, Extent::Position, p + 2),
+            (b'(', _) => self.open(s, Extent::Open, p + 1),
+            (b')', _) => self.close(s, p + 1),
+            (b'%', b'b') => self.balanced(s, p + 2),
+            (b'%', b'f') => self.frontier(s, p + 2),
+            (b'%', digit @ b'0'..=b'9') => self.captured_again(s, digit, p + 2),
+            (b'$', 0) => Ok(if s == self.text.len() { Step::On(s, p + 1) } else { Step::Failed }),
+            _ => self.single(s, p),
+        }
+    }
+
+    fn open(&mut self, start: usize, extent: Extent, rest: usize) -> Result<Step, Fault> {
+        let capture = self.captures.get_mut(self.level).ok_or(TOO_MANY_CAPTURES)?;
+        *capture = Capture { start, extent };
+        self.level += 1;
+        self.choices.push(Choice::Opened);
+        Ok(Step::On(start, rest))
+    }
+
+    fn close(&mut self, s: usize, rest: usize) -> Result<Step, Fault> {
+        let open = self.captures[..self.level].iter().rposition(|capture| capture.extent == Extent::Open);
+        let at = open.ok_or(NO_OPEN_CAPTURE)?;
+        self.captures[at].extent = Extent::Len(s - self.captures[at].start);
+        self.choices.push(Choice::Closed(at));
+        Ok(Step::On(s, rest))
+    }
+
+    /// `%bxy`
+    fn balanced(&mut self, s: usize, p: usize) -> Result<Step, Fault> {
+        let (opening, closing) = (self.code(p), self.code(p + 1));
+        if opening == 0 || closing == 0 {
+            return Err(UNBALANCED);
+        }
+        if self.text.get(s) != Some(&opening) {
+            return Ok(Step::Failed);
+        }
+        let mut depth = 1;
+        for at in s + 1..self.text.len() {
+            self.spend(1)?;
+            let byte = self.text[at];
+            if byte == closing {
+                depth -= 1;
+                if depth == 0 {
+                    return Ok(Step::On(at + 1, p + 2));
+                }
+            } else if byte == opening {
+                depth += 1;
+            }
+        }
+        Ok(Step::Failed)
+    }
+
+    /// `%f[set]`
+    fn frontier(&mut self, s: usize, p: usize) -> Result<Step, Fault> {
+        if self.code(p) != b'[' {
+            return Err(MISSING_SET);
+        }
+        let end = self.single_end(p)?;
+        let before = if s == 0 { 0 } else { self.text[s - 1] };
+        let after = self.text.get(s).copied().unwrap_or(0);
+        let passes = !self.in_set(before, p, end - 1) && self.in_set(after, p, end - 1);
+        Ok(if passes { Step::On(s, end) } else { Step::Failed })
+    }
+
+    /// `%1`
+    fn captured_again(&mut self, s: usize, digit: u8, rest: usize) -> Result<Step, Fault> {
+        let at = usize::from(digit).checked_sub(usize::from(b'1'));
+        let capture = at.and_then(|at| self.captures[..self.level].get(at)).ok_or(NO_SUCH_CAPTURE)?;
+        let Capture { start, extent } = *capture;
+        let len = match extent {
+            Extent::Open => return Err(NO_SUCH_CAPTURE),
+            Extent::Position => return Ok(Step::Failed),
+            Extent::Len(len) => len,
+        };
+        self.spend(len / BYTES_PER_STEP)?;
+        let again = self.text[s..].starts_with(&self.text[start..start + len]);
+        Ok(if again { Step::On(s + len, rest) } else { Step::Failed })
+    }
+
+    /// An item for one byte, with what may stand behind it.
+    fn single(&mut self, s: usize, p: usize) -> Result<Step, Fault> {
+        let end = self.single_end(p)?;
+        let fits = self.fits(s, p, end)?;
+        let rest = end + 1;
+        Ok(match self.code(end) {
+            b'?' => {
+                if fits {
+                    self.choices.push(Choice::Without { s, rest });
+                }
+                Step::On(s + usize::from(fits), rest)
+            }
+            b'*' => self.greedy(s, p, end)?,
+            b'+' if fits => self.greedy(s + 1, p, end)?,
+            b'-' => {
+                self.choices.push(Choice::Lazy { s, p, end });
+                Step::On(s, rest)
+            }
+            b'+' => Step::Failed,
+            _ if fits => Step::On(s + 1, end),
+            _ => Step::Failed,
+        })
+    }
+
+    fn greedy(&mut self, s: usize, p: usize, end: usize) -> Result<Step, Fault> {
+        let mut more = 0;
+        while self.fits(s + more, p, end)? {
+            more += 1;
+        }
+        if more > 0 {
+            self.choices.push(Choice::Greedy { s, more, rest: end + 1 });
+        }
+        Ok(Step::On(s + more, end + 1))
+    }
+
+    /// Goes back to the last choice that leaves something to try.
+    fn otherwise(&mut self) -> Result<Option<(usize, usize)>, Fault> {
+        while let Some(choice) = self.choices.pop() {
+            match choice {
+                Choice::Opened => self.level -= 1,
+                Choice::Closed(at) => self.captures[at].extent = Extent::Open,
+                Choice::Greedy { s, more, rest } => {
+                    let more = more - 1;
+                    if more > 0 {
+                        self.choices.push(Choice::Greedy { s, more, rest });
+                    }
+                    return Ok(Some((s + more, rest)));
+                }
+                Choice::Lazy { s, p, end } => {
+                    if self.fits(s, p, end)? {
+                        self.choices.push(Choice::Lazy { s: s + 1, p, end });
+                        return Ok(Some((s + 1, end + 1)));
+                    }
+                }
+                Choice::Without { s, rest } => return Ok(Some((s, rest))),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where the item for one byte at `p` ends.
+    fn single_end(&mut self, p: usize) -> Result<usize, Fault> {
+        match self.code(p) {
+            b'%' if p + 1 >= self.pattern.len() => Err(ENDS_WITH_ESCAPE),
+            b'%' => Ok(p + 2),
+            b'[' => {
+                let begin = p;
+                let mut p = p + 1 + usize::from(self.code(p + 1) == b'^');
+                // A bracket that comes first stands for itself.
+                loop {
+                    let escape = self.code(p) == b'%';
+                    if p >= self.pattern.len() {
+                        return Err(MISSING_BRACKET);
+                    }
+                    p += 1;
+                    p += usize::from(escape && p < self.pattern.len());
+                    if self.code(p) == b']' {
+                        self.spend((p - begin) / BYTES_PER_STEP)?;
+                        return Ok(p + 1);
+                    }
+                }
+            }
+            _ => Ok(p + 1),
+        }
+    }
+
+    /// Whether the byte of the text at `s` is one that the item from `p` to `end` stands for.
+    fn fits(&mut self, s: usize, p: usize, end: usize) -> Result<bool, Fault> {
+        self.spend(1 + (end - p) / BYTES_PER_STEP)?;
+        let Some(&byte) = self.text.get(s) else { return Ok(false) };
+        Ok(match self.code(p) {
+            b'.' => true,
+            b'%' => in_class(byte, self.code(p + 1)),
+            b'[' => self.in_set(byte, p, end - 1),
+            literal => literal == byte,
+        })
+    }
+
+    /// Whether a byte is in the set that begins at `p` with `[`, and whose closing bracket is at `last`.
+    fn in_set(&self, byte: u8, p: usize, last: usize) -> bool {
+        let inverted = self.code(p + 1) == b'^';
+        let mut p = p + 1 + usize::from(inverted);
+        while p < last {
+            let code = self.code(p);
+            let found = if code == b'%' {
+                p += 1;
+                in_class(byte, self.code(p))
+            } else if self.code(p + 1) == b'-' && p + 2 < last {
+                p += 2;
+                (code..=self.code(p)).contains(&byte)
+            } else {
+                code == byte
+            };
+            if found {
+                return !inverted;
+            }
+            p += 1;
+        }
+        inverted
+    }
+}
+
+/// `%a` and its siblings; in upper case, whatever is not in the class. Any other byte stands for itself.
+fn in_class(byte: u8, class: u8) -> bool {
+    let is_in = match class.to_ascii_lowercase() {
+        b'a' => byte.is_ascii_alphabetic(),
+        b'c' => byte.is_ascii_control(),
+        b'd' => byte.is_ascii_digit(),
+        b'l' => byte.is_ascii_lowercase(),
+        b'p' => byte.is_ascii_punctuation(),
+        // C counts the vertical tab as well.
+        b's' => byte.is_ascii_whitespace() || byte == 0x0b,
+        b'u' => byte.is_ascii_uppercase(),
+        b'w' => byte.is_ascii_alphanumeric(),
+        b'x' => byte.is_ascii_hexdigit(),
+        b'z' => byte == 0,
+        _ => return class == byte,
+    };
+    is_in != class.is_ascii_uppercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use mlua::Lua;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn found(text: &[u8], pattern: &[u8], mut fuel: u64) -> Result<Option<(usize, usize)>, Fault> {
+        Matcher::new(text, pattern).seek(0, false, &mut fuel)
+    }
+
+    #[test]
+    fn a_match_that_would_take_for_ever_runs_out_of_budget_instead() {
+        let (text, pattern) = ("x".repeat(100_000), format!("{}y", ".-".repeat(30)));
+        assert_eq!(found(text.as_bytes(), pattern.as_bytes(), 1_000_000), Err(Fault::Spent));
+        let set = format!("[{}]*$", "a".repeat(10_000));
+        assert_eq!(found("aa".repeat(1000).as_bytes(), set.as_bytes(), 100_000), Err(Fault::Spent));
+    }
+
+    #[test]
+    fn a_pattern_of_any_length_needs_no_stack() {
+        let long = 1 << 20;
+        for item in [".?", ".-", ".*", "a", "%f[x]", "()", "(", ")", "[", "%b"] {
+            let _ = found(b"aaaa", item.repeat(long).as_bytes(), 1 << 24);
+        }
+    }
+
+    /// What the interpreter's own matcher finds.
+    fn of_lua(lua: &Lua, text: &[u8], pattern: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+        let string: mlua::Table = lua.globals().get("string").expect("the library is there");
+        // `find` goes its own way where a pattern has no special character, and `gmatch` does not know anchors.
+        let matching: mlua::Function = string.get("match").expect("and has it");
+        let arguments = [text, pattern].map(|bytes| lua.create_string(bytes).expect("there is memory"));
+        let [text, pattern] = arguments;
+        let found = matching.call::<mlua::Variadic<Option<mlua::LuaString>>>((text, pattern));
+        let found = found.map_err(|error| error.to_string())?;
+        Ok(found.iter().flatten().map(|capture| capture.as_bytes().to_vec()).collect())
+    }
+
+    fn of_ours(text: &[u8], pattern: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
+        let anchored = pattern.first() == Some(&b'^');
+        let mut matcher = Matcher::new(text, &pattern[usize::from(anchored)..]);
+        let Some(whole) = matcher.seek(0, anchored, &mut 10_000_000)? else { return Ok(Vec::new()) };
+        let captures = (0..matcher.count().max(1)).map(|at| {
+            Ok(match matcher.capture(at, whole)? {
+                Captured::Position(at) => (at + 1).to_string().into_bytes(),
+                Captured::Text(from, to) => text[from..to].to_vec(),
+            })
+        });
+        captures.collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn it_finds_what_lua_finds(
+            text in "[ab(). ]{0,12}",
+            pattern in "\\^?(\\(|\\)|\\(\\)|\\[\\^?[ab%.\\]-]{0,4}\\]?|%[abflpsw1-3%]|%f\\[[ab%]{1,2}\\]|%b\\(\\)|[ab.$]|[ab.][*+?-]){0,7}",
+        ) {
+            let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
+            match (of_lua(&Lua::new(), text, pattern), of_ours(text, pattern)) {
+                (Ok(theirs), Ok(ours)) => prop_assert_eq!(ours, theirs, "{:?} in {:?}", pattern, text),
+                (Err(theirs), Err(Fault::Malformed(ours))) => prop_assert!(theirs.contains(ours), "{} {}", ours, theirs),
+                (theirs, ours) => prop_assert!(false, "{:?} in {:?}: {:?} and {:?}", pattern, text, ours, theirs),
+            }
+        }
+    }
+}

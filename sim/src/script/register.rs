@@ -1,0 +1,115 @@
+//! `redis.register_function`, with its arguments one by one or in a table.
+
+use bytes::Bytes;
+use mlua::{Function, Lua, MultiValue, Table, Value};
+
+use super::{Flags, convert::lossy, desk::Desk, failure::Failure, library::check_name};
+
+/// A function as the code of a library registers it.
+#[derive(Debug)]
+pub(super) struct Registered {
+    pub(super) name: String,
+    pub(super) description: Option<Bytes>,
+    pub(super) flags: Flags,
+    pub(super) callback: Function,
+}
+
+fn wrong(why: &str) -> mlua::Error {
+    Failure::reply(format!("ERR {why}"))
+}
+
+/// Text, or a number written as such.
+fn text(lua: &Lua, value: Value) -> mlua::Result<Option<Bytes>> {
+    let text = lua.coerce_string(value)?;
+    Ok(text.map(|text| Bytes::copy_from_slice(&text.as_bytes())))
+}
+
+fn flags(lua: &Lua, names: &Table) -> mlua::Result<Flags> {
+    let mut flags = Flags::empty();
+    for at in 1.. {
+        let name: Value = names.raw_get(at)?;
+        if name.is_nil() {
+            break;
+        }
+        let named = text(lua, name)?.and_then(|name| Flags::named(&name.to_ascii_lowercase()));
+        flags |= named.ok_or_else(|| wrong("unknown flag given"))?;
+    }
+    Ok(flags)
+}
+
+fn from_table(lua: &Lua, arguments: &Table) -> mlua::Result<Registered> {
+    let (mut name, mut callback, mut description, mut declared) = (None, None, None, Flags::empty());
+    for pair in arguments.pairs::<Value, Value>() {
+        let (key, value) = pair?;
+        let key = text(lua, key)?;
+        let key =
+            key.ok_or_else(|| wrong("named argument key given to redis.register_function is not a string"))?;
+        match &key.to_ascii_lowercase()[..] {
+            b"function_name" => {
+                let given = text(lua, value)?;
+                name = Some(given.ok_or_else(|| {
+                    wrong("function_name argument given to redis.register_function must be a string")
+                })?);
+            }
+            b"description" => {
+                let given = text(lua, value)?;
+                description = Some(given.ok_or_else(|| {
+                    wrong("description argument given to redis.register_function must be a string")
+                })?);
+            }
+            b"callback" => {
+                let Value::Function(given) = value else {
+                    return Err(wrong(
+                        "callback argument given to redis.register_function must be a function",
+                    ));
+                };
+                callback = Some(given);
+            }
+            b"flags" => {
+                let Value::Table(given) = value else {
+                    return Err(wrong(
+                        "flags argument to redis.register_function must be a table representing function flags",
+                    ));
+                };
+                declared = flags(lua, &given)?;
+            }
+            _ => return Err(wrong("unknown argument given to redis.register_function")),
+        }
+    }
+    let name = name.ok_or_else(|| wrong("redis.register_function must get a function name argument"))?;
+    let callback = callback.ok_or_else(|| wrong("redis.register_function must get a callback argument"))?;
+    Ok(Registered { name: lossy(&name), description, flags: declared, callback })
+}
+
+fn from_pair(lua: &Lua, name: &Value, callback: &Value) -> mlua::Result<Registered> {
+    let name = text(lua, name.clone())?;
+    let name = name.ok_or_else(|| wrong("first argument to redis.register_function must be a string"))?;
+    let Value::Function(callback) = callback else {
+        return Err(wrong("second argument to redis.register_function must be a function"));
+    };
+    let callback = callback.clone();
+    Ok(Registered { name: lossy(&name), description: None, flags: Flags::empty(), callback })
+}
+
+/// `redis.register_function(name, callback)` or `redis.register_function{function_name=..., callback=...}`.
+pub(super) fn register(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value> {
+    let args: Vec<Value> = args.into_iter().collect();
+    let function = match &args[..] {
+        [Value::Table(arguments)] => from_table(lua, arguments)?,
+        [_] => {
+            return Err(wrong(
+                "calling redis.register_function with a single argument is only applicable to Lua table (representing \
+                 named arguments).",
+            ));
+        }
+        [name, callback] => from_pair(lua, name, callback)?,
+        _ => return Err(wrong("wrong number of arguments to redis.register_function")),
+    };
+    check_name(&function.name).map_err(wrong)?;
+    let mut registered = desk.registered.borrow_mut();
+    if registered.iter().any(|known| known.name.eq_ignore_ascii_case(&function.name)) {
+        return Err(wrong("Function already exists in the library"));
+    }
+    registered.push(function);
+    Ok(Value::Nil)
+}

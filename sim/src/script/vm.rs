@@ -1,0 +1,94 @@
+//! One interpreter with its sandbox: scripts have theirs, functions have another.
+
+use std::rc::Rc;
+
+use mlua::{
+    Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Value, VmState,
+    chunk::ChunkMode,
+    state::{GcIncParams, GcMode},
+};
+
+use super::{api, desk::Desk, failure::SANDBOX};
+
+/// Bytes that scripts may hold at once. Redis has no such limit of its own; a simulated node must not take the machine's
+/// memory with it.
+///
+/// While there is a limit, mlua guards each value it makes with a protected call. So the limit is lifted where Rust makes
+/// values, whose size has a bound of its own.
+pub(super) const MEMORY_MAX: usize = 256 << 20;
+
+/// The hook that counts instructions runs once in so many.
+const HOOK_PERIOD: u32 = 1_000;
+
+/// How much a step of the collector does, in percent of Lua's own measure: a whole round, for a sandbox of usual size. With
+/// small steps, one per allocation, a script that makes large texts would run into the limit over its own garbage.
+const GC_STEP: i32 = 100_000;
+
+/// What the code in an interpreter is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// Scripts of EVAL, with the globals `KEYS` and `ARGV`.
+    Scripts,
+    /// Libraries of functions, which get keys and arguments when they are called.
+    Functions,
+}
+
+impl Dialect {
+    /// What its code is called in errors.
+    pub(super) fn chunk(self) -> &'static str {
+        match self {
+            Dialect::Scripts => "user_script",
+            Dialect::Functions => "user_function",
+        }
+    }
+}
+
+pub(super) struct Vm {
+    pub(super) lua: Lua,
+    dialect: Dialect,
+    /// Runs a function with keys and arguments, and says where it failed.
+    pub(super) run: Function,
+    /// Runs the code of a library, which may do little more than register functions.
+    load: Function,
+}
+
+impl Vm {
+    pub(super) fn new(desk: &Rc<Desk>, dialect: Dialect) -> mlua::Result<Vm> {
+        let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
+        // A panic in Rust passes through: the sandbox's own `pcall` hands every error to Rust before a script sees it.
+        let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
+        lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().step_multiplier(GC_STEP)));
+        lua.set_app_data(Rc::clone(desk));
+        let rust = api::functions(&lua, desk, dialect)?;
+        let sandbox = lua.load(include_str!("sandbox.lua")).set_name(format!("={SANDBOX}"));
+        let (globals, run, load): (Table, Function, Function) =
+            sandbox.call((rust, dialect == Dialect::Functions))?;
+        lua.set_globals(globals)?;
+        let desk = Rc::clone(desk);
+        lua.set_global_hook(HookTriggers::new().every_nth_instruction(HOOK_PERIOD), move |_, _| {
+            if desk.is_overdue() {
+                desk.budget.set(0);
+            }
+            desk.charge(HOOK_PERIOD as usize).map(|()| VmState::Continue)
+        })?;
+        Ok(Vm { lua, dialect, run, load })
+    }
+
+    /// Compiles source code. The error is Lua's.
+    pub(super) fn compile(&self, source: &[u8]) -> Result<Function, String> {
+        let name = format!("@{}", self.dialect.chunk());
+        let chunk = self.lua.load(source).set_name(name).set_mode(ChunkMode::Text);
+        chunk.into_function().map_err(|error| match error {
+            mlua::Error::SyntaxError { message, .. } => message,
+            other => other.to_string(),
+        })
+    }
+
+    /// Runs the code of a library; if it fails, with a table that says why.
+    pub(super) fn load(&self, code: Function) -> mlua::Result<(bool, Value)> {
+        self.lua.set_memory_limit(MEMORY_MAX)?;
+        let loaded = self.load.call(code);
+        self.lua.set_memory_limit(0)?;
+        loaded
+    }
+}

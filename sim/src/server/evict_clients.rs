@@ -1,0 +1,125 @@
+//! Clients that are disconnected when all of them together use more memory than `maxmemory-clients`, the largest first.
+//!
+//! What counts is what the node holds for them: commands that are not whole, transactions, what they watch and listen to.
+//! What they were sent and have not read is with the driver, and has limits of its own (`client-output-buffer-limit`).
+
+use super::Server;
+use crate::{
+    config::Share,
+    env::Env,
+    event::ConnId,
+    log::Level,
+    session::{Role, Session},
+};
+
+impl Server {
+    /// Disconnects the largest clients until the others fit.
+    pub(super) fn evict_clients(&mut self, env: &mut Env) {
+        let limit = match self.node.config.maxmemory_clients {
+            Share::Bytes(0) | Share::Percent(0) => return,
+            Share::Bytes(bytes) => bytes,
+            // A part of no limit is no limit.
+            Share::Percent(_) if self.node.config.maxmemory == 0 => return,
+            Share::Percent(percent) => self.node.config.maxmemory / 100 * u64::from(percent),
+        };
+        let counts = |session: &&Session| session.role == Role::Client && !session.closing;
+        let sizes = self.node.sessions.values().filter(counts).map(Session::memory);
+        let mut used = sizes.sum::<usize>() as u64;
+        if used <= limit {
+            return;
+        }
+        let mut largest: Vec<(usize, ConnId)> = self
+            .node
+            .sessions
+            .values()
+            .filter(counts)
+            .filter(|session| !session.no_evict)
+            .map(|session| (session.memory(), session.id))
+            .collect();
+        largest.sort_by_key(|(size, id)| (std::cmp::Reverse(*size), *id));
+        for (size, conn) in largest {
+            if used <= limit {
+                return;
+            }
+            env.log(Level::Notice, || format!("Evicting client {conn}, which uses {size} bytes"));
+            self.node.kill(conn);
+            self.node.stats.evicted_clients += 1;
+            used = used.saturating_sub(size as u64);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        config::Config,
+        event::{Action, Event},
+    };
+
+    struct Bench {
+        env: Env,
+        server: Server,
+    }
+
+    impl Bench {
+        /// A server with clients 1 to 4, who may use so much together.
+        fn new(limit: Share, maxmemory: u64) -> Bench {
+            let mut env = Env::new(1);
+            let config = Config { maxmemory_clients: limit, maxmemory, ..Config::default() };
+            let mut server = Server::new(config, &mut env);
+            for id in 1..=4 {
+                let (peer, local) = (format!("c{id}:1"), "n1:6379".into());
+                server.step(&mut env, Event::Connected { conn: ConnId(id), peer, local });
+            }
+            env.outbox.clear();
+            Bench { env, server }
+        }
+
+        /// Who is disconnected when a client sends these bytes.
+        fn send(&mut self, conn: u64, bytes: impl Into<bytes::Bytes>) -> Vec<u64> {
+            self.server.step(&mut self.env, Event::Bytes { conn: ConnId(conn), bytes: bytes.into() });
+            let closed = self.env.outbox.drain(..).filter_map(|action| match action {
+                Action::Close { conn } => Some(conn.0),
+                _ => None,
+            });
+            closed.collect()
+        }
+    }
+
+    /// The beginning of a command that is never whole.
+    fn half(len: usize) -> Vec<u8> {
+        let mut bytes = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$9000000\r\n".to_vec();
+        bytes.resize(bytes.len() + len, b'x');
+        bytes
+    }
+
+    #[test]
+    fn the_largest_goes_first_and_only_as_many_as_need_to() {
+        let mut bench = Bench::new(Share::Bytes(300_000), 0);
+        assert_eq!(bench.send(1, half(60_000)), []);
+        assert_eq!(bench.send(2, half(90_000)), []);
+        assert_eq!(bench.send(3, half(80_000)), [2]);
+        assert_eq!(bench.send(4, "PING\r\n"), []);
+        assert_eq!(bench.server.node.stats.evicted_clients, 1);
+    }
+
+    #[test]
+    fn who_must_not_be_evicted_is_not() {
+        let mut bench = Bench::new(Share::Bytes(200_000), 0);
+        bench.send(1, "CLIENT NO-EVICT ON\r\n");
+        assert_eq!(bench.send(1, half(400_000)), [2, 3, 4]);
+        assert_eq!(bench.server.node.sessions.len(), 1);
+    }
+
+    #[test]
+    fn a_transaction_counts_and_a_percentage_is_one_of_maxmemory() {
+        let mut bench = Bench::new(Share::Percent(10), 3_000_000);
+        bench.send(1, "MULTI\r\n");
+        let queued = format!("SET k {}\r\n", "v".repeat(50_000));
+        let closed: Vec<_> = (0..6).flat_map(|_| bench.send(1, queued.clone())).collect();
+        assert_eq!(closed, [1]);
+        let mut unlimited = Bench::new(Share::Percent(10), 0);
+        assert_eq!(unlimited.send(1, half(4_000_000)), []);
+    }
+}

@@ -1,0 +1,85 @@
+//! The node while MIGRATE runs: it listens to the target alone, and carries on when that has answered or the time is up.
+
+use bytes::Bytes;
+
+use super::Server;
+use crate::{
+    commands::{Ctx, Error, Origin},
+    effect::{Class, Effects},
+    env::{Env, Observation},
+    event::{Action, Event},
+    migration::Progress,
+    resp::Reply,
+    session::BlockedOn,
+};
+
+impl Server {
+    /// Takes in an event if it belongs to a migration under way; gives it back otherwise.
+    pub(super) fn take_for_migration(&mut self, env: &mut Env, event: Event) -> Option<Event> {
+        let Some(migration) = &mut self.node.migration else { return Some(event) };
+        let target = migration.conn;
+        match &event {
+            Event::Dialed { conn } if *conn == target => {
+                migration.connected(env.monotonic);
+                let bytes = migration.request.clone();
+                env.outbox.push(Action::Send { conn: target, bytes });
+            }
+            Event::Bytes { conn, bytes } if *conn == target => match migration.hear(bytes, env.monotonic) {
+                Progress::Waiting => {}
+                Progress::Done => self.end_migration(env, None),
+                Progress::Broken => self.fail_migration(env, false),
+            },
+            Event::Closed { conn } if *conn == target => self.fail_migration(env, false),
+            _ => return Some(event),
+        }
+        None
+    }
+
+    /// Gives up a migration whose time is up.
+    pub(super) fn end_late_migration(&mut self, env: &mut Env) {
+        if self.node.migration.as_ref().is_some_and(|migration| env.monotonic >= migration.deadline) {
+            self.fail_migration(env, true);
+        }
+    }
+
+    fn fail_migration(&mut self, env: &mut Env, late: bool) {
+        let failure = self.node.migration.as_ref().map(|migration| Error::of(migration.failure(late)));
+        self.end_migration(env, failure);
+    }
+
+    /// Removes the keys that the target has, and answers.
+    fn end_migration(&mut self, env: &mut Env, failure: Option<Error>) {
+        let Some(migration) = self.node.migration.take() else { return };
+        env.outbox.push(Action::Close { conn: migration.conn });
+        let client = migration.client;
+        let mut effects = Effects::default();
+        if !migration.copy && !migration.taken.is_empty() {
+            let now_ms = env.wall.as_millis();
+            let (node, db) = (&mut self.node, migration.db);
+            let mut ctx = Ctx::new(node, env, &mut effects, client, db, Origin::Client, now_ms);
+            for key in &migration.taken {
+                ctx.remove(key);
+                ctx.changed(key, Class::Generic, "del");
+            }
+            let del = [Bytes::from_static(b"DEL")].into_iter().chain(migration.taken).collect();
+            effects.propagated.push(crate::effect::Propagated { db: migration.db, args: del });
+        }
+        self.settle(env, Some(client), effects);
+        let answered = migration
+            .error
+            .map(|error| Error(format!("ERR Target instance replied with error: {error}").into()));
+        let reply = failure.or(answered).map_or(Reply::OK, Reply::from);
+        let Some(session) = self.node.sessions.get_mut(&client) else { return };
+        let blocked = session.blocked.take_if(|blocked| blocked.on == BlockedOn::Migration);
+        session.last_write_offset = self.node.replication.history.offset;
+        if let Reply::Error(text) = &reply {
+            self.node.stats.note_error(text);
+        }
+        self.node.send(client, &reply);
+        self.node.woken.push_back(client);
+        if env.observing {
+            let args = blocked.map(|blocked| blocked.args).unwrap_or_default();
+            env.observations.push(Observation::Command { conn: client, args, reply });
+        }
+    }
+}

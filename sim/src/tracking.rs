@@ -1,0 +1,160 @@
+//! Client-side caching: which connection has asked for which key, so that it can be told when the key changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+
+use crate::{event::ConnId, keyspace::Dict};
+
+/// Whether the keys of a command are remembered without being asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Consent {
+    /// Those of every command.
+    #[default]
+    Given,
+    /// Only after CLIENT CACHING YES (`OPTIN`).
+    OptIn,
+    /// Not after CLIENT CACHING NO (`OPTOUT`).
+    OptOut,
+}
+
+/// How a connection is told of changes (CLIENT TRACKING).
+#[derive(Debug, Clone, Default)]
+pub struct Tracking {
+    /// It hears of every key that begins with one of these, whether it asked for it or not (`BCAST`).
+    pub prefixes: Option<BTreeSet<Bytes>>,
+    /// Which keys are remembered, without `BCAST`.
+    pub consent: Consent,
+    /// What it changes itself is not told (`NOLOOP`).
+    pub no_loop: bool,
+    /// Who is told instead (`REDIRECT`).
+    pub redirect: Option<ConnId>,
+    /// That one is gone, as was found out when there was something to tell.
+    pub broken: bool,
+    /// CLIENT CACHING was called for the next command.
+    pub exception: bool,
+}
+
+impl Tracking {
+    /// Whether the keys that the connection reads now are remembered.
+    pub fn remembers(&self) -> bool {
+        let consents = match self.consent {
+            Consent::Given => true,
+            Consent::OptIn => self.exception,
+            Consent::OptOut => !self.exception,
+        };
+        consents && self.prefixes.is_none()
+    }
+}
+
+/// Those who hear of all keys that begin alike.
+#[derive(Debug, Default)]
+struct Audience {
+    members: BTreeSet<ConnId>,
+    /// What has changed since they were last told, each with who changed it first.
+    changed: BTreeMap<Bytes, Option<ConnId>>,
+}
+
+/// What is to be told to one connection: these keys have changed.
+pub type Notice = (ConnId, Vec<Bytes>);
+
+/// The keys of a node that somebody is to be told about.
+#[derive(Debug, Default)]
+pub struct Table {
+    /// Who has read which key. Connections that are gone, or do not track any more, are found out when it changes.
+    keys: Dict<BTreeSet<ConnId>>,
+    /// Entries in all of them.
+    items: usize,
+    /// Connections that track.
+    pub trackers: usize,
+    audiences: BTreeMap<Bytes, Audience>,
+}
+
+impl Table {
+    /// Whether nobody is to be told anything.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty() && self.audiences.is_empty()
+    }
+
+    /// Keys that somebody has read.
+    pub fn keys_len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Pairs of a key and somebody who has read it.
+    pub fn items_len(&self) -> usize {
+        self.items
+    }
+
+    /// Prefixes that somebody listens to.
+    pub fn prefixes_len(&self) -> usize {
+        self.audiences.len()
+    }
+
+    /// Remembers that a connection has read a key.
+    pub fn remember(&mut self, conn: ConnId, key: &Bytes) {
+        let added = match self.keys.get_mut(key) {
+            Some(readers) => readers.insert(conn),
+            None => self.keys.insert(key.clone(), BTreeSet::from([conn])).is_none(),
+        };
+        self.items += usize::from(added);
+    }
+
+    /// Forgets who has read a key; the readers in the order of their connections.
+    pub fn forget(&mut self, key: &[u8]) -> BTreeSet<ConnId> {
+        let readers = self.keys.remove(key).map(|(_, readers)| readers).unwrap_or_default();
+        self.items -= readers.len();
+        readers
+    }
+
+    /// Forgets who has read what.
+    pub fn clear(&mut self) {
+        (self.keys, self.items) = (Dict::default(), 0);
+    }
+
+    /// A key that somebody has read, chosen by `draw` as [`Dict::random`] wants it.
+    pub fn any(&self, draw: impl FnMut(usize) -> usize) -> Option<Bytes> {
+        self.keys.random(draw).map(|(key, _)| key.clone())
+    }
+
+    /// Adds a connection to those who hear of all keys that begin with `prefix`.
+    pub fn listen(&mut self, conn: ConnId, prefix: Bytes) {
+        self.audiences.entry(prefix).or_default().members.insert(conn);
+    }
+
+    /// Takes it out again.
+    pub fn leave(&mut self, conn: ConnId, prefix: &Bytes) {
+        if let Some(audience) = self.audiences.get_mut(prefix) {
+            audience.members.remove(&conn);
+            if audience.members.is_empty() {
+                self.audiences.remove(prefix);
+            }
+        }
+    }
+
+    /// Notes a change for those who hear of all keys that begin as this one does.
+    pub fn note(&mut self, key: &Bytes, by: Option<ConnId>) {
+        for (prefix, audience) in &mut self.audiences {
+            if key.starts_with(prefix) {
+                audience.changed.entry(key.clone()).or_insert(by);
+            }
+        }
+    }
+
+    /// What those who listen to prefixes are to be told now. `spares` says who does not want to hear of its own changes.
+    pub fn take_notices(&mut self, spares: impl Fn(ConnId) -> bool) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        for audience in self.audiences.values_mut().filter(|audience| !audience.changed.is_empty()) {
+            let changed = std::mem::take(&mut audience.changed);
+            for &conn in &audience.members {
+                let own = |by: &Option<ConnId>| *by == Some(conn) && spares(conn);
+                let keys: Vec<Bytes> =
+                    changed.iter().filter(|(_, by)| !own(by)).map(|(key, _)| key.clone()).collect();
+                if !keys.is_empty() {
+                    notices.push((conn, keys));
+                }
+            }
+        }
+        notices
+    }
+}

@@ -1,0 +1,100 @@
+//! Clients that die at the worst moment, and servers that end in order.
+
+use std::time::Instant;
+
+use lockstorm_sim::TestServer;
+
+use crate::peer::Peer;
+
+#[test]
+fn a_client_that_dies_mid_command_harms_nobody() {
+    let server = TestServer::start_blocking().expect("a free port");
+    let mut other = Peer::connect(&server);
+    other.asks("SET watched 1", "+OK\r\n");
+    let big = "x".repeat(1 << 20);
+    other.send(format!("*3\r\n$3\r\nSET\r\n$3\r\nbig\r\n${}\r\n{big}\r\n", big.len()));
+    other.gets("+OK\r\n");
+    for last_words in [
+        "",
+        "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1000000\r\nxxx",
+        "*1000000\r\n$3\r\nSET\r\n",
+        "MULTI\r\nSET k v\r\n",
+        "WATCH watched\r\nMULTI\r\nSET k v\r\n*1\r\n$4\r\nEX",
+        "BLPOP q 0\r\n",
+        "BLMOVE q r LEFT LEFT 0\r\nSET k v\r\n",
+        "SUBSCRIBE c\r\nPSUBSCRIBE *\r\nSSUBSCRIBE c\r\n",
+        "MONITOR\r\n",
+        "SYNC\r\n",
+        "WAIT 1 0\r\n",
+        "CLIENT REPLY OFF\r\nGET big\r\n",
+        // Replies that nobody will read, more than sockets hold.
+        &"GET big\r\n".repeat(30),
+        "\"unbalanced\r\n",
+        "*1\r\n$-5\r\n",
+    ] {
+        let mut dying = Peer::connect(&server);
+        dying.send(last_words);
+        drop(dying);
+        other.asks("SET watched 1", "+OK\r\n");
+    }
+    other.awaits("clients", "connected_clients", "1");
+    assert_eq!(other.info("clients", "blocked_clients"), "0");
+    assert_eq!(other.info("stats", "pubsub_channels"), "0");
+    other.asks("RPUSH q a", ":1\r\n");
+    other.asks("LLEN q", ":1\r\n");
+    other.asks("EXISTS k", ":0\r\n");
+    other.asks("PUBLISH c m", ":0\r\n");
+}
+
+#[test]
+fn a_shutdown_answers_what_came_before_it_and_hangs_up_on_everybody() {
+    let server = TestServer::start_blocking().expect("a free port");
+    let mut peers: Vec<Peer> = (0..20).map(|_| Peer::connect(&server)).collect();
+    for peer in &mut peers {
+        peer.asks("PING", "+PONG\r\n");
+    }
+    let mut last = Peer::connect(&server);
+    let big = "x".repeat(8 << 20);
+    last.send(format!("*3\r\n$3\r\nSET\r\n$3\r\nbig\r\n${}\r\n{big}\r\n", big.len()));
+    last.gets("+OK\r\n");
+    last.send("GET big\r\nSHUTDOWN NOSAVE\r\nPING\r\n");
+    let answer = format!("${}\r\n{big}\r\n", big.len());
+    assert_eq!(last.rest().len(), answer.len(), "the answer is whole, and nothing follows it");
+    for mut peer in peers {
+        assert_eq!(peer.rest(), b"");
+    }
+}
+
+#[test]
+fn a_server_of_ones_own_is_there_within_milliseconds() {
+    // Other tests run beside this one: the quickest of some starts is what it takes.
+    let quickest = (0..20).map(|_| {
+        #[expect(clippy::disallowed_methods, reason = "it measures a real start")]
+        let began = Instant::now();
+        let server = TestServer::start_blocking().expect("a free port");
+        Peer::connect(&server).asks("PING", "+PONG\r\n");
+        began.elapsed()
+    });
+    let quickest = quickest.min().expect("some");
+    assert!(quickest.as_millis() < 10, "{quickest:?}");
+}
+
+#[test]
+fn a_server_of_ones_own_is_gone_when_it_is_dropped() {
+    let server = TestServer::builder().password("se cret").start_blocking().expect("a free port");
+    let address = server.address();
+    assert_eq!(server.url(), format!("redis://:se%20cret@{address}"));
+    let mut peer = Peer::connect(&server);
+    peer.asks("PING", "-NOAUTH Authentication required.\r\n");
+    peer.asks("AUTH \"se cret\"", "+OK\r\n");
+    drop(server);
+    assert_eq!(peer.rest(), b"");
+    #[expect(clippy::disallowed_methods, reason = "a client on the real network")]
+    let refused = std::net::TcpStream::connect(address);
+    assert!(refused.is_err());
+    let wrong = TestServer::builder().option("maxmemmory", "1mb").start_blocking();
+    assert_eq!(
+        wrong.expect_err("there is no such option").to_string(),
+        "there is no option `maxmemmory`; did you mean `maxmemory`?"
+    );
+}

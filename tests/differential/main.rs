@@ -1,0 +1,72 @@
+//! Differential fuzzing: the simulator and a private `redis-server` get the same commands of several clients, drawn from a
+//! seed, and must give the same replies and then have the same keys.
+//!
+//! A test run plays a few short seeds. The long one, with a progress bar:
+//!
+//! ```text
+//! cargo test --release -p lockstorm-sim --test differential -- --seeds 0..50 --commands 20000
+//! ```
+//!
+//! A difference is made small, and written as a transcript that can be moved to `tests/parity`. `--seeds 17 --episode 4`
+//! plays one episode again.
+
+mod clock;
+mod dice;
+mod duel;
+mod episode;
+mod grammar;
+mod long;
+mod panics;
+mod record;
+mod rule;
+#[path = "../parity/servers.rs"]
+#[allow(dead_code, reason = "parity uses all of it")]
+mod servers;
+mod shrink;
+mod steps;
+#[path = "../parity/wire.rs"]
+mod wire;
+mod words;
+
+use libtest_mimic::{Arguments, Trial};
+use lockstorm_lab::support::redis::{Availability, availability};
+
+/// Seeds of a short run, and how many commands each plays at least.
+const SHORT: (std::ops::Range<u64>, u64) = (0..4, 3_000);
+
+fn main() {
+    let mut arguments: Vec<String> = std::env::args().collect();
+    let long = long::Options::take(&mut arguments);
+    match availability() {
+        Availability::Absent(notice) => {
+            eprintln!("differential: {notice}");
+            return;
+        }
+        Availability::Missing(why) => {
+            eprintln!("differential: {why}");
+            std::process::exit(1);
+        }
+        Availability::Present => {}
+    }
+    panics::keep();
+    match long {
+        Err(why) => {
+            eprintln!("differential: {why}");
+            std::process::exit(2);
+        }
+        Ok(Some(options)) => std::process::exit(i32::from(!long::run(&options))),
+        Ok(None) => {}
+    }
+    let (seeds, commands) = SHORT;
+    let trials = seeds.map(|seed| {
+        Trial::test(format!("seed_{seed}"), move || {
+            let mut found = None;
+            long::seed(seed, None, commands, &mut |_| {}, &mut |difference| {
+                found = Some(difference);
+                false
+            });
+            found.map_or(Ok(()), |difference| Err(difference.into()))
+        })
+    });
+    libtest_mimic::run(&Arguments::from_iter(arguments), trials.collect()).exit();
+}

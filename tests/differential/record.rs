@@ -1,0 +1,83 @@
+//! A transcript of steps and of what the real server answered, in the format of `tests/parity`.
+
+use std::fmt::Write as _;
+
+use crate::{
+    rule::Rule,
+    servers::Received,
+    steps::{Step, name},
+    wire::{Kind, Wire},
+};
+
+/// The lines of a transcript.
+#[derive(Default)]
+pub(crate) struct Record {
+    text: String,
+    /// Answers that came on other connections, which stand below those of the step's own.
+    later: String,
+}
+
+impl Record {
+    /// Writes down a step.
+    pub(crate) fn step(&mut self, step: &Step) {
+        let later = std::mem::take(&mut self.later);
+        let _ = writeln!(self.text, "{later}{}", step.line());
+    }
+
+    /// Writes down what came on a connection, below the step that is played.
+    pub(crate) fn answers(&mut self, step: &Step, conn: usize, answers: &[Received], rule: &Rule) {
+        let own = step.bytes().is_some_and(|(own, _)| own == conn);
+        for answer in answers {
+            let mut lines = Vec::new();
+            match answer {
+                Received::Reply(reply) => write(reply, rule, 0, &mut lines),
+                Received::Closed => lines.push("closed".into()),
+                Received::Nothing => continue,
+            }
+            let (out, prefix) = if own {
+                (&mut self.text, String::new())
+            } else {
+                (&mut self.later, format!("{}< ", name(conn)))
+            };
+            let _ = writeln!(out, "{prefix}{}", lines.join("\n"));
+        }
+    }
+
+    /// The whole transcript.
+    pub(crate) fn finish(self) -> String {
+        self.text + &self.later
+    }
+}
+
+/// A reply with what its rule leaves open.
+fn write(reply: &Wire, rule: &Rule, indent: usize, out: &mut Vec<String>) {
+    let mut open = |line: String| out.push(format!("{:indent$}{line}", ""));
+    match (rule, reply) {
+        (_, Wire::Error(_)) => reply.lines(indent, out),
+        (Rule::IfTable(rule), _) => write(reply, rule, indent, out),
+        (Rule::Near(by), Wire::Integer(n)) if *n > 0 => open(format!(":~{n}±{by}")),
+        (Rule::Shape | Rule::Kind | Rule::Lines, Wire::Items(..) | Wire::Bulk(_) | Wire::Integer(_)) => {
+            open("...".into())
+        }
+        (Rule::Unordered { .. }, Wire::Items(Kind::Array, items)) => {
+            open(format!("*~{}", items.len()));
+            items.iter().for_each(|item| item.lines(indent + 2, out));
+        }
+        (Rule::Unordered { .. }, Wire::Items(Kind::Map, items)) => {
+            open(format!("%~{}", items.len() / 2));
+            items.iter().for_each(|item| item.lines(indent + 2, out));
+        }
+        (Rule::Scan, Wire::Items(Kind::Array, items)) if items.len() == 2 => {
+            open("*2".into());
+            items[0].lines(indent + 2, out);
+            write(&items[1], &Rule::Unordered { width: 1 }, indent + 2, out);
+        }
+        (Rule::Exec(rules), Wire::Items(kind, items)) => {
+            open(format!("{}{}", kind.mark(), items.len() / kind.width()));
+            for (at, item) in items.iter().enumerate() {
+                write(item, rules.get(at).unwrap_or(&Rule::Exact), indent + 2, out);
+            }
+        }
+        _ => reply.lines(indent, out),
+    }
+}

@@ -1,0 +1,530 @@
+//! The words that fill the slots of the grammar: keys of each type, values on the boundaries, numbers that are none.
+
+use crate::dice::Dice;
+
+/// The vocabulary of one episode: few enough words that commands meet each other's keys.
+pub(crate) struct Words {
+    /// Keys per type.
+    keys: usize,
+    /// Fields and members.
+    members: usize,
+    /// Lengths from which encodings change, as configured for the episode.
+    lengths: Vec<usize>,
+}
+
+/// The slots that [`Words::fill`] knows.
+const SLOTS: &[&str] = &[
+    "skey",
+    "hkey",
+    "lkey",
+    "tkey",
+    "zkey",
+    "xkey",
+    "pkey",
+    "gkey",
+    "ykey",
+    "key",
+    "idle",
+    "exid",
+    "code",
+    "value",
+    "int",
+    "float",
+    "index",
+    "count",
+    "bit",
+    "offset",
+    "field",
+    "member",
+    "element",
+    "score",
+    "min",
+    "max",
+    "lexmin",
+    "lexmax",
+    "pattern",
+    "seconds",
+    "ms",
+    "unix",
+    "unixms",
+    "cursor",
+    "db",
+    "channel",
+    "weight",
+    "sortby",
+    "text",
+    "timeout",
+    "id",
+    "group",
+    "consumer",
+    "bittype",
+    "bitoffset",
+    "longitude",
+    "latitude",
+    "radius",
+    "unit",
+    "user",
+    "rule",
+    "function",
+    "library",
+    "flag",
+];
+
+/// What is no number, or only just one.
+const ODD_NUMBERS: &[&str] = &[
+    "",
+    " ",
+    "a",
+    "abc",
+    "1.0",
+    "+1",
+    "01",
+    " 1",
+    "1 ",
+    "0x10",
+    "1e3",
+    "-",
+    "--1",
+    "-0",
+    "nan",
+    "-nan",
+    "inf",
+    "-inf",
+    "9223372036854775807",
+    "9223372036854775808",
+    "-9223372036854775808",
+    "-9223372036854775809",
+    "18446744073709551615",
+    "18446744073709551616",
+    "2147483647",
+    "2147483648",
+    "4294967295",
+    "4294967296",
+    "-2147483649",
+    "1.5e308",
+    "1e-320",
+    "1e5000",
+    "0.1",
+    ".5",
+    "5.",
+    "3.0e2",
+    "infinity",
+    "+inf",
+    "Inf",
+    "1_000",
+    "1\0",
+    "(1",
+    "[1",
+    "99999999999999999999999999",
+];
+
+/// Integers on the edges of their encodings.
+const EDGES: &[i64] = &[
+    0,
+    1,
+    -1,
+    2,
+    9,
+    10,
+    99,
+    100,
+    127,
+    128,
+    -128,
+    -129,
+    255,
+    256,
+    999,
+    4095,
+    4096,
+    9999,
+    10000,
+    32767,
+    32768,
+    -32768,
+    8388607,
+    8388608,
+    2147483647,
+    2147483648,
+    -2147483648,
+    -2147483649,
+    4294967296,
+    9007199254740992,
+    9007199254740993,
+    999999999999999999,
+    i64::MAX,
+    i64::MAX - 1,
+    i64::MIN,
+    i64::MIN + 1,
+];
+
+const FLOATS: &[&str] = &[
+    "0",
+    "1",
+    "-1",
+    "0.5",
+    "1.5",
+    "-2.25",
+    "3.14159",
+    "0.1",
+    "0.2",
+    "1e10",
+    "1e-10",
+    "1e17",
+    "1e21",
+    "123456789.125",
+    "-0",
+    "100",
+    "17179869184.5",
+    "3.0",
+    "5e-324",
+    "1.7976931348623157e308",
+    "0.30000000000000004",
+    "1e300",
+    "2.50",
+];
+
+impl Words {
+    pub(crate) fn new(dice: &mut Dice, lengths: Vec<usize>) -> Words {
+        Words { keys: 1 + dice.below(5), members: *dice.pick(&[4, 8, 20, 60]), lengths }
+    }
+
+    /// Whether a slot of this name can be filled.
+    pub(crate) fn knows(slot: &str) -> bool {
+        SLOTS.contains(&slot)
+    }
+
+    /// A word for a slot.
+    pub(crate) fn fill(&self, slot: &str, dice: &mut Dice) -> Vec<u8> {
+        let number = |n: i64| n.to_string().into_bytes();
+        match slot {
+            "skey" | "hkey" | "lkey" | "tkey" | "zkey" | "xkey" | "pkey" | "gkey" | "ykey" => {
+                self.key(&slot[..1], dice)
+            }
+            "key" => {
+                let letter = ["s", "h", "l", "t", "z", "x", "p", "g"];
+                let at = dice.below(letter.len());
+                self.key(letter[at], dice)
+            }
+            "value" | "element" | "text" => self.value(dice),
+            "field" => self.member("f", dice),
+            "member" => self.member("m", dice),
+            "int" => self.int(dice),
+            "float" | "weight" => self.float(dice),
+            "score" => self.score(dice),
+            "index" => match dice.below(20) {
+                0 => odd(dice),
+                1..=2 => number(*dice.pick(EDGES)),
+                _ => number(dice.between(-8, 12)),
+            },
+            "count" | "offset" => match dice.below(20) {
+                0 => odd(dice),
+                1 => number(dice.between(-5, 0)),
+                2 => number(dice.between(10, 400)),
+                _ => number(dice.between(0, 5)),
+            },
+            "bit" => number(i64::from(dice.percent(50))),
+            // No odd number that is large but allowed: strings of half a gigabyte try nothing but the machine.
+            "bitoffset" => match dice.below(20) {
+                0 => dice
+                    .pick(&["", "a", "-1", "1.5", "01", "#", "#-1", "4294967296", "9223372036854775807"])
+                    .as_bytes()
+                    .to_vec(),
+                1..=3 => format!("#{}", dice.between(0, 20)).into_bytes(),
+                4 => number(dice.between(1000, 4000)),
+                _ => number(dice.between(0, 100)),
+            },
+            "bittype" => match dice.below(20) {
+                0 => dice
+                    .pick(&["u64", "i65", "u0", "i0", "u", "x8", "8", "I8", "u-1", "u08"])
+                    .as_bytes()
+                    .to_vec(),
+                n => format!("{}{}", if n % 2 == 0 { "u" } else { "i" }, dice.between(1, 63)).into_bytes(),
+            },
+            "min" | "max" => self.score_bound(slot == "min", dice),
+            "lexmin" | "lexmax" => self.lex_bound(slot == "lexmin", dice),
+            "pattern" => self.pattern(dice),
+            // Far apart from each other, so that the time between two commands decides nothing.
+            "seconds" => match dice.below(12) {
+                0 => odd(dice),
+                1 => number(*dice.pick(&[0, -1, i64::MIN, i64::MAX, 9223372036854775, -5])),
+                _ => number(dice.between(1_000, 100_000_000)),
+            },
+            "ms" => match dice.below(12) {
+                0 => odd(dice),
+                1 => number(*dice.pick(&[0, -1, i64::MIN, i64::MAX, 9223372036854775806, -5])),
+                _ => number(dice.between(1_000_000, 100_000_000_000)),
+            },
+            "unix" => match dice.below(12) {
+                0 => odd(dice),
+                1..=2 => number(*dice.pick(&[0, -1, 1, i64::MIN, i64::MAX, 9223372036854775, 1_000_000_000])),
+                _ => number(
+                    dice.pick(&[3_000_000_000i64, 3_000_000_001, 4_000_000_000, 9_999_999_999]).to_owned(),
+                ),
+            },
+            "unixms" => match dice.below(12) {
+                0 => odd(dice),
+                1..=2 => number(*dice.pick(&[0, -1, 1, i64::MIN, i64::MAX, 1_000_000_000_000])),
+                _ => number(*dice.pick(&[3_000_000_000_000i64, 3_000_000_000_001, 9_999_999_999_999])),
+            },
+            "cursor" => match dice.below(10) {
+                0 => odd(dice),
+                _ => b"0".to_vec(),
+            },
+            "db" => match dice.below(12) {
+                0 => odd(dice),
+                1 => number(*dice.pick(&[15, 16, -1, 100])),
+                _ => number(dice.between(0, 2)),
+            },
+            "channel" => dice.pick(&["c1", "c2", "news", "news.a", "news.b", "", "*"]).as_bytes().to_vec(),
+            "sortby" => self.sort_pattern(dice),
+            "timeout" => match dice.below(12) {
+                0 => odd(dice),
+                1 => dice.pick(&["-1", "-0.5", "1e10", "9223372036854775807", "1e300"]).as_bytes().to_vec(),
+                _ => dice.pick(&["0", "1000", "5000.5", "100000"]).as_bytes().to_vec(),
+            },
+            "id" => self.stream_id(dice),
+            "exid" => [b"(".to_vec(), self.stream_id(dice)].concat(),
+            // Either nothing has been idle for so long, or everything has.
+            "idle" => dice.pick(&["0", "0", "1000000000", "-1", "x"]).as_bytes().to_vec(),
+            "code" => code(dice),
+            "group" => dice.pick(&["g1", "g2", "nogroup", ""]).as_bytes().to_vec(),
+            "consumer" => dice.pick(&["c1", "c2", "c3", ""]).as_bytes().to_vec(),
+            "longitude" => match dice.below(15) {
+                0 => odd(dice),
+                1 => dice.pick(&["180", "-180", "180.1", "-180.0001", "0"]).as_bytes().to_vec(),
+                _ => format!("{:.4}", dice.between(-400_000, 400_000) as f64 / 10_000.0).into_bytes(),
+            },
+            "latitude" => match dice.below(15) {
+                0 => odd(dice),
+                1 => dice.pick(&["85.05112878", "-85.05112878", "85.06", "-90", "0"]).as_bytes().to_vec(),
+                _ => format!("{:.4}", dice.between(-400_000, 400_000) as f64 / 10_000.0).into_bytes(),
+            },
+            "radius" => match dice.below(12) {
+                0 => odd(dice),
+                _ => number(*dice.pick(&[0, 1, 10, 100, 500, 1000, 5000, 20_000, 3_000_000])),
+            },
+            "unit" => dice.pick(&["m", "km", "ft", "mi", "KM", "m", "km", "yd"]).as_bytes().to_vec(),
+            "user" => dice.pick(&["alice", "bob", "nobody"]).as_bytes().to_vec(),
+            "rule" => dice.pick(RULES).as_bytes().to_vec(),
+            "function" => dice.pick(&["f1", "f2", "f3"]).as_bytes().to_vec(),
+            "library" => dice.pick(&["lib1", "lib2"]).as_bytes().to_vec(),
+            "flag" => dice.pick(&["no-writes", "allow-oom", "allow-stale"]).as_bytes().to_vec(),
+            other => unreachable!("{other} is in SLOTS"),
+        }
+    }
+
+    /// Mostly a key of the type, now and then one of another or of none.
+    fn key(&self, letter: &str, dice: &mut Dice) -> Vec<u8> {
+        match dice.below(100) {
+            // Ranges by name are only defined where all scores are equal, so these keys are never mixed up.
+            0..=3 if letter != "y" => {
+                let other = ["s", "h", "l", "t", "z", "x", "p", "g"];
+                let at = dice.below(other.len());
+                format!("{}{}", other[at], dice.below(self.keys)).into_bytes()
+            }
+            4 => dice.pick(&["none", "", "k ey", "\0\u{ff}", "{tag}1"]).as_bytes().to_vec(),
+            _ => format!("{letter}{}", dice.below(self.keys)).into_bytes(),
+        }
+    }
+
+    fn member(&self, letter: &str, dice: &mut Dice) -> Vec<u8> {
+        match dice.below(20) {
+            0 => self.value(dice),
+            1..=5 => dice.below(self.members).to_string().into_bytes(),
+            _ => format!("{letter}{}", dice.below(self.members)).into_bytes(),
+        }
+    }
+
+    fn int(&self, dice: &mut Dice) -> Vec<u8> {
+        match dice.below(12) {
+            0 => odd(dice),
+            1..=3 => dice.pick(EDGES).to_string().into_bytes(),
+            _ => dice.between(-20, 100).to_string().into_bytes(),
+        }
+    }
+
+    fn float(&self, dice: &mut Dice) -> Vec<u8> {
+        match dice.below(12) {
+            0 => odd(dice),
+            1..=5 => dice.pick(FLOATS).as_bytes().to_vec(),
+            6 => format!("{}", dice.between(-1_000_000, 1_000_000) as f64 / 1024.0).into_bytes(),
+            7 => {
+                let any = f64::from_bits(dice.bits());
+                format!("{any:e}").into_bytes()
+            }
+            _ => dice.between(-20, 100).to_string().into_bytes(),
+        }
+    }
+
+    fn score(&self, dice: &mut Dice) -> Vec<u8> {
+        if dice.percent(60) { dice.between(-3, 10).to_string().into_bytes() } else { self.float(dice) }
+    }
+
+    fn score_bound(&self, low: bool, dice: &mut Dice) -> Vec<u8> {
+        match dice.below(10) {
+            0..=2 => if low { "-inf" } else { "+inf" }.into(),
+            3..=5 => [b"(".to_vec(), self.score(dice)].concat(),
+            6 => if low { "+inf" } else { "-inf" }.into(),
+            _ => self.score(dice),
+        }
+    }
+
+    fn lex_bound(&self, low: bool, dice: &mut Dice) -> Vec<u8> {
+        match dice.below(12) {
+            0..=2 => if low { "-" } else { "+" }.into(),
+            3 => if low { "+" } else { "-" }.into(),
+            4 => self.member("m", dice),
+            5..=7 => [b"(".to_vec(), self.member("m", dice)].concat(),
+            _ => [b"[".to_vec(), self.member("m", dice)].concat(),
+        }
+    }
+
+    fn pattern(&self, dice: &mut Dice) -> Vec<u8> {
+        let fixed: &[&[u8]] = &[
+            b"*", b"*", b"*", b"?*", b"*1", b"s*", b"[sh]*", b"[^s]*", b"m?", b"f[0-5]", b"f[5-0]", b"\\*",
+            b"a\\", b"[", b"[a", b"[]", b"[^", b"", b"?", b"??", b"*0*", b"m[1-3", b"news.*", b"\\[",
+            b"[\\]]", b"*\\",
+        ];
+        if dice.percent(90) { dice.pick(fixed).to_vec() } else { self.key("s", dice) }
+    }
+
+    fn sort_pattern(&self, dice: &mut Dice) -> Vec<u8> {
+        dice.pick(&["nosort", "s*", "h*->f1", "s*->", "*", "#", "none", "h*->m*", "s\0*", "->f1", "h*->"])
+            .as_bytes()
+            .to_vec()
+    }
+
+    fn stream_id(&self, dice: &mut Dice) -> Vec<u8> {
+        match dice.below(16) {
+            0 => dice
+                .pick(&["-", "+", "$", ">", "0-0", "abc", "1-", "-1", "1-*", "5-*", "18446744073709551615-1"])
+                .as_bytes()
+                .to_vec(),
+            1 => dice
+                .pick(&[
+                    "18446744073709551615-18446744073709551615",
+                    "18446744073709551616-0",
+                    "1-2-3",
+                    "(1-1",
+                    "(",
+                ])
+                .as_bytes()
+                .to_vec(),
+            2..=5 => dice.between(0, 12).to_string().into_bytes(),
+            _ => format!("{}-{}", dice.between(0, 12), dice.between(0, 4)).into_bytes(),
+        }
+    }
+
+    /// A value of a string, an element, a field's value.
+    pub(crate) fn value(&self, dice: &mut Dice) -> Vec<u8> {
+        match dice.below(40) {
+            0 => Vec::new(),
+            1..=8 => self.int(dice),
+            9..=11 => self.float(dice),
+            12..=15 => {
+                // On the length from which a value is encoded otherwise, and on either side of it.
+                let length = *dice.pick(&self.lengths) as i64 + dice.between(-1, 1);
+                vec![*dice.pick(b"abcxyz0189"); length.max(0) as usize]
+            }
+            16..=17 => (0..dice.below(12)).map(|_| dice.bits() as u8).collect(),
+            18 => {
+                let length = *dice.pick(&[44usize, 45, 63, 64, 65, 127, 128, 4095, 8192, 20_000]);
+                vec![*dice.pick(b"q7"); length]
+            }
+            19 => "héllo wörld\r\n\"quoted\"\\ \t".into(),
+            20 => b"foo=bar&baz".to_vec(),
+            _ => (0..1 + dice.below(6)).map(|_| *dice.pick(b"abcdefghij")).collect(),
+        }
+    }
+}
+
+/// The code of a library of functions.
+fn code(dice: &mut Dice) -> Vec<u8> {
+    let heads =
+        ["#!lua name=lib1", "#!lua name=lib2", "#!lua", "#!js name=lib1", "#!lua name=lib1 foo=bar", ""];
+    let head = heads[if dice.percent(85) { dice.below(2) } else { dice.below(heads.len()) }];
+    let names = ["f1", "f2", "f3", "bad name"];
+    let name = names[if dice.percent(95) { dice.below(3) } else { 3 }];
+    let bodies = [
+        "return #keys + #args",
+        "return keys[1]",
+        "return {keys, args}",
+        "return redis.call('SET', keys[1], args[1])",
+        "return redis.pcall('INCR', keys[1])",
+        "return redis.call('GET', 's0')",
+        "return redis.status_reply('F')",
+        "return redis.error_reply('MY error')",
+        "error('oops')",
+        "error({err='MY oops'})",
+        "return redis.call('NOSUCH')",
+        "x = 1",
+        "return nosuch",
+    ];
+    let body = *dice.pick(&bodies);
+    let flags = *dice.pick(&["", "'no-writes'", "'allow-oom','allow-stale'", "'bogus'"]);
+    let function = format!("function(keys, args) {body} end");
+    let mut code = format!("{head}\n");
+    for turn in 0..1 + dice.below(2) {
+        let name = if turn == 0 { name } else { "f3" };
+        code += &match dice.below(4) {
+            0 => format!(
+                "redis.register_function{{function_name='{name}', callback={function}, flags={{{flags}}}}}\n"
+            ),
+            1 => format!("local function f(keys, args) {body} end redis.register_function('{name}', f)\n"),
+            _ => format!("redis.register_function('{name}', {function})\n"),
+        };
+    }
+    if dice.percent(8) {
+        let last =
+            *dice.pick(&["redis.call('GET','s0')", "x = 1", "error('no')", "syntax error here", "return 1"]);
+        code += last;
+    }
+    code.into_bytes()
+}
+
+/// A number that is none, or only just one.
+pub(crate) fn odd(dice: &mut Dice) -> Vec<u8> {
+    dice.pick(ODD_NUMBERS).as_bytes().to_vec()
+}
+
+const RULES: &[&str] = &[
+    "on",
+    "off",
+    ">secret",
+    "nopass",
+    "resetpass",
+    "~s*",
+    "~*",
+    "%R~h*",
+    "%W~l*",
+    "%RW~z*",
+    "resetkeys",
+    "allkeys",
+    "&c*",
+    "allchannels",
+    "resetchannels",
+    "+@all",
+    "-@all",
+    "+@read",
+    "-@write",
+    "+get",
+    "-set",
+    "+set",
+    "+@string",
+    "nocommands",
+    "allcommands",
+    "+config|get",
+    "-config|set",
+    "reset",
+    "(+get ~s*)",
+    "clearselectors",
+    "<secret",
+    "+nosuch",
+    "+@nosuch",
+    "#abc",
+    "%X~a",
+    "bogus",
+    "-@dangerous",
+    "+client|id",
+];
