@@ -23,7 +23,7 @@ impl Client {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> lockstorm_client::Result<()> {
-    /// # let server = lockstorm_sim::TestServer::start().expect("a free port");
+    /// # let server = lockstorm_sim::TestServer::start().await.expect("a free port");
     /// # let url = server.url();
     /// let client = lockstorm_client::Client::connect(&url).await?; // such as redis://127.0.0.1:6379
     /// let guard = client.lock("stock").acquire().await?;
@@ -60,7 +60,7 @@ impl std::fmt::Debug for Client {
 /// # use std::time::Duration;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> lockstorm_client::Result<()> {
-/// # let server = lockstorm_sim::TestServer::start().expect("a free port");
+/// # let server = lockstorm_sim::TestServer::start().await.expect("a free port");
 /// # let url = server.url();
 /// use lockstorm_client::{Client, ReplicaWait};
 /// let client = Client::builder()

@@ -5,7 +5,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> lockstorm_client::Result<()> {
-//! # let server = lockstorm_sim::TestServer::start().expect("a free port");
+//! # let server = lockstorm_sim::TestServer::start().await.expect("a free port");
 //! # let url = server.url();
 //! let client = Client::connect(&url).await?; // such as redis://127.0.0.1:6379
 //! let guard = client.lock("stock").acquire().await?;

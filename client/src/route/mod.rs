@@ -1,19 +1,22 @@
 //! Which server to talk to, and talking to it again when that is safe.
 
 pub(crate) mod connection;
+mod moves;
 mod replicas;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use redis::{Cmd, Value};
-use tokio::sync::{Mutex, watch};
+use tokio::sync::Mutex;
 
 use crate::config::{Config, ReplicaWait, millis};
 use crate::env::{Env, pause, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::script::Call;
 use connection::{Connection, OnPush};
+use moves::Moves;
+pub(crate) use moves::Position;
 
 /// The number of connected replicas is not known (any more).
 const UNKNOWN: usize = usize::MAX;
@@ -23,15 +26,15 @@ pub(crate) struct Router {
     env: Arc<dyn Env>,
     config: Arc<Config>,
     current: Mutex<Option<Arc<Connection>>>,
-    /// Counts the connections made, so that the subscriber can follow to a new master.
-    generation: watch::Sender<u64>,
+    /// Tells the subscriber of every new connection, so that it can follow to a new master.
+    moves: Arc<Moves>,
     replicas: AtomicUsize,
 }
 
 impl Router {
     pub(crate) fn new(env: Arc<dyn Env>, config: Arc<Config>) -> Self {
-        let generation = watch::Sender::new(0);
-        Self { env, config, current: Mutex::new(None), generation, replicas: AtomicUsize::new(UNKNOWN) }
+        let (current, moves) = (Mutex::new(None), Arc::default());
+        Self { env, config, current, moves, replicas: AtomicUsize::new(UNKNOWN) }
     }
 
     /// The connection for new requests. An error is always definite: nothing was sent.
@@ -48,7 +51,7 @@ impl Router {
             several => replicas::find_master(&self.env, several, limit).await?,
         };
         *current = Some(connection.clone());
-        self.generation.send_modify(|generation| *generation += 1);
+        self.moves.moved();
         Ok(connection)
     }
 
@@ -59,9 +62,9 @@ impl Router {
         Connection::open(&self.env, &master.endpoint, Some(on_push), limit).await
     }
 
-    /// Changes whenever requests take a new connection.
-    pub(crate) fn generations(&self) -> watch::Receiver<u64> {
-        self.generation.subscribe()
+    /// Where requests go now, to hear when they take a new connection.
+    pub(crate) fn position(&self) -> Position {
+        self.moves.position()
     }
 
     /// The WAIT that must follow a change and the acknowledgements it must bring, when replicas are asked for.

@@ -10,8 +10,8 @@ use super::channel::Channel;
 use crate::config::Config;
 use crate::env::{Env, pause, within};
 use crate::hold::locked;
-use crate::route::Router;
 use crate::route::connection::{Connection, OnPush};
+use crate::route::{Position, Router};
 
 /// How many channels go into one command.
 const CHANNELS_AT_ONCE: usize = 100;
@@ -140,9 +140,9 @@ async fn serve(hub: Weak<Hub>, changed: Arc<Notify>) {
         match strong.connect().await {
             Ok(connection) => {
                 failures = 0;
-                let generations = strong.router.generations();
+                let position = strong.router.position();
                 drop(strong);
-                serve_on(&hub, &changed, &connection, generations).await;
+                serve_on(&hub, &changed, &connection, &position).await;
             }
             Err(_) => {
                 let (env, wait) = (strong.env.clone(), strong.config.retry_delay(&*strong.env, failures));
@@ -155,12 +155,7 @@ async fn serve(hub: Weak<Hub>, changed: Arc<Notify>) {
 }
 
 /// Serves until the connection is of no more use: it broke, it is silent, or the master is elsewhere.
-async fn serve_on(
-    hub: &Weak<Hub>,
-    changed: &Notify,
-    connection: &Connection,
-    mut generations: tokio::sync::watch::Receiver<u64>,
-) {
+async fn serve_on(hub: &Weak<Hub>, changed: &Notify, connection: &Connection, position: &Position) {
     let mut subscribed = BTreeSet::new();
     loop {
         let Some(strong) = hub.upgrade() else { return };
@@ -172,7 +167,7 @@ async fn serve_on(
         tokio::select! {
             biased;
             () = connection.ended() => return,
-            moved = generations.changed() => if moved.is_ok() { return },
+            () = position.left() => return,
             () = changed.notified() => {}
             () = env.sleep_until(ping_due) => {
                 let Some(strong) = hub.upgrade() else { return };

@@ -25,7 +25,7 @@ impl Client {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> lockstorm_client::Result<()> {
-    /// # let server = lockstorm_sim::TestServer::start().expect("a free port");
+    /// # let server = lockstorm_sim::TestServer::start().await.expect("a free port");
     /// # let url = server.url();
     /// # let client = lockstorm_client::Client::connect(&url).await?;
     /// let guard = client.fair_lock("printer").acquire().await?;

@@ -23,7 +23,7 @@ impl Client {
     /// # async fn store(_token: u64) {}
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> lockstorm_client::Result<()> {
-    /// # let server = lockstorm_sim::TestServer::start().expect("a free port");
+    /// # let server = lockstorm_sim::TestServer::start().await.expect("a free port");
     /// # let url = server.url();
     /// # let client = lockstorm_client::Client::connect(&url).await?;
     /// let guard = client.fenced_lock("stock").acquire().await?;

@@ -53,12 +53,13 @@ impl RedLock {
     /// # use std::time::Duration;
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> lockstorm_client::Result<()> {
-    /// # let server = lockstorm_sim::TestServer::start().expect("a free port");
+    /// # let server = lockstorm_sim::TestServer::start().await.expect("a free port");
     /// # let url = server.url();
     /// use lockstorm_client::{Client, RedLock};
     /// let mut clients = Vec::new();
-    /// # let others: Vec<_> = (0..2).map(|_| lockstorm_sim::TestServer::start().expect("a free port")).collect();
-    /// # let urls = [url, others[0].url(), others[1].url()];
+    /// # let second = lockstorm_sim::TestServer::start().await.expect("a free port");
+    /// # let third = lockstorm_sim::TestServer::start().await.expect("a free port");
+    /// # let urls = [url, second.url(), third.url()];
     /// for url in urls {
     ///     // Connects when it is used, so that a server may be down.
     ///     clients.push(Client::builder().endpoint(url).build()?);

@@ -1,0 +1,45 @@
+//! How often requests have taken a new connection, for those who must follow.
+//!
+//! A count and a bell: a watch channel of tokio's would draw from dice of its own which of several to wake first.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::Notify;
+
+/// The count, and whom to tell when it changes.
+#[derive(Default)]
+pub(super) struct Moves {
+    count: AtomicU64,
+    moved: Notify,
+}
+
+impl Moves {
+    /// Requests take a new connection.
+    pub(super) fn moved(&self) {
+        self.count.fetch_add(1, Ordering::AcqRel);
+        self.moved.notify_waiters();
+    }
+
+    pub(super) fn position(self: &Arc<Self>) -> Position {
+        Position { count: self.count.load(Ordering::Acquire), moves: self.clone() }
+    }
+}
+
+/// Where requests went at some moment.
+pub(crate) struct Position {
+    moves: Arc<Moves>,
+    count: u64,
+}
+
+impl Position {
+    /// Completes when requests go elsewhere.
+    pub(crate) async fn left(&self) {
+        // In line before the look, so that a move in between is not missed.
+        let mut moved = std::pin::pin!(self.moves.moved.notified());
+        moved.as_mut().enable();
+        if self.moves.count.load(Ordering::Acquire) == self.count {
+            moved.await;
+        }
+    }
+}
