@@ -87,13 +87,26 @@ pub fn find(path: &str) -> Option<&'static Stock> {
     ALL.iter().find(|stock| stock.path == path)
 }
 
+/// The stock scenarios in this folder.
+pub fn below(folder: &Path) -> impl Iterator<Item = &'static Stock> + '_ {
+    ALL.iter().filter(move |stock| Path::new(stock.path).parent() == Some(folder))
+}
+
 /// Reads a scenario file; a path that is not on the disk may be that of a stock scenario.
 ///
 /// # Errors
 /// When there is neither, or it is not a scenario.
 pub fn load(path: &Path) -> Result<Source, Box<ScenarioError>> {
-    match path.to_str().and_then(find) {
-        Some(stock) if !path.exists() => parse(stock.path, stock.text),
-        _ => scenario::load(path),
+    if path.exists() {
+        return scenario::load(path);
+    }
+    let name = path.to_string_lossy();
+    match find(&name) {
+        Some(stock) => parse(stock.path, stock.text),
+        None => {
+            let folder = |stock: &Stock| stock.path.split('/').next().unwrap_or_default();
+            let known = ALL.iter().map(folder).chain(ALL.iter().map(|stock| stock.path));
+            Err(Box::new(ScenarioError::absent(&name, known)))
+        }
     }
 }

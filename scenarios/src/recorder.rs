@@ -150,6 +150,11 @@ impl Recorder {
         }
     }
 
+    /// The name of the owner that a client is at present.
+    pub fn name_of(&self, client: Host) -> Option<Box<str>> {
+        self.current.get(&client).map(|owner| self.history.owners[owner.0 as usize].name.clone())
+    }
+
     /// The client that has believed longest to hold the lock, of those that still do.
     pub fn holder(&self) -> Option<Host> {
         self.believers.first().map(|owner| self.history.client_of(*owner))
@@ -234,7 +239,14 @@ impl Teller {
     }
 
     /// From now on the owner thinks that it holds the lock, until its clock shows `until` or it is told otherwise.
-    pub fn believes(&self, owner: Owner, until: Option<Deadline>, token: Option<u64>, count: u32) {
+    pub fn believes(
+        &self,
+        owner: Owner,
+        until: Option<Deadline>,
+        token: Option<u64>,
+        count: u32,
+        mode: Mode,
+    ) {
         let again = {
             let mut recorder = self.shared.get();
             let Recorder { waiters, history, .. } = &mut *recorder;
@@ -245,7 +257,7 @@ impl Teller {
             }
             again
         };
-        let what = What::Believes { lock: LOCK, owner, until, token, count, mode: Mode::Exclusive };
+        let what = What::Believes { lock: LOCK, owner, until, token, count, mode };
         self.tell(what, again.then_some(Happening::Renewed));
     }
 
@@ -310,7 +322,7 @@ impl Teller {
             Face::Monotonic => Deadline::from(Monotonic::from_nanos(until.as_nanos())),
             _ => Deadline::from(until),
         });
-        self.believes(owner, until, token, count);
+        self.believes(owner, until, token, count, Mode::Exclusive);
     }
 
     fn tell(&self, what: What, happening: Option<Happening>) {

@@ -19,12 +19,9 @@ use crate::{
     plan::Plan,
     report::{self, Entry},
     run::{Engine, Outcome, run},
-    scenario::{Source, Variant},
+    scenario::{SEEDS_MAX, Source, Variant},
     verdict::{Finding, Match},
 };
-
-/// The most seeds of one trial: every result is kept until the end.
-const SEEDS_MAX: u64 = 1_000_000;
 
 /// The most threads: beyond it they only wait for each other.
 const JOBS_MAX: usize = 1024;
@@ -117,7 +114,7 @@ impl Trial<'_> {
         let mut cases = Vec::new();
         for (source, of) in self.sources.iter().enumerate() {
             for (variant, of) in of.variants.iter().enumerate() {
-                let seeds = self.seeds.clone().unwrap_or(0..of.scenario.run.seeds.clamp(1, SEEDS_MAX));
+                let seeds = self.seeds.clone().unwrap_or(0..of.scenario.run.seeds);
                 cases.extend(seeds.map(|seed| Case { source, variant, seed }));
             }
         }

@@ -105,6 +105,18 @@ fn the_exit_status_says_how_it_came_out() {
 }
 
 #[test]
+fn stock_scenarios_are_named_as_if_they_were_files() {
+    let folder = Folder::with("stock", "mine.toml", GOOD);
+    folder.run(&["run", "wake"]).ends(0, "0 not, 0 undecided");
+    folder.run(&["run", "wake/herd.toml"]).ends(0, "1 as expected");
+    folder.run(&["run", "wakes"]).ends(64, "did you mean `wake`?");
+    folder.run(&["run", "absent"]).ends(64, "`lockstorm list scenarios`");
+    // What is on the disk comes first.
+    fs::create_dir(folder.0.join("wake")).expect("a folder");
+    folder.run(&["run", "wake"]).ends(64, "has no scenario in it");
+}
+
+#[test]
 fn what_a_red_verdict_ends_in_replays_it() {
     let otherwise = GOOD.replace("l1 = \"holds\"", "l1 = \"violated\"");
     let folder = Folder::with("replay", "otherwise.toml", &otherwise);
@@ -112,6 +124,10 @@ fn what_a_red_verdict_ends_in_replays_it() {
     let line = ran.out.lines().find(|line| line.contains("lockstorm replay")).expect("a line to paste");
     let token = line.split('\'').nth(1).expect("a token in quotes");
     assert!(token.starts_with("otherwise.toml@3"), "{token}");
+    let shown = |ran: &Ran| ran.out.matches(token).count();
+    assert_eq!(shown(&ran), 1, "one line to paste for each: {}", ran.out);
+    let stopped = folder.run(&["run", "otherwise.toml", "--seeds", "3..5", "--until-violation"]);
+    assert_eq!(shown(&stopped), 1, "{}", stopped.out);
     let again = folder.run(&["replay", token]);
     again.ends(1, "expected violated, found holds");
     assert_eq!(again.err, "", "the file is the same");
@@ -153,6 +169,9 @@ fn the_template_runs_as_it_is_written() {
     folder.run(&["run", "mine.toml"]).ends(0, "1 as expected, 0 not, 0 undecided");
     folder.run(&["twice", "mine.toml"]).ends(0, "1 runs, each the same twice");
     folder.run(&["new", "mine"]).ends(64, "is there already");
+    for name in ["", ".", "..", "../mine", "/mine", "deeper/mine", "mine/", ".hidden", "./mine"] {
+        folder.run(&["new", name]).ends(64, "is no name of a scenario");
+    }
 }
 
 #[test]
@@ -175,6 +194,8 @@ fn every_subcommand_explains_itself() {
     let commands = help.out.lines().skip_while(|line| *line != "Commands:").skip(1);
     let commands: Vec<&str> = commands
         .take_while(|line| !line.is_empty())
+        // What is said of a command may go on in a line that begins further to the right.
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
         .filter_map(|line| line.split_whitespace().next())
         .collect();
     assert!(commands.contains(&"claims") && commands.contains(&"shrink"), "{commands:?}");
@@ -183,5 +204,11 @@ fn every_subcommand_explains_itself() {
         ran.ends(0, "Usage: lockstorm");
         let first = ran.out.lines().next().unwrap_or_default();
         assert!(first.len() > 20, "{command} says what it is for: {first:?}");
+        for width in [80, 100] {
+            let output = folder.command(&[command, "--help"]).env("COLUMNS", width.to_string()).output();
+            let long = Ran::of(output.expect("the binary runs"));
+            let long = long.out.lines().find(|line| line.chars().count() > width);
+            assert_eq!(long, None, "{command} --help fits into {width} columns");
+        }
     }
 }

@@ -107,6 +107,20 @@ fn what_contradicts_itself_is_pointed_at() {
     let never = "on = { event = \"acquired\", nth = «0» }";
     with("at = \"3s\"", never, "the first time is nth = 1");
     with("at = \"3s\"", &format!("{on}\n«every» = \"1s\""), "say `always`");
+    with("at = \"3s\"", "at = \"3s\"\n«until» = \"5s\"", "occurs once, so `until` means nothing");
+    with("at = \"3s\"", "at = \"3s\"\nevery = «\"0s\"»", "too short to do something again and again");
+    with("at = \"3s\"", "at = \"3s\"\nevery = «\"1ns\"»", "give at least 10us");
+    with("at = \"3s\"", "at = \"3s\"\nevery = «\"10us..1s\"»", "would occur 6000000 times within 1m");
+    with("{ acquire = {} }", "{ poll = { every = «\"0s\"» } }", "give at least 10us");
+    with("{ acquire = {} }", "{ poll = { every = «\"1ns\"» } }", "1ns is too short");
+    with("{ release = {} }", "{ work = { for = \"1s\", write_every = «\"0s\"» } }", "give at least 10us");
+    with("[expect]", "[run]\nseeds = «0»\n[expect]", "0 seeds cannot be tried");
+    with("[expect]", "[run]\nseeds = «1000001»\n[expect]", "from one to 1000000 can");
+    with("[expect]", "[lock]\nkind = «\"semaphore\"»\n[expect]", "\"client\" is no lock of the kind");
+    with("[expect]", "[lock]\n«permits» = 2\n[expect]", "only a semaphore has permits");
+    let semaphore = "[lock]\nkind = \"semaphore\"\nsubject = \"semaphore\"\npermits = «0»\n[expect]";
+    with("[expect]", semaphore, "nobody could ever get a permit");
+    with("{ acquire = {} }", "{ acquire = { shared = «true» } }", "only a read-write lock can be shared");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use lockstorm::{
 use lockstorm_sim::world::Keep;
 
 const HANDOVER: &str = r#"
-about = "One client hands the lock to another, which waits for it."
+about = "One client takes the lock twice and hands it to another, which waits for it."
 
 [node.m]
 
@@ -18,7 +18,7 @@ about = "One client hands the lock to another, which waits for it."
 lease = "5s"
 
 [client.c1]
-steps = [{ at = "200ms", acquire = {} }, { work = { for = "300ms" } }, { release = {} }]
+steps = [{ at = "200ms", acquire = {} }, { acquire = {} }, { work = { for = "300ms" } }, { release = {} }, { release = {} }]
 
 [client.c2]
 steps = [{ at = "300ms", acquire = {} }, { work = { for = "200ms" } }, { release = {} }]
@@ -31,6 +31,7 @@ calm = "500ms"
 l1 = "holds"
 l2 = "holds"
 owner-safety = "holds"
+reentrancy = "holds"
 "#;
 
 const FORGOTTEN: &str = r#"
@@ -99,6 +100,21 @@ fn a_lock_is_handed_over_on_a_real_server() {
     }
     let judged = run(HANDOVER);
     assert_eq!(judged.verdict(), Match::AsExpected, "{:#?}", judged.findings);
+}
+
+#[test]
+fn other_programs_are_told_of_runs_on_real_servers() {
+    if !redis() {
+        return;
+    }
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("handover.toml");
+    std::fs::write(&file, HANDOVER).expect("a file for the test");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_lockstorm"));
+    let output = command.args(["run", "--real", "--json"]).arg(&file).output().expect("the binary runs");
+    let [said, told] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    assert!(output.status.success(), "{told}{said}");
+    let line: serde_json::Value = serde_json::from_str(&said).expect("one line of JSON");
+    assert_eq!(line["verdict"]["match"], "as-expected", "{line}");
 }
 
 #[test]

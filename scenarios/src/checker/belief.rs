@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use lockstorm_sim::time::True;
 
-use super::overlap::Interval;
+use super::overlap::interval;
 use crate::history::{Deadline, History, Life, Lock, Mode, Owner, What, Why};
 
 /// An owner thought that it holds a lock.
@@ -42,23 +42,7 @@ pub(super) enum BeliefEnd {
     RunOver,
 }
 
-impl Interval for Belief {
-    fn lock(&self) -> Lock {
-        self.lock
-    }
-    fn owner(&self) -> Owner {
-        self.owner
-    }
-    fn mode(&self) -> Mode {
-        self.mode
-    }
-    fn from(&self) -> True {
-        self.from
-    }
-    fn until(&self) -> True {
-        self.until
-    }
-}
+interval!(Belief);
 
 #[derive(Debug)]
 struct Open {

@@ -96,9 +96,13 @@ impl<'a> Evidence<'a> {
     }
 
     fn at_once<I: Interval>(&self, intervals: &[I]) -> Vec<(True, True)> {
-        let of_one = |lock: Lock| !matches!(self.history.lock(lock).kind, LockKind::Semaphore { .. });
-        let all = overlaps(intervals).into_iter().filter(|overlap| of_one(overlap.first.lock()));
+        let all = overlaps(intervals).into_iter().filter(|overlap| self.is_exclusive(overlap.first.lock()));
         all.map(|overlap| (overlap.from, overlap.until)).collect()
+    }
+
+    /// Whether two owners may not hold a lock at once, but for readers.
+    pub(super) fn is_exclusive(&self, lock: Lock) -> bool {
+        !matches!(self.history.lock(lock).kind, LockKind::Semaphore { .. })
     }
 
     /// Who ever asked for a lock, held it or thought so.

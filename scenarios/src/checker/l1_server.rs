@@ -3,71 +3,30 @@
 //! A promise is what [`super::promise`] says: a lease of true time from the grant, ended early only by its own owner. The
 //! layer is violated iff promises of two different owners overlap by more than no time.
 
-use std::time::Duration;
-
 use super::{
     Checker,
     evidence::Evidence,
-    overlap::{Overlap, overlaps, worst},
-    promise::Promise,
+    overlap::{MEASURES, Wording, judge},
     words,
 };
-use crate::{
-    history::LockKind,
-    verdict::{Finding, Measure, Verdict, Witness},
-};
+use crate::verdict::Finding;
 
 /// The checker.
 pub(super) const L1: Checker = Checker {
     name: "l1",
     question: "Do two owners hold the lock, by what the servers granted, at one true instant?",
-    measures: &[
-        ("overlap", "how long the longest overlap lasted"),
-        ("times", "how many overlaps there were"),
-    ],
+    measures: MEASURES,
     check,
 };
 
 fn check(evidence: &Evidence<'_>) -> Finding {
-    let history = evidence.history;
-    // So many permits may be out at once: that is another checker's question.
-    let of_permits =
-        |promise: &&Promise| !matches!(history.lock(promise.lock).kind, LockKind::Semaphore { .. });
-    let promises: Vec<Promise> = evidence.promises.iter().filter(of_permits).cloned().collect();
-    let found = overlaps(&promises);
-    let longest = worst(&found);
-    let verdict = match longest {
-        Some(overlap) => Verdict::Violated { witness: witness(evidence, overlap) },
-        None => evidence.none_at_once(
-            promises.len(),
-            "promise",
-            "No server ever granted the lock (or never so many as a quorum needs).",
-        ),
+    let wording = Wording {
+        thing: "promise",
+        nothing: "No server ever granted the lock (or never so many as a quorum needs).",
+        both: "were both promised",
+        words: words::promise,
     };
-    let measures = vec![
-        Measure::time("overlap", longest.map_or(Duration::ZERO, Overlap::length)),
-        Measure::count("times", found.len() as u64),
-    ];
-    L1.finding(verdict, measures)
-}
-
-fn witness(evidence: &Evidence<'_>, overlap: &Overlap<'_, Promise>) -> Witness {
-    let history = evidence.history;
-    let Overlap { first, second, from, until } = overlap;
-    let name = &history.lock(first.lock).name;
-    let (one, other) = (history.owner_name(first.owner), history.owner_name(second.owner));
-    let length = words::length(overlap.length());
-    let summary = format!(
-        "{one} and {other} were both promised `{name}` for {length}, from {} to {}.",
-        words::instant(*from),
-        words::instant(*until)
-    );
-    let (cause, fault) = words::cause(history, first.lock, first.owner, first.from, *from);
-    let mut story = vec![words::promise(history, first)];
-    story.extend(cause);
-    story.push(words::promise(history, second));
-    let owners = vec![first.owner, second.owner];
-    Witness { summary, story, from: *from, until: *until, lock: Some(first.lock), owners, fault }
+    judge(&L1, evidence, &evidence.promises, &wording)
 }
 
 #[cfg(test)]

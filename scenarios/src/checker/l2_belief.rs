@@ -4,65 +4,30 @@
 //! a pause does not stop; a suspension stops the monotonic one. The layer is violated iff beliefs of two different owners
 //! overlap by more than no time.
 
-use std::time::Duration;
-
 use super::{
     Checker,
-    belief::Belief,
     evidence::Evidence,
-    overlap::{Overlap, overlaps, worst},
+    overlap::{MEASURES, Wording, judge},
     words,
 };
-use crate::{
-    history::LockKind,
-    verdict::{Finding, Measure, Verdict, Witness},
-};
+use crate::verdict::Finding;
 
 /// The checker.
 pub(super) const L2: Checker = Checker {
     name: "l2",
     question: "Do two clients believe at one true instant, by their own clocks, that they hold the lock?",
-    measures: &[
-        ("overlap", "how long the longest overlap lasted"),
-        ("times", "how many overlaps there were"),
-    ],
+    measures: MEASURES,
     check,
 };
 
 fn check(evidence: &Evidence<'_>) -> Finding {
-    let history = evidence.history;
-    let of_permits = |belief: &&Belief| !matches!(history.lock(belief.lock).kind, LockKind::Semaphore { .. });
-    let beliefs: Vec<Belief> = evidence.beliefs.iter().filter(of_permits).cloned().collect();
-    let found = overlaps(&beliefs);
-    let longest = worst(&found);
-    let verdict = match longest {
-        Some(overlap) => Verdict::Violated { witness: witness(evidence, overlap) },
-        None => evidence.none_at_once(beliefs.len(), "belief", "Nobody ever believed to hold the lock."),
+    let wording = Wording {
+        thing: "belief",
+        nothing: "Nobody ever believed to hold the lock.",
+        both: "both believed to hold",
+        words: words::belief,
     };
-    let measures = vec![
-        Measure::time("overlap", longest.map_or(Duration::ZERO, Overlap::length)),
-        Measure::count("times", found.len() as u64),
-    ];
-    L2.finding(verdict, measures)
-}
-
-fn witness(evidence: &Evidence<'_>, overlap: &Overlap<'_, Belief>) -> Witness {
-    let history = evidence.history;
-    let Overlap { first, second, from, until } = overlap;
-    let name = &history.lock(first.lock).name;
-    let (one, other) = (history.owner_name(first.owner), history.owner_name(second.owner));
-    let summary = format!(
-        "{one} and {other} both believed to hold `{name}` for {}, from {} to {}.",
-        words::length(overlap.length()),
-        words::instant(*from),
-        words::instant(*until)
-    );
-    let (cause, fault) = words::cause(history, first.lock, first.owner, first.from, *from);
-    let mut story = vec![words::belief(history, first)];
-    story.extend(cause);
-    story.push(words::belief(history, second));
-    let owners = vec![first.owner, second.owner];
-    Witness { summary, story, from: *from, until: *until, lock: Some(first.lock), owners, fault }
+    judge(&L2, evidence, &evidence.beliefs, &wording)
 }
 
 #[cfg(test)]

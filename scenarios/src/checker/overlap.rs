@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use lockstorm_sim::time::True;
 
-use crate::history::{Lock, Mode, Owner};
+use super::{Checker, evidence::Evidence, words};
+use crate::{
+    history::{History, Lock, Mode, Owner},
+    verdict::{Finding, Measure, Verdict, Witness},
+};
 
 /// A stretch of true time in which an owner had a lock, in whatever sense; its end is not part of it.
 pub(super) trait Interval {
@@ -14,6 +18,30 @@ pub(super) trait Interval {
     fn from(&self) -> True;
     fn until(&self) -> True;
 }
+
+/// Makes a struct an [`Interval`] that has its parts for fields.
+macro_rules! interval {
+    ($kind:ty) => {
+        impl $crate::checker::overlap::Interval for $kind {
+            fn lock(&self) -> Lock {
+                self.lock
+            }
+            fn owner(&self) -> Owner {
+                self.owner
+            }
+            fn mode(&self) -> Mode {
+                self.mode
+            }
+            fn from(&self) -> True {
+                self.from
+            }
+            fn until(&self) -> True {
+                self.until
+            }
+        }
+    };
+}
+pub(super) use interval;
 
 /// Two intervals of different owners with an instant in common.
 #[derive(Debug)]
@@ -53,4 +81,63 @@ pub(super) fn overlaps<I: Interval>(intervals: &[I]) -> Vec<Overlap<'_, I>> {
 /// The longest overlap; the earliest of those that are equally long.
 pub(super) fn worst<'o, 'a, I>(overlaps: &'o [Overlap<'a, I>]) -> Option<&'o Overlap<'a, I>> {
     overlaps.iter().rev().max_by_key(|overlap| overlap.length())
+}
+
+/// What a layer about intervals measures.
+pub(super) const MEASURES: &[(&str, &str)] =
+    &[("overlap", "how long the longest overlap lasted"), ("times", "how many overlaps there were")];
+
+/// How a layer speaks of its intervals.
+pub(super) struct Wording<I> {
+    /// What one is called, and what is said when there is none.
+    pub(super) thing: &'static str,
+    pub(super) nothing: &'static str,
+    /// What two owners did at once with the lock.
+    pub(super) both: &'static str,
+    /// How one began and ended.
+    pub(super) words: fn(&History, &I) -> String,
+}
+
+/// What a layer finds that is violated iff intervals of two owners overlap. Of permits many may be out at once: that is another
+/// checker's question.
+pub(super) fn judge<I: Interval + Clone>(
+    checker: &Checker,
+    evidence: &Evidence<'_>,
+    intervals: &[I],
+    wording: &Wording<I>,
+) -> Finding {
+    let judged: Vec<I> =
+        intervals.iter().filter(|interval| evidence.is_exclusive(interval.lock())).cloned().collect();
+    let found = overlaps(&judged);
+    let longest = worst(&found);
+    let verdict = match longest {
+        Some(overlap) => Verdict::Violated { witness: witness(evidence.history, overlap, wording) },
+        None => evidence.none_at_once(judged.len(), wording.thing, wording.nothing),
+    };
+    let measures = vec![
+        Measure::time("overlap", longest.map_or(Duration::ZERO, Overlap::length)),
+        Measure::count("times", found.len() as u64),
+    ];
+    checker.finding(verdict, measures)
+}
+
+fn witness<I: Interval>(history: &History, overlap: &Overlap<'_, I>, wording: &Wording<I>) -> Witness {
+    let Overlap { first, second, from, until } = overlap;
+    let lock = first.lock();
+    let owners = vec![first.owner(), second.owner()];
+    let summary = format!(
+        "{} and {} {} `{}` for {}, from {} to {}.",
+        history.owner_name(first.owner()),
+        history.owner_name(second.owner()),
+        wording.both,
+        history.lock(lock).name,
+        words::length(overlap.length()),
+        words::instant(*from),
+        words::instant(*until)
+    );
+    let (cause, fault) = words::cause(history, lock, first.owner(), first.from(), *from);
+    let mut story = vec![(wording.words)(history, first)];
+    story.extend(cause);
+    story.push((wording.words)(history, second));
+    Witness { summary, story, from: *from, until: *until, lock: Some(lock), owners, fault }
 }

@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use lockstorm_sim::time::True;
 
-use super::overlap::Interval;
+use super::overlap::interval;
 use crate::history::{Authority, History, Host, Lock, Mode, Owner, Party, What};
 
 /// An owner was entitled to a lock.
@@ -41,23 +41,7 @@ pub(super) enum PromiseEnd {
     RunOver,
 }
 
-impl Interval for Promise {
-    fn lock(&self) -> Lock {
-        self.lock
-    }
-    fn owner(&self) -> Owner {
-        self.owner
-    }
-    fn mode(&self) -> Mode {
-        self.mode
-    }
-    fn from(&self) -> True {
-        self.from
-    }
-    fn until(&self) -> True {
-        self.until
-    }
-}
+interval!(Promise);
 
 /// Whether a command was sent for this owner: it says so, or, where it does not, comes from its client.
 pub(super) fn is_own(history: &History, owner: Owner, by: Party) -> bool {

@@ -4,12 +4,17 @@
 //! is under way. A call that failed without saying whether it was done leaves room for one, but only until the owner's next
 //! success: whoever asks again must get the count right. Judged are locks that one group grants: a quorum leaves holds
 //! behind on nodes it cannot reach, by design.
+//!
+//! What a real node counts is read from outside, a moment after it has done something: the reading may tell of the owner's next
+//! call already. There the count is judged when the owner has asked for nothing more for a while.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
+
+use lockstorm_sim::time::True;
 
 use super::{Checker, evidence::Evidence, words};
 use crate::{
-    history::{Call, Event, Lock, Op, Outcome, Owner, What},
+    history::{Call, Event, History, Lock, Op, Outcome, Owner, What},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -23,6 +28,20 @@ pub(super) const REENTRANCY: Checker = Checker {
     ],
     check,
 };
+
+/// How long after a call a real node's count may be read.
+const READ_MAX: Duration = Duration::from_millis(50);
+
+/// When each owner made a call, with the number of the event.
+fn invocations(history: &History) -> BTreeMap<Owner, Vec<(usize, True)>> {
+    let mut made: BTreeMap<Owner, Vec<(usize, True)>> = BTreeMap::new();
+    for (number, event) in history.events.iter().enumerate() {
+        if let What::Invoke { owner, .. } = &event.what {
+            made.entry(*owner).or_default().push((number, event.at));
+        }
+    }
+    made
+}
 
 /// What an owner's calls come to.
 #[derive(Debug, Default)]
@@ -42,8 +61,14 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let history = evidence.history;
     let mut accounts: BTreeMap<(Lock, Owner), Account> = BTreeMap::new();
     let mut calls: BTreeMap<Op, (Lock, Owner, Call)> = BTreeMap::new();
+    let made = if &*history.header.engine == "real" { invocations(history) } else { BTreeMap::new() };
+    let asks_on = |owner: Owner, number: usize, now: True| {
+        let calls = made.get(&owner).map_or(&[][..], Vec::as_slice);
+        let next = calls.get(calls.partition_point(|(call, _)| *call < number));
+        next.is_some_and(|(_, at)| at.since(now) <= READ_MAX)
+    };
     let (mut off, mut deepest, mut tested, mut worst) = (0, 0, false, None);
-    for event in &history.events {
+    for (number, event) in history.events.iter().enumerate() {
         let group = |lock: Lock| history.lock(lock).authority.group_of(event.host);
         match &event.what {
             What::Invoke { op, lock, owner, call: call @ (Call::Acquire { .. } | Call::Release) } => {
@@ -74,7 +99,11 @@ fn check(evidence: &Evidence<'_>) -> Finding {
                 tested |= returned(account, call, outcome);
                 let counted = account.counted.values().copied().max().unwrap_or(0);
                 let judged = history.lock(lock).authority.quorum == 1;
-                if account.under_way > 0 || *outcome != Outcome::Ok || !judged {
+                if account.under_way > 0
+                    || *outcome != Outcome::Ok
+                    || !judged
+                    || asks_on(owner, number, event.at)
+                {
                     continue;
                 }
                 let excess = counted.saturating_sub(account.expected + account.maybe_more);
@@ -235,5 +264,23 @@ mod tests {
             ("once only", once().at(10).unlocks("c1", "m").ends(1_000)),
         ];
         insta::assert_snapshot!(explained("reentrancy", &stories));
+    }
+
+    #[test]
+    fn a_count_that_is_read_late_is_judged_when_nothing_more_is_asked() {
+        let ok = Outcome::Ok;
+        let miscounted =
+            || Story::one_node().at(0).locks("c1", "m", 30_000).at(100).asks("c1").returns("c1", ok.clone());
+        let rows = [
+            ("event", miscounted().at(110).asks("c1").ends(1_000), true),
+            ("real", miscounted().at(110).asks("c1").ends(1_000), false),
+            ("real", miscounted().at(200).asks("c1").ends(1_000), true),
+            ("real", miscounted().ends(1_000), true),
+        ];
+        for (engine, mut history, wrong) in rows {
+            history.header.engine = engine.into();
+            let finding = super::check(&super::Evidence::of(&history));
+            assert_eq!(finding.verdict.witness().is_some(), wrong, "{engine}: {:?}", finding.verdict);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use lockstorm_sim::time::True;
 
-use super::{evidence::Evidence, overlap::Interval};
+use super::{evidence::Evidence, overlap::interval};
 use crate::history::{Accepted, Lock, Mode, Owner, What};
 
 /// A write at the resource, with the hold it came of.
@@ -52,29 +52,14 @@ pub(super) fn writes(evidence: &Evidence<'_>) -> Vec<Write> {
 pub(super) struct Section {
     pub(super) lock: Lock,
     pub(super) owner: Owner,
+    pub(super) mode: Mode,
     pub(super) from: True,
     pub(super) until: True,
     /// When its last write was sent.
     pub(super) sent: True,
 }
 
-impl Interval for Section {
-    fn lock(&self) -> Lock {
-        self.lock
-    }
-    fn owner(&self) -> Owner {
-        self.owner
-    }
-    fn mode(&self) -> Mode {
-        Mode::Exclusive
-    }
-    fn from(&self) -> True {
-        self.from
-    }
-    fn until(&self) -> True {
-        self.until
-    }
-}
+interval!(Section);
 
 /// The sections behind these writes, by lock and then by when they began.
 pub(super) fn sections(writes: &[Write]) -> Vec<Section> {
@@ -82,8 +67,15 @@ pub(super) fn sections(writes: &[Write]) -> Vec<Section> {
     for write in writes {
         let Write { lock, owner, sent, arrived, .. } = *write;
         let Some(from) = write.since else { continue };
-        let section =
-            all.entry((lock, from, owner)).or_insert(Section { lock, owner, from, until: arrived, sent });
+        let mode = Mode::Exclusive;
+        let section = all.entry((lock, from, owner)).or_insert(Section {
+            lock,
+            owner,
+            mode,
+            from,
+            until: arrived,
+            sent,
+        });
         (section.until, section.sent) = (arrived, sent);
     }
     all.into_values().collect()

@@ -2,7 +2,6 @@
 
 use clap::{Args, ValueEnum};
 use miette::Result;
-use serde_json::to_value;
 
 use super::{Exit, out::outln};
 use crate::{checker, fault, library, scenario, scenario::SubjectName, selector, subject};
@@ -38,9 +37,10 @@ impl List {
                 checker::LIST.iter().map(|checker| row(checker.name, checker.question)).collect()
             }
             What::Workloads => rows(scenario::WORKLOADS),
-            What::Subjects => {
-                SubjectName::ALL.iter().map(|&name| (word(name), subject::of(name).0.to_owned())).collect()
-            }
+            What::Subjects => SubjectName::ALL
+                .iter()
+                .map(|&name| (scenario::word(name), subject::of(name).0.to_owned()))
+                .collect(),
             What::Selectors => rows(selector::ABOUT),
             What::Scenarios => {
                 library::ALL.iter().map(|stock| (stock.path.to_owned(), stock.title())).collect()
@@ -60,9 +60,4 @@ fn row(name: &str, about: &str) -> (String, String) {
 
 fn rows(table: &[(&str, &str)]) -> Vec<(String, String)> {
     table.iter().map(|(name, about)| row(name, about)).collect()
-}
-
-/// A name as scenario files write it.
-fn word(name: SubjectName) -> String {
-    to_value(name).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }

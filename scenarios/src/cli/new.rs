@@ -1,6 +1,10 @@
 //! `lockstorm new`: a scenario to begin with.
 
-use std::{fs::OpenOptions, io::Write, path::PathBuf};
+use std::{
+    fs::OpenOptions,
+    io::Write,
+    path::{Component, Path, PathBuf},
+};
 
 use clap::Args;
 use miette::{IntoDiagnostic, Result, WrapErr, bail};
@@ -18,6 +22,12 @@ const TEMPLATE: &str = include_str!("new.toml");
 
 impl New {
     pub(super) fn run(self) -> Result<Exit> {
+        // A file beside the others: neither nameless nor hidden, nor anywhere else.
+        let mut parts = Path::new(&self.name).components();
+        let is_name = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
+        if !is_name || self.name.starts_with('.') || self.name.ends_with('/') {
+            bail!("{:?} is no name of a scenario: give a plain one, such as `failover`", self.name);
+        }
         let mut path = PathBuf::from(&self.name);
         if path.extension().is_none_or(|extension| extension != "toml") {
             path.as_mut_os_string().push(".toml");

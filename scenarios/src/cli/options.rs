@@ -9,7 +9,7 @@ use miette::{IntoDiagnostic, Result, WrapErr, bail, miette};
 use crate::{
     library,
     run::Engine,
-    scenario::{Source, Variant, load},
+    scenario::{Source, Variant, load, parse},
     trial::{Case, Judged, Token, Trial, judge, parse_seeds},
 };
 
@@ -78,8 +78,14 @@ pub(super) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
             for file in files {
                 sources.push(load(&file).map_err(|error| *error)?);
             }
-        } else {
+            continue;
+        }
+        let mut stock = library::below(path).filter(|_| !path.exists()).peekable();
+        if stock.peek().is_none() {
             sources.push(library::load(path).map_err(|error| *error)?);
+        }
+        for stock in stock {
+            sources.push(parse(stock.path, stock.text).map_err(|error| *error)?);
         }
     }
     Ok(sources)

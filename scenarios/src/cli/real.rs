@@ -9,7 +9,7 @@ use super::{
     Exit,
     out::outln,
     progress::Progress,
-    run::{Output, exit_of, most_telling, show},
+    run::{Output, exit_of, json, most_telling, show},
 };
 use crate::{
     history::Ended,
@@ -73,7 +73,9 @@ pub(super) fn run(
     let judged: Vec<_> = ran.iter().map(|(judged, _)| judged.clone()).collect();
     for (one, outcome) in &ran {
         let expected = one.verdict() == Match::AsExpected;
-        if !expected || verbose || ran.len() == 1 {
+        if output.json {
+            outln!("{}", json(&trial, one)?);
+        } else if !expected || verbose || ran.len() == 1 {
             let whole = ran.len() == 1 || !expected;
             show(&trial, one, whole.then_some(outcome));
         }
@@ -82,6 +84,8 @@ pub(super) fn run(
     if let Some((judged, outcome)) = ran.iter().find(|(judged, _)| Some(judged.case) == chosen) {
         output.write(&trial, judged, outcome)?;
     }
-    outln!("{}", super::run::summary(&judged, &speed));
+    if !output.json {
+        outln!("{}", super::run::summary(&judged, &speed));
+    }
     Ok(exit_of(&judged))
 }

@@ -27,7 +27,7 @@ use crate::{
 /// Run scenarios, and judge what happened against what they expect
 #[derive(Debug, Args)]
 pub(super) struct Run {
-    /// Scenario files, folders of them, or names of stock scenarios (`lockstorm list scenarios`)
+    /// Scenario files and folders of them, on the disk or among the stock scenarios (`lockstorm list scenarios`)
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub(super) struct Run {
     engine: EngineName,
     /// Use private real `redis-server` processes for nodes, in real time: crashes are SIGKILL, pauses SIGSTOP, and clocks,
     /// links and messages are left alone
-    #[arg(long, conflicts_with_all = ["engine", "until_violation", "json"])]
+    #[arg(long, conflicts_with_all = ["engine", "until_violation"])]
     real: bool,
     /// Leave out what cannot be done to real servers, instead of refusing to run
     #[arg(long, requires = "real")]
@@ -66,7 +66,7 @@ pub(super) struct Output {
     history: Option<PathBuf>,
     /// Print the results as JSON, one line per run
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 impl Run {
@@ -100,7 +100,9 @@ impl Run {
         }
         if let Some(chosen) = chosen {
             let outcome = trial.outcome(chosen.case, Keep::Nothing);
-            if self.until_violation && !self.output.json && judged.len() > 1 {
+            // What was not as expected is shown already, and so is what there is only one of.
+            let shown = self.verbose || judged.len() == 1 || chosen.verdict() != Match::AsExpected;
+            if self.until_violation && !self.output.json && !shown {
                 show(&trial, chosen, Some(&outcome));
             }
             self.output.write(&trial, chosen, &outcome)?;
@@ -156,7 +158,7 @@ pub(super) fn summary(judged: &[Judged], speed: &str) -> String {
 }
 
 /// One line of JSON about one run.
-fn json(trial: &Trial<'_>, judged: &Judged) -> Result<String> {
+pub(super) fn json(trial: &Trial<'_>, judged: &Judged) -> Result<String> {
     #[derive(Serialize)]
     struct Line<'a> {
         case: String,

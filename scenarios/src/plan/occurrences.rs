@@ -14,9 +14,6 @@ use crate::{
     selector::{Hosts, Selector},
 };
 
-/// The most occurrences of one fault: beyond it a period was written without its unit in mind.
-const OCCURRENCES_MAX: usize = 100_000;
-
 /// How many fractions an occurrence takes along for the ranges among its fault's parameters.
 const FRACTIONS: usize = 4;
 
@@ -81,9 +78,9 @@ pub(super) fn draw(
         let last = fault.until.map_or(phases.storm_ends, |until| True::ZERO + until.0);
         one(When::At(at), 1, &mut stream);
         let Some(every) = fault.every else { continue };
-        for number in 2..=OCCURRENCES_MAX {
-            // A period of nothing would never come to the end of the storm.
-            at += every.at(stream.unit()).0.max(Duration::from_micros(1));
+        for number in 2.. {
+            // The shortest period is long enough to come to the end: it is checked before.
+            at += every.at(stream.unit()).0;
             if at >= last {
                 break;
             }

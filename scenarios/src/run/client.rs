@@ -11,7 +11,7 @@ use super::{Stage, resource::Writer};
 use crate::{
     bridge::HostEnv,
     code::{Code, CodeHost, Write},
-    history::{Call, Life, Outcome, Owner, What},
+    history::{Call, Life, Mode, Outcome, Owner, What},
     plan::{Action, PlannedStep},
     recorder::Teller,
     scenario::{Client, Contend, LockKind},
@@ -123,7 +123,7 @@ impl Actor {
                 let lease = self.lease(acquire.lease, acquire.watchdog);
                 let wait = acquire.wait.map_or(Patience::Unbounded, |Span(wait)| Patience::For(wait));
                 loop {
-                    match self.ask(Ask { lease, wait }).await {
+                    match self.ask(Ask { lease, wait, mode: mode(acquire.shared) }).await {
                         Ok(Some(hold)) => {
                             held.push(hold);
                             return Ok(());
@@ -136,7 +136,7 @@ impl Actor {
             }
             Action::TryAcquire(attempt) => {
                 let lease = self.lease(attempt.lease, attempt.watchdog);
-                match self.ask(Ask { lease, wait: Patience::None }).await {
+                match self.ask(Ask { lease, wait: Patience::None, mode: mode(attempt.shared) }).await {
                     Ok(Some(hold)) => held.push(hold),
                     _ => return Err(Stopped),
                 }
@@ -144,14 +144,15 @@ impl Actor {
             Action::Poll(poll) => {
                 let lease = self.lease(poll.lease, false);
                 loop {
-                    if let Ok(Some(hold)) = self.ask(Ask { lease, wait: Patience::None }).await {
+                    let ask = Ask { lease, wait: Patience::None, mode: mode(poll.shared) };
+                    if let Ok(Some(hold)) = self.ask(ask).await {
                         held.push(hold);
                         return Ok(());
                     }
                     if poll.until.is_some_and(|Span(until)| self.ctx.moment().0 >= True::ZERO + until) {
                         return Err(Stopped);
                     }
-                    self.ctx.wire_delay(poll.every.0.max(Duration::from_micros(1))).await;
+                    self.ctx.wire_delay(poll.every.0).await;
                 }
             }
             Action::Release(release) => {
@@ -211,7 +212,7 @@ impl Actor {
             {
                 return;
             }
-            let granted = self.ask(Ask { lease, wait }).await;
+            let granted = self.ask(Ask { lease, wait, mode: Mode::Exclusive }).await;
             if let Ok(Some(hold)) = granted {
                 let Span(length) = drawn(contend.hold, &mut stream);
                 let held = [hold.clone()];
@@ -314,6 +315,10 @@ impl Actor {
 
 fn failed(failure: &Failure) -> Outcome {
     Outcome::Failed { definite: failure.definite, message: failure.message.as_str().into() }
+}
+
+fn mode(shared: bool) -> Mode {
+    if shared { Mode::Shared } else { Mode::Exclusive }
 }
 
 fn drawn(draw: Draw<Span>, stream: &mut Stream) -> Span {

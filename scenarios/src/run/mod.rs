@@ -2,6 +2,7 @@
 
 mod client;
 mod director;
+mod held;
 mod node;
 pub mod real;
 mod resource;
@@ -166,8 +167,7 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: Keep) -> Outcome {
         }
     }
     if engine == Engine::Real {
-        // What servers did is known a little later than it happened.
-        history.events.sort_by_key(|event| event.at);
+        real::put_in_order(&mut history.events);
     }
     history.header.fingerprint = fingerprint.as_str().into();
     let failed = stage.failed.take();
@@ -237,7 +237,12 @@ fn header(plan: &Plan, title: &str) -> Header {
         _ => Authority { groups: groups.into_iter().take(1).collect(), quorum: 1, drift_ms: 0 },
     };
     let name: Box<str> = lock.name.as_str().into();
-    let kind = if lock.kind == LockKind::Fair { HistoryLockKind::Fair } else { HistoryLockKind::Exclusive };
+    let kind = match lock.kind {
+        LockKind::Plain | LockKind::Fenced | LockKind::Red => HistoryLockKind::Exclusive,
+        LockKind::Fair => HistoryLockKind::Fair,
+        LockKind::ReadWrite => HistoryLockKind::ReadWrite,
+        LockKind::Semaphore => HistoryLockKind::Semaphore { permits: lock.permits.unwrap_or(1) },
+    };
     let keys = witness::Keys::of(&lock.name);
     let lasting_keys = vec![String::from_utf8_lossy(&keys.token).into()];
     let info = LockInfo { keys: vec![name.clone()], lasting_keys, name, kind, authority };

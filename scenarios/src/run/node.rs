@@ -78,6 +78,8 @@ impl Actor {
         }
         config.wall_from_monotonic = self.written.expire_by_monotonic;
         config.replicate_relative_ttl = self.written.replicate_relative_ttl;
+        config.expire_at_the_millisecond = self.written.expire_at_the_millisecond;
+        config.replicate_in_part = self.written.replicate_in_part;
         config
     }
 }

@@ -4,12 +4,13 @@ use std::{cell::RefCell, collections::BTreeMap, net::IpAddr};
 
 use bytes::Bytes;
 use lockstorm_sim::{
-    drive::Node, env::Observation, event::ConnId, keyspace::Value, session::Role as SessionRole, time::Wall,
+    drive::Node, env::Observation, event::ConnId, keyspace::Value, session::Role as SessionRole,
     world::HostCtx,
 };
 
+use super::held::{Cause, Content, Names, State, changes};
 use crate::{
-    history::{CommandCount, Host, How, KeyLeft, Life, Mode, Owner, Party, Role, What},
+    history::{CommandCount, Host, How, KeyLeft, Life, Owner, Party, Role, What},
     recorder::{LOCK, Shared},
 };
 
@@ -46,13 +47,6 @@ impl Keys {
     fn are_meant_by(&self, word: &[u8]) -> bool {
         word == self.lock || word.windows(self.tag.len()).any(|part| part == self.tag)
     }
-}
-
-/// The lock as one node has it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct State {
-    holders: BTreeMap<String, u32>,
-    expires_ms: Option<i64>,
 }
 
 /// Watches one node.
@@ -128,7 +122,7 @@ impl Witness {
 
     /// Compares what the node has with what it had: after a restart, or when its data was replaced by a master's.
     fn look_again(&mut self, how: How) {
-        let now = self.read();
+        let now = self.read(None);
         let gone: Vec<String> =
             self.state.holders.keys().filter(|name| !now.holders.contains_key(*name)).cloned().collect();
         for name in gone {
@@ -140,45 +134,13 @@ impl Witness {
     }
 
     fn compare(&mut self, event: &str, by: Option<ConnId>) {
-        let before = std::mem::take(&mut self.state);
-        let now = self.read();
         // What a node repeats from its master was granted there.
-        let Some(by) = self.party(by) else {
-            self.state = now;
-            return;
-        };
-        let wall_ms = self.ctx.wall().as_millis();
-        let lease_ms = now.expires_ms.map(|at| u64::try_from(at - wall_ms).unwrap_or(0));
-        let until = now.expires_ms.map(Wall::from_millis);
-        for (name, count) in &before.holders {
-            let left = now.holders.get(name).copied().unwrap_or(0);
-            if left >= *count {
-                continue;
-            }
-            let owner = self.owner(name, None);
-            let what = match by {
-                // A command that finds the key expired has not released it, whoever sent it.
-                Some(by) if !by_itself(event) && self.shared.get().history.client_of(owner) == by.client => {
-                    let (lease_ms, until) = if left == 0 { (None, None) } else { (lease_ms, until) };
-                    What::Released { lock: LOCK, owner, by, left, lease_ms, until }
-                }
-                _ if left > 0 => continue,
-                _ => What::Vanished { lock: LOCK, owner, how: how(event, by, !now.holders.is_empty()) },
-            };
-            self.tell(what);
-        }
-        for (name, count) in &now.holders {
-            let had = before.holders.get(name).copied().unwrap_or(0);
-            let owner = self.owner(name, by.filter(|_| *count > had));
-            if *count > had {
-                let (count, token, mode) = (*count, self.token(), Mode::Exclusive);
-                self.tell(What::Granted { lock: LOCK, owner, lease_ms, until, count, token, mode });
-            } else if *count == had && before.expires_ms != now.expires_ms {
-                let by = by.unwrap_or(Party { client: self.host, owner: None });
-                self.tell(What::Extended { lock: LOCK, owner, by, lease_ms, until });
-            }
-        }
-        self.state = now;
+        let party = self.party(by);
+        let now = self.read(party.flatten());
+        let before = std::mem::replace(&mut self.state, now);
+        let Some(by) = party else { return };
+        let cause = Cause { event, by, node: self.host, wall_ms: self.ctx.wall().as_millis() };
+        changes(&before, &self.state, &cause, self).into_iter().for_each(|what| self.tell(what));
     }
 
     fn compare_queue(&mut self) {
@@ -202,31 +164,31 @@ impl Witness {
         }
     }
 
-    /// Who holds the lock as this node has it, and until when.
-    fn read(&self) -> State {
+    /// Who holds the lock as this node has it, and until when, after something that this client may have done.
+    fn read(&self, by: Option<Party>) -> State {
+        let (kind, name) = {
+            let recorder = self.shared.get();
+            (recorder.history.lock(LOCK).kind, by.and_then(|by| recorder.name_of(by.client)))
+        };
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let state = self.node.look(|server| {
-            let entry = server.node().dbs.first()?.get(&self.keys.lock)?;
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            let holders = match &entry.value {
-                Value::String(token) => BTreeMap::from([(text(token.bytes()), 1)]),
-                Value::Hash(hash) => {
-                    let count = |value: &[u8]| text(value).parse().unwrap_or(1);
-                    hash.iter().map(|(name, value)| (text(name), count(value))).collect()
+            let db = server.node().dbs.first()?;
+            let entry = db.get(&self.keys.lock);
+            let content = match entry.map(|entry| &entry.value) {
+                Some(Value::String(token)) => Content::Text(text(token.bytes())),
+                Some(Value::Hash(hash)) => {
+                    Content::Fields(hash.iter().map(|(name, value)| (text(name), text(value))).collect())
                 }
-                _ => BTreeMap::new(),
+                _ => Content::Nothing,
             };
-            Some(State { holders, expires_ms: entry.expires_ms })
+            let token = match db.get(&self.keys.token).map(|entry| &entry.value) {
+                Some(Value::String(token)) => text(token.bytes()).parse().ok(),
+                _ => None,
+            };
+            let expires_ms = entry.and_then(|entry| entry.expires_ms);
+            Some(State::new(kind, content, expires_ms, token, &self.state, name.as_deref()))
         });
         state.flatten().unwrap_or_default()
-    }
-
-    fn token(&self) -> Option<u64> {
-        let token = self.node.look(|server| {
-            let entry = server.node().dbs.first()?.get(&self.keys.token)?;
-            let Value::String(token) = &entry.value else { return None };
-            String::from_utf8_lossy(token.bytes()).parse().ok()
-        });
-        token.flatten()
     }
 
     /// Who did something: `None` when it was repeated from a master, `Some(None)` when no client did it.
@@ -253,11 +215,6 @@ impl Witness {
         let host = self.hosts.get(&*self.ctx.host_at(address)?).copied();
         self.peers.borrow_mut().insert(conn, host);
         host
-    }
-
-    /// Whom a name in the lock's keys stands for; `writer` is who has just written it.
-    fn owner(&self, name: &str, writer: Option<Party>) -> Owner {
-        self.shared.get().owner_named(name, writer.map(|writer| writer.client), self.host)
     }
 
     fn tell(&self, what: What) {
@@ -305,18 +262,12 @@ impl Witness {
     }
 }
 
-/// Whether the node did it, on whatever occasion.
-fn by_itself(event: &str) -> bool {
-    matches!(event, "expired" | "evicted" | "flushed")
-}
+impl Names for Witness {
+    fn owner(&self, name: &str, writer: Option<Party>) -> Owner {
+        self.shared.get().owner_named(name, writer.map(|writer| writer.client), self.host)
+    }
 
-fn how(event: &str, by: Option<Party>, replaced: bool) -> How {
-    match (event, by) {
-        ("expired", _) => How::Expired,
-        ("evicted", _) => How::Evicted,
-        ("flushed", _) => How::Flushed,
-        (_, Some(by)) if replaced => How::Overwritten(by),
-        (_, Some(by)) => How::Deleted(by),
-        _ => How::Expired,
+    fn client_of(&self, owner: Owner) -> Host {
+        self.shared.get().history.client_of(owner)
     }
 }

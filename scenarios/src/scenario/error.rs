@@ -24,6 +24,17 @@ pub struct ScenarioError {
     help: Option<String>,
 }
 
+impl ScenarioError {
+    /// There is no file of this name, nor anything else that it could stand for.
+    pub(crate) fn absent<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> ScenarioError {
+        let help = nearest(name, known).map(|near| format!("did you mean `{near}`?"));
+        let help =
+            help.or_else(|| Some("`lockstorm list scenarios` names those that are built in".to_owned()));
+        let message = "there is no such file, and no stock scenario of this name".to_owned();
+        Mistake { span: 0..0, message, help }.in_file(name, "")
+    }
+}
+
 /// A mistake before it is tied to a file.
 #[derive(Debug, Clone)]
 pub(super) struct Mistake {

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::SubjectName;
 use crate::{name::Name, units::Span};
 
 /// The lock on trial: `[lock]`.
@@ -34,8 +35,8 @@ pub struct Lock {
     pub sync_timeout: Option<Span>,
     /// How long a queued waiter of a fair lock may be silent before it loses its place.
     pub fair_wait: Option<Span>,
-    /// How many nodes make a quorum, where a model gets it wrong on purpose.
-    pub quorum: Option<u32>,
+    /// How many permits a semaphore has; one if left out.
+    pub permits: Option<u32>,
 }
 
 impl Default for Lock {
@@ -53,7 +54,7 @@ impl Default for Lock {
             sync: Sync::None,
             sync_timeout: None,
             fair_wait: None,
-            quorum: None,
+            permits: None,
         }
     }
 }
@@ -73,82 +74,6 @@ pub enum Sync {
     All,
 }
 
-/// Who is on trial. The algorithms are in `subject/`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum SubjectName {
-    /// The production client, unchanged.
-    #[default]
-    Client,
-    /// The production client on a platform whose best clock stops while the machine sleeps.
-    ClientOnMonotonicClock,
-    /// `SET NX PX` with a token, done right; over several nodes, the published RedLock.
-    TokenLock,
-    /// Releases with DEL, whoever holds the lock.
-    DelWithoutToken,
-    /// Believes in its lock until it is told otherwise.
-    NoOwnDeadline,
-    /// Counts the lease from the reply.
-    LeaseFromReply,
-    /// Measures its lease by the wall clock.
-    WallClockValidity,
-    /// Measures its lease by a clock that stops while the machine sleeps.
-    MonotonicValidity,
-    /// Allows nothing for clocks that run fast.
-    NoDrift,
-    /// Takes half of the nodes for a quorum.
-    HalfQuorum,
-    /// Releases only where it was told that it had the lock.
-    ReleaseOnlyAcknowledged,
-    /// Releases nothing after a failed attempt.
-    NoCleanup,
-    /// Tries again after a fixed delay.
-    FixedRetryDelay,
-    /// Asks again with a new token when a reply does not come.
-    ResendWithNewToken,
-    /// Counts holds, and sends the same request again when a reply does not come.
-    ResendCounted,
-    /// Renews the key, whoever's it is.
-    RenewAnybodys,
-    /// Renews by setting the key again.
-    RenewRecreates,
-    /// Stops renewing after one failure.
-    RenewUntilFailure,
-    /// Renews on the nodes that still have it, however few.
-    RenewWithoutQuorum,
-    /// Has one token for all clients.
-    SharedToken,
-    /// Redisson's RedLock: one node after the other, and no look at the clock afterwards.
-    RedissonRedLock,
-}
-
-impl SubjectName {
-    /// All of them, in the order of `lockstorm list subjects`.
-    pub const ALL: &[SubjectName] = &[
-        SubjectName::Client,
-        SubjectName::ClientOnMonotonicClock,
-        SubjectName::TokenLock,
-        SubjectName::DelWithoutToken,
-        SubjectName::NoOwnDeadline,
-        SubjectName::LeaseFromReply,
-        SubjectName::WallClockValidity,
-        SubjectName::MonotonicValidity,
-        SubjectName::NoDrift,
-        SubjectName::HalfQuorum,
-        SubjectName::ReleaseOnlyAcknowledged,
-        SubjectName::NoCleanup,
-        SubjectName::FixedRetryDelay,
-        SubjectName::ResendWithNewToken,
-        SubjectName::ResendCounted,
-        SubjectName::RenewAnybodys,
-        SubjectName::RenewRecreates,
-        SubjectName::RenewUntilFailure,
-        SubjectName::RenewWithoutQuorum,
-        SubjectName::SharedToken,
-        SubjectName::RedissonRedLock,
-    ];
-}
-
 /// The locks a scenario can put on trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -162,6 +87,10 @@ pub enum LockKind {
     Fenced,
     /// RedLock over independent masters.
     Red,
+    /// Many readers or one writer. Only models implement it.
+    ReadWrite,
+    /// So many permits at a time. Only models implement it.
+    Semaphore,
 }
 
 /// The resource that the lock guards: `[resource]`. It is a host of its own, so a write takes its time over the network.

@@ -9,6 +9,7 @@ mod lock;
 mod merge;
 mod places;
 mod step;
+mod subject;
 mod topology;
 mod validate;
 
@@ -21,11 +22,12 @@ use crate::{fault::Fault, units::Span, verdict::Expectation};
 pub use builder::ScenarioBuilder;
 pub use error::{ScenarioError, nearest};
 pub use load::{Source, Variant, load, parse};
-pub use lock::{Fence, Lock, LockKind, Resource, SubjectName, Sync};
+pub use lock::{Fence, Lock, LockKind, Resource, Sync};
 pub use step::{
     Acquire, Attempt, Check, Contend, Extend, Poll, Release, StepEntry, Steps, WORKLOADS, Work, Workload,
     Write,
 };
+pub use subject::SubjectName;
 pub use topology::{Client, Clock, Durability, Link, Network, Node};
 
 /// An experiment: everything that a scenario file says, with one variant laid over it.
@@ -96,8 +98,16 @@ impl Default for Run {
     }
 }
 
+/// The most seeds that can be tried at once: every result is kept until the end.
+pub const SEEDS_MAX: u64 = 1_000_000;
+
 /// Names that the laboratory uses itself: the guarded resource.
 pub const RESERVED: &[&str] = &["resource"];
+
+/// A name of the format as files write it.
+pub fn word(name: impl Serialize) -> String {
+    serde_json::to_value(name).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
 
 /// The hosts of a group: `n` itself, or `n1`, `n2`, .. where a count is given.
 pub fn group(name: &str, count: Option<u32>) -> Vec<String> {

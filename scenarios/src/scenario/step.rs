@@ -72,6 +72,8 @@ pub struct Acquire {
     pub watchdog: bool,
     /// Ask again when the outcome of an attempt is unknown.
     pub retry: bool,
+    /// Hold it together with others that ask so: the read half of a read-write lock.
+    pub shared: bool,
 }
 
 /// Asking for the lock once.
@@ -82,6 +84,8 @@ pub struct Attempt {
     pub lease: Option<Span>,
     /// Ask for the watchdog even though the lock has a lease.
     pub watchdog: bool,
+    /// Hold it together with others that ask so: the read half of a read-write lock.
+    pub shared: bool,
 }
 
 /// Asking for the lock again and again.
@@ -96,6 +100,9 @@ pub struct Poll {
     /// When to give up; never if left out.
     #[serde(default)]
     pub until: Option<Span>,
+    /// Hold it together with others that ask so: the read half of a read-write lock.
+    #[serde(default)]
+    pub shared: bool,
 }
 
 /// Giving the lock back.

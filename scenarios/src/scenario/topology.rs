@@ -30,6 +30,20 @@ pub struct Node {
     pub expire_by_monotonic: bool,
     /// A control, not Redis 7: replicas are sent the time to live instead of the time to die, as before Redis 7.
     pub replicate_relative_ttl: bool,
+    /// A mistake on purpose, not Redis: a key is gone at the very millisecond it expires at, instead of after it.
+    pub expire_at_the_millisecond: bool,
+    /// A mistake on purpose, not Redis: of all that a script wrote, replicas are sent the first command only.
+    pub replicate_in_part: bool,
+}
+
+impl Node {
+    /// Whether it is to do what no Redis 7 does.
+    pub fn is_no_redis(&self) -> bool {
+        self.expire_by_monotonic
+            || self.replicate_relative_ttl
+            || self.expire_at_the_millisecond
+            || self.replicate_in_part
+    }
 }
 
 /// What a crash of a node leaves.

@@ -1,19 +1,26 @@
 //! What a scenario must be beyond its form: every name stands for something, every entry does exactly one thing.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Range, time::Duration};
 
 use lockstorm_sim::{config::Config, options};
 
-use super::{Client, Node, Scenario, StepEntry, error::Mistake, places::Places};
+use super::{Client, LockKind, Node, SEEDS_MAX, Scenario, StepEntry, error::Mistake, places::Places, word};
 use crate::{
     checker,
     fault::{self, Fault},
     name::Name,
     selector::{Hosts, Selector},
+    units::{Draw, Span},
 };
 
 /// The most hosts of one scenario: beyond it a run is no experiment but an accident.
 const HOSTS_MAX: u32 = 1000;
+
+/// The most occurrences of one fault: beyond it a period was written without its unit in mind.
+const OCCURRENCES_MAX: u128 = 100_000;
+
+/// The shortest time between two of anything that is done again and again.
+const PERIOD_MIN: Duration = Duration::from_micros(10);
 
 pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
     if scenario.node.is_empty() {
@@ -22,6 +29,11 @@ pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(
     if scenario.client.is_empty() {
         return Err(Mistake::at(0..0, "the scenario has no client: add one, such as [client.c1]"));
     }
+    if !(1..=SEEDS_MAX).contains(&scenario.run.seeds) {
+        let message = format!("{} seeds cannot be tried: from one to {SEEDS_MAX} can", scenario.run.seeds);
+        return Err(Mistake::at(places.of_value(&["run", "seeds"]), message));
+    }
+    check_lock(scenario, places)?;
     let names = Names { scenario, places };
     names.check_counts()?;
     names.check_no_host_is_named_twice()?;
@@ -30,7 +42,7 @@ pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(
     }
     for (name, client) in &scenario.client {
         client.nodes.iter().flatten().try_for_each(|node| names.node(node))?;
-        check_client(places, name, client)?;
+        check_client(scenario, places, name, client)?;
     }
     scenario.lock.nodes.iter().flatten().try_for_each(|node| names.node(node))?;
     if scenario.lock.nodes.as_ref().is_some_and(Vec::is_empty) {
@@ -92,16 +104,70 @@ fn check_node(names: &Names<'_, '_>, name: &str, node: &Node) -> Result<(), Mist
     Ok(())
 }
 
-fn check_client(places: &Places<'_, '_>, name: &str, client: &Client) -> Result<(), Mistake> {
+fn check_lock(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
+    let lock = &scenario.lock;
+    if !lock.subject.implements(lock.kind) {
+        let (subject, kind) = (word(lock.subject), word(lock.kind));
+        let message = format!("the subject \"{subject}\" is no lock of the kind \"{kind}\"");
+        return Err(Mistake::at(places.of_value(&["lock", "kind"]), message));
+    }
+    match lock.permits {
+        Some(0) => Err(Mistake::at(places.of_value(&["lock", "permits"]), "nobody could ever get a permit")),
+        Some(_) if lock.kind != LockKind::Semaphore => {
+            let message = "only a semaphore has permits: lock.kind = \"semaphore\"";
+            Err(Mistake::at(places.of_key(&["lock", "permits"]), message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// That something is done again and again, and not without end at one instant.
+fn check_period(place: Range<usize>, period: Option<Span>) -> Result<(), Mistake> {
+    match period {
+        Some(Span(period)) if period < PERIOD_MIN => {
+            let message = format!(
+                "{} is too short to do something again and again: give at least {}",
+                Span(period),
+                Span(PERIOD_MIN)
+            );
+            Err(Mistake::at(place, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_client(
+    scenario: &Scenario,
+    places: &Places<'_, '_>,
+    name: &str,
+    client: &Client,
+) -> Result<(), Mistake> {
     for (at, step) in client.steps.iter().enumerate() {
-        let place = places.of_value(&["client", name, "steps", &at.to_string()]);
-        one_action(step, at).map_err(|message| Mistake::at(place, message))?;
+        let at_text = at.to_string();
+        let place = |path: &[&str]| places.of_value(&[&["client", name, "steps", &at_text], path].concat());
+        one_action(step, at).map_err(|message| Mistake::at(place(&[]), message))?;
+        check_period(place(&["poll", "every"]), step.poll.as_ref().map(|poll| poll.every))?;
+        let write_every = step.work.as_ref().and_then(|work| work.write_every);
+        check_period(place(&["work", "write_every"]), write_every)?;
+        let asks = [
+            ("acquire", step.acquire.as_ref().is_some_and(|acquire| acquire.shared)),
+            ("try_acquire", step.try_acquire.as_ref().is_some_and(|attempt| attempt.shared)),
+            ("poll", step.poll.as_ref().is_some_and(|poll| poll.shared)),
+        ];
+        if let Some((action, _)) =
+            asks.iter().find(|(_, shared)| *shared && scenario.lock.kind != LockKind::ReadWrite)
+        {
+            let message = "only a read-write lock can be shared: lock.kind = \"read-write\"";
+            return Err(Mistake::at(place(&[action, "shared"]), message));
+        }
     }
     let Some(workload) = &client.workload else { return Ok(()) };
     let place = places.of_key(&["client", name, "workload"]);
-    if workload.contend.is_none() {
+    let Some(contend) = &workload.contend else {
         return Err(Mistake::at(place, "a workload needs a kind, such as workload.contend = { .. }"));
-    }
+    };
+    let write_every = places.of_value(&["client", name, "workload", "contend", "write_every"]);
+    check_period(write_every, contend.write_every)?;
     if !client.steps.is_empty() {
         let message = format!("client {name} has both steps and a workload: give one");
         return Err(Mistake::at(place, message));
@@ -148,6 +214,7 @@ fn check_fault(names: &Names<'_, '_>, name: &str, entry: &Fault) -> Result<(), M
         }
         _ => {}
     }
+    check_repetition(names, name, entry)?;
     let Some(trigger) = &entry.on else { return Ok(()) };
     if let Some(client) = &trigger.client {
         names.hosts(client)?;
@@ -158,6 +225,33 @@ fn check_fault(names: &Names<'_, '_>, name: &str, entry: &Fault) -> Result<(), M
     }
     if entry.every.is_some() {
         let message = format!("fault `{name}` begins when something happens: say `always` in `on` instead");
+        return Err(Mistake::at(place("every"), message));
+    }
+    Ok(())
+}
+
+/// How often a fault occurs: `every` and `until`.
+fn check_repetition(names: &Names<'_, '_>, name: &str, entry: &Fault) -> Result<(), Mistake> {
+    let place = |key: &str| names.places.of_value(&["fault", name, key]);
+    let Some(every) = entry.every else {
+        return match entry.until {
+            None => Ok(()),
+            Some(_) => {
+                let message = format!(
+                    "fault `{name}` occurs once, so `until` means nothing: say how often with `every`, or how long with `for`"
+                );
+                Err(Mistake::at(names.places.of_key(&["fault", name, "until"]), message))
+            }
+        };
+    };
+    let (Draw::Fixed(shortest) | Draw::Range(shortest, _)) = every;
+    check_period(place("every"), Some(shortest))?;
+    let last = entry.until.unwrap_or(names.scenario.run.storm);
+    let occurrences = last.0.as_nanos() / shortest.0.as_nanos();
+    if occurrences > OCCURRENCES_MAX {
+        let message = format!(
+            "fault `{name}` would occur {occurrences} times within {last}; at most {OCCURRENCES_MAX} times can be"
+        );
         return Err(Mistake::at(place("every"), message));
     }
     Ok(())

@@ -88,6 +88,10 @@ fn handle(lock: &ScenarioLock, clients: &[Client], name: &str) -> Result<Handle,
         LockKind::Plain => Handle::One(first.lock(name)),
         LockKind::Fair => Handle::One(first.fair_lock(name)),
         LockKind::Fenced => Handle::One(first.fenced_lock(name)),
+        LockKind::ReadWrite | LockKind::Semaphore => {
+            let message = "the client has no such lock".to_owned();
+            return Err(Failure { definite: true, message });
+        }
         LockKind::Red => {
             let mut red = RedLock::new(clients.iter().cloned(), name).map_err(failure)?;
             if let Some(Span(timeout)) = lock.node_timeout {

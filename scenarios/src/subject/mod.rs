@@ -11,7 +11,7 @@ use std::{pin::Pin, rc::Rc, time::Duration};
 
 use lockstorm_sim::world::HostCtx;
 
-use crate::{plan::Plan, recorder::Teller, scenario::SubjectName};
+use crate::{history::Mode, plan::Plan, recorder::Teller, scenario::SubjectName};
 
 /// A future on one host of the world; it never leaves its thread.
 pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -49,6 +49,8 @@ pub struct Ask {
     pub lease: Option<Duration>,
     /// How long to wait.
     pub wait: Patience,
+    /// Whether others may hold it as well who ask so.
+    pub mode: Mode,
 }
 
 /// How long an application waits for a lock.

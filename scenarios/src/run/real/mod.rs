@@ -4,6 +4,7 @@
 //! A crash is SIGKILL, so that a node loses what it had not yet given to the operating system, and not what the system had not
 //! yet given to the disk: of the kinds of durability only `none` and `rdb` lose as much as after a power failure.
 
+mod order;
 mod process;
 mod watch;
 
@@ -20,6 +21,7 @@ use lockstorm_sim::{
     world::{HostCtx, Verb},
 };
 
+pub(super) use order::put_in_order;
 pub use process::available;
 use process::{Home, Process};
 
@@ -196,7 +198,7 @@ pub fn impossible(plan: &Plan) -> Vec<String> {
             problems.push(format!("{} has clocks of its own", host.name));
         }
         if let Software::Node(node) = &host.software
-            && (node.expire_by_monotonic || node.replicate_relative_ttl)
+            && node.is_no_redis()
         {
             problems.push(format!("{} is to do what no Redis 7 does", host.name));
         }

@@ -5,7 +5,7 @@
 //! read that follows, about one round trip later: of two changes within that time only the second is seen. That a key has
 //! expired or was evicted is known when it is read, which is a millisecond after its time, and every 50 ms.
 
-use std::{cell::Cell, collections::BTreeMap, rc::Rc, time::Duration};
+use std::{cell::Cell, rc::Rc, time::Duration};
 
 use lockstorm_sim::{
     time::{True, Wall},
@@ -15,9 +15,13 @@ use redis::{AsyncConnectionConfig, Cmd, RedisConnectionInfo, Value, aio::Multipl
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 use crate::{
-    history::{Event, Host, How, Mode, Owner, Party, Role, What},
+    history::{Event, Host, Owner, Party, Role, What},
     recorder::LOCK,
-    run::{Stage, witness::Keys},
+    run::{
+        Stage,
+        held::{Cause, Content, Names, State, changes},
+        witness::Keys,
+    },
 };
 
 /// How often the key is read though nothing was seen.
@@ -26,14 +30,14 @@ const EVERY: Duration = Duration::from_millis(50);
 /// Reads everything about the lock in one step: who holds it, until when, who waits, the last token.
 const READ: &str = "
 local kind = redis.call('TYPE', KEYS[1]).ok
-local holders = {}
-if kind == 'hash' then holders = redis.call('HGETALL', KEYS[1]) end
-if kind == 'string' then holders = {redis.call('GET', KEYS[1]), '1'} end
+local content = {}
+if kind == 'hash' then content = redis.call('HGETALL', KEYS[1]) end
+if kind == 'string' then content = {redis.call('GET', KEYS[1])} end
 local queue = {}
 if redis.call('TYPE', KEYS[2]).ok == 'list' then queue = redis.call('LRANGE', KEYS[2], 0, -1) end
 local token = ''
 if redis.call('TYPE', KEYS[3]).ok == 'string' then token = redis.call('GET', KEYS[3]) end
-return {holders, redis.call('PEXPIRETIME', KEYS[1]), queue, token}";
+return {kind, content, redis.call('PEXPIRETIME', KEYS[1]), queue, token}";
 
 /// Whether the node on this host answers.
 pub(super) async fn answers(ctx: &HostCtx) -> bool {
@@ -51,10 +55,9 @@ async fn connect(ctx: &HostCtx) -> Option<MultiplexedConnection> {
     Some(connection)
 }
 
-/// The lock as the node has it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct State {
-    holders: BTreeMap<String, u32>,
+/// What one read of the lock's keys brought.
+struct Reading {
+    content: Content,
     expires_ms: Option<i64>,
     queue: Vec<String>,
     token: Option<u64>,
@@ -90,7 +93,7 @@ pub(super) async fn watch(ctx: HostCtx, stage: Rc<Stage>, master: &Cell<bool>) {
     }
     let mut lines = BufReader::new(reading).lines();
     let (keys, host) = (stage.keys(), stage.host(ctx.name()));
-    let mut watcher = Watcher { ctx, stage, host, state: State::default(), known: false };
+    let mut watcher = Watcher { ctx, stage, host, state: State::default(), queue: Vec::new(), known: false };
     // Commands are told with their arguments quoted, and a name that needs no escapes stands in them as it is.
     let name = String::from_utf8_lossy(&keys.lock).into_owned();
     loop {
@@ -121,24 +124,25 @@ pub(super) async fn watch(ctx: HostCtx, stage: Rc<Stage>, master: &Cell<bool>) {
         {
             watcher.tell(watcher.ctx.moment().0, What::Became { role });
         }
-        // What a replica repeats was granted by its master.
-        if master.get() {
-            watcher.compare(now, at, by, &event);
-        } else {
-            watcher.state = now;
-        }
+        watcher.compare(now, at, by, &event, master.get());
     }
 }
 
-async fn read(connection: &mut MultiplexedConnection, keys: &Keys) -> Option<State> {
-    type Raw = (Vec<String>, i64, Vec<String>, String);
+async fn read(connection: &mut MultiplexedConnection, keys: &Keys) -> Option<Reading> {
+    type Raw = (String, Vec<String>, i64, Vec<String>, String);
     let mut command: Cmd = redis::cmd("EVAL_RO");
     command.arg(READ).arg(3).arg(&keys.lock[..]).arg(&keys.queue[..]).arg(&keys.token[..]);
     let raw: Raw = command.query_async(connection).await.ok()?;
-    let pairs = raw.0.chunks_exact(2);
-    let holders = pairs.map(|pair| (pair[0].clone(), pair[1].parse().unwrap_or(1))).collect();
-    let expires_ms = (raw.1 >= 0).then_some(raw.1);
-    Some(State { holders, expires_ms, queue: raw.2, token: raw.3.parse().ok() })
+    let (kind, words, expires_ms, queue, token) = raw;
+    let content = match &*kind {
+        "hash" => {
+            Content::Fields(words.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect())
+        }
+        "string" => words.into_iter().next().map_or(Content::Nothing, Content::Text),
+        _ => Content::Nothing,
+    };
+    let expires_ms = (expires_ms >= 0).then_some(expires_ms);
+    Some(Reading { content, expires_ms, queue, token: token.parse().ok() })
 }
 
 async fn role(connection: &mut MultiplexedConnection) -> Option<Role> {
@@ -155,6 +159,7 @@ struct Watcher {
     stage: Rc<Stage>,
     host: Host,
     state: State,
+    queue: Vec<String>,
     /// The key was read before: what is there at the first look was there from the start.
     known: bool,
 }
@@ -166,58 +171,44 @@ impl Watcher {
         Some(Duration::from_millis(u64::try_from(left.max(1)).unwrap_or(1)))
     }
 
-    fn compare(&mut self, now: State, at: Option<Wall>, by: Option<Host>, event: &str) {
+    fn compare(&mut self, now: Reading, at: Option<Wall>, by: Option<Host>, event: &str, master: bool) {
         let (here, reading) = self.ctx.moment();
         let at = at.map_or(here, |at| here - reading.wall.since(at));
-        let before = std::mem::replace(&mut self.state, now.clone());
-        let by = by.map(|client| Party { client, owner: None });
         let wall_ms = reading.wall.as_millis();
-        let lease_ms = now.expires_ms.map(|at| u64::try_from(at - wall_ms).unwrap_or(0));
-        let until = now.expires_ms.map(Wall::from_millis);
-        if !std::mem::replace(&mut self.known, true) {
+        let Reading { content, expires_ms, queue, token } = now;
+        let (kind, name) = {
+            let recorder = self.stage.shared.get();
+            (recorder.history.lock(LOCK).kind, by.and_then(|client| recorder.name_of(client)))
+        };
+        let now = State::new(kind, content, expires_ms, token, &self.state, name.as_deref());
+        let before = std::mem::replace(&mut self.state, now);
+        let queued = std::mem::replace(&mut self.queue, queue);
+        // What a replica repeats was granted by its master.
+        if !std::mem::replace(&mut self.known, true) || !master {
             return;
         }
-        let expired = before.expires_ms.is_some_and(|at| at < wall_ms);
-        for (name, count) in &before.holders {
-            let left = now.holders.get(name).copied().unwrap_or(0);
-            if left >= *count {
-                continue;
-            }
-            let owner = self.owner(name, None);
-            let own = by.filter(|by| self.stage.shared.get().history.client_of(owner) == by.client);
-            let what = match (own, by) {
-                (_, Some(_)) if event == "flushed" => What::Vanished { lock: LOCK, owner, how: How::Flushed },
-                (Some(by), _) if !expired => {
-                    let (lease_ms, until) = if left == 0 { (None, None) } else { (lease_ms, until) };
-                    What::Released { lock: LOCK, owner, by, left, lease_ms, until }
-                }
-                _ if left > 0 => continue,
-                (_, Some(by)) if !expired && now.holders.is_empty() => {
-                    What::Vanished { lock: LOCK, owner, how: How::Deleted(by) }
-                }
-                (_, Some(by)) if !expired => What::Vanished { lock: LOCK, owner, how: How::Overwritten(by) },
-                _ if expired => What::Vanished { lock: LOCK, owner, how: How::Expired },
-                _ => What::Vanished { lock: LOCK, owner, how: How::Evicted },
-            };
-            self.tell(at, what);
-        }
-        for (name, count) in &now.holders {
-            let had = before.holders.get(name).copied().unwrap_or(0);
-            let owner = self.owner(name, by.filter(|_| *count > had));
-            if *count > had {
-                let (count, token, mode) = (*count, now.token, Mode::Exclusive);
-                self.tell(at, What::Granted { lock: LOCK, owner, lease_ms, until, count, token, mode });
-            } else if *count == had && before.expires_ms != now.expires_ms {
-                let by = by.unwrap_or(Party { client: self.host, owner: None });
-                self.tell(at, What::Extended { lock: LOCK, owner, by, lease_ms, until });
-            }
-        }
-        if now.queue != before.queue {
-            let waiters = now.queue.iter().map(|name| self.owner(name, None)).collect();
+        let event = match by {
+            _ if event == "flushed" => event,
+            _ if before.expires_ms.is_some_and(|at| at < wall_ms) => "expired",
+            None => "evicted",
+            Some(_) => event,
+        };
+        let by = by.map(|client| Party { client, owner: None });
+        let cause = Cause { event, by, node: self.host, wall_ms };
+        changes(&before, &self.state, &cause, self).into_iter().for_each(|what| self.tell(at, what));
+        if queued != self.queue {
+            let waiters = self.queue.iter().map(|name| self.owner(name, None)).collect();
             self.tell(at, What::Queue { lock: LOCK, waiters });
         }
     }
 
+    /// Adds to the history what happened some time ago; it is put in order when the run is over.
+    fn tell(&self, at: True, what: What) {
+        self.stage.shared.get().history.events.push(Event { at, host: self.host, what });
+    }
+}
+
+impl Names for Watcher {
     fn owner(&self, name: &str, writer: Option<Party>) -> Owner {
         let mut recorder = self.stage.shared.get();
         // A name that is known says more than who was seen writing: another may have written between that and the read.
@@ -227,9 +218,8 @@ impl Watcher {
         }
     }
 
-    /// Adds to the history what happened some time ago; it is put in order when the run is over.
-    fn tell(&self, at: True, what: What) {
-        self.stage.shared.get().history.events.push(Event { at, host: self.host, what });
+    fn client_of(&self, owner: Owner) -> Host {
+        self.stage.shared.get().history.client_of(owner)
     }
 }
 

@@ -1,45 +1,32 @@
 //! The algorithm of every model, with its traits looked up wherever it could go wrong.
 
-use std::{
-    cell::{Cell, RefCell},
-    rc::Rc,
-    time::Duration,
-};
+use std::{cell::Cell, rc::Rc, time::Duration};
 
 use lockstorm_client::Env;
 use redis::{Cmd, Value};
-use tokio::{sync::Notify, task::JoinSet};
+use tokio::task::JoinSet;
 
 use super::{
-    Belief, Cleanup, Key, Quorum, Release, Renewal, Resend, Token, Traits, table,
-    wire::{Silence, Wire},
+    Belief, Cleanup, Fence, Grant, Key, Pace, Quorum, Replicas, Resend, Token, Traits,
+    commands::{Commands, Names, granted},
+    hold::Hold,
+    table,
+    wire::{Messages, Silence, Wire},
 };
 use crate::{
     bridge::HostEnv,
-    history::{Owner, Wake, Why},
+    history::{Owner, Wake},
     subject::{Ask, Failure, Held, Local, Patience, Seat, Subject},
 };
 
-/// KEYS: the lock. ARGV: the owner's token. Deletes the key if it holds the token; answers how many were deleted.
-const RELEASE: &str =
-    "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
-
-/// KEYS: the lock. ARGV: the token, the lease in ms. Sets the time to live if the key holds the token; 1 or 0.
-const RENEW: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
-
-/// KEYS: the lock. ARGV: the owner, the lease in ms. Adds a hold if the key is free or the owner's; 1 or 0.
-const ACQUIRE_COUNTED: &str = "if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[1]) == 1 then \
-    redis.call('hincrby', KEYS[1], ARGV[1], 1) redis.call('pexpire', KEYS[1], ARGV[2]) return 1 end return 0";
-
-/// KEYS: the lock. ARGV: the owner. Takes one hold away, and the key with the last one; holds left, or -1 if there was none.
-const RELEASE_COUNTED: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return -1 end \
-    local left = redis.call('hincrby', KEYS[1], ARGV[1], -1) if left <= 0 then redis.call('del', KEYS[1]) end return left";
-
-/// KEYS: the lock. ARGV: the owner, the lease in ms. Sets the time to live if the owner holds the lock; 1 or 0.
-const RENEW_COUNTED: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 1 then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
-
 /// The longest delay between two attempts, and the whole of it for a model that does not spread them.
 const RETRY: Duration = Duration::from_millis(200);
+
+/// The delay of a model that makes next to none: not nothing, or the time would not go on where a node refuses at once.
+const AT_ONCE: Duration = Duration::from_millis(1);
+
+/// How long a replica may take to acknowledge.
+const REPLICA_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How long a node of several may take, and a single one.
 const NODE_TIMEOUT: Duration = Duration::from_millis(50);
@@ -64,14 +51,23 @@ pub(in crate::subject) fn make(seat: Seat) -> Local<'static, Result<Rc<dyn Subje
         let retry = lock.retry_delay.map_or(RETRY, |span| span.0);
         let env = HostEnv::new(seat.ctx.clone());
         let owner = seat.teller.owner();
+        let mut id = String::new();
+        if traits.token == Token::OfClient {
+            // Each process names itself anew, and is known by that name before it holds anything: it may stand in a line.
+            id = format!("{}:{:016x}", seat.teller.client_id(), env.random());
+            seat.teller.owner_named(&id);
+        }
+        let commands = Commands { traits, names: Names::of(&lock.name), permits: lock.permits.unwrap_or(1) };
         let shared = Rc::new(Shared {
             traits,
+            commands,
             env,
             wires,
             timeout,
             retry,
             owner,
-            name: lock.name.clone(),
+            id,
+            holds: Cell::default(),
             watchdog: lock.watchdog.0,
             seat: seat.clone(),
         });
@@ -79,16 +75,20 @@ pub(in crate::subject) fn make(seat: Seat) -> Local<'static, Result<Rc<dyn Subje
     })
 }
 
-struct Shared {
-    traits: Traits,
-    env: HostEnv,
-    wires: Vec<Rc<Wire>>,
-    timeout: Duration,
+pub(super) struct Shared {
+    pub(super) traits: Traits,
+    pub(super) commands: Commands,
+    pub(super) env: HostEnv,
+    pub(super) wires: Vec<Rc<Wire>>,
+    pub(super) timeout: Duration,
     retry: Duration,
     owner: Owner,
-    name: String,
+    /// What the client calls itself in Redis, where it does so under one name.
+    id: String,
+    /// How many times this client holds the lock.
+    pub(super) holds: Cell<u32>,
     watchdog: Duration,
-    seat: Seat,
+    pub(super) seat: Seat,
 }
 
 struct Model(Rc<Shared>);
@@ -122,33 +122,85 @@ impl Subject for Model {
                 Patience::For(wait) => Some(shared.env.now() + wait),
                 Patience::Unbounded => None,
             };
+            let mut messages = None;
             loop {
-                let attempt = shared.clone().attempt(ask.lease).await;
+                let attempt = shared.clone().attempt(ask).await;
                 let over = end.is_some_and(|end| shared.env.now() >= end);
                 match attempt {
                     Attempt::Granted(hold) => return Ok(Some(hold as Rc<dyn Held>)),
-                    Attempt::Refused if over => return Ok(None),
+                    Attempt::Refused if over => {
+                        shared.leave(ask).await;
+                        return Ok(None);
+                    }
                     Attempt::Unknown(message) if over => return Err(Failure { definite: false, message }),
                     Attempt::Refused | Attempt::Unknown(_) => {}
                 }
                 shared.seat.teller.waits(shared.owner);
-                shared.env.sleep_until(shared.env.now() + shared.delay()).await;
-                shared.seat.teller.woken(shared.owner, Wake::Timer);
+                let woken = shared.wait(&mut messages, end).await;
+                shared.seat.teller.woken(shared.owner, woken);
             }
         })
     }
 }
 
 impl Shared {
-    fn delay(&self) -> Duration {
-        if self.traits.jitter {
-            self.retry.mul_f64((self.env.random() >> 11) as f64 / (1u64 << 53) as f64)
-        } else {
-            self.retry
+    /// Waits until it is time to ask again, or until the wait is over.
+    async fn wait(&self, messages: &mut Option<Messages>, end: Option<lockstorm_client::Monotonic>) -> Wake {
+        let delay = match self.traits.pace {
+            Pace::Spread => self.retry.mul_f64((self.env.random() >> 11) as f64 / (1u64 << 53) as f64),
+            Pace::Fixed => self.retry,
+            Pace::AtOnce => AT_ONCE,
+            Pace::Message { second_look } => return self.message(messages, second_look, end).await,
+        };
+        self.env.sleep_until(self.env.now() + delay).await;
+        Wake::Timer
+    }
+
+    /// Waits for the message of a release, no longer than the lease of whoever has the lock.
+    async fn message(
+        &self,
+        messages: &mut Option<Messages>,
+        second_look: bool,
+        end: Option<lockstorm_client::Monotonic>,
+    ) -> Wake {
+        let (wire, asked) = (&self.wires[0], self.env.now());
+        let rest = wire.ask(&self.commands.rest(), self.timeout).await;
+        let Ok(Value::Int(rest @ 0..)) = rest else {
+            // It is free, or the node is silent.
+            self.env.sleep_until(self.env.now() + AT_ONCE).await;
+            return Wake::Timer;
+        };
+        if messages.is_none() {
+            *messages = wire.subscribe(&self.commands.names.channel, self.timeout).await.ok();
+            if second_look {
+                return Wake::Timer;
+            }
+        }
+        let lease_over = asked + Duration::from_millis(rest.unsigned_abs().saturating_add(1));
+        let until = end.map_or(lease_over, |end| lease_over.min(end));
+        let message = async {
+            match messages {
+                Some(messages) => messages.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = message => Wake::Message,
+            () = self.env.sleep_until(until) => Wake::Timer,
         }
     }
 
-    fn quorum(&self) -> usize {
+    /// Gives up waiting: leaves the line, where there is one.
+    async fn leave(&self, ask: Ask) {
+        if self.traits.key == Key::Queue && ask.wait != Patience::None {
+            let leave = self.commands.leave(&self.fresh_token());
+            // A node that does not answer keeps the place.
+            let _ = self.wires[0].ask(&leave, self.timeout).await;
+        }
+    }
+
+    pub(super) fn quorum(&self) -> usize {
         match self.traits.quorum {
             Quorum::Majority => self.wires.len() / 2 + 1,
             Quorum::Half => (self.wires.len() / 2).max(1),
@@ -156,7 +208,7 @@ impl Shared {
     }
 
     /// How long an owner may believe in a lease, in nanoseconds: of a quorum's, less the allowance for drift.
-    fn length(&self, lease: Duration) -> i64 {
+    pub(super) fn length(&self, lease: Duration) -> i64 {
         let allowed = self.traits.drift && self.wires.len() > 1;
         let drift = if allowed { lease / 100 + Duration::from_millis(2) } else { Duration::ZERO };
         i64::try_from(lease.saturating_sub(drift).as_nanos()).unwrap_or(i64::MAX)
@@ -165,61 +217,13 @@ impl Shared {
     fn fresh_token(&self) -> String {
         match self.traits.token {
             Token::Unique => format!("{:016x}", self.env.random()),
+            Token::OfClient => self.id.clone(),
             Token::Shared => "token".to_owned(),
         }
     }
 
-    fn acquire_command(&self, token: &str, lease: Duration) -> Cmd {
-        match self.traits.key {
-            Key::Token => {
-                let mut command = redis::cmd("SET");
-                command.arg(&self.name).arg(token).arg("NX").arg("PX").arg(lease.as_millis() as u64);
-                command
-            }
-            Key::Count => self.script(ACQUIRE_COUNTED, token, Some(lease)),
-        }
-    }
-
-    fn script(&self, source: &str, token: &str, lease: Option<Duration>) -> Cmd {
-        let mut command = redis::cmd("EVAL");
-        command.arg(source).arg(1).arg(&self.name).arg(token);
-        if let Some(lease) = lease {
-            command.arg(lease.as_millis() as u64);
-        }
-        command
-    }
-
-    fn release_command(&self, token: &str) -> Cmd {
-        match (self.traits.release, self.traits.key) {
-            (Release::Delete, _) => {
-                let mut command = redis::cmd("DEL");
-                command.arg(&self.name);
-                command
-            }
-            (Release::Compare, Key::Token) => self.script(RELEASE, token, None),
-            (Release::Compare, Key::Count) => self.script(RELEASE_COUNTED, token, None),
-        }
-    }
-
-    fn renew_command(&self, token: &str, lease: Duration) -> Cmd {
-        match self.traits.renewal {
-            Renewal::Anybody => {
-                let mut command = redis::cmd("PEXPIRE");
-                command.arg(&self.name).arg(lease.as_millis() as u64);
-                command
-            }
-            Renewal::Recreate => {
-                let mut command = redis::cmd("SET");
-                command.arg(&self.name).arg(token).arg("PX").arg(lease.as_millis() as u64);
-                command
-            }
-            _ if self.traits.key == Key::Count => self.script(RENEW_COUNTED, token, Some(lease)),
-            _ => self.script(RENEW, token, Some(lease)),
-        }
-    }
-
     /// Asks every node; the answers in the order of the nodes.
-    async fn ask_all(self: &Rc<Self>, command: &Cmd) -> Vec<Result<Value, Silence>> {
+    pub(super) async fn ask_all(self: &Rc<Self>, command: &Cmd) -> Vec<Result<Value, Silence>> {
         let mut answers: Vec<Result<Value, Silence>> = Vec::new();
         if !self.traits.at_once {
             for wire in &self.wires {
@@ -238,20 +242,32 @@ impl Shared {
         answers
     }
 
-    async fn attempt(self: Rc<Self>, asked_lease: Option<Duration>) -> Attempt {
-        let lease = asked_lease.unwrap_or(self.watchdog);
+    async fn attempt(self: Rc<Self>, ask: Ask) -> Attempt {
+        let lease = ask.lease.unwrap_or(self.watchdog);
+        let waits = ask.wait != Patience::None;
+        let acquire = |token: &str| self.commands.acquire(token, lease, ask.mode, waits);
         let mut token = self.fresh_token();
         let mut asked_at = self.traits.clock.now(&self.env);
-        let mut answers = self.ask_all(&self.acquire_command(&token, lease)).await;
+        let mut answers = self.ask_all(&acquire(&token)).await;
         if self.traits.resend != Resend::Never && answers.iter().any(Result::is_err) {
             self.wires.iter().for_each(|wire| wire.hang_up());
             if self.traits.resend == Resend::Fresh {
                 token = self.fresh_token();
             }
             asked_at = self.traits.clock.now(&self.env);
-            answers = self.ask_all(&self.acquire_command(&token, lease)).await;
+            answers = self.ask_all(&acquire(&token)).await;
         }
-        let granted = answers.iter().filter(|answer| answer.as_ref().is_ok_and(is_grant)).count();
+        if self.traits.grant == Grant::TwoSteps && answers.iter().any(is_grant) {
+            self.ask_all(&self.commands.expire(lease)).await;
+        }
+        if self.traits.replicas != Replicas::None && answers.iter().any(is_grant) {
+            let acknowledged = self.acknowledged().await;
+            if self.traits.replicas == Replicas::Heeded && !acknowledged {
+                self.clean_up(&token, &answers).await;
+                return Attempt::Unknown("no replica has acknowledged it".to_owned());
+            }
+        }
+        let granted_by = answers.iter().filter(|answer| is_grant(answer)).count();
         let now = self.traits.clock.now(&self.env);
         let length = self.length(lease);
         let until = match self.traits.belief {
@@ -259,29 +275,22 @@ impl Shared {
             Belief::FromReply => Some(now.saturating_add(length)),
             Belief::UntilTold => None,
         };
-        if granted >= self.quorum() && until.is_none_or(|until| now < until) {
-            let hold = Rc::new(Hold {
-                shared: self.clone(),
-                token,
-                lease,
-                length,
-                until: Cell::new(until),
-                over: Cell::default(),
-                ended: Notify::new(),
-                renewal: RefCell::default(),
-            });
-            self.seat.teller.believes(hold.owner(), hold.deadline(), None, 1);
-            if asked_lease.is_none() && self.traits.renewal != Renewal::Never {
-                let task = tokio::task::spawn_local(renew(hold.clone()));
-                hold.renewal.replace(Some(task.abort_handle()));
-            }
-            return Attempt::Granted(hold);
+        if granted_by >= self.quorum() && until.is_none_or(|until| now < until) {
+            let fence = match self.traits.fence {
+                Fence::None => None,
+                Fence::WithGrant => answers.iter().flatten().find_map(granted),
+                Fence::Afterwards => {
+                    let counted = self.wires[0].ask(&self.commands.fence(), self.timeout).await;
+                    counted.ok().as_ref().and_then(granted)
+                }
+            };
+            return Attempt::Granted(Hold::begin(&self, token, fence, ask, lease, until));
         }
         self.clean_up(&token, &answers).await;
         let silent = answers.iter().filter_map(|answer| answer.as_ref().err()).next();
         match silent {
             Some(Silence(message))
-                if granted + answers.iter().filter(|answer| answer.is_err()).count() >= self.quorum() =>
+                if granted_by + answers.iter().filter(|answer| answer.is_err()).count() >= self.quorum() =>
             {
                 Attempt::Unknown(message.clone())
             }
@@ -289,16 +298,27 @@ impl Shared {
         }
     }
 
+    /// Whether a replica has what was just granted.
+    async fn acknowledged(&self) -> bool {
+        let mut wait = redis::cmd("WAIT");
+        wait.arg(1).arg(REPLICA_TIMEOUT.as_millis() as u64);
+        let answer = self.wires[0].ask(&wait, self.timeout).await;
+        answer.is_ok_and(|answer| granted(&answer).is_some())
+    }
+
     async fn clean_up(self: &Rc<Self>, token: &str, answers: &[Result<Value, Silence>]) {
-        let release = self.release_command(token);
+        let release = self.commands.release(token);
         for (wire, answer) in self.wires.iter().zip(answers) {
-            let acknowledged = answer.as_ref().is_ok_and(is_grant);
+            let acknowledged = is_grant(answer);
             let wanted = match self.traits.cleanup {
                 // On the same connection, and so behind the request that may still be on its way.
-                Cleanup::All => acknowledged || answer.is_err(),
+                Cleanup::All | Cleanup::NewConnection => acknowledged || answer.is_err(),
                 Cleanup::Acknowledged => acknowledged,
                 Cleanup::None => false,
             };
+            if self.traits.cleanup == Cleanup::NewConnection && answer.is_err() {
+                wire.hang_up();
+            }
             if wanted {
                 let (wire, release, timeout) = (wire.clone(), release.clone(), self.timeout);
                 tokio::task::spawn_local(async move {
@@ -309,135 +329,7 @@ impl Shared {
     }
 }
 
-/// Whether a node granted what it was asked.
-fn is_grant(answer: &Value) -> bool {
-    matches!(answer, Value::Okay | Value::Int(1))
-}
-
-/// A lock that the model thinks it holds.
-struct Hold {
-    shared: Rc<Shared>,
-    token: String,
-    lease: Duration,
-    length: i64,
-    until: Cell<Option<i64>>,
-    over: Cell<bool>,
-    ended: Notify,
-    renewal: RefCell<Option<tokio::task::AbortHandle>>,
-}
-
-impl Hold {
-    fn owner(&self) -> Owner {
-        self.shared.seat.teller.owner_named(&self.token)
-    }
-
-    fn deadline(&self) -> Option<crate::history::Deadline> {
-        self.until.get().map(|until| self.shared.traits.clock.deadline(until))
-    }
-
-    fn end(&self, why: Why) {
-        if !self.over.replace(true) {
-            self.shared.seat.teller.disbelieves(self.owner(), why);
-            self.ended.notify_waiters();
-        }
-    }
-}
-
-/// The watchdog of one hold.
-async fn renew(hold: Rc<Hold>) {
-    let shared = &hold.shared;
-    loop {
-        shared.env.sleep_until(shared.env.now() + hold.lease / 3).await;
-        if hold.over.get() {
-            return;
-        }
-        let asked_at = shared.traits.clock.now(&shared.env);
-        let answers = shared.ask_all(&shared.renew_command(&hold.token, hold.lease)).await;
-        let renewed = answers.iter().filter(|answer| answer.as_ref().is_ok_and(is_grant)).count();
-        let refused =
-            answers.iter().filter(|answer| answer.as_ref().is_ok_and(|answer| !is_grant(answer))).count();
-        let quorum = shared.quorum();
-        match shared.traits.renewal {
-            // As long as somebody renews, the model thinks that all is well.
-            Renewal::EachNode | Renewal::Anybody | Renewal::Recreate if renewed > 0 => {}
-            Renewal::UntilFailure if renewed < quorum => return,
-            _ if renewed >= quorum => {}
-            // So many have said no that those who were silent cannot make up for them.
-            _ if shared.wires.len() - refused < quorum => return hold.end(Why::Lost),
-            _ => continue,
-        }
-        if hold.until.get().is_some() {
-            hold.until.set(Some(asked_at.saturating_add(hold.length)));
-        }
-        if !hold.over.get() {
-            shared.seat.teller.believes(hold.owner(), hold.deadline(), None, 1);
-        }
-    }
-}
-
-impl Held for Hold {
-    fn release(&self) -> Local<'_, Result<(), Failure>> {
-        Box::pin(async move {
-            if let Some(renewal) = self.renewal.take() {
-                renewal.abort();
-            }
-            self.end(Why::Released);
-            let answers = self.shared.ask_all(&self.shared.release_command(&self.token)).await;
-            match answers.into_iter().find_map(Result::err) {
-                Some(Silence(message)) if self.shared.wires.len() == 1 => {
-                    // The next try must not wait behind the silence of this connection.
-                    self.shared.wires.iter().for_each(|wire| wire.hang_up());
-                    Err(Failure { definite: false, message })
-                }
-                _ => Ok(()),
-            }
-        })
-    }
-
-    fn extend(&self, lease: Duration) -> Local<'_, Result<(), Failure>> {
-        Box::pin(async move {
-            let shared = &self.shared;
-            let asked_at = shared.traits.clock.now(&shared.env);
-            let answers = shared.ask_all(&shared.renew_command(&self.token, lease)).await;
-            let extended = answers.iter().filter(|answer| answer.as_ref().is_ok_and(is_grant)).count();
-            if extended < shared.quorum() {
-                return Err(Failure { definite: false, message: format!("{extended} nodes extended") });
-            }
-            if self.until.get().is_some() {
-                self.until.set(Some(asked_at.saturating_add(shared.length(lease))));
-            }
-            shared.seat.teller.believes(self.owner(), self.deadline(), None, 1);
-            Ok(())
-        })
-    }
-
-    fn is_held(&self) -> bool {
-        let now = self.shared.traits.clock.now(&self.shared.env);
-        !self.over.get() && self.until.get().is_none_or(|until| now < until)
-    }
-
-    fn lost(&self) -> Local<'_, ()> {
-        Box::pin(async move {
-            while self.is_held() {
-                let Some(until) = self.until.get() else {
-                    self.ended.notified().await;
-                    continue;
-                };
-                let left = u64::try_from(until - self.shared.traits.clock.now(&self.shared.env)).unwrap_or(0);
-                tokio::select! {
-                    biased;
-                    () = self.ended.notified() => {}
-                    () = self.shared.env.sleep_until(self.shared.env.now() + Duration::from_nanos(left.max(1))) => {}
-                }
-            }
-        })
-    }
-
-    fn owner(&self) -> Option<String> {
-        Some(self.token.clone())
-    }
-
-    fn token(&self) -> Option<u64> {
-        None
-    }
+/// Whether a node granted the lock.
+fn is_grant(answer: &Result<Value, Silence>) -> bool {
+    answer.as_ref().is_ok_and(|answer| granted(answer).is_some())
 }

@@ -1,9 +1,11 @@
-//! Small models of other lock algorithms: the lock of `SET key token NX PX`, over one node or a quorum of them, done right by
-//! default and wrong in exactly one way for each model.
+//! Small models of other lock algorithms: the lock of `SET key token NX PX`, over one node or a quorum of them, and its kin that
+//! count, queue, share or hand out permits. Each is done right by default, and wrong in exactly one way for each model.
 //!
 //! Models exist to be judged: by the claims that say what goes wrong with them, and by the tests that prove that every alarm
 //! rings.
 
+mod commands;
+mod hold;
 mod lock;
 mod table;
 mod wire;
@@ -20,6 +22,8 @@ pub use table::{about, traits};
 pub struct Traits {
     /// How the key says who holds the lock.
     pub key: Key,
+    /// What is looked at before the lock is granted.
+    pub grant: Grant,
     /// How a release finds out whether the lock is its own.
     pub release: Release,
     /// Until when an owner believes in its lock.
@@ -34,14 +38,22 @@ pub struct Traits {
     pub cleanup: Cleanup,
     /// How a lease is renewed.
     pub renewal: Renewal,
-    /// What is done when a reply does not come.
+    /// Whether a release ends the renewals.
+    pub cancels: bool,
+    /// What is done when the reply to an acquisition does not come.
     pub resend: Resend,
-    /// Whether attempts are spread at random.
-    pub jitter: bool,
+    /// Whether a release is sent again when its reply does not come.
+    pub resend_release: bool,
+    /// What a waiter waits for before it asks again.
+    pub pace: Pace,
     /// Whether all nodes are asked at once, or one after the other.
     pub at_once: bool,
     /// Whether the token is a new one for each acquisition, or the same for all clients.
     pub token: Token,
+    /// Where fencing tokens come from.
+    pub fence: Fence,
+    /// Whether a replica must have acknowledged the grant.
+    pub replicas: Replicas,
 }
 
 /// How the key says who holds the lock.
@@ -49,8 +61,71 @@ pub struct Traits {
 pub enum Key {
     /// A string with the owner's token.
     Token,
+    /// The same, and a list of those who wait for it.
+    Queue,
     /// A hash with the owner's count, which a repeated acquisition raises.
     Count,
+    /// A hash with the readers or the writer, and which of the two they are.
+    Mode,
+    /// A string with how many permits are left.
+    Permits,
+}
+
+/// What is looked at before the lock is granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grant {
+    /// All that matters, in one step.
+    Checked,
+    /// The same, but the expiry is set in a second step.
+    TwoSteps,
+    /// Not who is first in line.
+    AnybodyInLine,
+    /// Who is first in line, but whoever is that in a long line is thrown out.
+    ShortLine,
+    /// Not how many permits are left.
+    AnyPermit,
+    /// Not whether somebody writes, for a reader.
+    ReadUnderWrite,
+    /// Not whether somebody reads, for a writer.
+    WriteUnderRead,
+}
+
+/// What a waiter waits for before it asks again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// A delay drawn anew each time.
+    Spread,
+    /// The same delay each time.
+    Fixed,
+    /// Next to nothing.
+    AtOnce,
+    /// A message of the release, or the end of the lease.
+    Message {
+        /// Whether it asks once more when it has subscribed, before it sleeps.
+        second_look: bool,
+    },
+}
+
+/// Where fencing tokens come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fence {
+    /// There are none.
+    None,
+    /// They are counted in the step that grants the lock.
+    WithGrant,
+    /// They are counted in a step of its own, once the lock is had.
+    Afterwards,
+}
+
+/// Whether a replica must have acknowledged the grant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replicas {
+    /// None is asked for.
+    None,
+    /// One must have: otherwise the lock is given back.
+    Heeded,
+    /// One is asked for, and it makes no difference what comes of it.
+    Ignored,
 }
 
 /// How a release finds out whether the lock is its own.
@@ -60,6 +135,8 @@ pub enum Release {
     Compare,
     /// It does not: DEL.
     Delete,
+    /// GET, and DEL if it was the token.
+    GetThenDelete,
 }
 
 /// Until when an owner believes in its lock.
@@ -98,6 +175,8 @@ pub enum Quorum {
 pub enum Cleanup {
     /// Nothing: every node is asked to release.
     All,
+    /// Nothing, unless a request that was late comes after the release: the two go over different connections.
+    NewConnection,
     /// What nodes granted without their reply having come.
     Acknowledged,
     /// Everything.
@@ -137,6 +216,8 @@ pub enum Resend {
 pub enum Token {
     /// A new one for each acquisition.
     Unique,
+    /// One for each client.
+    OfClient,
     /// One and the same for everybody.
     Shared,
 }
@@ -145,6 +226,7 @@ impl Default for Traits {
     fn default() -> Traits {
         Traits {
             key: Key::Token,
+            grant: Grant::Checked,
             release: Release::Compare,
             belief: Belief::FromRequest,
             clock: ClockKind::Boottime,
@@ -152,10 +234,14 @@ impl Default for Traits {
             drift: true,
             cleanup: Cleanup::All,
             renewal: Renewal::Quorum,
+            cancels: true,
             resend: Resend::Never,
-            jitter: true,
+            resend_release: false,
+            pace: Pace::Spread,
             at_once: true,
             token: Token::Unique,
+            fence: Fence::None,
+            replicas: Replicas::None,
         }
     }
 }

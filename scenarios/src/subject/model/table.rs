@@ -1,11 +1,26 @@
 //! The models by name: each is the right algorithm but for what its line says.
 
-use super::{Belief, Cleanup, ClockKind, Key, Quorum, Release, Renewal, Resend, Token, Traits};
+use super::{
+    Belief, Cleanup, ClockKind, Fence, Grant, Key, Pace, Quorum, Release, Renewal, Replicas, Resend, Token,
+    Traits,
+};
 use crate::scenario::SubjectName;
 
 /// What the model of this name does; `None` for subjects that are no models.
 pub fn traits(name: SubjectName) -> Option<Traits> {
     let right = Traits::default();
+    let counted = Traits { key: Key::Count, token: Token::OfClient, ..right };
+    let queued = Traits { key: Key::Queue, token: Token::OfClient, pace: Pace::Fixed, ..right };
+    let shared = Traits { key: Key::Mode, token: Token::OfClient, ..right };
+    // A permit has no lease: it is had until it is given back.
+    let permits = Traits {
+        key: Key::Permits,
+        belief: Belief::UntilTold,
+        cleanup: Cleanup::Acknowledged,
+        renewal: Renewal::Never,
+        token: Token::OfClient,
+        ..right
+    };
     Some(match name {
         SubjectName::Client | SubjectName::ClientOnMonotonicClock => return None,
         SubjectName::TokenLock => right,
@@ -17,10 +32,11 @@ pub fn traits(name: SubjectName) -> Option<Traits> {
         SubjectName::NoDrift => Traits { drift: false, ..right },
         SubjectName::HalfQuorum => Traits { quorum: Quorum::Half, ..right },
         SubjectName::ReleaseOnlyAcknowledged => Traits { cleanup: Cleanup::Acknowledged, ..right },
+        SubjectName::ReleaseOnNewConnection => Traits { cleanup: Cleanup::NewConnection, ..right },
         SubjectName::NoCleanup => Traits { cleanup: Cleanup::None, ..right },
-        SubjectName::FixedRetryDelay => Traits { jitter: false, ..right },
+        SubjectName::FixedRetryDelay => Traits { pace: Pace::Fixed, ..right },
         SubjectName::ResendWithNewToken => Traits { resend: Resend::Fresh, cleanup: Cleanup::None, ..right },
-        SubjectName::ResendCounted => Traits { key: Key::Count, resend: Resend::Same, ..right },
+        SubjectName::ResendCounted => Traits { resend: Resend::Same, ..counted },
         SubjectName::RenewAnybodys => Traits { renewal: Renewal::Anybody, ..right },
         SubjectName::RenewRecreates => {
             Traits { renewal: Renewal::Recreate, belief: Belief::UntilTold, ..right }
@@ -39,6 +55,28 @@ pub fn traits(name: SubjectName) -> Option<Traits> {
             at_once: false,
             ..right
         },
+        SubjectName::CountedLock => counted,
+        SubjectName::SubscribingLock => Traits { pace: Pace::Message { second_look: true }, ..right },
+        SubjectName::QueueLock => queued,
+        SubjectName::FencedTokenLock => Traits { fence: Fence::WithGrant, ..right },
+        SubjectName::ReplicatedLock => Traits { replicas: Replicas::Heeded, ..right },
+        SubjectName::Semaphore => permits,
+        SubjectName::ReadWriteLock => shared,
+        SubjectName::GrantInTwoSteps => Traits { grant: Grant::TwoSteps, ..right },
+        SubjectName::ReleaseInTwoSteps => Traits { release: Release::GetThenDelete, ..right },
+        SubjectName::ReleaseResent => Traits { resend_release: true, ..counted },
+        SubjectName::WatchdogNeverCancelled => Traits { cancels: false, ..counted },
+        SubjectName::BusyWaiting => Traits { pace: Pace::AtOnce, ..right },
+        SubjectName::SubscribeWithoutSecondLook => {
+            Traits { pace: Pace::Message { second_look: false }, ..right }
+        }
+        SubjectName::QueueWithoutHeadCheck => Traits { grant: Grant::AnybodyInLine, ..queued },
+        SubjectName::QueuePrunedByCount => Traits { grant: Grant::ShortLine, ..queued },
+        SubjectName::FenceTakenSeparately => Traits { fence: Fence::Afterwards, ..right },
+        SubjectName::WaitResultIgnored => Traits { replicas: Replicas::Ignored, ..right },
+        SubjectName::SemaphoreWithoutCompare => Traits { grant: Grant::AnyPermit, ..permits },
+        SubjectName::ReadUnderWrite => Traits { grant: Grant::ReadUnderWrite, ..shared },
+        SubjectName::WriteUnderRead => Traits { grant: Grant::WriteUnderRead, ..shared },
     })
 }
 
@@ -62,6 +100,9 @@ pub fn about(name: SubjectName) -> &'static str {
         SubjectName::ReleaseOnlyAcknowledged => {
             "after a failure releases only where it was told that it had the lock"
         }
+        SubjectName::ReleaseOnNewConnection => {
+            "after a failure releases over a new connection, ahead of the request that failed"
+        }
         SubjectName::NoCleanup => "releases nothing after a failed attempt",
         SubjectName::FixedRetryDelay => "tries again after a fixed delay",
         SubjectName::ResendWithNewToken => {
@@ -78,5 +119,33 @@ pub fn about(name: SubjectName) -> &'static str {
         SubjectName::RedissonRedLock => {
             "Redisson's RedLock: one node after the other, and no look at the clock afterwards"
         }
+        SubjectName::CountedLock => "counts holds under one name for each client, done right",
+        SubjectName::SubscribingLock => "waits for the message of a release, done right",
+        SubjectName::QueueLock => "grants in the order of a queue, done right but for waiters that die",
+        SubjectName::FencedTokenLock => "hands out fencing tokens with the grant, done right",
+        SubjectName::ReplicatedLock => "gives the lock back when no replica has acknowledged it, done right",
+        SubjectName::Semaphore => "a semaphore without leases, done right",
+        SubjectName::ReadWriteLock => "many readers or one writer, done right",
+        SubjectName::GrantInTwoSteps => "sets the key, and its expiry with a second command",
+        SubjectName::ReleaseInTwoSteps => "reads the token, and deletes the key with a second command",
+        SubjectName::ReleaseResent => {
+            "counts holds, and sends the same release again when a reply does not come"
+        }
+        SubjectName::WatchdogNeverCancelled => "goes on renewing after the release",
+        SubjectName::BusyWaiting => "asks again at once when it is refused",
+        SubjectName::SubscribeWithoutSecondLook => {
+            "subscribes to releases and goes to sleep without asking once more"
+        }
+        SubjectName::QueueWithoutHeadCheck => {
+            "stands in line, and takes a free lock without looking who is first"
+        }
+        SubjectName::QueuePrunedByCount => "throws the first out of a line that has grown long",
+        SubjectName::FenceTakenSeparately => "takes its fencing token with a second command, after the grant",
+        SubjectName::WaitResultIgnored => {
+            "asks for a replica's acknowledgement, and does not look at the answer"
+        }
+        SubjectName::SemaphoreWithoutCompare => "takes a permit without looking whether one is left",
+        SubjectName::ReadUnderWrite => "lets readers in beside a writer",
+        SubjectName::WriteUnderRead => "lets a writer in beside readers",
     }
 }

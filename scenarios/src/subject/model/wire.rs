@@ -1,10 +1,14 @@
 //! A model's wire to one node: one connection, made anew when it is broken or silent.
 
-use std::{cell::RefCell, time::Duration};
+use std::{cell::RefCell, sync::Arc, time::Duration};
 
 use lockstorm_client::Env;
 use lockstorm_sim::world::HostCtx;
-use redis::{AsyncConnectionConfig, Cmd, RedisConnectionInfo, Value, aio::MultiplexedConnection};
+use redis::{
+    AsyncConnectionConfig, Cmd, ProtocolVersion, PushInfo, PushKind, RedisConnectionInfo, Value,
+    aio::MultiplexedConnection,
+};
+use tokio::sync::Notify;
 
 use crate::bridge::HostEnv;
 
@@ -53,20 +57,68 @@ impl Wire {
         self.connection.take();
     }
 
+    /// Subscribes to a channel over a connection of its own, `limit` at most.
+    pub(super) async fn subscribe(&self, channel: &str, limit: Duration) -> Result<Messages, Silence> {
+        let deadline = self.env.now() + limit;
+        let arrived = Arc::new(Notify::new());
+        let subscribing = async {
+            let (told, login) = (arrived.clone(), RedisConnectionInfo::default());
+            let config = AsyncConnectionConfig::new().set_push_sender(move |push: PushInfo| {
+                if push.kind == PushKind::Message {
+                    told.notify_one();
+                }
+                Ok::<(), ()>(())
+            });
+            let mut connection = self.dial(&login.set_protocol(ProtocolVersion::RESP3), config).await?;
+            let subscribed = connection.subscribe(channel).await;
+            subscribed.map_err(|error| Silence(format!("{}: {error}", self.node)))?;
+            Ok(connection)
+        };
+        let connection = tokio::select! {
+            biased;
+            connection = subscribing => connection?,
+            () = self.env.sleep_until(deadline) => {
+                return Err(Silence(format!("{}: no subscription within {limit:?}", self.node)));
+            }
+        };
+        Ok(Messages { _connection: connection, arrived })
+    }
+
     async fn connect(&self) -> Result<MultiplexedConnection, Silence> {
         let there = self.connection.borrow().clone();
         if let Some(connection) = there {
             return Ok(connection);
         }
+        let connection = self.dial(&RedisConnectionInfo::default(), AsyncConnectionConfig::new()).await?;
+        self.connection.replace(Some(connection.clone()));
+        Ok(connection)
+    }
+
+    async fn dial(
+        &self,
+        login: &RedisConnectionInfo,
+        config: AsyncConnectionConfig,
+    ) -> Result<MultiplexedConnection, Silence> {
         let failed = |error: &dyn std::fmt::Display| Silence(format!("{}: {error}", self.node));
         let stream = self.ctx.dial(&self.node, 6379).await.map_err(|error| failed(&error))?;
         // Time-outs are the model's, by its host's clock.
-        let config = AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(None);
-        let made =
-            MultiplexedConnection::new_with_config(&RedisConnectionInfo::default(), stream, config).await;
+        let config = config.set_response_timeout(None).set_connection_timeout(None);
+        let made = MultiplexedConnection::new_with_config(login, stream, config).await;
         let (connection, driver) = made.map_err(|error| failed(&error))?;
         self.ctx.spawn(driver);
-        self.connection.replace(Some(connection.clone()));
         Ok(connection)
+    }
+}
+
+/// A subscription, for as long as it is kept.
+pub(super) struct Messages {
+    _connection: MultiplexedConnection,
+    arrived: Arc<Notify>,
+}
+
+impl Messages {
+    /// Resolves when a message has come since the last time.
+    pub(super) async fn next(&self) {
+        self.arrived.notified().await;
     }
 }

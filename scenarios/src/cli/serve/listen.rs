@@ -1,0 +1,73 @@
+//! The sockets that a served node listens on.
+
+use std::{
+    fs, io,
+    os::unix::fs::{FileTypeExt, PermissionsExt},
+    path::PathBuf,
+};
+
+use lockstorm_sim::log::Level;
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use tokio::net::{TcpListener, UnixListener};
+
+use super::log::Log;
+
+/// Listens on each address; on the same free port everywhere if `port` is 0. An address with a `-` before it is passed over
+/// when the machine does not have it, as `redis.conf` has it.
+pub(super) async fn tcp(addresses: &[String], mut port: u16, log: &Log) -> Result<Vec<TcpListener>> {
+    let mut listeners = Vec::new();
+    for address in addresses {
+        let (optional, host) = match address.strip_prefix('-') {
+            Some(host) => (true, host),
+            None => (false, &address[..]),
+        };
+        let host = match host {
+            "*" => "0.0.0.0",
+            "::*" => "::",
+            host => host,
+        };
+        match TcpListener::bind((host, port)).await {
+            Ok(listener) => {
+                port = listener.local_addr().into_diagnostic()?.port();
+                listeners.push(listener);
+            }
+            Err(error) if optional && error.kind() != io::ErrorKind::AddrInUse => {
+                log.line(Level::Notice, &format!("Not listening on {host}: {error}"));
+            }
+            Err(error) => return Err(miette!("{error}").wrap_err(format!("cannot listen on {host}:{port}"))),
+        }
+    }
+    if listeners.is_empty() {
+        return Err(miette!("there is no address to listen on"));
+    }
+    Ok(listeners)
+}
+
+/// The file of a socket, which is removed when nobody listens at it any more.
+#[derive(Debug)]
+pub(super) struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Listens at a file, which only `mode` (octal, 0 for the process's own) may open. One that an earlier process has left is
+/// replaced.
+pub(super) fn unix(path: &str, mode: &str) -> Result<(UnixListener, SocketFile)> {
+    let left = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    if left {
+        fs::remove_file(path).into_diagnostic().wrap_err_with(|| format!("cannot replace {path}"))?;
+    }
+    let listener =
+        UnixListener::bind(path).into_diagnostic().wrap_err_with(|| format!("cannot listen at {path}"))?;
+    let file = SocketFile(path.into());
+    let mode = u32::from_str_radix(mode, 8).unwrap_or(0);
+    if mode != 0 {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))
+            .into_diagnostic()
+            .wrap_err_with(|| format!("cannot set the permissions of {path}"))?;
+    }
+    Ok((listener, file))
+}

@@ -1,0 +1,189 @@
+//! `lockstorm serve`: the simulated Redis behind a real port, for redis-cli and every other client.
+
+mod descriptors;
+mod disk;
+mod listen;
+mod log;
+
+use std::{path::PathBuf, process, task::Poll};
+
+use bytes::Bytes;
+use clap::{Args, ValueEnum};
+use lockstorm_sim::{
+    VERSION,
+    commands::access::configured,
+    config::Config,
+    config_file,
+    drive::{Node, tokio::Machine},
+    env::Files,
+    event::Signal,
+    log::Level,
+    options,
+    server::Server,
+};
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    task::LocalSet,
+};
+
+use super::{Exit, out::outln};
+use disk::Disk;
+use log::Log;
+
+/// Serve the simulated Redis on a real port
+///
+/// What it keeps is in memory, its disk too: the next start is empty.
+#[derive(Debug, Args)]
+pub(super) struct Serve {
+    /// The TCP port [default: 6379]; 0 for any free one
+    #[arg(long)]
+    port: Option<u16>,
+    /// The address to listen on [default: 127.0.0.1]; may be given several times
+    #[arg(long)]
+    bind: Vec<String>,
+    /// Listen at this file as well
+    #[arg(long, value_name = "PATH")]
+    unixsocket: Option<String>,
+    /// Who may connect at that file, such as 700
+    #[arg(long, value_name = "MODE")]
+    unixsocketperm: Option<String>,
+    /// What clients must authenticate with
+    #[arg(long, value_name = "PASSWORD")]
+    requirepass: Option<String>,
+    /// A file in the syntax of redis.conf; what the command line says comes after it
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Any option of redis.conf; may be given several times
+    #[arg(long, value_name = "NAME=VALUE")]
+    option: Vec<String>,
+    /// How much to log: debug, verbose, notice or warning [default: notice]
+    #[arg(long, value_name = "LEVEL")]
+    loglevel: Option<String>,
+    /// Log to the end of this file instead of standard error
+    #[arg(long, value_name = "FILE")]
+    logfile: Option<String>,
+    /// What moves the node's time: the machine's clock, or DEBUG CLOCK ADVANCE <milliseconds> and nothing else
+    #[arg(long, value_enum, default_value_t = Clock::Real)]
+    clock: Clock,
+    /// Where the server's dice start: what it draws (ids, evicted keys, random members) depends on nothing else
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Clock {
+    /// Time passes.
+    Real,
+    /// Time stands still until a client moves it.
+    Manual,
+}
+
+impl Serve {
+    pub(super) fn run(self) -> Result<Exit> {
+        let mut config = self.configured()?;
+        let read = |path: &str| Disk.read(path).map(Bytes::from).map_err(|error| format!("{path}: {error}"));
+        configured(&config, read).map_err(|wrong| miette!("{wrong}")).wrap_err("the users cannot be made")?;
+        let kept = |name: &str, config: &Config| {
+            options::find(name).map_or_else(String::new, |option| option.get(config))
+        };
+        let log = Log::open(&kept("logfile", &config), config.loglevel)?;
+        descriptors::raise(&mut config, &log);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().into_diagnostic()?;
+        LocalSet::new().block_on(&runtime, async {
+            let mut machine = Machine::new();
+            let free_port = self.port == Some(0);
+            let unixsocket = kept("unixsocket", &config);
+            if config.port != 0 || free_port || unixsocket.is_empty() {
+                let addresses = self.addresses(&config);
+                for listener in listen::tcp(&addresses, config.port, &log).await? {
+                    let address = listener.local_addr().into_diagnostic()?;
+                    config.port = address.port();
+                    outln!("listening on {address}; try: redis-cli -p {}", address.port());
+                    log.line(Level::Notice, &format!("Listening on {address}"));
+                    machine = machine.listen(listener);
+                }
+            }
+            // The file goes when this does.
+            let mut file = None;
+            if !unixsocket.is_empty() {
+                let (listener, guard) = listen::unix(&unixsocket, &kept("unixsocketperm", &config))?;
+                outln!("listening on {unixsocket}; try: redis-cli -s {unixsocket}");
+                log.line(Level::Notice, &format!("Listening on {unixsocket}"));
+                machine = machine.listen_unix(listener);
+                file = Some(guard);
+            }
+            if self.clock == Clock::Manual {
+                machine = machine.manual_clock();
+                log.line(Level::Notice, "Time stands still; DEBUG CLOCK ADVANCE <milliseconds> moves it");
+            }
+            let mut terminate = signal(SignalKind::terminate()).into_diagnostic()?;
+            let mut interrupt = signal(SignalKind::interrupt()).into_diagnostic()?;
+            let (mut asked, teller) = (false, log.clone());
+            let machine = machine.files(Disk).log(log.sink()).signals(move |cx| {
+                let which = match (terminate.poll_recv(cx), interrupt.poll_recv(cx)) {
+                    (Poll::Ready(_), _) => Signal::Terminate,
+                    (_, Poll::Ready(_)) => Signal::Interrupt,
+                    _ => return Poll::Pending,
+                };
+                if std::mem::replace(&mut asked, true) {
+                    teller.line(Level::Warning, "Asked a second time: exiting at once");
+                    process::exit(1);
+                }
+                Poll::Ready(which)
+            });
+            let about = format!("lockstorm {}, answering as Redis {VERSION}", env!("CARGO_PKG_VERSION"));
+            log.line(Level::Notice, &format!("{about}, is ready to accept connections"));
+            machine.run(Node::new(), self.seed, |env| Server::new(config, env)).await;
+            drop(file);
+            log.line(Level::Notice, "All connections are closed");
+            Ok(Exit::Expected)
+        })
+    }
+
+    /// The options of the file, and those of the command line after them.
+    fn configured(&self) -> Result<Config> {
+        let mut config = Config::default();
+        if let Some(path) = &self.config {
+            // CONFIG REWRITE must find it wherever the process stands by then.
+            let path = std::path::absolute(path).into_diagnostic()?;
+            config_file::read(&path.to_string_lossy(), &Disk, &mut config)
+                .map_err(|mistake| miette!("{mistake}"))
+                .wrap_err("the configuration file cannot be followed")?;
+        }
+        let mut set = |name: &str, value: &str| {
+            options::set_at_start(&mut config, name, value).map_err(|why| miette!("{why}"))
+        };
+        for option in &self.option {
+            let (name, value) = option
+                .split_once('=')
+                .ok_or_else(|| miette!("--option takes NAME=VALUE, and {option:?} has no `=`"))?;
+            set(name, value)?;
+        }
+        let named = [
+            ("unixsocket", &self.unixsocket),
+            ("unixsocketperm", &self.unixsocketperm),
+            ("requirepass", &self.requirepass),
+            ("loglevel", &self.loglevel),
+            ("logfile", &self.logfile),
+        ];
+        for (name, value) in named {
+            if let Some(value) = value {
+                set(name, value)?;
+            }
+        }
+        if let Some(port) = self.port {
+            set("port", &port.to_string())?;
+        }
+        if !self.bind.is_empty() {
+            set("bind", &self.bind.join(" "))?;
+        }
+        Ok(config)
+    }
+
+    /// Where to listen. Redis listens everywhere unless it is told otherwise; a simulated one keeps to the machine.
+    fn addresses(&self, config: &Config) -> Vec<String> {
+        let told = config.others.get("bind").map_or("127.0.0.1", String::as_str);
+        told.split_ascii_whitespace().map(str::to_owned).collect()
+    }
+}

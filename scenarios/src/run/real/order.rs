@@ -1,0 +1,165 @@
+//! What servers did is known a little later than it happened, and by another clock than the clients': put in order.
+//!
+//! The world looks at the clock once for all that is ready at one moment, so a client may be noted to have its reply some
+//! microseconds, on a busy machine some milliseconds, before the server notes that it did what the reply tells of. What a reply
+//! tells of happened before it.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use lockstorm_sim::time::True;
+
+use crate::history::{Call, Event, Host, Op, Outcome, Owner, What};
+
+/// By how much the two may disagree; what a server does later than that was not what the reply told of.
+const LATE_MAX: Duration = Duration::from_millis(50);
+
+/// A call that did what was asked: between when and when the server must have done it.
+struct Done {
+    owner: Owner,
+    call: Call,
+    from: True,
+    until: True,
+}
+
+impl Done {
+    /// Whether this is what the server did for the call.
+    fn is_done_by(&self, what: &What) -> bool {
+        let owner = match (self.call, what) {
+            (Call::Acquire { .. }, What::Granted { owner, .. })
+            | (Call::Release, What::Released { owner, .. })
+            | (Call::Extend { .. }, What::Extended { owner, .. }) => owner,
+            _ => return false,
+        };
+        *owner == self.owner
+    }
+}
+
+/// Sorts the events by time, each after what made it happen.
+pub(in crate::run) fn put_in_order(events: &mut [Event]) {
+    events.sort_by_key(|event| event.at);
+    for done in calls(events) {
+        let from = events.partition_point(|event| event.at < done.from);
+        let within = events[from..].iter().take_while(|event| event.at <= done.until);
+        if within.clone().any(|event| done.is_done_by(&event.what)) {
+            continue;
+        }
+        let after = from + within.count();
+        let late = |event: &&mut Event| event.at <= done.until + LATE_MAX && done.is_done_by(&event.what);
+        if let Some(event) = events[after..].iter_mut().find(late) {
+            event.at = done.until - Duration::from_nanos(1);
+        }
+    }
+    keep_servers_order(events);
+    events.sort_by_key(|event| event.at);
+}
+
+/// What a server did before something that was moved happened before it still: its own order is never in doubt.
+fn keep_servers_order(events: &mut [Event]) {
+    let mut next: BTreeMap<Host, True> = BTreeMap::new();
+    for event in events.iter_mut().rev().filter(|event| is_of_a_server(&event.what)) {
+        let limit = next.entry(event.host).or_insert(event.at);
+        *limit = event.at.min(*limit);
+        event.at = *limit;
+    }
+}
+
+fn is_of_a_server(what: &What) -> bool {
+    matches!(
+        what,
+        What::Granted { .. }
+            | What::Released { .. }
+            | What::Extended { .. }
+            | What::Vanished { .. }
+            | What::Queue { .. }
+    )
+}
+
+fn calls(events: &[Event]) -> Vec<Done> {
+    let mut open: BTreeMap<Op, Done> = BTreeMap::new();
+    let mut all = Vec::new();
+    for Event { at, what, .. } in events {
+        match what {
+            What::Invoke { op, owner, call, .. } => {
+                open.insert(*op, Done { owner: *owner, call: *call, from: *at, until: True::MAX });
+            }
+            What::Believes { owner, .. } => {
+                let acquiring =
+                    |done: &&mut Done| done.owner == *owner && matches!(done.call, Call::Acquire { .. });
+                if let Some(done) = open.values_mut().find(acquiring) {
+                    done.until = done.until.min(*at);
+                }
+            }
+            What::Return { op, outcome } => {
+                if let Some(done) = open.remove(op).filter(|_| *outcome == Outcome::Ok) {
+                    all.push(Done { until: done.until.min(*at), ..done });
+                }
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{history::story::Story, recorder::LOCK};
+
+    #[test]
+    fn a_grant_comes_before_the_belief_that_it_made() {
+        let history = Story::one_node().at(10).locks("c1", "m", 1_000).ends(2_000);
+        let mut events = history.events.clone();
+        let belief =
+            events.iter().position(|event| matches!(event.what, What::Believes { .. })).expect("one");
+        let owner = events[belief].what.owner().expect("somebody");
+        let is_grant = |event: &Event| matches!(event.what, What::Granted { .. });
+        let at = events[belief].at;
+        let call = Call::Acquire { wait: crate::history::Wait::No, lease_ms: Some(1_000) };
+        events.retain(|event| !matches!(event.what, What::Invoke { .. } | What::Return { .. }));
+        let client = events[events.iter().position(|event| !is_grant(event)).expect("the belief")].host;
+        let op = Op(1);
+        let asked = Event {
+            at: at - Duration::from_millis(1),
+            host: client,
+            what: What::Invoke { op, lock: LOCK, owner, call },
+        };
+        let returned = Event { at, host: client, what: What::Return { op, outcome: Outcome::Ok } };
+        events.extend([asked, returned]);
+        for event in events.iter_mut().filter(|event| is_grant(event)) {
+            event.at = at + Duration::from_micros(300);
+        }
+        put_in_order(&mut events);
+        let order: Vec<&str> = events
+            .iter()
+            .filter_map(|event| match event.what {
+                What::Invoke { .. } => Some("asks"),
+                What::Granted { .. } => Some("granted"),
+                What::Believes { .. } => Some("believes"),
+                What::Return { .. } => Some("returns"),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(order, ["asks", "granted", "believes", "returns"]);
+        assert!(events.is_sorted_by_key(|event| event.at));
+    }
+
+    #[test]
+    fn a_release_comes_before_the_grant_that_it_made_possible() {
+        let history =
+            Story::one_node().at(10).locks("c1", "m", 1_000).at(500).locks("c2", "m", 1_000).ends(2_000);
+        let granted = |event: &&Event| matches!(event.what, What::Granted { .. });
+        let [first, second] = history.events.iter().filter(granted).collect::<Vec<_>>()[..] else {
+            panic!("two grants")
+        };
+        let (at, host, owner) = (second.at, second.host, first.what.owner().expect("somebody"));
+        let by = crate::history::Party { client: history.client_of(owner), owner: None };
+        let released = What::Released { lock: LOCK, owner, by, left: 0, lease_ms: None, until: None };
+        // The second grant was moved before the belief that it made; the release before it was noted later than that.
+        let mut events = vec![
+            Event { at: at + Duration::from_micros(218), host, what: released },
+            Event { at, ..second.clone() },
+        ];
+        keep_servers_order(&mut events);
+        assert_eq!(events[0].at, at);
+    }
+}

@@ -1,0 +1,243 @@
+//! What models send to nodes.
+
+use std::time::Duration;
+
+use redis::{Cmd, Value};
+
+use super::{Fence, Grant, Key, Pace, Release, Renewal, Traits};
+use crate::history::Mode;
+
+/// KEYS: the lock. ARGV: the owner's token. Deletes the key if it holds the token; answers how many were deleted.
+const RELEASE: &str =
+    "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+
+/// KEYS: the lock. ARGV: the token, the channel. The same, and tells those who wait.
+const RELEASE_AND_TELL: &str = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end \
+    redis.call('publish', ARGV[2], '0') return redis.call('del', KEYS[1])";
+
+/// KEYS: the lock. ARGV: the token, the lease in ms. Sets the time to live if the key holds the token; 1 or 0.
+const RENEW: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
+
+/// KEYS: the lock, the counter. ARGV: the token, the lease in ms. Takes the key if it is free; the fencing token, or 0.
+const ACQUIRE_FENCED: &str = "if redis.call('set', KEYS[1], ARGV[1], 'nx', 'px', ARGV[2]) \
+    then return redis.call('incr', KEYS[2]) end return 0";
+
+/// KEYS: the lock, the queue. ARGV: the token, the lease in ms, whether to stand in line, whether the first may be passed over,
+/// how long the line may grow. Takes the key if it is free and the owner's turn, or stands in line; 1 or 0.
+const ACQUIRE_QUEUED: &str = "local head = redis.call('lindex', KEYS[2], 0) \
+    local turn = not head or head == ARGV[1] or ARGV[4] == '1' \
+    if redis.call('exists', KEYS[1]) == 0 and turn then \
+    redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2]) redis.call('lrem', KEYS[2], 0, ARGV[1]) return 1 end \
+    if ARGV[3] == '1' and not redis.call('lpos', KEYS[2], ARGV[1]) then redis.call('rpush', KEYS[2], ARGV[1]) end \
+    if redis.call('llen', KEYS[2]) > tonumber(ARGV[5]) then redis.call('lpop', KEYS[2]) end return 0";
+
+/// KEYS: the lock. ARGV: the owner, the lease in ms. Adds a hold if the key is free or the owner's; 1 or 0.
+const ACQUIRE_COUNTED: &str = "if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[1]) == 1 then \
+    redis.call('hincrby', KEYS[1], ARGV[1], 1) redis.call('pexpire', KEYS[1], ARGV[2]) return 1 end return 0";
+
+/// KEYS: the lock. ARGV: the owner. Takes one hold away, and the key with the last one; holds left, or -1 if there was none.
+const RELEASE_COUNTED: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return -1 end \
+    local left = redis.call('hincrby', KEYS[1], ARGV[1], -1) if left <= 0 then redis.call('del', KEYS[1]) end return left";
+
+/// KEYS: the lock. ARGV: the owner, the lease in ms. Sets the time to live if the owner holds the lock; 1 or 0.
+const RENEW_COUNTED: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 1 then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
+
+/// KEYS: the lock. ARGV: the owner, the lease in ms, `read` or `write`, what is let in by mistake, such as `read under write`.
+/// Lets readers in beside readers, and anybody in beside nobody; 1 or 0.
+const ACQUIRE_MODE: &str = "local mode = redis.call('hget', KEYS[1], 'mode') \
+    if mode and not (mode == 'read' and ARGV[3] == 'read') and ARGV[4] ~= ARGV[3] .. ' under ' .. mode then return 0 end \
+    redis.call('hset', KEYS[1], 'mode', ARGV[3]) redis.call('hincrby', KEYS[1], ARGV[1], 1) \
+    if redis.call('pttl', KEYS[1]) < tonumber(ARGV[2]) then redis.call('pexpire', KEYS[1], ARGV[2]) end return 1";
+
+/// KEYS: the lock. ARGV: the owner. Takes one hold away, and the key with the last one of all; 1 or 0.
+const RELEASE_MODE: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end \
+    if redis.call('hincrby', KEYS[1], ARGV[1], -1) <= 0 then redis.call('hdel', KEYS[1], ARGV[1]) end \
+    if redis.call('hlen', KEYS[1]) == 1 then redis.call('del', KEYS[1]) end return 1";
+
+/// KEYS: the permits. ARGV: how many there are, how many must be left. Takes one; 1 or 0.
+const ACQUIRE_PERMIT: &str = "local left = tonumber(redis.call('get', KEYS[1]) or ARGV[1]) \
+    if left < tonumber(ARGV[2]) then return 0 end redis.call('set', KEYS[1], left - 1) return 1";
+
+/// How long a line may grow that is kept short by mistake.
+const LINE_MAX: usize = 2;
+
+/// The keys and the channel of a model's lock, by Redisson's names: they are what a node is watched for.
+#[derive(Debug, Clone)]
+pub(super) struct Names {
+    pub(super) lock: String,
+    queue: String,
+    counter: String,
+    pub(super) channel: String,
+}
+
+impl Names {
+    pub(super) fn of(lock: &str) -> Names {
+        // A name that chooses its own slot is not braced again.
+        let braced = if lock.contains('{') { lock.to_owned() } else { format!("{{{lock}}}") };
+        let named = |prefix: &str| format!("{prefix}:{braced}");
+        Names {
+            lock: lock.to_owned(),
+            queue: named("redisson_lock_queue"),
+            counter: named("redisson_lock_token"),
+            channel: named("redisson_lock__channel"),
+        }
+    }
+}
+
+/// Builds a model's commands.
+#[derive(Debug, Clone)]
+pub(super) struct Commands {
+    pub(super) traits: Traits,
+    pub(super) names: Names,
+    /// How many permits there are.
+    pub(super) permits: u32,
+}
+
+fn script(source: &str, keys: &[&str]) -> Cmd {
+    let mut command = redis::cmd("EVAL");
+    command.arg(source).arg(keys.len()).arg(keys);
+    command
+}
+
+fn ms(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Commands {
+    /// Asks for the lock; `waits` to stand in line for it.
+    pub(super) fn acquire(&self, token: &str, lease: Duration, mode: Mode, waits: bool) -> Cmd {
+        let Names { lock, queue, counter, .. } = &self.names;
+        let lease = ms(lease);
+        let grant = self.traits.grant;
+        let mut command;
+        match self.traits.key {
+            Key::Token if self.traits.fence == Fence::WithGrant => {
+                command = script(ACQUIRE_FENCED, &[lock, counter]);
+                command.arg(token).arg(lease);
+            }
+            Key::Token if grant == Grant::TwoSteps => {
+                command = redis::cmd("SETNX");
+                command.arg(lock).arg(token);
+            }
+            Key::Token => {
+                command = redis::cmd("SET");
+                command.arg(lock).arg(token).arg("NX").arg("PX").arg(lease);
+            }
+            Key::Queue => {
+                let line_max = if grant == Grant::ShortLine { LINE_MAX } else { usize::from(u16::MAX) };
+                command = script(ACQUIRE_QUEUED, &[lock, queue]);
+                command.arg(token).arg(lease).arg(u8::from(waits));
+                command.arg(u8::from(grant == Grant::AnybodyInLine)).arg(line_max);
+            }
+            Key::Count => {
+                command = script(ACQUIRE_COUNTED, &[lock]);
+                command.arg(token).arg(lease);
+            }
+            Key::Mode => {
+                let mistake = match grant {
+                    Grant::ReadUnderWrite => "read under write",
+                    Grant::WriteUnderRead => "write under read",
+                    _ => "none",
+                };
+                let mode = if mode == Mode::Shared { "read" } else { "write" };
+                command = script(ACQUIRE_MODE, &[lock]);
+                command.arg(token).arg(lease).arg(mode).arg(mistake);
+            }
+            Key::Permits => {
+                let needed = if grant == Grant::AnyPermit { i64::MIN / 2 } else { 1 };
+                command = script(ACQUIRE_PERMIT, &[lock]);
+                command.arg(self.permits).arg(needed);
+            }
+        }
+        command
+    }
+
+    /// Sets the expiry, for a grant in two steps.
+    pub(super) fn expire(&self, lease: Duration) -> Cmd {
+        let mut command = redis::cmd("PEXPIRE");
+        command.arg(&self.names.lock).arg(ms(lease));
+        command
+    }
+
+    /// Counts a fencing token, for a fence of its own.
+    pub(super) fn fence(&self) -> Cmd {
+        let mut command = redis::cmd("INCR");
+        command.arg(&self.names.counter);
+        command
+    }
+
+    /// Asks whose the lock is, for a release in two steps.
+    pub(super) fn look(&self) -> Cmd {
+        let mut command = redis::cmd("GET");
+        command.arg(&self.names.lock);
+        command
+    }
+
+    /// Asks how long the lock is somebody's.
+    pub(super) fn rest(&self) -> Cmd {
+        let mut command = redis::cmd("PTTL");
+        command.arg(&self.names.lock);
+        command
+    }
+
+    /// Gives the lock back.
+    pub(super) fn release(&self, token: &str) -> Cmd {
+        let lock = &*self.names.lock;
+        let mut command = match (self.traits.release, self.traits.key) {
+            (Release::Delete | Release::GetThenDelete, _) => {
+                let mut command = redis::cmd("DEL");
+                command.arg(lock);
+                return command;
+            }
+            (Release::Compare, Key::Permits) => {
+                let mut command = redis::cmd("INCR");
+                command.arg(lock);
+                return command;
+            }
+            (Release::Compare, Key::Token | Key::Queue) => {
+                let tells = matches!(self.traits.pace, Pace::Message { .. });
+                script(if tells { RELEASE_AND_TELL } else { RELEASE }, &[lock])
+            }
+            (Release::Compare, Key::Count) => script(RELEASE_COUNTED, &[lock]),
+            (Release::Compare, Key::Mode) => script(RELEASE_MODE, &[lock]),
+        };
+        command.arg(token);
+        if matches!(self.traits.pace, Pace::Message { .. }) {
+            command.arg(&self.names.channel);
+        }
+        command
+    }
+
+    /// Leaves the line.
+    pub(super) fn leave(&self, token: &str) -> Cmd {
+        let mut command = redis::cmd("LREM");
+        command.arg(&self.names.queue).arg(0).arg(token);
+        command
+    }
+
+    /// Holds the lock for so much longer.
+    pub(super) fn renew(&self, token: &str, lease: Duration) -> Cmd {
+        let lock = &*self.names.lock;
+        let mut command = match (self.traits.renewal, self.traits.key) {
+            (Renewal::Anybody, _) => return self.expire(lease),
+            (Renewal::Recreate, _) => {
+                let mut command = redis::cmd("SET");
+                command.arg(lock).arg(token).arg("PX").arg(ms(lease));
+                return command;
+            }
+            (_, Key::Count | Key::Mode) => script(RENEW_COUNTED, &[lock]),
+            _ => script(RENEW, &[lock]),
+        };
+        command.arg(token).arg(ms(lease));
+        command
+    }
+}
+
+/// Whether a node granted what it was asked, and with which number.
+pub(super) fn granted(answer: &Value) -> Option<u64> {
+    match answer {
+        Value::Okay => Some(1),
+        Value::Int(number) => u64::try_from(*number).ok().filter(|number| *number > 0),
+        _ => None,
+    }
+}

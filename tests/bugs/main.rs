@@ -1,0 +1,243 @@
+//! Proof that the alarms ring: locks broken on purpose, and mistakes of the simulator itself, each with the scenario and the
+//! checker that must catch it.
+//!
+//! A row names the broken lock, the right one beside it, and what is expected of the right one. The right one must meet the
+//! expectation on every seed tried; the broken one must fail it on some seed of the first thousand. The last line of the
+//! output is the mutation score.
+
+mod scenarios;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use libtest_mimic::{Arguments, Failed, Trial as Test};
+use lockstorm::{
+    checker,
+    run::Engine,
+    scenario::{Source, parse},
+    trial::{Judged, Trial},
+    verdict::Match,
+};
+use scenarios::{
+    CUT_OFF_WATCHDOG, DEATH_OF_BOTH, LAST_MILLISECOND, LATE_DELETION, LATE_RELEASE, LATE_REPLICA,
+    LATE_REQUEST, LATE_WRITE, LEFT_BEHIND, LINE, LONG_WORK, LOST_REPLIES, LOST_REPLY, NESTED,
+    ONE_NODE_IN_COMMON, PATIENCE, PERMITS, RACE, READERS_AND_WRITER, SHORT_AFTER_LONG, SPLIT_VOTE,
+    SUDDEN_DEATH,
+};
+
+/// A broken lock is caught within so many seeds, or its checker is deaf.
+const SEEDS: u64 = 1_000;
+
+/// On so many the right lock is held to the same expectation.
+const SEEDS_OF_THE_RIGHT_ONE: u64 = 25;
+
+struct Bug {
+    /// What is broken on purpose.
+    broken: Broken,
+    /// The checker that must catch it, and what it says of the right one, as `[expect]` has it.
+    expect: &'static str,
+    scenario: &'static str,
+}
+
+/// What is broken on purpose, beside the same without the mistake.
+#[derive(Clone, Copy)]
+enum Broken {
+    /// A lock: two names of `lockstorm list subjects`.
+    Lock { broken: &'static str, right: &'static str },
+    /// The simulator itself: an option of the node `m`, off in the right one.
+    Node { option: &'static str },
+}
+
+impl Broken {
+    fn name(self) -> &'static str {
+        match self {
+            Broken::Lock { broken, .. } => broken,
+            Broken::Node { option } => option,
+        }
+    }
+
+    /// What is laid over the scenario for the broken one, or for the right one.
+    fn overlay(self, is_broken: bool) -> String {
+        match self {
+            Broken::Lock { broken, right } => {
+                format!("lock.subject = {:?}", if is_broken { broken } else { right })
+            }
+            Broken::Node { option } => format!("node.m.{option} = {is_broken}"),
+        }
+    }
+}
+
+/// Every broken lock, and what its case lays over the scenario.
+const BUGS: &[(Bug, &str)] = &[
+    (bug("del-without-token", "token-lock", r#"owner-safety = "holds""#, LATE_RELEASE), ""),
+    (bug("shared-token", "token-lock", r#"owner-safety = "holds""#, LATE_RELEASE), ""),
+    (bug("no-own-deadline", "token-lock", r#"l2 = "holds""#, LONG_WORK), ""),
+    (
+        bug("lease-from-reply", "token-lock", r#"l2 = "holds""#, LONG_WORK),
+        r#"fault.late = { delay = { of = { client = "c1", contains = "lock" }, reply = "200ms..600ms" }, at = "9s" }"#,
+    ),
+    (
+        bug("wall-clock-validity", "token-lock", r#"l2 = "holds""#, LONG_WORK),
+        r#"fault.step = { clock_step = { host = "c1", by = "-2s" }, at = "10.4s" }"#,
+    ),
+    (
+        bug("monotonic-validity", "token-lock", r#"l2 = "holds""#, LONG_WORK),
+        r#"fault.sleep = { suspend = "c1", at = "10.4s", for = "400ms..900ms" }"#,
+    ),
+    (
+        bug("client-on-monotonic-clock", "client", r#"l2 = "holds""#, LONG_WORK),
+        r#"fault.sleep = { suspend = "c1", at = "10.4s", for = "400ms..900ms" }"#,
+    ),
+    // Nine in a thousand is inside what the published allowance of ten in a thousand covers.
+    (
+        bug("no-drift", "token-lock", r#"l2 = "holds""#, ONE_NODE_IN_COMMON),
+        r#"lock.lease = "10s"
+        node.c.clock.rate = "+0.9%"
+        client.c1.steps = [{ at = "10s", try_acquire = {} }, { work = { until = "20s", until_lost = true } }]
+        client.c2.steps = [{ at = "19.5s..19.7s", poll = { every = "1ms", until = "25s" } }]"#,
+    ),
+    // c restarts empty, and what a and b still say is no quorum.
+    (
+        bug("renew-without-quorum", "client", r#"l2 = "holds""#, ONE_NODE_IN_COMMON),
+        r#"lock.watchdog = "30s"
+        run.storm = "80s"
+        fault.crash = { crash = "c", at = "22s", for = "200ms" }
+        client.c1.steps = [{ at = "10s", try_acquire = { watchdog = true } }, { work = { until = "80s", until_lost = true } }]
+        client.c2.steps = [{ at = "52.5s", poll = { every = "10ms", until = "80s" } }, { work = { until = "80s", until_lost = true } }]"#,
+    ),
+    (bug("release-only-acknowledged", "token-lock", PROMPT, LOST_REPLIES), ""),
+    (bug("no-cleanup", "token-lock", PROMPT, LOST_REPLIES), ""),
+    (bug("release-on-new-connection", "token-lock", PROMPT, LATE_REQUEST), ""),
+    (bug("fixed-retry-delay", "token-lock", PROMPT, SPLIT_VOTE), ""),
+    (bug("resend-counted", "client", r#"lease = "holds""#, LOST_REPLY), ""),
+    (bug("resend-with-new-token", "client", r#"lease = { holds = { phantom = "..5s" } }"#, LOST_REPLY), ""),
+    (bug("renew-recreates", "token-lock", r#"l1 = "holds""#, CUT_OFF_WATCHDOG), ""),
+    (bug("renew-anybodys", "token-lock", r#"l2 = "holds""#, CUT_OFF_WATCHDOG), ""),
+    (bug("renew-until-failure", "token-lock", r#"l2 = "holds""#, CUT_OFF_WATCHDOG), ""),
+    // Four nodes: two clients can have two each.
+    (
+        bug("half-quorum", "token-lock", r#"l2 = "holds""#, SPLIT_VOTE),
+        r#"node.n.count = 4
+        link.c1.to = ["n3", "n4"]
+        link.c2.to = ["n1", "n2"]
+        link.c3.to = ["n1", "n2", "n3", "n4"]"#,
+    ),
+    // The pause ends when the leases of three nodes are over and two have not been asked yet.
+    (
+        bug("redisson-red-lock", "client", r#"l2 = "holds""#, ONE_NODE_IN_COMMON),
+        r#"lock.lease = "10s"
+        lock.node_timeout = "20s"
+        fault.c1-reaches-abc.off = true
+        fault.c2-reaches-cde.off = true
+        fault.pause = { pause = "c1", at = "10.0075s", for = "10.5s..12s" }
+        client.c1.steps = [{ at = "10s", try_acquire = {} }, { work = { until = "35s", until_lost = true } }]
+        client.c2.steps = [{ at = "20.1s", poll = { every = "1ms", until = "30s" } }, { work = { until = "30s" } }]"#,
+    ),
+    (bug("grant-in-two-steps", "token-lock", r#"progress = "holds""#, SUDDEN_DEATH), ""),
+    (bug("release-in-two-steps", "token-lock", r#"owner-safety = "holds""#, LATE_DELETION), ""),
+    (
+        bug("no-own-deadline", "token-lock", r#"l3 = "holds""#, LONG_WORK),
+        r#"resource = {}
+        client.c1.steps = [{ at = "10s..10.3s", try_acquire = {} }, { work = { until = "14s", until_lost = true, write_every = "50ms" } }]
+        client.c2.steps = [{ at = "10.5s", poll = { every = "10ms", until = "14s" } }, { work = { until = "14s", until_lost = true, write_every = "50ms" } }]"#,
+    ),
+    (bug("fence-taken-separately", "fenced-token-lock", r#"l4 = "holds""#, LATE_WRITE), ""),
+    (bug("queue-without-head-check", "queue-lock", r#"fairness = "holds""#, LINE), ""),
+    (bug("queue-pruned-by-count", "queue-lock", r#"fairness = { holds = { swept = 0 } }"#, LINE), ""),
+    (bug("resend-counted", "client", r#"reentrancy = "holds""#, NESTED), ""),
+    (bug("release-resent", "client", r#"reentrancy = "holds""#, NESTED), r#"fault.lost.at = "18s""#),
+    (bug("subscribe-without-second-look", "subscribing-lock", r#"wake-ups = "holds""#, RACE), ""),
+    (bug("subscribe-without-second-look", "client", PROMPT, RACE), r#"run = { storm = "9s", calm = "60s" }"#),
+    (bug("busy-waiting", "token-lock", r#"commands = "holds""#, PATIENCE), ""),
+    (bug("no-cleanup", "token-lock", r#"hygiene = "holds""#, LEFT_BEHIND), ""),
+    (bug("watchdog-never-cancelled", "counted-lock", r#"lease = "holds""#, SHORT_AFTER_LONG), ""),
+    (bug("wait-result-ignored", "replicated-lock", r#"l1 = "holds""#, LATE_REPLICA), ""),
+    (bug("semaphore-without-compare", "semaphore", r#"permits = "holds""#, PERMITS), ""),
+    (bug("read-under-write", "read-write-lock", r#"read-write = "holds""#, READERS_AND_WRITER), ""),
+    (bug("write-under-read", "read-write-lock", r#"read-write = "holds""#, READERS_AND_WRITER), ""),
+    (bug_of_node("expire_at_the_millisecond", r#"l1 = "holds""#, LAST_MILLISECOND), ""),
+    (bug_of_node("replicate_in_part", r#"progress = "holds""#, DEATH_OF_BOTH), ""),
+];
+
+/// Nobody is shut out for long once the faults are over.
+const PROMPT: &str = r#"progress = { holds = { stalled = "..5s" } }"#;
+
+const fn bug(broken: &'static str, right: &'static str, expect: &'static str, scenario: &'static str) -> Bug {
+    Bug { broken: Broken::Lock { broken, right }, expect, scenario }
+}
+
+/// A mistake of the simulator, which the production client meets.
+const fn bug_of_node(option: &'static str, expect: &'static str, scenario: &'static str) -> Bug {
+    Bug { broken: Broken::Node { option }, expect, scenario }
+}
+
+impl Bug {
+    /// The checker that must catch it.
+    fn checker(&self) -> &'static str {
+        self.expect.split(' ').next().unwrap_or_default()
+    }
+
+    /// The scenario with the broken one on trial, or with the right one.
+    fn source(&self, is_broken: bool, case: &str) -> Source {
+        let Bug { broken, scenario, expect, .. } = self;
+        let (name, overlay) = (broken.name(), broken.overlay(is_broken));
+        let text = format!(
+            "about = \"{name}\"\n{scenario}\n[variant.case]\n{overlay}\nexpect = {{ {expect} }}\n{case}\n"
+        );
+        parse(name, &text).unwrap_or_else(|error| panic!("{error:?}"))
+    }
+
+    fn judge(&self, is_broken: bool, case: &str, seeds: u64) -> Vec<Judged> {
+        let sources = [self.source(is_broken, case)];
+        let trial = Trial {
+            sources: &sources,
+            seeds: Some(0..seeds),
+            jobs: 1,
+            engine: Engine::Event,
+            until_unexpected: true,
+            until_violation: false,
+        };
+        trial.run(&|_| {})
+    }
+
+    /// The seed that gives the broken lock away.
+    fn caught(&self, case: &str) -> Result<u64, Failed> {
+        for one in self.judge(false, case, SEEDS_OF_THE_RIGHT_ONE) {
+            if one.verdict() != Match::AsExpected {
+                let seed = one.case.seed;
+                return Err(format!("the right one fails it too, with seed {seed}: {:?}", one.matches).into());
+            }
+        }
+        let broken = self.judge(true, case, SEEDS);
+        let last = broken.iter().find(|one| matches!(one.verdict(), Match::Otherwise(_)));
+        last.map(|one| one.case.seed)
+            .ok_or_else(|| format!("{SEEDS} seeds did not give it away ({})", self.expect).into())
+    }
+}
+
+fn main() {
+    static TRIED: AtomicUsize = AtomicUsize::new(0);
+    static CAUGHT: AtomicUsize = AtomicUsize::new(0);
+    let arguments = Arguments::from_args();
+    let tests = BUGS.iter().map(|(bug, case)| {
+        let (name, checker) = (bug.broken.name(), bug.checker());
+        Test::test(format!("{name} is caught by {checker}"), move || {
+            TRIED.fetch_add(1, Ordering::Relaxed);
+            let seed = bug.caught(case)?;
+            println!("{name}: seed {seed}");
+            CAUGHT.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        })
+    });
+    let every = Test::test("every checker has something broken to catch", || {
+        let deaf = |name: &&str| !BUGS.iter().any(|(bug, _)| bug.checker() == *name);
+        let deaf: Vec<&str> = checker::LIST.iter().map(|checker| checker.name).filter(deaf).collect();
+        if deaf.is_empty() { Ok(()) } else { Err(format!("nothing is there for {deaf:?} to catch").into()) }
+    });
+    let tests: Vec<Test> = tests.chain([every]).collect();
+    let conclusion = libtest_mimic::run(&arguments, tests);
+    if !arguments.list {
+        let tried = TRIED.load(Ordering::Relaxed);
+        println!("mutation score: {} of {tried} mistakes caught", CAUGHT.load(Ordering::Relaxed));
+    }
+    conclusion.exit();
+}

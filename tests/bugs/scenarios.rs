@@ -1,0 +1,373 @@
+//! The scenarios in which broken locks are caught.
+
+/// The owner stands still until its lease is over and then releases, when the lock is somebody else's.
+pub(crate) const LATE_RELEASE: &str = r#"
+[node.m]
+[lock]
+lease = "1s"
+[client.c1]
+steps = [{ at = "10s", try_acquire = {} }, { at = "10.05s", sleep = "10ms" }, { release = {} }]
+[client.c2]
+steps = [{ at = "11.005s", try_acquire = {} }, { work = { until = "13s" } }]
+[fault.pause]
+pause = "c1"
+at = "10.055s"
+for = "1.2s..1.8s"
+"#;
+
+/// The owner works until it is told that it has lost the lock; another client asks again and again.
+pub(crate) const LONG_WORK: &str = r#"
+[node.m]
+[lock]
+lease = "1s"
+[client.c1]
+steps = [{ at = "10s..10.3s", try_acquire = {} }, { work = { until = "14s", until_lost = true } }]
+[client.c2]
+steps = [{ at = "10.5s", poll = { every = "10ms", until = "14s" } }, { work = { until = "14s", until_lost = true } }]
+"#;
+
+/// Of five nodes the owner reaches a, b and c, and the other client c, d and e: all hangs on c, whose clock may be wrong.
+pub(crate) const ONE_NODE_IN_COMMON: &str = r#"
+[node.a]
+[node.b]
+[node.c]
+[node.d]
+[node.e]
+[lock]
+kind = "red"
+[client.c1]
+[client.c2]
+[fault.c1-reaches-abc]
+cut = { from = "c1", to = ["d", "e"] }
+at = "5s"
+[fault.c2-reaches-cde]
+cut = { from = "c2", to = ["a", "b"] }
+at = "5s"
+"#;
+
+/// Replies of two nodes do not reach the client and a third is down, so its attempts fail and leave something behind.
+pub(crate) const LOST_REPLIES: &str = r#"
+[node.a]
+[node.b]
+[node.c]
+[node.d]
+[node.e]
+[lock]
+kind = "red"
+lease = "10s"
+[client.c1]
+steps = [{ at = "9.6s", try_acquire = {} }]
+[client.c2]
+steps = [{ at = "11.5s", poll = { every = "10ms", until = "30s" } }]
+[fault.replies]
+cut = { from = ["c", "d"], to = "c1", one_way = true }
+at = "9.5s"
+[fault.down]
+crash = "e"
+at = "9s"
+[run]
+storm = "9.8s"
+calm = "30s"
+"#;
+
+/// A request is held up for so long that its client gives up and cleans up before it arrives.
+pub(crate) const LATE_REQUEST: &str = r#"
+[node.m]
+[lock]
+lease = "30s"
+response_timeout = "1.5s"
+[client.c1]
+steps = [{ at = "10s", try_acquire = {} }]
+[client.c2]
+steps = [{ at = "17s", poll = { every = "100ms", until = "60s" } }]
+[fault.late]
+delay = { of = { client = "c1", contains = "lock" }, request = "4s..6s" }
+at = "9s"
+[run]
+storm = "9.5s"
+calm = "60s"
+"#;
+
+/// The request is obeyed and its reply is lost, so the client must find out whether it has the lock.
+pub(crate) const LOST_REPLY: &str = r#"
+[node.m]
+[lock]
+lease = "30s"
+response_timeout = "500ms"
+[client.c1]
+steps = [{ at = "10s", acquire = { wait = "40s" } }, { work = { for = "1s..2s" } }, { release = {} }]
+[client.c2]
+steps = [{ at = "14s", poll = { every = "100ms", until = "60s" } }]
+[fault.lost]
+lose_reply = { contains = "lock", client = "c1" }
+at = "9s"
+[run]
+storm = "60s"
+"#;
+
+/// The watchdog's renewals stop getting through for longer than a lease, and the lock becomes another client's.
+pub(crate) const CUT_OFF_WATCHDOG: &str = r#"
+[node.m]
+[lock]
+watchdog = "3s"
+response_timeout = "500ms"
+[client.c1]
+steps = [{ at = "10s", try_acquire = { watchdog = true } }, { work = { until = "40s", until_lost = true } }]
+[client.c2]
+steps = [{ at = "12s", poll = { every = "20ms", lease = "20s", until = "40s" } }, { work = { until = "40s", until_lost = true } }]
+[fault.cut]
+cut = { from = "c1", to = "m" }
+at = "10.5s..11.5s"
+for = "5s..8s"
+[run]
+storm = "40s"
+"#;
+
+/// Three clients ask at one moment, each nearest to other nodes, so that nobody gets a majority at first.
+pub(crate) const SPLIT_VOTE: &str = r#"
+[node.n]
+count = 5
+[lock]
+kind = "red"
+lease = "10s"
+[client.c1]
+steps = [{ at = "10s", acquire = {} }, { work = { for = "100ms" } }, { release = {} }]
+[client.c2]
+steps = [{ at = "10s", acquire = {} }, { work = { for = "100ms" } }, { release = {} }]
+[client.c3]
+steps = [{ at = "10s", acquire = {} }, { work = { for = "100ms" } }, { release = {} }]
+[link.c1]
+from = "c1"
+to = ["n3", "n4", "n5"]
+latency = "2ms"
+[link.c2]
+from = "c2"
+to = ["n1", "n2", "n5"]
+latency = "2ms"
+[link.c3]
+from = "c3"
+to = ["n1", "n2", "n3", "n4"]
+latency = "2ms"
+[run]
+storm = "9.9s"
+calm = "65s"
+"#;
+
+/// The reply to the request that asks whose the lock is comes in time; what follows comes late.
+pub(crate) const LATE_DELETION: &str = r#"
+[node.m]
+[lock]
+lease = "1s"
+[client.c1]
+steps = [{ at = "10s", try_acquire = {} }, { at = "10.9s", release = {} }]
+[client.c2]
+steps = [{ at = "11.005s", try_acquire = {} }, { work = { until = "13s" } }]
+[fault.late]
+delay = { of = { client = "c1", command = "DEL" }, request = "200ms..400ms" }
+at = "9s"
+"#;
+
+/// The owner writes long after its lease is over, when another's write has arrived.
+pub(crate) const LATE_WRITE: &str = r#"
+[node.m]
+[lock]
+lease = "1s"
+[resource]
+fence = ">"
+[client.c1]
+steps = [{ at = "10s", try_acquire = {} }, { sleep = "1.2s..1.6s" }, { write = {} }]
+[client.c2]
+steps = [{ at = "11.01s", try_acquire = {} }, { write = {} }]
+[fault.late]
+delay = { of = { client = "c1", command = "INCR" }, request = "1.2s..1.6s" }
+at = "9s"
+"#;
+
+/// Four clients ask one after the other for what one of them has.
+pub(crate) const LINE: &str = r#"
+[node.m]
+[lock]
+kind = "fair"
+lease = "20s"
+[client.holder]
+steps = [{ at = "10s", acquire = {} }, { at = "13s", release = {} }]
+[client.c]
+count = 3
+steps = [{ at = "11s..12s", acquire = {} }, { work = { for = "1s" } }, { release = {} }]
+"#;
+
+/// One client holds the lock twice, and the reply to one of its requests is lost.
+pub(crate) const NESTED: &str = r#"
+[node.m]
+[lock]
+lease = "60s"
+response_timeout = "500ms"
+[client.c1]
+steps = [
+    { at = "10s", acquire = {} },
+    { at = "15s", acquire = {} },
+    { at = "20s", release = {} },
+    { at = "25s", release = {} },
+]
+[fault.lost]
+lose_reply = { contains = "lock", client = "c1" }
+at = "9s"
+"#;
+
+/// The lock is released while a waiter is about to subscribe.
+pub(crate) const RACE: &str = r#"
+[node.m]
+[lock]
+lease = "30s"
+[client.c1]
+steps = [{ at = "10s", try_acquire = {} }, { at = "10.5012s..10.508s", release = {} }]
+[client.c2]
+steps = [{ at = "10.5s", acquire = {} }, { release = {} }]
+"#;
+
+/// Somebody waits for a lock that another has for some time.
+pub(crate) const PATIENCE: &str = r#"
+[node.m]
+[lock]
+lease = "30s"
+[client.c1]
+steps = [{ at = "10s", try_acquire = {} }, { at = "13s..15s", release = {} }]
+[client.c2]
+steps = [{ at = "11s", acquire = {} }, { release = {} }]
+"#;
+
+/// The only client has gone, and what it left behind is still there when the run ends.
+pub(crate) const LEFT_BEHIND: &str = r#"
+[node.m]
+[lock]
+lease = "60s"
+response_timeout = "500ms"
+[client.c1]
+steps = [{ at = "10s", try_acquire = {} }]
+[fault.lost]
+lose_reply = { contains = "lock", client = "c1" }
+at = "9s"
+[run]
+storm = "9.5s"
+calm = "10s"
+"#;
+
+/// The watchdog's lock is released, and then taken for a second only.
+pub(crate) const SHORT_AFTER_LONG: &str = r#"
+[node.m]
+[lock]
+watchdog = "3s"
+[client.c1]
+steps = [
+    { at = "10s", try_acquire = { watchdog = true } },
+    { at = "10.1s", release = {} },
+    { at = "10.2s..10.9s", try_acquire = { lease = "1s" } },
+]
+[run]
+storm = "30s"
+"#;
+
+/// The owner dies just when it has asked.
+pub(crate) const SUDDEN_DEATH: &str = r#"
+[node.m]
+[lock]
+lease = "1s"
+[client.c1]
+steps = [{ at = "10s", try_acquire = {} }]
+[client.c2]
+steps = [{ at = "13s", acquire = {} }]
+[fault.death]
+crash = "c1"
+at = "10s..10.004s"
+[run]
+storm = "12s"
+calm = "90s"
+"#;
+
+/// The master dies before its replica has heard of the grant, and the replica takes over.
+pub(crate) const LATE_REPLICA: &str = r#"
+[node.m]
+[node.r]
+replica_of = "m"
+[lock]
+lease = "30s"
+[client.c1]
+nodes = ["m"]
+steps = [{ at = "10s", try_acquire = {} }, { work = { until = "20s", until_lost = true } }]
+[client.c2]
+nodes = ["r"]
+steps = [{ at = "12.5s", poll = { every = "50ms", until = "14s" } }, { work = { until = "20s" } }]
+[fault.slow]
+slow = { from = "m", to = "r", by = "1h" }
+at = "9s"
+[fault.crash]
+crash = "m"
+at = "10.5s..11.5s"
+[fault.failover]
+promote = "r"
+at = "12s"
+[run]
+storm = "30s"
+"#;
+
+/// Owner and master die together, and the replica takes over what it has heard of.
+pub(crate) const DEATH_OF_BOTH: &str = r#"
+[node.m]
+[node.r]
+replica_of = "m"
+[lock]
+lease = "5s"
+[client.c1]
+nodes = ["m"]
+steps = [{ at = "10s..10.5s", try_acquire = {} }]
+[client.c2]
+nodes = ["r"]
+steps = [{ at = "12.5s", acquire = { retry = true } }]
+[fault.owner]
+crash = "c1"
+at = "11s"
+[fault.master]
+crash = "m"
+at = "11s"
+[fault.failover]
+promote = "r"
+at = "12s"
+[run]
+storm = "13s"
+calm = "90s"
+"#;
+
+/// Somebody asks all the time when the lease ends, which began in the middle of a millisecond.
+pub(crate) const LAST_MILLISECOND: &str = r#"
+[node.m]
+[lock]
+lease = "1s"
+[client.c1]
+steps = [{ at = "10.0002s..10.0009s", try_acquire = {} }, { work = { until = "12s", until_lost = true } }]
+[client.c2]
+steps = [{ at = "10.99s", poll = { every = "50us", until = "11.1s" } }, { work = { until = "12s" } }]
+"#;
+
+/// More clients than permits.
+pub(crate) const PERMITS: &str = r#"
+[node.m]
+[lock]
+kind = "semaphore"
+permits = 2
+[client.c]
+count = 4
+steps = [{ at = "10s..10.5s", acquire = {} }, { work = { for = "1s..2s" } }, { release = {} }]
+"#;
+
+/// Readers and a writer at one time.
+pub(crate) const READERS_AND_WRITER: &str = r#"
+[node.m]
+[lock]
+kind = "read-write"
+lease = "10s"
+[client.r]
+count = 2
+steps = [{ at = "10s..11s", acquire = { shared = true } }, { work = { for = "500ms" } }, { release = {} }]
+[client.w]
+steps = [{ at = "10s..11s", acquire = {} }, { work = { for = "500ms" } }, { release = {} }]
+"#;
