@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Clients that people use, on `lockstorm serve` and on a real redis-server: what they print must be the same.
+
+    tests/clients/run.py [CLIENT ...] [--server PATH]
+
+Each folder here is a client. Its suite reads REDIS_HOST and REDIS_PORT, says what it saw on standard output, one thing a
+line, and ends with `done`. It runs on a fresh server of each kind. The libraries come from their registries, in the
+versions that the lock files name, into target/clients/.
+"""
+
+import argparse
+import difflib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+# Longer than any suite takes on a machine that is busy with something else.
+PATIENCE_S = 180
+
+# What installs a client, in a copy of its folder, and what runs its suite there.
+NPM = ["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"]
+CLIENTS = {
+    "redis-cli": ([], ["bash", "suite.sh"]),
+    "redis-py": (
+        [[sys.executable, "-m", "venv", "venv"], ["venv/bin/pip", "install", "-q", "-r", "requirements.txt"]],
+        ["venv/bin/python", "suite.py"],
+    ),
+    "ioredis": ([NPM], ["node", "suite.mjs"]),
+    "node-redis": ([NPM], ["node", "suite.mjs"]),
+    "go-redis": ([["go", "build", "-o", "suite", "."]], ["./suite"]),
+    "jvm": (
+        [["mvn", "-q", "-B", "package", "dependency:copy-dependencies"]],
+        ["java", "-cp", "target/suite.jar:target/dependency/*", "Suite"],
+    ),
+}
+
+
+class Failure(Exception):
+    """Something a person should read; no stack trace helps."""
+
+
+def run(command, directory, **more):
+    try:
+        return subprocess.run(command, cwd=directory, text=True, check=True, **more)
+    except FileNotFoundError as error:
+        raise Failure(f"{command[0]} is not installed (wanted by {directory.name})") from error
+    except subprocess.CalledProcessError as error:
+        raise Failure(f"{' '.join(command)} failed in {directory}\n{error.stdout or ''}{error.stderr or ''}") from error
+
+
+def install(name):
+    """A copy of the client's folder with its libraries in it; made again only when something in the folder changed."""
+    steps, _ = CLIENTS[name]
+    copy = TARGET / "clients" / name
+    stamp = copy / ".installed"
+    source = HERE / name
+    newest = max(path.stat().st_mtime for path in source.rglob("*"))
+    if not stamp.exists() or stamp.stat().st_mtime < newest:
+        shutil.copytree(source, copy, dirs_exist_ok=True)
+        for step in steps:
+            run(step, copy, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        stamp.touch()
+    return copy
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """A private server, ended when its block is left."""
+
+    def __init__(self, kind, command):
+        self.kind = kind
+        self.port = free_port()
+        self.command = [part.replace("{port}", str(self.port)) for part in command]
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            self.command, cwd=TARGET, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+                return self
+            except OSError:
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    raise Failure(f"{' '.join(self.command)} does not answer on port {self.port}")
+                time.sleep(0.005)
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(timeout=10)
+
+
+def play(name, copy, server):
+    """The lines of the suite, and why it did not come to its end, if it did not."""
+    _, command = CLIENTS[name]
+    environment = dict(os.environ, REDIS_HOST="127.0.0.1", REDIS_PORT=str(server.port))
+    try:
+        done = subprocess.run(
+            command, cwd=copy, env=environment, text=True, capture_output=True, timeout=PATIENCE_S
+        )
+    except subprocess.TimeoutExpired as late:
+        said = (late.stdout or b"").decode(errors="replace")
+        return said.splitlines(), f"{name} on {server.kind}: not done after {PATIENCE_S} s"
+    lines = done.stdout.splitlines()
+    if done.returncode != 0 or not lines or lines[-1] != "done":
+        return lines, f"{name} on {server.kind} ended with {done.returncode}\n{done.stderr}"
+    return lines, None
+
+
+def judge(name, simulated, real):
+    begun = time.monotonic()
+    copy = install(name)
+    installed = time.monotonic()
+    said, failures = [], []
+    for kind, command in (("redis-server", real), ("lockstorm", simulated)):
+        with Server(kind, command) as server:
+            lines, failure = play(name, copy, server)
+            said.append(lines)
+            failures += [failure] if failure else []
+    took = time.monotonic()
+    differences = list(difflib.unified_diff(*said, "redis-server", "lockstorm", lineterm="", n=1))
+    verdict = f"{len(differences)} lines of difference" if differences else "the same"
+    print(f"{name}: {len(said[0])} lines, {verdict} "
+          f"(installed in {installed - begun:.1f} s, ran in {took - installed:.1f} s)", flush=True)
+    for line in differences + failures:
+        print(line, flush=True)
+    return not differences and not failures
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("clients", nargs="*", metavar="CLIENT", help=f"of {', '.join(CLIENTS)}; all without one")
+    parser.add_argument("--server", type=Path, help="a built lockstorm; without it, one is built in release")
+    arguments = parser.parse_args()
+    unknown = [name for name in arguments.clients if name not in CLIENTS]
+    if unknown:
+        parser.error(f"no client {', '.join(unknown)}; there are {', '.join(CLIENTS)}")
+    if not shutil.which("redis-server"):
+        raise Failure("redis-server is not on the PATH, and nothing can be compared without it")
+    server = arguments.server
+    if server is None:
+        run(["cargo", "build", "--release", "--quiet", "--bin", "lockstorm"], ROOT)
+        server = TARGET / "release" / "lockstorm"
+    simulated = [str(server.resolve()), "serve", "--port", "{port}"]
+    real = ["redis-server", "--port", "{port}", "--save", "", "--appendonly", "no"]
+    same = [judge(name, simulated, real) for name in arguments.clients or CLIENTS]
+    return 0 if all(same) else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Failure as failure:
+        print(failure, file=sys.stderr)
+        sys.exit(1)
