@@ -55,6 +55,11 @@ pub enum Event {
     },
     /// The time that the last [`Action::Alarm`] asked for has come.
     Alarm,
+    /// The node's disk is full, or has room again.
+    Disk {
+        /// Whether nothing more can be written.
+        full: bool,
+    },
     /// Whoever runs the process wants it to end.
     Signal(Signal),
 }

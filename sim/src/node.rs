@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::{
     acl::Acl,
     config::{Config, Notify},
-    durability::{AppendLog, Disk, rdb},
+    durability::{AppendLog, Disk, DiskFull, rdb},
     effect::Effects,
     event::ConnId,
     glob::matches,
@@ -120,6 +120,8 @@ pub struct Node {
     pub append_log: AppendLog,
     /// The wall-clock second of the last snapshot to disk, or of the start (LASTSAVE).
     pub saved_at: i64,
+    /// The wall-clock second at which the last save in the background began.
+    pub save_tried_at: i64,
     /// 40 hex digits that name this run of the process.
     pub run_id: String,
     /// When the process started.
@@ -150,9 +152,11 @@ pub struct Node {
     pub save_failed: bool,
     /// The migration that the node does nothing beside, if one is under way.
     pub migration: Option<Migration>,
-    /// The data is still being read from disk.
-    pub loading: bool,
-    /// SHUTDOWN was called: the process ends with this step.
+    /// The data that is being read, while that lasts.
+    pub loading: Option<Loading>,
+    /// The client that wants the append-only file to be read again, if one does.
+    pub log_wanted: Option<ConnId>,
+    /// SHUTDOWN was called, or the process has given up: it ends with this step.
     pub exiting: bool,
     /// Connections dialed so far.
     pub dialed: u64,
@@ -201,6 +205,32 @@ pub struct Shutdown {
     pub deadline: Option<Monotonic>,
 }
 
+/// Data that is being read, which takes as long as `key-load-delay` says. Until it is all there, there is none.
+#[derive(Debug)]
+pub struct Loading {
+    /// When all is read.
+    pub until: Monotonic,
+    /// The wall-clock second at which it began.
+    pub since: i64,
+    /// Bytes of the file.
+    pub len: usize,
+    /// What is read.
+    pub dbs: Vec<Db>,
+    /// What for.
+    pub purpose: Purpose,
+}
+
+/// What data is read for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To begin with.
+    Start,
+    /// For this client, which waits for a reply (DEBUG RELOAD).
+    Client(ConnId),
+    /// To follow the master that has sent it from here on.
+    Master,
+}
+
 /// Which commands CLIENT PAUSE holds back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PauseMode {
@@ -229,6 +259,7 @@ impl Node {
             disk: Disk::default(),
             append_log: AppendLog::default(),
             saved_at: 0,
+            save_tried_at: 0,
             run_id,
             started,
             paused: None,
@@ -244,7 +275,8 @@ impl Node {
             out_of_memory: false,
             save_failed: false,
             migration: None,
-            loading: false,
+            loading: None,
+            log_wanted: None,
             exiting: false,
             tickets: 0,
         }
@@ -480,27 +512,29 @@ impl Node {
     }
 
     /// Saves a snapshot to disk. It takes no time, as if the child process were infinitely fast.
-    pub fn save(&mut self, now_secs: i64) {
-        self.disk.snapshot = Some(rdb::write(
-            &self.dbs,
-            &self.libraries,
-            &self.snapshot_origin(now_secs, false),
-            &self.config,
-        ));
-        self.saved_at = now_secs;
-        self.stats.dirty = 0;
-    }
-
-    /// Puts the data of the snapshot on disk in place of what there is. A master leaves out what has expired.
     ///
     /// # Errors
-    /// When there is no snapshot that can be read; the data stays as it is then.
-    pub fn reload(&mut self, now_ms: i64) -> Result<(), rdb::RdbError> {
-        let snapshot = self.disk.snapshot.clone().unwrap_or_default();
-        let opened = rdb::open(&snapshot, &self.config, now_ms, self.is_replica())?;
-        self.take_in(opened.dbs, &opened.libraries)?;
-        self.data_replaced();
+    /// When the disk is full.
+    pub fn save(&mut self, now_secs: i64) -> Result<(), DiskFull> {
+        let origin = self.snapshot_origin(now_secs, false);
+        let snapshot = rdb::write(&self.dbs, &self.libraries, &origin, &self.config);
+        self.disk.keep_snapshot(snapshot)?;
+        self.saved_at = now_secs;
+        self.save_failed = false;
+        self.stats.dirty = 0;
         Ok(())
+    }
+
+    /// The same in the background: whoever asked for it does not hear of a failure, but those who write do.
+    pub fn save_in_background(&mut self, now_secs: i64) {
+        self.save_tried_at = now_secs;
+        self.save_failed = self.save(now_secs).is_err();
+    }
+
+    /// Gives up, as a process does that cannot go on: no reply is sent any more.
+    pub fn abort(&mut self) {
+        self.sessions.values_mut().for_each(|session| session.out.clear());
+        self.exiting = true;
     }
 
     /// Puts the databases and the libraries of a snapshot in place of what there is.
@@ -515,12 +549,20 @@ impl Node {
     }
 
     /// Begins the append-only file anew, with all there is now as its base.
-    pub fn rewrite_log(&mut self, now_secs: i64) {
+    ///
+    /// # Errors
+    /// When the disk is full; the file stays as it is then.
+    pub fn rewrite_log(&mut self, now_secs: i64) -> Result<(), DiskFull> {
+        if self.disk.full {
+            self.append_log.rewrite_failed = true;
+            return Err(DiskFull);
+        }
         let open = self.append_log.open;
         let base =
             rdb::write(&self.dbs, &self.libraries, &self.snapshot_origin(now_secs, true), &self.config);
         self.disk.log = Some(self.append_log.begin(base, now_secs));
         self.append_log.open = open;
+        Ok(())
     }
 
     /// All data was replaced: whoever watched any of it is told so by EXEC.

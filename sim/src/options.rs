@@ -19,6 +19,8 @@ pub struct Opt {
     pub change: Change,
     /// Where it lives.
     pub field: Field,
+    /// Whether CONFIG GET shows it only to who asks for it by its name.
+    pub hidden: bool,
 }
 
 /// Whether CONFIG SET may change an option.
@@ -264,7 +266,7 @@ const U32: i64 = u32::MAX as i64;
 const YES_NO_LOCAL: Kind = Choice(&["no", "yes", "local"]);
 
 const fn opt(name: &'static str, kind: Kind, change: Change, field: Field) -> Opt {
-    Opt { name, alias: None, kind, change, field }
+    Opt { name, alias: None, kind, change, field, hidden: false }
 }
 
 const fn was(alias: &'static str, option: Opt) -> Opt {
@@ -274,7 +276,12 @@ const fn was(alias: &'static str, option: Opt) -> Opt {
         kind: option.kind,
         change: option.change,
         field: option.field,
+        hidden: option.hidden,
     }
+}
+
+const fn hidden(name: &'static str, kind: Kind, field: Field) -> Opt {
+    Opt { name, alias: None, kind, change: Free, field, hidden: true }
 }
 
 /// Every option of 7.0, sorted by name.
@@ -424,6 +431,7 @@ pub static OPTIONS: &[Opt] = &[
     opt("io-threads", Integer(0, I32), Never, Kept("1")),
     opt("io-threads-do-reads", Flag, Never, Kept("no")),
     opt("jemalloc-bg-thread", Flag, Free, Kept("yes")),
+    hidden("key-load-delay", Integer(-1 - I32, I32), Kept("0")),
     opt("latency-monitor-threshold", Integer(0, I32), Free, Kept("0")),
     opt("latency-tracking", Flag, Free, Kept("yes")),
     opt("latency-tracking-info-percentiles", Text, Free, Kept("50 99 99.9")),
@@ -439,6 +447,7 @@ pub static OPTIONS: &[Opt] = &[
         "list-max-ziplist-size",
         opt("list-max-listpack-size", Integer(-1 - I32, I32), Free, number!(list_node_size)),
     ),
+    hidden("loading-process-events-interval-bytes", Integer(1024, I32), Kept("2097152")),
     opt("logfile", Text, Never, Kept("")),
     opt(
         "loglevel",

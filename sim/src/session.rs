@@ -96,6 +96,8 @@ pub enum BlockedOn {
     Shutdown,
     /// The target of its MIGRATE.
     Migration,
+    /// Data that it asked to have read (DEBUG RELOAD, DEBUG LOADAOF).
+    Loading,
 }
 
 /// One connection.

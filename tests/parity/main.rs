@@ -3,6 +3,7 @@
 //!
 //! `LOCKSTORM_RECORD=1 cargo test -p lockstorm-sim --test parity <filter>` rewrites the expected replies from the real server.
 
+mod append_log;
 mod keys;
 mod permissions;
 mod servers;
@@ -54,6 +55,8 @@ fn main() {
     match availability() {
         Availability::Present if record => {}
         Availability::Present => {
+            trials.push(Trial::test("real::append_log", append_log::compare));
+            trials.push(Trial::test("real::append_log_always", append_log::give_up));
             trials.push(Trial::test("real::specs", specs::compare));
             trials.push(Trial::test("real::keys", keys::compare));
             trials.push(Trial::test("real::permissions", permissions::compare));
@@ -98,6 +101,10 @@ fn play(path: &Path, server: &mut impl Play) -> Result<(), Failed> {
             Action::Close(name) => {
                 server.close(name);
                 names.remove(name);
+                continue;
+            }
+            Action::Disk { full } => {
+                server.fill_disk(*full);
                 continue;
             }
             Action::Send(name, sent) => {
@@ -185,6 +192,10 @@ fn rewrite(path: &Path) -> Result<(), Failed> {
             }
             Action::Close(name) => {
                 server.close(name);
+                None
+            }
+            Action::Disk { full } => {
+                server.fill_disk(*full);
                 None
             }
             Action::Send(name, sent) => {

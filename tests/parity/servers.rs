@@ -34,6 +34,8 @@ pub(crate) trait Play {
     fn receive(&mut self, name: &str, patience: Duration) -> Received;
     fn sleep(&mut self, time: Duration);
     fn close(&mut self, name: &str);
+    /// Leaves no room for a snapshot on its disk, or makes room again.
+    fn fill_disk(&mut self, full: bool);
     /// How long to listen before saying that nothing comes.
     fn silence(&self) -> Duration;
 }
@@ -160,6 +162,10 @@ impl Play for Simulated {
         }
     }
 
+    fn fill_disk(&mut self, full: bool) {
+        self.step(Event::Disk { full });
+    }
+
     fn silence(&self) -> Duration {
         // Whatever a step does is there when it returns.
         Duration::ZERO
@@ -174,7 +180,11 @@ pub(crate) struct Real {
 
 impl Real {
     pub(crate) fn start() -> Real {
-        Real { server: RedisServer::start(&[]), streams: BTreeMap::new() }
+        Real::of(RedisServer::start(&[]))
+    }
+
+    pub(crate) fn of(server: RedisServer) -> Real {
+        Real { server, streams: BTreeMap::new() }
     }
 
     fn stream(&mut self, name: &str) -> &mut (TcpStream, BytesMut) {
@@ -225,6 +235,10 @@ impl Play for Real {
 
     fn close(&mut self, name: &str) {
         self.streams.remove(name);
+    }
+
+    fn fill_disk(&mut self, full: bool) {
+        self.server.block_snapshots(full);
     }
 
     fn silence(&self) -> Duration {

@@ -12,6 +12,8 @@
 //! > CLIENT KILL ID {id:2}  the number of connection `2`
 //! ! sleep 150             milliseconds: virtual ones on the simulator
 //! ! close 2               hangs up
+//! ! disk full             no snapshot can be saved any more, until
+//! ! disk free
 //! ```
 //!
 //! Patterns: `...` is any reply, `*~2` and `%~2` have any order (sets always have), `:~100±20` is near, `$~id=* db=?`
@@ -43,6 +45,9 @@ pub(crate) enum Action {
     Receive(String),
     Sleep(u64),
     Close(String),
+    Disk {
+        full: bool,
+    },
 }
 
 /// What is sent.
@@ -112,6 +117,8 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Step>, Unreadable> {
                     Action::Sleep(ms.parse().map_err(|_| unreadable("no number of milliseconds"))?)
                 }
                 ["close", name] => Action::Close(name.into()),
+                ["disk", "full"] => Action::Disk { full: true },
+                ["disk", "free"] => Action::Disk { full: false },
                 _ => return Err(unreadable("no such directive")),
             };
             at += 1;

@@ -3,7 +3,7 @@
 use std::{
     io::{Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::LazyLock,
     time::Duration,
@@ -61,10 +61,18 @@ impl RedisServer {
     /// # Panics
     /// When it cannot be started: the caller has asked [`availability`] before.
     pub fn start(options: &[&str]) -> RedisServer {
+        RedisServer::start_in(options, |_| Ok(()))
+    }
+
+    /// The same in a directory that `prepare` has put something in.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn start_in(options: &[&str], prepare: impl Fn(&Path) -> std::io::Result<()>) -> RedisServer {
         // Between choosing a free port and listening on it somebody else may take it: then redis-server exits.
         let mut problem = String::new();
         for _ in 0..5 {
-            match RedisServer::try_start(options) {
+            match RedisServer::try_start(options, &prepare) {
                 Ok(server) => return server,
                 Err(why) => problem = why,
             }
@@ -72,13 +80,17 @@ impl RedisServer {
         panic!("redis-server does not start: {problem}");
     }
 
-    fn try_start(options: &[&str]) -> Result<RedisServer, String> {
+    fn try_start(
+        options: &[&str],
+        prepare: impl Fn(&Path) -> std::io::Result<()>,
+    ) -> Result<RedisServer, String> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         drop(listener);
         let name = format!("lockstorm-redis-{}-{}", std::process::id(), address.port());
         let directory = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
+        prepare(&directory).map_err(|error| error.to_string())?;
         let child = Command::new("redis-server")
             .args(["--port", &address.port().to_string(), "--bind", "127.0.0.1"])
             .args(["--save", "", "--appendonly", "no", "--enable-debug-command", "yes"])
@@ -119,6 +131,24 @@ impl RedisServer {
         let stream = TcpStream::connect(self.address)?;
         stream.set_nodelay(true)?;
         Ok(stream)
+    }
+
+    /// Lets it save no snapshot any more, as a full disk would, or lets it again.
+    ///
+    /// # Panics
+    /// When its directory cannot be changed.
+    pub fn block_snapshots(&self, block: bool) {
+        // No file can take the place of a directory with something in it.
+        let file = self.directory.join("dump.rdb");
+        let kept = self.directory.join("kept.rdb");
+        // Where there is no snapshot yet, there is none to put aside.
+        if block {
+            drop(std::fs::rename(&file, &kept));
+            std::fs::create_dir_all(file.join("full")).expect("the directory of the server can be changed");
+        } else {
+            std::fs::remove_dir_all(&file).expect("what was made is there");
+            drop(std::fs::rename(&kept, &file));
+        }
     }
 
     /// The process id, for tests that pause or kill the server.

@@ -54,7 +54,6 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("save", "It stays on the node's own simulated disk."),
     ("scan", "Cursors and the order of keys are its own; the guarantees are the same."),
     ("script|debug", "There is no debugger."),
-    ("shutdown", "The disk is simulated: it never fails, so FORCE has nothing to force."),
     (
         "slowlog|get",
         "Commands take no time by a simulated clock, but DEBUG SLEEP and scripts without an end: with a threshold of 0 all are \

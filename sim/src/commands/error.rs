@@ -59,6 +59,13 @@ impl Error {
          snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB \
          error.",
     );
+    /// A write after one that the append-only file did not take.
+    pub const MISCONF_LOG: Error =
+        Error::of("MISCONF Errors writing to the AOF file: No space left on device");
+    /// Something failed, and the log says what.
+    pub const BARE: Error = Error::of("ERR");
+    /// A shutdown was called off, by somebody or by a disk that takes nothing.
+    pub const NO_SHUTDOWN: Error = Error::of("ERR Errors trying to SHUTDOWN. Check logs.");
     /// A script runs for longer than `busy-reply-threshold`.
     pub const BUSY: Error =
         Error::of("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");

@@ -3,7 +3,7 @@
 use super::{Error, Flags};
 use crate::node::Node;
 
-/// Whether a write may happen now, as far as the disk, the number of replicas and the node's role are concerned.
+/// Whether a write of a client may happen now, as far as the disk, the number of replicas and the node's role are concerned.
 ///
 /// # Errors
 /// MISCONF, NOREPLICAS or READONLY, whichever a server finds first.
@@ -13,13 +13,26 @@ pub fn write(node: &Node) -> Result<(), Error> {
     read_only_replica(node)
 }
 
+/// The same for a write that a script calls, where a server looks at its role first.
+///
+/// # Errors
+/// READONLY, MISCONF or NOREPLICAS.
+pub fn write_in_script(node: &Node) -> Result<(), Error> {
+    read_only_replica(node)?;
+    disk(node)?;
+    replicas(node)
+}
+
 /// Whether the disk takes what is written.
 ///
 /// # Errors
-/// MISCONF after a failed save, unless `stop-writes-on-bgsave-error` is off.
+/// MISCONF after a failed save, unless `stop-writes-on-bgsave-error` is off, or after a failed write to the append-only file.
 pub fn disk(node: &Node) -> Result<(), Error> {
     let stops = node.config.stop_writes_on_bgsave_error && !node.config.save.is_empty();
-    if stops && node.save_failed && !node.is_replica() { Err(Error::MISCONF) } else { Ok(()) }
+    if stops && node.save_failed {
+        return Err(Error::MISCONF);
+    }
+    if node.append_log.failed { Err(Error::MISCONF_LOG) } else { Ok(()) }
 }
 
 /// Whether enough replicas follow closely.

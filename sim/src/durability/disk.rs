@@ -5,6 +5,8 @@ use bytes::Bytes;
 /// The files of a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Disk {
+    /// Nothing more can be written. What is there stays, and can be read.
+    pub full: bool,
     /// `dump.rdb`: the last snapshot, durable from the moment it is complete.
     pub snapshot: Option<Bytes>,
     /// The users that ACL SAVE has written (`aclfile`).
@@ -24,7 +26,30 @@ pub struct LogFile {
     pub synced: usize,
 }
 
+/// There is no room left for what was to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("No space left on device")]
+pub struct DiskFull;
+
 impl Disk {
+    /// Puts a snapshot in the place of the one there was.
+    ///
+    /// # Errors
+    /// When the disk is full; the old one stays then.
+    pub fn keep_snapshot(&mut self, snapshot: Bytes) -> Result<(), DiskFull> {
+        if self.full {
+            return Err(DiskFull);
+        }
+        self.snapshot = Some(snapshot);
+        Ok(())
+    }
+
+    /// Bytes of data that a start reads.
+    pub fn data_len(&self) -> usize {
+        let log = self.log.as_ref().map(|log| log.base.len() + log.commands.len());
+        log.or_else(|| self.snapshot.as_ref().map(Bytes::len)).unwrap_or(0)
+    }
+
     /// What a loss of power leaves: nothing that was not synced.
     pub fn after_power_loss(mut self) -> Disk {
         if let Some(log) = &mut self.log {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::disk::LogFile;
+use super::disk::{Disk, DiskFull, LogFile};
 use crate::{
     config::Fsync,
     time::{Monotonic, Wall},
@@ -20,6 +20,12 @@ pub struct AppendLog {
     pub open: bool,
     /// The database that the commands so far have selected.
     pub selected: Option<usize>,
+    /// What the disk has not taken yet; empty unless it is full.
+    pub unwritten: Vec<u8>,
+    /// The last write failed: writes of clients are refused until the disk has taken what is left.
+    pub failed: bool,
+    /// The last rewrite failed.
+    pub rewrite_failed: bool,
     /// The wall-clock second of the last sync in the background.
     synced_at: i64,
     /// A sync under way: how many bytes it covers, and when it is done.
@@ -29,13 +35,36 @@ pub struct AppendLog {
 impl AppendLog {
     /// Begins a file whose base holds everything so far, in place of the one there was.
     pub fn begin(&mut self, base: Bytes, now_secs: i64) -> LogFile {
-        *self = AppendLog { open: true, selected: None, synced_at: now_secs, under_way: None };
+        *self = AppendLog { open: true, synced_at: now_secs, ..AppendLog::default() };
         LogFile { base, commands: Vec::new(), synced: 0 }
     }
 
     /// Goes on with a file that an earlier run has left.
     pub fn resume(&mut self, now_secs: i64) {
-        *self = AppendLog { open: true, selected: None, synced_at: now_secs, under_way: None };
+        *self = AppendLog { open: true, synced_at: now_secs, ..AppendLog::default() };
+    }
+
+    /// Stops writing the file.
+    pub fn close(&mut self) {
+        *self = AppendLog { rewrite_failed: self.rewrite_failed, ..AppendLog::default() };
+    }
+
+    /// Appends to the file what it has not taken yet, if there is room.
+    ///
+    /// # Errors
+    /// When the disk is full.
+    pub fn write(&mut self, disk: &mut Disk) -> Result<(), DiskFull> {
+        if self.unwritten.is_empty() {
+            return Ok(());
+        }
+        self.failed = disk.full;
+        if disk.full {
+            return Err(DiskFull);
+        }
+        if let Some(file) = &mut disk.log {
+            file.commands.append(&mut self.unwritten);
+        }
+        Ok(())
     }
 
     /// Whether the file has outgrown its base (`auto-aof-rewrite-percentage 100`).

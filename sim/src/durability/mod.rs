@@ -7,5 +7,5 @@ mod disk;
 mod log;
 pub mod rdb;
 
-pub use disk::{Disk, LogFile};
+pub use disk::{Disk, DiskFull, LogFile};
 pub use log::AppendLog;

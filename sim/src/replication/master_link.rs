@@ -74,6 +74,8 @@ pub struct MasterLink {
     pub buffer: BytesMut,
     /// Splits the stream into commands; it has been fed all of `buffer` while the link stands.
     pub decoder: Decoder,
+    /// The snapshot in `buffer` has been read for as long as that takes.
+    pub read: bool,
     /// The commands since MULTI, to be applied at EXEC.
     pub batch: Option<Vec<Vec<Bytes>>>,
 }
@@ -91,6 +93,7 @@ impl MasterLink {
             resume,
             buffer: BytesMut::new(),
             decoder: Decoder::default(),
+            read: false,
             batch: None,
         }
     }
@@ -103,6 +106,7 @@ impl MasterLink {
         self.buffer.clear();
         self.decoder = Decoder::default();
         self.batch = None;
+        self.read = false;
         self.conn.take()
     }
 

@@ -90,7 +90,11 @@ impl Server {
 
     /// The earliest expiry of a key that this node is to delete by itself.
     fn next_expiry_ms(&self) -> Option<i64> {
-        if !self.node.active_expire || self.node.is_replica() || self.node.is_paused() || self.node.loading {
+        if !self.node.active_expire
+            || self.node.is_replica()
+            || self.node.is_paused()
+            || self.node.loading.is_some()
+        {
             return None;
         }
         self.node.dbs.iter().filter_map(|db| db.next_expiry().map(|(when_ms, _)| when_ms)).min()

@@ -5,16 +5,21 @@ use std::time::Duration;
 use super::Server;
 use crate::{
     commands::{Ctx, Origin, access::load_configured, find, integer, run},
-    config::Config,
+    config::{Config, Fsync},
     durability::{Disk, rdb},
     effect::{Effects, Propagated},
     env::Env,
     event::ConnId,
+    log::Level,
+    node::{Node, Purpose},
     replication::{Backlog, MasterLink, encode_batch},
     resp::{Decoder, Limits},
     session::Session,
     time::{Monotonic, Wall},
 };
+
+/// Seconds between a save that failed and the next.
+const RETRY_SECS: i64 = 6;
 
 /// Stands for the file while it is read: commands run for a connection.
 const FILE: ConnId = ConnId(u64::MAX);
@@ -45,7 +50,11 @@ impl Server {
             server.load_snapshot(env);
         }
         server.node.stats.dirty = 0;
-        server.follow_configured(env);
+        let (keys, len) = (server.node.keys_len(), server.node.disk.data_len());
+        let (now, now_secs) = (env.monotonic, env.wall.as_secs());
+        if !server.node.begin_loading(keys, len, Purpose::Start, now, now_secs) {
+            server.follow_configured(env);
+        }
         server.run_disk(env);
         server.settle_peers(env);
         server.set_alarm(env);
@@ -98,7 +107,7 @@ impl Server {
         }
     }
 
-    fn load_log(&mut self, env: &mut Env) {
+    pub(super) fn load_log(&mut self, env: &mut Env) {
         let Some(log) = self.node.disk.log.clone() else { return };
         // Expired keys stay: the commands behind the base still work on them.
         let Ok(opened) = rdb::open(&log.base, &self.node.config, env.wall.as_millis(), true) else { return };
@@ -161,20 +170,28 @@ impl Server {
         if commands.is_empty() {
             return;
         }
-        if let Some(log) = &mut self.node.disk.log {
-            encode_batch(commands, &mut self.node.append_log.selected, &mut log.commands);
+        let Node { disk, append_log: log, .. } = &mut *self.node;
+        let full = disk.full || !log.unwritten.is_empty();
+        if let Some(file) = disk.log.as_mut().filter(|_| !full) {
+            encode_batch(commands, &mut log.selected, &mut file.commands);
+        } else {
+            encode_batch(commands, &mut log.selected, &mut log.unwritten);
         }
     }
 
     /// What a step leaves to do with the disk, before replies go out.
     pub(super) fn run_disk(&mut self, env: &mut Env) {
         let now_secs = env.wall.as_secs();
-        if self.node.config.appendonly != self.node.append_log.open {
-            self.node.append_log.open = self.node.config.appendonly;
-            if self.node.config.appendonly {
-                self.node.rewrite_log(now_secs);
-            }
+        if self.node.loading.is_some() {
+            return;
         }
+        if self.node.config.appendonly && !self.node.append_log.open {
+            // Where there is no room for it, it begins when there is.
+            self.node.append_log.open = self.node.rewrite_log(now_secs).is_ok();
+        } else if self.node.append_log.open && !self.node.config.appendonly {
+            self.node.append_log.close();
+        }
+        self.write_log(env);
         if self.node.append_log.open
             && let Some(log) = &mut self.node.disk.log
         {
@@ -182,11 +199,33 @@ impl Server {
             let took = Duration::from_millis(took);
             self.node.append_log.sync(log, policy, took, env.wall, env.monotonic);
             if self.node.append_log.wants_rewrite(log) {
-                self.node.rewrite_log(now_secs);
+                // It is wanted again with the next step, as long as it fails.
+                let _ = self.node.rewrite_log(now_secs);
             }
         }
         if self.save_due_secs().is_some_and(|due| now_secs >= due) {
-            self.node.save(now_secs);
+            self.node.save_in_background(now_secs);
+        }
+    }
+
+    /// Writes what the append-only file has not taken yet. With `appendfsync always` a server has promised too much to go on
+    /// without.
+    fn write_log(&mut self, env: &mut Env) {
+        let had_failed = self.node.append_log.failed;
+        let Node { disk, append_log, .. } = &mut *self.node;
+        match append_log.write(disk) {
+            Ok(()) if had_failed => {
+                env.log(Level::Warning, || "AOF write error looks solved, Redis can write again.".into());
+            }
+            Ok(()) => {}
+            Err(full) => {
+                if !had_failed {
+                    env.log(Level::Warning, || format!("Error writing to the AOF file: {full}"));
+                }
+                if self.node.config.appendfsync == Fsync::Always {
+                    self.node.abort();
+                }
+            }
         }
     }
 
@@ -204,6 +243,10 @@ impl Server {
                 self.node.saved_at.saturating_add(seconds).saturating_add(1)
             })
             .min()
+            // After a failure it is tried again when some seconds have passed, and not all the time.
+            .map(
+                |due| if self.node.save_failed { due.max(self.node.save_tried_at + RETRY_SECS) } else { due },
+            )
     }
 
     /// When the disk next wants something that no write brings.

@@ -97,8 +97,15 @@ impl Server {
         self.node.replication.selected = None;
         let origin = self.node.snapshot_origin(now_secs, false);
         let snapshot = rdb::write(&self.node.dbs, &self.node.libraries, &origin, &self.node.config);
-        if waiting.iter().any(|(_, marked)| !marked) {
-            self.node.disk.snapshot = Some(snapshot.clone());
+        if waiting.iter().any(|(_, marked)| !marked)
+            && self.node.disk.keep_snapshot(snapshot.clone()).is_err()
+        {
+            // Who was to be sent the file is sent away.
+            self.node.save_failed = true;
+            waiting.retain(|(conn, marked)| {
+                self.node.replication.to_close.extend((!marked).then_some(*conn));
+                *marked
+            });
         }
         let history = &self.node.replication.history;
         let promise = format!("+FULLRESYNC {} {}\r\n", history.id, history.offset);

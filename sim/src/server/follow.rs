@@ -6,11 +6,15 @@ use bytes::{Buf, Bytes};
 
 use super::Server;
 use crate::{
-    commands::{Ctx, Origin, find, integer, run},
+    commands::{Ctx, Flags, Origin, find, integer, permit, run},
     durability::rdb,
     effect::Effects,
     env::Env,
     event::{Action, ConnId},
+    keyspace::Db,
+    log::Level,
+    node::Purpose,
+    options,
     replication::{Answer, Backlog, Payload, Stage, encode},
     resp::Limits,
     session::{Role, Session},
@@ -31,7 +35,7 @@ impl Server {
         let silent = now_secs.saturating_sub(link.heard_at) > timeout;
         match &link.stage {
             Stage::Down { .. } => self.dial_master(env),
-            _ if silent => self.give_up_link(env, true),
+            _ if silent && self.node.loading.is_none() => self.give_up_link(env, true),
             Stage::Connected => self.acknowledge(),
             _ => {}
         }
@@ -92,6 +96,10 @@ impl Server {
             link.decoder.feed(bytes);
         }
         loop {
+            // What comes while the snapshot is read waits behind it.
+            if self.node.loading.is_some() {
+                return;
+            }
             let Some(link) = &self.node.replication.master else { return };
             let went_on = match &link.stage {
                 Stage::Connected => self.repeat_stream(env).map(|()| false),
@@ -241,10 +249,33 @@ impl Server {
             _ => return Ok(false),
         };
         let position = position.take();
+        if !std::mem::take(&mut link.read) {
+            let snapshot = link.buffer.clone();
+            if self.wait_for_snapshot(env, &snapshot[..len]) {
+                let link = self.node.replication.master.as_mut().expect("it was there before");
+                if let Stage::Transfer { position: place, .. } = &mut link.stage {
+                    *place = position;
+                }
+                return Ok(false);
+            }
+        }
+        let Some(link) = &mut self.node.replication.master else { return Ok(false) };
         let snapshot = link.buffer.split_to(len);
         link.buffer.advance(mark_len);
         self.load_from_master(env, &snapshot, position, mark_len > 0)?;
         Ok(true)
+    }
+
+    /// Begins to read the snapshot, if that takes time. The data so far goes at once.
+    fn wait_for_snapshot(&mut self, env: &Env, snapshot: &[u8]) -> bool {
+        if self.node.load_time(usize::MAX).is_zero() {
+            return false;
+        }
+        let Ok(opened) = rdb::open(snapshot, &self.node.config, env.wall.as_millis(), true) else {
+            return false;
+        };
+        let keys = opened.dbs.iter().map(Db::len).sum();
+        self.node.begin_loading(keys, snapshot.len(), Purpose::Master, env.monotonic, env.wall.as_secs())
     }
 
     fn load_from_master(
@@ -257,9 +288,13 @@ impl Server {
         // A replica keeps what has expired by its own clock: deleting it is the master's to do.
         let opened =
             rdb::open(snapshot, &self.node.config, env.wall.as_millis(), true).map_err(|_| Broken)?;
+        // It comes through a file, which stays.
+        let file = Bytes::copy_from_slice(snapshot);
+        if let Err(full) = self.node.disk.keep_snapshot(file) {
+            env.log(Level::Warning, || format!("The snapshot of the master cannot be written: {full}"));
+            return Err(Broken);
+        }
         self.node.take_in(opened.dbs, &opened.libraries).map_err(|_| Broken)?;
-        // It came through a file, which stays.
-        self.node.disk.snapshot = Some(Bytes::copy_from_slice(snapshot));
         self.node.data_replaced();
         self.invalidate_all(None);
         // The history changes: those below must begin anew as well.
@@ -280,8 +315,9 @@ impl Server {
         if acknowledge {
             self.acknowledge();
         }
-        if self.node.append_log.open {
-            self.node.rewrite_log(env.wall.as_secs());
+        if self.node.append_log.open && self.node.rewrite_log(env.wall.as_secs()).is_err() {
+            // It begins as soon as there is room.
+            self.node.append_log.close();
         }
         Ok(())
     }
@@ -344,6 +380,13 @@ impl Server {
             // What the master did and this node cannot do is skipped, as Redis does after a word in its log.
             let Ok(spec) = find(args) else { continue };
             let db = session.db;
+            if spec.flags.contains(Flags::WRITE) && permit::disk(&self.node).is_err() {
+                let ignores = options::find("replica-ignore-disk-write-errors");
+                if ignores.is_none_or(|option| option.get(&self.node.config) == "no") {
+                    env.log(Level::Warning, || "Replica was unable to write command to disk.".into());
+                    return self.node.abort();
+                }
+            }
             let mut ctx = Ctx::new(&mut self.node, env, &mut effects, conn, db, Origin::Replication, now_ms);
             run(&mut ctx, spec, args);
         }

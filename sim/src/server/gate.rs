@@ -148,7 +148,7 @@ impl Server {
             return Err(Error::in_subscription(spec.name));
         }
         permit::stale(node, flags)?;
-        if node.loading && !flags.contains(Flags::LOADING) {
+        if node.loading.is_some() && !flags.contains(Flags::LOADING) {
             return Err(Error::LOADING);
         }
         if let Some(busy) = node.busy.as_ref().filter(|_| !flags.contains(Flags::ALLOW_BUSY)) {

@@ -4,8 +4,32 @@ use std::time::Duration;
 
 use super::Server;
 use crate::{
-    env::Env, event::Signal, log::Level, node::Shutdown, options, replication::Feed, time::Monotonic,
+    commands::Error,
+    env::Env,
+    event::{ConnId, Signal},
+    log::Level,
+    node::{Node, Shutdown},
+    options,
+    replication::Feed,
+    session::{Blocked, BlockedOn},
+    time::Monotonic,
 };
+
+impl Node {
+    /// Tells those who asked for the end of the process that it does not come.
+    pub fn refuse_shutdown(&mut self) {
+        self.shutdown = None;
+        let asks = |blocked: &mut Blocked| blocked.on == BlockedOn::Shutdown;
+        let sessions = self.sessions.values_mut();
+        let asked: Vec<ConnId> =
+            sessions.filter_map(|session| session.blocked.take_if(asks).map(|_| session.id)).collect();
+        for conn in asked {
+            self.stats.note_error(&Error::NO_SHUTDOWN.0);
+            self.send(conn, &Error::NO_SHUTDOWN.into());
+            self.woken.push_back(conn);
+        }
+    }
+}
 
 impl Server {
     /// A signal asks for the end, in the way that `shutdown-on-sigterm` and `shutdown-on-sigint` say.
@@ -47,9 +71,13 @@ impl Server {
         }
         let saves = shutdown.save.unwrap_or(!self.node.config.save.is_empty());
         // Data that is half loaded must not replace what it is loaded from.
-        if saves && !self.node.loading {
+        if saves && self.node.loading.is_none() {
             env.log(Level::Notice, || "Saving a last snapshot".into());
-            self.node.save(env.wall.as_secs());
+            let saved = self.node.save(env.wall.as_secs());
+            if saved.is_err() && !shutdown.force {
+                env.log(Level::Warning, || "Error trying to save the DB, can't exit.".into());
+                return self.node.refuse_shutdown();
+            }
         }
         env.log(Level::Warning, || "Ready to exit".into());
         self.node.exiting = true;

@@ -109,6 +109,7 @@ impl Server {
         if self.node.stalled_until.is_some_and(|until| env.monotonic >= until) {
             self.node.stalled_until = None;
         }
+        self.end_loading(env);
         // A stalled node neither reads nor answers: all waits, as it would in the kernel's buffers.
         while !self.is_stalled() {
             self.read_on(env);
@@ -146,6 +147,7 @@ impl Server {
             Event::Bytes { conn, bytes } => self.received(env, conn, &bytes),
             Event::Closed { conn } => self.disconnected(env, conn),
             Event::Signal(signal) => self.signalled(env, signal),
+            Event::Disk { full } => self.node.disk.full = full,
             Event::Alarm => {}
         }
     }
@@ -166,6 +168,7 @@ impl Server {
 
     /// Whatever the time has made due, on an alarm or on any other event that comes late enough.
     fn run_due(&mut self, env: &mut Env) {
+        self.reload_log(env);
         self.run_shutdown(env);
         self.end_pause(env);
         // While a script runs, nothing else does.
@@ -192,6 +195,7 @@ impl Server {
             return [self.pause_due(), self.shutdown_due()].into_iter().flatten().min();
         }
         [
+            self.node.loading.as_ref().map(|loading| loading.until),
             self.cron_due(env),
             self.node.waiting.first_deadline(),
             self.pause_due(),

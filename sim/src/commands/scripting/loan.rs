@@ -86,7 +86,7 @@ impl Loan {
             return Err(Error::of("ERR Write commands are not allowed from read-only scripts."));
         }
         if spec.flags.contains(Flags::WRITE) {
-            permit::write(&self.node)?;
+            permit::write_in_script(&self.node)?;
         }
         // A script that has written goes on to its end: half of what it does would be worse than too much.
         if self.out_of_memory && !self.wrote && spec.flags.contains(Flags::DENYOOM) {

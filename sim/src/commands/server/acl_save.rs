@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::acl::NO_FILE;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, access},
+    durability::DiskFull,
     log::Level,
     resp::Reply,
 };
@@ -30,11 +31,18 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
         file.extend(access::line(user));
         file.push(b'\n');
     }
-    let Some(files) = &ctx.env.files else {
-        ctx.node.disk.users = Some(file.into());
-        return Ok(Reply::OK);
+    let written = match &ctx.env.files {
+        Some(files) => {
+            let written = files.write(&ctx.node.config.aclfile, &String::from_utf8_lossy(&file));
+            written.map_err(|wrong| wrong.to_string())
+        }
+        None if ctx.node.disk.full => Err(DiskFull.to_string()),
+        None => {
+            ctx.node.disk.users = Some(file.into());
+            Ok(())
+        }
     };
-    match files.write(&ctx.node.config.aclfile, &String::from_utf8_lossy(&file)) {
+    match written {
         Ok(()) => Ok(Reply::OK),
         Err(wrong) => {
             ctx.env.log(Level::Warning, || format!("The users cannot be saved: {wrong}"));

@@ -25,6 +25,6 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         return Err(Error::SYNTAX);
     }
     let now_secs = ctx.env.wall.as_secs();
-    ctx.node.save(now_secs);
+    ctx.node.save_in_background(now_secs);
     Ok(Reply::Status("Background saving started".into()))
 }

@@ -29,7 +29,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     for pattern in &args[2..] {
         if pattern.iter().any(|byte| b"*?[".contains(byte)) {
             let pattern = pattern.to_ascii_lowercase();
-            for (name, option) in options::names().filter(|(name, _)| matches(&pattern, name.as_bytes())) {
+            let shown = options::names().filter(|(_, option)| !option.hidden);
+            for (name, option) in shown.filter(|(name, _)| matches(&pattern, name.as_bytes())) {
                 wanted.entry(name.into()).or_insert((name.into(), option));
             }
         } else {

@@ -4,12 +4,16 @@ use std::{fmt::Write as _, time::Duration};
 
 use bytes::Bytes;
 
-use super::{digest::Digest, samples::sample};
+use super::{
+    digest::Digest,
+    reloading::{load_log, reload},
+    samples::sample,
+};
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, generic::references, integer},
     config::Config,
     durability::rdb,
-    effect::{Cached, Class},
+    effect::Class,
     event::Action,
     keyspace::{Entry, Str, Value},
     log::Level,
@@ -111,14 +115,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         (b"error", Some(text)) if args.len() == 3 => {
             Err(Error(String::from_utf8_lossy(text).into_owned().into()))
         }
-        (b"reload", None) => {
-            let now_secs = ctx.env.wall.as_secs();
-            ctx.node.save(now_secs);
-            let now_ms = ctx.now_ms;
-            ctx.node.reload(now_ms).map_err(|error| Error(format!("ERR {error}").into()))?;
-            ctx.effects.cache(Cached::Flushed);
-            Ok(Reply::OK)
-        }
+        (b"reload", _) => reload(ctx, args),
+        (b"loadaof", _) => load_log(ctx, args),
         (b"digest", None) => Ok(Reply::Status(Digest::of_all(&ctx.node.dbs).to_string().into())),
         (b"digest-value", _) => {
             let db = ctx.raw_db();
@@ -167,7 +165,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
                 "LOG <text>",
                 "SET-ACTIVE-EXPIRE <0|1>",
                 "ERROR <text>",
-                "RELOAD",
+                "RELOAD [NOSAVE] [NOFLUSH] [MERGE]",
+                "LOADAOF",
                 "CHANGE-REPL-ID",
                 "HELP",
             ];

@@ -67,6 +67,7 @@ pub(super) mod monitor;
 mod pictures;
 mod psync;
 mod replconf;
+mod reloading;
 mod replicaof;
 mod restore_asking;
 mod role;

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    log::Level,
     resp::Reply,
 };
 
@@ -21,6 +22,8 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     let now_secs = ctx.env.wall.as_secs();
-    ctx.node.save(now_secs);
-    Ok(Reply::OK)
+    ctx.node.save(now_secs).map(|()| Reply::OK).map_err(|full| {
+        ctx.env.log(Level::Warning, || format!("The snapshot cannot be saved: {full}"));
+        Error::BARE
+    })
 }

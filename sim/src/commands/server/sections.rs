@@ -148,7 +148,7 @@ fn human(bytes: u64) -> String {
 fn persistence(ctx: &Ctx<'_>, out: &mut String) {
     let node = &ctx.node;
     lines!(out,
-        "loading": u8::from(node.loading),
+        "loading": u8::from(node.loading.is_some()),
         "async_loading": 0,
         "current_cow_peak": 0,
         "current_cow_size": 0,
@@ -159,7 +159,7 @@ fn persistence(ctx: &Ctx<'_>, out: &mut String) {
         "rdb_changes_since_last_save": node.stats.dirty,
         "rdb_bgsave_in_progress": 0,
         "rdb_last_save_time": node.saved_at,
-        "rdb_last_bgsave_status": if node.save_failed { "err" } else { "ok" },
+        "rdb_last_bgsave_status": status(node.save_failed),
         "rdb_last_bgsave_time_sec": -1,
         "rdb_current_bgsave_time_sec": -1,
         "rdb_last_cow_size": 0,
@@ -168,12 +168,28 @@ fn persistence(ctx: &Ctx<'_>, out: &mut String) {
         "aof_rewrite_scheduled": 0,
         "aof_last_rewrite_time_sec": -1,
         "aof_current_rewrite_time_sec": -1,
-        "aof_last_bgrewrite_status": "ok",
-        "aof_last_write_status": "ok",
+        "aof_last_bgrewrite_status": status(node.append_log.rewrite_failed),
+        "aof_last_write_status": status(node.append_log.failed),
         "aof_last_cow_size": 0,
         "module_fork_in_progress": 0,
         "module_fork_last_cow_size": 0,
     );
+    if let Some(loading) = &node.loading {
+        let (spent, left) =
+            (ctx.env.wall.as_secs() - loading.since, loading.until.since(ctx.env.monotonic).as_secs());
+        let share = spent as f64 / (spent as f64 + left as f64).max(1.0);
+        lines!(out,
+            "loading_start_time": loading.since,
+            "loading_total_bytes": loading.len,
+            "loading_loaded_bytes": (loading.len as f64 * share) as u64,
+            "loading_loaded_perc": format_args!("{:.2}", share * 100.0),
+            "loading_eta_seconds": left,
+        );
+    }
+}
+
+fn status(failed: bool) -> &'static str {
+    if failed { "err" } else { "ok" }
 }
 
 fn stats(ctx: &Ctx<'_>, out: &mut String) {

@@ -4,7 +4,6 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
-    event::ConnId,
     log::Level,
     node::Shutdown,
     resp::Reply,
@@ -65,17 +64,6 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 fn call_off(ctx: &mut Ctx<'_>) -> Result<Reply, Error> {
     ctx.node.shutdown.take().ok_or(Error::of("ERR No shutdown in progress."))?;
     ctx.env.log(Level::Notice, || "The shutdown was called off".into());
-    let mut asked: Vec<ConnId> = Vec::new();
-    for session in ctx.node.sessions.values_mut() {
-        if session.blocked.take_if(|blocked| blocked.on == BlockedOn::Shutdown).is_some() {
-            asked.push(session.id);
-        }
-    }
-    for conn in asked {
-        let error = Error::of("ERR Errors trying to SHUTDOWN. Check logs.");
-        ctx.node.stats.note_error(&error.0);
-        ctx.node.send(conn, &error.into());
-        ctx.node.woken.push_back(conn);
-    }
+    ctx.node.refuse_shutdown();
     Ok(Reply::OK)
 }

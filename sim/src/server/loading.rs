@@ -1,0 +1,213 @@
+//! Reading data, which takes time only where `key-load-delay` says so: clients are answered LOADING meanwhile.
+
+use std::time::Duration;
+
+use super::Server;
+use crate::{
+    env::Env,
+    event::ConnId,
+    keyspace::Db,
+    log::Level,
+    node::{Loading, Node, Purpose},
+    options,
+    resp::Reply,
+    session::BlockedOn,
+    time::Monotonic,
+};
+
+impl Node {
+    /// How long it takes to read so many keys: each as many microseconds as `key-load-delay` says. A negative number is how
+    /// many keys one microsecond is enough for.
+    pub fn load_time(&self, keys: usize) -> Duration {
+        let delay = self.hidden_number("key-load-delay");
+        let keys = u64::try_from(keys).unwrap_or(u64::MAX);
+        Duration::from_micros(match u64::try_from(delay) {
+            Ok(delay) => keys.saturating_mul(delay),
+            Err(_) => keys / delay.unsigned_abs(),
+        })
+    }
+
+    /// Takes the data away until the time is over that it takes to read `keys`, if it takes any; answers whether it does.
+    ///
+    /// A server looks after its clients between two pieces of the file, as `loading-process-events-interval-bytes` cuts it.
+    /// With a shorter file it does nothing else until it is done.
+    pub fn begin_loading(
+        &mut self,
+        keys: usize,
+        len: usize,
+        purpose: Purpose,
+        now: Monotonic,
+        now_secs: i64,
+    ) -> bool {
+        let time = self.load_time(keys);
+        if time.is_zero() {
+            return false;
+        }
+        let empty = (0..self.dbs.len()).map(|_| Db::default()).collect();
+        let dbs = std::mem::replace(&mut self.dbs, empty);
+        // What a master has sent is taken in when it is all there.
+        let dbs = if purpose == Purpose::Master { Vec::new() } else { dbs };
+        let until = now + time;
+        self.loading = Some(Loading { until, since: now_secs, len, dbs, purpose });
+        let piece = self.hidden_number("loading-process-events-interval-bytes");
+        if piece <= 0 || i64::try_from(len).is_ok_and(|len| len < piece) {
+            self.stalled_until = Some(until);
+        }
+        true
+    }
+
+    /// How many keys there are.
+    pub fn keys_len(&self) -> usize {
+        self.dbs.iter().map(Db::len).sum()
+    }
+
+    fn hidden_number(&self, name: &str) -> i64 {
+        options::find(name).and_then(|option| option.get(&self.config).parse().ok()).unwrap_or(0)
+    }
+}
+
+impl Server {
+    /// Goes on where the time is over that reading took.
+    pub(super) fn end_loading(&mut self, env: &mut Env) {
+        let Some(loading) = self.node.loading.take_if(|loading| env.monotonic >= loading.until) else {
+            return;
+        };
+        env.log(Level::Notice, || "The data is loaded".into());
+        if loading.purpose != Purpose::Master {
+            self.node.dbs = loading.dbs;
+        }
+        match loading.purpose {
+            Purpose::Start => self.follow_configured(env),
+            Purpose::Client(conn) => self.answer_loader(conn, &Reply::OK),
+            Purpose::Master => {
+                if let Some(link) = &mut self.node.replication.master {
+                    link.read = true;
+                    self.hear_master(env, b"");
+                }
+            }
+        }
+    }
+
+    /// Reads the append-only file again for the client that asked for it (DEBUG LOADAOF).
+    pub(super) fn reload_log(&mut self, env: &mut Env) {
+        let Some(conn) = self.node.log_wanted.take() else { return };
+        if !self.node.append_log.open {
+            env.log(Level::Warning, || "There is no append-only file to load: exiting".into());
+            return self.node.abort();
+        }
+        self.load_log(env);
+        self.node.stats.dirty = 0;
+        self.node.data_replaced();
+        self.invalidate_all(None);
+        let (now, now_secs) = (env.monotonic, env.wall.as_secs());
+        let len = self.node.disk.log.as_ref().map_or(0, |log| log.base.len() + log.commands.len());
+        let keys = self.node.keys_len();
+        if !self.node.begin_loading(keys, len, Purpose::Client(conn), now, now_secs) {
+            self.answer_loader(conn, &Reply::OK);
+        }
+    }
+
+    fn answer_loader(&mut self, conn: ConnId, reply: &Reply) {
+        let Some(session) = self.node.sessions.get_mut(&conn) else { return };
+        if session.blocked.take_if(|blocked| blocked.on == BlockedOn::Loading).is_some() {
+            self.node.send(conn, reply);
+            self.node.woken.push_back(conn);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::{
+        config::{Config, Fsync},
+        durability::Disk,
+        env::Env,
+        event::{Action, ConnId, Event},
+        server::Server,
+    };
+
+    const CONN: ConnId = ConnId(1);
+
+    fn start(config: Config, disk: Disk) -> (Server, Env) {
+        let mut env = Env::new(1);
+        let mut server = Server::restart(config, disk, &mut env);
+        server.step(&mut env, Event::Connected { conn: CONN, peer: "c:1".into(), local: "n:1".into() });
+        (server, env)
+    }
+
+    /// What a line is answered; several sends are one text.
+    fn ask(server: &mut Server, env: &mut Env, line: &str) -> String {
+        env.outbox.clear();
+        server.step(env, Event::Bytes { conn: CONN, bytes: format!("{line}\r\n").into() });
+        let sent = env.outbox.iter().filter_map(|action| match action {
+            Action::Send { bytes, .. } => Some(String::from_utf8_lossy(bytes).trim_end().to_owned()),
+            _ => None,
+        });
+        sent.collect()
+    }
+
+    #[test]
+    fn a_start_takes_as_long_as_there_are_keys_and_says_so() {
+        let (mut server, mut env) = start(Config::default(), Disk::default());
+        for key in ["a", "b", "c"] {
+            ask(&mut server, &mut env, &format!("SET {key} 1"));
+        }
+        ask(&mut server, &mut env, "SAVE");
+        let mut config = Config::default();
+        for (name, value) in
+            [("key-load-delay", "1000000"), ("loading-process-events-interval-bytes", "1024")]
+        {
+            config.others.insert(name.into(), value.into());
+        }
+        let disk = server.kill();
+        // Three keys of a second each; so short a file is read in one go.
+        let (mut server, mut env) = start(config.clone(), disk.clone());
+        assert_eq!(ask(&mut server, &mut env, "ECHO x"), "");
+        env.monotonic += Duration::from_secs(3);
+        assert_eq!(ask(&mut server, &mut env, "DBSIZE"), "$1\r\nx\r\n:3");
+        let long = [&disk.snapshot.expect("it was saved")[..], &[0; 1024]].concat();
+        let (mut server, mut env) = start(config, Disk { snapshot: Some(long.into()), ..Disk::default() });
+        assert_eq!(ask(&mut server, &mut env, "ECHO x"), "$1\r\nx");
+        assert_eq!(ask(&mut server, &mut env, "GET a"), "-LOADING Redis is loading the dataset in memory");
+        env.monotonic += Duration::from_secs(3);
+        assert_eq!(ask(&mut server, &mut env, "DBSIZE"), ":3");
+    }
+
+    #[test]
+    fn what_a_full_disk_did_not_take_is_lost_with_the_process_and_written_when_there_is_room() {
+        let config = Config { appendonly: true, appendfsync: Fsync::No, ..Config::default() };
+        for room in [false, true] {
+            let (mut server, mut env) = start(config.clone(), Disk::default());
+            server.step(&mut env, Event::Disk { full: true });
+            assert_eq!(ask(&mut server, &mut env, "SET a 1"), "+OK");
+            let refused = "-MISCONF Errors writing to the AOF file: No space left on device";
+            assert_eq!(ask(&mut server, &mut env, "SET a 2"), refused);
+            if room {
+                server.step(&mut env, Event::Disk { full: false });
+                assert_eq!(ask(&mut server, &mut env, "SET b 1"), "+OK");
+            }
+            let (mut server, mut env) = start(config.clone(), server.kill());
+            assert_eq!(ask(&mut server, &mut env, "EXISTS a b"), if room { ":2" } else { ":0" });
+        }
+    }
+
+    #[test]
+    fn a_save_point_that_fails_is_tried_again_after_some_seconds() {
+        let config = Config { save: vec![(1, 1)], ..Config::default() };
+        let (mut server, mut env) = start(config, Disk::default());
+        server.step(&mut env, Event::Disk { full: true });
+        ask(&mut server, &mut env, "SET a 1");
+        let wait = |server: &mut Server, env: &mut Env, secs| {
+            env.monotonic += Duration::from_secs(secs);
+            env.wall += Duration::from_secs(secs);
+            server.step(env, Event::Alarm);
+            server.node().save_failed
+        };
+        assert!(wait(&mut server, &mut env, 2));
+        server.step(&mut env, Event::Disk { full: false });
+        assert!(wait(&mut server, &mut env, 5));
+        assert!(!wait(&mut server, &mut env, 1));
+    }
+}
