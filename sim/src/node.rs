@@ -462,9 +462,10 @@ impl Node {
     /// Which commands have to wait at the moment, if any: for the end of CLIENT PAUSE, or because replicas are to catch up.
     pub fn pause(&self) -> Option<PauseMode> {
         let catching_up = self.shutdown.is_some_and(|shutdown| shutdown.deadline.is_some());
+        let handing_over = self.replication.failover.is_some();
         match self.paused {
             Some((_, mode)) => Some(mode),
-            None => catching_up.then_some(PauseMode::Write),
+            None => (catching_up || handing_over).then_some(PauseMode::Write),
         }
     }
 

@@ -25,7 +25,6 @@ const DIFFERENCES: &[(&str, &str)] = &[
         "Byte for byte a server's, but for what a value's past decides there: the order of tables, where long lists are \
          cut, and the width of sets of integers that were larger once.",
     ),
-    ("failover", "A node does not hand over by itself: what a real server would begin is refused."),
     ("hrandfield", "Drawn from the node's seed."),
     ("info", "What a process has (compiler, CPU time, resident memory) is left out or a constant."),
     ("lastsave", "The node's own clock, and its own simulated disk."),

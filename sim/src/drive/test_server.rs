@@ -141,6 +141,7 @@ impl TestServerBuilder {
     }
 
     /// Where the server's dice start: what it draws (ids, evicted keys, random members) depends on nothing else.
+    /// Servers that replicate each other need different ones: a history is known by an id that was drawn.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self

@@ -4,12 +4,14 @@
 //! Source: the replication chapter of Redis's documentation, and what `redis-server` 7.0 does on the wire.
 
 mod backlog;
+mod failover;
 mod history;
 mod master_link;
 mod replica_link;
 mod stream;
 
 pub use backlog::Backlog;
+pub use failover::Failover;
 pub use history::{History, NO_ID};
 pub use master_link::{Answer, MasterLink, Payload, Stage};
 pub use replica_link::{Feed, ReplicaLink};
@@ -30,6 +32,8 @@ pub struct Replication {
     pub selected: Option<usize>,
     /// The master this node follows; `None` on a master.
     pub master: Option<MasterLink>,
+    /// A hand-over to a replica, while one is under way.
+    pub failover: Option<Failover>,
     /// Who introduced itself as a replica, fed or not yet, in order of connection.
     pub replicas: BTreeMap<ConnId, ReplicaLink>,
     /// Replicas whose last acknowledgement was recent when it was last counted (`min-replicas-to-write`).
@@ -71,6 +75,7 @@ impl Replication {
             backlog: None,
             selected: None,
             master: None,
+            failover: None,
             replicas: BTreeMap::new(),
             good_replicas: 0,
             no_replicas_since: 0,

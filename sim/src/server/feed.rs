@@ -51,7 +51,9 @@ impl Server {
         let pending_max = config.output_limits[1].hard as usize;
         let pings = periods.is_multiple_of(config.repl_ping_period.max(1));
         if self.node.replication.attached().next().is_some() {
-            if pings && self.node.replication.master.is_none() {
+            let waits =
+                self.node.replication.failover.as_ref().is_some_and(|failover| failover.deadline.is_some());
+            if pings && !waits && self.node.replication.master.is_none() {
                 self.feed_words(&["PING"]);
             }
             let mut waiting = Vec::new();

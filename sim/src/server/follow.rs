@@ -142,7 +142,10 @@ impl Server {
                     let id = self.node.replication.history.id.clone();
                     let resumes =
                         self.node.replication.master.as_ref().is_some_and(|link| link.resume.is_some());
-                    self.tell_master(&if resumes { ["PSYNC", &id, &next] } else { ["PSYNC", "?", "-1"] });
+                    let mut words = vec!["PSYNC"];
+                    words.extend(if resumes { [&id[..], &next[..]] } else { ["?", "-1"] });
+                    words.extend(self.node.replication.failover.as_ref().map(|_| "FAILOVER"));
+                    self.tell_master(&words);
                 }
             }
             Stage::Asking => return self.answered(env, &line).map(|()| true),
@@ -173,6 +176,14 @@ impl Server {
     /// The master has answered PSYNC.
     fn answered(&mut self, env: &mut Env, line: &str) -> Result<(), Broken> {
         let now_secs = env.wall.as_secs();
+        if self.node.replication.failover.is_some() {
+            if !line.starts_with("+FULLRESYNC") && !line.starts_with("+CONTINUE") {
+                env.log(Level::Notice, || "The failover is called off: the replica refused it".into());
+                self.node.abort_failover(env);
+                return Ok(());
+            }
+            self.node.replication.failover = None;
+        }
         let Some(link) = &mut self.node.replication.master else { return Ok(()) };
         let mut words = line.split(' ');
         match words.next() {

@@ -17,6 +17,7 @@ mod execute;
 mod feed;
 mod follow;
 mod gate;
+mod hand_over;
 mod loading;
 mod migrate;
 mod pause;

@@ -54,8 +54,12 @@ impl Server {
             self.dial_master(env);
         }
         self.start_due_snapshots(env);
-        if std::mem::take(&mut self.node.replication.ack_wanted) && self.node.replication.master.is_none() {
-            self.ask_for_acknowledgements();
+        // To ask makes the stream longer, which a pause promises not to.
+        if self.node.replication.ack_wanted && !self.node.is_paused() {
+            self.node.replication.ack_wanted = false;
+            if self.node.replication.master.is_none() {
+                self.ask_for_acknowledgements();
+            }
         }
         self.wake_waiting_for_replicas(env);
         if self.node.replication.is_idle() {

@@ -169,6 +169,7 @@ impl Server {
     /// Whatever the time has made due, on an alarm or on any other event that comes late enough.
     fn run_due(&mut self, env: &mut Env) {
         self.reload_log(env);
+        self.run_failover(env);
         self.run_shutdown(env);
         self.end_pause(env);
         // While a script runs, nothing else does.
@@ -192,7 +193,7 @@ impl Server {
             return Some(migration.deadline);
         }
         if self.node.busy.is_some() {
-            return [self.pause_due(), self.shutdown_due()].into_iter().flatten().min();
+            return [self.pause_due(), self.shutdown_due(), self.failover_due()].into_iter().flatten().min();
         }
         [
             self.node.loading.as_ref().map(|loading| loading.until),
@@ -200,6 +201,7 @@ impl Server {
             self.node.waiting.first_deadline(),
             self.pause_due(),
             self.shutdown_due(),
+            self.failover_due(),
             self.peers_due(),
             self.disk_due(env),
         ]

@@ -1,13 +1,14 @@
 //! FAILOVER [TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]: makes a replica take this master's place.
 //!
-//! A node hands over to replicas by REPLICAOF only; what is refused is refused as by a real server.
+//! It only begins here; `server/hand_over.rs` carries it out.
+
+use std::time::Duration;
 
 use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
-    event::ConnId,
-    replication::{Feed, ReplicaLink},
+    replication::{Failover, Feed},
     resp::Reply,
 };
 
@@ -33,7 +34,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
                 if ms <= 0 {
                     return Err(Error::of("ERR FAILOVER timeout must be greater than 0"));
                 }
-                timeout = Some(ms);
+                timeout = Some(ms.unsigned_abs());
                 at += 1;
             }
             (b"abort", []) if args.len() == 2 => abort = true,
@@ -47,7 +48,14 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         at += 1;
     }
     if abort {
-        return Err(Error::of("ERR No failover in progress."));
+        if ctx.node.replication.failover.is_none() {
+            return Err(Error::of("ERR No failover in progress."));
+        }
+        ctx.node.abort_failover(ctx.env);
+        return Ok(Reply::OK);
+    }
+    if ctx.node.replication.failover.is_some() {
+        return Err(Error::of("ERR FAILOVER already in progress."));
     }
     if ctx.node.is_replica() {
         return Err(Error::of("ERR FAILOVER is not valid when server is a replica."));
@@ -60,18 +68,18 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             "ERR FAILOVER with force option requires both a timeout and target HOST and IP.",
         ));
     }
+    let mut target = None;
     if let Some((host, port)) = to {
-        let replication = &ctx.node.replication;
-        let named = |(conn, replica): &(&ConnId, &ReplicaLink)| {
-            i64::from(replica.port) == port && ctx.node.replica_address(**conn) == host
-        };
-        match replication.attached().find(named) {
+        let port = u16::try_from(port).ok();
+        match port.and_then(|port| ctx.node.replica_at(&host, port)) {
             None => return Err(Error::of("ERR FAILOVER target HOST and PORT is not a replica.")),
-            Some((_, replica)) if replica.feed != Feed::Online => {
+            Some(replica) if replica.feed != Feed::Online => {
                 return Err(Error::of("ERR FAILOVER target replica is not online."));
             }
-            Some(_) => {}
+            Some(replica) => target = Some((host, replica.port)),
         }
     }
-    Err(Error::of("ERR this server does not hand over by itself; use REPLICAOF"))
+    let deadline = timeout.map(|ms| ctx.env.monotonic + Duration::from_millis(ms));
+    ctx.node.replication.failover = Some(Failover { target, deadline, force, in_progress: false });
+    Ok(Reply::OK)
 }

@@ -24,6 +24,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if sync::is_attached(ctx) {
         return Ok(Reply::Silence);
     }
+    if args.get(3).is_some_and(|word| word.eq_ignore_ascii_case(b"failover")) {
+        take_over(ctx, &args[1])?;
+    }
     sync::refuse_if_not_now(ctx)?;
     let next = integer(&args[2])?;
     let id = String::from_utf8_lossy(&args[1]);
@@ -47,4 +50,18 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     ctx.node.send_raw(conn, answer.as_bytes());
     ctx.node.send_raw(conn, &missed);
     Ok(Reply::Silence)
+}
+
+/// Becomes a master in the place of the one that asks: it hands over (FAILOVER), and has sent everything.
+fn take_over(ctx: &mut Ctx<'_>, id: &Bytes) -> Result<(), Error> {
+    if !ctx.node.is_replica() {
+        return Err(Error::of("ERR PSYNC FAILOVER can't be sent to a master."));
+    }
+    if !id.eq_ignore_ascii_case(ctx.node.replication.history.id.as_bytes()) {
+        return Err(Error::of("ERR PSYNC FAILOVER replid must match my replid."));
+    }
+    let (id, now_secs) = (ctx.env.random_id(), ctx.env.wall.as_secs());
+    ctx.node.config.replicaof = None;
+    ctx.node.replication.promote(id, now_secs);
+    Ok(())
 }

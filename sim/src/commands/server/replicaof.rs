@@ -22,6 +22,9 @@ pub(super) const SPEC: Spec = Spec {
 
 /// Also SLAVEOF's.
 pub(super) fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    if ctx.node.replication.failover.is_some() {
+        return Err(Error::of("ERR REPLICAOF not allowed while failing over."));
+    }
     let now_secs = ctx.env.wall.as_secs();
     if args[1].eq_ignore_ascii_case(b"no") && args[2].eq_ignore_ascii_case(b"one") {
         let id = ctx.env.random_id();

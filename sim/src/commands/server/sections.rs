@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use crate::{
     commands::Ctx,
     node::Node,
-    replication::{Feed, NO_ID},
+    replication::{Failover, Feed, NO_ID},
     session::Session,
 };
 
@@ -261,7 +261,7 @@ fn replication(ctx: &Ctx<'_>, out: &mut String) {
     }
     let backlog = replication.backlog.as_ref();
     lines!(out,
-        "master_failover_state": "no-failover",
+        "master_failover_state": Failover::state(replication.failover.as_ref()),
         "master_replid": replication.history.id,
         "master_replid2": if replication.history.second_offset.is_some() { &replication.history.id2 } else { NO_ID },
         "master_repl_offset": offset,

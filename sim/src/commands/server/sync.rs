@@ -36,6 +36,9 @@ pub(super) fn is_attached(ctx: &Ctx<'_>) -> bool {
 
 /// Refuses replicas while this node cannot have any.
 pub(super) fn refuse_if_not_now(ctx: &mut Ctx<'_>) -> Result<(), Error> {
+    if ctx.node.replication.failover.is_some() {
+        return Err(Error::of("NOMASTERLINK Can't SYNC while failing over"));
+    }
     if ctx.node.replication.master.as_ref().is_some_and(|link| !link.is_up()) {
         return Err(Error::of("NOMASTERLINK Can't SYNC while not connected with my master"));
     }

@@ -1,0 +1,73 @@
+//! FAILOVER from the side of who hands over: waiting for a replica that has everything, then following it.
+//!
+//! Writes wait meanwhile (`Node::pause`). The replica becomes a master when it is asked for the stream with PSYNC FAILOVER.
+
+use super::Server;
+use crate::{
+    env::Env,
+    log::Level,
+    node::Node,
+    replication::{Feed, ReplicaLink},
+    time::Monotonic,
+};
+
+impl Node {
+    /// Calls off a hand-over. A node that follows the new master already is a master again, under a new id.
+    pub fn abort_failover(&mut self, env: &mut Env) {
+        let Some(failover) = self.replication.failover.take() else { return };
+        if failover.in_progress {
+            self.config.replicaof = None;
+            self.replication.promote(env.random_id(), env.wall.as_secs());
+        }
+    }
+
+    /// The replica that is known by this address.
+    pub fn replica_at(&self, host: &str, port: u16) -> Option<&ReplicaLink> {
+        let known = self.replication.attached();
+        let mut at = known.filter(|(conn, replica)| {
+            replica.port == port && self.replica_address(**conn).eq_ignore_ascii_case(host)
+        });
+        at.next().map(|(_, replica)| replica)
+    }
+}
+
+impl Server {
+    /// Goes on with a hand-over that waits for a replica.
+    pub(super) fn run_failover(&mut self, env: &mut Env) {
+        let Some(failover) = self.node.replication.failover.clone().filter(|failover| !failover.in_progress)
+        else {
+            return;
+        };
+        let late = failover.deadline.is_some_and(|deadline| env.monotonic >= deadline);
+        if late && !failover.force {
+            env.log(Level::Notice, || "The failover is called off: no replica caught up in time".into());
+            return self.node.abort_failover(env);
+        }
+        let offset = self.node.replication.history.offset;
+        let has_all = |replica: &ReplicaLink| replica.feed == Feed::Online && replica.acked == offset;
+        let chosen = match failover.target {
+            Some((host, port)) => {
+                let caught_up = self.node.replica_at(&host, port).is_some_and(has_all);
+                (late || caught_up).then_some((host, port))
+            }
+            None => {
+                let mut caught_up = self.node.replication.attached().filter(|(_, replica)| has_all(replica));
+                caught_up.next().map(|(conn, replica)| (self.node.replica_address(*conn), replica.port))
+            }
+        };
+        let Some((host, port)) = chosen else { return };
+        env.log(Level::Notice, || format!("Failing over to {host}:{port}"));
+        let backlog_size = self.node.config.repl_backlog_size;
+        self.node.config.replicaof = Some((host.clone(), port));
+        self.node.replication.follow(host, port, backlog_size, env.wall.as_secs());
+        if let Some(failover) = &mut self.node.replication.failover {
+            failover.in_progress = true;
+        }
+    }
+
+    /// When a replica has had time enough.
+    pub(super) fn failover_due(&self) -> Option<Monotonic> {
+        let failover = self.node.replication.failover.as_ref();
+        failover.filter(|failover| !failover.in_progress)?.deadline
+    }
+}

@@ -1,0 +1,44 @@
+//! Pairs of nodes, simulated and real in every combination, put through the same steps over loopback.
+
+mod failover;
+mod node;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use lockstorm_lab::support::redis::{Availability, availability};
+
+use node::{Kind, Node};
+
+/// Puts two nodes through its steps.
+type Test = fn(Node, Node);
+
+const TESTS: &[(&str, Test)] = &[
+    ("a_replica_that_has_everything_takes_over", failover::a_replica_that_has_everything_takes_over),
+    ("a_replica_that_is_late_does_not", failover::a_replica_that_is_late_does_not),
+    ("unless_it_is_forced_to", failover::unless_it_is_forced_to),
+    ("what_is_under_way_can_be_called_off", failover::what_is_under_way_can_be_called_off),
+];
+
+fn main() {
+    let mut kinds = vec![(Kind::Simulated, Kind::Simulated)];
+    let mut trials = Vec::new();
+    match availability() {
+        Availability::Present => kinds.extend([
+            (Kind::Real, Kind::Real),
+            (Kind::Simulated, Kind::Real),
+            (Kind::Real, Kind::Simulated),
+        ]),
+        Availability::Absent(why) => eprintln!("{why}"),
+        Availability::Missing(why) => {
+            trials.push(Trial::test("redis_server_is_there", move || Err(Failed::from(why))));
+        }
+    }
+    for (name, test) in TESTS {
+        for &(one, other) in &kinds {
+            trials.push(Trial::test(format!("{name}::{}_{}", one.name(), other.name()), move || {
+                test(Node::start(one, 1), Node::start(other, 2));
+                Ok(())
+            }));
+        }
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
