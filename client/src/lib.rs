@@ -20,7 +20,9 @@
 //!
 //! # Where this differs from Redisson
 //!
-//! Keys, fields, channels, messages and arguments are the same, so that both can share a lock. On purpose different:
+//! Keys, fields, channels, messages and arguments are the same, so that both can share a lock. `tests/clients/shared` has
+//! processes of both do so: they exclude, wake, outlive and queue behind each other as their own kind. On purpose
+//! different:
 //!
 //! * A lease is never shortened: neither by a nested acquisition with a shorter one nor by a renewal.
 //! * An acquisition without an owner never nests; owners are named, not implied by a thread.
@@ -30,6 +32,8 @@
 //! * The holder is told when its lease has run out by its own clock.
 //! * The fair lock: the wait is in milliseconds whatever the lease, a waiter that gives up gives back the wait it asked
 //!   with, a place without a deadline counts as dead, and releasing a free lock is an error.
+//! * RedLock is the published one: a value on each server, where Redisson's is one of its plain locks. The two exclude
+//!   each other, but neither hears the other's release: who waits for it asks again and again.
 //!
 //! # Map of the code
 //!

@@ -73,6 +73,26 @@ async fn a_minority_is_freed() {
     assert_eq!(set_on(&servers[..2]).await, 2, "the other holder keeps its own");
 }
 
+/// Redisson's RedLock is a hash on each server. To ask for the value of a hash is an error, which counted as no answer:
+/// a taken lock could not be told from servers that are down, nor a lost one from an error.
+#[tokio::test]
+async fn a_server_that_another_kind_of_lock_has_is_taken() {
+    let Some(servers) = servers(3) else { return };
+    let lock = red_lock(&servers);
+    let guard = lock.acquire().lease(LEASE).await.unwrap();
+    for server in &servers[..2] {
+        server.command(&["DEL", "stock"]).await;
+        server.command(&["HSET", "stock", "redisson:1", "1"]).await;
+    }
+    assert!(lock.is_locked().await.unwrap());
+    assert!(lock.try_acquire().lease(LEASE).await.unwrap().is_none());
+    let error = guard.extend(Duration::from_secs(60)).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NotHeld { .. }), "{error}");
+    let error = guard.release().await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NotHeld { .. }), "{error}");
+    assert_eq!(set_on(&servers[..2]).await, 2, "the other holder keeps its own");
+}
+
 #[tokio::test]
 async fn extension_needs_a_majority() {
     let Some(servers) = servers(3) else { return };

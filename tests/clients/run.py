@@ -16,6 +16,8 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -24,21 +26,35 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 # Longer than any suite takes on a machine that is busy with something else.
 PATIENCE_S = 180
 
-# What installs a client, in a copy of its folder, and what runs its suite there.
+
+
+@dataclass
+class Client:
+    """What installs a client, in a copy of its folder, and what runs its suite there."""
+
+    steps: list
+    suite: list
+    # How many servers the suite needs. REDIS_PORTS are those of all of them.
+    servers: int = 1
+    # The client whose installed copy it uses as well.
+    beside: str | None = None
+    # An example of the root package that it starts, by the path in PEER.
+    example: str | None = None
+
+
 NPM = ["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"]
+PIP = [[sys.executable, "-m", "venv", "venv"], ["venv/bin/pip", "install", "-q", "-r", "requirements.txt"]]
 CLIENTS = {
-    "redis-cli": ([], ["bash", "suite.sh"]),
-    "redis-py": (
-        [[sys.executable, "-m", "venv", "venv"], ["venv/bin/pip", "install", "-q", "-r", "requirements.txt"]],
-        ["venv/bin/python", "suite.py"],
-    ),
-    "ioredis": ([NPM], ["node", "suite.mjs"]),
-    "node-redis": ([NPM], ["node", "suite.mjs"]),
-    "go-redis": ([["go", "build", "-o", "suite", "."]], ["./suite"]),
-    "jvm": (
+    "redis-cli": Client([], ["bash", "suite.sh"]),
+    "redis-py": Client(PIP, ["venv/bin/python", "suite.py"]),
+    "ioredis": Client([NPM], ["node", "suite.mjs"]),
+    "node-redis": Client([NPM], ["node", "suite.mjs"]),
+    "go-redis": Client([["go", "build", "-o", "suite", "."]], ["./suite"]),
+    "jvm": Client(
         [["mvn", "-q", "-B", "package", "dependency:copy-dependencies"]],
         ["java", "-cp", "target/suite.jar:target/dependency/*", "Suite"],
     ),
+    "shared": Client(PIP, ["venv/bin/python", "suite.py"], servers=3, beside="jvm", example="peer"),
 }
 
 
@@ -57,14 +73,19 @@ def run(command, directory, **more):
 
 def install(name):
     """A copy of the client's folder with its libraries in it; made again only when something in the folder changed."""
-    steps, _ = CLIENTS[name]
+    client = CLIENTS[name]
+    if client.beside:
+        install(client.beside)
+    if client.example:
+        # In the profile of `cargo test`, which has built it.
+        run(["cargo", "build", "--quiet", "--example", client.example], ROOT)
     copy = TARGET / "clients" / name
     stamp = copy / ".installed"
     source = HERE / name
     newest = max(path.stat().st_mtime for path in source.rglob("*"))
     if not stamp.exists() or stamp.stat().st_mtime < newest:
         shutil.copytree(source, copy, dirs_exist_ok=True)
-        for step in steps:
+        for step in client.steps:
             run(step, copy, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         stamp.touch()
     return copy
@@ -103,20 +124,23 @@ class Server:
         self.process.wait(timeout=10)
 
 
-def play(name, copy, server):
+def play(name, copy, servers):
     """The lines of the suite, and why it did not come to its end, if it did not."""
-    _, command = CLIENTS[name]
-    environment = dict(os.environ, REDIS_HOST="127.0.0.1", REDIS_PORT=str(server.port))
+    client, kind = CLIENTS[name], servers[0].kind
+    ports = [str(server.port) for server in servers]
+    environment = dict(os.environ, REDIS_HOST="127.0.0.1", REDIS_PORT=ports[0], REDIS_PORTS=",".join(ports))
+    if client.example:
+        environment["PEER"] = str(TARGET / "debug" / "examples" / client.example)
     try:
         done = subprocess.run(
-            command, cwd=copy, env=environment, text=True, capture_output=True, timeout=PATIENCE_S
+            client.suite, cwd=copy, env=environment, text=True, capture_output=True, timeout=PATIENCE_S
         )
     except subprocess.TimeoutExpired as late:
         said = (late.stdout or b"").decode(errors="replace")
-        return said.splitlines(), f"{name} on {server.kind}: not done after {PATIENCE_S} s"
+        return said.splitlines(), f"{name} on {kind}: not done after {PATIENCE_S} s"
     lines = done.stdout.splitlines()
     if done.returncode != 0 or not lines or lines[-1] != "done":
-        return lines, f"{name} on {server.kind} ended with {done.returncode}\n{done.stderr}"
+        return lines, f"{name} on {kind} ended with {done.returncode}\n{done.stderr}"
     return lines, None
 
 
@@ -126,8 +150,9 @@ def judge(name, simulated, real):
     installed = time.monotonic()
     said, failures = [], []
     for kind, command in (("redis-server", real), ("lockstorm", simulated)):
-        with Server(kind, command) as server:
-            lines, failure = play(name, copy, server)
+        with ExitStack() as running:
+            servers = [running.enter_context(Server(kind, command)) for _ in range(CLIENTS[name].servers)]
+            lines, failure = play(name, copy, servers)
             said.append(lines)
             failures += [failure] if failure else []
     took = time.monotonic()

@@ -80,8 +80,8 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     let (dirty_before, errors_before) = (ctx.effects.dirty, ctx.node.stats.errors);
     let monitored = !ctx.node.monitors.is_empty();
     // A script is shown before the commands it calls, a transaction after those it queued.
-    let scripts = monitored && spec.group == Group::Scripting;
-    if scripts {
+    let shown_first = monitored && spec.flags.contains(Flags::SKIP_MONITOR);
+    if shown_first {
         monitor::show(ctx, spec, args);
     }
     let reply = (spec.run)(ctx, args).unwrap_or_else(Reply::from);
@@ -89,7 +89,7 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
         remember(ctx, spec, args);
     }
     // Nor is a command shown again when it goes on after a wait.
-    if monitored && !scripts && ctx.ready.is_none() {
+    if monitored && !shown_first && ctx.ready.is_none() {
         monitor::show(ctx, spec, args);
     }
     note_slow(ctx, spec, args);

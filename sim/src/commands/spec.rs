@@ -27,7 +27,7 @@ bitflags::bitflags! {
         const LOADING = 1 << 7;
         /// Allowed on a replica whose data is stale.
         const STALE = 1 << 8;
-        /// Not shown to MONITOR.
+        /// Shown to MONITOR before it runs, as the others are after: what it calls comes next.
         const SKIP_MONITOR = 1 << 9;
         /// Not logged as slow.
         const SKIP_SLOWLOG = 1 << 10;

@@ -35,7 +35,8 @@ const suite = async (RESP) => {
   await tell("ping", redis.ping());
   await tell("name", redis.clientGetName());
   await tell("set", redis.set("s", "1", { expiration: { type: "EX", value: 100 }, condition: "NX" }));
-  await tell("ttl", redis.ttl("s"));
+  // Whole seconds, of which a busy machine may lose some.
+  await tell("ttl", redis.ttl("s").then((left) => left > 80 && left <= 100));
   await tell("wrong type", redis.lPush("s", "x"));
   await tell("unknown", redis.sendCommand(["NOSUCH", "a"]));
   await tell("hset", redis.hSet("h", { f: "1", g: "zwei" }));

@@ -70,7 +70,8 @@ class Suite:
     def on_strings(self):
         r = self.redis
         self.tell("set", r.set, "s", "1", ex=100)
-        self.tell("ttl", r.ttl, "s")
+        # Whole seconds, of which a busy machine may lose some.
+        self.say("ttl", 80 < r.ttl("s") <= 100)
         self.tell("set nx", r.set, "s", "2", nx=True)
         self.tell("set get", r.set, "s", "3", get=True, keepttl=True)
         self.tell("incr", r.incr, "s", 5)

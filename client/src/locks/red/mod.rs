@@ -189,6 +189,8 @@ impl RedLock {
         for reply in futures_util::future::join_all(asked).await {
             match reply {
                 Some(Ok(reply)) => replies.push(reply),
+                // Taken all the same, by a lock of another kind, such as Redisson's RedLock, which is a hash.
+                Some(Err(error)) if error.is_server("WRONGTYPE") => replies.push(Value::Boolean(true)),
                 Some(Err(error)) => reason = error.to_string(),
                 None => "no answer in time".clone_into(&mut reason),
             }

@@ -2,7 +2,8 @@
 -- KEYS  lock
 -- ARGV  value
 -- Replies 1 when it was freed, else 0.
-if redis.call('GET', KEYS[1]) == ARGV[1] then
+-- A key that has become a lock of another kind is somebody else's, and no error.
+if redis.pcall('GET', KEYS[1]) == ARGV[1] then
   return redis.call('DEL', KEYS[1])
 end
 return 0

@@ -33,7 +33,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
 
 /// Shows a command to the connections that monitor, with its secrets left out.
 pub(in crate::commands) fn show(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) {
-    if spec.flags.intersects(Flags::ADMIN.union(Flags::SKIP_MONITOR)) {
+    if spec.flags.contains(Flags::ADMIN) {
         return;
     }
     let from = match ctx.origin {

@@ -20,7 +20,8 @@ final class JedisSuite {
             jedis.flushAll();
             suite.tell("ping", jedis::ping);
             suite.tell("set", () -> jedis.set("s", "1", SetParams.setParams().ex(100).nx()));
-            suite.tell("ttl", () -> jedis.ttl("s"));
+            // Whole seconds, of which a busy machine may lose some.
+            suite.tell("ttl", () -> jedis.ttl("s") > 80 && jedis.ttl("s") <= 100);
             suite.tell("getex", () -> jedis.getEx("s", GetExParams.getExParams().persist()));
             suite.tell("incrBy", () -> jedis.incrBy("s", 41));
             suite.tell("wrong type", () -> jedis.lpush("s", "x"));

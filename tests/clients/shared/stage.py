@@ -1,0 +1,166 @@
+"""The processes that share locks, and the server as it looks from outside."""
+
+import os
+import queue
+import subprocess
+import threading
+import time
+from itertools import count
+
+import redis
+
+# Longer than anything here takes on a busy machine, and less than any lease that a waiter must not sleep through.
+PATIENCE_S = 20
+
+
+def until(what, holds):
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"never: {what}")
+        time.sleep(0.002)
+
+
+class Answer:
+    """What a thread will say to one command."""
+
+    def __init__(self, asked):
+        self.asked = asked
+        self.said = queue.Queue()
+
+    def pending(self):
+        return self.said.empty()
+
+    def get(self):
+        try:
+            said = self.said.get(timeout=PATIENCE_S)
+        except queue.Empty:
+            raise TimeoutError(f"no answer to {self.asked}") from None
+        if said.startswith("error: "):
+            raise RuntimeError(f"{self.asked}: {said}")
+        return said
+
+
+class Peer:
+    """A process with its own client. Its threads are owners of locks."""
+
+    def __init__(self, kind, command):
+        self.kind = kind
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
+        self.answers = {}
+        self.ids = count()
+        threading.Thread(target=self.listen, daemon=True).start()
+
+    def listen(self):
+        for line in self.process.stdout:
+            number, said = line.rstrip("\n").split("\t", 1)
+            self.answers.pop(int(number)).said.put(said)
+
+    def begin(self, thread, *words):
+        number = next(self.ids)
+        answer = self.answers[number] = Answer(f"{self.kind} {thread}: {' '.join(map(str, words))}")
+        self.process.stdin.write("\t".join(map(str, (number, thread, *words))) + "\n")
+        self.process.stdin.flush()
+        return answer
+
+    def thread(self, number):
+        return Thread(self, number)
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait(timeout=PATIENCE_S)
+
+
+class Thread:
+    """One owner."""
+
+    def __init__(self, peer, number):
+        self.peer = peer
+        self.number = number
+        self.owner = self("owner")
+
+    def begin(self, *words):
+        return self.peer.begin(self.number, *words)
+
+    def __call__(self, *words):
+        return self.begin(*words).get()
+
+
+class Monitor:
+    """Every command that the server gets, in the order in which it obeys them."""
+
+    def __init__(self, server):
+        self.server = server
+        self.lines = []
+        self.marks = count()
+        port = server.connection_pool.connection_kwargs["port"]
+        self.feed = redis.Redis("127.0.0.1", port, socket_timeout=None).monitor()
+        self.feed.__enter__()
+        threading.Thread(target=self.listen, daemon=True).start()
+
+    def listen(self):
+        while True:
+            self.lines.append(self.feed.next_command()["command"])
+
+    def mark(self):
+        """How many commands the server had obeyed when this was called."""
+        mark = f"ECHO mark-{next(self.marks)}"
+        self.server.execute_command(*mark.split())
+        until("the monitor's own mark", lambda: mark in self.lines)
+        return self.lines.index(mark)
+
+    def scripts(self, since, word, until=None):
+        """How many scripts were called with this word since one mark, and until another."""
+        return sum(line.startswith("EVALSHA ") and word in line for line in self.lines[since:until])
+
+
+class Stage:
+    """Some threads by name, the keys they leave, and what is said of both."""
+
+    def __init__(self, ports, threads):
+        self.servers = [redis.Redis("127.0.0.1", port, decode_responses=True) for port in ports]
+        self.server = self.servers[0]
+        self.threads = threads
+        self.lines = []
+
+    def say(self, what, value):
+        self.lines.append(f"{what}: {self.named(str(value))}")
+
+    def named(self, text):
+        for name, thread in self.threads.items():
+            text = text.replace(thread.owner, name)
+        return text
+
+    def clear(self):
+        until("nobody listens", lambda: not self.server.pubsub_channels())
+        for server in self.servers:
+            server.flushall()
+
+    def keys(self, server=None):
+        """What is stored. How an unlock went is remembered until its client has heard of it, and is left out."""
+        server = server or self.server
+        keys = sorted(key for key in server.keys() if not key.startswith("redisson_unlock_latch"))
+        return {key: self.content(server, key) for key in keys}
+
+    def content(self, server, key):
+        match server.type(key):
+            case "hash":
+                return dict(sorted(server.hgetall(key).items()))
+            case "list":
+                return server.lrange(key, 0, -1)
+            case "zset":
+                # Deadlines by a client's clock: nearly the same time in every run, counted in waits of 300 s.
+                now = time.time() * 1000
+                return [(member, round((score - now) / 300_000)) for member, score in server.zrange(key, 0, -1, withscores=True)]
+            case "string":
+                return server.get(key)
+            case other:
+                return other
+
+
+def start(ports, watchdog_ms):
+    """Two processes of each kind."""
+    ports = list(map(str, ports))
+    redisson = ["java", "-XX:TieredStopAtLevel=1", "-cp", "../jvm/target/suite.jar:../jvm/target/dependency/*", "Peer"]
+    kinds = {"redisson": redisson, "lockstorm": [os.environ["PEER"]]}
+    return [Peer(kind, [*command, str(watchdog_ms), *ports]) for _ in range(2) for kind, command in kinds.items()]

@@ -1,0 +1,388 @@
+"""Redisson and lockstorm-client share locks: two processes of each on one server, told what to do line by line.
+
+Each play is given with every cast of two processes, of one kind or of both, and must go the same way: then it does not
+matter to anybody who the other one is. Nobody sleeps here. A waiter counts as waiting when the server has seen it ask
+again after it subscribed; its lock is then leased for an hour, so that only a message can wake it in time.
+"""
+
+import difflib
+import os
+import sys
+import time
+
+from stage import Monitor, Stage, start, until
+
+PORTS = os.environ["REDIS_PORTS"].split(",")
+HOUR_MS = 3_600_000
+WATCHDOG_MS = 3_000
+SINGLE = ["lock", "fair", "fenced"]
+# A tag of its own, half a tag, what a shell would mind, other alphabets.
+NAMES = ["plain", "a{tag}b", "{", "a}b{", "two words", "it's \"quoted\"", "замок-錠-🔒", "a:b:c"]
+
+monitor = None
+
+
+def channel(name):
+    return "redisson_lock__channel:" + (name if "{" in name else f"{{{name}}}")
+
+
+def waits(thread, kind, name, lease=HOUR_MS):
+    """Begins to acquire, and returns when the thread is sure to wait for a message or the end of a lease."""
+    since = monitor.mark()
+    answer = thread.begin("acquire", kind, name, lease)
+    until(f"{answer.asked} waits", lambda: monitor.scripts(since, thread.owner) >= 2)
+    assert answer.pending(), f"{answer.asked}: not refused"
+    return answer
+
+
+def long_lease(server, name):
+    return HOUR_MS - 60_000 < server.pttl(name) <= HOUR_MS
+
+
+def excludes(s, kind):
+    a, b, server = s.threads["a1"], s.threads["b1"], s.server
+    s.say("first", a("acquire", kind, "l", HOUR_MS))
+    s.say("keys", s.keys())
+    s.say("for an hour", long_lease(server, "l"))
+    s.say("second", b("try", kind, "l", 0, HOUR_MS))
+    s.say("second sees", f"{b('locked', kind, 'l')} {b('levels', kind, 'l')}")
+    waiting = waits(b, kind, "l")
+    s.say("channels", server.pubsub_channels())
+    since = monitor.mark()
+    s.say("first", a("release", kind, "l"))
+    s.say("second", waiting.get())
+    s.say("asked after the message", monitor.scripts(since, b.owner, until=monitor.mark()))
+    s.say("keys", s.keys())
+    s.say("for an hour", long_lease(server, "l"))
+    s.say("second has", b("levels", kind, "l"))
+    s.say("first", a("release", kind, "l"))
+    s.say("first", a("try", kind, "l", 0, HOUR_MS))
+    s.say("second", b("release", kind, "l"))
+    s.say("first", a("try", kind, "l", 0, "-"))
+    s.say("first", a("release", kind, "l"))
+    s.say("keys", s.keys())
+
+
+def nests(s, kind):
+    a, b = s.threads["a1"], s.threads["b1"]
+    for _ in range(2):
+        s.say("first", a("acquire", kind, "l", HOUR_MS))
+    s.say("keys", s.keys())
+    s.say("first has", a("levels", kind, "l"))
+    s.say("thread beside it", s.threads["a2"]("try", kind, "l", 0, HOUR_MS))
+    waiting = waits(b, kind, "l")
+    s.say("first", a("release", kind, "l"))
+    s.say("keys", s.keys())
+    s.say("for an hour", long_lease(s.server, "l"))
+    s.say("second", b.peer.thread(9)("try", kind, "l", 0, HOUR_MS))
+    s.say("first", a("release", kind, "l"))
+    s.say("second", waiting.get())
+    s.say("first has", a("levels", kind, "l"))
+    s.say("second", b("release", kind, "l"))
+
+
+def expires(s, kind):
+    a, b = s.threads["a1"], s.threads["b1"]
+    s.say("first", a("acquire", kind, "l", 500))
+    s.say("second", b("acquire", kind, "l", HOUR_MS))
+    s.say("first", a("release", kind, "l"))
+    s.say("keys", s.keys())
+    s.say("second", b("release", kind, "l"))
+
+
+def is_forced(s, kind):
+    a, b = s.threads["a1"], s.threads["b1"]
+    s.say("first", a("acquire", kind, "l", HOUR_MS))
+    waiting = waits(b, kind, "l")
+    s.say("by force", s.threads["b2"]("force", kind, "l"))
+    s.say("second", waiting.get())
+    s.say("first", a("release", kind, "l"))
+    s.say("by force", s.threads["a2"]("force", kind, "l"))
+    late = b("release", kind, "l")
+    if kind != "fair":
+        # Redisson lets anybody release a free fair lock. To lockstorm-client it is an error, on purpose.
+        s.say("second", late)
+    s.say("by force", s.threads["a2"]("force", kind, "l"))
+    s.say("keys", s.keys())
+
+
+def renews(s):
+    """The watchdog of one keeps the other out for longer than a lease, for all kinds at once."""
+    a, b = s.threads["a1"], s.threads["b1"].peer
+    waiting = {}
+    for thread, kind in enumerate(SINGLE, start=20):
+        s.say(kind, a("acquire", kind, kind, "-"))
+        waiting[kind] = waits(b.thread(thread), kind, kind, "-")
+    renewals, left = dict.fromkeys(SINGLE, 0), dict.fromkeys(SINGLE, WATCHDOG_MS)
+
+    def renewed():
+        for kind in SINGLE:
+            before, left[kind] = left[kind], s.server.pttl(kind)
+            renewals[kind] += left[kind] > before
+        return min(renewals.values()) >= 3
+
+    # Each comes a third of a lease after the one before.
+    until("three renewals of each", renewed)
+    for kind in SINGLE:
+        s.say(kind, "waiting" if waiting[kind].pending() else "not waiting")
+    for thread, kind in enumerate(SINGLE, start=20):
+        s.say(kind, f"first {a('release', kind, kind)}, second {waiting[kind].get()}")
+        b.thread(thread)("release", kind, kind)
+
+
+def is_named(s, kind):
+    a, b = s.threads["a1"], s.threads["b1"]
+    for name in NAMES:
+        s.say(name, a("acquire", kind, name, HOUR_MS))
+        waiting = waits(b, kind, name)
+        s.say("keys", s.keys())
+        s.say("channels", s.server.pubsub_channels())
+        s.say("passed on", f"{a('release', kind, name)}, {waiting.get()}, {b('release', kind, name)}")
+        s.clear()
+
+
+def gives_up(s):
+    """One who waits only so long leaves the queue, and those behind need to wait for that much less."""
+    a, b, server = s.threads["a1"], s.threads["b1"], s.server
+    deadlines = "redisson_lock_timeout:{l}"
+    a("acquire", "fair", "l", HOUR_MS)
+    since = monitor.mark()
+    brief = b.begin("try", "fair", "l", 2_000, HOUR_MS)
+    until("it queues", lambda: monitor.scripts(since, b.owner) >= 1)
+    behind = [waits(s.threads[name], "fair", "l") for name in ("a2", "b2")]
+    before = dict(server.zrange(deadlines, 0, -1, withscores=True))
+    s.say("queue", server.lrange("redisson_lock_queue:{l}", 0, -1))
+    s.say("brief", brief.get())
+    # Redisson leaves the queue before it answers; lockstorm-client answers on time, and leaves it meanwhile.
+    until("it leaves", lambda: b.owner not in server.lrange("redisson_lock_queue:{l}", 0, -1))
+    after = dict(server.zrange(deadlines, 0, -1, withscores=True))
+    s.say("queue", server.lrange("redisson_lock_queue:{l}", 0, -1))
+    s.say("nearer by", {name: int(before[name] - after[name]) for name in after})
+    a("release", "fair", "l")
+    for thread, answer in zip(("a2", "b2"), behind):
+        s.say(thread, answer.get())
+        s.threads[thread]("release", "fair", "l")
+    s.say("keys", s.keys())
+
+
+def outlives(s):
+    """A dead process at the head of the queue is swept out when its time is over."""
+    server, b = s.server, s.threads["b1"]
+    server.rpush("redisson_lock_queue:{l}", "285475da-9152-4c83-822a-67ee2f116a79:1")
+    server.zadd("redisson_lock_timeout:{l}", {"285475da-9152-4c83-822a-67ee2f116a79:1": int(time.time() * 1000) + 700})
+    s.say("at once", s.threads["a1"]("try", "fair", "l", 0, "-"))
+    s.say("in time", b("acquire", "fair", "l", HOUR_MS))
+    s.say("keys", s.keys())
+    s.say("second", b("release", "fair", "l"))
+
+
+def fences(s):
+    """A holder that is late has a smaller token than the one after it, whoever they are."""
+    a, b = s.threads["a1"], s.threads["b1"]
+    s.say("no token", f"{a('token', 'l')} {b('token', 'l')}")
+    for thread in (a, b, b, a, b):
+        s.say("token", thread("acquire", "fenced", "l", "-"))
+        s.say("seen", f"{a('token', 'l')} {b('token', 'l')}")
+        thread("release", "fenced", "l")
+    s.say("late", a("acquire", "fenced", "l", 500))
+    s.say("after it", b("acquire", "fenced", "l", HOUR_MS))
+    s.say("first", a("release", "fenced", "l"))
+    s.say("second", b("release", "fenced", "l"))
+    s.say("keys", s.keys())
+
+
+def votes(s):
+    """RedLock over three servers."""
+    a, b = s.threads["a1"], s.threads["b1"]
+    s.say("first", a("acquire", "red", "l", HOUR_MS))
+    s.say("on", [server.exists("l") for server in s.servers])
+    s.say("second", b("try", "red", "l", 0, HOUR_MS))
+    s.say("on", [server.exists("l") for server in s.servers])
+    s.say("first", a("release", "red", "l"))
+    until("all are free", lambda: not any(server.exists("l") for server in s.servers))
+    s.say("second", b("try", "red", "l", 0, HOUR_MS))
+    since = monitor.mark()
+    waiting = a.begin("acquire", "red", "l", HOUR_MS)
+    until("it asks", lambda: any(" l " in line for line in monitor.lines[since:]))
+    s.say("second", b("release", "red", "l"))
+    s.say("first", waiting.get())
+    s.say("first", a("release", "red", "l"))
+    until("all are free", lambda: not any(server.exists("l") for server in s.servers))
+
+
+def is_outvoted(s):
+    """A minority of the servers is taken by plain locks, then a majority."""
+    a, b = s.threads["a1"], s.threads["b1"]
+    s.say("first on one", a("acquire", "lock@3", "l", HOUR_MS))
+    s.say("second", b("try", "red", "l", 0, HOUR_MS))
+    s.say("second", b("release", "red", "l"))
+    until("the others are free", lambda: not any(server.exists("l") for server in s.servers[:2]))
+    s.say("first on two", a("acquire", "lock@2", "l", HOUR_MS))
+    s.say("second", b("try", "red", "l", 0, HOUR_MS))
+    until("the other is free", lambda: not s.server.exists("l"))
+    s.say("first", [a("release", f"lock@{server}", "l") for server in (2, 3)])
+    s.say("second", b("try", "red", "l", 0, HOUR_MS))
+    s.say("second", b("release", "red", "l"))
+    until("all are free", lambda: not any(server.exists("l") for server in s.servers))
+
+
+def queues(s):
+    """A queue of everybody is served in the order in which it formed, and nobody gets ahead of it."""
+    order = ["lockstorm 1", "redisson 1", "redisson' 1", "lockstorm' 1", "lockstorm 2", "redisson' 2", "redisson 2"]
+    holder = s.threads["lockstorm' 2"]
+    s.say("holder", holder("acquire", "fair", "l", HOUR_MS))
+    waiting = [waits(s.threads[name], "fair", "l") for name in order]
+    s.say("keys", s.keys())
+    s.say("holder", holder("release", "fair", "l"))
+    for at, name in enumerate(order):
+        s.say(name, waiting[at].get())
+        s.say("waiting", sum(answer.pending() for answer in waiting[at + 1:]))
+        s.say("keys", s.keys())
+        s.say("ahead of it", holder("try", "fair", "l", 0, "-"))
+        s.threads[name]("release", "fair", "l")
+    s.say("keys", s.keys())
+
+
+def counts(s, kind):
+    """All threads of all processes add to one number, which only the lock keeps right."""
+    begun = [thread.begin("count up", kind, "l", "counter", 10) for thread in s.threads.values()]
+    s.say("done", [answer.get() for answer in begun])
+    s.say("keys", s.keys())
+
+
+def permits(s):
+    """Redisson's semaphore, between two processes."""
+    a, b, c = s.threads["redisson 1"], s.threads["redisson' 1"], s.threads["redisson 2"]
+    s.say("permits", a("permits", "l", 2))
+    s.say("again", b("permits", "l", 9))
+    s.say("first", b("take", "l", 2))
+    s.say("in time", a("try to take", "l", 1, 100))
+    for giver, taker in ((b, a), (a, b), (b, c)):
+        since = monitor.mark()
+        waiting = taker.begin("take", "l", 1)
+        until("it waits", lambda: monitor.scripts(since, " l ") >= 2)
+        s.say("channels", s.server.pubsub_channels())
+        s.say("giver", giver("give", "l", 1))
+        s.say("taker", waiting.get())
+    s.say("left", b("left", "l"))
+    s.say("giver", a("give", "l", 3))
+    s.say("left", b("left", "l"))
+    s.say("keys", s.keys())
+
+
+def opens(s):
+    """Redisson's latch, between two processes."""
+    a, b, c = s.threads["redisson 1"], s.threads["redisson' 1"], s.threads["redisson' 2"]
+    s.say("set", a("set", "l", 2))
+    s.say("again", b("set", "l", 9))
+    waiting = [thread.begin("await", "l") for thread in (b, c)]
+    until("they wait", lambda: s.server.pubsub_channels())
+    s.say("channels", s.server.pubsub_channels())
+    s.say("first", a("count down", "l"))
+    s.say("keys", s.keys())
+    s.say("second", b.peer.thread(3)("count down", "l"))
+    s.say("waiting", [answer.get() for answer in waiting])
+    s.say("keys", s.keys())
+    s.say("open", a("await", "l"))
+
+
+def reads_and_writes(s):
+    """Redisson's read-write lock, between two processes: readers beside each other, a writer alone, then readers again."""
+    a, b, c, d = (s.threads[name] for name in ("redisson 1", "redisson' 1", "redisson' 2", "redisson 2"))
+    s.say("reader", a("acquire", "read", "l", "-"))
+    s.say("reader", b("acquire", "read", "l", "-"))
+    writer = waits(c, "write", "l", "-")
+    s.say("keys", s.keys())
+    s.say("channels", s.server.pubsub_channels())
+    s.say("reader", a("release", "read", "l"))
+    s.say("writer waits", writer.pending())
+    s.say("reader", b("release", "read", "l"))
+    s.say("writer", writer.get())
+    s.say("keys", s.keys())
+    s.say("reader", a("try", "read", "l", 0, "-"))
+    readers = [waits(a, "read", "l", "-"), waits(d, "read", "l", "-")]
+    s.say("nested reader", c("acquire", "read", "l", "-"))
+    s.say("keys", s.keys())
+    s.say("nested reader", c("release", "read", "l"))
+    s.say("writer", c("release", "write", "l"))
+    s.say("readers", [answer.get() for answer in readers])
+    s.say("keys", s.keys())
+    s.say("readers", [thread("release", "read", "l") for thread in (a, d)])
+    s.say("keys", s.keys())
+
+
+EVERY = [0, 1, 2, 3]
+MIXED = [0, 1]
+# For two processes, of any kind or of both kinds.
+PLAYS = [
+    *((f"{kind} {play.__name__}", EVERY, play, kind)
+      for kind in SINGLE for play in (excludes, nests, expires, is_forced, is_named)),
+    ("fair gives_up", MIXED, gives_up),
+    ("fair outlives", EVERY, outlives),
+    ("fenced fences", EVERY, fences),
+    ("red votes", EVERY, votes),
+    ("red is_outvoted", EVERY, is_outvoted),
+    ("all renews", MIXED, renews),
+]
+# For all four, and for what only two of them have.
+CROWDS = [
+    ("fair queues", queues),
+    *((f"{kind} counts", counts, kind) for kind in SINGLE),
+    ("semaphore permits", permits),
+    ("latch opens", opens),
+    ("read-write lock reads_and_writes", reads_and_writes),
+]
+
+
+def give(peers, title, casts, play, *more):
+    """Plays with each of the casts; true when all went the same way."""
+    redisson, lockstorm, redisson2, lockstorm2 = peers
+    pairs = [(redisson, lockstorm), (lockstorm, redisson), (redisson, redisson2), (lockstorm, lockstorm2)]
+    told = []
+    for first, second in (pairs[cast] for cast in casts):
+        threads = {f"{name}{n}": peer.thread(n) for name, peer in (("a", first), ("b", second)) for n in (1, 2)}
+        stage = Stage(PORTS, threads)
+        stage.clear()
+        play(stage, *more)
+        told.append((f"{first.kind} and {second.kind}", stage.lines))
+    same = all(lines == told[0][1] for _, lines in told)
+    for line in told[0][1]:
+        print(f"{title}: {line}", flush=True)
+    for cast, lines in told[1:]:
+        for line in difflib.unified_diff(told[0][1], lines, told[0][0], cast, lineterm="", n=0):
+            print(f"{title}, {cast}: {line}", flush=True)
+    return same
+
+
+def give_all(peers, title, play, *more):
+    names = ["redisson", "lockstorm", "redisson'", "lockstorm'"]
+    threads = {f"{name} {n}": peer.thread(n) for name, peer in zip(names, peers) for n in (1, 2)}
+    stage = Stage(PORTS, threads)
+    stage.clear()
+    play(stage, *more)
+    for line in stage.lines:
+        print(f"{title}: {line}", flush=True)
+
+
+def main():
+    global monitor
+    peers = start(PORTS, WATCHDOG_MS)
+    try:
+        monitor = Monitor(Stage(PORTS, {}).server)
+        for peer in peers:
+            # From here on, the servers know the scripts, and an attempt is one call.
+            for kind in [*SINGLE, "red"]:
+                peer.thread(1)("acquire", kind, "warm", HOUR_MS)
+                peer.thread(1)("release", kind, "warm")
+        same = [give(peers, *play) for play in PLAYS]
+        for play in CROWDS:
+            give_all(peers, *play)
+    finally:
+        for peer in peers:
+            peer.end()
+    if not all(same):
+        sys.exit("who shares with whom makes a difference")
+    print("done")
+
+
+main()
