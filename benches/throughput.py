@@ -160,7 +160,7 @@ def main():
         subprocess.run(["cargo", "build", "--release", "--quiet", "--bin", "lockstorm"], cwd=ROOT, check=True)
         server = TARGET / "release" / "lockstorm"
     commands = [
-        ("lockstorm", [str(server.resolve()), "serve", "--port", "{port}"]),
+        ("lockstorm", [str(server.resolve()), "serve", "--port", "{port}", "--option", "save="]),
         ("redis-server", ["redis-server", "--port", "{port}", "--save", "", "--appendonly", "no"]),
     ]
     with Server(*commands[0]) as ours, Server(*commands[1]) as theirs:

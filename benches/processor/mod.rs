@@ -8,6 +8,10 @@ use criterion::{
 };
 use rustix::time::{ClockId, clock_gettime};
 
+/// What is measured allocates as the binary does.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The processor time of the thread that measures, in user and kernel mode.
 pub(crate) struct Processor;
 
