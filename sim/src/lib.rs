@@ -42,6 +42,7 @@ pub mod pubsub;
 pub mod tracking;
 
 pub mod session;
+pub mod sessions;
 
 pub mod waiting;
 

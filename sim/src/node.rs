@@ -17,7 +17,8 @@ use crate::{
     replication::Replication,
     resp::Reply,
     script::{Engine, Libraries},
-    session::{Blocked, BlockedOn, Replies, Session, Watched},
+    session::{Blocked, BlockedOn, Replies, Watched},
+    sessions::Sessions,
     slowlog::SlowLog,
     time::Monotonic,
     tracking::{Table, Tracking},
@@ -99,7 +100,7 @@ pub struct Node {
     /// The databases, by number.
     pub dbs: Vec<Db>,
     /// The connections, by id, in order of arrival.
-    pub sessions: BTreeMap<ConnId, Session>,
+    pub sessions: Sessions,
     /// Who listens to what.
     pub pubsub: PubSub,
     /// Who watches which key (WATCH), by database and key.
@@ -247,7 +248,7 @@ impl Node {
             dbs: (0..config.databases).map(|_| Db::default()).collect(),
             acl: Acl::new(&config.requirepass),
             config,
-            sessions: BTreeMap::new(),
+            sessions: Sessions::default(),
             pubsub: PubSub::default(),
             watchers: BTreeMap::new(),
             scripts: Engine::default(),
@@ -299,7 +300,7 @@ impl Node {
     /// Writes a reply or a push to a connection, to be sent at the end of the step. CLIENT REPLY holds back replies, never
     /// pushes.
     pub fn send(&mut self, conn: ConnId, reply: &Reply) {
-        let Some(session) = self.sessions.get_mut(&conn) else { return };
+        let Some(session) = self.sessions.get_mut(conn) else { return };
         let silent = matches!(session.replies, Replies::Off | Replies::Skip);
         if session.closing || (silent && !reply.is_push()) {
             return;
@@ -312,7 +313,7 @@ impl Node {
 
     /// Writes bytes to a connection that are no reply, such as the replication stream.
     pub fn send_raw(&mut self, conn: ConnId, bytes: &[u8]) {
-        let Some(session) = self.sessions.get_mut(&conn) else { return };
+        let Some(session) = self.sessions.get_mut(conn) else { return };
         if session.out.is_empty() {
             self.pending.push(conn);
         }
@@ -327,7 +328,7 @@ impl Node {
 
     /// Forgets what a connection watches, and whether any of it has changed.
     pub fn unwatch_all(&mut self, conn: ConnId) {
-        let Some(session) = self.sessions.get_mut(&conn) else { return };
+        let Some(session) = self.sessions.get_mut(conn) else { return };
         session.watch_broken = false;
         for Watched { db, key, .. } in std::mem::take(&mut session.watched) {
             let at = (db, key);
@@ -343,7 +344,7 @@ impl Node {
     /// Leaves a transaction without running it, and forgets the watched keys.
     pub fn discard(&mut self, conn: ConnId) {
         self.unwatch_all(conn);
-        if let Some(session) = self.sessions.get_mut(&conn) {
+        if let Some(session) = self.sessions.get_mut(conn) {
             session.transaction = None;
         }
     }
@@ -355,7 +356,7 @@ impl Node {
         }
         let Some(watchers) = self.watchers.get(&(db, key.clone())) else { return };
         for conn in watchers {
-            let Some(session) = self.sessions.get_mut(conn) else { continue };
+            let Some(session) = self.sessions.get_mut(*conn) else { continue };
             let gone = self.dbs[db].get(key).is_none();
             let at = |was_expired| Watched { db, key: key.clone(), was_expired };
             // The removal of a key that had expired before it was watched changes nothing; what comes after it does.
@@ -369,14 +370,14 @@ impl Node {
 
     /// Closes a connection at the end of the step, once what it was sent is on its way.
     pub fn close(&mut self, conn: ConnId) {
-        let Some(session) = self.sessions.get_mut(&conn) else { return };
+        let Some(session) = self.sessions.get_mut(conn) else { return };
         session.closing = true;
         self.pending.push(conn);
     }
 
     /// Closes a connection at the end of the step, and drops what it was to be sent.
     pub fn kill(&mut self, conn: ConnId) {
-        if let Some(session) = self.sessions.get_mut(&conn) {
+        if let Some(session) = self.sessions.get_mut(conn) {
             session.out.clear();
         }
         self.close(conn);
@@ -384,7 +385,7 @@ impl Node {
 
     /// Makes a connection wait for data under keys, or for something else.
     pub fn wait(&mut self, conn: ConnId, blocked: Blocked) {
-        let Some(session) = self.sessions.get_mut(&conn) else { return };
+        let Some(session) = self.sessions.get_mut(conn) else { return };
         if matches!(blocked.on, BlockedOn::Keys | BlockedOn::Clock) {
             self.waiting.enter(session.db, conn, &blocked);
         }
@@ -394,7 +395,7 @@ impl Node {
     /// Ends the wait of a connection for keys or for a clock; what it sent meanwhile is read on later in the step. Its reply is the caller's
     /// to send. Other waits are left alone.
     pub fn stop_waiting(&mut self, conn: ConnId) -> Option<Blocked> {
-        let session = self.sessions.get_mut(&conn)?;
+        let session = self.sessions.get_mut(conn)?;
         let blocked =
             session.blocked.take_if(|blocked| matches!(blocked.on, BlockedOn::Keys | BlockedOn::Clock))?;
         self.waiting.leave(session.db, conn, &blocked);
@@ -404,7 +405,7 @@ impl Node {
 
     /// Tells a connection of keys that change, from now on in this way.
     pub fn track(&mut self, conn: ConnId, tracking: Tracking) {
-        let Some(session) = self.sessions.get_mut(&conn) else { return };
+        let Some(session) = self.sessions.get_mut(conn) else { return };
         for prefix in tracking.prefixes.iter().flatten() {
             self.tracking.listen(conn, prefix.clone());
         }
@@ -413,13 +414,13 @@ impl Node {
 
     /// Whether a connection wants to be told when keys change that it reads now.
     pub fn tracks_reads(&self, conn: ConnId) -> bool {
-        let tracking = self.sessions.get(&conn).and_then(|session| session.tracking.as_ref());
+        let tracking = self.sessions.get(conn).and_then(|session| session.tracking.as_ref());
         tracking.is_some_and(Tracking::remembers)
     }
 
     /// Tells it no more. What it has read is forgotten when it changes.
     pub fn stop_tracking(&mut self, conn: ConnId) {
-        let session = self.sessions.get_mut(&conn);
+        let session = self.sessions.get_mut(conn);
         let Some(tracking) = session.and_then(|session| session.tracking.take()) else { return };
         self.tracking.trackers -= 1;
         for prefix in tracking.prefixes.iter().flatten() {
@@ -429,7 +430,7 @@ impl Node {
 
     /// Makes a connection listen.
     pub fn subscribe(&mut self, conn: ConnId, kind: Subscription, name: Bytes) {
-        if let Some(session) = self.sessions.get_mut(&conn) {
+        if let Some(session) = self.sessions.get_mut(conn) {
             session.subscribed_mut(kind).insert(name.clone());
             self.pubsub.subscribe(kind, name, conn);
         }
@@ -437,7 +438,7 @@ impl Node {
 
     /// Ends one subscription of a connection.
     pub fn unsubscribe(&mut self, conn: ConnId, kind: Subscription, name: &Bytes) {
-        if let Some(session) = self.sessions.get_mut(&conn) {
+        if let Some(session) = self.sessions.get_mut(conn) {
             session.subscribed_mut(kind).remove(name);
             self.pubsub.unsubscribe(kind, name, conn);
         }
@@ -445,7 +446,7 @@ impl Node {
 
     /// Ends all subscriptions of one kind.
     pub fn unsubscribe_all(&mut self, conn: ConnId, kind: Subscription) {
-        let Some(session) = self.sessions.get_mut(&conn) else { return };
+        let Some(session) = self.sessions.get_mut(conn) else { return };
         for name in std::mem::take(session.subscribed_mut(kind)) {
             self.pubsub.unsubscribe(kind, &name, conn);
         }
@@ -496,7 +497,7 @@ impl Node {
     pub fn replica_address(&self, conn: ConnId) -> String {
         let told = self.replication.replicas.get(&conn).map(|replica| replica.ip.clone());
         told.filter(|ip| !ip.is_empty()).unwrap_or_else(|| {
-            let peer = self.sessions.get(&conn).map_or("", |session| &session.peer);
+            let peer = self.sessions.get(conn).map_or("", |session| &session.peer);
             peer.rsplit_once(':').map_or(peer, |(host, _)| host).to_owned()
         })
     }
@@ -534,7 +535,7 @@ impl Node {
 
     /// Gives up, as a process does that cannot go on: no reply is sent any more.
     pub fn abort(&mut self) {
-        self.sessions.values_mut().for_each(|session| session.out.clear());
+        self.sessions.iter_mut().for_each(|session| session.out.clear());
         self.exiting = true;
     }
 
@@ -568,7 +569,7 @@ impl Node {
 
     /// All data was replaced: whoever watched any of it is told so by EXEC.
     pub fn data_replaced(&mut self) {
-        for session in self.sessions.values_mut() {
+        for session in self.sessions.iter_mut() {
             session.watch_broken |= !session.watched.is_empty();
         }
     }

@@ -22,7 +22,7 @@ fn propagated(commands: &[&str]) -> Vec<String> {
     let conn = ConnId(1);
     let mut node = Box::new(Node::new(Config::default(), env.random_id(), env.random_id(), env.monotonic));
     let session = Session::new(conn, "127.0.0.1:50000".into(), "127.0.0.1:6379".into(), env.monotonic);
-    node.sessions.insert(conn, session);
+    node.sessions.insert(session);
     // Something that is there to be told.
     node.append_log.open = true;
     let mut effects = Effects::default();

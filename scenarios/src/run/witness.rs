@@ -195,7 +195,7 @@ impl Witness {
     fn party(&self, by: Option<ConnId>) -> Option<Option<Party>> {
         let Some(conn) = by else { return Some(None) };
         let role =
-            self.node.look(|server| server.node().sessions.get(&conn).map(|session| session.role)).flatten();
+            self.node.look(|server| server.node().sessions.get(conn).map(|session| session.role)).flatten();
         if role == Some(SessionRole::Master) {
             return None;
         }
@@ -209,7 +209,7 @@ impl Witness {
         }
         let peer = self
             .node
-            .look(|server| server.node().sessions.get(&conn).map(|session| session.peer.clone()))
+            .look(|server| server.node().sessions.get(conn).map(|session| session.peer.clone()))
             .flatten()?;
         let address: IpAddr = peer.rsplit_once(':')?.0.parse().ok()?;
         let host = self.hosts.get(&*self.ctx.host_at(address)?).copied();

@@ -85,7 +85,7 @@ impl<'a> Ctx<'a> {
     /// # Panics
     /// When the connection is gone: commands only run for live ones.
     pub fn session(&mut self) -> &mut Session {
-        self.node.sessions.get_mut(&self.conn).expect("commands run for live connections")
+        self.node.sessions.get_mut(self.conn).expect("commands run for live connections")
     }
 
     /// The selected database, raw: expired keys are still in it.
@@ -323,7 +323,7 @@ impl<'a> Ctx<'a> {
 
     /// The protocol that replies are shaped for, where the shape itself differs. A script has one of its own.
     pub fn protocol(&self) -> Protocol {
-        self.node.sessions.get(&self.conn).map_or(Protocol::Resp2, |session| session.protocol)
+        self.node.sessions.get(self.conn).map_or(Protocol::Resp2, |session| session.protocol)
     }
 
     /// Whether a command may wait here; inside a transaction or a script it must answer at once.

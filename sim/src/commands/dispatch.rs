@@ -131,7 +131,7 @@ fn note_slow(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) {
     }
     let mut args = args.to_vec();
     secrets(spec.name, &args).into_iter().for_each(|at| args[at] = Bytes::from_static(b"(redacted)"));
-    let session = ctx.node.sessions.get(&ctx.conn).filter(|_| ctx.origin != Origin::Script);
+    let session = ctx.node.sessions.get(ctx.conn).filter(|_| ctx.origin != Origin::Script);
     // What a script calls has no connection of its own.
     let (peer, name) = session.map_or_else(
         || ("?:0".to_owned(), Bytes::new()),

@@ -226,7 +226,7 @@ impl<P: Platform> Driver<P> {
     }
 
     fn carry_out(self: &Rc<Self>) {
-        let (actions, observations, log) = {
+        let (mut actions, observations, log) = {
             let mut env = self.env.borrow_mut();
             let env = &mut *env;
             (
@@ -240,7 +240,7 @@ impl<P: Platform> Driver<P> {
             self.node.tell(observation);
         }
         log.iter().for_each(|line| self.platform.log(line));
-        for action in actions {
+        for action in actions.drain(..) {
             match action {
                 Action::Send { conn, bytes } => self.send(conn, bytes),
                 Action::Close { conn } => self.with_wire(conn, |wire| wire.closing = true),
@@ -253,6 +253,8 @@ impl<P: Platform> Driver<P> {
                 Action::Exit => self.end(),
             }
         }
+        // The room is used again.
+        self.env.borrow_mut().outbox = actions;
     }
 
     fn send(self: &Rc<Self>, conn: ConnId, bytes: Bytes) {

@@ -1,6 +1,6 @@
 //! Bytes to commands: multibulk arrays and inline lines, however the bytes arrive.
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::Bytes;
 
 /// What a peer may send at most. The defaults are those of `redis-server`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,9 @@ pub struct ProtocolError(pub String);
 /// ```
 #[derive(Debug, Default)]
 pub struct Decoder {
-    buffer: BytesMut,
+    /// What has come, of which the first `taken` bytes are done with.
+    buffer: Vec<u8>,
+    taken: usize,
     /// Arguments still missing of the array being read; 0 between commands.
     missing: usize,
     /// The length of the argument being read, once its line has come.
@@ -51,24 +53,53 @@ pub struct Decoder {
     args: Vec<Bytes>,
     /// What the arguments take so far.
     held: usize,
-    /// How far the buffer has been searched in vain for the end of a line.
+    /// How far what is left of the buffer has been searched in vain for the end of a line.
     searched: usize,
 }
+
+/// Room that a connection keeps for what it sends next: a pipeline of small commands.
+const KEPT: usize = 4 << 10;
+
+/// Arguments that a connection keeps room for.
+const ARGS_KEPT: usize = 64;
 
 impl Decoder {
     /// Adds bytes that arrived.
     pub fn feed(&mut self, bytes: &[u8]) {
+        self.buffer.drain(..std::mem::take(&mut self.taken));
         self.buffer.extend_from_slice(bytes);
+    }
+
+    fn rest(&self) -> &[u8] {
+        &self.buffer[self.taken..]
+    }
+
+    /// Has done with so many bytes more.
+    fn take(&mut self, count: usize) {
+        self.taken += count;
+        if self.taken == self.buffer.len() {
+            self.taken = 0;
+            self.buffer.clear();
+            self.buffer.shrink_to(KEPT);
+        }
+    }
+
+    /// Takes the words of a command that is done, for the room they are in.
+    pub fn recycle(&mut self, mut args: Vec<Bytes>) {
+        if self.args.capacity() == 0 && args.capacity() <= ARGS_KEPT {
+            args.clear();
+            self.args = args;
+        }
     }
 
     /// Bytes held: those of the command being read and of those behind it. An argument takes room even if it is empty.
     pub fn buffered(&self) -> usize {
-        self.buffer.len() + self.held
+        self.unread() + self.held
     }
 
     /// Bytes that no part of a command was taken from yet.
     pub fn unread(&self) -> usize {
-        self.buffer.len()
+        self.buffer.len() - self.taken
     }
 
     /// The next whole command, or `None` until more bytes have come. Never returns an empty command.
@@ -78,7 +109,7 @@ impl Decoder {
     pub fn next(&mut self, limits: &Limits) -> Result<Option<Vec<Bytes>>, ProtocolError> {
         loop {
             if self.missing == 0 {
-                match self.buffer.first() {
+                match self.rest().first() {
                     None => return Ok(None),
                     Some(b'*') => {
                         let Some(count) = self.length_line(limits, "too big mbulk count string")? else {
@@ -98,7 +129,7 @@ impl Decoder {
                         }
                         self.missing = count as usize;
                         // The count is the peer's word: room is made as arguments really come.
-                        self.args.reserve(self.missing.min(64));
+                        self.args.reserve(self.missing.min(ARGS_KEPT));
                     }
                     Some(_) => match self.inline(limits)? {
                         None => return Ok(None),
@@ -111,7 +142,7 @@ impl Decoder {
                 let len = match self.bulk {
                     Some(len) => len,
                     None => {
-                        match self.buffer.first() {
+                        match self.rest().first() {
                             None => return Ok(None),
                             Some(b'$') => {}
                             Some(&other) => {
@@ -135,13 +166,12 @@ impl Decoder {
                         *self.bulk.insert(len as usize)
                     }
                 };
-                if self.buffer.len() < len + 2 {
-                    return Ok(None);
-                }
+                let Some(bytes) = self.rest().get(..len + 2) else { return Ok(None) };
                 // A copy of its own, so that a stored argument does not keep the whole read buffer alive.
-                self.args.push(Bytes::copy_from_slice(&self.buffer[..len]));
+                let arg = Bytes::copy_from_slice(&bytes[..len]);
+                self.args.push(arg);
                 self.held += len + size_of::<Bytes>();
-                self.buffer.advance(len + 2);
+                self.take(len + 2);
                 self.bulk = None;
                 self.missing -= 1;
             }
@@ -153,40 +183,42 @@ impl Decoder {
     /// Reads `*3\r\n` or `$3\r\n`: `None` until the line is whole, `Some(None)` when it holds no number.
     fn length_line(&mut self, limits: &Limits, too_long: &str) -> Result<Option<Option<i64>>, ProtocolError> {
         let Some(end) = self.find(b'\r') else {
-            if self.buffer.len() > limits.inline_len_max {
+            if self.unread() > limits.inline_len_max {
                 return Err(error(too_long));
             }
             return Ok(None);
         };
-        if self.buffer.len() < end + 2 {
+        if self.unread() < end + 2 {
             return Ok(None);
         }
-        let number = parse_integer(&self.buffer[1..end]);
-        self.buffer.advance(end + 2);
+        let number = parse_integer(&self.rest()[1..end]);
+        self.take(end + 2);
         self.searched = 0;
         Ok(Some(number))
     }
 
     fn inline(&mut self, limits: &Limits) -> Result<Option<Vec<Bytes>>, ProtocolError> {
         let Some(end) = self.find(b'\n') else {
-            if self.buffer.len() > limits.inline_len_max {
+            if self.unread() > limits.inline_len_max {
                 return Err(error("too big inline request"));
             }
             return Ok(None);
         };
-        let line = self.buffer.split_to(end + 1);
+        let line = &self.rest()[..end];
+        let words = split_words(line.strip_suffix(b"\r").unwrap_or(line));
+        self.take(end + 1);
         self.searched = 0;
-        let line = line[..end].strip_suffix(b"\r").unwrap_or(&line[..end]);
-        split_words(line).map(Some).ok_or_else(|| error("unbalanced quotes in request"))
+        words.map(Some).ok_or_else(|| error("unbalanced quotes in request"))
     }
 
     fn find(&mut self, byte: u8) -> Option<usize> {
         let ends = |&b: &u8| b == byte || b == 0;
-        let found = self.buffer[self.searched..].iter().position(ends).map(|at| at + self.searched);
+        let rest = &self.buffer[self.taken..];
+        let found = rest[self.searched..].iter().position(ends).map(|at| at + self.searched);
         // The last byte is looked at again: it costs nothing, and keeps the mark inside the buffer.
-        self.searched = found.unwrap_or(self.buffer.len().saturating_sub(1));
+        self.searched = found.unwrap_or(rest.len().saturating_sub(1));
         // As in C, nobody looks behind a zero: such a line never ends.
-        found.filter(|at| self.buffer[*at] == byte)
+        found.filter(|at| rest[*at] == byte)
     }
 }
 
@@ -197,11 +229,15 @@ fn error(text: impl Into<String>) -> ProtocolError {
 /// A decimal integer as the protocol writes lengths: no spaces, no plus, no leading zeros.
 fn parse_integer(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) || (digits.len() > 1 && digits[0] == b'0')
-    {
+    if digits.is_empty() || (digits.len() > 1 && digits[0] == b'0') {
         return None;
     }
-    std::str::from_utf8(text).ok()?.parse().ok()
+    let negative = digits.len() < text.len();
+    digits.iter().try_fold(0i64, |number, digit| {
+        let digit = i64::from(char::from(*digit).to_digit(10)?);
+        let number = number.checked_mul(10)?;
+        if negative { number.checked_sub(digit) } else { number.checked_add(digit) }
+    })
 }
 
 /// Splits a line at spaces, with quotes and escapes as in a shell; `None` for unbalanced quotes.

@@ -63,7 +63,7 @@ impl Server {
 
     /// Runs the command of a waiting client again, on the one key that is ready. It waits on if that is not for it.
     fn serve(&mut self, env: &mut Env, conn: ConnId, key: &Bytes, kind: Option<Kind>) {
-        let Some(session) = self.node.sessions.get(&conn) else { return };
+        let Some(session) = self.node.sessions.get(conn) else { return };
         let Some(blocked) = session.blocked.as_ref().filter(|_| !session.closing) else { return };
         let (db, args) = (session.db, blocked.args.clone());
         let Ok(spec) = find(&args) else { return };
@@ -81,7 +81,7 @@ impl Server {
         }
         self.settle(env, Some(conn), effects);
         if !waits_on {
-            if let Some(session) = self.node.sessions.get_mut(&conn) {
+            if let Some(session) = self.node.sessions.get_mut(conn) {
                 session.last_write_offset = self.node.replication.history.offset;
             }
             self.answer_waiting(env, conn, args, reply);
@@ -100,7 +100,7 @@ impl Server {
     }
 
     fn answer_waiting(&mut self, env: &mut Env, conn: ConnId, args: Vec<Bytes>, reply: Reply) {
-        if let Some(session) = self.node.sessions.get_mut(&conn) {
+        if let Some(session) = self.node.sessions.get_mut(conn) {
             // It was no idleness to wait.
             session.last_active = env.monotonic;
         }

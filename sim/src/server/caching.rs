@@ -38,7 +38,7 @@ impl Server {
 
     fn tell_readers(&mut self, key: &Bytes, by: Option<ConnId>) {
         for conn in self.node.tracking.forget(key) {
-            let tracking = self.node.sessions.get(&conn).and_then(|session| session.tracking.as_ref());
+            let tracking = self.node.sessions.get(conn).and_then(|session| session.tracking.as_ref());
             let Some(tracking) = tracking.filter(|tracking| tracking.prefixes.is_none()) else { continue };
             if Some(conn) != by {
                 self.tell(conn, Some(std::slice::from_ref(key)));
@@ -50,7 +50,7 @@ impl Server {
 
     /// Whole databases have changed: whoever tracks is told that nothing it has is worth anything.
     pub(super) fn invalidate_all(&mut self, by: Option<ConnId>) {
-        let tracks = self.node.sessions.values().filter(|session| session.tracking.is_some());
+        let tracks = self.node.sessions.iter().filter(|session| session.tracking.is_some());
         for conn in tracks.map(|session| session.id).collect::<Vec<_>>() {
             if Some(conn) == by {
                 self.owed.push(None);
@@ -75,7 +75,7 @@ impl Server {
         }
         let sessions = &self.node.sessions;
         let spares = |conn: ConnId| {
-            let tracking = sessions.get(&conn).and_then(|session| session.tracking.as_ref());
+            let tracking = sessions.get(conn).and_then(|session| session.tracking.as_ref());
             tracking.is_some_and(|tracking| tracking.no_loop)
         };
         for (conn, keys) in self.node.tracking.take_notices(spares) {
@@ -98,13 +98,13 @@ impl Server {
     fn tell(&mut self, conn: ConnId, keys: Option<&[Bytes]>) {
         let sessions = &mut self.node.sessions;
         let Some((own, Some(tracking))) =
-            sessions.get(&conn).map(|session| (session.protocol, &session.tracking))
+            sessions.get(conn).map(|session| (session.protocol, &session.tracking))
         else {
             return;
         };
         let target = tracking.redirect.unwrap_or(conn);
-        let Some(session) = sessions.get(&target) else {
-            if let Some(tracking) = sessions.get_mut(&conn).and_then(|session| session.tracking.as_mut()) {
+        let Some(session) = sessions.get(target) else {
+            if let Some(tracking) = sessions.get_mut(conn).and_then(|session| session.tracking.as_mut()) {
                 tracking.broken = true;
             }
             // There is nobody to tell but the one who does not listen here.

@@ -13,6 +13,9 @@ use crate::{
     session::{BlockedOn, Role, Session},
 };
 
+/// What a connection keeps for its replies, as much as every client of Redis has (`PROTO_REPLY_CHUNK_BYTES`).
+const OUT_KEPT: usize = 16 << 10;
+
 impl Server {
     pub(super) fn connected(&mut self, env: &mut Env, conn: ConnId, peer: String, local: String) {
         if self.node.sessions.len() >= self.node.config.maxclients {
@@ -31,14 +34,14 @@ impl Server {
         env.log(Level::Debug, || format!("Accepted {peer}"));
         let mut session = Session::new(conn, peer, local, env.monotonic);
         session.authenticated = self.node.acl.admits_strangers();
-        self.node.sessions.insert(conn, session);
+        self.node.sessions.insert(session);
     }
 
     pub(super) fn received(&mut self, env: &mut Env, conn: ConnId, bytes: &[u8]) {
         if self.is_master_link(conn) {
             return self.hear_master(env, bytes);
         }
-        let Some(session) = self.node.sessions.get_mut(&conn) else { return };
+        let Some(session) = self.node.sessions.get_mut(conn) else { return };
         if session.closing {
             return;
         }
@@ -59,7 +62,7 @@ impl Server {
     pub(super) fn process(&mut self, env: &mut Env, conn: ConnId) {
         loop {
             let paused = self.node.is_paused();
-            let Some(session) = self.node.sessions.get_mut(&conn) else { return };
+            let Some(session) = self.node.sessions.get_mut(conn) else { return };
             if session.closing || self.node.stalled_until.is_some() {
                 if !session.closing {
                     self.node.woken.push_back(conn);
@@ -103,13 +106,13 @@ impl Server {
         }
         self.node.stop_tracking(conn);
         self.node.monitors.remove(&conn);
-        self.node.sessions.remove(&conn);
+        self.node.sessions.remove(conn);
     }
 
     /// What a connection may leave unread (`client-output-buffer-limit`).
     pub fn output_limit(&self, conn: ConnId) -> BufferLimit {
         let [normal, replica, pubsub] = self.node.config.output_limits;
-        match self.node.sessions.get(&conn) {
+        match self.node.sessions.get(conn) {
             Some(session) if session.role == Role::Replica => {
                 // Less than the backlog holds would only make it begin anew.
                 let backlog = self.node.config.repl_backlog_size as u64;
@@ -124,10 +127,17 @@ impl Server {
     /// Sends what the step has written, and closes who is to be closed.
     pub(super) fn flush(&mut self, env: &mut Env) {
         for conn in std::mem::take(&mut self.node.pending) {
-            let Some(session) = self.node.sessions.get_mut(&conn) else { continue };
+            let Some(session) = self.node.sessions.get_mut(conn) else { continue };
             let closing = session.closing;
             if !session.out.is_empty() {
-                let bytes = Bytes::from(std::mem::take(&mut session.out));
+                // The room for short replies is used again and again.
+                let bytes = if session.out.len() <= OUT_KEPT {
+                    let bytes = Bytes::copy_from_slice(&session.out);
+                    session.out.clear();
+                    bytes
+                } else {
+                    Bytes::from(std::mem::take(&mut session.out))
+                };
                 self.node.stats.net_out += bytes.len() as u64;
                 env.outbox.push(Action::Send { conn, bytes });
             }

@@ -80,7 +80,7 @@ impl Server {
         let idle = self.idle_after().and_then(|after| {
             self.node
                 .sessions
-                .values()
+                .iter()
                 .filter(|session| may_idle_out(session))
                 .map(|s| s.last_active + after)
                 .min()
@@ -129,7 +129,7 @@ impl Server {
     fn close_idle(&mut self, env: &Env) {
         let Some(after) = self.idle_after() else { return };
         let idle = |session: &&Session| may_idle_out(session) && session.last_active + after <= env.monotonic;
-        let idle: Vec<ConnId> = self.node.sessions.values().filter(idle).map(|session| session.id).collect();
+        let idle: Vec<ConnId> = self.node.sessions.iter().filter(idle).map(|session| session.id).collect();
         idle.into_iter().for_each(|conn| self.node.kill(conn));
     }
 }

@@ -115,7 +115,7 @@ impl Server {
             return;
         }
         let session = Session::new(FILE, String::new(), String::new(), env.monotonic);
-        self.node.sessions.insert(FILE, session);
+        self.node.sessions.insert(session);
         let mut decoder = Decoder::default();
         decoder.feed(&log.commands);
         let limits = Limits { bulk_len_max: usize::MAX / 4, ..Limits::default() };
@@ -131,12 +131,12 @@ impl Server {
                 (_, None) => self.redo(env, &args),
             }
         }
-        self.node.sessions.remove(&FILE);
+        self.node.sessions.remove(FILE);
         self.node.append_log.resume(env.wall.as_secs());
     }
 
     fn redo(&mut self, env: &mut Env, args: &[bytes::Bytes]) {
-        let session = self.node.sessions.get_mut(&FILE).expect("the file is being read");
+        let session = self.node.sessions.get_mut(FILE).expect("the file is being read");
         if args[0].eq_ignore_ascii_case(b"select") {
             let db = args.get(1).and_then(|db| usize::try_from(integer(db).ok()?).ok());
             session.db = db.filter(|&db| db < self.node.dbs.len()).unwrap_or(session.db);

@@ -23,7 +23,7 @@ impl Server {
             Share::Percent(percent) => self.node.config.maxmemory / 100 * u64::from(percent),
         };
         let counts = |session: &&Session| session.role == Role::Client && !session.closing;
-        let sizes = self.node.sessions.values().filter(counts).map(Session::memory);
+        let sizes = self.node.sessions.iter().filter(counts).map(Session::memory);
         let mut used = sizes.sum::<usize>() as u64;
         if used <= limit {
             return;
@@ -31,7 +31,7 @@ impl Server {
         let mut largest: Vec<(usize, ConnId)> = self
             .node
             .sessions
-            .values()
+            .iter()
             .filter(counts)
             .filter(|session| !session.no_evict)
             .map(|session| (session.memory(), session.id))

@@ -14,7 +14,7 @@ use crate::{
 impl Server {
     /// Takes one command of a connection through the gate, runs it, and settles what it did.
     pub(super) fn command(&mut self, env: &mut Env, conn: ConnId, args: Vec<Bytes>) {
-        let Some(session) = self.node.sessions.get_mut(&conn) else { return };
+        let Some(session) = self.node.sessions.get_mut(conn) else { return };
         session.last_active = env.monotonic;
         let spec = match self.gate(env, conn, &args) {
             Passage::Run(spec) => spec,
@@ -25,7 +25,7 @@ impl Server {
             Passage::Hold => return self.hold(conn, &args),
             Passage::Close => return self.node.kill(conn),
         };
-        let Some(session) = self.node.sessions.get_mut(&conn) else { return };
+        let Some(session) = self.node.sessions.get_mut(conn) else { return };
         let db = session.db;
         let now_ms = env.wall.as_millis();
         let mut effects = Effects::default();
@@ -38,13 +38,15 @@ impl Server {
         // reply. Inside EXEC a server writes such messages between the replies, where no client can tell them apart from
         // those; here they all come before.
         self.settle(env, Some(conn), effects);
-        if let Some(session) = self.node.sessions.get_mut(&conn) {
+        if let Some(session) = self.node.sessions.get_mut(conn) {
             session.last_write_offset = self.node.replication.history.offset;
         }
         self.node.send(conn, &reply);
         self.tell_owed(conn);
         if env.observing {
             env.observations.push(Observation::Command { conn, args, reply });
+        } else if let Some(session) = self.node.sessions.get_mut(conn) {
+            session.decoder.recycle(args);
         }
         self.after_command(conn);
         self.serve_ready(env);
@@ -52,7 +54,7 @@ impl Server {
 
     /// CLIENT REPLY SKIP reaches over exactly one command.
     fn after_command(&mut self, conn: ConnId) {
-        let Some(session) = self.node.sessions.get_mut(&conn) else { return };
+        let Some(session) = self.node.sessions.get_mut(conn) else { return };
         session.replies = match session.replies {
             Replies::SkipNext => Replies::Skip,
             Replies::Skip => Replies::On,

@@ -70,7 +70,7 @@ impl Server {
         let mut session =
             Session::new(conn, format!("{}:{}", link.host, link.port), String::new(), env.monotonic);
         session.role = Role::Master;
-        self.node.sessions.insert(conn, session);
+        self.node.sessions.insert(session);
         self.tell_master(&["PING"]);
     }
 
@@ -203,7 +203,7 @@ impl Server {
                 link.down_since = None;
                 let rest = link.buffer.clone();
                 link.decoder.feed(&rest);
-                if let Some(session) = link.conn.and_then(|conn| self.node.sessions.get_mut(&conn)) {
+                if let Some(session) = link.conn.and_then(|conn| self.node.sessions.get_mut(conn)) {
                     session.db = db;
                 }
                 let (size, history) =
@@ -320,7 +320,7 @@ impl Server {
         link.down_since = None;
         let rest = link.buffer.clone();
         link.decoder.feed(&rest);
-        if let Some(session) = link.conn.and_then(|conn| self.node.sessions.get_mut(&conn)) {
+        if let Some(session) = link.conn.and_then(|conn| self.node.sessions.get_mut(conn)) {
             session.db = db;
         }
         if acknowledge {
@@ -376,7 +376,7 @@ impl Server {
         let mut effects = Effects::default();
         let now_ms = env.wall.as_millis();
         for args in commands {
-            let Some(session) = self.node.sessions.get_mut(&conn) else { return };
+            let Some(session) = self.node.sessions.get_mut(conn) else { return };
             session.last_active = env.monotonic;
             if args[0].eq_ignore_ascii_case(b"select") {
                 let db = args.get(1).and_then(|db| usize::try_from(integer(db).ok()?).ok());

@@ -52,7 +52,7 @@ impl Server {
             return Passage::Close;
         }
         let found = find(args);
-        if let Some(session) = self.node.sessions.get_mut(&conn) {
+        if let Some(session) = self.node.sessions.get_mut(conn) {
             session.last_command = found.as_ref().map_or("NULL", |spec| spec.name);
         }
         let spec = match found {
@@ -65,7 +65,7 @@ impl Server {
             return self.refuse(conn, Some(spec), error);
         }
         let may_replicate = flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE));
-        let role = self.node.sessions[&conn].role;
+        let role = self.node.sessions.live(conn).role;
         if role != Role::Replica {
             // Whoever moves the clock ends the pause, and must not wait for it.
             let moves_clock = env.manual_clock && debug::is_clock(args);
@@ -75,7 +75,7 @@ impl Server {
                 _ => {}
             }
         }
-        let session = self.node.sessions.get_mut(&conn).expect("the gate is for live connections");
+        let session = self.node.sessions.get_mut(conn).expect("the gate is for live connections");
         match &mut session.transaction {
             Some(transaction) if !NEVER_QUEUED.contains(&spec.name) => {
                 transaction.queue.push(args.to_vec());
@@ -87,7 +87,7 @@ impl Server {
 
     /// The flags of a command: for EXEC also what the queued commands would do, for a script what it declares.
     fn flags_with_queue(&self, conn: ConnId, spec: &Spec, args: &[Bytes]) -> Flags {
-        let queue = match &self.node.sessions[&conn].transaction {
+        let queue = match &self.node.sessions.live(conn).transaction {
             Some(transaction) if spec.name == "exec" => &transaction.queue[..],
             _ => return declared(&self.node, spec, args),
         };
@@ -109,7 +109,7 @@ impl Server {
         args: &[Bytes],
     ) -> Result<(), Error> {
         let node = &mut self.node;
-        let session = node.sessions.get_mut(&conn).expect("the gate is for live connections");
+        let session = node.sessions.get_mut(conn).expect("the gate is for live connections");
         // What is queued may use up any amount of memory by itself.
         let queuing =
             session.transaction.is_some() && !["discard", "exec", "quit", "reset"].contains(&spec.name);
@@ -159,7 +159,7 @@ impl Server {
 
     /// Refuses a command. A transaction being queued will not run any more; an EXEC that is refused ends it.
     fn refuse(&mut self, conn: ConnId, spec: Option<&'static Spec>, error: Error) -> Passage {
-        let session = self.node.sessions.get_mut(&conn).expect("the gate is for live connections");
+        let session = self.node.sessions.get_mut(conn).expect("the gate is for live connections");
         let mut error = error;
         if spec.is_some_and(|spec| spec.name == "exec") {
             self.node.discard(conn);

@@ -69,7 +69,7 @@ impl Server {
             .error
             .map(|error| Error(format!("ERR Target instance replied with error: {error}").into()));
         let reply = failure.or(answered).map_or(Reply::OK, Reply::from);
-        let Some(session) = self.node.sessions.get_mut(&client) else { return };
+        let Some(session) = self.node.sessions.get_mut(client) else { return };
         let blocked = session.blocked.take_if(|blocked| blocked.on == BlockedOn::Migration);
         session.last_write_offset = self.node.replication.history.offset;
         if let Reply::Error(text) = &reply {

@@ -22,7 +22,7 @@ impl Server {
             matches!(blocked.on, BlockedOn::Replicas { .. }).then_some(blocked.deadline)?
         };
         let deadlines = self.node.replication.waiting.iter();
-        let deadline = deadlines.filter_map(|conn| waits(self.node.sessions.get(conn)?)).min();
+        let deadline = deadlines.filter_map(|conn| waits(self.node.sessions.get(*conn)?)).min();
         [self.node.replication.cron_due, deadline].into_iter().flatten().min()
     }
 
@@ -80,13 +80,13 @@ impl Server {
             return;
         }
         // Data they wait for will not come from a client of this node any more.
-        let blocked = self.node.sessions.iter().filter(|(_, session)| {
+        let blocked = self.node.sessions.iter().filter(|session| {
             session
                 .blocked
                 .as_ref()
                 .is_some_and(|blocked| matches!(blocked.on, BlockedOn::Keys | BlockedOn::Replicas { .. }))
         });
-        for conn in blocked.map(|(&conn, _)| conn).collect::<Vec<_>>() {
+        for conn in blocked.map(|session| session.id).collect::<Vec<_>>() {
             let text = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
             self.node.send(conn, &Reply::Error(text.into()));
             self.node.close(conn);
@@ -96,7 +96,7 @@ impl Server {
     /// Closes a connection to a peer, which may not stand yet.
     fn close_peer(&mut self, env: &mut Env, conn: ConnId) {
         self.peer_gone(env, conn);
-        if self.node.sessions.contains_key(&conn) {
+        if self.node.sessions.contains(conn) {
             self.node.close(conn);
         } else if conn.0 >= ConnId::DIALED {
             env.outbox.push(Action::Close { conn });
@@ -122,7 +122,7 @@ impl Server {
     fn wake_waiting_for_replicas(&mut self, env: &mut Env) {
         let mut awake = Vec::new();
         for conn in self.node.replication.waiting.clone() {
-            let blocked = self.node.sessions.get(&conn).and_then(|session| session.blocked.as_ref());
+            let blocked = self.node.sessions.get(conn).and_then(|session| session.blocked.as_ref());
             let Some((blocked, (replicas, offset))) = blocked.and_then(|blocked| match blocked.on {
                 BlockedOn::Replicas { replicas, offset } => Some((blocked, (replicas, offset))),
                 _ => None,
@@ -138,7 +138,7 @@ impl Server {
         }
         for (conn, reached) in awake {
             self.node.replication.waiting.remove(&conn);
-            if let Some(session) = self.node.sessions.get_mut(&conn) {
+            if let Some(session) = self.node.sessions.get_mut(conn) {
                 session.blocked = None;
             }
             self.node.send(conn, &reached.into());

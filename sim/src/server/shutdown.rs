@@ -20,9 +20,10 @@ impl Node {
     pub fn refuse_shutdown(&mut self) {
         self.shutdown = None;
         let asks = |blocked: &mut Blocked| blocked.on == BlockedOn::Shutdown;
-        let sessions = self.sessions.values_mut();
-        let asked: Vec<ConnId> =
+        let sessions = self.sessions.iter_mut();
+        let mut asked: Vec<ConnId> =
             sessions.filter_map(|session| session.blocked.take_if(asks).map(|_| session.id)).collect();
+        asked.sort_unstable();
         for conn in asked {
             self.stats.note_error(&Error::NO_SHUTDOWN.0);
             self.send(conn, &Error::NO_SHUTDOWN.into());

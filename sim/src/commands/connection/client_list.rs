@@ -24,7 +24,7 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let now = ctx.env.monotonic;
-    let sessions = ctx.node.sessions.values();
+    let sessions = ctx.node.sessions.iter();
     let option = args.get(2).map(|option| option.to_ascii_lowercase()).unwrap_or_default();
     let lines: String = match (&option[..], args) {
         (b"", [_, _]) => sessions.map(|session| describe(session, now)).collect(),

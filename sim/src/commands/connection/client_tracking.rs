@@ -86,7 +86,7 @@ fn parse(ctx: &Ctx<'_>, words: &[Bytes]) -> Result<Options, Error> {
                 }
                 let id = integer(words.next().map_or(&b""[..], |id| id))?;
                 let conn = u64::try_from(id).ok().map(ConnId);
-                let there = conn.filter(|conn| ctx.node.sessions.contains_key(conn));
+                let there = conn.filter(|conn| ctx.node.sessions.contains(*conn));
                 let missing = Error::of("ERR The client ID you want redirect to does not exist");
                 options.redirect = Some(there.ok_or(missing)?);
             }

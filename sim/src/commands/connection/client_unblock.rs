@@ -33,12 +33,12 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let id = integer(&args[2])?;
     let conn = ConnId(u64::try_from(id).unwrap_or(0));
     let waits = |on| matches!(on, BlockedOn::Keys | BlockedOn::Replicas { .. });
-    let Some(session) = ctx.node.sessions.get_mut(&conn) else { return Ok(Reply::Integer(0)) };
+    let Some(session) = ctx.node.sessions.get_mut(conn) else { return Ok(Reply::Integer(0)) };
     match &session.blocked {
         Some(blocked) if waits(blocked.on) => {
             if with_error {
                 if ctx.node.stop_waiting(conn).is_none() {
-                    ctx.node.sessions.get_mut(&conn).and_then(|session| session.blocked.take());
+                    ctx.node.sessions.get_mut(conn).and_then(|session| session.blocked.take());
                     ctx.node.woken.push_back(conn);
                 }
                 let error = Error::of("UNBLOCKED client unblocked via CLIENT UNBLOCK");
@@ -47,7 +47,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             } else if ctx.node.stop_waiting(conn).is_some() {
                 ctx.node.send(conn, &Reply::NullArray);
             } else if let Some(blocked) =
-                ctx.node.sessions.get_mut(&conn).and_then(|session| session.blocked.as_mut())
+                ctx.node.sessions.get_mut(conn).and_then(|session| session.blocked.as_mut())
             {
                 // How many replicas have acknowledged is counted when the time is up.
                 blocked.deadline = Some(Monotonic::ZERO);

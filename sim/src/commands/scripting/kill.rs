@@ -43,7 +43,7 @@ pub(super) fn kill(ctx: &mut Ctx<'_>, kind: Kind) -> Result<Reply, Error> {
     };
     // Its next script may be endless as well.
     if ctx.node.busy.is_none() {
-        if let Some(session) = ctx.node.sessions.get_mut(&busy.conn) {
+        if let Some(session) = ctx.node.sessions.get_mut(busy.conn) {
             session.blocked = None;
         }
         ctx.node.send(busy.conn, &reply);

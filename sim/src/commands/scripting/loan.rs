@@ -103,7 +103,7 @@ impl Host for Loan {
             Ok(spec) => spec,
             Err(error) => return error.into(),
         };
-        let db = self.node.sessions.get(&self.conn).map_or(0, |session| session.db);
+        let db = self.node.sessions.get(self.conn).map_or(0, |session| session.db);
         let propagated = self.effects.propagated.len();
         let (node, env, effects) = (&mut self.node, &mut self.env, &mut self.effects);
         let mut ctx = Ctx::new(node, env, effects, self.conn, db, Origin::Script, self.now_ms);
@@ -120,13 +120,13 @@ impl Host for Loan {
 
     fn may_call(&mut self, words: &[Bytes]) -> Option<bool> {
         let spec = find(words).ok()?;
-        let session = self.node.sessions.get(&self.conn);
+        let session = self.node.sessions.get(self.conn);
         let user = session.and_then(|session| self.node.acl.user(&session.user));
         Some(user.is_none_or(|user| access::check(user, spec, words).is_ok()))
     }
 
     fn set_protocol(&mut self, protocol: Protocol) {
-        if let Some(session) = self.node.sessions.get_mut(&self.conn) {
+        if let Some(session) = self.node.sessions.get_mut(self.conn) {
             session.protocol = protocol;
         }
     }

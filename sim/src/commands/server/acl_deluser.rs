@@ -39,7 +39,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 /// Closes the connections of a user that is gone. The caller still gets its reply.
 pub(super) fn close_all_of(ctx: &mut Ctx<'_>, name: &Bytes) {
     let of_user =
-        ctx.node.sessions.values().filter(|session| session.role != Role::Master && session.user == *name);
+        ctx.node.sessions.iter().filter(|session| session.role != Role::Master && session.user == *name);
     for conn in of_user.map(|session| session.id).collect::<Vec<ConnId>>() {
         if conn == ctx.conn {
             let session = ctx.session();

@@ -38,7 +38,7 @@ pub(in crate::commands) fn show(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) 
     }
     let from = match ctx.origin {
         Origin::Script => "lua".to_owned(),
-        _ => ctx.node.sessions.get(&ctx.conn).map_or_else(String::new, |session| session.peer.clone()),
+        _ => ctx.node.sessions.get(ctx.conn).map_or_else(String::new, |session| session.peer.clone()),
     };
     let line = line(ctx.env.wall, ctx.db, &from, spec.name, args);
     let monitors: Vec<ConnId> = ctx.node.monitors.iter().copied().collect();

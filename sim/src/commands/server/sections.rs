@@ -93,8 +93,8 @@ fn server(ctx: &Ctx<'_>, out: &mut String) {
 
 fn clients(ctx: &Ctx<'_>, out: &mut String) {
     let sessions = &ctx.node.sessions;
-    let buffered = sessions.values().map(|session| session.decoder.buffered()).max().unwrap_or(0);
-    let blocked: Vec<&Session> = sessions.values().filter(|session| session.blocked.is_some()).collect();
+    let buffered = sessions.iter().map(|session| session.decoder.buffered()).max().unwrap_or(0);
+    let blocked: Vec<&Session> = sessions.iter().filter(|session| session.blocked.is_some()).collect();
     let timed =
         |session: &&&Session| session.blocked.as_ref().is_some_and(|blocked| blocked.deadline.is_some());
     lines!(out,

@@ -27,9 +27,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let when_ms = options.expiry.as_ref().map(|expiry| expiry.when_ms(ctx.now_ms, "set")).transpose()?;
     let key = &args[1];
     let old = if options.get { ctx.read::<Str>(key)?.map(|string| string.bytes().clone()) } else { None };
-    let exists = ctx.pass(key).is_some();
     let answer = |otherwise| if options.get { old.into() } else { otherwise };
-    if options.only_if_exists.is_some_and(|wanted| wanted != exists) {
+    if options.only_if_exists.is_some_and(|wanted| wanted != ctx.pass(key).is_some()) {
         ctx.entry_for_write(key);
         return Ok(answer(Reply::Null));
     }

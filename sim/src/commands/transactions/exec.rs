@@ -53,7 +53,7 @@ pub(in crate::commands) fn go_on(
 ) -> Reply {
     let mut queue = queue.into_iter();
     while let Some(args) = queue.next() {
-        let Some(db) = ctx.node.sessions.get(&conn).map(|session| session.db) else { return Reply::Silence };
+        let Some(db) = ctx.node.sessions.get(conn).map(|session| session.db) else { return Reply::Silence };
         let mut nested = Ctx::new(ctx.node, ctx.env, ctx.effects, conn, db, Origin::Exec, ctx.now_ms);
         let reply = match find(&args) {
             // What was allowed when it was queued need not be any more.

@@ -49,7 +49,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 /// Whether a key that the connection watches has changed, or has expired since without anybody finding out.
 pub(super) fn watch_broken(ctx: &mut Ctx<'_>) -> bool {
     let now_ms = ctx.now_ms;
-    let Some(session) = ctx.node.sessions.get(&ctx.conn) else { return false };
+    let Some(session) = ctx.node.sessions.get(ctx.conn) else { return false };
     let expired = |watched: &Watched| {
         let entry = ctx.node.dbs[watched.db].get(&watched.key);
         !watched.was_expired && entry.is_some_and(|entry| entry.is_expired(now_ms))

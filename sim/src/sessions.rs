@@ -1,0 +1,126 @@
+//! The connections of a node, found in constant time by whoever works for one of them.
+
+use std::{cell::Cell, collections::BTreeMap};
+
+use crate::{event::ConnId, session::Session};
+
+/// The connections, by id, in order of arrival.
+///
+/// A command looks for its own connection a dozen times. So the one that was looked for last is found without a search, and
+/// none is moved while it is there.
+#[derive(Debug, Default)]
+pub struct Sessions {
+    /// The place of each in `slots`.
+    places: BTreeMap<ConnId, usize>,
+    slots: Vec<Option<Session>>,
+    free: Vec<usize>,
+    /// Whom a search has found last, and where.
+    last: Cell<Option<(ConnId, usize)>>,
+}
+
+impl Sessions {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    fn place(&self, conn: ConnId) -> Option<usize> {
+        if let Some((last, place)) = self.last.get()
+            && last == conn
+        {
+            return Some(place);
+        }
+        let place = *self.places.get(&conn)?;
+        self.last.set(Some((conn, place)));
+        Some(place)
+    }
+
+    /// A connection, if it is there.
+    pub fn get(&self, conn: ConnId) -> Option<&Session> {
+        self.slots[self.place(conn)?].as_ref()
+    }
+
+    /// The same, to change.
+    pub fn get_mut(&mut self, conn: ConnId) -> Option<&mut Session> {
+        let place = self.place(conn)?;
+        self.slots[place].as_mut()
+    }
+
+    /// A connection that is there.
+    ///
+    /// # Panics
+    /// When it is not.
+    pub fn live(&self, conn: ConnId) -> &Session {
+        self.get(conn).expect("the connection is live")
+    }
+
+    /// Whether a connection is there.
+    pub fn contains(&self, conn: ConnId) -> bool {
+        self.place(conn).is_some()
+    }
+
+    /// Adds a connection, in the place of one of the same id if there is one.
+    pub fn insert(&mut self, session: Session) {
+        let conn = session.id;
+        self.remove(conn);
+        let place = self.free.pop().unwrap_or(self.slots.len());
+        if place == self.slots.len() {
+            self.slots.push(Some(session));
+        } else {
+            self.slots[place] = Some(session);
+        }
+        self.places.insert(conn, place);
+    }
+
+    /// Takes a connection out.
+    pub fn remove(&mut self, conn: ConnId) -> Option<Session> {
+        let place = self.places.remove(&conn)?;
+        self.last.set(None);
+        self.free.push(place);
+        self.slots[place].take()
+    }
+
+    /// All of them, in order of arrival.
+    pub fn iter(&self) -> impl Iterator<Item = &Session> {
+        self.places.values().filter_map(|&place| self.slots[place].as_ref())
+    }
+
+    /// All of them to change, in no order.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Session> {
+        self.slots.iter_mut().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Monotonic;
+
+    fn session(id: u64) -> Session {
+        Session::new(ConnId(id), format!("c{id}:1"), String::new(), Monotonic::ZERO)
+    }
+
+    #[test]
+    fn whoever_is_looked_for_is_found_whoever_was_before_and_whoever_is_gone() {
+        let mut sessions = Sessions::default();
+        [7, 2, 5].into_iter().for_each(|id| sessions.insert(session(id)));
+        let ids = |sessions: &Sessions| sessions.iter().map(|session| session.id.0).collect::<Vec<_>>();
+        assert_eq!(ids(&sessions), [2, 5, 7]);
+        for id in [2, 2, 5, 7, 5] {
+            assert_eq!(sessions.get(ConnId(id)).map(|session| session.id), Some(ConnId(id)));
+        }
+        assert!(sessions.remove(ConnId(5)).is_some());
+        assert!(!sessions.contains(ConnId(5)), "it was the last one looked for");
+        // The room of one that is gone is another's.
+        sessions.insert(session(9));
+        assert_eq!((ids(&sessions), sessions.len(), sessions.slots.len()), (vec![2, 7, 9], 3, 3));
+        assert!(sessions.get(ConnId(5)).is_none() && sessions.remove(ConnId(5)).is_none());
+        sessions.iter_mut().for_each(|session| session.db = 3);
+        assert!(sessions.iter().all(|session| session.db == 3));
+    }
+}
