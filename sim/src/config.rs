@@ -276,6 +276,8 @@ pub struct Config {
     pub repl_diskless_sync_delay: u64,
     /// `repl-backlog-size` in bytes
     pub repl_backlog_size: usize,
+    /// `repl-backlog-ttl` in seconds: how long a master without replicas keeps the backlog; 0 for ever.
+    pub repl_backlog_ttl: u64,
     /// `busy-reply-threshold` in milliseconds
     pub busy_reply_threshold: u64,
     /// `proto-max-bulk-len` in bytes
@@ -353,6 +355,7 @@ impl Default for Config {
             repl_diskless_sync: true,
             repl_diskless_sync_delay: 5,
             repl_backlog_size: 1 << 20,
+            repl_backlog_ttl: 3600,
             busy_reply_threshold: 5000,
             proto_max_bulk_len: 512 << 20,
             client_query_buffer_limit: 1 << 30,

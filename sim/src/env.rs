@@ -41,7 +41,19 @@ pub struct Env {
     pub script_patience: Option<Duration>,
     /// The files that the node may read and write by name; without it there are none.
     pub files: Option<Box<dyn Files>>,
+    /// The TCP ports that the node may listen on elsewhere; without it they are its driver's to choose.
+    pub ports: Option<Box<dyn Ports>>,
     entropy: ChaCha8Rng,
+}
+
+/// Where a node listens.
+pub trait Ports: fmt::Debug + Send {
+    /// Listens on these addresses, as `bind` has them, and no longer where it did; nowhere if `port` is 0. Connections that
+    /// stand are left alone.
+    ///
+    /// # Errors
+    /// When it cannot listen there; it listens where it did then.
+    fn listen(&self, addresses: &[&str], port: u16) -> io::Result<()>;
 }
 
 /// The few files that are told to a node by name: its configuration, its list of users. Its data is not among them: see
@@ -118,6 +130,7 @@ impl Env {
             manual_clock: false,
             script_patience: None,
             files: None,
+            ports: None,
             entropy,
         }
     }

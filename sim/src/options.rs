@@ -227,6 +227,44 @@ fn master(_: &Config, text: &str) -> Result<String, String> {
     }
 }
 
+/// Words of a list, in its order.
+fn shutdown_options(_: &Config, text: &str) -> Result<String, String> {
+    const WORDS: [&str; 5] = ["default", "save", "nosave", "now", "force"];
+    let named: Vec<String> = text.split(' ').map(str::to_ascii_lowercase).collect();
+    if named.iter().any(|word| !WORDS.contains(&&word[..])) {
+        return Err(format!("argument(s) must be one of the following: {}", WORDS.join(", ")));
+    }
+    let has = |word: &str| named.iter().any(|named| named == word);
+    if has("save") && has("nosave") {
+        return Err("shutdown options SAVE and NOSAVE can't be used simultaneously".into());
+    }
+    let words: Vec<&str> = WORDS[1..].iter().copied().filter(|word| has(word)).collect();
+    Ok(if words.is_empty() { WORDS[0].to_owned() } else { words.join(" ") })
+}
+
+fn percentiles(_: &Config, text: &str) -> Result<String, String> {
+    let name = "latency-tracking-info-percentiles";
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    let numbers = words.iter().map(|word| word.parse::<f64>()).collect::<Result<Vec<_>, _>>();
+    let numbers = numbers.map_err(|_| format!("Invalid {name} parameters"))?;
+    if numbers.iter().any(|number| !(0.0..=100.0).contains(number)) {
+        return Err(format!("{name} parameters should sit between [0.0,100.0]"));
+    }
+    Ok(numbers.iter().map(f64::to_string).collect::<Vec<_>>().join(" "))
+}
+
+fn oom_scores(_: &Config, text: &str) -> Result<String, String> {
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    if words.len() != 3 {
+        return Err("wrong number of arguments".into());
+    }
+    let fits = |word: &&str| word.parse::<i32>().is_ok_and(|score| (-2000..=2000).contains(&score));
+    if !words.iter().all(fits) {
+        return Err("Invalid oom-score-adj-values, elements must be between -2000 and 2000.".into());
+    }
+    Ok(words.join(" "))
+}
+
 fn events(_: &Config, text: &str) -> Result<String, String> {
     let wrong = || "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".to_owned();
     Notify::parse(text).map(Notify::in_full).ok_or_else(wrong)
@@ -434,7 +472,7 @@ pub static OPTIONS: &[Opt] = &[
     hidden("key-load-delay", Integer(-1 - I32, I32), Kept("0")),
     opt("latency-monitor-threshold", Integer(0, I32), Free, Kept("0")),
     opt("latency-tracking", Flag, Free, Kept("yes")),
-    opt("latency-tracking-info-percentiles", Text, Free, Kept("50 99 99.9")),
+    opt("latency-tracking-info-percentiles", Checked(percentiles), Free, Kept("50 99 99.9")),
     opt("lazyfree-lazy-eviction", Flag, Free, Kept("no")),
     opt("lazyfree-lazy-expire", Flag, Free, Kept("no")),
     opt("lazyfree-lazy-server-del", Flag, Free, Kept("no")),
@@ -510,7 +548,7 @@ pub static OPTIONS: &[Opt] = &[
         },
     ),
     opt("oom-score-adj", Choice(&["no", "yes", "relative", "absolute"]), Free, Kept("no")),
-    opt("oom-score-adj-values", Text, Free, Kept("0 200 800")),
+    opt("oom-score-adj-values", Checked(oom_scores), Free, Kept("0 200 800")),
     opt("pidfile", Text, Never, Kept("")),
     opt("port", Integer(0, 65535), Free, number!(port)),
     opt("proc-title-template", Text, Free, Kept("{title} {listen-addr} {server-mode}")),
@@ -527,7 +565,7 @@ pub static OPTIONS: &[Opt] = &[
     opt("rdbchecksum", Flag, Never, Kept("yes")),
     opt("rdbcompression", Flag, Free, flag!(rdb_compression)),
     opt("repl-backlog-size", Memory(1, i64::MAX), Free, number!(repl_backlog_size)),
-    opt("repl-backlog-ttl", Integer(0, I32), Free, Kept("3600")),
+    opt("repl-backlog-ttl", Integer(0, I32), Free, number!(repl_backlog_ttl)),
     opt("repl-disable-tcp-nodelay", Flag, Free, Kept("no")),
     opt("repl-diskless-load", Choice(&["disabled", "on-empty-db", "swapdb"]), Free, Kept("disabled")),
     opt("repl-diskless-sync", Flag, Free, flag!(repl_diskless_sync)),
@@ -580,8 +618,8 @@ pub static OPTIONS: &[Opt] = &[
         },
     ),
     opt("set-proc-title", Flag, Free, Kept("yes")),
-    opt("shutdown-on-sigint", Choice(&["default", "save", "nosave", "now", "force"]), Free, Kept("default")),
-    opt("shutdown-on-sigterm", Choice(&["default", "save", "nosave", "now", "force"]), Free, Kept("default")),
+    opt("shutdown-on-sigint", Checked(shutdown_options), Free, Kept("default")),
+    opt("shutdown-on-sigterm", Checked(shutdown_options), Free, Kept("default")),
     opt("shutdown-timeout", Integer(0, I32), Free, number!(shutdown_timeout)),
     opt("slowlog-log-slower-than", Integer(-1, i64::MAX), Free, number!(slowlog_slower_than)),
     opt("slowlog-max-len", Integer(0, I32), Free, number!(slowlog_max_len)),

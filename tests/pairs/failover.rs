@@ -113,3 +113,18 @@ pub(crate) fn what_is_under_way_can_be_called_off(mut first: Node, mut second: N
     until("the replica has it", || second.ask("GET k") == "5");
     assert_eq!(second.info("role"), "slave");
 }
+
+/// A master whose replica has gone keeps the end of the stream for `repl-backlog-ttl`, and no longer.
+pub(crate) fn a_backlog_that_nobody_comes_for_is_forgotten(mut first: Node, mut second: Node) {
+    paired(&mut first, &mut second);
+    let id = first.info("master_replid");
+    assert_eq!(first.info("repl_backlog_active"), "1");
+    assert_eq!(first.ask("CONFIG SET repl-backlog-ttl 1"), "OK");
+    second.ask("REPLICAOF NO ONE");
+    until("the backlog is forgotten", || first.info("repl_backlog_active") == "0");
+    assert_ne!(first.info("master_replid"), id);
+    assert_eq!(first.info("master_replid2"), "0".repeat(40));
+    // Who comes back has to begin anew; it asks to go on, as it did with the history it had before the first time.
+    second.follow(&first);
+    assert_eq!((first.info("sync_full"), first.info("sync_partial_err")), ("2".into(), "2".into()));
+}

@@ -1,6 +1,7 @@
 //! Pairs of nodes, simulated and real in every combination, put through the same steps over loopback.
 
 mod failover;
+mod listening;
 mod node;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -16,6 +17,8 @@ const TESTS: &[(&str, Test)] = &[
     ("a_replica_that_is_late_does_not", failover::a_replica_that_is_late_does_not),
     ("unless_it_is_forced_to", failover::unless_it_is_forced_to),
     ("what_is_under_way_can_be_called_off", failover::what_is_under_way_can_be_called_off),
+    ("a_backlog_that_nobody_comes_for_is_forgotten", failover::a_backlog_that_nobody_comes_for_is_forgotten),
+    ("a_node_listens_where_it_is_told_to", listening::a_node_listens_where_it_is_told_to),
 ];
 
 fn main() {

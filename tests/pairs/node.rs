@@ -77,6 +77,17 @@ impl Node {
         ask(&mut self.connection, line)
     }
 
+    /// The same, its words as they are.
+    pub(crate) fn ask_words(&mut self, words: &[&str]) -> String {
+        ask_words(&mut self.connection, words)
+    }
+
+    /// Whether it accepts connections on a port.
+    pub(crate) fn accepts(&self, port: u16) -> bool {
+        let client = redis::Client::open(format!("redis://{}:{port}", self.host())).expect("a URL");
+        client.get_connection().is_ok_and(|mut connection| ask(&mut connection, "PING") == "PONG")
+    }
+
     /// A line of INFO.
     pub(crate) fn info(&mut self, name: &str) -> String {
         let text: String = redis::cmd("INFO").query(&mut self.connection).expect("INFO is answered");
@@ -111,11 +122,12 @@ fn connect(address: SocketAddr) -> Connection {
 
 /// What a command line is answered on a connection.
 pub(crate) fn ask(connection: &mut Connection, line: &str) -> String {
-    let mut words = line.split(' ');
-    let mut command = redis::cmd(words.next().expect("a command"));
-    words.for_each(|word| {
-        command.arg(word);
-    });
+    ask_words(connection, &line.split(' ').collect::<Vec<_>>())
+}
+
+fn ask_words(connection: &mut Connection, words: &[&str]) -> String {
+    let mut command = redis::Cmd::new();
+    command.arg(words);
     match connection.req_command(&command) {
         Ok(Value::Okay) => "OK".into(),
         Ok(Value::Int(number)) => number.to_string(),

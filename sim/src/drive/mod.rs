@@ -4,6 +4,7 @@
 mod clock;
 mod node;
 mod outgoing;
+mod ports;
 mod test_server;
 mod wire;
 
@@ -23,6 +24,7 @@ use bytes::Bytes;
 
 pub use clock::ManualClock;
 pub use node::{Node, serve};
+pub use ports::bind;
 pub use test_server::{TestServer, TestServerBuilder};
 
 use crate::{

@@ -16,7 +16,7 @@ use tokio::{
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
 };
 
-use super::{Ends, ManualClock, Node, Platform, serve};
+use super::{Ends, ManualClock, Node, Platform, ports::Listening, serve};
 use crate::{
     env::{Env, Files},
     event::Signal,
@@ -65,7 +65,7 @@ impl Machine {
     }
 
     /// Listens here as well.
-    pub fn listen(mut self, listener: TcpListener) -> Machine {
+    pub fn listen(self, listener: TcpListener) -> Machine {
         self.listeners.tcp.push(listener);
         self
     }
@@ -107,6 +107,7 @@ impl Machine {
         let mut env = Env::new(seed);
         (env.wall, env.monotonic) = (real.wall(), real.monotonic());
         env.files = self.files;
+        env.ports = Some(Box::new(self.listeners.tcp.clone()));
         env.script_patience = Some(SCRIPT_PATIENCE);
         env.logging = real.logs().then(Default::default);
         let server = start(&mut env);
@@ -128,7 +129,7 @@ impl fmt::Debug for Machine {
 /// Everything that connections come in by.
 #[derive(Debug, Default)]
 struct Listeners {
-    tcp: Vec<TcpListener>,
+    tcp: Listening,
     unix: Vec<UnixListener>,
 }
 
@@ -227,10 +228,8 @@ impl Platform for Real {
 
     async fn accept(&self, listeners: &Listeners) -> io::Result<Stream> {
         let stream = poll_fn(|cx| {
-            for listener in &listeners.tcp {
-                if let Poll::Ready(accepted) = listener.poll_accept(cx) {
-                    return Poll::Ready(accepted.map(|(stream, _)| Stream::Tcp(stream)));
-                }
+            if let Poll::Ready(accepted) = listeners.tcp.poll_accept(cx) {
+                return Poll::Ready(accepted.map(Stream::Tcp));
             }
             for listener in &listeners.unix {
                 if let Poll::Ready(accepted) = listener.poll_accept(cx) {

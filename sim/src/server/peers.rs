@@ -8,26 +8,48 @@ use super::Server;
 use crate::{
     env::{Env, Observation},
     event::{Action, ConnId},
+    log::Level,
     replication::{Feed, Stage},
     resp::Reply,
     session::{BlockedOn, Session},
-    time::Monotonic,
+    time::{Monotonic, Wall},
 };
 
 impl Server {
     /// When the periodic work among peers is next due, if there are any.
-    pub(super) fn peers_due(&self) -> Option<Monotonic> {
+    pub(super) fn peers_due(&self, env: &Env) -> Option<Monotonic> {
         let waits = |session: &Session| {
             let blocked = session.blocked.as_ref()?;
             matches!(blocked.on, BlockedOn::Replicas { .. }).then_some(blocked.deadline)?
         };
         let deadlines = self.node.replication.waiting.iter();
         let deadline = deadlines.filter_map(|conn| waits(self.node.sessions.get(*conn)?)).min();
-        [self.node.replication.cron_due, deadline].into_iter().flatten().min()
+        let backlog = self.backlog_ends().map(|at| env.monotonic + Wall::from_secs(at).since(env.wall));
+        [self.node.replication.cron_due, deadline, backlog].into_iter().flatten().min()
+    }
+
+    /// The wall-clock second at which a master without replicas forgets the backlog.
+    fn backlog_ends(&self) -> Option<i64> {
+        let (replication, ttl) = (&self.node.replication, self.node.config.repl_backlog_ttl);
+        let kept = replication.backlog.is_some() && replication.master.is_none() && ttl > 0;
+        let alone = kept && replication.attached().next().is_none();
+        alone.then(|| replication.no_replicas_since.saturating_add(ttl as i64).saturating_add(1))
+    }
+
+    /// Forgets the backlog if no replica has come for long enough. What is written now is kept nowhere, so the history goes on
+    /// under a name that nobody knows.
+    fn forget_backlog(&mut self, env: &mut Env) {
+        if self.backlog_ends().is_some_and(|at| env.wall.as_secs() >= at) {
+            env.log(Level::Notice, || "The replication backlog is freed: there are no replicas".into());
+            let id = env.random_id();
+            self.node.replication.history.restart(id);
+            self.node.replication.backlog = None;
+        }
     }
 
     /// Runs the periodic work if it is due. Its phase is that of the node's start, so that an idle node needs no alarm.
     pub(super) fn run_peers_due(&mut self, env: &mut Env) {
+        self.forget_backlog(env);
         if self.node.replication.cron_due.is_none_or(|due| env.monotonic < due) {
             return;
         }

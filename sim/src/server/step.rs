@@ -205,7 +205,7 @@ impl Server {
             self.pause_due(),
             self.shutdown_due(),
             self.failover_due(),
-            self.peers_due(),
+            self.peers_due(env),
             self.disk_due(env),
         ]
         .into_iter()

@@ -6,41 +6,23 @@ use std::{
     path::PathBuf,
 };
 
-use lockstorm_sim::log::Level;
+use lockstorm_sim::{drive::bind, log::Level};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use tokio::net::{TcpListener, UnixListener};
 
 use super::log::Log;
 
-/// Listens on each address; on the same free port everywhere if `port` is 0. An address with a `-` before it is passed over
-/// when the machine does not have it, as `redis.conf` has it.
-pub(super) async fn tcp(addresses: &[String], mut port: u16, log: &Log) -> Result<Vec<TcpListener>> {
-    let mut listeners = Vec::new();
-    for address in addresses {
-        let (optional, host) = match address.strip_prefix('-') {
-            Some(host) => (true, host),
-            None => (false, &address[..]),
-        };
-        let host = match host {
-            "*" => "0.0.0.0",
-            "::*" => "::",
-            host => host,
-        };
-        match TcpListener::bind((host, port)).await {
-            Ok(listener) => {
-                port = listener.local_addr().into_diagnostic()?.port();
-                listeners.push(listener);
-            }
-            Err(error) if optional && error.kind() != io::ErrorKind::AddrInUse => {
-                log.line(Level::Notice, &format!("Not listening on {host}: {error}"));
-            }
-            Err(error) => return Err(miette!("{error}").wrap_err(format!("cannot listen on {host}:{port}"))),
-        }
-    }
+/// Listens on each address, as [`bind`] does.
+pub(super) fn tcp(addresses: &[String], port: u16, log: &Log) -> Result<Vec<TcpListener>> {
+    let passed_over = |host: &str, error: &io::Error| {
+        log.line(Level::Notice, &format!("Not listening on {host}: {error}"));
+    };
+    let listeners =
+        bind(addresses.iter().map(String::as_str), port, passed_over).map_err(|error| miette!("{error}"))?;
     if listeners.is_empty() {
         return Err(miette!("there is no address to listen on"));
     }
-    Ok(listeners)
+    listeners.into_iter().map(|listener| TcpListener::from_std(listener).into_diagnostic()).collect()
 }
 
 /// The file of a socket, which is removed when nobody listens at it any more.

@@ -66,7 +66,8 @@ pub(super) struct Serve {
     /// What moves the node's time: the machine's clock, or DEBUG CLOCK ADVANCE <milliseconds> and nothing else
     #[arg(long, value_enum, default_value_t = Clock::Real)]
     clock: Clock,
-    /// Where the server's dice start: what it draws (ids, evicted keys, random members) depends on nothing else
+    /// Where the server's dice start: what it draws (ids, evicted keys, random members) depends on nothing else; servers
+    /// that replicate each other need different ones
     #[arg(long, default_value_t = 0)]
     seed: u64,
 }
@@ -96,7 +97,8 @@ impl Serve {
             let unixsocket = kept("unixsocket", &config);
             if config.port != 0 || free_port || unixsocket.is_empty() {
                 let addresses = self.addresses(&config);
-                for listener in listen::tcp(&addresses, config.port, &log).await? {
+                config.others.insert("bind".into(), addresses.join(" "));
+                for listener in listen::tcp(&addresses, config.port, &log)? {
                     let address = listener.local_addr().into_diagnostic()?;
                     config.port = address.port();
                     outln!("listening on {address}; try: redis-cli -p {}", address.port());

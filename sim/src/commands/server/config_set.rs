@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    log::Level,
     node::Node,
     options::{self, Change, Opt},
     resp::Reply,
@@ -48,6 +49,23 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         let canonical =
             option.check(&config, value).map_err(|why| refused(&String::from_utf8_lossy(name), &why))?;
         option.set(&mut config, &canonical);
+    }
+    let moves = |(option, _): &&(&Opt, String)| ["port", "bind"].contains(&option.name);
+    if let Some((option, _)) = named.iter().find(moves)
+        && let Some(ports) = &ctx.env.ports
+    {
+        let addresses = options::find("bind").map_or_else(String::new, |bind| bind.get(&config));
+        let addresses: Vec<&str> = addresses.split_ascii_whitespace().collect();
+        if let Err(error) = ports.listen(&addresses, config.port) {
+            ctx.env.log(Level::Warning, || error.to_string());
+            return Err(refused(
+                option.name,
+                match option.name {
+                    "port" => "Unable to listen on this port. Check server logs.",
+                    _ => "Failed to bind to specified addresses.",
+                },
+            ));
+        }
     }
     let password = named.iter().any(|(option, _)| option.name == "requirepass");
     ctx.node.config = config;

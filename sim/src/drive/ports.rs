@@ -1,0 +1,114 @@
+//! The TCP ports of a node on the real network: bound at the start, and anew when CONFIG SET says where else to listen.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener as StdListener},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::env::Ports;
+
+/// Listens on each address; on the same free port everywhere if `port` is 0. Addresses are written as `bind` has them in
+/// `redis.conf`: `*` is all of them, and one with a `-` before it is passed over when the machine does not have it, of which
+/// `passed_over` is told.
+///
+/// # Errors
+/// When one of the others cannot be listened on. The error names it.
+pub fn bind<'a>(
+    addresses: impl IntoIterator<Item = &'a str>,
+    mut port: u16,
+    mut passed_over: impl FnMut(&str, &io::Error),
+) -> io::Result<Vec<StdListener>> {
+    let mut listeners = Vec::new();
+    for address in addresses {
+        let (optional, host) = match address.strip_prefix('-') {
+            Some(host) => (true, host),
+            None => (false, address),
+        };
+        let host = match host {
+            "*" => "0.0.0.0",
+            "::*" => "::",
+            host => host,
+        };
+        match StdListener::bind((host, port)) {
+            Ok(listener) => {
+                listener.set_nonblocking(true)?;
+                port = listener.local_addr()?.port();
+                listeners.push(listener);
+            }
+            Err(error) if optional && error.kind() != io::ErrorKind::AddrInUse => passed_over(host, &error),
+            Err(error) => {
+                return Err(io::Error::new(error.kind(), format!("cannot listen on {host}:{port}: {error}")));
+            }
+        }
+    }
+    Ok(listeners)
+}
+
+/// What listens at the moment. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Listening(Arc<Mutex<Inner>>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    listeners: Vec<TcpListener>,
+    /// Who waits for a connection on them.
+    waiting: Option<Waker>,
+}
+
+impl Listening {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn push(&self, listener: TcpListener) {
+        self.inner().listeners.push(listener);
+    }
+
+    /// The next connection on any of them.
+    pub(super) fn poll_accept(&self, cx: &Context<'_>) -> Poll<io::Result<TcpStream>> {
+        let mut inner = self.inner();
+        inner.waiting = Some(cx.waker().clone());
+        let mut cx = Context::from_waker(cx.waker());
+        for listener in &inner.listeners {
+            if let Poll::Ready(accepted) = listener.poll_accept(&mut cx) {
+                return Poll::Ready(accepted.map(|(stream, _)| stream));
+            }
+        }
+        Poll::Pending
+    }
+}
+
+fn taken_in(listeners: Vec<StdListener>) -> io::Result<Vec<TcpListener>> {
+    listeners.into_iter().map(TcpListener::from_std).collect()
+}
+
+impl Ports for Listening {
+    fn listen(&self, addresses: &[&str], port: u16) -> io::Result<()> {
+        let mut inner = self.inner();
+        // The same port may be wanted again, so the old ones go first.
+        let old: Vec<SocketAddr> =
+            std::mem::take(&mut inner.listeners).iter().filter_map(|old| old.local_addr().ok()).collect();
+        let bound = match port {
+            0 => Ok(Vec::new()),
+            port => bind(addresses.iter().copied(), port, |_, _| {}).and_then(taken_in),
+        };
+        let (listeners, result) = match bound {
+            Ok(listeners) => (listeners, Ok(())),
+            Err(error) => {
+                // Somebody may have been quicker; whoever is connected still is.
+                let again = old.iter().filter_map(|address| StdListener::bind(address).ok());
+                let again = again.filter(|listener| listener.set_nonblocking(true).is_ok()).collect();
+                (taken_in(again).unwrap_or_default(), Err(error))
+            }
+        };
+        inner.listeners = listeners;
+        if let Some(waiting) = inner.waiting.take() {
+            waiting.wake();
+        }
+        result
+    }
+}
