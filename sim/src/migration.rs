@@ -6,7 +6,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use bytes::Bytes;
 
-use crate::{event::ConnId, time::Monotonic};
+use crate::{effect::Effects, event::ConnId, resp::Reply, time::Monotonic};
 
 /// Bytes that an answer to what is sent may take at most. The answers are short lines.
 const ANSWERS_MAX: usize = 1 << 20;
@@ -34,6 +34,10 @@ pub struct Migration {
     pub sent: VecDeque<Bytes>,
     /// Keys that the target has taken.
     pub taken: Vec<Bytes>,
+    /// If it stands in a transaction: the replies so far, and the commands after it.
+    pub transaction: Option<(Vec<Reply>, Vec<Vec<Bytes>>)>,
+    /// What the transaction did so far. Nobody hears of it before its end.
+    pub held: Effects,
     /// The first error that the target answered to AUTH or SELECT: it stands for all keys.
     refused: Option<String>,
     /// The first error that the target answered.
@@ -69,6 +73,8 @@ impl Migration {
             preludes: 0,
             sent: VecDeque::new(),
             taken: Vec::new(),
+            transaction: None,
+            held: Effects::default(),
             refused: None,
             error: None,
             buffer: Vec::new(),

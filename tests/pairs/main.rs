@@ -2,6 +2,7 @@
 
 mod failover;
 mod listening;
+mod migrate;
 mod node;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -19,6 +20,9 @@ const TESTS: &[(&str, Test)] = &[
     ("what_is_under_way_can_be_called_off", failover::what_is_under_way_can_be_called_off),
     ("a_backlog_that_nobody_comes_for_is_forgotten", failover::a_backlog_that_nobody_comes_for_is_forgotten),
     ("a_node_listens_where_it_is_told_to", listening::a_node_listens_where_it_is_told_to),
+    ("keys_move_with_all_that_is_in_them", migrate::keys_move_with_all_that_is_in_them),
+    ("nobody_there_is_an_error", migrate::nobody_there_is_an_error),
+    ("a_transaction_waits_for_the_target", migrate::a_transaction_waits_for_the_target),
 ];
 
 fn main() {

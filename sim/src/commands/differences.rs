@@ -41,7 +41,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("memory|usage", "Reckoned by a model of 64-bit Redis, not measured."),
     (
         "migrate",
-        "In a transaction or a script it answers that the target cannot be reached: nothing here could wait for it there. \
+        "In a script it answers that the target cannot be reached: Lua cannot be left standing in the middle of a call. \
          Every call dials anew.",
     ),
     ("module|load", "Always refused, also with `enable-module-command`: nothing here could run a module."),

@@ -54,6 +54,7 @@ pub use parse::{index_range, int32, integer, integer_in, ranged};
 pub use scripting::declared;
 pub(crate) use server::debug;
 pub use spec::{Flags, Group, Keys, Spec};
+pub(crate) use transactions::go_on;
 pub use wait::Wait;
 
 /// Every command, group by group, each group sorted by name. Subcommands hang below their containers.

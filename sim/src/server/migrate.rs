@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use super::Server;
 use crate::{
-    commands::{Ctx, Error, Origin},
-    effect::{Class, Effects},
+    commands::{Ctx, Error, Origin, go_on},
+    effect::{Class, Propagated},
     env::{Env, Observation},
     event::{Action, Event},
     migration::Progress,
@@ -47,34 +47,41 @@ impl Server {
         self.end_migration(env, failure);
     }
 
-    /// Removes the keys that the target has, and answers.
+    /// Removes the keys that the target has, goes on with the transaction if it stands in one, and answers.
     fn end_migration(&mut self, env: &mut Env, failure: Option<Error>) {
         let Some(migration) = self.node.migration.take() else { return };
         env.outbox.push(Action::Close { conn: migration.conn });
         let client = migration.client;
-        let mut effects = Effects::default();
+        let mut effects = migration.held;
+        let now_ms = env.wall.as_millis();
+        let mut ctx = Ctx::new(&mut self.node, env, &mut effects, client, migration.db, Origin::Exec, now_ms);
         if !migration.copy && !migration.taken.is_empty() {
-            let now_ms = env.wall.as_millis();
-            let (node, db) = (&mut self.node, migration.db);
-            let mut ctx = Ctx::new(node, env, &mut effects, client, db, Origin::Client, now_ms);
             for key in &migration.taken {
                 ctx.remove(key);
                 ctx.changed(key, Class::Generic, "del");
             }
             let del = [Bytes::from_static(b"DEL")].into_iter().chain(migration.taken).collect();
-            effects.propagated.push(crate::effect::Propagated { db: migration.db, args: del });
+            ctx.effects.propagated.push(Propagated { db: migration.db, args: del });
         }
-        self.settle(env, Some(client), effects);
         let answered = migration
             .error
             .map(|error| Error(format!("ERR Target instance replied with error: {error}").into()));
-        let reply = failure.or(answered).map_or(Reply::OK, Reply::from);
+        let mut reply = failure.or(answered).map_or(Reply::OK, Reply::from);
+        if let Reply::Error(text) = &reply {
+            ctx.node.stats.note_error(text);
+        }
+        if let Some((mut replies, rest)) = migration.transaction {
+            replies.push(reply);
+            reply = go_on(&mut ctx, client, replies, rest);
+            // Something else in it makes its client wait.
+            if ctx.node.migration.is_some() || ctx.node.busy.is_some() {
+                return;
+            }
+        }
+        self.settle(env, Some(client), effects);
         let Some(session) = self.node.sessions.get_mut(client) else { return };
         let blocked = session.blocked.take_if(|blocked| blocked.on == BlockedOn::Migration);
         session.last_write_offset = self.node.replication.history.offset;
-        if let Reply::Error(text) = &reply {
-            self.node.stats.note_error(text);
-        }
         self.node.send(client, &reply);
         self.node.woken.push_back(client);
         if env.observing {

@@ -1,16 +1,16 @@
 //! MIGRATE host port key db timeout [COPY] [REPLACE] [AUTH password | AUTH2 user password] [KEYS key ...]: moves keys to
 //! another node.
 //!
-//! The node does nothing else until the target has answered or the time is up, as a server does. What a server can and this
-//! one cannot is to wait for the target in the middle of a transaction or a script: there it answers as if nobody took the
-//! connection.
+//! The node does nothing else until the target has answered or the time is up, as a server does; what is left of a transaction
+//! waits with it. What a server can and this one cannot is to wait in the middle of a script, because Lua cannot be left
+//! standing in a call: there it answers as if nobody took the connection.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec, integer},
     durability::rdb,
     event::Action,
     migration::Migration,
@@ -103,7 +103,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         return Ok(Reply::Status("NOKEY".into()));
     }
     let unreachable = Error::of("IOERR error or timeout writing to target instance");
-    let port = port.filter(|_| ctx.may_block()).ok_or(unreachable)?;
+    let port = port.filter(|_| matches!(ctx.origin, Origin::Client | Origin::Exec)).ok_or(unreachable)?;
     let conn = ctx.node.next_dialed();
     let timeout = Duration::from_millis(timeout_ms);
     let mut migration = Migration::new(conn, ctx.conn, ctx.db, timeout, ctx.env.monotonic);

@@ -7,6 +7,7 @@ use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec, access, find, run as run_command},
     event::ConnId,
     resp::Reply,
+    session::{Blocked, BlockedOn},
 };
 
 pub(super) const SPEC: Spec = Spec {
@@ -44,8 +45,9 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
 
 /// Runs what is left of a transaction of `conn`, and answers all its replies.
 ///
-/// Nothing is answered when one of the commands is a script that does not end: the rest waits with it.
-pub(in crate::commands) fn go_on(
+/// Nothing is answered when one of the commands is a script that does not end, or waits for another node (MIGRATE): the rest
+/// waits with it.
+pub(crate) fn go_on(
     ctx: &mut Ctx<'_>,
     conn: ConnId,
     mut replies: Vec<Reply>,
@@ -69,6 +71,17 @@ pub(in crate::commands) fn go_on(
         };
         if let Some(busy) = &mut ctx.node.busy {
             busy.transaction = Some((replies, queue.collect()));
+            return Reply::Silence;
+        }
+        if let Some(migration) = &mut ctx.node.migration {
+            migration.transaction = Some((replies, queue.collect()));
+            migration.held = std::mem::take(ctx.effects);
+            let ticket = ctx.node.tickets;
+            ctx.node.tickets += 1;
+            if let Some(session) = ctx.node.sessions.get_mut(conn) {
+                let (keys, deadline, on) = (Vec::new(), None, BlockedOn::Migration);
+                session.blocked = Some(Blocked { args, keys, deadline, ticket, on });
+            }
             return Reply::Silence;
         }
         replies.push(reply);

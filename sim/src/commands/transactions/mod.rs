@@ -6,7 +6,7 @@ mod multi;
 mod unwatch;
 mod watch;
 
-pub(super) use exec::go_on;
+pub(crate) use exec::go_on;
 
 use super::Spec;
 
