@@ -1,5 +1,6 @@
 //! What the locks of one client share.
 
+use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
@@ -44,23 +45,26 @@ impl Session {
         owner::field(&self.client_id, owner)
     }
 
-    /// What this client knows of one owner and one lock.
-    pub(crate) fn turn(&self, lock: &str, owner: &str) -> Arc<Turn> {
+    /// What this client knows of one owner and one lock: the same for all who ask while anybody keeps it.
+    pub(crate) fn turn<T: Any + Default + Send + Sync>(&self, lock: &str, owner: &str) -> Arc<T> {
         let mut turns = locked(&self.turns);
-        let name = (lock.to_owned(), owner.to_owned());
-        if let Some(turn) = turns.by_name.get(&name).and_then(Weak::upgrade) {
+        let name = (TypeId::of::<T>(), lock.to_owned(), owner.to_owned());
+        let known = turns.by_name.get(&name).and_then(Weak::upgrade);
+        if let Some(turn) = known.and_then(|turn| turn.downcast().ok()) {
             return turn;
         }
         turns.sweep();
-        let turn = Arc::new(Turn::default());
-        turns.by_name.insert(name, Arc::downgrade(&turn));
+        let turn = Arc::new(T::default());
+        let weak: Weak<T> = Arc::downgrade(&turn);
+        turns.by_name.insert(name, weak);
         turn
     }
 }
 
+/// By the kind of lock, which knows its own of an owner, the lock and the owner.
 #[derive(Default)]
 struct Turns {
-    by_name: BTreeMap<(String, String), Weak<Turn>>,
+    by_name: BTreeMap<(TypeId, String, String), Weak<dyn Any + Send + Sync>>,
     sweep_at: usize,
 }
 

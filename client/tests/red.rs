@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use lockstorm_client::{Client, ErrorKind, RedLock};
+use lockstorm_client::{Client, ErrorKind, OwnerId, RedLock};
 use support::{RedisServer, eventually};
 
 const LEASE: Duration = Duration::from_secs(10);
@@ -45,6 +45,55 @@ async fn holds_a_majority_and_frees_all() {
     guard.release().await.unwrap();
     eventually_free(&servers).await;
     other.try_acquire().lease(LEASE).await.unwrap().expect("free").release().await.unwrap();
+}
+
+/// Each level has a guard of its own, whatever the handle it came by; the nodes are free after the last.
+#[tokio::test]
+async fn nests_for_its_owner() {
+    let Some(servers) = servers(3) else { return };
+    let clients: Vec<Client> =
+        servers.iter().map(|server| Client::builder().endpoint(server.url()).build().unwrap()).collect();
+    let handle =
+        || RedLock::new(clients.iter().cloned(), "stock").unwrap().node_timeout(Duration::from_secs(2));
+    let (lock, owner) = (handle(), OwnerId::new(7));
+    assert_eq!(lock.hold_count(owner).await.unwrap(), 0);
+    let outer = lock.acquire().owner(owner).lease(LEASE).await.unwrap();
+    let inner = handle().try_acquire().owner(owner).lease(3 * LEASE).await.unwrap().expect("it nests");
+    assert_eq!(lock.hold_count(owner).await.unwrap(), 2);
+    assert!(outer.validity() <= LEASE && inner.validity() > 2 * LEASE, "{outer:?} {inner:?}");
+    assert!(lock.remaining().await.unwrap().unwrap() > 2 * LEASE);
+    assert!(lock.try_acquire().lease(LEASE).await.unwrap().is_none(), "a new owner must not get it");
+    let other = lock.try_acquire().owner(OwnerId::new(8)).lease(LEASE).await.unwrap();
+    assert!(other.is_none(), "nor another one");
+    // In any order: it is the last release that counts.
+    outer.release().await.unwrap();
+    assert_eq!((lock.hold_count(owner).await.unwrap(), set_on(&servers).await), (1, 3));
+    assert!(inner.is_valid());
+    inner.release().await.unwrap();
+    assert_eq!(lock.hold_count(owner).await.unwrap(), 0);
+    eventually_free(&servers).await;
+}
+
+/// Two of three have lost it: to nest in that would be to hold nothing.
+#[tokio::test]
+async fn does_not_nest_in_what_is_lost() {
+    let Some(servers) = servers(3) else { return };
+    let (lock, owner) = (red_lock(&servers), OwnerId::new(7));
+    let outer = lock.acquire().owner(owner).lease(LEASE).await.unwrap();
+    for server in &servers[..2] {
+        server.command(&["DEL", "stock"]).await;
+    }
+    assert_eq!(lock.hold_count(owner).await.unwrap(), 0);
+    let anew = lock.acquire().owner(owner).lease(LEASE).await.unwrap();
+    assert!(!outer.is_valid());
+    assert_ne!(outer.owner(), anew.owner(), "a value of its own");
+    assert_eq!(lock.hold_count(owner).await.unwrap(), 1);
+    let error = outer.release().await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NotHeld { .. }), "{error}");
+    assert!(anew.is_valid());
+    assert!(lock.is_locked().await.unwrap());
+    anew.release().await.unwrap();
+    eventually_free(&servers).await;
 }
 
 #[tokio::test]

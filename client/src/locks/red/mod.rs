@@ -23,13 +23,16 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::guard::Guard;
 use crate::lock::{Acquire, Obtain, Terms, TryAcquire, Wanted};
 use crate::observer::What;
+use crate::owner::OwnerId;
 use crate::session::Session;
 use options::Options;
-use round::{Held, Round, Tally};
+use round::{Held, Round, Tally, Turn};
 
 /// A lock on several independent servers. Cheap to clone; holds nothing by itself.
 ///
-/// It is not reentrant: each acquisition has a random value of its own.
+/// On the nodes stands a random value, a new one for each grant. Acquisitions of one [owner](Acquire::owner) nest: the
+/// inner ones extend what the outermost was granted, by a majority as ever, and the last release frees the nodes. Nesting
+/// is known to the first client alone, as no other can have that owner.
 #[derive(Clone)]
 pub struct RedLock {
     nodes: Arc<[Arc<Session>]>,
@@ -152,6 +155,18 @@ impl RedLock {
         }))
     }
 
+    /// How many levels `owner`, an owner of the first client, holds; zero when no majority of the servers has it.
+    ///
+    /// # Errors
+    /// When too few servers answer to know.
+    pub async fn hold_count(&self, owner: OwnerId) -> Result<u64> {
+        let Some(held) = self.turn(Some(owner)).held() else { return Ok(0) };
+        let values = self.ask_all(redis::cmd("GET").arg(&self.key)).await?;
+        let ours = Value::BulkString(held.value().as_bytes().to_vec());
+        let has_it = values.iter().filter(|value| **value == ours).count() >= self.quorum();
+        Ok(if has_it { held.holds().len() as u64 } else { 0 })
+    }
+
     /// How long a majority of the servers is taken for, by their clocks; `None` when it is not.
     ///
     /// # Errors
@@ -206,9 +221,17 @@ impl RedLock {
         &self.nodes[0]
     }
 
-    async fn run(self, lease: Option<Duration>, patience: Patience, begun: Monotonic, answer: Answer) {
+    /// What this client knows of `owner`; without one, of an owner that nobody else has.
+    fn turn(&self, owner: Option<OwnerId>) -> Arc<Turn> {
+        let first = self.first();
+        owner.map_or_else(Arc::default, |owner| first.turn(&self.key, &first.field(owner)))
+    }
+
+    async fn run(self, terms: Terms, begun: Monotonic, answer: Answer) {
+        let Terms { owner, lease, patience } = terms;
         let mut answer = answer;
         let env = self.first().around.env.clone();
+        let turn = self.turn(owner);
         let end = match patience {
             Patience::For(wait) => Some(begun + wait),
             Patience::Once | Patience::Forever => None,
@@ -216,7 +239,7 @@ impl RedLock {
         let mut attempts = 0;
         let mut unanswered = 0;
         let outcome = loop {
-            let tally = match self.attempt(lease).await {
+            let tally = match self.attempt(&turn, lease).await {
                 Ok(guard) => break Ok(Some(guard)),
                 Err(tally) => tally,
             };
@@ -243,9 +266,18 @@ impl RedLock {
     }
 
     /// One attempt on all nodes. On failure all are freed again, in the background.
-    async fn attempt(&self, lease: Option<Duration>) -> Result<Guard, Tally> {
+    async fn attempt(&self, turn: &Arc<Turn>, lease: Option<Duration>) -> Result<Guard, Tally> {
         let session = self.first();
         let actual = lease.unwrap_or(session.config.watchdog_timeout);
+        let _mine = turn.mine.lock().await;
+        if let Some(held) = turn.held() {
+            session.around.tell(&self.key, held.value(), What::Attempt);
+            match held.clone().nest(actual, lease.is_none()).await {
+                // Lost without a word: the owner asks anew, as one who has nothing.
+                Err(tally) if held.is_gone(&tally) => {}
+                done => return done,
+            }
+        }
         let mut round = Round::begin(&self.nodes, &self.key, actual);
         session.around.tell(&self.key, round.value(), What::Attempt);
         let tally = round.count(session.env(), self.quorum(), self.options.node_timeout).await;
@@ -254,8 +286,8 @@ impl RedLock {
         if tally.yes < self.quorum() || session.env().boottime() >= deadline {
             return Err(tally);
         }
-        let held = Held::new(self.nodes.clone(), round, self.quorum(), self.options);
-        Ok(held.into_guard(deadline, actual, lease.is_none()))
+        let held = Held::new(self.nodes.clone(), turn.clone(), round, self.quorum(), self.options);
+        Ok(held.level(deadline, actual, lease.is_none()))
     }
 }
 
@@ -270,9 +302,10 @@ impl Obtain for RedLock {
             let env = self.first().around.env.clone();
             let begun = env.now();
             let (answer, answered) = oneshot::channel();
-            env.spawn(Box::pin(self.as_ref().clone().run(terms.lease, terms.patience, begun, answer)));
+            let patience = terms.patience;
+            env.spawn(Box::pin(self.as_ref().clone().run(terms, begun, answer)));
             let answered = async { answered.await.unwrap_or_else(|_| Err(Error::shutdown())) };
-            match terms.patience {
+            match patience {
                 Patience::For(wait) if !wait.is_zero() => {
                     within(&*env, begun + wait, answered).await.unwrap_or(Ok(None))
                 }

@@ -1,6 +1,6 @@
 //! One acquisition on all nodes: the count of their votes, and what is held when they suffice.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -137,36 +137,89 @@ impl Round {
     }
 }
 
-/// A held RedLock.
+/// One owner at one RedLock.
+///
+/// The nodes know a random value and nothing of owners, so that it is here that acquisitions of one owner nest.
+#[derive(Default)]
+pub(super) struct Turn {
+    /// Attempts and releases of one owner come one after another, so that nobody nests in what is being freed.
+    pub(super) mine: tokio::sync::Mutex<()>,
+    held: Mutex<Weak<Held>>,
+}
+
+impl Turn {
+    /// What the owner holds, as far as this client knows.
+    pub(super) fn held(&self) -> Option<Arc<Held>> {
+        let held = locked(&self.held).upgrade()?;
+        held.holds().iter().any(|hold| hold.is_valid()).then_some(held)
+    }
+}
+
+/// A held RedLock: one value on the nodes, and the levels that its owner has taken with it.
 pub(super) struct Held {
     nodes: Arc<[Arc<Session>]>,
+    turn: Arc<Turn>,
     claim: Claim,
-    /// Taken by the release.
-    round: Mutex<Option<Round>>,
+    levels: Mutex<Levels>,
     quorum: usize,
     options: Options,
+}
+
+struct Levels {
+    /// Taken by the last release.
+    round: Option<Round>,
+    holds: Vec<Weak<Hold>>,
 }
 
 impl Held {
     pub(super) fn new(
         nodes: Arc<[Arc<Session>]>,
+        turn: Arc<Turn>,
         round: Round,
         quorum: usize,
         options: Options,
     ) -> Arc<Self> {
         let claim = round.claim.clone();
-        Arc::new(Self { nodes, claim, round: Mutex::new(Some(round)), quorum, options })
+        let levels = Mutex::new(Levels { round: Some(round), holds: Vec::new() });
+        let held = Arc::new(Self { nodes, turn, claim, levels, quorum, options });
+        *locked(&held.turn.held) = Arc::downgrade(&held);
+        held
     }
 
-    pub(super) fn into_guard(self: Arc<Self>, deadline: Boottime, lease: Duration, renew: bool) -> Guard {
+    pub(super) fn value(&self) -> &str {
+        &self.claim.value
+    }
+
+    /// The levels that were not given back.
+    pub(super) fn holds(&self) -> Vec<Arc<Hold>> {
+        locked(&self.levels).holds.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// A level that lasts until `deadline`.
+    pub(super) fn level(self: Arc<Self>, deadline: Boottime, lease: Duration, renew: bool) -> Guard {
         let around = self.nodes[0].around.clone();
         let env = around.env.clone();
         let Claim { lock, value, .. } = &self.claim;
         let hold = Hold::granted(around, lock, value, deadline, lease, None);
+        locked(&self.levels).holds.push(Arc::downgrade(&hold));
         if renew {
             env.spawn(Box::pin(self.clone().keep_extending(hold.clone())));
         }
         Guard::new(hold, self, env)
+    }
+
+    /// One more level for the same owner: the nodes are asked for `lease` from now, which shortens nothing.
+    pub(super) async fn nest(self: Arc<Self>, lease: Duration, renew: bool) -> Result<Guard, Tally> {
+        let (tally, deadline) = self.ask_for_more(lease).await;
+        if self.is_gone(&tally) {
+            for hold in self.holds() {
+                hold.lose(LostReason::NoQuorum);
+            }
+        }
+        if tally.yes < self.quorum || self.nodes[0].env().boottime() >= deadline {
+            return Err(tally);
+        }
+        Ok(self.level(deadline, lease, renew))
     }
 
     /// Extends every third of the lease until the hold is over; after a failure sooner.
@@ -186,7 +239,8 @@ impl Held {
         hold.is_valid();
     }
 
-    async fn extend_once(&self, hold: &Hold, lease: Duration) -> Result<()> {
+    /// Asks all nodes for `lease` from now. With a quorum the lock lasts until the deadline returned.
+    async fn ask_for_more(&self, lease: Duration) -> (Tally, Boottime) {
         let env = self.nodes[0].env();
         let begun = env.boottime();
         let (vote, mut votes) = mpsc::channel(self.nodes.len());
@@ -196,12 +250,21 @@ impl Held {
         }
         drop(vote);
         let tally = count(env, &mut votes, self.nodes.len(), self.quorum, self.options.node_timeout).await;
+        (tally, begun + lease.saturating_sub(self.options.drift(lease)))
+    }
+
+    /// Whether so many nodes have lost the value that there is no majority left.
+    pub(super) fn is_gone(&self, tally: &Tally) -> bool {
+        tally.no > self.nodes.len() - self.quorum
+    }
+
+    async fn extend_once(&self, hold: &Hold, lease: Duration) -> Result<()> {
+        let (tally, deadline) = self.ask_for_more(lease).await;
         if tally.yes >= self.quorum {
-            hold.renewed_until(begun + lease.saturating_sub(self.options.drift(lease)));
+            hold.renewed_until(deadline);
             return if hold.is_valid() { Ok(()) } else { Err(not_held(hold)) };
         }
-        if tally.no > self.nodes.len() - self.quorum {
-            // So many have lost it that there is no majority left.
+        if self.is_gone(&tally) {
             hold.lose(LostReason::NoQuorum);
             return Err(not_held(hold));
         }
@@ -209,13 +272,23 @@ impl Held {
     }
 }
 
+impl Held {
+    /// Gives one level back. After the last one the nodes are to be freed.
+    async fn leave(&self, hold: &Hold) -> Option<Round> {
+        let _mine = self.turn.mine.lock().await;
+        let mut levels = locked(&self.levels);
+        levels.holds.retain(|other| other.upgrade().is_some_and(|other| other.number != hold.number));
+        if levels.holds.is_empty() { levels.round.take() } else { None }
+    }
+}
+
 impl Keeper for Held {
     fn release(self: Arc<Self>, hold: Arc<Hold>) -> BoxFuture<'static, Result<()>> {
-        let round = locked(&self.round).take();
         Box::pin(async move {
-            let done = match round {
+            let done = match self.leave(&hold).await {
                 Some(round) => round.free(self.quorum).await,
-                None => Ok(false),
+                // The levels below are still held, and nobody but their owner needs to know of this one.
+                None => Ok(hold.why_lost().is_none()),
             };
             let done = done.and_then(|was_held| if was_held { Ok(()) } else { Err(not_held(&hold)) });
             hold.released(done.as_ref().err());
