@@ -62,6 +62,35 @@ l1 = "violated"
 l2 = "violated"
 "#;
 
+const LATE: &str = r#"
+about = "A client stands still for longer than its lease, and writes when another one has the lock."
+
+[node.m]
+
+[resource]
+
+[lock]
+lease = "500ms"
+
+[client.c1]
+steps = [{ at = "200ms", try_acquire = {} }, { sleep = "100ms" }, { write = {} }]
+
+[client.c2]
+steps = [{ at = "400ms", poll = { every = "50ms", until = "3s" } }, { write = {} }]
+
+[fault.pause]
+pause = "c1"
+on = { client = "c1", event = "acquired", delay = "10ms" }
+for = "2s"
+
+[run]
+storm = "3s"
+
+[expect]
+l1 = "holds"
+l3 = "violated"
+"#;
+
 /// Whether there is a server to test with; says so in one line if not.
 fn redis() -> bool {
     match real::available() {
@@ -99,6 +128,16 @@ fn a_lock_is_handed_over_on_a_real_server() {
         return;
     }
     let judged = run(HANDOVER);
+    assert_eq!(judged.verdict(), Match::AsExpected, "{:#?}", judged.findings);
+}
+
+/// The resource is no server of anybody's, and is written to all the same.
+#[test]
+fn a_late_write_is_seen_where_the_servers_are_real() {
+    if !redis() {
+        return;
+    }
+    let judged = run(LATE);
     assert_eq!(judged.verdict(), Match::AsExpected, "{:#?}", judged.findings);
 }
 

@@ -108,7 +108,12 @@ impl Writer {
 
     /// Writes and waits for the answer; true if the write was accepted.
     pub(super) async fn write(&self, owner: Owner, token: Option<u64>) -> bool {
-        let taken = self.stream.take();
+        let mut taken = self.stream.take();
+        if taken.is_none() {
+            // The resource was not there yet, or the connection has broken.
+            self.connect().await;
+            taken = self.stream.take();
+        }
         let Some((mut lines, mut writing)) = taken else { return false };
         let token = token.map_or("-".to_owned(), |token| token.to_string());
         let line = format!("{} {token} {}\n", owner.0, self.ctx.moment().0.as_nanos());
