@@ -52,8 +52,18 @@ fn mistakes_of_form_are_pointed_at() {
     with("crash = \"redis\"", "«crahs» = \"redis\"", "did you mean `crash`?");
     with("{ acquire = {} }", "{ «aquire» = {} }", "did you mean `acquire`?");
     // Values of another type.
-    with("steps = [{ acquire = {} }, { release = {} }]", "steps = «3»", "expected a sequence");
-    with("[node.redis]", "[node.redis]\ncount = «\"three\"»", "expected u32");
+    with("steps = [{ acquire = {} }, { release = {} }]", "steps = «3»", "expected a list");
+    with("[node.redis]", "[node.redis]\ncount = «\"three\"»", "expected a whole number, found string");
+    with(
+        "crash = \"redis\"",
+        "cut = «\"redis\"»",
+        "expected a table with `from`, `to` and perhaps `one_way`, found string",
+    );
+    with(
+        "at = \"3s\"",
+        "at = \"3s\"\n[lock]\nlease = \"1s\"\n[run]\nseeds = «[1]»",
+        "expected a whole number",
+    );
     // Quantities.
     with("at = \"3s\"", "at = «\"3 parsecs\"»", "expected a duration with its unit");
     with("at = \"3s\"", "at = «\"3\"»", "found \"3\"");

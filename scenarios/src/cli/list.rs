@@ -49,6 +49,14 @@ impl List {
         let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         for (name, about) in rows {
             outln!("{name:width$}  {about}");
+            if matches!(self.what, What::Faults) {
+                outln!("{:width$}    {}", "", scenario::fault_form(&name));
+            }
+        }
+        if matches!(self.what, What::Faults) {
+            outln!(
+                "\nWhat has a `?` may be left out. When: `at` a time or `on` an event, `for` a time, again `every` so often."
+            );
         }
         Ok(Exit::Expected)
     }

@@ -2,6 +2,8 @@
 
 use miette::{Diagnostic, NamedSource, SourceSpan};
 
+use super::form::{self, Keys};
+
 /// A mistake in a scenario file, with the place it was made.
 #[derive(Debug, Clone, thiserror::Error, Diagnostic)]
 #[error("{file}:{line}:{column}: {message}")]
@@ -73,7 +75,7 @@ impl Mistake {
             _ => None,
         };
         let help = help.map(|near| format!("did you mean `{near}`?"));
-        Mistake { span: error.span().unwrap_or(0..0), message, help }
+        Mistake { span: error.span().unwrap_or(0..0), message: plain(&message), help }
     }
 
     pub(super) fn in_file(self, file: &str, text: &str) -> ScenarioError {
@@ -92,6 +94,30 @@ impl Mistake {
             span: (start, end - start).into(),
             help: self.help,
         }
+    }
+}
+
+/// What serde says of a value of another type, in words of the file and not of the code that reads it.
+fn plain(message: &str) -> String {
+    let types = message.strip_prefix("invalid type: ").and_then(|types| types.split_once(", expected "));
+    let Some((found, expected)) = types else { return message.to_owned() };
+    let expected = match expected {
+        "a sequence" => "a list".to_owned(),
+        "u16" | "u32" | "u64" | "usize" | "i64" => "a whole number".to_owned(),
+        _ => expected.strip_prefix("struct ").map_or(expected.to_owned(), table),
+    };
+    format!("expected {expected}, found {found}")
+}
+
+/// What a table holds, by the name that its type has in the schema.
+fn table(name: &str) -> String {
+    let Keys { must, may } = form::keys(name);
+    let list = |keys: &[String]| keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+    match (&must[..], &may[..]) {
+        ([], []) => "a table".to_owned(),
+        ([], may) => format!("a table with any of {}", list(may)),
+        (must, []) => format!("a table with {}", list(must)),
+        (must, may) => format!("a table with {} and perhaps {}", list(must), list(may)),
     }
 }
 

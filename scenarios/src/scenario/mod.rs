@@ -4,6 +4,7 @@
 
 mod builder;
 mod error;
+mod form;
 mod load;
 mod lock;
 mod merge;
@@ -21,6 +22,7 @@ use crate::{fault::Fault, units::Span, verdict::Expectation};
 
 pub use builder::ScenarioBuilder;
 pub use error::{ScenarioError, nearest};
+pub(crate) use form::fault as fault_form;
 pub use load::{Source, Variant, load, parse};
 pub use lock::{Fence, Lock, LockKind, Resource, Sync};
 pub use step::{
