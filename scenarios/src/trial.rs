@@ -209,7 +209,7 @@ impl FromStr for Token {
     type Err = String;
 
     fn from_str(token: &str) -> Result<Token, String> {
-        let form = "expected file#variant@seed, such as single/async_failover.toml#lag-shorter@7";
+        let form = "expected file#variant@seed, such as single/async_failover.toml#lag-of-8ms@7";
         let is_digest = |text: &str| text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let (case, digest) = match token.rsplit_once('~') {
             Some((case, digest)) if is_digest(digest) => (case, Some(digest.to_owned())),

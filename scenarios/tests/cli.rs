@@ -104,6 +104,60 @@ fn the_exit_status_says_how_it_came_out() {
     folder.run(&["--version"]).ends(0, env!("CARGO_PKG_VERSION"));
 }
 
+/// A violation that the scenario expects is as expected also when its history is judged later.
+#[test]
+fn a_history_is_judged_by_what_its_scenario_expects() {
+    let folder = Folder::with("check", "good.toml", GOOD);
+    let history = |file: &str, text: &str| {
+        fs::write(folder.0.join(file), text).expect("written");
+        folder.run(&["run", file, "--history", "history.jsonl"]);
+        folder.run(&["check", "history.jsonl"])
+    };
+    let new = folder.run(&["new", "pause"]).code;
+    let pause = fs::read_to_string(folder.0.join("pause.toml")).expect("just written");
+    assert_eq!(new, 0);
+    history("pause.toml", &pause).ends(0, "violated  (as expected)");
+    history("other.toml", &pause.replace("l2 = \"holds\"", "l2 = \"violated\""))
+        .ends(1, "expected violated, found holds")
+        .ends(1, "lockstorm replay 'other.toml@0~");
+    history("undecided.toml", &GOOD.replace("l1 = \"holds\"", "permits = \"holds\"")).ends(2, "undecided");
+
+    // Without a word of what is expected, no violation is.
+    let file = folder.0.join("history.jsonl");
+    let forget = |text: &str| {
+        let (head, tail) = text.split_once(",\"expect\":{").expect("it says what is expected");
+        let (_, tail) = tail.split_once('}').expect("the end of it");
+        format!("{head}{tail}")
+    };
+    for (scenario, code) in [(GOOD, 0), (&*pause, 1)] {
+        history("again.toml", scenario);
+        let silent = forget(&fs::read_to_string(&file).expect("just written"));
+        fs::write(&file, silent).expect("written");
+        folder.run(&["check", "history.jsonl"]).ends(code, "(nothing expected)");
+    }
+    history("again.toml", GOOD);
+    let wrong =
+        fs::read_to_string(&file).expect("just written").replace("\"l1\":\"holds\"", "\"l7\":\"holds\"");
+    fs::write(&file, wrong).expect("written");
+    folder.run(&["check", "history.jsonl"]).ends(64, "something is expected of `l7`");
+}
+
+/// What is printed of a claim is what was measured, and not what its file hopes for.
+#[test]
+fn a_claim_says_what_came_out() {
+    let folder = Folder::new("claims");
+    let ran = folder.run(&["claims", "s9", "R8"]);
+    ran.ends(0, "2 of 2 claims came out as stated").ends(0, "found: ");
+    ran.ends(0, "as described: l1 violated (overlap 23.086s").ends(0, "S9   as stated: ");
+}
+
+#[test]
+fn a_list_of_faults_says_how_each_is_written() {
+    let folder = Folder::new("list");
+    let listed = folder.run(&["list", "faults"]);
+    listed.ends(0, "cut = { from, to, one_way? }").ends(0, "pause = \"host\"");
+}
+
 #[test]
 fn stock_scenarios_are_named_as_if_they_were_files() {
     let folder = Folder::with("stock", "mine.toml", GOOD);

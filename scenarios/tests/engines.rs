@@ -4,7 +4,7 @@ use lockstorm::{
     library,
     run::Engine,
     scenario::parse,
-    trial::{Judged, Trial},
+    trial::{Judged, Trial, parse_seeds},
 };
 
 /// Variants whose verdict hangs on less than the millisecond that `turmoil` counts in, with the reason.
@@ -16,17 +16,17 @@ fn words(judged: &Judged) -> Vec<(&'static str, &'static str)> {
     layers.map(|finding| (finding.checker, finding.verdict.word())).collect()
 }
 
-/// The first seed of every variant; `LOCKSTORM_SEEDS=N` takes the first N.
+/// The first seed of every variant, or those of `LOCKSTORM_SEEDS`.
 #[test]
 fn turmoil_gives_the_verdicts_of_the_event_engine() {
-    let seeds = std::env::var("LOCKSTORM_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(1);
+    let seeds = std::env::var("LOCKSTORM_SEEDS").map_or(0..1, |seeds| parse_seeds(&seeds).expect("a range"));
     let parsed =
         library::ALL.iter().map(|stock| parse(stock.path, stock.text).expect("stock scenarios are valid"));
     let sources: Vec<_> = parsed.collect();
     let run = |engine| {
         let trial = Trial {
             sources: &sources,
-            seeds: Some(0..seeds),
+            seeds: Some(seeds.clone()),
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
             engine,
             until_unexpected: false,

@@ -172,10 +172,11 @@ fn told(faults: &[(usize, &Fault)]) -> Option<String> {
 /// How many faults one explanation tells, the latest.
 const FAULTS_TOLD: usize = 4;
 
-/// `at 1.000 s`, or `from 1.000 s to 2.000 s`.
+/// `at 1.000 s`, `from 1.000 s to 2.000 s`, or `from 1.000 s on`.
 pub(crate) fn span(fault: &Fault) -> String {
     match fault.until {
         Some(until) if until > fault.from => format!("from {} to {}", instant(fault.from), instant(until)),
+        None if fault.lasts => format!("from {} on", instant(fault.from)),
         _ => format!("at {}", instant(fault.from)),
     }
 }

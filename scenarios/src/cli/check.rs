@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::Args;
-use miette::{IntoDiagnostic, Result, WrapErr};
+use miette::{IntoDiagnostic, Result, WrapErr, miette};
 
 use super::{
     Exit,
@@ -16,10 +16,11 @@ use super::{
 use crate::{
     checker,
     history::History,
-    report::{Report, entries},
+    report::{Report, Standing, own_entries},
+    verdict::{Finding, Verdict},
 };
 
-/// Judge a history that `run --history` has written
+/// Judge a history that `run --history` has written, by what its scenario expects
 #[derive(Debug, Args)]
 pub(super) struct Check {
     /// The history
@@ -37,13 +38,31 @@ impl Check {
         let history = History::read(BufReader::new(file)).into_diagnostic();
         let history = history.wrap_err_with(|| format!("{name} is no history"))?;
         let findings = checker::check(&history);
+        let entries = own_entries(&history, findings.clone());
+        let entries = entries.map_err(|mistake| miette!("{name} is no history: {mistake}"))?;
+        let report = Report { history: &history, entries: &entries };
         if self.json {
             outln!("{}", serde_json::to_string_pretty(&findings).into_diagnostic()?);
         } else {
-            let entries = entries(findings.clone(), |_| None);
-            out!("{}", Report { history: &history, entries: &entries }.text(stdout().is_terminal()));
+            out!("{}", report.text(stdout().is_terminal()));
         }
-        let violated = findings.iter().any(|finding| finding.verdict.witness().is_some());
-        Ok(if violated { Exit::Unexpected } else { Exit::Expected })
+        Ok(match report.standing() {
+            Standing::AsExpected => Exit::Expected,
+            Standing::Otherwise => Exit::Unexpected,
+            Standing::Undecided => Exit::Undecided,
+            Standing::NothingExpected => unexpected(&findings),
+        })
+    }
+}
+
+/// Of a history that expects nothing everything is expected to hold, as far as it can be said.
+fn unexpected(findings: &[Finding]) -> Exit {
+    let any = |is: fn(&Verdict) -> bool| findings.iter().any(|finding| is(&finding.verdict));
+    if any(|verdict| matches!(verdict, Verdict::Violated { .. })) {
+        Exit::Unexpected
+    } else if any(|verdict| matches!(verdict, Verdict::Holds { .. })) {
+        Exit::Expected
+    } else {
+        Exit::Undecided
     }
 }

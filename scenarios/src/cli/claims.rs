@@ -85,20 +85,24 @@ impl Claims {
             _ => "NOT AS STATED",
         };
         outln!("{:4} {word}: {} ({})", claim.id, claim.says, claim.by);
-        for one in of {
+        for alike in of.chunk_by(|one, other| {
+            one.case.variant == other.case.variant
+                && one.verdict() == Match::AsExpected
+                && other.verdict() == Match::AsExpected
+                && came_out(trial, one) == came_out(trial, other)
+        }) {
+            let one = &alike[0];
             let variant = trial.variant(one.case);
-            let expected: Vec<String> = variant
-                .scenario
-                .expect
-                .iter()
-                .map(|(checker, expected)| format!("{checker} {expected}"))
-                .collect();
             let name = if variant.name.is_empty() { "as described" } else { &variant.name };
-            match one.verdict() {
-                Match::AsExpected => outln!("       {name}: {}", expected.join(", ")),
-                _ => show(trial, one, Some(&trial.outcome(one.case, Keep::Nothing))),
+            let seeds = if alike.len() == 1 {
+                String::new()
+            } else {
+                format!(", with each of {} seeds", alike.len())
+            };
+            if one.verdict() == Match::AsExpected {
+                outln!("       {name}{seeds}: {}", came_out(trial, one));
             }
-            if self.verbose && one.verdict() == Match::AsExpected {
+            if self.verbose || one.verdict() != Match::AsExpected {
                 show(trial, one, Some(&trial.outcome(one.case, Keep::Nothing)));
             }
         }
@@ -106,6 +110,22 @@ impl Claims {
             outln!("       found: {}", finding.trim());
         }
     }
+}
+
+/// What was found of everything that the claim is about, with what was measured where it sets bounds.
+fn came_out(trial: &Trial<'_>, judged: &Judged) -> String {
+    let expected = trial.variant(judged.case).scenario.expect.iter();
+    let found = expected.filter_map(|(checker, expected)| {
+        let finding = judged.finding(checker)?;
+        let measured = expected.measures.keys().filter_map(|name| {
+            finding.measure(name).map(|found| format!("{} {found}", name.replace('_', " ")))
+        });
+        let measured: Vec<String> = measured.collect();
+        let measured =
+            if measured.is_empty() { String::new() } else { format!(" ({})", measured.join(", ")) };
+        Some(format!("{checker} {}{measured}", finding.verdict.word()))
+    });
+    found.collect::<Vec<_>>().join(", ")
 }
 
 fn claim(source: &Source) -> Option<&Claim> {

@@ -27,6 +27,10 @@ impl Kind for ClockFreeze {
         each(&targets[0], |host| Verb::ClockUnfreeze { host, face: None })
     }
 
+    fn lasts(&self) -> bool {
+        true
+    }
+
     fn words(&self, targets: Targets<'_>) -> String {
         format!("the clocks of {} stand still", list(&targets[0]))
     }

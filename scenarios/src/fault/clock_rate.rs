@@ -36,6 +36,10 @@ impl Kind for ClockRate {
         each(&targets[0], |host| Verb::ClockRate { host, face: None, rate: WorldRate::factor(1.0) })
     }
 
+    fn lasts(&self) -> bool {
+        true
+    }
+
     fn words(&self, targets: Targets<'_>) -> String {
         format!("the clocks of {} run {} off", list(&targets[0]), self.rate)
     }

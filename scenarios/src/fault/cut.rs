@@ -36,6 +36,10 @@ impl Kind for Cut {
         each_way(&targets[0], &targets[1], !self.one_way, |from, to| Verb::Heal { from, to })
     }
 
+    fn lasts(&self) -> bool {
+        true
+    }
+
     fn words(&self, targets: Targets<'_>) -> String {
         let (one, other) = (list(&targets[0]), list(&targets[1]));
         if self.one_way {

@@ -40,6 +40,10 @@ impl Kind for Loss {
         self.verbs(targets, 0)
     }
 
+    fn lasts(&self) -> bool {
+        true
+    }
+
     fn words(&self, targets: Targets<'_>) -> String {
         format!(
             "{} of the packets between {} and {} are lost",

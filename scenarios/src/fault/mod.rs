@@ -82,6 +82,10 @@ pub trait Kind {
     fn begin(&self, name: &str, targets: Targets<'_>, draw: &mut dyn FnMut() -> f64) -> Vec<Deed>;
     /// What undoes it; nothing for a fault that cannot be undone.
     fn end(&self, name: &str, targets: Targets<'_>) -> Vec<Deed>;
+    /// Whether it is in force until it is undone, rather than done at once.
+    fn lasts(&self) -> bool {
+        false
+    }
     /// What it does, in plain words, for the timeline and the witness.
     fn words(&self, targets: Targets<'_>) -> String;
 }

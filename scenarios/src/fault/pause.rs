@@ -27,6 +27,10 @@ impl Kind for Pause {
         each(&targets[0], |host| Verb::Resume { host })
     }
 
+    fn lasts(&self) -> bool {
+        true
+    }
+
     fn words(&self, targets: Targets<'_>) -> String {
         format!("{} stands still", list(&targets[0]))
     }

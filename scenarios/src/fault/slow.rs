@@ -40,6 +40,10 @@ impl Kind for Slow {
         each_way(&targets[0], &targets[1], false, |from, to| Verb::Delay { from, to, by: Duration::ZERO })
     }
 
+    fn lasts(&self) -> bool {
+        true
+    }
+
     fn words(&self, targets: Targets<'_>) -> String {
         format!("packets from {} to {} take {} longer", list(&targets[0]), list(&targets[1]), self.by)
     }

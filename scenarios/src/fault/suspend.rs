@@ -27,6 +27,10 @@ impl Kind for Suspend {
         each(&targets[0], |host| Verb::Wake { host })
     }
 
+    fn lasts(&self) -> bool {
+        true
+    }
+
     fn words(&self, targets: Targets<'_>) -> String {
         format!("{} is suspended", list(&targets[0]))
     }

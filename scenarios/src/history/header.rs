@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lockstorm_sim::time::True;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::id::{Host, Lock, nanos, nanos_option};
 
@@ -40,6 +41,9 @@ pub struct Header {
     /// What counts as late.
     #[serde(default)]
     pub bounds: Bounds,
+    /// What the scenario expects of each checker, by its name, as a scenario file would say it.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub expect: Map<String, Value>,
 }
 
 /// Whether a run got to its end. What a run that did not reach its end did not show proves nothing.
@@ -195,6 +199,7 @@ impl Header {
             end,
             ended: Ended::Complete,
             bounds: Bounds::default(),
+            expect: Map::new(),
         }
     }
 

@@ -41,6 +41,9 @@ pub struct Fault {
     /// When it was over; `None` for what happens at once (a crash, a step of a clock) and for what never ended.
     #[serde(with = "id::nanos_option", default, skip_serializing_if = "Option::is_none")]
     pub until: Option<True>,
+    /// Whether it is in force until it is over, as a cut is and a step of a clock is not.
+    #[serde(default)]
+    pub lasts: bool,
     /// In plain words, such as `m crashed` or `the wall clock of m stepped +31 s`.
     pub words: Box<str>,
     /// The hosts it was done to.
@@ -138,9 +141,15 @@ impl History {
         self.events.push(Event { at, host, what });
     }
 
-    /// Adds a fault that begins, and returns its number for [`History::fault_ended`].
-    pub fn fault_started(&mut self, at: True, words: impl Into<Box<str>>, targets: Vec<Host>) -> usize {
-        self.faults.push(Fault { from: at, until: None, words: words.into(), targets });
+    /// Adds a fault that begins, and returns its number for [`History::fault_ended`]; one that `lasts` is in force until then.
+    pub fn fault_started(
+        &mut self,
+        at: True,
+        words: impl Into<Box<str>>,
+        targets: Vec<Host>,
+        lasts: bool,
+    ) -> usize {
+        self.faults.push(Fault { from: at, until: None, lasts, words: words.into(), targets });
         self.faults.len() - 1
     }
 
@@ -169,11 +178,17 @@ impl History {
         self.owners[owner.0 as usize].client
     }
 
-    /// What to call an owner in a sentence: its client's name, with its own name where the client has several.
+    /// What to call an owner in a sentence: its client's name, with its own name where the client has several. Of a random
+    /// value the beginning will do.
     pub fn owner_name(&self, owner: Owner) -> String {
         let info = &self.owners[owner.0 as usize];
         let client = self.host_name(info.client);
         let alone = self.owners.iter().filter(|other| other.client == info.client).count() == 1;
-        if alone { client.to_owned() } else { format!("{client} ({})", info.name) }
+        let random = info.name.len() > 16 && info.name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match (alone, random) {
+            (true, _) => client.to_owned(),
+            (false, true) => format!("{client} ({}…)", &info.name[..8]),
+            (false, false) => format!("{client} ({})", info.name),
+        }
     }
 }

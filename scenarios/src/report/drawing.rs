@@ -211,7 +211,7 @@ fn faults(canvas: &mut Canvas<'_>) {
     }
     canvas.heading("faults", "what was done, and to whom");
     for fault in &history.faults {
-        let until = fault.until.unwrap_or(fault.from);
+        let until = fault.until.unwrap_or(if fault.lasts { history.header.end } else { fault.from });
         let targets: Vec<&str> = fault.targets.iter().map(|host| history.host_name(*host)).collect();
         let y = canvas.row(&targets.join(", "), "");
         let title = format!("{}\n{}", fault.words, words::span(fault));

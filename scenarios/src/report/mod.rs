@@ -9,6 +9,8 @@ mod lanes;
 mod text;
 mod timeline;
 
+use std::collections::BTreeMap;
+
 use crate::{
     history::History,
     verdict::{Expectation, Finding, Match},
@@ -36,6 +38,24 @@ impl Entry {
 pub fn entries(findings: Vec<Finding>, expected: impl Fn(&str) -> Option<Expectation>) -> Vec<Entry> {
     let entry = |finding: Finding| Entry { expected: expected(finding.checker), finding };
     findings.into_iter().map(entry).collect()
+}
+
+/// As [`entries`], with what the history itself says is expected.
+///
+/// # Errors
+/// What it expects that nobody can, in words.
+pub fn own_entries(history: &History, findings: Vec<Finding>) -> Result<Vec<Entry>, String> {
+    let read = |(checker, value): (&String, &serde_json::Value)| match serde_json::from_value(value.clone()) {
+        Ok(expected) => Ok((checker.clone(), expected)),
+        Err(error) => Err(format!("what is expected of `{checker}`: {error}")),
+    };
+    let expected: BTreeMap<String, Expectation> =
+        history.header.expect.iter().map(read).collect::<Result<_, _>>()?;
+    let known = |checker: &str| findings.iter().any(|finding| finding.checker == checker);
+    if let Some(unknown) = expected.keys().find(|checker| !known(checker)) {
+        return Err(format!("something is expected of `{unknown}`, which is no checker"));
+    }
+    Ok(entries(findings, |checker| expected.get(checker).cloned()))
 }
 
 /// A run with everything that was found about it.

@@ -136,6 +136,29 @@ fn the_page_is_self_contained_and_escaped() {
     }
 }
 
+/// A cut that never heals is a band to the end of the page; a step of a clock is a line.
+#[test]
+fn a_fault_that_lasts_is_drawn_for_as_long() {
+    let with = |how: fn(Story) -> Story| {
+        let story = Story::failover(LockKind::Exclusive).at(2_000);
+        let history = how(story).ends(16_000);
+        Report { history: &history, entries: &[] }.html()
+    };
+    for (how, until, words) in [
+        (
+            (|story| story.fault_for_good("nothing gets from m to r", &["m", "r"])) as fn(Story) -> Story,
+            16_000_000,
+            "from 2.000 s on",
+        ),
+        (|story| story.fault_until(9_000, "c1 stands still", &["c1"]), 9_000_000, "from 2.000 s to 9.000 s"),
+        (|story| story.fault("the wall clock of r stepped", &["r"]), 2_000_000, "at 2.000 s"),
+    ] {
+        let page = with(how);
+        let band = format!("class=\"band\" data-a=\"2000000\" data-b=\"{until}\"");
+        assert!(page.contains(&band) && page.contains(words), "{words}");
+    }
+}
+
 #[test]
 fn a_whole_is_as_expected_only_if_all_of_it_is() {
     let history = story();

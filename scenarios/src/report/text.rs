@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Entry, Report};
+use super::{Entry, Report, Standing};
 use crate::verdict::{Match, Verdict};
 
 const BOLD: &str = "1";
@@ -17,25 +17,27 @@ fn paint(colour: bool, code: &str, text: &str) -> String {
 
 impl Report<'_> {
     /// The verdicts in words, in colour where the terminal has any. What a scenario expects comes with whether it came
-    /// out so; what it does not mention is shown where it was violated.
+    /// out so; what it does not mention is shown where it was violated, and if it mentions nothing, where it was decided.
     pub fn text(&self, colour: bool) -> String {
         let header = &self.history.header;
         let mut out = String::new();
         let title = paint(colour, BOLD, &header.scenario);
         let _ = writeln!(out, "{title}, seed {}, {} engine", header.seed, header.engine);
-        for entry in self
-            .entries
-            .iter()
-            .filter(|entry| entry.expected.is_some() || entry.finding.verdict.witness().is_some())
-        {
+        let standing = self.standing();
+        let shown = |entry: &&Entry| match entry.finding.verdict {
+            Verdict::Violated { .. } => true,
+            Verdict::Holds { .. } => entry.expected.is_some() || standing == Standing::NothingExpected,
+            Verdict::Undecided { .. } => entry.expected.is_some(),
+        };
+        for entry in self.entries.iter().filter(shown) {
             line(&mut out, colour, entry);
         }
         if !header.fingerprint.is_empty() {
             let _ = writeln!(out, "  {}", paint(colour, DIM, &format!("fingerprint {}", header.fingerprint)));
         }
-        let came_out_so =
-            matches!(self.standing(), super::Standing::AsExpected | super::Standing::NothingExpected);
-        if !header.replay.is_empty() && !came_out_so {
+        let violated = self.entries.iter().any(|entry| entry.finding.verdict.witness().is_some());
+        let fine = standing == Standing::AsExpected || standing == Standing::NothingExpected && !violated;
+        if !header.replay.is_empty() && !fine {
             let _ = writeln!(out, "  have it again: {}", header.replay);
         }
         out

@@ -84,7 +84,7 @@ fn begin(ctx: &HostCtx, stage: &Stage, at: usize) -> Option<(True, Cue)> {
     let kinds = occurrence.fault.kinds();
     let kind = kinds.first()?;
     let hosts = targets.iter().flatten().filter_map(|name| stage.hosts.get(name).copied()).collect();
-    let fault = stage.shared.get().history.fault_started(now, kind.words(&targets), hosts);
+    let fault = stage.shared.get().history.fault_started(now, kind.words(&targets), hosts, kind.lasts());
     let mut fractions = occurrence.fractions.iter().copied().cycle();
     let deeds = kind.begin(&occurrence.name, &targets, &mut || fractions.next().unwrap_or(0.0));
     carry_out(ctx, stage, deeds);
