@@ -2,6 +2,7 @@
 
 import os
 import queue
+import re
 import subprocess
 import threading
 import time
@@ -111,7 +112,8 @@ class Monitor:
 
     def scripts(self, since, word, until=None):
         """How many scripts were called with this word since one mark, and until another."""
-        return sum(line.startswith("EVALSHA ") and word in line for line in self.lines[since:until])
+        called = (line.split() for line in self.lines[since:until] if line.startswith("EVALSHA "))
+        return sum(any(part in (word, f"{word}:write") for part in line) for line in called)
 
 
 class Stage:
@@ -128,7 +130,7 @@ class Stage:
 
     def named(self, text):
         for name, thread in self.threads.items():
-            text = text.replace(thread.owner, name)
+            text = re.sub(f"{thread.owner}(?![0-9])", name, text)
         return text
 
     def clear(self):
@@ -139,13 +141,17 @@ class Stage:
     def keys(self, server=None):
         """What is stored. How an unlock went is remembered until its client has heard of it, and is left out."""
         server = server or self.server
-        keys = sorted(key for key in server.keys() if not key.startswith("redisson_unlock_latch"))
-        return {key: self.content(server, key) for key in keys}
+        keys = (key for key in server.keys() if not key.startswith("redisson_unlock_latch"))
+        return dict(sorted((self.named(key), self.content(server, key)) for key in keys))
+
+    def channels(self):
+        """Who listens."""
+        return sorted(map(self.named, self.server.pubsub_channels()))
 
     def content(self, server, key):
         match server.type(key):
             case "hash":
-                return dict(sorted(server.hgetall(key).items()))
+                return dict(sorted((self.named(field), value) for field, value in server.hgetall(key).items()))
             case "list":
                 return server.lrange(key, 0, -1)
             case "zset":

@@ -47,7 +47,7 @@ def excludes(s, kind):
     s.say("second", b("try", kind, "l", 0, HOUR_MS))
     s.say("second sees", f"{b('locked', kind, 'l')} {b('levels', kind, 'l')}")
     waiting = waits(b, kind, "l")
-    s.say("channels", server.pubsub_channels())
+    s.say("channels", s.channels())
     since = monitor.mark()
     s.say("first", a("release", kind, "l"))
     s.say("second", waiting.get())
@@ -81,13 +81,19 @@ def nests(s, kind):
     s.say("second", b("release", kind, "l"))
 
 
-def expires(s, kind):
-    a, b = s.threads["a1"], s.threads["b1"]
-    s.say("first", a("acquire", kind, "l", 500))
-    s.say("second", b("acquire", kind, "l", HOUR_MS))
-    s.say("first", a("release", kind, "l"))
+def expires(s):
+    """A lease that nobody renews ends for the other one as well; for all kinds at once."""
+    a = s.threads["a1"]
+    heirs = dict(zip(SINGLE, (s.threads[name] for name in ("b1", "b2", "b3"))))
+    for kind in SINGLE:
+        s.say(kind, a("acquire", kind, kind, 500))
+    waiting = {kind: heir.begin("acquire", kind, kind, HOUR_MS) for kind, heir in heirs.items()}
+    for kind, heir in heirs.items():
+        s.say(kind, waiting[kind].get())
+        s.say(kind, a("release", kind, kind))
     s.say("keys", s.keys())
-    s.say("second", b("release", kind, "l"))
+    for kind, heir in heirs.items():
+        s.say(kind, heir("release", kind, kind))
 
 
 def is_forced(s, kind):
@@ -107,27 +113,27 @@ def is_forced(s, kind):
 
 
 def renews(s):
-    """The watchdog of one keeps the other out for longer than a lease, for all kinds at once."""
-    a, b = s.threads["a1"], s.threads["b1"].peer
+    """The watchdog of each keeps the other out for longer than a lease; for all kinds at once."""
+    holds = [(holder, waiter, kind, f"{kind} of {holder}") for holder, waiter in ("ab", "ba") for kind in SINGLE]
     waiting = {}
-    for thread, kind in enumerate(SINGLE, start=20):
-        s.say(kind, a("acquire", kind, kind, "-"))
-        waiting[kind] = waits(b.thread(thread), kind, kind, "-")
-    renewals, left = dict.fromkeys(SINGLE, 0), dict.fromkeys(SINGLE, WATCHDOG_MS)
+    for at, (holder, waiter, kind, name) in enumerate(holds, start=20):
+        s.say(name, s.threads[f"{holder}1"]("acquire", kind, name, "-"))
+        thread = s.threads[f"{waiter}1"].peer.thread(at)
+        waiting[name] = (thread, waits(thread, kind, name, "-"))
+    renewals, left = dict.fromkeys(waiting, 0), dict.fromkeys(waiting, WATCHDOG_MS)
 
     def renewed():
-        for kind in SINGLE:
-            before, left[kind] = left[kind], s.server.pttl(kind)
-            renewals[kind] += left[kind] > before
+        for name in waiting:
+            before, left[name] = left[name], s.server.pttl(name)
+            renewals[name] += left[name] > before
         return min(renewals.values()) >= 3
 
     # Each comes a third of a lease after the one before.
     until("three renewals of each", renewed)
-    for kind in SINGLE:
-        s.say(kind, "waiting" if waiting[kind].pending() else "not waiting")
-    for thread, kind in enumerate(SINGLE, start=20):
-        s.say(kind, f"first {a('release', kind, kind)}, second {waiting[kind].get()}")
-        b.thread(thread)("release", kind, kind)
+    s.say("waiting", [name for name, (_, answer) in waiting.items() if answer.pending()])
+    for holder, _, kind, name in holds:
+        waiter, answer = waiting[name]
+        s.say(name, f"{s.threads[f'{holder}1']('release', kind, name)}, {answer.get()}, {waiter('release', kind, name)}")
 
 
 def is_named(s, kind):
@@ -136,7 +142,7 @@ def is_named(s, kind):
         s.say(name, a("acquire", kind, name, HOUR_MS))
         waiting = waits(b, kind, name)
         s.say("keys", s.keys())
-        s.say("channels", s.server.pubsub_channels())
+        s.say("channels", s.channels())
         s.say("passed on", f"{a('release', kind, name)}, {waiting.get()}, {b('release', kind, name)}")
         s.clear()
 
@@ -147,7 +153,7 @@ def gives_up(s):
     deadlines = "redisson_lock_timeout:{l}"
     a("acquire", "fair", "l", HOUR_MS)
     since = monitor.mark()
-    brief = b.begin("try", "fair", "l", 2_000, HOUR_MS)
+    brief = b.begin("try", "fair", "l", 1_500, HOUR_MS)
     until("it queues", lambda: monitor.scripts(since, b.owner) >= 1)
     behind = [waits(s.threads[name], "fair", "l") for name in ("a2", "b2")]
     before = dict(server.zrange(deadlines, 0, -1, withscores=True))
@@ -260,8 +266,8 @@ def permits(s):
     for giver, taker in ((b, a), (a, b), (b, c)):
         since = monitor.mark()
         waiting = taker.begin("take", "l", 1)
-        until("it waits", lambda: monitor.scripts(since, " l ") >= 2)
-        s.say("channels", s.server.pubsub_channels())
+        until("it waits", lambda: monitor.scripts(since, "l") >= 2)
+        s.say("channels", s.channels())
         s.say("giver", giver("give", "l", 1))
         s.say("taker", waiting.get())
     s.say("left", b("left", "l"))
@@ -277,7 +283,7 @@ def opens(s):
     s.say("again", b("set", "l", 9))
     waiting = [thread.begin("await", "l") for thread in (b, c)]
     until("they wait", lambda: s.server.pubsub_channels())
-    s.say("channels", s.server.pubsub_channels())
+    s.say("channels", s.channels())
     s.say("first", a("count down", "l"))
     s.say("keys", s.keys())
     s.say("second", b.peer.thread(3)("count down", "l"))
@@ -293,7 +299,7 @@ def reads_and_writes(s):
     s.say("reader", b("acquire", "read", "l", "-"))
     writer = waits(c, "write", "l", "-")
     s.say("keys", s.keys())
-    s.say("channels", s.server.pubsub_channels())
+    s.say("channels", s.channels())
     s.say("reader", a("release", "read", "l"))
     s.say("writer waits", writer.pending())
     s.say("reader", b("release", "read", "l"))
@@ -316,13 +322,14 @@ MIXED = [0, 1]
 # For two processes, of any kind or of both kinds.
 PLAYS = [
     *((f"{kind} {play.__name__}", EVERY, play, kind)
-      for kind in SINGLE for play in (excludes, nests, expires, is_forced, is_named)),
+      for kind in SINGLE for play in (excludes, nests, is_forced, is_named)),
     ("fair gives_up", MIXED, gives_up),
-    ("fair outlives", EVERY, outlives),
+    ("fair outlives", MIXED, outlives),
+    ("all expires", EVERY, expires),
     ("fenced fences", EVERY, fences),
     ("red votes", EVERY, votes),
     ("red is_outvoted", EVERY, is_outvoted),
-    ("all renews", MIXED, renews),
+    ("all renews", [0], renews),
 ]
 # For all four, and for what only two of them have.
 CROWDS = [
@@ -340,7 +347,7 @@ def give(peers, title, casts, play, *more):
     pairs = [(redisson, lockstorm), (lockstorm, redisson), (redisson, redisson2), (lockstorm, lockstorm2)]
     told = []
     for first, second in (pairs[cast] for cast in casts):
-        threads = {f"{name}{n}": peer.thread(n) for name, peer in (("a", first), ("b", second)) for n in (1, 2)}
+        threads = {f"{name}{n}": peer.thread(n) for name, peer in (("a", first), ("b", second)) for n in (1, 2, 3)}
         stage = Stage(PORTS, threads)
         stage.clear()
         play(stage, *more)
@@ -374,6 +381,12 @@ def main():
             for kind in [*SINGLE, "red"]:
                 peer.thread(1)("acquire", kind, "warm", HOUR_MS)
                 peer.thread(1)("release", kind, "warm")
+        for redisson in peers[::2]:
+            for kind in ("read", "write"):
+                redisson.thread(1)("acquire", kind, kind, "-")
+                redisson.thread(1)("release", kind, kind)
+            redisson.thread(1)("give", "permits", 1)
+            redisson.thread(1)("take", "permits", 1)
         same = [give(peers, *play) for play in PLAYS]
         for play in CROWDS:
             give_all(peers, *play)
