@@ -125,6 +125,16 @@ impl Effects {
         self.cached.push((self.touched.len(), cached));
     }
 
+    /// Whether there is nothing that anybody is to be told of.
+    pub fn is_untold(&self) -> bool {
+        self.touched.is_empty()
+            && self.cached.is_empty()
+            && self.propagated.is_empty()
+            && self.published.is_empty()
+            && self.flushed.is_empty()
+            && self.swapped.is_empty()
+    }
+
     /// Whether nothing was done.
     pub fn is_empty(&self) -> bool {
         self.touched.is_empty()

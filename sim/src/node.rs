@@ -11,7 +11,7 @@ use crate::{
     effect::Effects,
     event::ConnId,
     glob::matches,
-    keyspace::{Db, Dict},
+    keyspace::Db,
     migration::Migration,
     pubsub::{PubSub, Subscription},
     replication::Replication,
@@ -20,75 +20,11 @@ use crate::{
     session::{Blocked, BlockedOn, Replies, Watched},
     sessions::Sessions,
     slowlog::SlowLog,
+    stats::Stats,
     time::Monotonic,
     tracking::{Table, Tracking},
     waiting::Waiting,
 };
-
-/// Counters that INFO prints.
-#[derive(Debug, Clone, Default)]
-pub struct Stats {
-    /// Connections accepted since the start.
-    pub connections: u64,
-    /// Connections refused because of `maxclients`.
-    pub rejected: u64,
-    /// Commands executed.
-    pub commands: u64,
-    /// Keys removed because they expired.
-    pub expired: u64,
-    /// Keys removed for memory.
-    pub evicted: u64,
-    /// Clients disconnected for memory.
-    pub evicted_clients: u64,
-    /// Lookups that found a key.
-    pub hits: u64,
-    /// Lookups that did not.
-    pub misses: u64,
-    /// Changes since the last save.
-    pub dirty: u64,
-    /// Error replies.
-    pub errors: u64,
-    /// Error replies by their first word, such as `WRONGTYPE`.
-    pub errors_by_code: BTreeMap<String, u64>,
-    /// What became of each command, by name.
-    pub calls: Dict<Calls>,
-    /// Bytes received.
-    pub net_in: u64,
-    /// Bytes sent.
-    pub net_out: u64,
-}
-
-/// What became of the calls of one command.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Calls {
-    /// Executed.
-    pub executed: u64,
-    /// Refused before they ran.
-    pub rejected: u64,
-    /// Executed, and answered with an error.
-    pub failed: u64,
-}
-
-impl Stats {
-    /// Error codes that are told apart at most: scripts may make up any number of them.
-    const CODES_MAX: usize = 128;
-
-    /// What became of a command so far, to count one more call.
-    pub fn calls_of(&mut self, name: &'static str) -> &mut Calls {
-        self.calls.get_or_insert_with(&Bytes::from_static(name.as_bytes()), Calls::default)
-    }
-
-    /// Counts an error reply.
-    pub fn note_error(&mut self, text: &str) {
-        self.errors += 1;
-        let code = text.split(' ').next().unwrap_or_default();
-        if let Some(count) = self.errors_by_code.get_mut(code) {
-            *count += 1;
-        } else if self.errors_by_code.len() < Stats::CODES_MAX {
-            self.errors_by_code.insert(code.to_owned(), 1);
-        }
-    }
-}
 
 /// Everything a node knows.
 #[derive(Debug)]

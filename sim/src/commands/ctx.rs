@@ -7,7 +7,7 @@ use crate::{
     effect::{Class, Effects, Propagated, Publication, Touch},
     env::Env,
     event::ConnId,
-    keyspace::{Db, Draw, Entry, Typed, Usage, Value},
+    keyspace::{Db, Draw, Entry, Place, Typed, Usage, Value},
     node::Node,
     resp::{Protocol, Reply},
     session::{Blocked, BlockedOn, Session},
@@ -93,29 +93,29 @@ impl<'a> Ctx<'a> {
         &mut self.node.dbs[self.db]
     }
 
-    /// Finds out whether `key` has expired. On a master it is deleted then; on a replica it stays, hidden.
-    fn expire_if_due(&mut self, key: &[u8]) -> bool {
-        let Some(entry) = self.node.dbs[self.db].get(key) else { return true };
-        if !entry.is_expired(self.node.config.expiry_ms(self.now_ms)) {
-            return false;
-        }
+    /// Where a live key is. One that has expired is deleted on a master; on a replica it stays, hidden.
+    fn find(&mut self, key: &[u8]) -> Option<Place> {
+        let db = &self.node.dbs[self.db];
+        let place = db.find(key)?;
         // The master's own stream decides for itself when a key is gone.
-        if self.origin == Origin::Replication {
-            return false;
+        if self.origin == Origin::Replication
+            || !db.at(place).is_expired(self.node.config.expiry_ms(self.now_ms))
+        {
+            return Some(place);
         }
         if !self.node.is_replica() && !self.node.is_paused() {
             expire(self.node, self.effects, self.db, Bytes::copy_from_slice(key));
         }
-        true
+        None
     }
 
-    /// Whether a live key is there to be read, which counts as a hit or a miss. A miss is an event of its own for those who
+    /// Where a live key is that is to be read, which counts as a hit or a miss. A miss is an event of its own for those who
     /// listen to them.
-    fn hit(&mut self, key: &[u8], notify: bool) -> bool {
-        let hit = !self.expire_if_due(key);
-        let counter = if hit { &mut self.node.stats.hits } else { &mut self.node.stats.misses };
+    fn hit(&mut self, key: &[u8], notify: bool) -> Option<Place> {
+        let hit = self.find(key);
+        let counter = if hit.is_some() { &mut self.node.stats.hits } else { &mut self.node.stats.misses };
         *counter += 1;
-        if !hit && notify && self.node.config.notify_keyspace_events.wants(Class::Miss.letter()) {
+        if hit.is_none() && notify && self.node.config.notify_keyspace_events.wants(Class::Miss.letter()) {
             self.touch(&Bytes::copy_from_slice(key), Class::Miss, "keymiss");
         }
         hit
@@ -123,35 +123,37 @@ impl<'a> Ctx<'a> {
 
     /// The entry of a live key, to read.
     pub fn entry(&mut self, key: &[u8]) -> Option<&Entry> {
-        if self.hit(key, true) { self.use_entry(key) } else { None }
+        let place = self.hit(key, true)?;
+        Some(self.use_entry(place))
     }
 
     /// The entry of a live key, for a command that is about to write it or would rather find it missing: that is no lookup
     /// that counts as a hit or a miss.
     pub fn entry_for_write(&mut self, key: &[u8]) -> Option<&Entry> {
-        if self.expire_if_due(key) { None } else { self.use_entry(key) }
+        let place = self.find(key)?;
+        Some(self.use_entry(place))
     }
 
     /// The entry of a key that is there, with the use noted.
-    fn use_entry(&mut self, key: &[u8]) -> Option<&Entry> {
+    fn use_entry(&mut self, place: Place) -> &Entry {
         let draw = self.usage_draw();
-        self.node.dbs[self.db].used(key, self.now_ms, draw)
+        self.node.dbs[self.db].used(place, self.now_ms, draw)
     }
 
     /// The entry of a live key, for commands that ask about a key without using it: that its idle time goes on is what
     /// they promise.
     pub fn peek(&mut self, key: &[u8]) -> Option<&Entry> {
-        if self.hit(key, true) { self.node.dbs[self.db].get(key) } else { None }
+        self.hit(key, true).map(|place| self.node.dbs[self.db].at(place))
     }
 
     /// The same for commands that look inside the server rather than at the data: a miss is nobody's event.
     pub fn inspect(&mut self, key: &[u8]) -> Option<&Entry> {
-        if self.hit(key, false) { self.node.dbs[self.db].get(key) } else { None }
+        self.hit(key, false).map(|place| self.node.dbs[self.db].at(place))
     }
 
     /// The entry of a live key, for commands that come by it without having been asked for it (SCAN, KEYS).
     pub fn pass(&mut self, key: &[u8]) -> Option<&Entry> {
-        if self.expire_if_due(key) { None } else { self.node.dbs[self.db].get(key) }
+        self.find(key).map(|place| self.node.dbs[self.db].at(place))
     }
 
     /// What decides whether a use counts, while eviction goes by the counter.
@@ -161,9 +163,9 @@ impl<'a> Ctx<'a> {
     }
 
     /// The value of a key that is there, to change, with the use noted.
-    fn used_mut(&mut self, key: &[u8]) -> Option<&mut Value> {
+    fn used_mut(&mut self, place: Place) -> &mut Value {
         let draw = self.usage_draw();
-        self.node.dbs[self.db].used_mut(key, self.now_ms, draw)
+        self.node.dbs[self.db].used_mut(place, self.now_ms, draw)
     }
 
     /// Whether a live key is there, as [`Ctx::entry_for_write`].
@@ -192,10 +194,8 @@ impl<'a> Ctx<'a> {
     /// # Errors
     /// WRONGTYPE.
     pub fn modify<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&mut T>, Error> {
-        if self.expire_if_due(key) {
-            return Ok(None);
-        }
-        self.used_mut(key).map(|value| T::of_mut(value).ok_or(Error::WRONG_TYPE)).transpose()
+        let Some(place) = self.find(key) else { return Ok(None) };
+        T::of_mut(self.used_mut(place)).ok_or(Error::WRONG_TYPE).map(Some)
     }
 
     /// The same once more in one command: it is one use.
@@ -223,19 +223,21 @@ impl<'a> Ctx<'a> {
     /// # Errors
     /// WRONGTYPE.
     pub fn modify_or_create<T: Typed>(&mut self, key: &Bytes) -> Result<&mut T, Error> {
-        let is_new = self.expire_if_due(key);
-        if is_new {
+        let value = if let Some(place) = self.find(key) {
+            self.used_mut(place)
+        } else {
             self.node.dbs[self.db].insert(key, T::empty(), None, Usage::new(self.now_ms));
             self.touch(key, Class::New, "new");
-        }
-        let draw = if is_new { None } else { self.usage_draw() };
-        let value = self.node.dbs[self.db].used_mut(key, self.now_ms, draw);
-        T::of_mut(value.expect("the key is there or was just made")).ok_or(Error::WRONG_TYPE)
+            let db = &mut self.node.dbs[self.db];
+            let place = db.find(key).expect("the key was just made");
+            db.used_mut(place, self.now_ms, None)
+        };
+        T::of_mut(value).ok_or(Error::WRONG_TYPE)
     }
 
     /// Sets a key to a value with an expiry, whatever it held.
     pub fn put(&mut self, key: &Bytes, value: Value, expires_ms: Option<i64>) {
-        self.expire_if_due(key);
+        let live = self.find(key);
         let mut usage = Usage::new(self.now_ms);
         // What a key is overwritten with has been used as often as what it was.
         if let Some(draw) = self.usage_draw()
@@ -244,7 +246,10 @@ impl<'a> Ctx<'a> {
             usage = old.usage;
             usage.note(self.now_ms, Some(draw));
         }
-        if self.node.dbs[self.db].insert(key, value, expires_ms, usage).is_none() {
+        let db = &mut self.node.dbs[self.db];
+        if let Some(place) = live {
+            db.replace(place, key, value, expires_ms, usage);
+        } else if db.insert(key, value, expires_ms, usage).is_none() {
             self.touch(key, Class::New, "new");
         }
     }
@@ -258,9 +263,7 @@ impl<'a> Ctx<'a> {
 
     /// Removes a live key; returns whether it was there. Report it with [`Ctx::changed`].
     pub fn remove(&mut self, key: &[u8]) -> Option<Entry> {
-        if self.expire_if_due(key) {
-            return None;
-        }
+        self.find(key)?;
         self.node.dbs[self.db].remove(key)
     }
 
@@ -288,7 +291,7 @@ impl<'a> Ctx<'a> {
 
     /// Sets or clears the expiry of a live key; returns whether it is there.
     pub fn set_expiry(&mut self, key: &Bytes, expires_ms: Option<i64>) -> bool {
-        !self.expire_if_due(key) && self.node.dbs[self.db].set_expiry(key, expires_ms)
+        self.find(key).is_some() && self.node.dbs[self.db].set_expiry(key, expires_ms)
     }
 
     /// Reports that the command changed `key`: one more change, and an event for watchers, waiters and subscribers.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
-use super::{Dict, Draw, Typed, Usage, Value, WrongType};
+use super::{Dict, Draw, Typed, Usage, Value, WrongType, own};
 
 /// A key's value and its expiry.
 #[derive(Debug, Clone)]
@@ -25,6 +25,10 @@ impl Entry {
         self.expires_ms.is_some_and(|when| now_ms > when)
     }
 }
+
+/// Where a key is in its database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place(u32);
 
 /// A numbered database. Reads and writes here see expired keys too: who asks decides what an expired key means, because on
 /// a replica it is hidden and on a master it is deleted.
@@ -75,19 +79,38 @@ impl Db {
         &self.entries
     }
 
-    /// The entry of a key, noting that it is used now; `draw` as [`Usage::note`] wants it.
-    pub fn used(&mut self, key: &[u8], now_ms: i64, draw: Option<Draw>) -> Option<&Entry> {
-        let entry = self.entries.get_mut(key)?;
-        entry.usage.note(now_ms, draw);
-        Some(entry)
+    /// Where a key is, for as long as no key is added or removed.
+    pub fn find(&self, key: &[u8]) -> Option<Place> {
+        self.entries.slot_of(key).map(Place)
     }
 
-    /// The value of a key, to change in place, noting that it is used now.
-    pub fn used_mut(&mut self, key: &[u8], now_ms: i64, draw: Option<Draw>) -> Option<&mut Value> {
-        let (slot, entry) = self.entries.get_slot_mut(key)?;
-        mark(&mut self.unreckoned, &mut self.is_unreckoned, slot);
+    /// The entry at a place.
+    ///
+    /// # Panics
+    /// When nothing is there any more.
+    pub fn at(&self, place: Place) -> &Entry {
+        self.entries.at(place.0).expect("the place of a key").1
+    }
+
+    /// The entry at a place, noting that it is used now; `draw` as [`Usage::note`] wants it.
+    ///
+    /// # Panics
+    /// When nothing is there any more.
+    pub fn used(&mut self, place: Place, now_ms: i64, draw: Option<Draw>) -> &Entry {
+        let (_, entry) = self.entries.at_mut(place.0).expect("the place of a key");
         entry.usage.note(now_ms, draw);
-        Some(&mut entry.value)
+        entry
+    }
+
+    /// The value at a place, to change, noting that it is used now.
+    ///
+    /// # Panics
+    /// When nothing is there any more.
+    pub fn used_mut(&mut self, place: Place, now_ms: i64, draw: Option<Draw>) -> &mut Value {
+        let (_, entry) = self.entries.at_mut(place.0).expect("the place of a key");
+        mark(&mut self.unreckoned, &mut self.is_unreckoned, place.0);
+        entry.usage.note(now_ms, draw);
+        &mut entry.value
     }
 
     /// Whether a key is there, expired or not.
@@ -127,11 +150,33 @@ impl Db {
         usage: Usage,
     ) -> Option<Entry> {
         let entry = Entry { value, expires_ms, usage, reckoned: 0 };
-        let (slot, old) = self.entries.insert_slot(own(key), entry);
-        self.forget(old.as_ref());
-        mark(&mut self.unreckoned, &mut self.is_unreckoned, slot);
-        self.track(key, slot, old.as_ref().and_then(|old| old.expires_ms), expires_ms);
+        let (slot, old) = self.entries.insert_own(key, entry);
+        self.note_set(key, slot, old.as_ref(), expires_ms);
         old
+    }
+
+    /// Sets the key at a place to a new entry, as [`Db::insert`].
+    ///
+    /// # Panics
+    /// When nothing is there any more.
+    pub fn replace(
+        &mut self,
+        place: Place,
+        key: &Bytes,
+        value: Value,
+        expires_ms: Option<i64>,
+        usage: Usage,
+    ) -> Entry {
+        let (_, entry) = self.entries.at_mut(place.0).expect("the place of a key");
+        let old = std::mem::replace(entry, Entry { value, expires_ms, usage, reckoned: 0 });
+        self.note_set(key, place.0, Some(&old), expires_ms);
+        old
+    }
+
+    fn note_set(&mut self, key: &Bytes, slot: u32, old: Option<&Entry>, expires_ms: Option<i64>) {
+        self.forget(old);
+        mark(&mut self.unreckoned, &mut self.is_unreckoned, slot);
+        self.track(key, slot, old.and_then(|old| old.expires_ms), expires_ms);
     }
 
     fn track(&mut self, key: &Bytes, slot: u32, old_ms: Option<i64>, new_ms: Option<i64>) {
@@ -227,14 +272,6 @@ fn mark(unreckoned: &mut Vec<u32>, is_unreckoned: &mut Vec<bool>, slot: u32) {
         unreckoned.push(slot);
     }
 }
-
-/// The same bytes for keeping. Short ones are copied: that costs no more than counting who shares them, and takes less room.
-pub fn own(bytes: &Bytes) -> Bytes {
-    if bytes.len() < SHARED_LEN_MIN { Bytes::copy_from_slice(bytes) } else { bytes.clone() }
-}
-
-/// From this length on, bytes are shared with the command that brought them rather than copied.
-const SHARED_LEN_MIN: usize = 64;
 
 #[cfg(test)]
 mod tests {

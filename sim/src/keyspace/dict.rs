@@ -14,6 +14,14 @@ fn hash_of(key: &[u8]) -> u32 {
     xxh3_64(key) as u32
 }
 
+/// The same bytes for keeping. Short ones are copied: that costs no more than counting who shares them, and takes less room.
+pub fn own(bytes: &Bytes) -> Bytes {
+    if bytes.len() < SHARED_LEN_MIN { Bytes::copy_from_slice(bytes) } else { bytes.clone() }
+}
+
+/// From this length on, bytes are shared with the command that brought them rather than copied.
+const SHARED_LEN_MIN: usize = 64;
+
 /// A map from byte strings to `V` with O(1) lookup, random choice and incremental scans.
 ///
 /// The order of iteration is that of insertion until something is removed, and always a function of the operations alone.
@@ -79,6 +87,11 @@ impl<V> Dict<V> {
         self.slots[at as usize].full.as_mut().map(|(_, value)| value)
     }
 
+    /// The number of the slot that `key` is in. It stays there until [`Dict::compact`] is called.
+    pub(super) fn slot_of(&self, key: &[u8]) -> Option<u32> {
+        self.find(key, hash_of(key))
+    }
+
     /// The number of the slot that `key` is in, and its value, to change in place. The key stays there until
     /// [`Dict::compact`] is called.
     pub(super) fn get_slot_mut(&mut self, key: &[u8]) -> Option<(u32, &mut V)> {
@@ -121,10 +134,28 @@ impl<V> Dict<V> {
     /// Sets `key` to `value`; returns the number of its slot, and the value it had.
     pub(super) fn insert_slot(&mut self, key: Bytes, value: V) -> (u32, Option<V>) {
         let hash = hash_of(&key);
-        if let Some(at) = self.find(&key, hash) {
-            let (_, old) = self.slots[at as usize].full.as_mut().expect("a found slot is full");
-            return (at, Some(std::mem::replace(old, value)));
+        match self.find(&key, hash) {
+            Some(at) => (at, Some(self.replace(at, value))),
+            None => (self.add(hash, key, value), None),
         }
+    }
+
+    /// The same for a key that is kept in memory of its own, if it is new.
+    pub(super) fn insert_own(&mut self, key: &Bytes, value: V) -> (u32, Option<V>) {
+        let hash = hash_of(key);
+        match self.find(key, hash) {
+            Some(at) => (at, Some(self.replace(at, value))),
+            None => (self.add(hash, own(key), value), None),
+        }
+    }
+
+    fn replace(&mut self, at: u32, value: V) -> V {
+        let (_, old) = self.slots[at as usize].full.as_mut().expect("a found slot is full");
+        std::mem::replace(old, value)
+    }
+
+    /// Adds a key that is not there; returns the number of its slot.
+    fn add(&mut self, hash: u32, key: Bytes, value: V) -> u32 {
         if self.len >= self.buckets.len() {
             self.resize((self.buckets.len() * 2).max(4));
         }
@@ -140,15 +171,13 @@ impl<V> Dict<V> {
         };
         self.buckets[bucket] = at;
         self.len += 1;
-        (at, None)
+        at
     }
 
     /// The value of `key`, which is set to what `make` returns if there is none.
     pub fn get_or_insert_with(&mut self, key: &Bytes, make: impl FnOnce() -> V) -> &mut V {
-        let at = match self.find(key, hash_of(key)) {
-            Some(at) => at,
-            None => self.insert_slot(key.clone(), make()).0,
-        };
+        let hash = hash_of(key);
+        let at = self.find(key, hash).unwrap_or_else(|| self.add(hash, key.clone(), make()));
         let (_, value) = self.slots[at as usize].full.as_mut().expect("a found slot is full");
         value
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{Dict, Encodings, Typed, Value};
+use super::{Dict, Encodings, Typed, Value, own};
 
 /// A hash. Small ones are held as a list that keeps the order of insertion, as Redis's listpacks do; one entry too many or
 /// too long makes it a table for good.
@@ -51,18 +51,18 @@ impl Hash {
     }
 
     /// Sets a field; returns whether it is new.
-    pub fn set(&mut self, field: Bytes, value: Bytes, encodings: &Encodings) -> bool {
+    pub fn set(&mut self, field: &Bytes, value: Bytes, encodings: &Encodings) -> bool {
         if field.len().max(value.len()) > encodings.hash_value_max {
             self.spread();
         }
         match &mut self.fields {
-            Fields::Table(table) => table.insert(field, value).is_none(),
+            Fields::Table(table) => table.insert_own(field, value).1.is_none(),
             Fields::Listpack(list) => {
-                if let Some((_, old)) = list.iter_mut().find(|(name, _)| *name == field) {
+                if let Some((_, old)) = list.iter_mut().find(|(name, _)| name == field) {
                     *old = value;
                     return false;
                 }
-                list.push((field, value));
+                list.push((own(field), value));
                 if list.len() > encodings.hash_entries_max {
                     self.spread();
                 }
@@ -173,7 +173,7 @@ mod tests {
             [(512, few(1), "listpack"), (513, few(1), "hashtable"), (1, long, "hashtable")]
         {
             let mut hash = Hash::default();
-            (0..entries).for_each(|n| assert!(hash.set(few(n), value.clone(), &encodings)));
+            (0..entries).for_each(|n| assert!(hash.set(&few(n), value.clone(), &encodings)));
             assert_eq!(hash.encoding(), expected, "{entries} entries");
             assert!(hash.iter().map(|(field, _)| field).eq(&(0..entries).map(few).collect::<Vec<_>>()));
             (1..entries).for_each(|n| assert_eq!(hash.remove(&few(n)), Some(value.clone())));

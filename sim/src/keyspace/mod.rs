@@ -17,8 +17,8 @@ mod string;
 mod usage;
 mod value;
 
-pub use db::{Db, Entry, own};
-pub use dict::Dict;
+pub use db::{Db, Entry, Place};
+pub use dict::{Dict, own};
 pub use encodings::Encodings;
 pub use hash::Hash;
 pub use list::{End, List};

@@ -51,6 +51,8 @@ pub struct Decoder {
     /// The length of the argument being read, once its line has come.
     bulk: Option<usize>,
     args: Vec<Bytes>,
+    /// The first argument of the last array: mostly it is the next one's as well.
+    name: Bytes,
     /// What the arguments take so far.
     held: usize,
     /// How far what is left of the buffer has been searched in vain for the end of a line.
@@ -59,6 +61,9 @@ pub struct Decoder {
 
 /// Room that a connection keeps for what it sends next: a pipeline of small commands.
 const KEPT: usize = 4 << 10;
+
+/// The longest first argument that is kept: no command has a longer name.
+const NAME_KEPT: usize = 32;
 
 /// Arguments that a connection keeps room for.
 const ARGS_KEPT: usize = 64;
@@ -167,8 +172,16 @@ impl Decoder {
                     }
                 };
                 let Some(bytes) = self.rest().get(..len + 2) else { return Ok(None) };
+                let bytes = &bytes[..len];
                 // A copy of its own, so that a stored argument does not keep the whole read buffer alive.
-                let arg = Bytes::copy_from_slice(&bytes[..len]);
+                let arg = if !self.args.is_empty() || len > NAME_KEPT {
+                    Bytes::copy_from_slice(bytes)
+                } else {
+                    if self.name != bytes {
+                        self.name = Bytes::copy_from_slice(bytes);
+                    }
+                    self.name.clone()
+                };
                 self.args.push(arg);
                 self.held += len + size_of::<Bytes>();
                 self.take(len + 2);
@@ -182,6 +195,11 @@ impl Decoder {
 
     /// Reads `*3\r\n` or `$3\r\n`: `None` until the line is whole, `Some(None)` when it holds no number.
     fn length_line(&mut self, limits: &Limits, too_long: &str) -> Result<Option<Option<i64>>, ProtocolError> {
+        if let Some((number, len)) = short_line(self.rest()) {
+            self.take(len);
+            self.searched = 0;
+            return Ok(Some(Some(number)));
+        }
         let Some(end) = self.find(b'\r') else {
             if self.unread() > limits.inline_len_max {
                 return Err(error(too_long));
@@ -224,6 +242,22 @@ impl Decoder {
 
 fn error(text: impl Into<String>) -> ProtocolError {
     ProtocolError(text.into())
+}
+
+/// The number of a length line and the length of that line, if it is whole and short, as most are: it is read in one go.
+fn short_line(rest: &[u8]) -> Option<(i64, usize)> {
+    let mut number = 0;
+    for (at, byte) in rest.iter().enumerate().skip(1).take(8) {
+        match byte {
+            b'0'..=b'9' => number = number * 10 + i64::from(byte - b'0'),
+            // One with a leading zero is no number.
+            b'\r' if at == 2 || (at > 2 && rest[1] != b'0') => {
+                return (rest.len() > at + 1).then_some((number, at + 2));
+            }
+            _ => return None,
+        }
+    }
+    None
 }
 
 /// A decimal integer as the protocol writes lengths: no spaces, no plus, no leading zeros.

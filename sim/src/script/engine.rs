@@ -3,7 +3,7 @@
 use std::{cell::RefCell, fmt, rc::Rc, time::Duration};
 
 use bytes::Bytes;
-use mlua::{Function, Lua, Table, Value};
+use mlua::{Either, Function, Lua, Table, Value};
 use sha1::{Digest, Sha1};
 
 use super::{
@@ -273,5 +273,9 @@ fn failed(name: &str, error: &Table) -> mlua::Result<String> {
 
 /// Words as a Lua table.
 fn words(lua: &Lua, words: &[Bytes]) -> mlua::Result<Table> {
-    lua.create_sequence_from(words.iter().map(|word| Word(word)))
+    // Text goes straight onto Lua's stack; other bytes take the way of a value that Rust holds.
+    lua.create_sequence_from(words.iter().map(|word| match std::str::from_utf8(word) {
+        Ok(text) => Either::Left(text),
+        Err(_) => Either::Right(Word(word)),
+    }))
 }

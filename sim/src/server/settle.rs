@@ -17,6 +17,9 @@ impl Server {
     /// Carries out the effects of one batch: a command, a script, or a transaction.
     pub(super) fn settle(&mut self, env: &mut Env, by: Option<ConnId>, effects: Effects) {
         self.node.stats.dirty += effects.dirty;
+        if effects.is_untold() {
+            return;
+        }
         for (db, was) in &effects.flushed {
             self.break_watches(*db, |key, _| was.contains(key));
             self.note_replaced(*db);

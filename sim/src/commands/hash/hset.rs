@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Class,
-    keyspace::Hash,
+    keyspace::{Hash, own},
     resp::Reply,
 };
 
@@ -33,8 +33,7 @@ pub(super) fn set_all(ctx: &mut Ctx<'_>, args: &[Bytes], command: &str) -> Resul
     }
     let encodings = ctx.node.config.encodings;
     let hash = ctx.modify_or_create::<Hash>(&args[1])?;
-    let new =
-        pairs.iter().filter(|[field, value]| hash.set(field.clone(), value.clone(), &encodings)).count();
+    let new = pairs.iter().filter(|[field, value]| hash.set(field, own(value), &encodings)).count();
     ctx.changed_by(pairs.len(), &args[1], Class::Hash, "hset");
     Ok(new)
 }

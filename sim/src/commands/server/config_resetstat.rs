@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
-    node::Stats,
     resp::Reply,
+    stats::Stats,
 };
 
 pub(super) const SPEC: Spec = Spec {

@@ -283,7 +283,6 @@ fn command_stats(ctx: &Ctx<'_>, out: &mut String) {
     let mut all: Vec<_> = ctx.node.stats.calls.iter().collect();
     all.sort_unstable_by_key(|(name, _)| *name);
     for (name, calls) in all {
-        let name = String::from_utf8_lossy(name);
         let (executed, rejected, failed) = (calls.executed, calls.rejected, calls.failed);
         line(
             out,

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Class,
-    keyspace::Set,
+    keyspace::{Set, own},
     resp::Reply,
 };
 
@@ -25,7 +25,10 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let encodings = ctx.node.config.encodings;
     let key = &args[1];
     let set = ctx.modify_or_create::<Set>(key)?;
-    let added = args[2..].iter().filter(|member| set.insert(Bytes::clone(member), &encodings)).count();
+    let added = args[2..]
+        .iter()
+        .filter(|member| !set.contains(member) && set.insert(own(member), &encodings))
+        .count();
     if added > 0 {
         ctx.changed_by(added, key, Class::Set, "sadd");
     }

@@ -116,7 +116,7 @@ fn hash(
     let mut hash = Hash::default();
     for pair in pairs {
         let (field, value) = pair?;
-        if !hash.set(field, value, encodings) {
+        if !hash.set(&field, value, encodings) {
             return Err(TWICE);
         }
     }

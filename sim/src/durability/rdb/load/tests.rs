@@ -126,7 +126,7 @@ fn values() -> impl Strategy<Value = Value> {
         words().prop_map(move |words| {
             let mut hash = Hash::default();
             for pair in words.chunks(2) {
-                hash.set(pair[0].clone(), pair[pair.len() - 1].clone(), &small);
+                hash.set(&pair[0], pair[pair.len() - 1].clone(), &small);
             }
             Value::Hash(hash)
         }),

@@ -1,0 +1,102 @@
+//! The counters of a node.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use crate::keyspace::Dict;
+
+/// Counters that INFO prints.
+#[derive(Debug, Clone, Default)]
+pub struct Stats {
+    /// Connections accepted since the start.
+    pub connections: u64,
+    /// Connections refused because of `maxclients`.
+    pub rejected: u64,
+    /// Commands executed.
+    pub commands: u64,
+    /// Keys removed because they expired.
+    pub expired: u64,
+    /// Keys removed for memory.
+    pub evicted: u64,
+    /// Clients disconnected for memory.
+    pub evicted_clients: u64,
+    /// Lookups that found a key.
+    pub hits: u64,
+    /// Lookups that did not.
+    pub misses: u64,
+    /// Changes since the last save.
+    pub dirty: u64,
+    /// Error replies.
+    pub errors: u64,
+    /// Error replies by their first word, such as `WRONGTYPE`.
+    pub errors_by_code: BTreeMap<String, u64>,
+    /// What became of each command, by name.
+    pub calls: CallTable,
+    /// Bytes received.
+    pub net_in: u64,
+    /// Bytes sent.
+    pub net_out: u64,
+}
+
+/// What became of the calls of one command.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Calls {
+    /// Executed.
+    pub executed: u64,
+    /// Refused before they ran.
+    pub rejected: u64,
+    /// Executed, and answered with an error.
+    pub failed: u64,
+}
+
+/// What became of the calls of each command. The names are those of the tables of commands, so one that was counted before is
+/// mostly found by where it is in memory.
+#[derive(Debug, Clone, Default)]
+pub struct CallTable {
+    by_name: Dict<usize>,
+    all: Vec<(&'static str, Calls)>,
+    recent: [Option<usize>; 16],
+}
+
+impl CallTable {
+    fn of(&mut self, name: &'static str) -> &mut Calls {
+        let hint = name.as_ptr().addr() / 8 % self.recent.len();
+        let known = self.recent[hint].filter(|&at| std::ptr::eq(self.all[at].0, name));
+        let at = known.unwrap_or_else(|| {
+            let all = &mut self.all;
+            *self.by_name.get_or_insert_with(&Bytes::from_static(name.as_bytes()), || {
+                all.push((name, Calls::default()));
+                all.len() - 1
+            })
+        });
+        self.recent[hint] = Some(at);
+        &mut self.all[at].1
+    }
+
+    /// Every command that was called, with what became of it.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Calls)> {
+        self.all.iter().map(|(name, calls)| (*name, calls))
+    }
+}
+
+impl Stats {
+    /// Error codes that are told apart at most: scripts may make up any number of them.
+    const CODES_MAX: usize = 128;
+
+    /// What became of a command so far, to count one more call.
+    pub fn calls_of(&mut self, name: &'static str) -> &mut Calls {
+        self.calls.of(name)
+    }
+
+    /// Counts an error reply.
+    pub fn note_error(&mut self, text: &str) {
+        self.errors += 1;
+        let code = text.split(' ').next().unwrap_or_default();
+        if let Some(count) = self.errors_by_code.get_mut(code) {
+            *count += 1;
+        } else if self.errors_by_code.len() < Stats::CODES_MAX {
+            self.errors_by_code.insert(code.to_owned(), 1);
+        }
+    }
+}
