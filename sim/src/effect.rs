@@ -69,6 +69,19 @@ pub struct Touch {
     pub class: Class,
     /// The event, such as `hset`.
     pub event: &'static str,
+    /// Who changed it, for client-side caching.
+    pub changer: Changer,
+}
+
+/// Who changed a key, as far as NOLOOP of CLIENT TRACKING spares it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Changer {
+    /// The client whose command it was, or who had waited for it.
+    Client,
+    /// No client: a script, whoever runs it, or the server itself.
+    Server,
+    /// Nobody anew: what was pushed to a list goes to who waited, and that it changed is told of the push.
+    Pusher,
 }
 
 /// A message for the subscribers of a channel.

@@ -2,8 +2,11 @@
 //!
 //! CONFIG GET and CONFIG SET read it. Values are text in one canonical form, as CONFIG GET prints them.
 
+use std::fmt::Display;
+
 use crate::{
     config::{BufferLimit, Config, Eviction, Fsync, Notify, Share},
+    keyspace,
     log::Level,
 };
 
@@ -41,7 +44,7 @@ pub enum Kind {
     /// An integer between two bounds.
     Integer(i64, i64),
     /// A number of bytes between two bounds, perhaps with a unit.
-    Memory(i64, i64),
+    Memory(u64, u64),
     /// A number of bytes, or a percentage of `maxmemory`.
     MemoryOrPercent,
     /// One of some words.
@@ -87,19 +90,30 @@ impl Opt {
     /// # Errors
     /// The reason why the option does not take it, in the words of `redis-server`.
     pub fn check(&self, config: &Config, text: &str) -> Result<String, String> {
-        let out_of_range = |min: i64, max: i64| format!("argument must be between {min} and {max} inclusive");
+        let out_of_range = |min: &dyn Display, max: &dyn Display| {
+            format!("argument must be between {min} and {max} inclusive")
+        };
         match self.kind {
             Kind::Flag => match &text.to_ascii_lowercase()[..] {
                 value @ ("yes" | "no") => Ok(value.to_owned()),
                 _ => Err("argument must be 'yes' or 'no'".into()),
             },
             Kind::Integer(min, max) => {
-                let value: i64 = text.parse().map_err(|_| "argument couldn't be parsed into an integer")?;
-                if (min..=max).contains(&value) { Ok(value.to_string()) } else { Err(out_of_range(min, max)) }
+                let value = keyspace::integer(text.as_bytes());
+                let value = value.ok_or("argument couldn't be parsed into an integer")?;
+                if (min..=max).contains(&value) {
+                    Ok(value.to_string())
+                } else {
+                    Err(out_of_range(&min, &max))
+                }
             }
             Kind::Memory(min, max) => {
                 let value = memory(text).ok_or("argument must be a memory value")?;
-                if (min..=max).contains(&value) { Ok(value.to_string()) } else { Err(out_of_range(min, max)) }
+                if (min..=max).contains(&value) {
+                    Ok(value.to_string())
+                } else {
+                    Err(out_of_range(&min, &max))
+                }
             }
             Kind::MemoryOrPercent => match text.strip_suffix('%') {
                 Some(percent) => match percent.parse::<u32>() {
@@ -122,11 +136,12 @@ impl Opt {
     }
 }
 
-/// A number of bytes with an optional unit: `k` is a thousand, `kb` is 1024, and so on.
-pub fn memory(text: &str) -> Option<i64> {
+/// A number of bytes with an optional unit: `k` is a thousand, `kb` is 1024, and so on. As on a server no number is 0, one that
+/// is too large is the largest, and what does not fit when the unit is applied is lost.
+pub fn memory(text: &str) -> Option<u64> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
-    let factor: i64 = match &unit.to_ascii_lowercase()[..] {
+    let factor: u64 = match &unit.to_ascii_lowercase()[..] {
         "" | "b" => 1,
         "k" => 1_000,
         "kb" => 1 << 10,
@@ -136,7 +151,8 @@ pub fn memory(text: &str) -> Option<i64> {
         "gb" => 1 << 30,
         _ => return None,
     };
-    number.parse::<i64>().ok()?.checked_mul(factor)
+    let number = if number.is_empty() { 0 } else { number.parse::<u64>().unwrap_or(u64::MAX) };
+    Some(number.wrapping_mul(factor))
 }
 
 /// The option of a name, which may be its older one.
@@ -299,6 +315,8 @@ use Change::{Free, Never, Protected};
 use Field::Kept;
 use Kind::{Checked, Choice, Flag, Integer, Memory, MemoryOrPercent, Text};
 
+/// The largest number of bytes for most.
+const LONG: u64 = i64::MAX as u64;
 const I32: i64 = i32::MAX as i64;
 const U32: i64 = u32::MAX as i64;
 const YES_NO_LOCAL: Kind = Choice(&["no", "yes", "local"]);
@@ -337,7 +355,7 @@ pub static OPTIONS: &[Opt] = &[
     opt("acllog-max-len", Integer(0, I32), Free, number!(acllog_max_len)),
     opt("active-defrag-cycle-max", Integer(0, I32), Free, Kept("25")),
     opt("active-defrag-cycle-min", Integer(0, I32), Free, Kept("1")),
-    opt("active-defrag-ignore-bytes", Memory(0, i64::MAX), Free, Kept("104857600")),
+    opt("active-defrag-ignore-bytes", Memory(0, LONG), Free, Kept("104857600")),
     opt("active-defrag-max-scan-fields", Integer(0, I32), Free, Kept("1000")),
     opt("active-defrag-threshold-lower", Integer(0, I32), Free, Kept("10")),
     opt("active-defrag-threshold-upper", Integer(0, I32), Free, Kept("100")),
@@ -363,7 +381,7 @@ pub static OPTIONS: &[Opt] = &[
         },
     ),
     opt("appendonly", Flag, Free, flag!(appendonly)),
-    opt("auto-aof-rewrite-min-size", Memory(0, i64::MAX), Free, Kept("67108864")),
+    opt("auto-aof-rewrite-min-size", Memory(0, LONG), Free, Kept("67108864")),
     opt("auto-aof-rewrite-percentage", Integer(0, I32), Free, Kept("100")),
     opt("bgsave_cpulist", Text, Never, Kept("")),
     opt("bind", Text, Free, Kept("* -::*")),
@@ -382,7 +400,7 @@ pub static OPTIONS: &[Opt] = &[
             set: |config, text| config.output_limits = BufferLimit::parse(text),
         },
     ),
-    opt("client-query-buffer-limit", Memory(1 << 20, i64::MAX), Free, number!(client_query_buffer_limit)),
+    opt("client-query-buffer-limit", Memory(1 << 20, LONG), Free, number!(client_query_buffer_limit)),
     opt("cluster-allow-pubsubshard-when-down", Flag, Free, Kept("yes")),
     opt("cluster-allow-reads-when-down", Flag, Free, Kept("no")),
     opt("cluster-allow-replica-migration", Flag, Free, Kept("yes")),
@@ -393,7 +411,7 @@ pub static OPTIONS: &[Opt] = &[
     opt("cluster-announce-tls-port", Integer(0, I32), Free, Kept("0")),
     opt("cluster-config-file", Text, Never, Kept("nodes.conf")),
     opt("cluster-enabled", Flag, Never, Kept("no")),
-    opt("cluster-link-sendbuf-limit", Memory(0, i64::MAX), Free, Kept("0")),
+    opt("cluster-link-sendbuf-limit", Memory(0, LONG), Free, Kept("0")),
     opt("cluster-migration-barrier", Integer(0, I32), Free, Kept("1")),
     opt("cluster-node-timeout", Integer(0, I32), Free, Kept("15000")),
     opt("cluster-port", Integer(0, I32), Never, Kept("0")),
@@ -434,7 +452,7 @@ pub static OPTIONS: &[Opt] = &[
         "hash-max-ziplist-value",
         opt(
             "hash-max-listpack-value",
-            Memory(0, i64::MAX),
+            Memory(0, LONG),
             Free,
             Field::Live {
                 get: |config| config.encodings.hash_value_max.to_string(),
@@ -446,7 +464,7 @@ pub static OPTIONS: &[Opt] = &[
     ),
     opt(
         "hll-sparse-max-bytes",
-        Memory(0, i64::MAX),
+        Memory(0, LONG),
         Free,
         Field::Live {
             get: |config| config.encodings.hyperloglog_sparse_max.to_string(),
@@ -499,7 +517,7 @@ pub static OPTIONS: &[Opt] = &[
     opt("masterauth", Text, Free, text!(masterauth)),
     opt("masteruser", Text, Free, text!(masteruser)),
     opt("maxclients", Integer(1, U32), Free, number!(maxclients)),
-    opt("maxmemory", Memory(0, i64::MAX), Free, number!(maxmemory)),
+    opt("maxmemory", Memory(0, u64::MAX), Free, number!(maxmemory)),
     opt(
         "maxmemory-clients",
         MemoryOrPercent,
@@ -559,12 +577,12 @@ pub static OPTIONS: &[Opt] = &[
         Kept("ignore"),
     ),
     opt("protected-mode", Flag, Free, Kept("yes")),
-    opt("proto-max-bulk-len", Memory(1 << 20, i64::MAX), Free, number!(proto_max_bulk_len)),
+    opt("proto-max-bulk-len", Memory(1 << 20, LONG), Free, number!(proto_max_bulk_len)),
     opt("rdb-del-sync-files", Flag, Free, Kept("no")),
     opt("rdb-save-incremental-fsync", Flag, Free, Kept("yes")),
     opt("rdbchecksum", Flag, Never, Kept("yes")),
     opt("rdbcompression", Flag, Free, flag!(rdb_compression)),
-    opt("repl-backlog-size", Memory(1, i64::MAX), Free, number!(repl_backlog_size)),
+    opt("repl-backlog-size", Memory(1, LONG), Free, number!(repl_backlog_size)),
     opt("repl-backlog-ttl", Integer(0, I32), Free, number!(repl_backlog_ttl)),
     opt("repl-disable-tcp-nodelay", Flag, Free, Kept("no")),
     opt("repl-diskless-load", Choice(&["disabled", "on-empty-db", "swapdb"]), Free, Kept("disabled")),
@@ -627,7 +645,7 @@ pub static OPTIONS: &[Opt] = &[
     opt("stop-writes-on-bgsave-error", Flag, Free, flag!(stop_writes_on_bgsave_error)),
     opt(
         "stream-node-max-bytes",
-        Memory(0, i64::MAX),
+        Memory(0, LONG),
         Free,
         Field::Live {
             get: |config| config.encodings.stream_node_bytes_max.to_string(),
@@ -639,7 +657,7 @@ pub static OPTIONS: &[Opt] = &[
     ),
     opt(
         "stream-node-max-entries",
-        Integer(0, I32),
+        Integer(0, i64::MAX),
         Free,
         Field::Live {
             get: |config| config.encodings.stream_node_entries_max.to_string(),
@@ -703,7 +721,7 @@ pub static OPTIONS: &[Opt] = &[
         "zset-max-ziplist-value",
         opt(
             "zset-max-listpack-value",
-            Memory(0, i64::MAX),
+            Memory(0, LONG),
             Free,
             Field::Live {
                 get: |config| config.encodings.sorted_set_value_max.to_string(),

@@ -51,7 +51,7 @@ impl Tracking {
 #[derive(Debug, Default)]
 struct Audience {
     members: BTreeSet<ConnId>,
-    /// What has changed since they were last told, each with who changed it first.
+    /// What has changed since they were last told, each with who changed it last.
     changed: BTreeMap<Bytes, Option<ConnId>>,
 }
 
@@ -136,7 +136,7 @@ impl Table {
     pub fn note(&mut self, key: &Bytes, by: Option<ConnId>) {
         for (prefix, audience) in &mut self.audiences {
             if key.starts_with(prefix) {
-                audience.changed.entry(key.clone()).or_insert(by);
+                audience.changed.insert(key.clone(), by);
             }
         }
     }

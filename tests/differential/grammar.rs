@@ -6,9 +6,9 @@
 //! HSET hkey (field value)...
 //! ```
 //!
-//! Upper case is itself, lower case is a slot that [`Words`] fills, `[..]` may be left out, `(..|..)` is one of several,
-//! `x...` is repeated, `#x` is a count followed by so many, `{..}` comes in any order. A number in front is how often the
-//! line is drawn, compared to the others.
+//! Upper case and what has a dash in it is itself, other lower case is a slot that [`Words`] fills, `[..]` may be left out,
+//! `(..|..)` is one of several, `x...` is repeated, `#x` is a count followed by so many, `{..}` comes in any order. A number
+//! in front is how often the line is drawn, compared to the others.
 
 use std::{iter::Peekable, vec::IntoIter};
 
@@ -119,7 +119,7 @@ fn one(tokens: &mut Peekable<IntoIter<String>>) -> Node {
             other => other,
         },
         "#" => Node::Counted(Box::new(one(tokens))),
-        slot if slot.starts_with(|letter: char| letter.is_ascii_lowercase()) => {
+        slot if slot.starts_with(|letter: char| letter.is_ascii_lowercase()) && !slot.contains('-') => {
             assert!(Words::knows(slot), "no slot is called {slot}");
             Node::Slot(token)
         }

@@ -24,6 +24,7 @@ mod rule;
 mod servers;
 mod shrink;
 mod steps;
+mod vocabulary;
 #[path = "../parity/wire.rs"]
 mod wire;
 mod words;

@@ -25,9 +25,10 @@ impl Record {
     }
 
     /// Writes down what came on a connection, below the step that is played.
-    pub(crate) fn answers(&mut self, step: &Step, conn: usize, answers: &[Received], rule: &Rule) {
-        let own = step.bytes().is_some_and(|(own, _)| own == conn);
-        for answer in answers {
+    pub(crate) fn answers(&mut self, step: &Step, conn: usize, answers: &[Received], rules: &[Rule]) {
+        let own = step.conn() == Some(conn);
+        for (at, answer) in answers.iter().enumerate() {
+            let rule = rules.get(at).unwrap_or(&Rule::Exact);
             let mut lines = Vec::new();
             match answer {
                 Received::Reply(reply) => write(reply, rule, 0, &mut lines),
@@ -56,9 +57,10 @@ fn write(reply: &Wire, rule: &Rule, indent: usize, out: &mut Vec<String>) {
         (_, Wire::Error(_)) => reply.lines(indent, out),
         (Rule::IfTable(rule), _) => write(reply, rule, indent, out),
         (Rule::Near(by), Wire::Integer(n)) if *n > 0 => open(format!(":~{n}±{by}")),
-        (Rule::Shape | Rule::Kind | Rule::Lines, Wire::Items(..) | Wire::Bulk(_) | Wire::Integer(_)) => {
-            open("...".into())
-        }
+        (
+            Rule::Shape | Rule::Drawn | Rule::Among { .. } | Rule::Kind | Rule::Lines | Rule::Refused,
+            Wire::Items(..) | Wire::Bulk(_) | Wire::Integer(_),
+        ) => open("...".into()),
         (Rule::Unordered { .. }, Wire::Items(Kind::Array, items)) => {
             open(format!("*~{}", items.len()));
             items.iter().for_each(|item| item.lines(indent + 2, out));

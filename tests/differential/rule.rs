@@ -1,6 +1,8 @@
 //! How the replies to a command are compared: exactly, unless Redis itself promises less.
 
-use crate::wire::{Kind, Wire};
+use std::collections::BTreeMap;
+
+use crate::wire::{Kind, Wire, permits_in_order};
 
 /// What two replies must have in common.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,12 +18,27 @@ pub(crate) enum Rule {
     Near(u64),
     /// The kinds and lengths: what was drawn at random.
     Shape,
+    /// What was drawn at random, before it is known from what.
+    Drawn,
+    /// What was drawn at random from these, each perhaps followed by what belongs to it.
+    Among {
+        all: BTreeMap<Vec<u8>, Vec<u8>>,
+        /// What belongs to one is there and must be right, or is there and compared elsewhere.
+        valued: bool,
+        skip: bool,
+        /// None comes twice.
+        distinct: bool,
+    },
     /// A cursor and elements; when both are at the end, the same ones in any order.
     Scan,
     /// An array with an element per queued command.
     Exec(Vec<Rule>),
-    /// Numbers that may be times may differ, wherever they are.
+    /// How long something has been idle, and when it was last seen, may differ.
     Idle,
+    /// As entries of ACL LOG, which say how old they are, and who it was.
+    Refused,
+    /// Rules of a user; those for single commands come in the order of a hash table.
+    Permits,
     /// The same parts, however deep each order changes: libraries and their functions.
     Lines,
     /// Nothing but whether it is an error.
@@ -41,6 +58,7 @@ pub(crate) fn of(words: &[Vec<u8>]) -> Rule {
         b"SINTER" | b"SUNION" | b"SDIFF" | b"KEYS" => Rule::Unordered { width: 1 },
         b"PUBSUB" if matches!(&upper(1)[..], b"CHANNELS" | b"SHARDCHANNELS") => Rule::Unordered { width: 1 },
         b"FUNCTION" if upper(1) == b"LIST" => Rule::Lines,
+        b"CONFIG" if upper(1) == b"GET" => Rule::Unordered { width: 2 },
         b"COMMAND" if upper(1) == b"LIST" => Rule::Unordered { width: 1 },
         b"SORT" | b"SORT_RO" => {
             // Without an order the elements come as the set has them, and those of the same weight come from there.
@@ -59,7 +77,16 @@ pub(crate) fn of(words: &[Vec<u8>]) -> Rule {
         }
         b"TTL" | b"EXPIRETIME" => Rule::Near(SLACK_MS / 1000),
         b"PTTL" | b"PEXPIRETIME" => Rule::Near(SLACK_MS),
-        b"SRANDMEMBER" | b"HRANDFIELD" | b"ZRANDMEMBER" | b"RANDOMKEY" | b"SPOP" => Rule::Shape,
+        b"SRANDMEMBER" | b"HRANDFIELD" | b"ZRANDMEMBER" | b"RANDOMKEY" | b"SPOP" => Rule::Drawn,
+        // The order of tables, and of what once was one, is part of it.
+        b"DUMP" => if_table(Rule::Kind),
+        b"ACL" => match &upper(1)[..] {
+            b"LOG" => Rule::Refused,
+            b"GETUSER" | b"LIST" => Rule::Permits,
+            b"CAT" => Rule::Unordered { width: 1 },
+            b"GENPASS" => Rule::Shape,
+            _ => Rule::Exact,
+        },
         // What a cursor means is the server's own affair.
         b"SCAN" if upper(1) != b"0" => Rule::Kind,
         b"HSCAN" | b"SSCAN" | b"ZSCAN" if upper(2) != b"0" => if_table(Rule::Kind),
@@ -70,15 +97,15 @@ pub(crate) fn of(words: &[Vec<u8>]) -> Rule {
         _ if words.len() == 2 && upper(1) == b"HELP" => Rule::Kind,
         b"TIME" | b"INFO" | b"LASTSAVE" | b"LOLWUT" | b"ROLE" => Rule::Kind,
         b"HELLO" => Rule::Shape,
-        b"CLIENT" if matches!(&upper(1)[..], b"ID" | b"LIST" | b"INFO") => Rule::Kind,
+        b"CLIENT" if matches!(&upper(1)[..], b"LIST" | b"INFO") => Rule::Kind,
         b"OBJECT" if matches!(&upper(1)[..], b"IDLETIME" | b"FREQ") => Rule::Near(SLACK_MS / 1000),
         // Who else holds a value, such as the queue of a transaction, is the server's own affair.
         b"OBJECT" if upper(1) == b"REFCOUNT" => Rule::Kind,
         b"MEMORY" | b"DEBUG" | b"LATENCY" | b"SLOWLOG" => Rule::Kind,
         // The clock decides how long something has been idle, and what a star stands for.
-        b"XINFO" | b"XPENDING" | b"XCLAIM" => Rule::Idle,
+        b"XINFO" | b"XPENDING" => Rule::Idle,
         b"XADD" if words[1..].iter().take(8).any(|word| word.starts_with(b"*")) => Rule::Shape,
-        b"FUNCTION" if upper(1) == b"STATS" => Rule::Kind,
+        b"FUNCTION" if matches!(&upper(1)[..], b"STATS" | b"DUMP") => Rule::Kind,
         b"EVAL" | b"EVAL_RO" if upper(1).ends_with(b"UNPACK(ARGV))") => {
             let keys = words.get(2).and_then(|word| std::str::from_utf8(word).ok()?.parse::<usize>().ok());
             let inner = words.get(keys.unwrap_or(0).saturating_add(3)..).unwrap_or_default();
@@ -112,19 +139,35 @@ impl Rule {
             }
             // The real server does not clear an error number that an earlier command left behind.
             (_, _, Wire::Error(y)) if y.starts_with(b"ERR One or more scores can't") => true,
-            // Of several functions that are there already, the first in the order of a hash table is named.
-            (_, Wire::Error(x), Wire::Error(y)) if x.starts_with(b"ERR Function ") => {
-                x.ends_with(b" already exists") && y.ends_with(b" already exists")
+            // Of several that are there already, the first in the order of a hash table is named.
+            (_, Wire::Error(x), Wire::Error(y))
+                if x.starts_with(b"ERR Function ") || x.starts_with(b"ERR Library ") =>
+            {
+                x[..11] == y[..y.len().min(11)]
+                    && x.ends_with(b" already exists")
+                    && y.ends_with(b" already exists")
             }
             (Rule::Near(by), Wire::Integer(x), Wire::Integer(y)) => {
                 *x >= 0 && *y >= 0 && x.abs_diff(*y) <= *by
             }
             (Rule::Lines, Wire::Items(_, xs), Wire::Items(_, ys)) => lines(xs) == lines(ys),
             (Rule::Idle, Wire::Items(a, xs), Wire::Items(b, ys)) => {
-                a == b && xs.len() == ys.len() && xs.iter().zip(ys).all(|(x, y)| self.agree(x, y))
+                a == b
+                    && xs.len() == ys.len()
+                    && (0..xs.len()).all(|at| match (&xs[at], &ys[at]) {
+                        (Wire::Integer(x), Wire::Integer(y)) if is_time(xs, at) => x.abs_diff(*y) <= SLACK_MS,
+                        (x, y) => self.agree(x, y),
+                    })
             }
-            (Rule::Idle, Wire::Integer(x), Wire::Integer(y)) => *x >= 0 && x.abs_diff(*y) <= SLACK_MS,
-            (Rule::Shape, _, _) => same_shape(one, other),
+            (Rule::Refused, Wire::Items(_, xs), Wire::Items(_, ys)) => {
+                xs.len() == ys.len() && xs.iter().zip(ys).all(|(x, y)| without_who(x) == without_who(y))
+            }
+            (Rule::Permits, _, _) => permits(one) == permits(other),
+            (Rule::Shape | Rule::Drawn, _, _) => same_shape(one, other),
+            (Rule::Among { all, valued, skip, distinct }, _, _) => {
+                let possible = |wire| is_drawn(wire, all, *valued, *skip, *distinct);
+                same_shape(one, other) && possible(one) && possible(other)
+            }
             (Rule::Kind, Wire::Error(_), Wire::Error(_)) => false,
             (Rule::Kind, _, _) => !matches!(one, Wire::Error(_)) && !matches!(other, Wire::Error(_)),
             (Rule::Scan, Wire::Items(Kind::Array, xs), Wire::Items(Kind::Array, ys)) => {
@@ -181,5 +224,58 @@ fn same_shape(one: &Wire, other: &Wire) -> bool {
         // What stands for a value may be a missing one: SORT BY nosort GET.
         (Wire::NullBulk, Wire::Bulk(_)) | (Wire::Bulk(_), Wire::NullBulk) => false,
         _ => std::mem::discriminant(one) == std::mem::discriminant(other),
+    }
+}
+
+/// Whether an integer tells a time: by the name before it, or by its place in an entry that somebody has not acknowledged.
+fn is_time(items: &[Wire], at: usize) -> bool {
+    let named = at.checked_sub(1).and_then(|before| items.get(before));
+    let names: [&[u8]; 3] = [b"idle", b"seen-time", b"inactive"];
+    let by_name = matches!(named, Some(Wire::Bulk(name)) if names.contains(&&name[..]));
+    by_name || items.len() == 4 && at == 2 || items.len() == 3 && at == 1
+}
+
+/// An entry of ACL LOG, without its age, and who it was.
+fn without_who(entry: &Wire) -> Vec<String> {
+    let Wire::Items(_, items) = entry else { return Vec::new() };
+    let mut lines = Vec::new();
+    for pair in items.chunks(2) {
+        let told: [&[u8]; 2] = [b"age-seconds", b"client-info"];
+        let hidden = matches!(&pair[0], Wire::Bulk(name) if told.contains(&&name[..]));
+        pair.iter().take(if hidden { 1 } else { 2 }).for_each(|item| item.lines(0, &mut lines));
+    }
+    lines
+}
+
+/// A reply that holds rules of users, with those for single commands in order.
+fn permits(reply: &Wire) -> Vec<String> {
+    let mut lines = Vec::new();
+    reply.lines(0, &mut lines);
+    lines.iter().map(|line| permits_in_order(line)).collect()
+}
+
+fn is_drawn(wire: &Wire, all: &BTreeMap<Vec<u8>, Vec<u8>>, valued: bool, skip: bool, distinct: bool) -> bool {
+    let mut leaves = Vec::new();
+    flatten(wire, &mut leaves);
+    let width = if valued || skip { 2 } else { 1 };
+    let mut seen = std::collections::BTreeSet::new();
+    leaves.chunks(width).all(|chunk| match chunk {
+        [Wire::Bulk(one), rest @ ..] => {
+            let value = match rest {
+                [Wire::Bulk(value)] if valued => Some(value),
+                _ => None,
+            };
+            let known = all.get(one);
+            known.is_some() && (value.is_none() || known == value) && (seen.insert(one.clone()) || !distinct)
+        }
+        // Nothing, or an error.
+        _ => true,
+    })
+}
+
+fn flatten<'a>(wire: &'a Wire, leaves: &mut Vec<&'a Wire>) {
+    match wire {
+        Wire::Items(_, items) => items.iter().for_each(|item| flatten(item, leaves)),
+        leaf => leaves.push(leaf),
     }
 }

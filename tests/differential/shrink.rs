@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     duel::{Difference, Duel},
     record::Record,
-    steps::Step,
+    steps::{Command, Step},
 };
 
 /// How often steps may be played anew before what there is has to do.
@@ -34,6 +34,7 @@ pub(crate) fn shrink(duel: &mut Duel, steps: &[Step], difference: Difference) ->
     if found {
         shrinker.duel.patience = Duration::from_millis(500);
         shrinker.drop_steps();
+        shrinker.unfold();
         shrinker.drop_words();
         shrinker.drop_steps();
         shrinker.shorten_words();
@@ -91,23 +92,66 @@ impl Shrinker<'_> {
         }
     }
 
+    /// Single commands for those that are delivered together, or fewer together.
+    fn unfold(&mut self) {
+        let mut at = 0;
+        while at < self.best.len() {
+            if let Step::Pipeline(conn, commands, _) = self.best[at].clone() {
+                let alone = commands.into_iter().map(|words| Step::Send(conn, words));
+                let mut steps = self.best.clone();
+                steps.splice(at..=at, alone);
+                self.try_steps(steps);
+            }
+            let mut command = 0;
+            while let Some(Step::Pipeline(_, commands, _)) = self.best.get(at)
+                && command < commands.len()
+            {
+                let mut commands = commands.clone();
+                commands.remove(command);
+                if !self.try_with(at, commands) {
+                    command += 1;
+                }
+            }
+            at += 1;
+        }
+    }
+
+    /// Tries other commands for a step.
+    fn try_with(&mut self, at: usize, commands: Vec<Command>) -> bool {
+        // The words of what goes across would say something else on either server.
+        if matches!(self.best[at], Step::Cross(..)) {
+            return false;
+        }
+        let Some(step) = self.best[at].with(commands) else { return false };
+        let mut steps = self.best.clone();
+        steps[at] = step;
+        self.try_steps(steps)
+    }
+
+    /// A command of the smallest steps so far.
+    fn command(&self, at: usize, command: usize) -> Option<&Command> {
+        self.best.get(at)?.commands().get(command)
+    }
+
     fn drop_words(&mut self) {
         let mut at = 0;
         while at < self.best.len() {
-            for size in [8, 4, 2, 1] {
-                let mut from = 1;
-                while let Some(Step::Send(conn, words)) = self.best.get(at)
-                    && from < words.len()
-                {
-                    let end = (from + size).min(words.len());
-                    let mut words = words.clone();
-                    words.drain(from..end);
-                    let mut steps = self.best.clone();
-                    steps[at] = Step::Send(*conn, words);
-                    if !self.try_steps(steps) {
-                        from += size;
+            let mut command = 0;
+            while self.command(at, command).is_some() {
+                for size in [8, 4, 2, 1] {
+                    let mut from = 1;
+                    while let Some(words) = self.command(at, command)
+                        && from < words.len()
+                    {
+                        let end = (from + size).min(words.len());
+                        let mut commands = self.best[at].commands().to_vec();
+                        commands[command].drain(from..end);
+                        if !self.try_with(at, commands) {
+                            from += size;
+                        }
                     }
                 }
+                command += 1;
             }
             at += 1;
         }
@@ -116,22 +160,26 @@ impl Shrinker<'_> {
     /// Short words for long ones.
     fn shorten_words(&mut self) {
         for at in 0..self.best.len() {
-            let mut word = 1;
-            while let Some(Step::Send(conn, words)) = self.best.get(at).cloned()
-                && word < words.len()
-            {
-                for short in [&b"a"[..], b"1", b"0"] {
-                    if words[word].len() > short.len() {
-                        let mut words = words.clone();
-                        words[word] = short.to_vec();
-                        let mut steps = self.best.clone();
-                        steps[at] = Step::Send(conn, words);
-                        if self.try_steps(steps) {
-                            break;
+            let mut command = 0;
+            while self.command(at, command).is_some() {
+                let mut word = 1;
+                while let Some(words) = self.command(at, command).cloned()
+                    && word < words.len()
+                {
+                    for short in [&b"a"[..], b"1", b"0"] {
+                        // A short time would be over at any time.
+                        let long = words[word].len() > 4 && words[word].iter().all(u8::is_ascii_digit);
+                        if words[word].len() > short.len() && !long {
+                            let mut commands = self.best[at].commands().to_vec();
+                            commands[command][word] = short.to_vec();
+                            if self.try_with(at, commands) {
+                                break;
+                            }
                         }
                     }
+                    word += 1;
                 }
-                word += 1;
+                command += 1;
             }
         }
     }

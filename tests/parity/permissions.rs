@@ -8,7 +8,7 @@ use lockstorm_sim::{commands::ALL, env::Env};
 use crate::{
     PATIENCE,
     servers::{Play, Real, Received, Simulated},
-    wire::{Wire, command},
+    wire::{Wire, command, permits_in_order},
 };
 
 /// Rules, or what they begin with: a name may follow.
@@ -125,17 +125,9 @@ fn shown(received: Received, subcommand: &str) -> String {
     let Received::Reply(wire) = received else { return format!("{received:?}") };
     let mut lines = Vec::new();
     wire.lines(0, &mut lines);
-    let sorted = |line: String| {
-        let mut words: Vec<&str> = line.trim().trim_matches('"').split(' ').collect();
-        // The categories come first, in the order in which they count.
-        let singles =
-            words.iter().position(|word| !word[1.min(word.len())..].starts_with('@')).unwrap_or(words.len());
-        words[singles..].sort_unstable();
-        words.join(" ")
-    };
     match wire {
         Wire::Items(..) if subcommand == "GETUSER" => {
-            lines.into_iter().map(sorted).collect::<Vec<_>>().join(" / ")
+            lines.iter().map(|line| permits_in_order(line)).collect::<Vec<_>>().join(" / ")
         }
         _ => lines.join(" "),
     }

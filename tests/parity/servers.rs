@@ -108,6 +108,13 @@ impl Simulated {
         conn
     }
 
+    /// Makes a connection that CLIENT ID calls by this number.
+    #[allow(dead_code, reason = "only what compares numbers gives them")]
+    pub(crate) fn open(&mut self, name: &str, id: u64) {
+        self.accepted = id.saturating_sub(1);
+        self.conn(name);
+    }
+
     fn advance_to(&mut self, at: Monotonic) {
         let by = at.since(self.env.monotonic);
         self.env.monotonic += by;

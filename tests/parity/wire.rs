@@ -139,6 +139,20 @@ pub(crate) fn quote(bytes: &[u8]) -> String {
     quoted
 }
 
+/// Rules of a user on one line, with those for single commands in order of their names: on a real server they have none.
+#[allow(dead_code, reason = "not every suite looks at users")]
+pub(crate) fn permits_in_order(line: &str) -> String {
+    let selectors = line.trim().trim_matches('"').split('(').map(|selector| {
+        let mut words: Vec<&str> = selector.split(' ').collect();
+        // The categories come first, in the order in which they count.
+        let single = |word: &&str| word.starts_with(['+', '-']) && !word[1..].starts_with('@');
+        let first = words.iter().position(single).unwrap_or(words.len());
+        words[first..].sort_unstable();
+        words.join(" ").replace(')', "")
+    });
+    selectors.collect::<Vec<_>>().join("(")
+}
+
 /// A command as the multibulk array that clients send.
 pub(crate) fn command(words: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::{Error, Wait};
 use crate::{
-    effect::{Class, Effects, Propagated, Publication, Touch},
+    effect::{Changer, Class, Effects, Propagated, Publication, Touch},
     env::Env,
     event::ConnId,
     keyspace::{Db, Draw, Entry, Place, Typed, Usage, Value},
@@ -19,7 +19,13 @@ pub fn expire(node: &mut Node, effects: &mut Effects, db: usize, key: Bytes) {
     if node.dbs[db].remove(&key).is_some() {
         node.stats.expired += 1;
         effects.propagated.push(Propagated { db, args: vec![Bytes::from_static(b"DEL"), key.clone()] });
-        effects.touched.push(Touch { db, key, class: Class::Expired, event: "expired" });
+        effects.touched.push(Touch {
+            db,
+            key,
+            class: Class::Expired,
+            event: "expired",
+            changer: Changer::Server,
+        });
     }
 }
 
@@ -309,7 +315,13 @@ impl<'a> Ctx<'a> {
     /// Reports an event about `key` that does not count as a change of its own.
     pub fn touch(&mut self, key: &Bytes, class: Class, event: &'static str) {
         if self.env.observing || self.node.heeds_touches() {
-            self.effects.touched.push(Touch { db: self.db, key: key.clone(), class, event });
+            let served = self.ready.as_ref() == Some(key) && matches!(event, "lpop" | "rpop" | "del");
+            let changer = match self.origin {
+                Origin::Script => Changer::Server,
+                _ if served => Changer::Pusher,
+                _ => Changer::Client,
+            };
+            self.effects.touched.push(Touch { db: self.db, key: key.clone(), class, event, changer });
         }
     }
 

@@ -59,15 +59,13 @@ impl Usage {
     }
 
     /// That of a key that was not used for so many seconds, as far as the server's clock of 24 bits can tell: what would lie
-    /// before that clock began counts as half of its range.
+    /// before that clock began is counted back from its end, and only what fits into it is kept.
     pub fn idle_for(now_ms: i64, secs: i64) -> Usage {
         let clock = (now_ms / 1000) & CLOCK_MAX;
-        let secs = if secs <= clock {
-            secs
-        } else {
-            let used = (clock + CLOCK_MAX / 2) % CLOCK_MAX;
-            if clock >= used { clock - used } else { clock + CLOCK_MAX - used }
-        };
+        // Reckoned in milliseconds, which may be too many.
+        let used = clock - secs.wrapping_mul(1000) / 1000;
+        let used = if used < 0 { used + CLOCK_MAX } else { used } & CLOCK_MAX;
+        let secs = if clock >= used { clock - used } else { clock + CLOCK_MAX - used };
         Usage { last_ms: now_ms - secs * 1000, frequency: INITIAL }
     }
 
@@ -135,8 +133,9 @@ mod tests {
         assert_eq!(Usage::idle_for(now_ms, 100).idle_ms(now_ms), 100_000);
         let clock = 1_700_000_000 & CLOCK_MAX;
         assert_eq!(Usage::idle_for(now_ms, clock).idle_ms(now_ms), clock * 1000);
-        let half = Usage::idle_for(now_ms, clock + 1).idle_ms(now_ms) / 1000;
-        assert!((CLOCK_MAX / 2..=CLOCK_MAX / 2 + 1).contains(&half), "{half}");
-        assert_eq!(Usage::idle_for(now_ms, i64::MAX).idle_ms(now_ms) / 1000, half);
+        // Beyond the beginning of the clock it goes on from its end.
+        let idle = |secs| Usage::idle_for(now_ms, secs).idle_ms(now_ms) / 1000;
+        assert_eq!([idle(clock + 1), idle(CLOCK_MAX - 1), idle(CLOCK_MAX)], [clock + 1, CLOCK_MAX - 1, 0]);
+        assert_eq!([idle(CLOCK_MAX + 1), idle(99_999_999), idle(1 << 62)], [1, 16_113_919, 0]);
     }
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::Server;
 use crate::{
-    effect::{Cached, Class, Touch},
+    effect::{Cached, Changer, Touch},
     env::Env,
     event::ConnId,
     resp::{Protocol, Reply},
@@ -30,9 +30,12 @@ impl Server {
         if self.node.tracking.is_empty() {
             return;
         }
-        // Nobody's command, even where one has found it out.
-        let itself = matches!(touch.class, Class::Expired | Class::Evicted);
-        self.node.tracking.note(&touch.key, by.filter(|_| !itself));
+        match touch.changer {
+            Changer::Client => self.node.tracking.note(&touch.key, by),
+            // Nobody's command, even where one has found it out.
+            Changer::Server => self.node.tracking.note(&touch.key, None),
+            Changer::Pusher => {}
+        }
         self.tell_readers(&touch.key, by);
     }
 

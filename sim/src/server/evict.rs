@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::Server;
 use crate::{
     config::{Config, Eviction},
-    effect::{Class, Effects, Propagated, Touch},
+    effect::{Changer, Class, Effects, Propagated, Touch},
     env::Env,
     keyspace::{Db, Entry},
     node::Node,
@@ -140,7 +140,13 @@ impl Server {
         self.node.stats.evicted += 1;
         let mut effects = Effects::default();
         effects.propagated.push(Propagated { db, args: vec![Bytes::from_static(b"DEL"), key.clone()] });
-        effects.touched.push(Touch { db, key, class: Class::Evicted, event: "evicted" });
+        effects.touched.push(Touch {
+            db,
+            key,
+            class: Class::Evicted,
+            event: "evicted",
+            changer: Changer::Server,
+        });
         self.settle(env, None, effects);
     }
 }

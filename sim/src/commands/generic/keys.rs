@@ -22,8 +22,9 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let pattern = &args[1];
+    // What has expired is not shown, but it stays until somebody asks for it by name.
+    let now_ms = ctx.node.config.expiry_ms(ctx.now_ms);
     let entries = ctx.raw_db().entries().iter();
-    let keys: Vec<Bytes> =
-        entries.filter(|(key, _)| selects(pattern, key)).map(|(key, _)| key.clone()).collect();
-    Ok(Reply::Array(keys.into_iter().filter(|key| ctx.pass(key).is_some()).map(Reply::from).collect()))
+    let shown = entries.filter(|(key, entry)| selects(pattern, key) && !entry.is_expired(now_ms));
+    Ok(Reply::Array(shown.map(|(key, _)| Reply::from(key.clone())).collect()))
 }

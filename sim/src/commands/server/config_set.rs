@@ -25,7 +25,7 @@ pub(super) const SPEC: Spec = Spec {
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (pairs, rest) = args[2..].as_chunks::<2>();
     if !rest.is_empty() {
-        return Err(Error::arity("config|set"));
+        return Err(Error::SYNTAX);
     }
     let mut named: Vec<(&'static Opt, String)> = Vec::new();
     for (at, [name, value]) in pairs.iter().enumerate() {
@@ -45,10 +45,18 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         named.push((option, String::from_utf8_lossy(value).into_owned()));
     }
     let mut config = ctx.node.config.clone();
-    for ((option, value), [name, _]) in named.iter().zip(pairs) {
-        let canonical =
-            option.check(&config, value).map_err(|why| refused(&String::from_utf8_lossy(name), &why))?;
-        option.set(&mut config, &canonical);
+    for (at, ((option, value), [name, _])) in named.iter().zip(pairs).enumerate() {
+        match option.check(&config, value) {
+            Ok(canonical) => option.set(&mut config, &canonical),
+            Err(why) => {
+                // Those before, and this one, are set again to what CONFIG GET says, which is not always all.
+                for (option, _) in &named[..=at] {
+                    let text = option.get(&ctx.node.config);
+                    option.set(&mut ctx.node.config, &text);
+                }
+                return Err(refused(&String::from_utf8_lossy(name), &why));
+            }
+        }
     }
     let moves = |(option, _): &&(&Opt, String)| ["port", "bind"].contains(&option.name);
     if let Some((option, _)) = named.iter().find(moves)

@@ -22,6 +22,9 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
+/// A set is made anew when this many times what remains is not more than what is taken.
+const REMAKE: usize = 5;
+
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if args.len() > 3 {
         return Err(Error::SYNTAX);
@@ -42,9 +45,18 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             draw_elements(env, len, wanted, random, || set.iter().collect())?
         }
     };
+    let encodings = ctx.node.config.encodings;
     if let Some(set) = ctx.modify_again::<Set>(key)? {
         for member in &taken {
             set.remove(member);
+        }
+        // When so many are taken, what remains is put into a new set, which may be a smaller kind.
+        if count.is_some() && set.len() * REMAKE <= taken.len() {
+            let mut remade = Set::default();
+            for member in set.iter() {
+                remade.insert(member, &encodings);
+            }
+            *set = remade;
         }
     }
     if taken.is_empty() {

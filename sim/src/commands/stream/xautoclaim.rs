@@ -32,6 +32,8 @@ const COUNT_MAX: i64 = 1 << 43;
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (key, name, consumer, now_ms) = (&args[1], &args[2], &args[3], ctx.now_ms);
+    // The key is looked for before the arguments are read, which those hear who listen to misses.
+    let there = ctx.peek(key).is_some();
     let idle_min_ms =
         ranged(&args[4], i64::MIN, i64::MAX, Error::of("ERR Invalid min-idle-time argument for XAUTOCLAIM"))?;
     let from = start(&args[5])?;
@@ -51,7 +53,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             _ => return Err(Error::SYNTAX),
         };
     }
-    if ctx.peek(key).is_none() || find(ctx, key, name)?.is_none() {
+    if !there || find(ctx, key, name)?.is_none() {
         return Err(no_group(key, name));
     }
     if count >= COUNT_MAX {

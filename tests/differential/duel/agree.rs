@@ -1,0 +1,85 @@
+//! Whether what came on a connection is the same, as far as the server promises it.
+
+use crate::{
+    duel::connections::is_message,
+    rule::Rule,
+    servers::Received,
+    wire::{Kind, Wire},
+};
+
+/// Whether a frame answers a command, and does not come by itself.
+pub(super) fn is_answer(received: &Received) -> bool {
+    let Received::Reply(reply) = received else { return false };
+    let by_itself = match reply {
+        Wire::Items(Kind::Push, items) => {
+            matches!(items.first(), Some(Wire::Bulk(kind)) if kind == b"invalidate" || kind == b"tracking-redir-broken")
+        }
+        _ => false,
+    };
+    !by_itself && !is_message(received)
+}
+
+/// Whether both servers sent the same frames, by the rules of ours.
+pub(super) fn agree(rules: &[Rule], words: &[Vec<u8>], ours: &[Received], theirs: &[Received]) -> bool {
+    if ours.len() != theirs.len() {
+        return false;
+    }
+    let bare_unsubscribe =
+        words.len() == 1 && words[0].to_ascii_uppercase().ends_with(b"UNSUBSCRIBE") && ours.len() > 1;
+    if bare_unsubscribe {
+        return without_counts(ours) == without_counts(theirs);
+    }
+    let in_order = |all: &[Received]| -> Vec<Received> {
+        all.iter().filter(|received| !is_message(received)).cloned().collect()
+    };
+    let messages = |all: &[Received]| {
+        let mut messages: Vec<String> = all
+            .iter()
+            .filter(|received| is_message(received))
+            .map(|one| shown(std::slice::from_ref(one)))
+            .collect();
+        messages.sort();
+        messages
+    };
+    let (one, other) = (in_order(ours), in_order(theirs));
+    let rules = ours.iter().zip(rules).filter(|(received, _)| !is_message(received)).map(|(_, rule)| rule);
+    one.len() == other.len()
+        && messages(ours) == messages(theirs)
+        && one.iter().zip(&other).zip(rules).all(|((one, other), rule)| match (one, other) {
+            (Received::Reply(Wire::Items(Kind::Push, _)), _) => one == other,
+            (Received::Reply(one), Received::Reply(other)) => rule.agree(one, other),
+            (one, other) => one == other,
+        })
+}
+
+/// The channels left, in order of their names, and how many remained each time.
+fn without_counts(all: &[Received]) -> (Vec<String>, Vec<Wire>) {
+    let (mut channels, mut counts) = (Vec::new(), Vec::new());
+    for received in all {
+        if let Received::Reply(Wire::Items(kind, items)) = received {
+            let mut items = items.clone();
+            counts.extend(items.pop());
+            channels.push(shown(&[Received::Reply(Wire::Items(*kind, items))]));
+        }
+    }
+    channels.sort();
+    (channels, counts)
+}
+
+pub(super) fn shown(all: &[Received]) -> String {
+    let mut lines = Vec::new();
+    for received in all {
+        match received {
+            Received::Reply(reply) => reply.lines(4, &mut lines),
+            Received::Nothing => lines.push("    nothing".into()),
+            Received::Closed => lines.push("    closed".into()),
+        }
+    }
+    const MOST: usize = 60;
+    if lines.len() > MOST {
+        let more = lines.len() - MOST;
+        lines.truncate(MOST);
+        lines.push(format!("    and {more} lines more"));
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,199 @@
+//! Connections as the duel follows them: their numbers, who waits, who wants no answers, who has queued what.
+
+use crate::{
+    duel::{Duel, agree::is_answer},
+    rule::{self, Rule},
+    servers::{Play, Received},
+    steps::{Step, name},
+    wire::{Kind, Wire},
+};
+
+impl Duel {
+    /// Makes a connection on both servers. The real one counts them, so that the number is known before it is asked.
+    pub(super) fn open(&mut self, conn: usize) {
+        self.conns.push(conn);
+        self.last_id += 1;
+        self.ids.insert(conn, self.last_id);
+        self.sim.open(&name(conn), self.last_id);
+    }
+
+    /// The number of a connection; one that nobody has when there is no such connection.
+    pub(super) fn id(&self, conn: usize) -> u64 {
+        self.ids.get(&conn).copied().unwrap_or(999_999_999)
+    }
+
+    pub(super) fn hang_up(&mut self, conn: usize) {
+        self.write_down(&Step::Close(conn));
+        self.real.close(&name(conn));
+        self.sim.close(&name(conn));
+        self.conns.retain(|other| *other != conn);
+        self.closed.retain(|other| *other != conn);
+        self.waiting.retain(|other| *other != conn);
+        self.owed.remove(&conn);
+        self.silent.remove(&conn);
+        self.queued.remove(&conn);
+        self.elsewhere.remove(&conn);
+        self.ids.remove(&conn);
+    }
+
+    /// What is known of the world before a command is played.
+    pub(super) fn before(&mut self, conn: usize, words: &[Vec<u8>]) {
+        let upper = |at: usize| words.get(at).map(|word| word.to_ascii_uppercase()).unwrap_or_default();
+        match (&upper(0)[..], &upper(1)[..]) {
+            (b"SELECT", _) => drop(self.elsewhere.insert(conn)),
+            (b"ACL", _) => self.users = true,
+            (b"CLIENT", b"PAUSE") => (self.paused, self.single) = (true, true),
+            (b"CLIENT", b"UNPAUSE") => self.paused = false,
+            (b"CLIENT", b"TRACKING") => self.single |= (2..words.len()).any(|at| upper(at) == b"BCAST"),
+            (b"CLIENT", b"REPLY") => match &upper(2)[..] {
+                b"ON" => drop(self.silent.remove(&conn)),
+                b"OFF" | b"SKIP" => drop(self.silent.insert(conn)),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    /// The rules of what a step on a connection was answered, once that is known.
+    pub(super) fn after(&mut self, conn: usize, step: &Step, rules: Vec<Rule>, frames: &[Received]) {
+        let answers: Vec<&Received> = frames.iter().filter(|frame| is_answer(frame)).collect();
+        let words = step.words();
+        let mut rules = rules;
+        if let (Step::Send(..) | Step::Cross(..), [rule]) = (step, &mut rules[..]) {
+            *rule = self.queue(conn, words, rule.clone(), answers.first().copied());
+            let back = words.len() == 2 && words[0].eq_ignore_ascii_case(b"select") && words[1] == b"0";
+            let back = back || words[0].eq_ignore_ascii_case(b"reset");
+            if back
+                && matches!(answers.first(), Some(Received::Reply(Wire::Status(text))) if text != b"QUEUED")
+            {
+                self.elsewhere.remove(&conn);
+            }
+        }
+        self.owed.entry(conn).or_default().extend(rules);
+    }
+
+    /// Follows what a connection has queued; EXEC is compared by the rules of the commands in it.
+    fn queue(&mut self, conn: usize, words: &[Vec<u8>], rule: Rule, answer: Option<&Received>) -> Rule {
+        let queued = self.queued.entry(conn).or_default();
+        let command = words.first().map(|word| word.to_ascii_uppercase()).unwrap_or_default();
+        match (&command[..], answer) {
+            (_, Some(Received::Reply(Wire::Status(text)))) if text == b"QUEUED" => {
+                queued.push(rule::of(words));
+                Rule::Exact
+            }
+            (b"EXEC", _) => Rule::Exec(std::mem::take(queued)),
+            // MULTI inside MULTI is refused, and what was queued stays.
+            (b"MULTI" | b"DISCARD" | b"RESET", Some(Received::Reply(Wire::Status(_)))) => {
+                queued.clear();
+                rule
+            }
+            _ => rule,
+        }
+    }
+
+    /// The rules of commands that are delivered together: what each will be, before any is played.
+    pub(super) fn delivered(commands: &[Vec<Vec<u8>>]) -> Vec<Rule> {
+        let mut queued: Option<Vec<Rule>> = None;
+        let mut rules = Vec::new();
+        for words in commands {
+            let name = words.first().map(|word| word.to_ascii_uppercase()).unwrap_or_default();
+            rules.push(match (&name[..], &mut queued) {
+                (b"EXEC", queued) => Rule::Exec(queued.take().unwrap_or_default()),
+                (b"MULTI", None) => {
+                    queued = Some(Vec::new());
+                    Rule::Exact
+                }
+                (_, None) => rule::of(words),
+                (b"DISCARD", _) => {
+                    queued = None;
+                    Rule::Exact
+                }
+                // What is not queued makes EXEC fail, and then the rules behind it do not matter.
+                (_, Some(queued)) => {
+                    queued.push(rule::of(words));
+                    Rule::Exact
+                }
+            });
+        }
+        rules
+    }
+
+    /// The rules of frames on a connection, and whether it still waits.
+    pub(super) fn settle(&mut self, conn: usize, frames: &[Received]) -> Vec<Rule> {
+        let owed = self.owed.entry(conn).or_default();
+        let mut rules = Vec::new();
+        for frame in frames {
+            let rule = if is_answer(frame) { owed.pop_front() } else { None };
+            rules.push(rule.unwrap_or(Rule::Exact));
+        }
+        if owed.is_empty() {
+            self.waiting.retain(|other| *other != conn);
+        }
+        rules
+    }
+
+    /// How the simulator keeps a key of the first database, if it is there. Nobody notices that this is asked: what has
+    /// expired stays, and a miss is no event.
+    pub(super) fn encoding(&mut self, key: &[u8]) -> Option<Vec<u8>> {
+        let pattern = key.iter().flat_map(|byte| [b'\\', *byte]).collect();
+        let Received::Reply(Wire::Items(_, there)) = self.ask_sim(&[b"KEYS".to_vec(), pattern]) else {
+            return None;
+        };
+        if there.is_empty() {
+            return None;
+        }
+        match self.ask_sim(&[b"OBJECT".to_vec(), b"ENCODING".to_vec(), key.to_vec()]) {
+            Received::Reply(Wire::Bulk(encoding)) => Some(encoding),
+            _ => None,
+        }
+    }
+
+    /// Whether the simulator may keep a key otherwise than in the order of what was done to it.
+    pub(super) fn is_table(&mut self, conn: usize, words: &[Vec<u8>]) -> bool {
+        if self.elsewhere.contains(&conn) {
+            return true;
+        }
+        let Some(encoding) = self.encoding(words.get(1).map_or(b"", |key| &key[..])) else { return true };
+        let name = words[0].to_ascii_uppercase();
+        match &encoding[..] {
+            // What a value was before decides where long lists are cut, and how wide a set of integers is.
+            b"intset" | b"quicklist" if name == b"DUMP" => true,
+            b"intset" | b"quicklist" => false,
+            // What is sorted is a list, whose order counts, or a sorted set, which becomes a table before it is read.
+            b"listpack" => name.starts_with(b"SORT"),
+            b"int" | b"embstr" | b"raw" | b"skiplist" => name != b"DUMP",
+            // A group remembers when it was last read from.
+            b"stream" if name == b"DUMP" => {
+                let groups = self.ask_sim(&[b"XINFO".to_vec(), b"GROUPS".to_vec(), words[1].clone()]);
+                !matches!(groups, Received::Reply(Wire::Items(_, groups)) if groups.is_empty())
+            }
+            _ => true,
+        }
+    }
+}
+
+/// Whether a command is one of those that can wait.
+pub(super) fn may_wait(words: &[Vec<u8>]) -> bool {
+    let name = words.first().map(|word| word.to_ascii_uppercase()).unwrap_or_default();
+    let reads = name.starts_with(b"XREAD") && words.iter().any(|word| word.eq_ignore_ascii_case(b"block"));
+    name.starts_with(b"B") && !name.starts_with(b"BIT") || reads || name == b"WAIT"
+}
+
+/// Whether what comes after a command must not be delivered with it.
+pub(super) fn stands_alone(step: &Step) -> bool {
+    match step {
+        Step::Send(_, words) => {
+            let upper = |at: usize| words.get(at).map(|word| word.to_ascii_uppercase()).unwrap_or_default();
+            let client = upper(0) == b"CLIENT" && matches!(&upper(1)[..], b"PAUSE" | b"TRACKING" | b"REPLY");
+            client || upper(0) == b"SPOP"
+        }
+        Step::Raw(..) | Step::Pipeline(..) | Step::Cross(..) => true,
+        Step::Sleep(_) | Step::Close(_) => false,
+    }
+}
+
+/// What a client is sent because others publish; several to one client come in the order of a hash table.
+pub(super) fn is_message(received: &Received) -> bool {
+    let Received::Reply(Wire::Items(Kind::Array | Kind::Push, items)) = received else { return false };
+    matches!(items.first(), Some(Wire::Bulk(kind)) if kind.ends_with(b"message"))
+}

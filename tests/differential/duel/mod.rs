@@ -1,0 +1,256 @@
+//! The same steps on both servers, and the first difference between what they answer.
+
+mod agree;
+mod connections;
+mod drawn;
+mod keys;
+mod play;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::Duration,
+};
+
+use crate::{
+    clock::Stopwatch,
+    record::Record,
+    rule::Rule,
+    servers::{Play, Real, Received, Simulated},
+    steps::{Step, name},
+    wire::{Wire, command},
+};
+
+/// The connection that asks about what the others did. It has a user of its own, so that no rule locks it out.
+const CONTROL: &str = "control";
+
+/// Something that the two servers do not agree on.
+#[derive(Debug, Clone)]
+pub(crate) struct Difference {
+    /// The step it was seen at; beyond the last one when it was seen in the keys afterwards.
+    pub(crate) at: usize,
+    /// Steps that show it after all others, when it was seen in the keys.
+    pub(crate) show: Vec<Step>,
+    /// The step, and what either server answered.
+    pub(crate) text: String,
+}
+
+/// Both servers.
+pub(crate) struct Duel {
+    real: Real,
+    sim: Simulated,
+    clock: Stopwatch,
+    /// How long the real server may take.
+    pub(crate) patience: Duration,
+    /// Connections in use.
+    conns: Vec<usize>,
+    /// Their numbers, which are the same on both servers, and the last one given.
+    ids: BTreeMap<usize, u64>,
+    last_id: u64,
+    /// That of the one that asks.
+    control_id: u64,
+    /// Those that a server has closed; they are made anew when they are next written to.
+    closed: Vec<usize>,
+    /// Those that wait for something.
+    waiting: Vec<usize>,
+    /// The rules of the answers that a connection will get, in their order.
+    owed: BTreeMap<usize, VecDeque<Rule>>,
+    /// Those that want no answers.
+    silent: BTreeSet<usize>,
+    /// Those that may have selected another database, where nobody looks how a key is kept.
+    elsewhere: BTreeSet<usize>,
+    /// The rules of the commands that a connection has queued.
+    queued: BTreeMap<usize, Vec<Rule>>,
+    /// Somebody made commands wait.
+    paused: bool,
+    /// What is told depends on what the server does at once: commands are played one by one.
+    single: bool,
+    /// There may be users, and rules for them.
+    users: bool,
+    /// What was sent and answered, as a transcript, when wanted.
+    pub(crate) record: Option<Record>,
+    /// The real server ended, and there is another one.
+    died: bool,
+    /// Commands played so far.
+    pub(crate) played: u64,
+}
+
+impl Duel {
+    pub(crate) fn start() -> Duel {
+        let clock = Stopwatch::start();
+        let sim = Simulated::start_at(clock.wall_ms());
+        let mut duel = Duel {
+            real: Real::start(),
+            sim,
+            clock,
+            patience: Duration::from_secs(5),
+            conns: Vec::new(),
+            ids: BTreeMap::new(),
+            last_id: 0,
+            control_id: 0,
+            closed: Vec::new(),
+            waiting: Vec::new(),
+            owed: BTreeMap::new(),
+            silent: BTreeSet::new(),
+            elsewhere: BTreeSet::new(),
+            queued: BTreeMap::new(),
+            paused: false,
+            single: false,
+            users: false,
+            record: None,
+            died: false,
+            played: 0,
+        };
+        duel.take_control();
+        duel
+    }
+
+    /// Prepares a real server that has just started.
+    fn take_control(&mut self) {
+        // Whether a key that expired is still counted would depend on the moment.
+        for line in
+            ["ACL SETUSER control on nopass ~* &* +@all", "AUTH control x", "DEBUG SET-ACTIVE-EXPIRE 0"]
+        {
+            let got = self.ask_real(&words(line));
+            assert!(matches!(got, Received::Reply(Wire::Status(_))), "redis-server does not obey: {got:?}");
+        }
+        let got = self.ask_real(&words("CLIENT ID"));
+        let Received::Reply(Wire::Integer(id)) = got else { panic!("redis-server gives no number: {got:?}") };
+        (self.last_id, self.control_id) = (id as u64, id as u64);
+    }
+
+    /// What the real server tells the connection that asks.
+    fn ask_real(&mut self, words: &[Vec<u8>]) -> Received {
+        self.real.send(CONTROL, &command(words));
+        self.real.receive(CONTROL, Duration::from_secs(20))
+    }
+
+    /// What the simulator tells the connection that asks.
+    fn ask_sim(&mut self, words: &[Vec<u8>]) -> Received {
+        self.sim.send(CONTROL, &command(words));
+        self.sim.receive(CONTROL, Duration::ZERO)
+    }
+
+    /// Both servers as if they had just started.
+    fn reset(&mut self) {
+        for conn in std::mem::take(&mut self.conns) {
+            self.real.close(&name(conn));
+        }
+        self.closed.clear();
+        self.waiting.clear();
+        self.owed.clear();
+        self.silent.clear();
+        self.elsewhere.clear();
+        self.queued.clear();
+        self.ids.clear();
+        (self.paused, self.single, self.users, self.died) = (false, false, false, false);
+        let lines = [
+            "CLIENT UNPAUSE",
+            "CLIENT KILL TYPE normal SKIPME yes",
+            "CLIENT KILL TYPE pubsub SKIPME yes",
+            "ACL SETUSER default reset on nopass ~* &* +@all",
+            "ACL LOG RESET",
+            "SELECT 0",
+            "FLUSHALL",
+            "SCRIPT FLUSH",
+            "FUNCTION FLUSH",
+            "CONFIG SET hash-max-listpack-entries 512 hash-max-listpack-value 64 zset-max-listpack-entries 128 \
+             zset-max-listpack-value 64 set-max-intset-entries 512 stream-node-max-entries 100 \
+             stream-node-max-bytes 4096 list-max-listpack-size -2 list-compress-depth 0 hll-sparse-max-bytes 3000 \
+             notify-keyspace-events \"\" maxmemory 0 maxmemory-policy noeviction proto-max-bulk-len 512mb",
+            "FLUSHALL",
+        ];
+        let bytes = lines.map(|line| command(&words(line)));
+        self.real.send(CONTROL, &bytes.concat());
+        for line in lines {
+            let got = self.real.receive(CONTROL, Duration::from_secs(10));
+            if got == Received::Closed {
+                self.revive();
+                break;
+            }
+            let fine = matches!(got, Received::Reply(Wire::Status(_) | Wire::Integer(_)));
+            assert!(fine, "redis-server does not reset at {line}: {got:?}");
+        }
+        if let Received::Reply(Wire::Items(_, users)) = self.ask_real(&words("ACL USERS"))
+            && users.len() > 2
+        {
+            let mut delete = words("ACL DELUSER");
+            delete.extend(users.into_iter().filter_map(|user| match user {
+                Wire::Bulk(name) => Some(name).filter(|name| name != b"control" && name != b"default"),
+                _ => None,
+            }));
+            self.ask_real(&delete);
+        }
+        self.clock = Stopwatch::start();
+        self.sim = Simulated::start_at(self.clock.wall_ms());
+        self.sim.open(CONTROL, self.control_id);
+        for line in
+            ["ACL SETUSER control on nopass ~* &* +@all", "AUTH control x", "DEBUG SET-ACTIVE-EXPIRE 0"]
+        {
+            self.ask_sim(&words(line));
+        }
+        self.ask_sim(&words("ACL SETUSER default reset on nopass ~* &* +@all"));
+    }
+
+    /// A real server instead of one that has ended.
+    fn revive(&mut self) {
+        self.real = Real::start();
+        self.take_control();
+        self.died = true;
+    }
+
+    /// Plays all steps from an empty state, then compares the keys.
+    pub(crate) fn play(&mut self, steps: &[Step]) -> Option<Difference> {
+        self.reset();
+        let mut at = 0;
+        while at < steps.len() {
+            let end = self.batch_end(steps, at);
+            if let Some(difference) = self.batch(steps, at, end) {
+                return Some(difference);
+            }
+            at = end;
+        }
+        self.silence(steps.len()).or_else(|| self.keys(steps.len()))
+    }
+
+    /// Waits until the real server has read all that was sent to it before, and written what it answers.
+    fn barrier(&mut self, times: usize) {
+        for _ in 0..times {
+            self.real.send(CONTROL, b"PING\r\n");
+            match self.real.receive(CONTROL, Duration::from_secs(20)) {
+                Received::Reply(_) => {}
+                Received::Closed => return self.revive(),
+                Received::Nothing => panic!("redis-server does not answer PING"),
+            }
+        }
+    }
+
+    /// Whether the real server has said something more than the simulator.
+    fn silence(&mut self, at: usize) -> Option<Difference> {
+        self.barrier(2);
+        for conn in self.conns.clone() {
+            if self.closed.contains(&conn) {
+                continue;
+            }
+            let got = self.real.receive(&name(conn), Duration::ZERO);
+            if got != Received::Nothing {
+                let text = format!(
+                    "at the end, on connection {}, the simulator says nothing more, and redis-server\n{}",
+                    name(conn),
+                    agree::shown(&[got])
+                );
+                return Some(Difference { at: at.saturating_sub(1), show: Vec::new(), text });
+            }
+        }
+        None
+    }
+
+    fn write_down(&mut self, step: &Step) {
+        if let Some(record) = &mut self.record {
+            record.step(step);
+        }
+    }
+}
+
+fn words(line: &str) -> Vec<Vec<u8>> {
+    line.split_whitespace().map(|word| word.trim_matches('"').as_bytes().to_vec()).collect()
+}

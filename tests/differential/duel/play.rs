@@ -1,0 +1,317 @@
+//! One batch of steps: what is delivered at once, on the real server and on the simulator.
+
+use std::time::Duration;
+
+use crate::{
+    duel::{
+        Difference, Duel,
+        agree::{agree, is_answer, shown},
+        connections::{may_wait, stands_alone},
+    },
+    panics,
+    rule::{self, Rule},
+    servers::{Play, Received},
+    steps::{ANSWER, Step, encode, name},
+    wire::Wire,
+};
+
+/// Commands that are sent at once.
+const BATCH: usize = 64;
+
+/// Bytes that are sent at once; what `redis-server` reads at once, so that it cannot come back to a connection later.
+const BATCH_BYTES: usize = 12 << 10;
+
+/// What a step brought on a connection of the simulator.
+pub(super) struct Group {
+    step: usize,
+    conn: usize,
+    /// One for each frame.
+    rules: Vec<Rule>,
+    frames: Vec<Received>,
+}
+
+impl Duel {
+    /// What a step writes; nothing when it writes nothing.
+    fn bytes(&self, step: &Step) -> Vec<u8> {
+        step.bytes(&|conn| self.id(conn)).unwrap_or_default()
+    }
+
+    /// How many steps from `at` on are delivered together.
+    pub(super) fn batch_end(&self, steps: &[Step], at: usize) -> usize {
+        let Some(conn) = steps[at].conn() else { return at + 1 };
+        // What stands behind something that waits is read when that is over, which others must not come before.
+        let one = self.single || self.record.is_some() || !self.waiting.is_empty();
+        // Bytes that are no command may close the connection at once, with all that was to be written before.
+        if one || may_wait(steps[at].words()) || stands_alone(&steps[at]) {
+            return at + 1;
+        }
+        let mut size = self.bytes(&steps[at]).len();
+        let mut end = at + 1;
+        while end < steps.len() && end - at < BATCH && size < BATCH_BYTES {
+            if steps[end].conn() != Some(conn) || stands_alone(&steps[end]) {
+                break;
+            }
+            size += self.bytes(&steps[end]).len();
+            end += 1;
+            if may_wait(steps[end - 1].words()) {
+                break;
+            }
+        }
+        end
+    }
+
+    /// Plays steps that go to one connection, or one that goes to none.
+    pub(super) fn batch(&mut self, steps: &[Step], at: usize, end: usize) -> Option<Difference> {
+        let step = &steps[at];
+        // What the simulator is sent instead of the step's own bytes.
+        let mut instead = None;
+        match step {
+            Step::Sleep(ms) => {
+                self.real.sleep(Duration::from_millis(*ms));
+                self.write_down(step);
+            }
+            Step::Close(conn) => {
+                self.hang_up(*conn);
+                self.barrier(1);
+            }
+            step => {
+                let conn = step.conn()?;
+                if self.waiting.contains(&conn) || kills(step.words(), self.paused) {
+                    return None;
+                }
+                if self.closed.contains(&conn) {
+                    self.hang_up(conn);
+                }
+                if !self.conns.contains(&conn) {
+                    self.open(conn);
+                }
+                instead = self.deliver(&steps[at..end], conn);
+            }
+        }
+        self.played += steps[at..end].iter().map(|step| step.commands().len() as u64).sum::<u64>();
+        let groups = match self.simulate(steps, at, end, instead.as_deref()) {
+            Ok(groups) => groups,
+            Err((step, why)) => {
+                let text = format!("{}\n  the simulator {why}", steps[step].line());
+                return Some(Difference { at: step, show: Vec::new(), text });
+            }
+        };
+        for group in &groups {
+            if let Some(text) = self.compare(steps, group) {
+                let died = if self.died { " (it ended)" } else { "" };
+                return Some(Difference { at: group.step, show: Vec::new(), text: text + died });
+            }
+        }
+        if let Some(conn) = steps[end - 1].conn() {
+            // What brings no reply has perhaps not been read yet; the next connection must come after it.
+            let answers = |group: &Group| {
+                group.conn == conn && group.step == end - 1 && group.frames.iter().any(is_answer)
+            };
+            if !groups.last().is_some_and(answers) || !self.owed.get(&conn).is_none_or(|owed| owed.is_empty())
+            {
+                self.barrier(2 + self.bytes(&steps[end - 1]).len() / (16 << 10));
+            }
+        }
+        let died = std::mem::take(&mut self.died);
+        died.then(|| {
+            let text = format!("{}\n  redis-server ended", steps[end - 1].line());
+            Difference { at: end - 1, show: Vec::new(), text }
+        })
+    }
+
+    /// Sends steps to the real server; what the simulator is to be sent when that is something else.
+    fn deliver(&mut self, steps: &[Step], conn: usize) -> Option<Vec<u8>> {
+        match &steps[0] {
+            Step::Cross(_, ask, words) => {
+                let (theirs, ours) = (payload(self.ask_real(ask)), payload(self.ask_sim(ask)));
+                let filled = |with: &Vec<u8>| -> Vec<Vec<u8>> {
+                    words.iter().map(|word| if word == ANSWER { with } else { word }.clone()).collect()
+                };
+                self.write_down(&Step::Send(conn, filled(&theirs)));
+                let id = |of: usize| self.id(of);
+                let (to_real, to_sim) = (encode(&filled(&ours), &id), encode(&filled(&theirs), &id));
+                self.real.send(&name(conn), &to_real);
+                Some(to_sim)
+            }
+            Step::Pipeline(_, _, cuts) => {
+                self.write_down(&steps[0]);
+                let bytes = self.bytes(&steps[0]);
+                let pieces = pieces(&bytes, cuts);
+                for (at, piece) in pieces.iter().enumerate() {
+                    if at > 0 {
+                        // The piece before is read alone.
+                        self.barrier(2);
+                    }
+                    self.real.send(&name(conn), piece);
+                }
+                None
+            }
+            step => {
+                self.write_down(step);
+                let bytes: Vec<u8> = steps.iter().flat_map(|step| self.bytes(step)).collect();
+                self.real.send(&name(conn), &bytes);
+                None
+            }
+        }
+    }
+
+    /// The simulator's part, at the time that the real server has reached.
+    fn simulate(
+        &mut self,
+        steps: &[Step],
+        at: usize,
+        end: usize,
+        instead: Option<&[u8]>,
+    ) -> Result<Vec<Group>, (usize, String)> {
+        let mut groups = Vec::new();
+        let passed = self.clock.lap();
+        for (step, action) in steps.iter().enumerate().take(end).skip(at) {
+            let time = if step == at { passed } else { Duration::ZERO };
+            let played = panics::catch(|| self.simulate_one(action, time, instead));
+            let found = played.map_err(|why| (step, why))?;
+            groups.extend(found.into_iter().map(|(conn, rules, frames)| Group { step, conn, rules, frames }));
+        }
+        // The own connection's replies come last of each step, so that the last group tells whether it answered.
+        Ok(groups)
+    }
+
+    fn simulate_one(
+        &mut self,
+        step: &Step,
+        time: Duration,
+        instead: Option<&[u8]>,
+    ) -> Vec<(usize, Vec<Rule>, Vec<Received>)> {
+        self.sim.sleep(time);
+        let mut rules = Vec::new();
+        let was_silent = step.conn().is_some_and(|conn| self.silent.contains(&conn));
+        if let Some(conn) = step.conn() {
+            rules = match step {
+                Step::Pipeline(_, commands, _) => Duel::delivered(commands),
+                step => step.commands().iter().map(|words| self.rule(conn, words)).collect(),
+            };
+            step.commands().iter().for_each(|words| self.before(conn, words));
+            let own = instead.map_or_else(|| self.bytes(step), <[u8]>::to_vec);
+            let cuts = if let Step::Pipeline(_, _, cuts) = step { &cuts[..] } else { &[] };
+            for piece in pieces(&own, cuts) {
+                self.sim.send(&name(conn), piece);
+            }
+        }
+        let mut found = self.collect();
+        found.sort_by_key(|(conn, _)| Some(*conn) == step.conn());
+        if let Some(conn) = step.conn() {
+            let frames = found.iter().find(|(of, _)| *of == conn).map(|(_, frames)| &frames[..]);
+            let frames = frames.unwrap_or_default();
+            let answers = frames.iter().filter(|frame| is_answer(frame)).count();
+            let silent = (was_silent || self.silent.contains(&conn)) && answers == 0;
+            let waits = step.commands().iter().any(|words| may_wait(words)) || self.paused;
+            if !silent {
+                let many = rules.len();
+                self.after(conn, step, rules, frames);
+                if answers < many && waits {
+                    self.waiting.push(conn);
+                } else if answers < many {
+                    // The connection is closed, or it was no command.
+                    self.owed.entry(conn).or_default().truncate(answers);
+                }
+            } else if step.commands().iter().any(|words| may_wait(words)) {
+                self.waiting.push(conn);
+            }
+        }
+        let settled = found.into_iter().map(|(conn, frames)| (conn, self.settle(conn, &frames), frames));
+        settled.collect()
+    }
+
+    /// What came on each connection of the simulator.
+    fn collect(&mut self) -> Vec<(usize, Vec<Received>)> {
+        let mut found = Vec::new();
+        for at in 0..self.conns.len() {
+            let conn = self.conns[at];
+            if self.closed.contains(&conn) {
+                continue;
+            }
+            let mut frames = Vec::new();
+            loop {
+                match self.sim.receive(&name(conn), Duration::ZERO) {
+                    Received::Nothing => break,
+                    Received::Closed => {
+                        frames.push(Received::Closed);
+                        self.closed.push(conn);
+                        self.waiting.retain(|other| *other != conn);
+                        break;
+                    }
+                    reply => frames.push(reply),
+                }
+            }
+            if !frames.is_empty() {
+                found.push((conn, frames));
+            }
+        }
+        found
+    }
+
+    /// The rule for a command that is played alone, by what the simulator has where it will look.
+    fn rule(&mut self, conn: usize, words: &[Vec<u8>]) -> Rule {
+        match rule::of(words) {
+            Rule::IfTable(inner) if self.is_table(conn, words) => *inner,
+            Rule::IfTable(_) => Rule::Exact,
+            Rule::Drawn => self.possible(conn, words),
+            rule => rule,
+        }
+    }
+
+    fn compare(&mut self, steps: &[Step], group: &Group) -> Option<String> {
+        let mut theirs = Vec::new();
+        for ours in &group.frames {
+            let got = self.real.receive(&name(group.conn), self.patience);
+            let over = !matches!(got, Received::Reply(_)) || matches!(ours, Received::Closed);
+            theirs.push(got);
+            if over {
+                break;
+            }
+        }
+        let step = &steps[group.step];
+        if let Some(record) = &mut self.record {
+            record.answers(step, group.conn, &theirs, &group.rules);
+        }
+        if agree(&group.rules, step.words(), &group.frames, &theirs) {
+            if step.conn() == Some(group.conn) {
+                self.even_out(step, &group.frames, &theirs);
+            }
+            return None;
+        }
+        Some(format!(
+            "{}\n  on connection {}, by the rules {:?}, the simulator answers\n{}\n  and redis-server\n{}",
+            step.line(),
+            name(group.conn),
+            group.rules,
+            shown(&group.frames),
+            shown(&theirs)
+        ))
+    }
+}
+
+/// What `redis-server` 7.0 does not survive, and what would keep it from answering anybody. It does not survive
+/// `EVAL "error({})" 0` and two functions of one library whose names differ in case either; those are never drawn.
+fn kills(words: &[Vec<u8>], paused: bool) -> bool {
+    let upper = |at: usize| words.get(at).map(|word| word.to_ascii_uppercase()).unwrap_or_default();
+    match (&upper(0)[..], &upper(1)[..]) {
+        (b"CLIENT", b"UNBLOCK") => paused,
+        (b"CLIENT", b"PAUSE") => upper(3) != b"WRITE" && upper(2).len() > 2,
+        _ => false,
+    }
+}
+
+/// Bytes in pieces that end at `cuts`.
+fn pieces<'a>(bytes: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
+    let mut ends: Vec<usize> = cuts.iter().map(|cut| cut % bytes.len().max(1)).collect();
+    ends.push(bytes.len());
+    ends.sort_unstable();
+    let mut start = 0;
+    let pieces = ends.into_iter().map(|end| &bytes[std::mem::replace(&mut start, end)..end]);
+    pieces.filter(|piece| !piece.is_empty()).collect()
+}
+
+/// What a server answered, when that was a string.
+fn payload(received: Received) -> Vec<u8> {
+    if let Received::Reply(Wire::Bulk(bytes)) = received { bytes } else { Vec::new() }
+}

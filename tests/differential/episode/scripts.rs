@@ -1,0 +1,165 @@
+//! Transactions and scripts.
+
+use crate::{episode::Draw, steps::Step};
+
+impl Draw<'_> {
+    pub(super) fn transaction(&mut self, client: usize) {
+        if self.dice.percent(40) {
+            let key = self.words.fill("key", &mut self.dice);
+            let mut words = vec![b"WATCH".to_vec(), key];
+            if self.dice.percent(30) {
+                words.push(self.words.fill("key", &mut self.dice));
+            }
+            self.command(client, words);
+            for _ in 0..self.dice.below(4) {
+                let other = self.dice.below(self.clients);
+                self.plain(other);
+            }
+            if self.dice.percent(10) {
+                self.send(client, &["UNWATCH"]);
+            }
+        }
+        self.send(client, &["MULTI"]);
+        for _ in 0..self.dice.below(12) {
+            match self.dice.below(30) {
+                0 => self.send(client, &["MULTI"]),
+                1 => {
+                    let key = self.words.fill("key", &mut self.dice);
+                    self.command(client, vec![b"WATCH".to_vec(), key]);
+                }
+                2..=3 => {
+                    let command = self.groups.blocking.draw(&mut self.dice, &self.words);
+                    self.command(client, command);
+                }
+                4 => self.script(client),
+                5 => {
+                    let other = self.dice.below(self.clients);
+                    self.plain(other);
+                }
+                6 => {
+                    // In EXEC the answers to several channels make an array longer than it says.
+                    let mut command = self.groups.pubsub.draw(&mut self.dice, &self.words);
+                    if command[0].ends_with(b"SUBSCRIBE") {
+                        command.truncate(2);
+                    }
+                    // And what a client publishes to itself comes among its other answers.
+                    if !command[0].ends_with(b"PUBLISH") {
+                        self.steps.push(Step::Send(client, command));
+                    }
+                }
+                _ => self.plain(client),
+            }
+        }
+        let end = if self.dice.percent(88) { "EXEC" } else { "DISCARD" };
+        self.send(client, &[end]);
+    }
+
+    /// A command through a script, or a script of values.
+    pub(super) fn script(&mut self, client: usize) {
+        let eval = *self.dice.pick(&["EVAL", "EVAL", "EVAL", "EVAL_RO"]);
+        if self.dice.percent(70) {
+            let body = *self.dice.pick(&[
+                "return redis.call(unpack(ARGV))",
+                "return redis.pcall(unpack(ARGV))",
+                "redis.setresp(3) return redis.call(unpack(ARGV))",
+            ]);
+            let inner = if self.dice.percent(5) {
+                self.groups.blocking.draw(&mut self.dice, &self.words)
+            } else {
+                self.draw_plain()
+            };
+            // What is drawn at random, or comes in the order of a table, is not what a script should hide.
+            let mut words = vec![eval.as_bytes().to_vec(), body.as_bytes().to_vec(), b"0".to_vec()];
+            words.extend(inner);
+            self.command(client, words);
+        } else {
+            let body = format!("return {}", self.lua(3));
+            let body = if self.dice.percent(30) { format!("redis.setresp(3) {body}") } else { body };
+            let words = [eval.as_bytes(), body.as_bytes(), b"1", b"s0", b"17", b"x"];
+            self.command(client, words.iter().map(|word| word.to_vec()).collect());
+        }
+    }
+
+    /// A Lua expression.
+    pub(super) fn lua(&mut self, depth: usize) -> String {
+        let leaf = depth == 0 || self.dice.percent(50);
+        if leaf {
+            let leaves = [
+                "nil",
+                "true",
+                "false",
+                "1",
+                "-7",
+                "3.99",
+                "-3.99",
+                "0",
+                "'text'",
+                "''",
+                "KEYS[1]",
+                "ARGV[1]",
+                "ARGV[2]",
+                "ARGV[3]",
+                "#ARGV",
+                "1e15",
+                "2^53",
+                "2^63",
+                "-2^63",
+                "1/0",
+                "-1/0",
+                "0/0",
+                "1e100",
+                "tonumber(ARGV[1])",
+                "tostring(1/3)",
+                "tostring(2^53)",
+                "{}",
+                "{ok='fine'}",
+                "{err='ERR bad'}",
+                "{err='bad'}",
+                "{double=3.5}",
+                "{double=1e100}",
+                "{big_number='123456789012345678901234567890'}",
+                "{verbatim_string={string='txt', format='txt'}}",
+                "redis.error_reply('X y')",
+                "redis.error_reply('xy')",
+                "redis.status_reply('S')",
+                "redis.sha1hex('a')",
+                "type(redis)",
+                "('x'):rep(20)",
+                "string.format('%d', 7.9)",
+                "string.format('%5.2f|%s|%q', 1.5, 'a', 'b')",
+                "cjson.encode({1,2,'x'})",
+                "cjson.decode('[1,2.5,null]')[2]",
+                "math.floor(2.7)",
+                "redis.call('GET','s0')",
+                "redis.call('SET','s0','7')",
+                "redis.call('INCR','s0')",
+                "redis.pcall('INCR','l0')",
+                "redis.pcall('NOSUCH')",
+                "redis.pcall()",
+                "redis.call('LRANGE','l0',0,-1)",
+                "redis.call('ZRANGE','z0',0,-1,'WITHSCORES')",
+                "redis.call('EXISTS','s0')",
+                "redis.call('ZSCORE','z0','m1')",
+                "redis.REDIS_VERSION",
+                "redis.breakpoint()",
+                "redis.acl_check_cmd('GET','s0')",
+                "tostring(nil)",
+                "nosuch",
+                "redis.LOG_WARNING",
+                "bit.band(255, 15)",
+                "bit.tohex(-1)",
+                "struct.unpack('>I2', struct.pack('>I2', 258))",
+            ];
+            return (*self.dice.pick(&leaves)).into();
+        }
+        let count = 1 + self.dice.below(3);
+        let items: Vec<String> = (0..count).map(|_| self.lua(depth - 1)).collect();
+        match self.dice.below(8) {
+            0 => format!("{{map={{[{}]=1}}}}", self.dice.pick(&["1", "'k'", "true"])),
+            1 => format!("{{set={{[{}]=true}}}}", self.dice.pick(&["1", "'k'"])),
+            2 => format!("({})..'s'", items[0]),
+            3 => format!("({})+1", items[0]),
+            _ => format!("{{{}}}", items.join(",")),
+        }
+    }
+}

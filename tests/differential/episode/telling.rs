@@ -1,0 +1,78 @@
+//! What clients are told without asking, or not told although they ask: changed keys, events, no answers.
+
+use crate::{episode::Draw, steps::Step, words::LISTENER};
+
+impl Draw<'_> {
+    /// Client-side caching: who has read something is told when it changes.
+    pub(super) fn tracking(&mut self, client: usize) {
+        if self.dice.percent(40) {
+            let steps: [&[&str]; 4] = [
+                &["HELLO", "3"],
+                &["SUBSCRIBE", "__redis__:invalidate"],
+                &["CLIENT", "ID"],
+                &["UNSUBSCRIBE", "__redis__:invalidate"],
+            ];
+            let words = *self.dice.pick(&steps);
+            self.send(LISTENER, words);
+        }
+        for _ in 0..1 + self.dice.below(6) {
+            let client = if self.dice.percent(70) { client } else { self.dice.below(self.clients) };
+            let command = self.groups.tracking.draw(&mut self.dice, &self.words);
+            self.command(client, command);
+        }
+        for _ in 0..self.dice.below(8) {
+            let other = self.dice.below(self.clients + 1);
+            match self.dice.below(12) {
+                0 => self.transaction(other),
+                1 => self.script(other),
+                2 => self.pipeline(other),
+                _ => self.plain(other),
+            }
+        }
+    }
+
+    /// Keyspace notifications, and somebody who listens to them.
+    pub(super) fn events(&mut self, client: usize) {
+        let flags =
+            *self.dice.pick(&["KEA", "KEA", "AKE", "KEAmn", "K$gx", "Elh", "Ezt", "Kxg", "", "KEm", "bogus"]);
+        self.send(client, &["CONFIG", "SET", "notify-keyspace-events", flags]);
+        if self.dice.percent(20) {
+            self.send(client, &["CONFIG", "GET", "notify-keyspace-events"]);
+        }
+        let patterns: [&[&str]; 4] = [
+            &["PSUBSCRIBE", "__key*__:*"],
+            &["PSUBSCRIBE", "__keyspace@0__:s*", "__keyevent@0__:*"],
+            &["SUBSCRIBE", "__keyevent@0__:expired", "__keyevent@0__:del", "__keyspace@0__:s0"],
+            &["PSUBSCRIBE", "*"],
+        ];
+        let patterns = *self.dice.pick(&patterns);
+        self.send(LISTENER, patterns);
+    }
+
+    /// Commands whose answers nobody wants.
+    pub(super) fn silent(&mut self, client: usize) {
+        if self.dice.percent(40) {
+            self.send(client, &["CLIENT", "REPLY", "SKIP"]);
+            self.plain(client);
+            self.plain(client);
+            return;
+        }
+        self.send(client, &["CLIENT", "REPLY", "OFF"]);
+        for _ in 0..1 + self.dice.below(5) {
+            match self.dice.below(8) {
+                0 => self.send(client, &["CLIENT", "REPLY", "SKIP"]),
+                1 => self.script(client),
+                2 => {
+                    let command = self.groups.pubsub.draw(&mut self.dice, &self.words);
+                    self.command(client, command);
+                }
+                _ => self.plain(client),
+            }
+        }
+        if self.dice.percent(90) {
+            self.send(client, &["CLIENT", "REPLY", "ON"]);
+        } else {
+            self.steps.push(Step::Close(client));
+        }
+    }
+}
