@@ -220,8 +220,7 @@ fn buffer_limits(config: &Config, text: &str) -> Result<String, String> {
             "pubsub" => 2,
             _ => return Err("Invalid client class specified in buffer limit configuration.".into()),
         };
-        let bytes = |text: &str| memory(text).and_then(|bytes| u64::try_from(bytes).ok());
-        match (bytes(hard), bytes(soft), seconds.parse()) {
+        match (memory(hard), memory(soft), seconds.parse()) {
             (Some(hard), Some(soft), Ok(seconds)) => all[class] = BufferLimit { hard, soft, seconds },
             _ => {
                 return Err(
@@ -753,11 +752,16 @@ mod tests {
 
     #[test]
     fn memory_has_units() {
-        for (text, bytes) in
-            [("1kb", Some(1024)), ("2K", Some(2000)), ("1KiB", None), ("-1", None), ("", None)]
-        {
+        for (text, bytes) in [
+            ("1kb", Some(1024)),
+            ("2K", Some(2000)),
+            ("1KiB", None),
+            ("-1", None),
+            ("", Some(0)),
+            ("1kb\0x", None),
+        ] {
             assert_eq!(memory(text), bytes, "{text}");
         }
-        assert_eq!(memory("9999999999gb"), None);
+        assert_eq!([memory("17179869184gb"), memory("99999999999999999999999")], [Some(0), Some(u64::MAX)]);
     }
 }

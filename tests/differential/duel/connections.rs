@@ -1,8 +1,10 @@
 //! Connections as the duel follows them: their numbers, who waits, who wants no answers, who has queued what.
 
+use std::collections::VecDeque;
+
 use crate::{
-    duel::{Duel, agree::is_answer},
-    rule::{self, Rule},
+    duel::{Duel, Owed, agree::is_answer},
+    rule::Rule,
     servers::{Play, Received},
     steps::{Step, name},
     wire::{Kind, Wire},
@@ -54,82 +56,44 @@ impl Duel {
         }
     }
 
-    /// The rules of what a step on a connection was answered, once that is known.
-    pub(super) fn after(&mut self, conn: usize, step: &Step, rules: Vec<Rule>, frames: &[Received]) {
-        let answers: Vec<&Received> = frames.iter().filter(|frame| is_answer(frame)).collect();
-        let words = step.words();
-        let mut rules = rules;
-        if let (Step::Send(..) | Step::Cross(..), [rule]) = (step, &mut rules[..]) {
-            *rule = self.queue(conn, words, rule.clone(), answers.first().copied());
-            let back = words.len() == 2 && words[0].eq_ignore_ascii_case(b"select") && words[1] == b"0";
-            let back = back || words[0].eq_ignore_ascii_case(b"reset");
-            if back
-                && matches!(answers.first(), Some(Received::Reply(Wire::Status(text))) if text != b"QUEUED")
-            {
-                self.elsewhere.remove(&conn);
-            }
+    /// The rules of frames that came on a connection; it does not wait any more when all that it asked for is among them.
+    pub(super) fn settle(&mut self, conn: usize, frames: &[Received]) -> Vec<Rule> {
+        let mut rules = Vec::new();
+        for frame in frames {
+            let owed = self.owed.entry(conn).or_default();
+            let answered = if is_answer(frame) { owed.pop_front() } else { None };
+            rules.push(answered.map_or(Rule::Exact, |owed| self.answered(conn, owed, frame)));
         }
-        self.owed.entry(conn).or_default().extend(rules);
+        if self.owed.get(&conn).is_none_or(VecDeque::is_empty) {
+            self.waiting.retain(|other| *other != conn);
+        }
+        rules
     }
 
-    /// Follows what a connection has queued; EXEC is compared by the rules of the commands in it.
-    fn queue(&mut self, conn: usize, words: &[Vec<u8>], rule: Rule, answer: Option<&Received>) -> Rule {
+    /// Follows what a connection has queued: EXEC is compared by the rules of the commands in it.
+    fn answered(&mut self, conn: usize, owed: Owed, frame: &Received) -> Rule {
         let queued = self.queued.entry(conn).or_default();
-        let command = words.first().map(|word| word.to_ascii_uppercase()).unwrap_or_default();
-        match (&command[..], answer) {
-            (_, Some(Received::Reply(Wire::Status(text)))) if text == b"QUEUED" => {
-                queued.push(rule::of(words));
+        let status = if let Received::Reply(Wire::Status(text)) = frame { Some(&text[..]) } else { None };
+        match (&owed.command[..], status) {
+            (_, Some(b"QUEUED")) => {
+                queued.push(owed.later);
                 Rule::Exact
             }
             (b"EXEC", _) => Rule::Exec(std::mem::take(queued)),
             // MULTI inside MULTI is refused, and what was queued stays.
-            (b"MULTI" | b"DISCARD" | b"RESET", Some(Received::Reply(Wire::Status(_)))) => {
-                queued.clear();
-                rule
+            (b"MULTI" | b"DISCARD" | b"RESET", Some(_)) => {
+                if owed.command == b"RESET" {
+                    self.elsewhere.remove(&conn);
+                }
+                self.queued.entry(conn).or_default().clear();
+                owed.rule
             }
-            _ => rule,
+            (b"SELECT 0", Some(_)) => {
+                self.elsewhere.remove(&conn);
+                owed.rule
+            }
+            _ => owed.rule,
         }
-    }
-
-    /// The rules of commands that are delivered together: what each will be, before any is played.
-    pub(super) fn delivered(commands: &[Vec<Vec<u8>>]) -> Vec<Rule> {
-        let mut queued: Option<Vec<Rule>> = None;
-        let mut rules = Vec::new();
-        for words in commands {
-            let name = words.first().map(|word| word.to_ascii_uppercase()).unwrap_or_default();
-            rules.push(match (&name[..], &mut queued) {
-                (b"EXEC", queued) => Rule::Exec(queued.take().unwrap_or_default()),
-                (b"MULTI", None) => {
-                    queued = Some(Vec::new());
-                    Rule::Exact
-                }
-                (_, None) => rule::of(words),
-                (b"DISCARD", _) => {
-                    queued = None;
-                    Rule::Exact
-                }
-                // What is not queued makes EXEC fail, and then the rules behind it do not matter.
-                (_, Some(queued)) => {
-                    queued.push(rule::of(words));
-                    Rule::Exact
-                }
-            });
-        }
-        rules
-    }
-
-    /// The rules of frames on a connection, and whether it still waits.
-    pub(super) fn settle(&mut self, conn: usize, frames: &[Received]) -> Vec<Rule> {
-        let owed = self.owed.entry(conn).or_default();
-        let mut rules = Vec::new();
-        for frame in frames {
-            let rule = if is_answer(frame) { owed.pop_front() } else { None };
-            rules.push(rule.unwrap_or(Rule::Exact));
-        }
-        if owed.is_empty() {
-            self.waiting.retain(|other| *other != conn);
-        }
-        rules
     }
 
     /// How the simulator keeps a key of the first database, if it is there. Nobody notices that this is asked: what has

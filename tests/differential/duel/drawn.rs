@@ -33,6 +33,10 @@ impl Duel {
         };
         let all: BTreeMap<Vec<u8>, Vec<u8>> =
             items.chunks(width).map(|pair| (text(pair.first()), text(pair.get(1)))).collect();
+        // What has expired may still be drawn, where it is not to be deleted.
+        if all.is_empty() {
+            return Rule::Shape;
+        }
         let count = words.get(2).and_then(|word| std::str::from_utf8(word).ok()?.parse::<i64>().ok());
         // How a protocol writes a score is compared elsewhere.
         let valued = name == b"HRANDFIELD" && words.len() == 4;

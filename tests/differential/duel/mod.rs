@@ -34,6 +34,15 @@ pub(crate) struct Difference {
     pub(crate) text: String,
 }
 
+/// An answer that is still to come.
+struct Owed {
+    /// What is answered, in upper case.
+    command: Vec<u8>,
+    rule: Rule,
+    /// The rule in EXEC, when it is only queued now.
+    later: Rule,
+}
+
 /// Both servers.
 pub(crate) struct Duel {
     real: Real,
@@ -52,8 +61,8 @@ pub(crate) struct Duel {
     closed: Vec<usize>,
     /// Those that wait for something.
     waiting: Vec<usize>,
-    /// The rules of the answers that a connection will get, in their order.
-    owed: BTreeMap<usize, VecDeque<Rule>>,
+    /// The answers that a connection will get, in their order.
+    owed: BTreeMap<usize, VecDeque<Owed>>,
     /// Those that want no answers.
     silent: BTreeSet<usize>,
     /// Those that may have selected another database, where nobody looks how a key is kept.

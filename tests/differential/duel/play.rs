@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{
     duel::{
-        Difference, Duel,
+        Difference, Duel, Owed,
         agree::{agree, is_answer, shown},
         connections::{may_wait, stands_alone},
     },
@@ -123,7 +123,15 @@ impl Duel {
     fn deliver(&mut self, steps: &[Step], conn: usize) -> Option<Vec<u8>> {
         match &steps[0] {
             Step::Cross(_, ask, words) => {
-                let (theirs, ours) = (payload(self.ask_real(ask)), payload(self.ask_sim(ask)));
+                let (mut theirs, mut ours) = (payload(self.ask_real(ask)), payload(self.ask_sim(ask)));
+                // The order of a table is what is restored, so that both must restore the same.
+                if ask.get(1).is_some_and(|key| self.encoding(key).is_some_and(|of| of == b"hashtable")) {
+                    if ours.len() % 2 == 0 {
+                        theirs.clone_from(&ours);
+                    } else {
+                        ours.clone_from(&theirs);
+                    }
+                }
                 let filled = |with: &Vec<u8>| -> Vec<Vec<u8>> {
                     words.iter().map(|word| if word == ANSWER { with } else { word }.clone()).collect()
                 };
@@ -182,13 +190,11 @@ impl Duel {
         instead: Option<&[u8]>,
     ) -> Vec<(usize, Vec<Rule>, Vec<Received>)> {
         self.sim.sleep(time);
-        let mut rules = Vec::new();
+        let mut owed = Vec::new();
         let was_silent = step.conn().is_some_and(|conn| self.silent.contains(&conn));
         if let Some(conn) = step.conn() {
-            rules = match step {
-                Step::Pipeline(_, commands, _) => Duel::delivered(commands),
-                step => step.commands().iter().map(|words| self.rule(conn, words)).collect(),
-            };
+            let together = matches!(step, Step::Pipeline(..));
+            owed.extend(step.commands().iter().map(|words| self.owed(conn, words, together)));
             step.commands().iter().for_each(|words| self.before(conn, words));
             let own = instead.map_or_else(|| self.bytes(step), <[u8]>::to_vec);
             let cuts = if let Step::Pipeline(_, _, cuts) = step { &cuts[..] } else { &[] };
@@ -199,23 +205,20 @@ impl Duel {
         let mut found = self.collect();
         found.sort_by_key(|(conn, _)| Some(*conn) == step.conn());
         if let Some(conn) = step.conn() {
-            let frames = found.iter().find(|(of, _)| *of == conn).map(|(_, frames)| &frames[..]);
-            let frames = frames.unwrap_or_default();
-            let answers = frames.iter().filter(|frame| is_answer(frame)).count();
+            let own = found.iter().find(|(of, _)| *of == conn);
+            let answers = own.map_or(0, |(_, frames)| frames.iter().filter(|frame| is_answer(frame)).count());
             let silent = (was_silent || self.silent.contains(&conn)) && answers == 0;
-            let waits = step.commands().iter().any(|words| may_wait(words)) || self.paused;
-            if !silent {
-                let many = rules.len();
-                self.after(conn, step, rules, frames);
-                if answers < many && waits {
-                    self.waiting.push(conn);
-                } else if answers < many {
-                    // The connection is closed, or it was no command.
-                    self.owed.entry(conn).or_default().truncate(answers);
-                }
-            } else if step.commands().iter().any(|words| may_wait(words)) {
-                self.waiting.push(conn);
+            let may_wait = step.commands().iter().any(|words| may_wait(words));
+            if silent {
+                owed.clear();
             }
+            if may_wait && silent || answers < owed.len() && (may_wait || self.paused) {
+                self.waiting.push(conn);
+            } else {
+                // The connection is closed, or it was no command.
+                owed.truncate(answers);
+            }
+            self.owed.entry(conn).or_default().extend(owed);
         }
         let settled = found.into_iter().map(|(conn, frames)| (conn, self.settle(conn, &frames), frames));
         settled.collect()
@@ -249,14 +252,21 @@ impl Duel {
         found
     }
 
-    /// The rule for a command that is played alone, by what the simulator has where it will look.
-    fn rule(&mut self, conn: usize, words: &[Vec<u8>]) -> Rule {
-        match rule::of(words) {
+    /// What a command will be answered: by what the simulator has where it will look, if it runs at once.
+    fn owed(&mut self, conn: usize, words: &[Vec<u8>], together: bool) -> Owed {
+        let later = rule::of(words);
+        let rule = match later.clone() {
+            rule if together => rule,
             Rule::IfTable(inner) if self.is_table(conn, words) => *inner,
             Rule::IfTable(_) => Rule::Exact,
             Rule::Drawn => self.possible(conn, words),
             rule => rule,
+        };
+        let mut command = words.first().map(|word| word.to_ascii_uppercase()).unwrap_or_default();
+        if command == b"SELECT" && words.len() == 2 && words[1] == b"0" {
+            command.extend(b" 0");
         }
+        Owed { command, rule, later }
     }
 
     fn compare(&mut self, steps: &[Step], group: &Group) -> Option<String> {

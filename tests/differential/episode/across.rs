@@ -60,10 +60,7 @@ impl Draw<'_> {
             match self.dice.below(12) {
                 0..=1 => self.transaction(other),
                 2..=3 => self.script(other),
-                4 => {
-                    let command = self.groups.pubsub.draw(&mut self.dice, &self.words);
-                    self.command(other, command);
-                }
+                4 => self.pubsub(other),
                 _ => self.plain(other),
             }
         }
@@ -124,7 +121,10 @@ impl Draw<'_> {
                 self.spoil(&mut words);
                 tame(&mut words);
             }
-            if words.is_empty() {
+            // Where it is no payload, each server would say something else about it.
+            if words.first().is_none_or(|word| !word.eq_ignore_ascii_case(b"restore"))
+                || words.get(3).is_none_or(|word| word != ANSWER)
+            {
                 continue;
             }
             self.steps.push(Step::Cross(client, vec![b"DUMP".to_vec(), from.clone()], words));

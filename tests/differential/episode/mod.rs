@@ -204,8 +204,7 @@ impl Draw<'_> {
             Scene::Pubsub => {
                 for _ in 0..1 + self.dice.below(4) {
                     let client = self.dice.below(self.clients);
-                    let command = self.groups.pubsub.draw(&mut self.dice, &self.words);
-                    self.command(client, command);
+                    self.pubsub(client);
                 }
             }
             Scene::Connection => {

@@ -36,7 +36,7 @@ impl Draw<'_> {
                     let other = self.dice.below(self.clients);
                     self.plain(other);
                 }
-                6 => {
+                6 if !self.hears_events() => {
                     // In EXEC the answers to several channels make an array longer than it says.
                     let mut command = self.groups.pubsub.draw(&mut self.dice, &self.words);
                     if command[0].ends_with(b"SUBSCRIBE") {

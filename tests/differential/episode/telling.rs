@@ -1,6 +1,10 @@
 //! What clients are told without asking, or not told although they ask: changed keys, events, no answers.
 
-use crate::{episode::Draw, steps::Step, words::LISTENER};
+use crate::{
+    episode::{Draw, Scene},
+    steps::Step,
+    words::LISTENER,
+};
 
 impl Draw<'_> {
     /// Client-side caching: who has read something is told when it changes.
@@ -49,6 +53,18 @@ impl Draw<'_> {
         self.send(LISTENER, patterns);
     }
 
+    /// Whether there may be keyspace events.
+    pub(super) fn hears_events(&self) -> bool {
+        self.scenes.iter().any(|(scene, _)| *scene == Scene::Events)
+    }
+
+    /// Channels and patterns. Where there are events, only who does nothing else listens: what a client is told of its own
+    /// commands may stand in the middle of their answers.
+    pub(super) fn pubsub(&mut self, client: usize) {
+        let command = self.groups.pubsub.draw(&mut self.dice, &self.words);
+        self.command(if self.hears_events() { LISTENER } else { client }, command);
+    }
+
     /// Commands whose answers nobody wants.
     pub(super) fn silent(&mut self, client: usize) {
         if self.dice.percent(40) {
@@ -62,10 +78,7 @@ impl Draw<'_> {
             match self.dice.below(8) {
                 0 => self.send(client, &["CLIENT", "REPLY", "SKIP"]),
                 1 => self.script(client),
-                2 => {
-                    let command = self.groups.pubsub.draw(&mut self.dice, &self.words);
-                    self.command(client, command);
-                }
+                2 => self.pubsub(client),
                 _ => self.plain(client),
             }
         }

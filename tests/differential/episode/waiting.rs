@@ -135,10 +135,7 @@ impl Draw<'_> {
                     let command = self.groups.blocking.draw(&mut self.dice, &self.words);
                     self.command(client, command);
                 }
-                3 => {
-                    let command = self.groups.pubsub.draw(&mut self.dice, &self.words);
-                    self.command(client, command);
-                }
+                3 => self.pubsub(client),
                 4 => self.steps.push(Step::Close(client)),
                 _ => self.plain(client),
             }

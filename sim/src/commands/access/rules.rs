@@ -143,6 +143,7 @@ fn permission(selector: &mut Selector, rule: &[u8]) -> Result<(), &'static str> 
         b"nocommands" | b"-@all" => selector.set_all_commands(false),
         _ => match rule {
             [b'~', pattern @ ..] => return keys(selector, pattern, true, true),
+            [b'%', ..] if selector.all_keys => return Err(KEYS_AFTER_ALL),
             [b'%', rest @ ..] => {
                 let (letters, pattern) = rest
                     .iter()

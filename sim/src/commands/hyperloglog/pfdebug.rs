@@ -4,9 +4,9 @@ use bytes::Bytes;
 
 use super::sketch;
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, printable},
     keyspace::Str,
-    resp::{Reply, quotable},
+    resp::Reply,
 };
 
 pub(super) const SPEC: Spec = Spec {
@@ -38,7 +38,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         b"decode" => Err(Error::of("ERR HLL encoding is not sparse")),
         b"encoding" => Ok(Reply::Status(if was_sparse { "sparse" } else { "dense" }.into())),
         b"todense" => sketch::make_dense(bytes).map(|()| was_sparse.into()),
-        _ => Err(Error(format!("ERR Unknown PFDEBUG subcommand '{}'", quotable(&args[1])).into())),
+        _ => Err(Error(format!("ERR Unknown PFDEBUG subcommand '{}'", printable(&args[1], usize::MAX)).into())),
     })?;
     if was_sparse
         && !ctx.modify_again::<Str>(&args[2])?.is_some_and(|string| sketch::is_sparse(string.bytes()))

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Categories, Ctx, Error, Flags, Group, Keys, Spec, access},
+    commands::{Categories, Ctx, Error, Flags, Group, Keys, Spec, access, printable},
     resp::Reply,
 };
 
@@ -24,9 +24,8 @@ fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         [_, _] => Ok(Reply::Array(Categories::all().names().map(Reply::bulk).collect())),
         [_, _, name] => {
             let Some(category) = Categories::named(name) else {
-                return Err(Error(
-                    format!("ERR Unknown category '{}'", String::from_utf8_lossy(name)).into(),
-                ));
+                let name = printable(name, usize::MAX);
+                return Err(Error(format!("ERR Unknown category '{name}'").into()));
             };
             let of_it = access::of_category(category);
             Ok(Reply::Array(of_it.map(|spec| Reply::bulk(spec.name)).collect()))

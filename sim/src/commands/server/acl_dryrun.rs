@@ -6,7 +6,7 @@ use crate::{
     commands::{
         Ctx, Error, Flags, Group, Keys, Spec,
         access::{self, Denied},
-        find,
+        find, printable,
     },
     resp::Reply,
 };
@@ -24,7 +24,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
+    let text = |bytes: &Bytes| printable(bytes, usize::MAX);
     let Some(user) = ctx.node.acl.user(&args[2]) else {
         return Err(Error(format!("ERR User '{}' not found", text(&args[2])).into()));
     };

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     acl::User,
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, access},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, access, printable},
     event::ConnId,
     glob::matches,
     resp::Reply,
@@ -29,7 +29,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         return Err(Error::of("ERR Usernames can't contain spaces or null characters"));
     }
     let rules = access::merge_selectors(&args[3..]).map_err(|first| {
-        let first = String::from_utf8_lossy(&first);
+        let first = printable(&first, usize::MAX);
         Error(format!("ERR Unmatched parenthesis in acl selector starting at '{first}'.").into())
     })?;
     let all_channels = ctx.node.config.acl_pubsub_default;
@@ -37,7 +37,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let mut user = before.clone().unwrap_or_else(|| User::new(name.clone(), all_channels));
     for rule in rules {
         access::apply(&mut user, &rule, all_channels).map_err(|wrong| {
-            let rule = String::from_utf8_lossy(&rule);
+            let rule = printable(&rule, usize::MAX);
             Error(format!("ERR Error in ACL SETUSER modifier '{rule}': {wrong}").into())
         })?;
     }

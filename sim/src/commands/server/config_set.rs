@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, printable},
     log::Level,
     node::Node,
     options::{self, Change, Opt},
@@ -32,7 +32,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         let text = String::from_utf8_lossy(name);
         let Some(option) = options::find(&text) else {
             let text = "Unknown option or number of arguments for CONFIG SET";
-            return Err(Error(format!("ERR {text} - '{}'", String::from_utf8_lossy(name)).into()));
+            return Err(Error(format!("ERR {text} - '{}'", printable(name, usize::MAX)).into()));
         };
         match option.change {
             Change::Free => {}
@@ -54,7 +54,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
                     let text = option.get(&ctx.node.config);
                     option.set(&mut ctx.node.config, &text);
                 }
-                return Err(refused(&String::from_utf8_lossy(name), &why));
+                return Err(refused(&printable(name, usize::MAX), &why));
             }
         }
     }

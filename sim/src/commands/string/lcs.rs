@@ -28,7 +28,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         Ok(string) => Ok(string.map(|string| string.bytes().clone()).unwrap_or_default()),
         Err(_) => Err(Error::of("ERR The specified keys must contain string values")),
     };
-    let (a, b) = (text(&args[1])?, text(&args[2])?);
+    // Both keys are looked for before either is judged.
+    let (a, b) = (text(&args[1]), text(&args[2]));
+    let (a, b) = (a?, b?);
     let options = Options::parse(&args[3..])?;
     let cells = (a.len() + 1).checked_mul(b.len() + 1);
     let cells_max = CELLS_MAX.min(ctx.node.config.proto_max_bulk_len / size_of::<u32>());
