@@ -38,7 +38,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         b"decode" => Err(Error::of("ERR HLL encoding is not sparse")),
         b"encoding" => Ok(Reply::Status(if was_sparse { "sparse" } else { "dense" }.into())),
         b"todense" => sketch::make_dense(bytes).map(|()| was_sparse.into()),
-        _ => Err(Error(format!("ERR Unknown PFDEBUG subcommand '{}'", printable(&args[1], usize::MAX)).into())),
+        _ => {
+            Err(Error(format!("ERR Unknown PFDEBUG subcommand '{}'", printable(&args[1], usize::MAX)).into()))
+        }
     })?;
     if was_sparse
         && !ctx.modify_again::<Str>(&args[2])?.is_some_and(|string| sketch::is_sparse(string.bytes()))
