@@ -102,6 +102,22 @@ pub struct Propagated {
     pub db: usize,
     /// Name and arguments.
     pub args: Vec<Bytes>,
+    /// Which of the two it goes to.
+    pub to: Recipients,
+}
+
+/// Who repeats what a command did. Scripts can choose (`redis.set_repl`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Recipients {
+    /// Replicas, and the append-only file.
+    #[default]
+    All,
+    /// Replicas alone.
+    Replicas,
+    /// The append-only file alone.
+    Log,
+    /// None of them.
+    Nobody,
 }
 
 /// What a command did that matters to client-side caching alone.

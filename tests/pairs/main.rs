@@ -4,6 +4,7 @@ mod failover;
 mod listening;
 mod migrate;
 mod node;
+mod propagation;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use lockstorm_lab::support::redis::{Availability, availability};
@@ -22,6 +23,7 @@ const TESTS: &[(&str, Test)] = &[
     ("a_node_listens_where_it_is_told_to", listening::a_node_listens_where_it_is_told_to),
     ("keys_move_with_all_that_is_in_them", migrate::keys_move_with_all_that_is_in_them),
     ("nobody_there_is_an_error", migrate::nobody_there_is_an_error),
+    ("scripts_choose_who_repeats_them", propagation::scripts_choose_who_repeats_them),
     ("a_transaction_waits_for_the_target", migrate::a_transaction_waits_for_the_target),
 ];
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::{Error, Wait};
 use crate::{
-    effect::{Changer, Class, Effects, Propagated, Publication, Touch},
+    effect::{Changer, Class, Effects, Propagated, Publication, Recipients, Touch},
     env::Env,
     event::ConnId,
     keyspace::{Db, Draw, Entry, Place, Typed, Usage, Value},
@@ -18,7 +18,8 @@ use crate::{
 pub fn expire(node: &mut Node, effects: &mut Effects, db: usize, key: Bytes) {
     if node.dbs[db].remove(&key).is_some() {
         node.stats.expired += 1;
-        effects.propagated.push(Propagated { db, args: vec![Bytes::from_static(b"DEL"), key.clone()] });
+        let args = vec![Bytes::from_static(b"DEL"), key.clone()];
+        effects.propagated.push(Propagated { db, args, to: Recipients::All });
         effects.touched.push(Touch {
             db,
             key,
@@ -58,6 +59,8 @@ pub struct Ctx<'a> {
     pub origin: Origin,
     /// The wall clock in milliseconds, frozen for the whole batch.
     pub now_ms: i64,
+    /// Who repeats what it does.
+    pub(super) to: Recipients,
     /// What replicas repeat instead of the command as it was sent.
     pub(super) rewritten: Option<Vec<Vec<Bytes>>>,
     /// Set when the command wants to wait.
@@ -77,7 +80,19 @@ impl<'a> Ctx<'a> {
         origin: Origin,
         now_ms: i64,
     ) -> Ctx<'a> {
-        Ctx { node, env, effects, conn, db, origin, now_ms, rewritten: None, block: None, ready: None }
+        Ctx {
+            node,
+            env,
+            effects,
+            conn,
+            db,
+            origin,
+            now_ms,
+            to: Recipients::All,
+            rewritten: None,
+            block: None,
+            ready: None,
+        }
     }
 
     /// The same context for a command that has waited, now that `key` is ready.

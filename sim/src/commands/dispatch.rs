@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::{ALL, Ctx, Error, Flags, Group, Origin, Spec, key_uses, secrets::secrets, server::monitor};
 use crate::{
-    effect::{Cached, Propagated},
+    effect::{Cached, Propagated, Recipients},
     keyspace::Dict,
     resp::{Reply, quotable},
     slowlog::Slow,
@@ -105,13 +105,14 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
         }
     }
     let rewritten = ctx.rewritten.take();
-    if !ctx.node.repeats() {
-        // Nobody is there to repeat it.
+    let to = ctx.to;
+    if to == Recipients::Nobody || !ctx.node.repeats() {
+        // Nobody is there to repeat it, or nobody is to.
     } else if let Some(commands) = rewritten {
         let db = ctx.db;
-        ctx.effects.propagated.extend(commands.into_iter().map(|args| Propagated { db, args }));
+        ctx.effects.propagated.extend(commands.into_iter().map(|args| Propagated { db, args, to }));
     } else if ctx.effects.dirty != dirty_before && !spec.flags.contains(Flags::NESTS) {
-        ctx.effects.propagated.push(Propagated { db: ctx.db, args: args.to_vec() });
+        ctx.effects.propagated.push(Propagated { db: ctx.db, args: args.to_vec(), to });
     }
     ctx.node.stats.commands += u64::from(is_new);
     reply

@@ -17,9 +17,9 @@ pub fn encode(args: &[impl AsRef<[u8]>], out: &mut Vec<u8>) {
 /// is not the one `selected` so far.
 ///
 /// ```
-/// use lockstorm_sim::{effect::Propagated, replication::encode_batch};
+/// use lockstorm_sim::{effect::{Propagated, Recipients}, replication::encode_batch};
 /// let (mut out, mut selected) = (Vec::new(), Some(0));
-/// encode_batch(&[Propagated { db: 0, args: vec!["DEL".into(), "k".into()] }], &mut selected, &mut out);
+/// encode_batch(&[Propagated { db: 0, args: vec!["DEL".into(), "k".into()], to: Recipients::All }], &mut selected, &mut out);
 /// assert_eq!(out, b"*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n");
 /// ```
 pub fn encode_batch(commands: &[Propagated], selected: &mut Option<usize>, out: &mut Vec<u8>) {
@@ -27,7 +27,7 @@ pub fn encode_batch(commands: &[Propagated], selected: &mut Option<usize>, out: 
     if several {
         encode(&["MULTI"], out);
     }
-    for Propagated { db, args } in commands {
+    for Propagated { db, args, .. } in commands {
         if *selected != Some(*db) {
             encode(&["SELECT", &db.to_string()], out);
             *selected = Some(*db);

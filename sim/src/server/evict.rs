@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::Server;
 use crate::{
     config::{Config, Eviction},
-    effect::{Changer, Class, Effects, Propagated, Touch},
+    effect::{Changer, Class, Effects, Propagated, Recipients, Touch},
     env::Env,
     keyspace::{Db, Entry},
     node::Node,
@@ -139,7 +139,8 @@ impl Server {
         self.node.dbs[db].remove(&key);
         self.node.stats.evicted += 1;
         let mut effects = Effects::default();
-        effects.propagated.push(Propagated { db, args: vec![Bytes::from_static(b"DEL"), key.clone()] });
+        let args = vec![Bytes::from_static(b"DEL"), key.clone()];
+        effects.propagated.push(Propagated { db, args, to: Recipients::All });
         effects.touched.push(Touch {
             db,
             key,

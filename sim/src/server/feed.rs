@@ -154,5 +154,5 @@ fn with_relative_ttl(command: &Propagated, now_ms: i64) -> Propagated {
         }
         _ => {}
     }
-    Propagated { db: command.db, args }
+    Propagated { db: command.db, args, to: command.to }
 }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::Server;
 use crate::{
     commands::{Ctx, Error, Origin, go_on},
-    effect::{Class, Propagated},
+    effect::{Class, Propagated, Recipients},
     env::{Env, Observation},
     event::{Action, Event},
     migration::Progress,
@@ -61,7 +61,7 @@ impl Server {
                 ctx.changed(key, Class::Generic, "del");
             }
             let del = [Bytes::from_static(b"DEL")].into_iter().chain(migration.taken).collect();
-            ctx.effects.propagated.push(Propagated { db: migration.db, args: del });
+            ctx.effects.propagated.push(Propagated { db: migration.db, args: del, to: Recipients::All });
         }
         let answered = migration
             .error

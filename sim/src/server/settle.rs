@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::Server;
 use crate::{
-    effect::{Class, Effects, Publication, Touch},
+    effect::{Class, Effects, Propagated, Publication, Recipients, Touch},
     env::{Env, Observation},
     event::ConnId,
     glob::matches,
@@ -50,11 +50,25 @@ impl Server {
         }
         cached.for_each(|(_, cached)| self.note_cached(cached, by));
         self.note_ready(&effects.touched);
-        self.feed_batch(&effects.propagated, env.wall.as_millis());
-        self.append_batch(&effects.propagated);
+        self.propagate(effects.propagated, env.wall.as_millis());
         for publication in effects.published {
             self.deliver(env, publication);
         }
+    }
+
+    /// Gives replicas and the append-only file what each of them is to have.
+    fn propagate(&mut self, commands: Vec<Propagated>, now_ms: i64) {
+        if commands.iter().all(|command| command.to == Recipients::All) {
+            self.feed_batch(&commands, now_ms);
+            self.append_batch(&commands);
+            return;
+        }
+        let without = |other| {
+            let wanted = commands.iter().filter(|command| command.to != other);
+            wanted.cloned().collect::<Vec<_>>()
+        };
+        self.feed_batch(&without(Recipients::Log), now_ms);
+        self.append_batch(&without(Recipients::Replicas));
     }
 
     /// Tells the watchers of those keys of a database that have changed with the whole of it.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Flags, Origin, Spec, access, find, permit, run},
     config::Config,
-    effect::{Cached, Effects},
+    effect::{Cached, Effects, Recipients},
     env::Env,
     event::ConnId,
     node::Node,
@@ -29,8 +29,8 @@ pub(super) struct Loan {
     pub(super) read_only: bool,
     /// The memory was full when the script began, and it has not said that it can do without more.
     pub(super) out_of_memory: bool,
-    /// `redis.set_repl(redis.REPL_NONE)`: what it does stays here.
-    secret: bool,
+    /// Who repeats what it does (`redis.set_repl`).
+    to: Recipients,
     /// The keys that it said it would use, while somebody tracks.
     pub(super) declared: Vec<Bytes>,
     /// It has called a command that writes.
@@ -49,7 +49,7 @@ impl Loan {
             now_ms: 0,
             read_only: false,
             out_of_memory: false,
-            secret: false,
+            to: Recipients::All,
             declared: Vec::new(),
             wrote: false,
         }
@@ -59,7 +59,7 @@ impl Loan {
     pub(super) fn lend(&mut self, ctx: &mut Ctx<'_>) {
         self.exchange(ctx);
         (self.conn, self.now_ms) = (ctx.conn, ctx.now_ms);
-        (self.secret, self.wrote) = (false, false);
+        (self.to, self.wrote) = (Recipients::All, false);
     }
 
     /// Gives back what [`Loan::lend`] took.
@@ -104,16 +104,13 @@ impl Host for Loan {
             Err(error) => return error.into(),
         };
         let db = self.node.sessions.get(self.conn).map_or(0, |session| session.db);
-        let propagated = self.effects.propagated.len();
         let (node, env, effects) = (&mut self.node, &mut self.env, &mut self.effects);
         let mut ctx = Ctx::new(node, env, effects, self.conn, db, Origin::Script, self.now_ms);
+        ctx.to = self.to;
         let reply = run(&mut ctx, spec, &words);
         if spec.flags.contains(Flags::READONLY) {
             let reads = self.declared.iter().cloned().map(Cached::Read);
             reads.for_each(|read| self.effects.cache(read));
-        }
-        if self.secret {
-            self.effects.propagated.truncate(propagated);
         }
         reply
     }
@@ -132,7 +129,11 @@ impl Host for Loan {
     }
 
     fn set_propagation(&mut self, aof: bool, replicas: bool) {
-        // One stream feeds both, so what one of them is to get, both get.
-        self.secret = !aof && !replicas;
+        self.to = match (aof, replicas) {
+            (true, true) => Recipients::All,
+            (true, false) => Recipients::Log,
+            (false, true) => Recipients::Replicas,
+            (false, false) => Recipients::Nobody,
+        };
     }
 }
