@@ -3,7 +3,7 @@
 //! ```text
 //! # A comment.
 //! > SET k v PX 100        a command on the default connection; words as in redis-cli
-//! +OK                     its reply: +status -error :1 "bulk" $nil *nil *2 %1 ~2 >3 ,1.5 #t (12 ="txt:.." _
+//! +OK                     its reply: +status -error :1 "bulk" $nil *nil *2 %1 ~2 >3 |1 ,1.5 #t (12 ="txt:.." _
 //! 2> SUBSCRIBE ch         a command on connection `2`; several replies may follow, or none for one that waits
 //! 2< >3                   a reply that comes later by itself
 //!   "message"             elements are indented by two spaces

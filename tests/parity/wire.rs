@@ -10,10 +10,12 @@ pub(crate) enum Kind {
     Map,
     Set,
     Push,
+    /// Something about the reply that comes next, of keys and values.
+    Attribute,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Kind; 4] = [Kind::Array, Kind::Map, Kind::Set, Kind::Push];
+    pub(crate) const ALL: [Kind; 5] = [Kind::Array, Kind::Map, Kind::Set, Kind::Push, Kind::Attribute];
 
     pub(crate) fn mark(self) -> char {
         match self {
@@ -21,12 +23,13 @@ impl Kind {
             Kind::Map => '%',
             Kind::Set => '~',
             Kind::Push => '>',
+            Kind::Attribute => '|',
         }
     }
 
     /// How many replies one counted element is made of.
     pub(crate) fn width(self) -> usize {
-        if self == Kind::Map { 2 } else { 1 }
+        if matches!(self, Kind::Map | Kind::Attribute) { 2 } else { 1 }
     }
 }
 

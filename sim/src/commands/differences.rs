@@ -17,8 +17,9 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ),
     (
         "debug",
-        "Subcommands about a process (segfaults, allocators, threads, memory addresses) are absent. DEBUG CLOCK ADVANCE \
-         is added, which moves a manual clock.",
+        "Subcommands about allocators, threads and memory addresses are absent, and RESTART with CRASH-AND-RECOVER. HTSTATS \
+         knows of no chains, LISTPACK and QUICKLIST print nothing, the threshold for packed nodes changes nothing. \
+         DEBUG CLOCK ADVANCE is added, which moves a manual clock.",
     ),
     (
         "dump",

@@ -39,6 +39,8 @@ pub enum Reply {
     Set(Vec<Reply>),
     /// `>3` in RESP3; an array in RESP2.
     Push(Vec<Reply>),
+    /// `|1` in RESP3, nothing in RESP2: something about the reply behind it.
+    Attribute(Vec<(Reply, Reply)>),
     /// `,1.5` in RESP3; a bulk string in RESP2.
     Double(f64),
     /// `,1.5` in RESP3; a bulk string in RESP2: a number written out by the command, with digits of its own choice.
@@ -105,6 +107,14 @@ impl Reply {
             Reply::Map(pairs) => {
                 let (kind, len) = if resp3 { (b'%', pairs.len()) } else { (b'*', pairs.len() * 2) };
                 number(out, kind, len as i64);
+                for (key, value) in pairs {
+                    key.encode(protocol, out);
+                    value.encode(protocol, out);
+                }
+            }
+            Reply::Attribute(_) if !resp3 => {}
+            Reply::Attribute(pairs) => {
+                number(out, b'|', pairs.len() as i64);
                 for (key, value) in pairs {
                     key.encode(protocol, out);
                     value.encode(protocol, out);

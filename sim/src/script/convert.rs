@@ -62,7 +62,7 @@ pub(super) fn to_lua(lua: &Lua, reply: Reply, protocol: Protocol) -> mlua::Resul
             Value::Table(table)
         }
         Reply::Null | Reply::NullArray if resp3 => Value::Nil,
-        Reply::Null | Reply::NullArray | Reply::Silence => Value::Boolean(false),
+        Reply::Null | Reply::NullArray | Reply::Silence | Reply::Attribute(_) => Value::Boolean(false),
         Reply::Array(items) | Reply::Push(items) | Reply::Several(items) => sequence(lua, items, protocol)?,
         Reply::Set(items) if resp3 => {
             let set = lua.create_table_with_capacity(0, items.len())?;

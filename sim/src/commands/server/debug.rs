@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::{
     digest::Digest,
+    insides::{structure, table_of, tables},
     reloading::{load_log, reload},
     samples::sample,
 };
@@ -13,7 +14,7 @@ use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, generic::references, integer},
     config::Config,
     durability::rdb,
-    effect::Class,
+    effect::{Class, Propagated, Recipients},
     event::Action,
     keyspace::{Entry, Str, Value},
     log::Level,
@@ -138,8 +139,30 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
                 Err(Error::of("ERR argument must be a memory value bigger than 1 and smaller than 4gb"))
             }
         }
+        (b"htstats", Some(db)) if args.len() == 3 => tables(ctx, db),
+        (b"htstats-key", Some(key)) if args.len() == 3 => table_of(ctx, key),
+        (b"listpack", Some(key)) if args.len() == 3 => structure(ctx, "listpack", key),
+        (b"quicklist", Some(key)) if args.len() <= 4 => structure(ctx, "quicklist", key),
+        (b"replicate", Some(_)) => {
+            let command = Propagated { db: ctx.db, args: args[2..].to_vec(), to: Recipients::Replicas };
+            ctx.effects.propagated.push(command);
+            Ok(Reply::OK)
+        }
+        // The process goes down, each time for another reason.
+        (b"segfault" | b"panic" | b"assert" | b"oom", _) => {
+            ctx.env.log(Level::Warning, || "A client asked for a crash".into());
+            ctx.node.abort();
+            Ok(Reply::Silence)
+        }
         // Insides of one implementation, of which nothing can be seen from outside.
-        (b"set-disable-deny-scripts", Some(_)) if args.len() == 3 => Ok(Reply::OK),
+        (
+            b"set-disable-deny-scripts"
+            | b"set-skip-checksum-validation"
+            | b"aof-flush-sleep"
+            | b"pause-cron"
+            | b"drop-cluster-packet-filter",
+            Some(_),
+        ) if args.len() == 3 => Ok(Reply::OK),
         (b"replybuffer", Some(what))
             if args.len() == 4
                 && [&b"peak-reset-time"[..], b"resizing"]
@@ -168,6 +191,12 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
                 "RELOAD [NOSAVE] [NOFLUSH] [MERGE]",
                 "LOADAOF",
                 "CHANGE-REPL-ID",
+                "HTSTATS <dbid>",
+                "HTSTATS-KEY <key>",
+                "LISTPACK <key>",
+                "QUICKLIST <key>",
+                "REPLICATE <command> [<arg> ...]",
+                "SEGFAULT, PANIC, ASSERT, OOM",
                 "HELP",
             ];
             Ok(Reply::Array(lines.into_iter().map(|line| Reply::Status(line.into())).collect()))

@@ -39,6 +39,7 @@ pub(crate) mod debug;
 mod flushall;
 mod flushdb;
 mod info;
+mod insides;
 mod lastsave;
 mod latency;
 mod latency_doctor;

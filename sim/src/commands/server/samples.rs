@@ -26,6 +26,13 @@ pub(super) fn sample(kind: &[u8], protocol: Protocol) -> Result<Reply, Error> {
             Reply::Push(vec![Reply::bulk("server-cpu-usage"), Reply::Integer(42)]),
             Reply::bulk("Some real reply following the push reply"),
         ]),
+        b"attrib" => {
+            let popularity = Reply::Array(vec![Reply::bulk("key:123"), Reply::Integer(90)]);
+            Reply::Several(vec![
+                Reply::Attribute(vec![(Reply::bulk("key-popularity"), popularity)]),
+                Reply::bulk("Some real reply following the attribute"),
+            ])
+        }
         b"verbatim" => Reply::Verbatim(*b"txt", Bytes::from_static(b"This is a verbatim\nstring")),
         b"true" => Reply::Boolean(true),
         b"false" => Reply::Boolean(false),
