@@ -239,6 +239,12 @@ pub struct Config {
     pub slowlog_slower_than: i64,
     /// `slowlog-max-len`
     pub slowlog_max_len: usize,
+    /// `latency-monitor-threshold` in milliseconds from which an event is a spike; 0 for never.
+    pub latency_monitor_threshold: u64,
+    /// `latency-tracking`: whether it is counted how long commands take.
+    pub latency_tracking: bool,
+    /// `latency-tracking-info-percentiles`, of INFO latencystats.
+    pub latency_percentiles: Vec<f64>,
     /// `shutdown-timeout` in seconds: how long SHUTDOWN waits for replicas.
     pub shutdown_timeout: u64,
     /// `stop-writes-on-bgsave-error`
@@ -337,6 +343,9 @@ impl Default for Config {
             timeout: 0,
             slowlog_slower_than: 10_000,
             slowlog_max_len: 128,
+            latency_monitor_threshold: 0,
+            latency_tracking: true,
+            latency_percentiles: vec![50.0, 99.0, 99.9],
             shutdown_timeout: 10,
             stop_writes_on_bgsave_error: true,
             enable_debug_command: true,

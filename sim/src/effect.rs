@@ -136,12 +136,14 @@ pub struct Effects {
     pub touched: Vec<Touch>,
     /// What replicas and the append-only file are to repeat, in order.
     pub propagated: Vec<Propagated>,
-    /// Messages, in order.
-    pub published: Vec<Publication>,
+    /// Messages, in order, each with how many keys had been touched before it.
+    pub published: Vec<(usize, Publication)>,
     /// Databases that lost all their keys at once, with what was in them. That makes no keyspace events.
     pub flushed: Vec<(usize, Db)>,
     /// What client-side caching goes by besides the keys that changed, each with how many of those came before it.
     pub cached: Vec<(usize, Cached)>,
+    /// Where the commands of a transaction end: how many keys had been touched then, and how many messages published.
+    pub cuts: Vec<(usize, usize)>,
     /// Databases that changed places.
     pub swapped: Vec<(usize, usize)>,
     /// How many changes there were since the last save, in Redis's count.
@@ -152,6 +154,16 @@ impl Effects {
     /// Notes what matters to client-side caching alone.
     pub fn cache(&mut self, cached: Cached) {
         self.cached.push((self.touched.len(), cached));
+    }
+
+    /// Notes a message.
+    pub fn publish(&mut self, publication: Publication) {
+        self.published.push((self.touched.len(), publication));
+    }
+
+    /// Notes that a command of a transaction ends here.
+    pub fn cut(&mut self) {
+        self.cuts.push((self.touched.len(), self.published.len()));
     }
 
     /// Whether there is nothing that anybody is to be told of.
@@ -175,11 +187,14 @@ impl Effects {
 
     /// Adds what another batch did after this one.
     pub fn append(&mut self, after: Effects) {
-        let before = self.touched.len();
+        let (before, published) = (self.touched.len(), self.published.len());
         self.cached.extend(after.cached.into_iter().map(|(at, cached)| (before + at, cached)));
         self.touched.extend(after.touched);
         self.propagated.extend(after.propagated);
-        self.published.extend(after.published);
+        self.published.extend(after.published.into_iter().map(|(at, message)| (before + at, message)));
+        self.cuts.extend(
+            after.cuts.into_iter().map(|(touched, messages)| (before + touched, published + messages)),
+        );
         self.flushed.extend(after.flushed);
         self.swapped.extend(after.swapped);
         self.dirty += after.dirty;

@@ -1,6 +1,9 @@
 //! The world as one step of the server sees it: the time, the dice, and where actions and observations go.
 
-use std::{fmt, io, time::Duration};
+use std::{
+    fmt, io,
+    time::{Duration, Instant},
+};
 
 use rand_chacha::{
     ChaCha8Rng,
@@ -39,6 +42,10 @@ pub struct Env {
     /// counts as one), and a stranger's script must not take the machine with it. Without it, as in the world, what a
     /// script does depends on no machine's speed.
     pub script_patience: Option<Duration>,
+    /// Reads the machine's own clock, by which commands are timed (SLOWLOG, LATENCY, INFO commandstats). It is for nodes that
+    /// serve strangers by real time. Without it, as in the world and by a manual clock, commands take what the node's clock
+    /// says: no time, but for DEBUG SLEEP and scripts that do not end. Nothing but what is told of times depends on it.
+    pub stopwatch: Option<fn() -> Instant>,
     /// The files that the node may read and write by name; without it there are none.
     pub files: Option<Box<dyn Files>>,
     /// The TCP ports that the node may listen on elsewhere; without it they are its driver's to choose.
@@ -129,10 +136,22 @@ impl Env {
             logging: None,
             manual_clock: false,
             script_patience: None,
+            stopwatch: None,
             files: None,
             ports: None,
             entropy,
         }
+    }
+
+    /// Begins to time something by the machine's own clock, where that is done.
+    pub fn begin(&self) -> Option<Instant> {
+        self.stopwatch.map(|read| read())
+    }
+
+    /// How long it took: no time where there is no such clock.
+    pub fn took(&self, began: Option<Instant>) -> Duration {
+        let ended = self.begin();
+        began.zip(ended).map_or(Duration::ZERO, |(began, ended)| ended.duration_since(began))
     }
 
     /// Writes a line into the log, if its level is wanted there.

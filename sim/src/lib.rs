@@ -5,7 +5,8 @@
 //! - [`time`], [`event`], [`mod@env`]: what a node is told and what it asks for;
 //! - [`resp`]: bytes to commands, replies to bytes; [`glob`]: patterns; [`mod@log`]: lines for whoever operates a node;
 //! - [`keyspace`], [`acl`], [`effect`], [`config`], [`options`], [`config_file`], [`pubsub`], [`tracking`], [`session`],
-//!   [`sessions`], [`waiting`], [`slowlog`], [`stats`], [`script`], [`replication`], [`durability`], [`migration`], [`node`]:
+//!   [`sessions`], [`waiting`], [`slowlog`], [`latency`], [`stats`], [`script`], [`replication`], [`durability`], [`migration`],
+//!   [`node`]:
 //!   what a node knows, and what outlives it;
 //! - [`commands`]: one file per command;
 //! - [`server`]: one step, from an event to its actions;
@@ -47,6 +48,8 @@ pub mod sessions;
 pub mod waiting;
 
 pub mod slowlog;
+pub mod latency;
+
 pub mod stats;
 
 pub mod script;

@@ -12,12 +12,13 @@ use crate::{
     event::ConnId,
     glob::matches,
     keyspace::Db,
+    latency,
     migration::Migration,
     pubsub::{PubSub, Subscription},
     replication::Replication,
     resp::Reply,
     script::{Engine, Libraries},
-    session::{Blocked, BlockedOn, Replies, Watched},
+    session::{Blocked, BlockedOn, Watched},
     sessions::Sessions,
     slowlog::SlowLog,
     stats::Stats,
@@ -67,6 +68,8 @@ pub struct Node {
     pub paused: Option<(Monotonic, PauseMode)>,
     /// The commands that took long.
     pub slowlog: SlowLog,
+    /// What took longer than `latency-monitor-threshold`.
+    pub latency: latency::Monitor,
     /// SHUTDOWN, or a signal, has asked for the end of the process.
     pub shutdown: Option<Shutdown>,
     /// The node does nothing until then (DEBUG SLEEP, or a script that has only just turned out to be endless).
@@ -81,6 +84,9 @@ pub struct Node {
     pub waiting: Waiting,
     /// Who is to be told of which keys (CLIENT TRACKING).
     pub tracking: Table,
+    /// Clients by when they were last known to do something; `timeout` goes by it. A client that has done something since is
+    /// only moved when its time seems to be up: commands cost nothing here, and nobody is looked at who need not be.
+    pub quiet: BTreeSet<(Monotonic, ConnId)>,
     /// Connections that see every command (MONITOR).
     pub monitors: BTreeSet<ConnId>,
     /// More memory is in use than `maxmemory` allows, and nothing more can be evicted.
@@ -111,22 +117,15 @@ pub struct Busy {
     /// The error that its client gets when it is killed.
     pub killed: String,
     /// The function it is, if it is not a script.
-    pub function: Option<RunningFunction>,
-    /// What the batch did so far. Nobody hears of it while the script runs.
-    pub held: Effects,
-    /// If it runs inside EXEC: the replies so far, and the commands after it.
-    pub transaction: Option<(Vec<Reply>, Vec<Vec<Bytes>>)>,
-}
-
-/// A function of a library that does not end.
-#[derive(Debug)]
-pub struct RunningFunction {
-    /// Its name.
-    pub name: String,
+    pub function: Option<String>,
     /// The command that called it.
     pub command: Vec<Bytes>,
     /// When it was called.
     pub since: Monotonic,
+    /// What the batch did so far. Nobody hears of it while the script runs.
+    pub held: Effects,
+    /// If it runs inside EXEC: the replies so far, and the commands after it.
+    pub transaction: Option<(Vec<Reply>, Vec<Vec<Bytes>>)>,
 }
 
 /// An end of the process that was asked for.
@@ -201,6 +200,7 @@ impl Node {
             started,
             paused: None,
             slowlog: SlowLog::default(),
+            latency: latency::Monitor::default(),
             shutdown: None,
             stalled_until: None,
             active_expire: true,
@@ -208,6 +208,7 @@ impl Node {
             woken: VecDeque::new(),
             waiting: Waiting::default(),
             tracking: Table::default(),
+            quiet: BTreeSet::new(),
             monitors: BTreeSet::new(),
             out_of_memory: false,
             save_failed: false,
@@ -237,8 +238,7 @@ impl Node {
     /// pushes.
     pub fn send(&mut self, conn: ConnId, reply: &Reply) {
         let Some(session) = self.sessions.get_mut(conn) else { return };
-        let silent = matches!(session.replies, Replies::Off | Replies::Skip);
-        if session.closing || (silent && !reply.is_push()) {
+        if session.closing || (session.is_silent() && !reply.is_push()) {
             return;
         }
         if session.out.is_empty() {

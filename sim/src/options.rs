@@ -232,6 +232,26 @@ fn buffer_limits(config: &Config, text: &str) -> Result<String, String> {
     Ok(BufferLimit::print(&all))
 }
 
+fn percentiles(_: &Config, text: &str) -> Result<String, String> {
+    let words = text.split(' ').filter(|_| !text.is_empty());
+    let numbers: Option<Vec<f64>> =
+        words.map(|word| word.parse().ok().filter(|n: &f64| !n.is_nan())).collect();
+    let numbers = numbers.ok_or("Invalid latency-tracking-info-percentiles parameters")?;
+    if numbers.iter().any(|percent| !(0.0..=100.0).contains(percent)) {
+        return Err("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]".into());
+    }
+    Ok(print_percentiles(&numbers))
+}
+
+fn print_percentiles(percentiles: &[f64]) -> String {
+    percentiles.iter().map(|percent| percentile(*percent)).collect::<Vec<_>>().join(" ")
+}
+
+/// A percentage as it is printed: with six decimals, less the zeros at the end.
+pub fn percentile(percent: f64) -> String {
+    format!("{percent:.6}").trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 fn master(_: &Config, text: &str) -> Result<String, String> {
     match text.split_ascii_whitespace().collect::<Vec<_>>()[..] {
         [] => Ok(String::new()),
@@ -255,17 +275,6 @@ fn shutdown_options(_: &Config, text: &str) -> Result<String, String> {
     }
     let words: Vec<&str> = WORDS[1..].iter().copied().filter(|word| has(word)).collect();
     Ok(if words.is_empty() { WORDS[0].to_owned() } else { words.join(" ") })
-}
-
-fn percentiles(_: &Config, text: &str) -> Result<String, String> {
-    let name = "latency-tracking-info-percentiles";
-    let words: Vec<&str> = text.split_ascii_whitespace().collect();
-    let numbers = words.iter().map(|word| word.parse::<f64>()).collect::<Result<Vec<_>, _>>();
-    let numbers = numbers.map_err(|_| format!("Invalid {name} parameters"))?;
-    if numbers.iter().any(|number| !(0.0..=100.0).contains(number)) {
-        return Err(format!("{name} parameters should sit between [0.0,100.0]"));
-    }
-    Ok(numbers.iter().map(f64::to_string).collect::<Vec<_>>().join(" "))
 }
 
 fn oom_scores(_: &Config, text: &str) -> Result<String, String> {
@@ -487,9 +496,19 @@ pub static OPTIONS: &[Opt] = &[
     opt("io-threads-do-reads", Flag, Never, Kept("no")),
     opt("jemalloc-bg-thread", Flag, Free, Kept("yes")),
     hidden("key-load-delay", Integer(-1 - I32, I32), Kept("0")),
-    opt("latency-monitor-threshold", Integer(0, I32), Free, Kept("0")),
-    opt("latency-tracking", Flag, Free, Kept("yes")),
-    opt("latency-tracking-info-percentiles", Checked(percentiles), Free, Kept("50 99 99.9")),
+    opt("latency-monitor-threshold", Integer(0, i64::MAX), Free, number!(latency_monitor_threshold)),
+    opt("latency-tracking", Flag, Free, flag!(latency_tracking)),
+    opt(
+        "latency-tracking-info-percentiles",
+        Checked(percentiles),
+        Free,
+        Field::Live {
+            get: |config| print_percentiles(&config.latency_percentiles),
+            set: |config, value| {
+                config.latency_percentiles = value.split(' ').flat_map(str::parse).collect();
+            },
+        },
+    ),
     opt("lazyfree-lazy-eviction", Flag, Free, Kept("no")),
     opt("lazyfree-lazy-expire", Flag, Free, Kept("no")),
     opt("lazyfree-lazy-server-del", Flag, Free, Kept("no")),

@@ -48,6 +48,24 @@ pub struct Transaction {
     pub broken: bool,
 }
 
+/// What the commands of a transaction take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Queued {
+    /// How many there are.
+    pub commands: usize,
+    /// The bytes of their arguments, and of where those are.
+    pub bytes: usize,
+}
+
+impl Transaction {
+    /// What the commands take that are queued.
+    pub fn queued(&self) -> Queued {
+        let words = self.queue.iter().flatten();
+        let bytes = words.map(|word| word.len() + POINTER).fold(0, usize::saturating_add);
+        Queued { commands: self.queue.len(), bytes }
+    }
+}
+
 /// A watched key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Watched {
@@ -100,6 +118,31 @@ pub enum BlockedOn {
     Loading,
 }
 
+/// Where an argument or a name is, in a table.
+const POINTER: usize = 8;
+
+/// What a node holds for a connection, in bytes. Measured on `redis-server`, so that clients see the figures they know; what was sent
+/// and is not read yet is with the driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// Commands that are being read.
+    pub query: usize,
+    /// Room for more of them.
+    pub query_free: usize,
+    /// The arguments of the command being read or run.
+    pub argv: usize,
+    /// The commands of its transaction.
+    pub queued: usize,
+    /// Replies to be sent.
+    pub output: usize,
+    /// How many blocks hold those that had no more room.
+    pub output_blocks: usize,
+    /// What these blocks take.
+    pub output_listed: usize,
+    /// All in all.
+    pub total: usize,
+}
+
 /// One connection.
 #[derive(Debug)]
 pub struct Session {
@@ -129,8 +172,14 @@ pub struct Session {
     pub lib_name: Bytes,
     /// CLIENT SETINFO.
     pub lib_version: Bytes,
+    /// Bytes that were there to be read when the commands being run were: a server holds them until all of them have run.
+    pub reading: usize,
+    /// The arguments of the command being run: their bytes, and how many.
+    pub argv: (usize, usize),
     /// MULTI, until EXEC or DISCARD.
     pub transaction: Option<Transaction>,
+    /// The transaction that EXEC is running.
+    pub executing: Option<Queued>,
     /// WATCH.
     pub watched: BTreeSet<Watched>,
     /// A watched key changed: EXEC will answer null.
@@ -157,6 +206,8 @@ pub struct Session {
     pub since: Monotonic,
     /// When it last sent a command.
     pub last_active: Monotonic,
+    /// What [`Node::quiet`](crate::node::Node::quiet) has for it.
+    pub quiet_since: Monotonic,
     /// The last command's name.
     pub last_command: &'static str,
     /// The client asked for its end: close once the reply of the command being run is sent.
@@ -184,7 +235,10 @@ impl Session {
             name: Bytes::new(),
             lib_name: Bytes::new(),
             lib_version: Bytes::new(),
+            reading: 0,
+            argv: (0, 0),
             transaction: None,
+            executing: None,
             watched: BTreeSet::new(),
             watch_broken: false,
             channels: BTreeSet::new(),
@@ -198,6 +252,7 @@ impl Session {
             blocked: None,
             since: now,
             last_active: now,
+            quiet_since: now,
             last_command: "NULL",
             quits: false,
             closing: false,
@@ -205,19 +260,54 @@ impl Session {
         }
     }
 
-    /// What `redis-server` uses for a connection that does nothing.
-    const MEMORY: usize = 22_272;
-
-    /// Bytes that the node holds for this connection.
-    pub fn memory(&self) -> usize {
-        let queued = self.transaction.iter().flat_map(|transaction| &transaction.queue);
-        let queued = queued.flatten().map(|word| word.len() + size_of::<Bytes>());
-        let names = [&self.channels, &self.patterns, &self.shards].into_iter().flatten();
-        let watched = self.watched.iter().map(|watched| &watched.key);
-        let named = names.chain(watched).map(|name| name.len() + size_of::<Bytes>());
-        let buffers = self.decoder.buffered() + self.out.len();
-        queued.chain(named).fold(Session::MEMORY + buffers, usize::saturating_add)
+    /// What the node holds for this connection, as `redis-server` reckons it.
+    pub fn memory(&self) -> Memory {
+        let query = self.reading.max(self.decoder.unread());
+        let room = query.max(Session::QUERY);
+        let sum = |args: &[Bytes]| args.iter().map(Bytes::len).fold(0, usize::saturating_add);
+        let parsed = self.blocked.as_ref().map_or(self.decoder.parsed(), |blocked| &blocked.args[..]);
+        let (argv, args) = if self.argv.1 > 0 { self.argv } else { (sum(parsed), parsed.len()) };
+        let queued =
+            self.transaction.as_ref().map(Transaction::queued).or(self.executing).unwrap_or_default();
+        let output = self.out.len().min(Session::OUTPUT);
+        let output_blocks = (self.out.len() - output).div_ceil(Session::BLOCK);
+        let output_listed = output_blocks * (Session::BLOCK + Session::PER_BLOCK);
+        // Tables and arrays grow by doubling.
+        let slots = |len: usize, least: usize| if len == 0 { 0 } else { len.next_power_of_two().max(least) };
+        let listens = self.channels.len() * Session::PER_NAME
+            + slots(self.channels.len(), 4) * POINTER
+            + self.patterns.len() * Session::PER_NAME;
+        let total = [
+            Session::IDLE,
+            room - Session::QUERY,
+            argv,
+            args.saturating_mul(POINTER),
+            queued.bytes,
+            slots(queued.commands, 2) * Session::PER_COMMAND,
+            self.watched.len() * Session::PER_WATCH,
+            listens,
+            output_listed,
+        ];
+        let total = total.into_iter().fold(0, usize::saturating_add);
+        let query_free = room - query;
+        Memory { query, query_free, argv, queued: queued.bytes, output, output_blocks, output_listed, total }
     }
+
+    /// A connection that does nothing.
+    const IDLE: usize = 22_272;
+    /// The room for what is read, which grows with a command that is longer.
+    const QUERY: usize = 20_474;
+    /// The room for what is sent, before blocks are listed.
+    pub const OUTPUT: usize = 1024;
+    /// What goes into a listed block, and what it takes beside that.
+    const BLOCK: usize = 20_464;
+    const PER_BLOCK: usize = 40;
+    /// A channel or a pattern, but for its name.
+    const PER_NAME: usize = 24;
+    /// A watched key, but for its name.
+    const PER_WATCH: usize = 56;
+    /// A queued command, but for its arguments.
+    const PER_COMMAND: usize = 24;
 
     /// What is listened to of one kind.
     pub fn subscribed(&self, kind: Subscription) -> &BTreeSet<Bytes> {
@@ -243,6 +333,11 @@ impl Session {
             Subscription::Channel | Subscription::Pattern => self.channels.len() + self.patterns.len(),
             Subscription::Shard => self.shards.len(),
         }
+    }
+
+    /// Whether it is to be sent no replies now.
+    pub fn is_silent(&self) -> bool {
+        matches!(self.replies, Replies::Off | Replies::Skip)
     }
 
     /// Whether a RESP2 connection is confined to the subscribe commands.

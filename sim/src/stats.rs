@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::keyspace::Dict;
+use crate::{keyspace::Dict, latency};
 
 /// Counters that INFO prints.
 #[derive(Debug, Clone, Default)]
@@ -40,7 +40,7 @@ pub struct Stats {
 }
 
 /// What became of the calls of one command.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Calls {
     /// Executed.
     pub executed: u64,
@@ -48,6 +48,10 @@ pub struct Calls {
     pub rejected: u64,
     /// Executed, and answered with an error.
     pub failed: u64,
+    /// Microseconds that they took together.
+    pub took_us: u64,
+    /// How long each took, since `latency-tracking` was first on.
+    pub latencies: Option<Box<latency::Histogram>>,
 }
 
 /// What became of the calls of each command. The names are those of the tables of commands, so one that was counted before is
@@ -74,6 +78,11 @@ impl CallTable {
         &mut self.all[at].1
     }
 
+    /// What became of a command, if it was called.
+    pub fn get(&self, name: &str) -> Option<&Calls> {
+        self.by_name.get(name.as_bytes()).map(|&at| &self.all[at].1)
+    }
+
     /// Every command that was called, with what became of it.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Calls)> {
         self.all.iter().map(|(name, calls)| (*name, calls))
@@ -87,6 +96,13 @@ impl Stats {
     /// What became of a command so far, to count one more call.
     pub fn calls_of(&mut self, name: &'static str) -> &mut Calls {
         self.calls.of(name)
+    }
+
+    /// What became of the commands that were called, in order of their names.
+    pub fn by_command(&self) -> impl Iterator<Item = (&'static str, &Calls)> {
+        let mut all: Vec<_> = self.calls.iter().collect();
+        all.sort_unstable_by_key(|(name, _)| *name);
+        all.into_iter()
     }
 
     /// Counts an error reply.

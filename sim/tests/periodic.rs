@@ -85,3 +85,63 @@ fn a_stalled_node_answers_when_it_is_over() {
     let sent = Action::Send { conn: CONN, bytes: "+OK\r\n+PONG\r\n".into() };
     assert_eq!(env.outbox, [sent]);
 }
+
+/// Clients 1 to `count`, at a time-out of ten seconds.
+fn crowd(count: u64) -> (Server, Env) {
+    let (mut server, mut env) = start(Config { timeout: 10, maxclients: 20_000, ..Config::default() });
+    for id in 2..=count {
+        let (peer, local) = (format!("c:{id}"), "n:1".into());
+        server.step(&mut env, Event::Connected { conn: ConnId(id), peer, local });
+    }
+    (server, env)
+}
+
+/// Who is disconnected when so much time has passed.
+fn closed_after(server: &mut Server, env: &mut Env, ms: u64) -> Vec<u64> {
+    env.monotonic += std::time::Duration::from_millis(ms);
+    env.outbox.clear();
+    server.step(env, Event::Alarm);
+    let closed = env.outbox.iter().filter_map(|action| match action {
+        Action::Close { conn } => Some(conn.0),
+        _ => None,
+    });
+    closed.collect()
+}
+
+#[test]
+fn whoever_is_silent_for_too_long_is_disconnected_and_nobody_else() {
+    let (mut server, mut env) = crowd(5);
+    let say = |server: &mut Server, env: &mut Env, conn, text: &'static str| {
+        server.step(env, Event::Bytes { conn: ConnId(conn), bytes: text.into() });
+    };
+    say(&mut server, &mut env, 1, "SUBSCRIBE ch\r\n");
+    say(&mut server, &mut env, 2, "BLPOP q 14\r\n");
+    assert_eq!(closed_after(&mut server, &mut env, 5000), []);
+    say(&mut server, &mut env, 3, "PING\r\n");
+    // The server counts whole seconds, and wants one more of them.
+    assert_eq!(closed_after(&mut server, &mut env, 5900), []);
+    assert_eq!(closed_after(&mut server, &mut env, 200), [4, 5]);
+    // The third after 16 seconds; the second has waited until now, which was no idleness.
+    assert_eq!(closed_after(&mut server, &mut env, 4800), []);
+    assert_eq!(closed_after(&mut server, &mut env, 300), [3]);
+    assert_eq!(closed_after(&mut server, &mut env, 11_000), [2]);
+    assert_eq!(closed_after(&mut server, &mut env, 1_000_000), []);
+    assert_eq!(server.node().sessions.len(), 1);
+}
+
+#[test]
+fn ten_thousand_clients_are_not_looked_at_for_each_command() {
+    let (mut server, mut env) = crowd(10_000);
+    for round in 0..10 {
+        for conn in (1..=10_000).filter(|conn| conn % 10 == round) {
+            server.step(&mut env, Event::Bytes { conn: ConnId(conn), bytes: "PING\r\n".into() });
+        }
+        env.outbox.clear();
+        env.monotonic += std::time::Duration::from_millis(900);
+    }
+    // The first round spoke nine seconds ago, the last one just now.
+    let closed = closed_after(&mut server, &mut env, 2100);
+    assert_eq!((closed.len(), closed[0], server.node().sessions.len()), (1000, 10, 9000));
+    assert_eq!(closed_after(&mut server, &mut env, 20_000).len(), 9000);
+    assert!(server.node().quiet.is_empty());
+}

@@ -17,7 +17,7 @@
 //! ```
 //!
 //! Patterns: `...` is any reply, `*~2` and `%~2` have any order (sets always have), `:~100±20` is near, `$~id=* db=?`
-//! is a bulk string that matches a glob. `closed` says that the server hangs up.
+//! is a bulk string that matches a glob, `-"ERR \xff"` an error that is no text. `closed` says that the server hangs up.
 
 use std::fmt;
 
@@ -195,6 +195,7 @@ fn expected(
         ('.', "..") => Expected::Any,
         ('c', "losed") => Expected::Closed,
         ('+', _) => Expected::Exactly(Wire::Status(bytes())),
+        ('-', text) if text.starts_with('"') => Expected::Exactly(Wire::Error(quoted(text)?)),
         ('-', _) => Expected::Exactly(Wire::Error(bytes())),
         (':', near) if near.starts_with('~') => {
             let (value, tolerance) = near[1..].split_once('±').ok_or_else(|| unreadable("no tolerance"))?;

@@ -106,6 +106,7 @@ impl Wire {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let line = match self {
             Wire::Status(bytes) => format!("+{}", text(bytes)),
+            Wire::Error(bytes) if !bytes.is_ascii() => format!("-{}", quote(bytes)),
             Wire::Error(bytes) => format!("-{}", text(bytes)),
             Wire::Integer(n) => format!(":{n}"),
             Wire::Bulk(bytes) => quote(bytes),

@@ -45,7 +45,7 @@ pub struct Entry {
     /// When the last of them was, in milliseconds of the wall clock.
     pub at_ms: i64,
     /// The connection that asked, as CLIENT LIST shows it.
-    pub client: String,
+    pub client: Bytes,
 }
 
 /// The latest refusals, the last one first.

@@ -342,7 +342,7 @@ impl<'a> Ctx<'a> {
 
     /// Reports a message for subscribers.
     pub fn publish(&mut self, channel: Bytes, message: Bytes, sharded: bool) {
-        self.effects.published.push(Publication { channel, message, sharded });
+        self.effects.publish(Publication { channel, message, sharded });
     }
 
     /// Replicas repeat these commands instead of the one that was sent: absolute times for relative ones, say, or the

@@ -4,8 +4,12 @@
 const DIFFERENCES: &[(&str, &str)] = &[
     ("bgrewriteaof", "Complete at once: a rewrite takes no time here."),
     ("bgsave", "Complete at once: a snapshot takes no time here. It stays on the node's own simulated disk."),
-    ("client|info", "File descriptors and sizes of buffers are made up: a node owns no sockets."),
-    ("client|list", "File descriptors and sizes of buffers are made up: a node owns no sockets."),
+    (
+        "client|info",
+        "File descriptors and the room for replies are made up: a node owns no sockets. What was sent and is not read yet is not in \
+         it.",
+    ),
+    ("client|list", "As CLIENT INFO."),
     ("command|docs", "Summaries are its own; complexity and history are not told."),
     (
         "config|get",
@@ -26,15 +30,16 @@ const DIFFERENCES: &[(&str, &str)] = &[
         "Byte for byte a server's, but for what a value's past decides there: the order of tables, where long lists are \
          cut, and the width of sets of integers that were larger once.",
     ),
+    ("eval", "A script that does not compile is quoted as UTF-8: other bytes are replaced in the error."),
     ("hrandfield", "Drawn from the node's seed."),
     ("info", "What a process has (compiler, CPU time, resident memory) is left out or a constant."),
     ("lastsave", "The node's own clock, and its own simulated disk."),
-    ("latency|doctor", "Commands take no time by a simulated clock, so there is nothing to advise on."),
-    ("latency|graph", "Commands take no time by a simulated clock, so there is no event to draw."),
-    ("latency|histogram", "Commands take no time by a simulated clock."),
-    ("latency|history", "Commands take no time by a simulated clock, so there are no events."),
-    ("latency|latest", "Commands take no time by a simulated clock, so there are no events."),
-    ("latency|reset", "There are no events to forget."),
+    (
+        "latency",
+        "By a simulated or a manual clock commands take no time, but for DEBUG SLEEP and scripts that do not end. Of the events \
+         beside commands there are expire-cycle and eviction-cycle.",
+    ),
+    ("latency|doctor", "The figures are the server's, the words its own."),
     ("memory|doctor", "There is no allocator to look into."),
     ("memory|malloc-stats", "There is no allocator to look into."),
     ("memory|purge", "There is no allocator to give memory back to."),
@@ -54,11 +59,6 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("save", "It stays on the node's own simulated disk."),
     ("scan", "Cursors and the order of keys are its own; the guarantees are the same."),
     ("script|debug", "There is no debugger."),
-    (
-        "slowlog|get",
-        "Commands take no time by a simulated clock, but DEBUG SLEEP and scripts without an end: with a threshold of 0 all are \
-         there.",
-    ),
     ("spop", "Drawn from the node's seed."),
     ("srandmember", "Drawn from the node's seed."),
     ("zrandmember", "Drawn from the node's seed."),

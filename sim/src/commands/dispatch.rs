@@ -4,12 +4,11 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 
-use super::{ALL, Ctx, Error, Flags, Group, Origin, Spec, key_uses, secrets::secrets, server::monitor};
+use super::{ALL, Ctx, Error, Flags, Group, Origin, Spec, key_uses, server::monitor, timing::Timing};
 use crate::{
     effect::{Cached, Propagated, Recipients},
     keyspace::Dict,
     resp::{Reply, quotable},
-    slowlog::Slow,
 };
 
 static BY_NAME: LazyLock<Dict<&'static Spec>> = LazyLock::new(|| {
@@ -84,7 +83,9 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     if shown_first {
         monitor::show(ctx, spec, args);
     }
+    let timing = Timing::begin(ctx);
     let reply = (spec.run)(ctx, args).unwrap_or_else(Reply::from);
+    timing.end(ctx, spec, args);
     if ctx.node.tracking.trackers > 0 {
         remember(ctx, spec, args);
     }
@@ -92,7 +93,6 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     if monitored && !shown_first && ctx.ready.is_none() {
         monitor::show(ctx, spec, args);
     }
-    note_slow(ctx, spec, args);
     let calls = ctx.node.stats.calls_of(spec.name);
     // A command that has waited was counted when it came.
     let is_new = ctx.ready.is_none();
@@ -116,31 +116,6 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     }
     ctx.node.stats.commands += u64::from(is_new);
     reply
-}
-
-/// Writes a command into the log of slow ones, if it took long enough. No command takes time but one that makes the node stand
-/// still.
-fn note_slow(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) {
-    let least = ctx.node.config.slowlog_slower_than;
-    if least < 0 || spec.flags.contains(Flags::SKIP_SLOWLOG) || ctx.block.is_some() {
-        return;
-    }
-    let took = ctx.node.stalled_until.map_or(0, |until| until.since(ctx.env.monotonic).as_micros());
-    let took_us = i64::try_from(took).unwrap_or(i64::MAX);
-    if took_us < least {
-        return;
-    }
-    let mut args = args.to_vec();
-    secrets(spec.name, &args).into_iter().for_each(|at| args[at] = Bytes::from_static(b"(redacted)"));
-    let session = ctx.node.sessions.get(ctx.conn).filter(|_| ctx.origin != Origin::Script);
-    // What a script calls has no connection of its own.
-    let (peer, name) = session.map_or_else(
-        || ("?:0".to_owned(), Bytes::new()),
-        |session| (session.peer.clone(), session.name.clone()),
-    );
-    let slow = Slow { id: 0, at: ctx.env.wall.as_secs(), took_us, args, peer, name };
-    let len_max = ctx.node.config.slowlog_max_len;
-    ctx.node.slowlog.push(slow, len_max);
 }
 
 /// Remembers which keys a client that tracks has read. What a script reads counts as its declared keys, which it remembers itself.

@@ -22,6 +22,7 @@ pub mod permit;
 mod scan;
 mod secrets;
 mod spec;
+mod timing;
 mod tips;
 
 mod bitmap;

@@ -109,6 +109,7 @@ impl Machine {
         env.files = self.files;
         env.ports = Some(Box::new(self.listeners.tcp.clone()));
         env.script_patience = Some(SCRIPT_PATIENCE);
+        env.stopwatch = (!self.manual_clock).then_some(machine_time);
         env.logging = real.logs().then(Default::default);
         let server = start(&mut env);
         node.replace(server);
@@ -124,6 +125,11 @@ impl fmt::Debug for Machine {
             .field("manual_clock", manual_clock)
             .finish_non_exhaustive()
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long commands take by a real clock; see Env::stopwatch")]
+fn machine_time() -> Instant {
+    Instant::now()
 }
 
 /// Everything that connections come in by.

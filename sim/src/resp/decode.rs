@@ -107,6 +107,11 @@ impl Decoder {
         self.buffer.len() - self.taken
     }
 
+    /// The arguments of the command being read that have come so far.
+    pub fn parsed(&self) -> &[Bytes] {
+        &self.args
+    }
+
     /// The next whole command, or `None` until more bytes have come. Never returns an empty command.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use mlua::Function;
 
 use super::{Engine, Flags, convert::lossy, desk::Tail, register::Registered};
-use crate::resp::split_words;
+use crate::resp::{quotable, split_words};
 
 /// The first line of a library's code, `#!lua name=mylib`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Header {
         }
         let len = code.iter().position(|&b| b == b'\n').ok_or(INVALID)?;
         let words = split_words(&code[..len]).filter(|words| !words.is_empty()).ok_or(INVALID)?;
-        let engine = lossy(words[0].get(2..).unwrap_or_default());
+        let engine = quotable(words[0].get(2..).unwrap_or_default());
         let mut name = None;
         for word in &words[1..] {
             match word.split_at_checked(5) {
@@ -38,7 +38,7 @@ impl Header {
                         return Err("Invalid metadata value, name argument was given multiple times".into());
                     }
                 }
-                _ => return Err(format!("Invalid metadata value given: {}", lossy(word))),
+                _ => return Err(format!("Invalid metadata value given: {}", quotable(word))),
             }
         }
         let name = name.ok_or("Library name was not given")?;

@@ -35,6 +35,7 @@ impl Server {
         let mut session = Session::new(conn, peer, local, env.monotonic);
         session.authenticated = self.node.acl.admits_strangers();
         self.node.sessions.insert(session);
+        self.look_at_silence(conn, env.monotonic);
     }
 
     pub(super) fn received(&mut self, env: &mut Env, conn: ConnId, bytes: &[u8]) {
@@ -60,6 +61,16 @@ impl Server {
 
     /// Runs the commands that a connection has sent, until it must wait for one or has no whole one left.
     pub(super) fn process(&mut self, env: &mut Env, conn: ConnId) {
+        if let Some(session) = self.node.sessions.get_mut(conn) {
+            session.reading = session.decoder.unread();
+        }
+        self.run_read(env, conn);
+        if let Some(session) = self.node.sessions.get_mut(conn) {
+            session.reading = 0;
+        }
+    }
+
+    fn run_read(&mut self, env: &mut Env, conn: ConnId) {
         loop {
             let paused = self.node.is_paused();
             let Some(session) = self.node.sessions.get_mut(conn) else { return };
@@ -106,7 +117,9 @@ impl Server {
         }
         self.node.stop_tracking(conn);
         self.node.monitors.remove(&conn);
-        self.node.sessions.remove(conn);
+        if let Some(session) = self.node.sessions.remove(conn) {
+            self.node.quiet.remove(&(session.quiet_since, conn));
+        }
     }
 
     /// What a connection may leave unread (`client-output-buffer-limit`).

@@ -3,7 +3,7 @@
 //! A running server wakes for every tick. Here ticks on which there is nothing to do are skipped, and the alarm is set for
 //! the first one on which there is: an idle node sleeps. What happens on a tick still happens on the same grid.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Server;
 use crate::{
@@ -53,7 +53,9 @@ impl Server {
         let passed = env.monotonic.since(self.cron.last).as_nanos() / period.as_nanos();
         let nanos = u64::try_from(passed * period.as_nanos()).unwrap_or(u64::MAX);
         self.cron.last += Duration::from_nanos(nanos);
+        let began = env.begin();
         self.expire_actively(env);
+        self.note_spike(env, "expire-cycle", began);
         self.close_idle(env);
     }
 
@@ -77,14 +79,8 @@ impl Server {
             let at = i128::from(env.monotonic.as_nanos()) + ahead_ns;
             Monotonic::from_nanos(at.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)
         });
-        let idle = self.idle_after().and_then(|after| {
-            self.node
-                .sessions
-                .iter()
-                .filter(|session| may_idle_out(session))
-                .map(|s| s.last_active + after)
-                .min()
-        });
+        let first = self.node.quiet.first();
+        let idle = self.idle_after().zip(first).map(|(after, (since, _))| *since + after);
         expiry.into_iter().chain(idle).min()
     }
 
@@ -126,11 +122,37 @@ impl Server {
         (seconds > 0).then(|| Duration::from_secs(seconds.saturating_add(1)))
     }
 
-    fn close_idle(&mut self, env: &Env) {
+    /// Notes that a client did something at `at`, for [`Node::quiet`](crate::node::Node::quiet).
+    pub(super) fn look_at_silence(&mut self, conn: ConnId, at: Monotonic) {
+        let Some(session) = self.node.sessions.get_mut(conn) else { return };
+        self.node.quiet.remove(&(session.quiet_since, conn));
+        session.quiet_since = at;
+        self.node.quiet.insert((at, conn));
+    }
+
+    /// Notes that something other than a command has taken long, if it has.
+    pub(super) fn note_spike(&mut self, env: &Env, event: &'static str, began: Option<Instant>) {
+        let threshold_ms = self.node.config.latency_monitor_threshold;
+        if threshold_ms > 0 {
+            self.node.latency.note(event, env.wall.as_secs(), env.took(began), threshold_ms);
+        }
+    }
+
+    fn close_idle(&mut self, env: &mut Env) {
         let Some(after) = self.idle_after() else { return };
-        let idle = |session: &&Session| may_idle_out(session) && session.last_active + after <= env.monotonic;
-        let idle: Vec<ConnId> = self.node.sessions.iter().filter(idle).map(|session| session.id).collect();
-        idle.into_iter().for_each(|conn| self.node.kill(conn));
+        while let Some(&(since, conn)) = self.node.quiet.first()
+            && since + after <= env.monotonic
+        {
+            let Some(session) = self.node.sessions.get_mut(conn) else { return };
+            // Whoever may be silent now has begun to listen or to wait, and will do something when that ends.
+            let active = if may_idle_out(session) { session.last_active } else { env.monotonic };
+            let is_idle = active + after <= env.monotonic;
+            let looked = if is_idle { env.monotonic } else { active };
+            self.look_at_silence(conn, looked);
+            if is_idle {
+                self.node.kill(conn);
+            }
+        }
     }
 }
 

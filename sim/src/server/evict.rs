@@ -113,13 +113,18 @@ impl Server {
         if limit == 0 || self.node.is_replica() || self.node.is_paused() {
             return;
         }
+        if self.reckon() as u64 <= limit {
+            return;
+        }
+        let began = env.begin();
         while self.reckon() as u64 > limit {
             let Some((db, key)) = self.evictor.next(&self.node.dbs, &self.node.config, env) else {
                 self.node.out_of_memory = true;
-                return;
+                break;
             };
             self.evict(env, db, key);
         }
+        self.note_spike(env, "eviction-cycle", began);
     }
 
     /// Begins to make room when `maxmemory` was changed, whether or not a command comes.

@@ -16,6 +16,7 @@ impl Server {
     pub(super) fn command(&mut self, env: &mut Env, conn: ConnId, args: Vec<Bytes>) {
         let Some(session) = self.node.sessions.get_mut(conn) else { return };
         session.last_active = env.monotonic;
+        session.argv = (args.iter().map(Bytes::len).sum(), args.len());
         let spec = match self.gate(env, conn, &args) {
             Passage::Run(spec) => spec,
             Passage::Answer(reply) => {
@@ -35,9 +36,9 @@ impl Server {
             ctx.node.wait(conn, blocked);
         }
         // What a command does to others happens while it runs, so a client that hears itself has the message before the
-        // reply. Inside EXEC a server writes such messages between the replies, where no client can tell them apart from
-        // those; here they all come before.
+        // reply.
         self.settle(env, Some(conn), effects);
+        let reply = if self.heard.is_empty() { reply } else { self.with_heard(conn, reply) };
         if let Some(session) = self.node.sessions.get_mut(conn) {
             session.last_write_offset = self.node.replication.history.offset;
         }
@@ -55,6 +56,7 @@ impl Server {
     /// CLIENT REPLY SKIP reaches over exactly one command.
     fn after_command(&mut self, conn: ConnId) {
         let Some(session) = self.node.sessions.get_mut(conn) else { return };
+        session.argv = (0, 0);
         session.replies = match session.replies {
             Replies::SkipNext => Replies::Skip,
             Replies::Skip => Replies::On,

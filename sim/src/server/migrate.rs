@@ -79,6 +79,7 @@ impl Server {
             }
         }
         self.settle(env, Some(client), effects);
+        let reply = if self.heard.is_empty() { reply } else { self.with_heard(client, reply) };
         let Some(session) = self.node.sessions.get_mut(client) else { return };
         let blocked = session.blocked.take_if(|blocked| blocked.on == BlockedOn::Migration);
         session.last_write_offset = self.node.replication.history.offset;

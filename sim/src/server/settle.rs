@@ -11,7 +11,22 @@ use crate::{
     keyspace::Db,
     pubsub::Subscription,
     resp::Reply,
+    session::Session,
 };
+
+/// A client that may hear of what its own transaction does.
+#[derive(Debug, Clone, Copy)]
+struct Hearer {
+    conn: ConnId,
+    /// The number of the command in the transaction.
+    command: usize,
+}
+
+impl Hearer {
+    fn of(by: Option<ConnId>, cuts: &[(usize, usize)], command: usize) -> Option<Hearer> {
+        by.filter(|_| command < cuts.len()).map(|conn| Hearer { conn, command })
+    }
+}
 
 impl Server {
     /// Carries out the effects of one batch: a command, a script, or a transaction.
@@ -31,11 +46,18 @@ impl Server {
             }
         }
         let mut cached = effects.cached.into_iter().peekable();
+        let mut published = effects.published.into_iter().enumerate().peekable();
+        let cuts = &effects.cuts;
         for (at, touch) in effects.touched.iter().enumerate() {
+            while let Some((number, (_, message))) = published.next_if(|(_, (before, _))| *before <= at) {
+                let of = cuts.partition_point(|(_, messages)| *messages <= number);
+                self.deliver(env, message, Hearer::of(by, cuts, of));
+            }
             while let Some((_, cached)) = cached.next_if(|(before, _)| *before <= at) {
                 self.note_cached(cached, by);
             }
-            self.notify(env, touch);
+            let of = cuts.partition_point(|(touched, _)| *touched <= at);
+            self.notify(env, touch, Hearer::of(by, cuts, of));
             if touch.class == Class::Miss {
                 continue;
             }
@@ -51,8 +73,9 @@ impl Server {
         cached.for_each(|(_, cached)| self.note_cached(cached, by));
         self.note_ready(&effects.touched);
         self.propagate(effects.propagated, env.wall.as_millis());
-        for publication in effects.published {
-            self.deliver(env, publication);
+        for (number, (_, message)) in published {
+            let of = cuts.partition_point(|(_, messages)| *messages <= number);
+            self.deliver(env, message, Hearer::of(by, cuts, of));
         }
     }
 
@@ -71,6 +94,30 @@ impl Server {
         self.append_batch(&without(Recipients::Replicas));
     }
 
+    /// Puts what a client has heard of its own transaction where a server writes it: into the reply of EXEC, before the replies of
+    /// the commands that said it.
+    pub(super) fn with_heard(&mut self, conn: ConnId, mut reply: Reply) -> Reply {
+        let silent = self.node.sessions.get(conn).is_some_and(Session::is_silent);
+        let mut heard = std::mem::take(&mut self.heard);
+        while let Some((command, push)) = heard.pop() {
+            let slot = match &mut reply {
+                Reply::Array(replies) if !silent => replies.get_mut(command),
+                _ => None,
+            };
+            let Some(slot) = slot else {
+                // Nobody is to have the reply, but for the messages.
+                heard.push((command, push));
+                heard.iter().for_each(|(_, push)| self.node.send(conn, push));
+                break;
+            };
+            match slot {
+                Reply::Several(all) => all.insert(0, push),
+                _ => *slot = Reply::Several(vec![push, std::mem::replace(slot, Reply::Silence)]),
+            }
+        }
+        reply
+    }
+
     /// Tells the watchers of those keys of a database that have changed with the whole of it.
     fn break_watches(&mut self, db: usize, changed: impl Fn(&Bytes, &[Db]) -> bool) {
         let keys = self.node.watchers.keys().filter(|(of, key)| *of == db && changed(key, &self.node.dbs));
@@ -80,7 +127,7 @@ impl Server {
     }
 
     /// Publishes a keyspace event, as far as `notify-keyspace-events` asks for it.
-    fn notify(&mut self, env: &mut Env, touch: &Touch) {
+    fn notify(&mut self, env: &mut Env, touch: &Touch, own: Option<Hearer>) {
         let wanted = self.node.config.notify_keyspace_events;
         if !wanted.wants(touch.class.letter()) {
             return;
@@ -89,15 +136,15 @@ impl Server {
         let event = Bytes::from_static(event.as_bytes());
         if wanted.wants(b'K') {
             let channel = [format!("__keyspace@{db}__:").as_bytes(), key].concat().into();
-            self.deliver(env, Publication { channel, message: event.clone(), sharded: false });
+            self.deliver(env, Publication { channel, message: event.clone(), sharded: false }, own);
         }
         if wanted.wants(b'E') {
             let channel = [format!("__keyevent@{db}__:").as_bytes(), &event].concat().into();
-            self.deliver(env, Publication { channel, message: key.clone(), sharded: false });
+            self.deliver(env, Publication { channel, message: key.clone(), sharded: false }, own);
         }
     }
 
-    fn deliver(&mut self, env: &mut Env, publication: Publication) {
+    fn deliver(&mut self, env: &mut Env, publication: Publication, own: Option<Hearer>) {
         let Publication { channel, message, sharded } = publication;
         let mut pushes = Vec::new();
         let (kind, name) =
@@ -118,7 +165,12 @@ impl Server {
         let mut receivers = 0;
         for (push, subscribers) in pushes {
             receivers += subscribers.len();
-            subscribers.into_iter().for_each(|conn| self.node.send(conn, &push));
+            for conn in subscribers {
+                match own.filter(|own| own.conn == conn) {
+                    Some(own) => self.heard.push((own.command, push.clone())),
+                    None => self.node.send(conn, &push),
+                }
+            }
         }
         if env.observing {
             env.observations.push(Observation::Published { channel, message, receivers });

@@ -11,6 +11,7 @@ use crate::{
     env::Env,
     event::{Action, Event},
     node::Node,
+    resp::Reply,
     time::{Monotonic, Wall},
 };
 
@@ -47,6 +48,8 @@ pub struct Server {
     pub(super) evictor: Evictor,
     /// Keys that the command being run has changed and that its own connection had read; all keys for none.
     pub(super) owed: Vec<Option<Bytes>>,
+    /// What the client whose transaction is run hears of it, each with the number of the command.
+    pub(super) heard: Vec<(usize, Reply)>,
     /// The alarm the driver was last asked for.
     alarm: Option<Monotonic>,
     /// Events that came while the node was stalled, in order.
@@ -70,6 +73,7 @@ impl Server {
             ready: VecDeque::new(),
             evictor: Evictor::default(),
             owed: Vec::new(),
+            heard: Vec::new(),
             alarm: None,
             queued: VecDeque::new(),
             started: (env.wall, env.monotonic),

@@ -4,3 +4,4 @@ mod clock;
 mod dying;
 mod limits;
 mod peer;
+mod times;

@@ -182,7 +182,7 @@ pub(in crate::commands) struct Refusal {
 /// Notes a refusal in the log.
 pub(in crate::commands) fn note(node: &mut Node, env: &Env, conn: ConnId, refusal: Refusal) {
     let session = node.sessions.get(conn);
-    let client = session.map_or_else(String::new, |session| clients::describe(session, env.monotonic));
+    let client = session.map_or_else(Vec::new, |session| clients::describe(session, env.monotonic));
     let Refusal { reason, context, object, username } = refusal;
     let entry = Entry {
         count: 1,
@@ -191,7 +191,7 @@ pub(in crate::commands) fn note(node: &mut Node, env: &Env, conn: ConnId, refusa
         object,
         username,
         at_ms: env.wall.as_millis(),
-        client: client.trim_end().to_owned(),
+        client: client.trim_ascii_end().to_vec().into(),
     };
     node.acl.log.note(entry, node.config.acllog_max_len);
 }

@@ -7,6 +7,7 @@ use super::{
 use crate::{
     acl::{Commands, KeyPattern, Selector, User},
     commands::Categories,
+    resp::{quotable, quoted},
 };
 
 /// A user as ACL LIST shows it, without the word `user` and its name.
@@ -40,7 +41,7 @@ pub(in crate::commands) fn rules_of_selector(selector: &Selector) -> Vec<u8> {
         words.push(b"resetchannels".to_vec());
     }
     words.extend(Some(rules_of_channels(selector)).filter(|channels| !channels.is_empty()));
-    words.push(rules_of_commands(selector).into_bytes());
+    words.push(rules_of_commands(selector));
     words.join(&b' ')
 }
 
@@ -69,7 +70,7 @@ pub(in crate::commands) fn rules_of_channels(selector: &Selector) -> Vec<u8> {
 }
 
 /// The commands of a selector in words: from all or from none, by the categories that fit best, then one by one.
-pub(in crate::commands) fn rules_of_commands(selector: &Selector) -> String {
+pub(in crate::commands) fn rules_of_commands(selector: &Selector) -> Vec<u8> {
     let adds = !selector.commands.has_those_to_come();
     // What the words so far make of it, and what of it no category has explained yet.
     let mut made = Selector::new(false);
@@ -93,11 +94,11 @@ pub(in crate::commands) fn rules_of_commands(selector: &Selector) -> String {
             set_command(&mut made, spec, wanted);
         }
         if !wanted && let Some(args) = selector.first_args.get(&id) {
-            let word = |arg: &bytes::Bytes| format!("+{}|{}", spec.name, String::from_utf8_lossy(arg));
+            let word = |arg: &bytes::Bytes| format!("+{}|{}", spec.name, quotable(arg));
             words.extend(args.iter().map(word));
         }
     }
-    words.join(" ")
+    quoted(&words.join(" ")).into_owned()
 }
 
 /// The category with the fewest commands that do not belong, then with the most that do; none where the former are not fewer

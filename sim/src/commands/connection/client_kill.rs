@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::clients::Kind;
 use crate::{
     acl::Acl,
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer, printable},
     event::ConnId,
     resp::Reply,
     session::Session,
@@ -49,7 +49,7 @@ impl<'a> Filters<'a> {
                 b"laddr" => filters.local = Some(value),
                 b"user" if acl.user(value).is_some() => filters.user = Some(value),
                 b"user" => {
-                    let user = String::from_utf8_lossy(value);
+                    let user = printable(value, usize::MAX);
                     return Err(Error(format!("ERR No such user '{user}'").into()));
                 }
                 b"skipme" if value.eq_ignore_ascii_case(b"yes") => filters.spares_caller = true,

@@ -26,13 +26,13 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let now = ctx.env.monotonic;
     let sessions = ctx.node.sessions.iter();
     let option = args.get(2).map(|option| option.to_ascii_lowercase()).unwrap_or_default();
-    let lines: String = match (&option[..], args) {
-        (b"", [_, _]) => sessions.map(|session| describe(session, now)).collect(),
+    let lines: Vec<u8> = match (&option[..], args) {
+        (b"", [_, _]) => sessions.flat_map(|session| describe(session, now)).collect(),
         (b"type", [.., kind]) if args.len() == 4 => {
             let kind = Kind::parse(kind)?;
             sessions
                 .filter(|session| Kind::of(session) == kind)
-                .map(|session| describe(session, now))
+                .flat_map(|session| describe(session, now))
                 .collect()
         }
         (b"id", [_, _, _, ids @ ..]) if !ids.is_empty() => {
@@ -41,7 +41,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             let named = |session: &i64| ids.contains(session);
             sessions
                 .filter(|session| i64::try_from(session.id.0).as_ref().is_ok_and(named))
-                .map(|session| describe(session, now))
+                .flat_map(|session| describe(session, now))
                 .collect()
         }
         _ => return Err(Error::SYNTAX),

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer, printable},
     event::ConnId,
     resp::Reply,
     tracking::{Consent, Tracking},
@@ -133,7 +133,7 @@ fn check(options: &Options, before: Option<&Tracking>) -> Result<(), Error> {
 fn overlap(prefixes: &[Bytes], known: &BTreeSet<Bytes>) -> Option<(usize, Error)> {
     let overlaps = |one: &Bytes, other: &Bytes| one.starts_with(other) || other.starts_with(one);
     let error = |one: &Bytes, what: &str, other: &Bytes| {
-        let (one, other) = (String::from_utf8_lossy(one), String::from_utf8_lossy(other));
+        let (one, other) = (printable(one, usize::MAX), printable(other, usize::MAX));
         Error(
             format!(
                 "ERR Prefix '{one}' overlaps with {what} prefix '{other}'. Prefixes for a single client must not overlap."

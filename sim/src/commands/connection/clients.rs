@@ -3,9 +3,9 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::Error,
-    resp::Protocol,
-    session::{Role, Session},
+    commands::{Error, printable},
+    resp::{Protocol, quotable, quoted},
+    session::{Memory, Role, Session},
     time::Monotonic,
 };
 
@@ -27,7 +27,7 @@ impl Kind {
             b"replica" | b"slave" => Kind::Replica,
             b"pubsub" => Kind::Pubsub,
             _ => {
-                let name = String::from_utf8_lossy(name);
+                let name = printable(name, usize::MAX);
                 return Err(Error(format!("ERR Unknown client type '{name}'").into()));
             }
         })
@@ -54,19 +54,21 @@ pub(super) fn check_name(name: &Bytes) -> Result<(), Error> {
 }
 
 /// The line of CLIENT LIST for a connection, with its line break. What depends on sockets and allocators is a constant.
-pub(in crate::commands) fn describe(session: &Session, now: Monotonic) -> String {
-    let queued = session.transaction.as_ref().map_or(-1, |transaction| transaction.queue.len() as i64);
-    let buffered = session.decoder.buffered();
-    format!(
-        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} qbuf={} \
-         qbuf-free={} argv-mem=10 multi-mem=0 rbs=1024 rbp=0 obl=0 oll=0 omem=0 tot-mem={} events=r cmd={} user={} \
-         redir={} resp={}\n",
+pub(in crate::commands) fn describe(session: &Session, now: Monotonic) -> Vec<u8> {
+    let waiting = session.transaction.as_ref().map(|transaction| transaction.queued());
+    let queued = waiting.or(session.executing).map_or(-1, |queued| queued.commands as i64);
+    let Memory { query, query_free, argv, queued: multi, output, output_blocks, output_listed, total } =
+        session.memory();
+    let line = format!(
+        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={queued} qbuf={query} \
+         qbuf-free={query_free} argv-mem={argv} multi-mem={multi} rbs={} rbp=0 obl={output} oll={output_blocks} \
+         omem={output_listed} tot-mem={total} events=r cmd={} user={} redir={} resp={}\n",
         session.id.0,
         session.peer,
         session.local,
         // File descriptors are handed out after the standard streams and the server's own.
         session.id.0.saturating_add(7),
-        String::from_utf8_lossy(&session.name),
+        quotable(&session.name),
         now.since(session.since).as_secs(),
         now.since(session.last_active).as_secs(),
         flags(session),
@@ -74,15 +76,13 @@ pub(in crate::commands) fn describe(session: &Session, now: Monotonic) -> String
         session.channels.len(),
         session.patterns.len(),
         session.shards.len(),
-        queued,
-        buffered,
-        20_474usize.saturating_sub(buffered),
-        session.memory(),
+        Session::OUTPUT,
         session.last_command,
-        String::from_utf8_lossy(&session.user),
+        quotable(&session.user),
         redirection(session),
         if session.protocol == Protocol::Resp3 { 3 } else { 2 },
-    )
+    );
+    quoted(&line).into_owned()
 }
 
 /// Who is told of changes in the place of a connection: 0 for itself, -1 where nobody is.
@@ -99,7 +99,7 @@ fn flags(session: &Session) -> String {
         (session.role == Role::Replica, 'S'),
         (session.role == Role::Master, 'M'),
         (session.is_subscriber(), 'P'),
-        (session.transaction.is_some(), 'x'),
+        (session.transaction.is_some() || session.executing.is_some(), 'x'),
         (session.blocked.is_some(), 'b'),
         (tracking.is_some(), 't'),
         (tracking.is_some_and(|tracking| tracking.broken), 'R'),

@@ -7,7 +7,7 @@ use super::{
     grid::Cell,
 };
 use crate::{
-    commands::{Error, double, integer},
+    commands::{Error, double, integer, printable},
     keyspace::SortedSet,
 };
 
@@ -200,7 +200,7 @@ impl Query {
             return Err(Error(format!("ERR {what} {why}").into()));
         }
         let exactly = |which: &str| {
-            let name = String::from_utf8_lossy(name);
+            let name = printable(name, usize::MAX);
             Error(format!("ERR exactly one of {which} can be specified for {name}").into())
         };
         if searches && !from_member && !from_place {

@@ -24,10 +24,10 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
         None => Reply::Null,
         Some(busy) => {
             let function = busy.function.as_ref().ok_or(Error::BUSY)?;
-            let ran = ctx.env.monotonic.since(function.since);
-            let command = function.command.iter().cloned().map(Reply::Bulk);
+            let ran = ctx.env.monotonic.since(busy.since);
+            let command = busy.command.iter().cloned().map(Reply::Bulk);
             Reply::Map(vec![
-                (Reply::bulk("name"), Reply::bulk(&function.name)),
+                (Reply::bulk("name"), Reply::bulk(function)),
                 (Reply::bulk("command"), Reply::Array(command.collect())),
                 (Reply::bulk("duration_ms"), (ran.as_millis() as i64).into()),
             ])

@@ -2,7 +2,7 @@
 
 use super::super::transactions::go_on;
 use crate::{
-    commands::{Ctx, Error},
+    commands::{Ctx, Error, timing},
     resp::Reply,
 };
 
@@ -31,6 +31,7 @@ pub(super) fn kill(ctx: &mut Ctx<'_>, kind: Kind) -> Result<Reply, Error> {
         Some(_) => {}
     }
     let busy = ctx.node.busy.take().expect("just seen");
+    timing::note_killed(ctx, &busy);
     // What went before the script in its transaction, and keys that it found expired.
     ctx.effects.append(busy.held);
     let killed = Reply::Error(busy.killed.into());

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use super::loan::Loan;
 use crate::{
     commands::{Ctx, Error, integer, permit},
-    node::{Busy, RunningFunction},
+    effect::Effects,
+    node::Busy,
     resp::{Protocol, Reply},
     script::{Callee, Flags, Host, Outcome, Run},
     session::{Blocked, BlockedOn},
@@ -129,20 +130,20 @@ fn run(
         Outcome::Endless { killed } => {
             let function = match callee {
                 Callee::Script(_) => None,
-                Callee::Function(function) => {
-                    Some(RunningFunction { name: function.name.clone(), command: args.to_vec(), since })
-                }
+                Callee::Function(function) => Some(function.name.clone()),
             };
-            endless(ctx, killed, wrote, function)
+            let command = args.to_vec();
+            let (held, transaction) = (Effects::default(), None);
+            endless(ctx, Busy { conn: ctx.conn, wrote, killed, function, command, since, held, transaction })
         }
     })
 }
 
 /// A script that used up its budget is taken to run for ever: its client waits, and the node does nothing until
 /// `busy-reply-threshold` has passed; from then on it answers BUSY.
-fn endless(ctx: &mut Ctx<'_>, killed: String, wrote: bool, function: Option<RunningFunction>) -> Reply {
+fn endless(ctx: &mut Ctx<'_>, busy: Busy) -> Reply {
     let held = std::mem::take(ctx.effects);
-    ctx.node.busy = Some(Busy { conn: ctx.conn, wrote, killed, held, function, transaction: None });
+    ctx.node.busy = Some(Busy { held, ..busy });
     let threshold = Duration::from_millis(ctx.node.config.busy_reply_threshold);
     ctx.node.stalled_until = Some(ctx.env.monotonic + threshold);
     let ticket = ctx.node.tickets;

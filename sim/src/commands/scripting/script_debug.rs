@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec},
     resp::Reply,
 };
 
@@ -19,11 +19,14 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if args[2].eq_ignore_ascii_case(b"no") {
         return Ok(Reply::OK);
     }
     if args[2].eq_ignore_ascii_case(b"yes") || args[2].eq_ignore_ascii_case(b"sync") {
+        if ctx.origin == Origin::Exec || !ctx.session().out.is_empty() {
+            return Err(Error::of("ERR SCRIPT DEBUG must be called outside a pipeline"));
+        }
         return Err(Error::of("ERR SCRIPT DEBUG is not available on a simulated node"));
     }
     Err(Error::of("ERR Use SCRIPT DEBUG YES/SYNC/NO"))

@@ -8,7 +8,7 @@ use crate::{
         access::{self, Denied},
         find, printable,
     },
-    resp::Reply,
+    resp::{Reply, quoted},
 };
 
 pub(super) const SPEC: Spec = Spec {
@@ -37,7 +37,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
     Ok(match access::check(user, spec, words) {
         Ok(()) => Reply::OK,
-        Err(denied) => Reply::bulk(match denied {
+        Err(denied) => Reply::bulk(quoted(&match denied {
             Denied::Command => format!("This user has no permissions to run the '{}' command", spec.name),
             Denied::Key(at) => {
                 format!("This user has no permissions to access the '{}' key", text(&words[at]))
@@ -45,6 +45,6 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             Denied::Channel(at) => {
                 format!("This user has no permissions to access the '{}' channel", text(&words[at]))
             }
-        }),
+        })),
     })
 }

@@ -47,6 +47,6 @@ fn show(entry: &Entry, now_ms: i64) -> Reply {
         (Reply::bulk("object"), Reply::Bulk(entry.object.clone())),
         (Reply::bulk("username"), Reply::Bulk(entry.username.clone())),
         (Reply::bulk("age-seconds"), Reply::Double(age)),
-        (Reply::bulk("client-info"), Reply::bulk(&entry.client)),
+        (Reply::bulk("client-info"), Reply::Bulk(entry.client.clone())),
     ])
 }

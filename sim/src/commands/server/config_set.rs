@@ -29,18 +29,17 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
     let mut named: Vec<(&'static Opt, String)> = Vec::new();
     for (at, [name, value]) in pairs.iter().enumerate() {
-        let text = String::from_utf8_lossy(name);
-        let Some(option) = options::find(&text) else {
+        let Some(option) = options::find(&String::from_utf8_lossy(name)) else {
             let text = "Unknown option or number of arguments for CONFIG SET";
             return Err(Error(format!("ERR {text} - '{}'", printable(name, usize::MAX)).into()));
         };
         match option.change {
             Change::Free => {}
-            Change::Never => return Err(refused(&text, "can't set immutable config")),
-            Change::Protected => return Err(refused(&text, "can't set protected config")),
+            Change::Never => return Err(refused(name, "can't set immutable config")),
+            Change::Protected => return Err(refused(name, "can't set protected config")),
         }
         if pairs[..at].iter().any(|[earlier, _]| earlier.eq_ignore_ascii_case(name)) {
-            return Err(refused(&text, "duplicate parameter"));
+            return Err(refused(name, "duplicate parameter"));
         }
         named.push((option, String::from_utf8_lossy(value).into_owned()));
     }
@@ -54,7 +53,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
                     let text = option.get(&ctx.node.config);
                     option.set(&mut ctx.node.config, &text);
                 }
-                return Err(refused(&printable(name, usize::MAX), &why));
+                return Err(refused(name, &why));
             }
         }
     }
@@ -67,7 +66,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         if let Err(error) = ports.listen(&addresses, config.port) {
             ctx.env.log(Level::Warning, || error.to_string());
             return Err(refused(
-                option.name,
+                option.name.as_bytes(),
                 match option.name {
                     "port" => "Unable to listen on this port. Check server logs.",
                     _ => "Failed to bind to specified addresses.",
@@ -84,6 +83,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::OK)
 }
 
-fn refused(option: &str, why: &str) -> Error {
+fn refused(option: &[u8], why: &str) -> Error {
+    let option = printable(option, usize::MAX);
     Error(format!("ERR CONFIG SET failed (possibly related to argument '{option}') - {why}").into())
 }

@@ -11,7 +11,7 @@ use super::{
     samples::sample,
 };
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, generic::references, integer},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, generic::references, integer, printable},
     config::Config,
     durability::rdb,
     effect::{Class, Propagated, Recipients},
@@ -100,7 +100,10 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             if let Ok(time) = Duration::try_from_secs_f64(seconds)
                 && !time.is_zero()
             {
-                ctx.node.stalled_until = Some(ctx.env.monotonic + time);
+                // In a transaction there may be several, one after the other.
+                let now = ctx.env.monotonic;
+                ctx.node.stalled_until =
+                    Some(ctx.node.stalled_until.map_or(now, |until| until.max(now)) + time);
             }
             Ok(Reply::OK)
         }
@@ -113,9 +116,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             ctx.node.active_expire = integer(on).is_ok_and(|on| on != 0);
             Ok(Reply::OK)
         }
-        (b"error", Some(text)) if args.len() == 3 => {
-            Err(Error(String::from_utf8_lossy(text).into_owned().into()))
-        }
+        (b"error", Some(text)) if args.len() == 3 => Err(Error(printable(text, usize::MAX).into())),
         (b"reload", _) => reload(ctx, args),
         (b"loadaof", _) => load_log(ctx, args),
         (b"digest", None) => Ok(Reply::Status(Digest::of_all(&ctx.node.dbs).to_string().into())),

@@ -1,9 +1,10 @@
-//! LATENCY HISTORY event: no spikes.
+//! LATENCY HISTORY event: the spikes of one kind of event, the oldest first.
 
 use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    latency::Spike,
     resp::Reply,
 };
 
@@ -19,6 +20,8 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-fn run(_: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    Ok(Reply::Array(Vec::new()))
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let row = |(at, took_ms): Spike| Reply::Array(vec![at.into(), (took_ms as i64).into()]);
+    let spikes = ctx.node.latency.of(&args[2]).map(|(_, spikes)| spikes.iter().map(row).collect());
+    Ok(Reply::Array(spikes.unwrap_or_default()))
 }

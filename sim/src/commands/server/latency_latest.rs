@@ -1,9 +1,10 @@
-//! LATENCY LATEST: no spikes.
+//! LATENCY LATEST: for each event that had spikes the latest one, and the longest of all.
 
 use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    latency::Spikes,
     resp::Reply,
 };
 
@@ -19,6 +20,15 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-fn run(_: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    Ok(Reply::Array(Vec::new()))
+fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    let row = |(event, spikes): (&str, &Spikes)| {
+        let (at, took_ms) = spikes.latest();
+        Reply::Array(vec![
+            Reply::bulk(event),
+            at.into(),
+            (took_ms as i64).into(),
+            (spikes.worst_ms() as i64).into(),
+        ])
+    };
+    Ok(Reply::Array(ctx.node.latency.iter().map(row).collect()))
 }

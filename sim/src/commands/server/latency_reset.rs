@@ -1,4 +1,4 @@
-//! LATENCY RESET [event ...]: how many kinds of events were forgotten, which is none.
+//! LATENCY RESET [event ...]: forgets the spikes, of all events unless some are named; answers of how many.
 
 use bytes::Bytes;
 
@@ -19,6 +19,10 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-fn run(_: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    Ok(Reply::Integer(0))
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let named = &args[2..];
+    let is_named = |event: &str| {
+        named.is_empty() || named.iter().any(|name| name.eq_ignore_ascii_case(event.as_bytes()))
+    };
+    Ok(ctx.node.latency.reset(is_named).into())
 }

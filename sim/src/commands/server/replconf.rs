@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer, printable},
     replication::{Feed, ReplicaLink},
     resp::Reply,
 };
@@ -48,7 +48,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
                 }
             }
             _ => {
-                let option = String::from_utf8_lossy(option);
+                let option = printable(option, usize::MAX);
                 return Err(Error(format!("ERR Unrecognized REPLCONF option: {option}").into()));
             }
         }

@@ -8,8 +8,10 @@ use std::fmt::Write as _;
 use crate::{
     commands::Ctx,
     node::Node,
+    options,
     replication::{Failover, Feed, NO_ID},
     session::Session,
+    stats::Calls,
 };
 
 type Section = (&'static str, bool, fn(&Ctx<'_>, &mut String));
@@ -26,7 +28,7 @@ const SECTIONS: &[Section] = &[
     ("Modules", true, |_, _| {}),
     ("Commandstats", false, command_stats),
     ("Errorstats", true, error_stats),
-    ("Latencystats", false, |_, _| {}),
+    ("Latencystats", false, latency_stats),
     ("Cluster", true, |_, out| out.push_str("cluster_enabled:0\r\n")),
     ("Keyspace", true, keyspace),
 ];
@@ -280,16 +282,28 @@ fn cpu(_: &Ctx<'_>, out: &mut String) {
 }
 
 fn command_stats(ctx: &Ctx<'_>, out: &mut String) {
-    let mut all: Vec<_> = ctx.node.stats.calls.iter().collect();
-    all.sort_unstable_by_key(|(name, _)| *name);
-    for (name, calls) in all {
-        let (executed, rejected, failed) = (calls.executed, calls.rejected, calls.failed);
+    for (name, calls) in ctx.node.stats.by_command() {
+        let Calls { executed, rejected, failed, took_us, .. } = calls;
+        let each = if *executed == 0 { 0.0 } else { *took_us as f64 / *executed as f64 };
         line(
             out,
             format_args!(
-                "cmdstat_{name}:calls={executed},usec=0,usec_per_call=0.00,rejected_calls={rejected},failed_calls={failed}"
+                "cmdstat_{name}:calls={executed},usec={took_us},usec_per_call={each:.2},rejected_calls={rejected},failed_calls={failed}"
             ),
         );
+    }
+}
+
+fn latency_stats(ctx: &Ctx<'_>, out: &mut String) {
+    let config = &ctx.node.config;
+    for (name, calls) in ctx.node.stats.by_command().filter(|_| config.latency_tracking) {
+        let Some(latencies) = &calls.latencies else { continue };
+        let percentile = |percent: &f64| {
+            let us = latencies.percentile_ns(*percent) as f64 / 1000.0;
+            format!("p{}={us:.3}", options::percentile(*percent))
+        };
+        let percentiles: Vec<String> = config.latency_percentiles.iter().map(percentile).collect();
+        line(out, format_args!("latency_percentiles_usec_{name}:{}", percentiles.join(",")));
     }
 }
 

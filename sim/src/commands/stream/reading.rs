@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::commands::{Ctx, Error, Origin, Wait, integer};
+use crate::commands::{Ctx, Error, Origin, Wait, integer, printable};
 
 /// Entries that a client gets at most when it has waited, without COUNT: its id may be far back.
 const AFTER_WAIT: usize = 1000;
@@ -34,7 +34,7 @@ impl<'a> Words<'a> {
             words = match (&option.to_ascii_lowercase()[..], rest) {
                 (b"block", [timeout, rest @ ..]) => {
                     if ctx.origin == Origin::Script {
-                        let name = String::from_utf8_lossy(&args[0]);
+                        let name = printable(&args[0], usize::MAX);
                         let why = "command is not allowed with BLOCK option from scripts";
                         return Err(Error(format!("ERR {name} {why}").into()));
                     }

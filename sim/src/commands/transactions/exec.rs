@@ -39,6 +39,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     if broken {
         return Ok(Reply::NullArray);
     }
+    ctx.session().executing = Some(transaction.queued());
     let replies = Vec::with_capacity(transaction.queue.len());
     Ok(go_on(ctx, conn, replies, transaction.queue))
 }
@@ -53,6 +54,10 @@ pub(crate) fn go_on(
     mut replies: Vec<Reply>,
     queue: Vec<Vec<Bytes>>,
 ) -> Reply {
+    // Whatever made it wait has ended.
+    while ctx.effects.cuts.len() < replies.len() {
+        ctx.effects.cut();
+    }
     let mut queue = queue.into_iter();
     while let Some(args) = queue.next() {
         let Some(db) = ctx.node.sessions.get(conn).map(|session| session.db) else { return Reply::Silence };
@@ -85,6 +90,10 @@ pub(crate) fn go_on(
             return Reply::Silence;
         }
         replies.push(reply);
+        ctx.effects.cut();
+    }
+    if let Some(session) = ctx.node.sessions.get_mut(conn) {
+        session.executing = None;
     }
     Reply::Array(replies)
 }

@@ -1,0 +1,93 @@
+//! How long commands take, and who is told: INFO commandstats and latencystats, SLOWLOG, LATENCY.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use super::{Ctx, Flags, Origin, Spec, find, secrets::secrets};
+use crate::{
+    env::Env,
+    event::ConnId,
+    node::{Busy, Node},
+    slowlog::Slow,
+    time::Monotonic,
+};
+
+/// One command that is being timed.
+pub(super) struct Timing {
+    /// What the machine's own clock showed when it began, where commands are timed by it.
+    began: Option<Instant>,
+    /// Until when the node was to stand still already: other commands of a transaction have their own times.
+    stalled: Monotonic,
+    was_busy: bool,
+}
+
+impl Timing {
+    /// Begins with a command.
+    pub(super) fn begin(ctx: &Ctx<'_>) -> Timing {
+        let (stalled, was_busy) = (stalled(ctx), ctx.node.busy.is_some());
+        Timing { began: ctx.env.begin(), stalled, was_busy }
+    }
+
+    /// Notes that the command is done. One that waits goes on later, a script without an end is not done until it is killed.
+    pub(super) fn end(self, ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) {
+        let real = ctx.env.took(self.began);
+        if ctx.node.busy.is_some() && !self.was_busy {
+            return;
+        }
+        let took = real + stalled(ctx).since(self.stalled);
+        let conn = (ctx.origin != Origin::Script).then_some(ctx.conn);
+        note(ctx.node, ctx.env, conn, spec, args, Took { all: took, waits: ctx.block.is_some() });
+    }
+}
+
+fn stalled(ctx: &Ctx<'_>) -> Monotonic {
+    let now = ctx.env.monotonic;
+    ctx.node.stalled_until.map_or(now, |until| until.max(now))
+}
+
+/// Notes that a script has ended that would not have.
+pub(super) fn note_killed(ctx: &mut Ctx<'_>, busy: &Busy) {
+    let Ok(spec) = find(&busy.command) else { return };
+    let took = Took { all: ctx.env.monotonic.since(busy.since), waits: false };
+    note(ctx.node, ctx.env, Some(busy.conn), spec, &busy.command, took);
+}
+
+struct Took {
+    all: Duration,
+    /// The command goes on when what it waits for has come.
+    waits: bool,
+}
+
+/// Notes a command that took so long, for the connection whose it is; what a script calls is nobody's.
+fn note(node: &mut Node, env: &Env, conn: Option<ConnId>, spec: &Spec, args: &[Bytes], took: Took) {
+    let Took { all: took, waits } = took;
+    // All is told in microseconds, and reckoned from them.
+    let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+    let took = Duration::from_micros(took_us);
+    let tracks = node.config.latency_tracking && !waits;
+    let calls = node.stats.calls_of(spec.name);
+    calls.took_us = calls.took_us.saturating_add(took_us);
+    if tracks {
+        calls.latencies.get_or_insert_default().add(took);
+    }
+    if node.config.latency_monitor_threshold > 0 {
+        let event = if spec.flags.contains(Flags::FAST) { "fast-command" } else { "command" };
+        node.latency.note(event, env.wall.as_secs(), took, node.config.latency_monitor_threshold);
+    }
+    let is_slow = u64::try_from(node.config.slowlog_slower_than).is_ok_and(|least| took_us >= least);
+    if waits || !is_slow || spec.flags.contains(Flags::SKIP_SLOWLOG) {
+        return;
+    }
+    let mut args = args.to_vec();
+    secrets(spec.name, &args).into_iter().for_each(|at| args[at] = Bytes::from_static(b"(redacted)"));
+    let session = conn.and_then(|conn| node.sessions.get(conn));
+    let (peer, name) = session.map_or_else(
+        || ("?:0".to_owned(), Bytes::new()),
+        |session| (session.peer.clone(), session.name.clone()),
+    );
+    let took_us = i64::try_from(took_us).unwrap_or(i64::MAX);
+    let slow = Slow { id: 0, at: env.wall.as_secs(), took_us, args, peer, name };
+    let len_max = node.config.slowlog_max_len;
+    node.slowlog.push(slow, len_max);
+}
