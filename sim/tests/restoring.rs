@@ -1,58 +1,20 @@
 //! RESTORE of payloads that were tampered with and sealed again: a value or an error, and whatever was restored can be
 //! read, changed, copied and dumped.
 
+mod bench;
+
 use std::sync::LazyLock;
 
+use bench::Bench;
 use bytes::Bytes;
-use lockstorm_sim::{
-    config::Config,
-    durability::rdb::{seal, unseal},
-    env::Env,
-    event::{Action, ConnId, Event},
-    replication::encode,
-    server::Server,
-};
+use lockstorm_sim::durability::rdb::{seal, unseal};
 use proptest::prelude::*;
 
-const CONN: ConnId = ConnId(1);
-
-struct Bench {
-    env: Env,
-    server: Server,
-}
-
-impl Bench {
-    fn new() -> Bench {
-        let mut env = Env::new(5);
-        let mut server = Server::new(Config::default(), &mut env);
-        let (peer, local) = ("c:1".into(), "n:6379".into());
-        server.step(&mut env, Event::Connected { conn: CONN, peer, local });
-        Bench { env, server }
-    }
-
-    fn call(&mut self, words: &[&[u8]]) -> Vec<u8> {
-        self.env.outbox.clear();
-        let mut bytes = Vec::new();
-        encode(words, &mut bytes);
-        self.server.step(&mut self.env, Event::Bytes { conn: CONN, bytes: bytes.into() });
-        let sent = self.env.outbox.drain(..).filter_map(|action| match action {
-            Action::Send { bytes, .. } => Some(bytes),
-            _ => None,
-        });
-        sent.flat_map(Vec::from).collect()
-    }
-
-    fn line(&mut self, line: &str) -> Vec<u8> {
-        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
-        self.call(&words)
-    }
-
-    /// What DUMP answers for `k`, without its end.
-    fn dump(&mut self) -> Vec<u8> {
-        let reply = self.line("DUMP k");
-        let start = reply.iter().position(|byte| *byte == b'\n').expect("a bulk string") + 1;
-        unseal(&reply[start..reply.len() - 2]).expect("what was just dumped").to_vec()
-    }
+/// What DUMP answers for `k`, without its end.
+fn dump(bench: &mut Bench) -> Vec<u8> {
+    let reply = bench.line("DUMP k");
+    let start = reply.iter().position(|byte| *byte == b'\n').expect("a bulk string") + 1;
+    unseal(&reply[start..reply.len() - 2]).expect("what was just dumped").to_vec()
 }
 
 /// Payloads of every type and encoding.
@@ -84,13 +46,13 @@ static PAYLOADS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         ],
     ];
     let payload = |setup: Vec<String>| {
-        let mut bench = Bench::new();
+        let mut bench = Bench::new(5);
         for line in setup {
             bench.line(&line);
         }
         // Without compression, so that a byte that is changed is a byte of the value.
         bench.line("CONFIG SET rdbcompression no");
-        bench.dump()
+        dump(&mut bench)
     };
     setups.into_iter().map(payload).collect()
 });
@@ -201,7 +163,7 @@ proptest! {
         let mut payload = from.get(&PAYLOADS).clone();
         changes.into_iter().for_each(|change| tamper(&mut payload, change));
         let sealed: Bytes = seal(payload);
-        let mut bench = Bench::new();
+        let mut bench = Bench::new(5);
         for uses in USES.chunks(3) {
             // Anew for every few commands, so that each meets the value as it came.
             let reply = bench.call(&[b"RESTORE", b"k", b"0", &sealed, b"REPLACE"]);
@@ -219,11 +181,11 @@ proptest! {
 #[test]
 fn every_payload_is_restored_as_it_is() {
     for payload in PAYLOADS.iter() {
-        let mut bench = Bench::new();
+        let mut bench = Bench::new(5);
         let reply = bench.call(&[b"RESTORE", b"k", b"0", &seal(payload.clone())]);
         assert_eq!(reply, b"+OK\r\n", "type {}", payload[0]);
         bench.line("CONFIG SET rdbcompression no");
         // Tables come in an order of their own, which a copy need not have.
-        assert_eq!(bench.dump().len(), payload.len(), "type {}", payload[0]);
+        assert_eq!(dump(&mut bench).len(), payload.len(), "type {}", payload[0]);
     }
 }

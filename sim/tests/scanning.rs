@@ -1,61 +1,30 @@
 //! SCAN and its siblings while the keyspace changes: what is there from the first call to the last is found.
 
+mod bench;
+
 use std::collections::BTreeSet;
 
-use lockstorm_sim::{
-    config::Config,
-    env::Env,
-    event::{Action, ConnId, Event},
-    resp::{Decoder, Limits},
-    server::Server,
-};
+use bench::Bench;
+use lockstorm_sim::resp::{Decoder, Limits};
 use proptest::prelude::*;
 
-const CONN: ConnId = ConnId(1);
-
-struct Bench {
-    env: Env,
-    server: Server,
-}
-
-impl Bench {
-    fn new() -> Bench {
-        let mut env = Env::new(3);
-        let mut server = Server::new(Config::default(), &mut env);
-        let (peer, local) = ("c:1".into(), "n:6379".into());
-        server.step(&mut env, Event::Connected { conn: CONN, peer, local });
-        Bench { env, server }
+/// One call of a scan: the next cursor, and the words of the reply behind it.
+fn scan(bench: &mut Bench, command: &str) -> (u64, Vec<String>) {
+    let reply = bench.line(command);
+    // `*2`, the cursor, and an array: what is left reads like a command.
+    let rest = reply.strip_prefix(b"*2\r\n$").expect("two elements");
+    let line = rest.windows(2).position(|two| two == b"\r\n").expect("the length of the cursor");
+    let rest = &rest[line + 2..];
+    let end = rest.windows(2).position(|two| two == b"\r\n").expect("the end of the cursor");
+    let cursor = String::from_utf8_lossy(&rest[..end]).parse().expect("a cursor");
+    let array = &rest[end + 2..];
+    if array == b"*0\r\n" {
+        return (cursor, Vec::new());
     }
-
-    fn send(&mut self, command: &str) -> Vec<u8> {
-        self.env.outbox.clear();
-        let bytes = format!("{command}\r\n").into();
-        self.server.step(&mut self.env, Event::Bytes { conn: CONN, bytes });
-        let sent = self.env.outbox.drain(..).filter_map(|action| match action {
-            Action::Send { bytes, .. } => Some(bytes),
-            _ => None,
-        });
-        sent.flat_map(Vec::from).collect()
-    }
-
-    /// One call of a scan: the next cursor, and the words of the reply behind it.
-    fn scan(&mut self, command: &str) -> (u64, Vec<String>) {
-        let reply = self.send(command);
-        // `*2`, the cursor, and an array: what is left reads like a command.
-        let rest = reply.strip_prefix(b"*2\r\n$").expect("two elements");
-        let line = rest.windows(2).position(|two| two == b"\r\n").expect("the length of the cursor");
-        let rest = &rest[line + 2..];
-        let end = rest.windows(2).position(|two| two == b"\r\n").expect("the end of the cursor");
-        let cursor = String::from_utf8_lossy(&rest[..end]).parse().expect("a cursor");
-        let array = &rest[end + 2..];
-        if array == b"*0\r\n" {
-            return (cursor, Vec::new());
-        }
-        let mut decoder = Decoder::default();
-        decoder.feed(array);
-        let words = decoder.next(&Limits::default()).expect("an array").expect("all of it");
-        (cursor, words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect())
-    }
+    let mut decoder = Decoder::default();
+    decoder.feed(array);
+    let words = decoder.next(&Limits::default()).expect("an array").expect("all of it");
+    (cursor, words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect())
 }
 
 /// What is scanned: how to begin a scan of it, to add `n` to it, and to remove it.
@@ -126,7 +95,7 @@ proptest! {
             1..8,
         ),
     ) {
-        let mut bench = Bench::new();
+        let mut bench = Bench::new(3);
         let stays: BTreeSet<String> = (0..staying).map(|n| format!("stay:{n}")).collect();
         let mut passing: Vec<String> = Vec::new();
         let mut born = 0;
@@ -134,17 +103,17 @@ proptest! {
             for _ in 0..many {
                 born += 1;
                 let name = format!("pass:{born}");
-                bench.send(&over.add(&name));
+                bench.line(&over.add(&name));
                 passing.push(name);
             }
         };
         come(&mut bench, &mut passing, at_first);
-        stays.iter().for_each(|name| drop(bench.send(&over.add(name))));
+        stays.iter().for_each(|name| drop(bench.line(&over.add(name))));
         let mut found = BTreeSet::new();
         let (mut cursor, mut calls) = (0, 0);
         let mut between = between.iter().cycle();
         loop {
-            let (next, words) = bench.scan(&over.scan(cursor, count));
+            let (next, words) = scan(&mut bench, &over.scan(cursor, count));
             found.extend(words);
             calls += 1;
             if next == 0 {
@@ -162,7 +131,7 @@ proptest! {
                 Some(Between::Go(many)) => {
                     let left = passing.len().saturating_sub(*many);
                     for name in passing.split_off(left) {
-                        bench.send(&over.remove(&name));
+                        bench.line(&over.remove(&name));
                     }
                 }
                 None => {}
@@ -176,24 +145,24 @@ proptest! {
 /// No call looks at much more than it was asked for, however large the table.
 #[test]
 fn a_call_is_a_small_step() {
-    let mut bench = Bench::new();
-    (0..20_000).for_each(|n| drop(bench.send(&format!("SADD s member:{n}"))));
-    let (cursor, words) = bench.scan("SSCAN s 0 COUNT 10");
+    let mut bench = Bench::new(3);
+    (0..20_000).for_each(|n| drop(bench.line(&format!("SADD s member:{n}"))));
+    let (cursor, words) = scan(&mut bench, "SSCAN s 0 COUNT 10");
     assert!(cursor != 0 && (10..30).contains(&words.len()), "{} at once", words.len());
 }
 
 /// What is small comes all at once, whatever COUNT says.
 #[test]
 fn a_compact_collection_comes_whole() {
-    let mut bench = Bench::new();
+    let mut bench = Bench::new(3);
     for n in 0..100 {
         for over in [Over::Hash, Over::SortedSet] {
-            bench.send(&over.add(&format!("m:{n}")));
+            bench.line(&over.add(&format!("m:{n}")));
         }
-        bench.send(&format!("SADD s {n}"));
+        bench.line(&format!("SADD s {n}"));
     }
     for (over, words) in [(Over::Hash, 200), (Over::SortedSet, 200), (Over::Set, 100)] {
-        let (cursor, found) = bench.scan(&over.scan(0, 1));
+        let (cursor, found) = scan(&mut bench, &over.scan(0, 1));
         assert_eq!((cursor, found.len()), (0, words), "{over:?}");
     }
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::run::{Access, by_body};
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    commands::{Ctx, Error, Group, Keys, Spec},
     resp::Reply,
 };
 
@@ -14,13 +14,7 @@ pub(super) const SPEC: Spec = Spec {
     since: "7.0.0",
     summary: "Runs a Lua script that only reads.",
     arity: -3,
-    flags: Flags::NOSCRIPT
-        .union(Flags::STALE)
-        .union(Flags::SKIP_MONITOR)
-        .union(Flags::NO_MANDATORY_KEYS)
-        .union(Flags::MOVABLEKEYS)
-        .union(Flags::NESTS)
-        .union(Flags::READONLY),
+    flags: Access::ReadOnly.flags(),
     keys: Keys::Counted { count: 2 },
     subcommands: &[],
     run,

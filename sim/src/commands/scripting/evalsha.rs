@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::run::{Access, by_sha};
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    commands::{Ctx, Error, Group, Keys, Spec},
     resp::Reply,
 };
 
@@ -14,13 +14,7 @@ pub(super) const SPEC: Spec = Spec {
     since: "2.6.0",
     summary: "Runs a known Lua script by its SHA-1.",
     arity: -3,
-    flags: Flags::NOSCRIPT
-        .union(Flags::STALE)
-        .union(Flags::SKIP_MONITOR)
-        .union(Flags::NO_MANDATORY_KEYS)
-        .union(Flags::MAY_REPLICATE)
-        .union(Flags::MOVABLEKEYS)
-        .union(Flags::NESTS),
+    flags: Access::Full.flags(),
     keys: Keys::Counted { count: 2 },
     subcommands: &[],
     run,

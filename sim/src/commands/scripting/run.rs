@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::loan::Loan;
 use crate::{
-    commands::{Ctx, Error, integer, permit},
+    commands::{self, Ctx, Error, integer, permit},
     effect::Effects,
     node::Busy,
     resp::{Protocol, Reply},
@@ -23,6 +23,23 @@ pub(super) enum Access {
     Full,
     /// Read it (the `_RO` commands).
     ReadOnly,
+}
+
+impl Access {
+    /// The flags of a command that runs scripts so.
+    pub(super) const fn flags(self) -> commands::Flags {
+        use commands::Flags;
+        let both = Flags::NOSCRIPT
+            .union(Flags::STALE)
+            .union(Flags::SKIP_MONITOR)
+            .union(Flags::NO_MANDATORY_KEYS)
+            .union(Flags::MOVABLEKEYS)
+            .union(Flags::NESTS);
+        match self {
+            Access::Full => both.union(Flags::MAY_REPLICATE),
+            Access::ReadOnly => both.union(Flags::READONLY),
+        }
+    }
 }
 
 /// EVAL: the script itself is the first argument.
