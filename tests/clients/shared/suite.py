@@ -1,8 +1,8 @@
 """Redisson and lockstorm-client share locks: two processes of each on one server, told what to do line by line.
 
 Each play is given with every cast of two processes, of one kind or of both, and must go the same way: then it does not
-matter to anybody who the other one is. Nobody sleeps here. A waiter counts as waiting when the server has seen it ask
-again after it subscribed; its lock is then leased for an hour, so that only a message can wake it in time.
+matter to anybody who the other one is. Nothing is left to a pause. A waiter counts as waiting when the server has seen it
+ask again after it subscribed; what it waits for is leased for an hour, so that only a message can wake it in time.
 """
 
 import difflib
@@ -20,10 +20,6 @@ SINGLE = ["lock", "fair", "fenced"]
 NAMES = ["plain", "a{tag}b", "{", "a}b{", "two words", "it's \"quoted\"", "замок-錠-🔒", "a:b:c"]
 
 monitor = None
-
-
-def channel(name):
-    return "redisson_lock__channel:" + (name if "{" in name else f"{{{name}}}")
 
 
 def waits(thread, kind, name, lease=HOUR_MS):
@@ -86,7 +82,7 @@ def expires(s):
     a = s.threads["a1"]
     heirs = dict(zip(SINGLE, (s.threads[name] for name in ("b1", "b2", "b3"))))
     for kind in SINGLE:
-        s.say(kind, a("acquire", kind, kind, 500))
+        s.say(kind, a("acquire", kind, kind, 1_000))
     waiting = {kind: heir.begin("acquire", kind, kind, HOUR_MS) for kind, heir in heirs.items()}
     for kind, heir in heirs.items():
         s.say(kind, waiting[kind].get())
@@ -149,51 +145,59 @@ def is_named(s, kind):
 
 def gives_up(s):
     """One who waits only so long leaves the queue, and those behind need to wait for that much less."""
-    a, b, server = s.threads["a1"], s.threads["b1"], s.server
-    deadlines = "redisson_lock_timeout:{l}"
-    a("acquire", "fair", "l", HOUR_MS)
-    since = monitor.mark()
-    brief = b.begin("try", "fair", "l", 1_500, HOUR_MS)
-    until("it queues", lambda: monitor.scripts(since, b.owner) >= 1)
-    behind = [waits(s.threads[name], "fair", "l") for name in ("a2", "b2")]
-    before = dict(server.zrange(deadlines, 0, -1, withscores=True))
-    s.say("queue", server.lrange("redisson_lock_queue:{l}", 0, -1))
-    s.say("brief", brief.get())
-    # Redisson leaves the queue before it answers; lockstorm-client answers on time, and leaves it meanwhile.
-    until("it leaves", lambda: b.owner not in server.lrange("redisson_lock_queue:{l}", 0, -1))
-    after = dict(server.zrange(deadlines, 0, -1, withscores=True))
-    s.say("queue", server.lrange("redisson_lock_queue:{l}", 0, -1))
-    s.say("nearer by", {name: int(before[name] - after[name]) for name in after})
-    a("release", "fair", "l")
-    for thread, answer in zip(("a2", "b2"), behind):
-        s.say(thread, answer.get())
-        s.threads[thread]("release", "fair", "l")
+    casts = {"l": ("a1", "b1", "a2", "b2"), "m": ("b3", "a3", "b4", "a4")}
+    brief, behind, before = {}, {}, {}
+
+    def queue(lock):
+        return s.server.lrange(f"redisson_lock_queue:{{{lock}}}", 0, -1)
+
+    def deadlines(lock):
+        return dict(s.server.zrange(f"redisson_lock_timeout:{{{lock}}}", 0, -1, withscores=True))
+
+    for lock, (holder, impatient, *patient) in casts.items():
+        s.threads[holder]("acquire", "fair", lock, HOUR_MS)
+        brief[lock] = s.threads[impatient].begin("try", "fair", lock, 3_000, HOUR_MS)
+        until("it queues", lambda: queue(lock))
+        behind[lock] = [waits(s.threads[name], "fair", lock) for name in patient]
+        before[lock] = deadlines(lock)
+        s.say("queue", queue(lock))
+    for lock, (holder, impatient, *patient) in casts.items():
+        s.say("brief", brief[lock].get())
+        # Redisson leaves the queue before it answers; lockstorm-client answers on time, and leaves it meanwhile.
+        until("it leaves", lambda: s.threads[impatient].owner not in queue(lock))
+        s.say("queue", queue(lock))
+        s.say("nearer by", {name: int(before[lock][name] - score) for name, score in deadlines(lock).items()})
+        s.threads[holder]("release", "fair", lock)
+        for name, answer in zip(patient, behind[lock]):
+            s.say(name, answer.get())
+            s.threads[name]("release", "fair", lock)
     s.say("keys", s.keys())
 
 
 def outlives(s):
-    """A dead process at the head of the queue is swept out when its time is over."""
-    server, b = s.server, s.threads["b1"]
-    server.rpush("redisson_lock_queue:{l}", "285475da-9152-4c83-822a-67ee2f116a79:1")
-    server.zadd("redisson_lock_timeout:{l}", {"285475da-9152-4c83-822a-67ee2f116a79:1": int(time.time() * 1000) + 700})
-    s.say("at once", s.threads["a1"]("try", "fair", "l", 0, "-"))
-    s.say("in time", b("acquire", "fair", "l", HOUR_MS))
+    """A dead process at the head of the queue is swept out when its time is over, and not before."""
+    dead, heirs = "285475da-9152-4c83-822a-67ee2f116a79:1", {"l": "a1", "m": "b1"}
+    for lock in heirs:
+        s.server.rpush(f"redisson_lock_queue:{{{lock}}}", dead)
+        s.server.zadd(f"redisson_lock_timeout:{{{lock}}}", {dead: int(time.time() * 1000) + 2_000})
+    for lock, heir in heirs.items():
+        s.say("at once", s.threads[heir]("try", "fair", lock, 0, "-"))
+    waiting = {lock: s.threads[heir].begin("acquire", "fair", lock, HOUR_MS) for lock, heir in heirs.items()}
+    for lock, heir in heirs.items():
+        s.say("in time", waiting[lock].get())
     s.say("keys", s.keys())
-    s.say("second", b("release", "fair", "l"))
+    for lock, heir in heirs.items():
+        s.say("then", s.threads[heir]("release", "fair", lock))
 
 
 def fences(s):
-    """A holder that is late has a smaller token than the one after it, whoever they are."""
+    """Each grant has a larger token than the one before, whoever they are for."""
     a, b = s.threads["a1"], s.threads["b1"]
     s.say("no token", f"{a('token', 'l')} {b('token', 'l')}")
     for thread in (a, b, b, a, b):
         s.say("token", thread("acquire", "fenced", "l", "-"))
         s.say("seen", f"{a('token', 'l')} {b('token', 'l')}")
         thread("release", "fenced", "l")
-    s.say("late", a("acquire", "fenced", "l", 500))
-    s.say("after it", b("acquire", "fenced", "l", HOUR_MS))
-    s.say("first", a("release", "fenced", "l"))
-    s.say("second", b("release", "fenced", "l"))
     s.say("keys", s.keys())
 
 
@@ -213,6 +217,22 @@ def votes(s):
     s.say("second", b("release", "red", "l"))
     s.say("first", waiting.get())
     s.say("first", a("release", "red", "l"))
+    until("all are free", lambda: not any(server.exists("l") for server in s.servers))
+
+
+def nests_everywhere(s):
+    """A RedLock, taken twice by one owner."""
+    a, b = s.threads["a1"], s.threads["b1"]
+    for _ in range(2):
+        s.say("first", a("acquire", "red", "l", HOUR_MS))
+    s.say("thread beside it", s.threads["a2"]("try", "red", "l", 0, HOUR_MS))
+    s.say("first", a("release", "red", "l"))
+    s.say("second", b("try", "red", "l", 0, HOUR_MS))
+    # For how long is another matter: Redisson now gives it no more than its watchdog's time-out.
+    s.say("first", a("release", "red", "l"))
+    until("all are free", lambda: not any(server.exists("l") for server in s.servers))
+    s.say("second", b("try", "red", "l", 0, HOUR_MS))
+    s.say("second", b("release", "red", "l"))
     until("all are free", lambda: not any(server.exists("l") for server in s.servers))
 
 
@@ -318,18 +338,20 @@ def reads_and_writes(s):
 
 
 EVERY = [0, 1, 2, 3]
-MIXED = [0, 1]
+# These have a part for each cast of one and one in themselves.
+ONCE = [0]
 # For two processes, of any kind or of both kinds.
 PLAYS = [
     *((f"{kind} {play.__name__}", EVERY, play, kind)
       for kind in SINGLE for play in (excludes, nests, is_forced, is_named)),
-    ("fair gives_up", MIXED, gives_up),
-    ("fair outlives", MIXED, outlives),
+    ("fair gives_up", ONCE, gives_up),
+    ("fair outlives", ONCE, outlives),
     ("all expires", EVERY, expires),
     ("fenced fences", EVERY, fences),
     ("red votes", EVERY, votes),
+    ("red nests_everywhere", EVERY, nests_everywhere),
     ("red is_outvoted", EVERY, is_outvoted),
-    ("all renews", [0], renews),
+    ("all renews", ONCE, renews),
 ]
 # For all four, and for what only two of them have.
 CROWDS = [
@@ -347,7 +369,7 @@ def give(peers, title, casts, play, *more):
     pairs = [(redisson, lockstorm), (lockstorm, redisson), (redisson, redisson2), (lockstorm, lockstorm2)]
     told = []
     for first, second in (pairs[cast] for cast in casts):
-        threads = {f"{name}{n}": peer.thread(n) for name, peer in (("a", first), ("b", second)) for n in (1, 2, 3)}
+        threads = {f"{name}{n}": peer.thread(n) for name, peer in (("a", first), ("b", second)) for n in range(1, 5)}
         stage = Stage(PORTS, threads)
         stage.clear()
         play(stage, *more)
