@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 
-use crate::keyspace::Db;
+use crate::{config::Notify, keyspace::Db};
 
 /// The class of a keyspace event, one letter of `notify-keyspace-events`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +69,8 @@ pub struct Touch {
     pub class: Class,
     /// The event, such as `hset`.
     pub event: &'static str,
+    /// What was to be published of such events at the time.
+    pub wanted: Notify,
     /// Who changed it, for client-side caching.
     pub changer: Changer,
 }

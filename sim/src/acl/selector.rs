@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::glob::{matches, selects};
+use crate::glob::matches;
 
 /// The number of a command or subcommand.
 pub type CommandId = usize;
@@ -123,7 +123,7 @@ impl Selector {
     pub fn allows_key(&self, key: &[u8], reads: bool, writes: bool) -> bool {
         self.all_keys
             || self.keys.iter().any(|pattern| {
-                (pattern.read || !reads) && (pattern.write || !writes) && selects(&pattern.pattern, key)
+                (pattern.read || !reads) && (pattern.write || !writes) && matches(&pattern.pattern, key)
             })
     }
 

@@ -21,6 +21,7 @@ pub fn expire(node: &mut Node, effects: &mut Effects, db: usize, key: Bytes) {
         let args = vec![Bytes::from_static(b"DEL"), key.clone()];
         effects.propagated.push(Propagated { db, args, to: Recipients::All });
         effects.touched.push(Touch {
+            wanted: node.config.notify_keyspace_events,
             db,
             key,
             class: Class::Expired,
@@ -330,13 +331,14 @@ impl<'a> Ctx<'a> {
     /// Reports an event about `key` that does not count as a change of its own.
     pub fn touch(&mut self, key: &Bytes, class: Class, event: &'static str) {
         if self.env.observing || self.node.heeds_touches() {
+            let wanted = self.node.config.notify_keyspace_events;
             let served = self.ready.as_ref() == Some(key) && matches!(event, "lpop" | "rpop" | "del");
             let changer = match self.origin {
                 Origin::Script => Changer::Server,
                 _ if served => Changer::Pusher,
                 _ => Changer::Client,
             };
-            self.effects.touched.push(Touch { db: self.db, key: key.clone(), class, event, changer });
+            self.effects.touched.push(Touch { db: self.db, key: key.clone(), class, event, wanted, changer });
         }
     }
 

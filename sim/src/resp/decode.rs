@@ -11,18 +11,28 @@ pub struct Limits {
     pub multibulk_len_max: i64,
     /// Bytes of an inline command or of a length line.
     pub inline_len_max: usize,
+    /// Whether the peer must still authenticate, and is trusted with little until then.
+    pub stranger: bool,
 }
+
+/// Arguments, and bytes of each, that a stranger may send.
+const STRANGER: (i64, i64) = (10, 16 << 10);
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { bulk_len_max: 512 << 20, multibulk_len_max: i32::MAX as i64, inline_len_max: 64 << 10 }
+        Limits {
+            bulk_len_max: 512 << 20,
+            multibulk_len_max: i32::MAX as i64,
+            inline_len_max: 64 << 10,
+            stranger: false,
+        }
     }
 }
 
 impl Limits {
     /// What a peer that has not authenticated may send.
     pub fn unauthenticated(self) -> Limits {
-        Limits { bulk_len_max: self.bulk_len_max.min(16 << 10), multibulk_len_max: 10, ..self }
+        Limits { stranger: true, ..self }
     }
 }
 
@@ -126,14 +136,10 @@ impl Decoder {
                             return Ok(None);
                         };
                         let count = count.filter(|n| *n <= limits.multibulk_len_max);
-                        let count = count.ok_or_else(|| {
-                            let unauthenticated = limits.multibulk_len_max <= 10;
-                            error(if unauthenticated {
-                                "unauthenticated multibulk length"
-                            } else {
-                                "invalid multibulk length"
-                            })
-                        })?;
+                        let count = count.ok_or_else(|| error("invalid multibulk length"))?;
+                        if limits.stranger && count > STRANGER.0 {
+                            return Err(error("unauthenticated multibulk length"));
+                        }
                         if count <= 0 {
                             continue;
                         }
@@ -162,17 +168,11 @@ impl Decoder {
                         let Some(len) = self.length_line(limits, "too big bulk count string")? else {
                             return Ok(None);
                         };
-                        let len = len.filter(|n| (0..=limits.bulk_len_max as i64).contains(n)).ok_or_else(
-                            || {
-                                let unauthenticated =
-                                    limits.multibulk_len_max <= 10 && len.is_some_and(|n| n > 0);
-                                error(if unauthenticated {
-                                    "unauthenticated bulk length"
-                                } else {
-                                    "invalid bulk length"
-                                })
-                            },
-                        )?;
+                        let len = len.filter(|n| (0..=limits.bulk_len_max as i64).contains(n));
+                        let len = len.ok_or_else(|| error("invalid bulk length"))?;
+                        if limits.stranger && len > STRANGER.1 {
+                            return Err(error("unauthenticated bulk length"));
+                        }
                         *self.bulk.insert(len as usize)
                     }
                 };

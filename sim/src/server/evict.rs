@@ -149,6 +149,7 @@ impl Server {
         effects.touched.push(Touch {
             db,
             key,
+            wanted: self.node.config.notify_keyspace_events,
             class: Class::Evicted,
             event: "evicted",
             changer: Changer::Server,

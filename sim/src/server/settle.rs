@@ -61,7 +61,8 @@ impl Server {
             if touch.class == Class::Miss {
                 continue;
             }
-            if touch.class != Class::StreamGroup {
+            // That a key is new is told beside how it changed, and no change of its own.
+            if !matches!(touch.class, Class::StreamGroup | Class::New) {
                 self.node.break_watches(touch.db, &touch.key);
                 self.invalidate(touch, by);
             }
@@ -128,7 +129,7 @@ impl Server {
 
     /// Publishes a keyspace event, as far as `notify-keyspace-events` asks for it.
     fn notify(&mut self, env: &mut Env, touch: &Touch, own: Option<Hearer>) {
-        let wanted = self.node.config.notify_keyspace_events;
+        let wanted = touch.wanted;
         if !wanted.wants(touch.class.letter()) {
             return;
         }

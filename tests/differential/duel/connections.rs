@@ -149,7 +149,7 @@ pub(super) fn stands_alone(step: &Step) -> bool {
         Step::Send(_, words) => {
             let upper = |at: usize| words.get(at).map(|word| word.to_ascii_uppercase()).unwrap_or_default();
             let client = upper(0) == b"CLIENT" && matches!(&upper(1)[..], b"PAUSE" | b"TRACKING" | b"REPLY");
-            client || upper(0) == b"SPOP"
+            client || upper(0) == b"SPOP" || upper(0) == b"RANDOMKEY"
         }
         Step::Raw(..) | Step::Pipeline(..) | Step::Cross(..) => true,
         Step::Sleep(_) | Step::Close(_) => false,

@@ -98,8 +98,7 @@ impl Duel {
         };
         for group in &groups {
             if let Some(text) = self.compare(steps, group) {
-                let died = if self.died { " (it ended)" } else { "" };
-                return Some(Difference { at: group.step, show: Vec::new(), text: text + died });
+                return Some(Difference { at: group.step, show: Vec::new(), text });
             }
         }
         if let Some(conn) = steps[end - 1].conn() {
@@ -155,6 +154,12 @@ impl Duel {
                 None
             }
             step => {
+                if step.words().first().is_some_and(|word| word.eq_ignore_ascii_case(b"randomkey")) {
+                    // What has expired is deleted where it is drawn: so it is, by who comes past all of it.
+                    let scan = [b"SCAN".to_vec(), b"0".to_vec(), b"COUNT".to_vec(), b"1000000".to_vec()];
+                    self.ask_real(&scan);
+                    self.ask_sim(&scan);
+                }
                 self.write_down(step);
                 let bytes: Vec<u8> = steps.iter().flat_map(|step| self.bytes(step)).collect();
                 self.real.send(&name(conn), &bytes);
@@ -306,6 +311,8 @@ fn kills(words: &[Vec<u8>], paused: bool) -> bool {
     let upper = |at: usize| words.get(at).map(|word| word.to_ascii_uppercase()).unwrap_or_default();
     match (&upper(0)[..], &upper(1)[..]) {
         (b"CLIENT", b"UNBLOCK") => paused,
+        // It would look for a key that is not past its time for ever.
+        (b"RANDOMKEY", _) => paused,
         (b"CLIENT", b"PAUSE") => upper(3) != b"WRITE" && upper(2).len() > 2,
         _ => false,
     }

@@ -62,7 +62,8 @@ pub(in crate::commands) fn restore(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<
     rdb::unseal(payload).map_err(|_| Error::BAD_PAYLOAD)?;
     // A value that goes on for too long takes what ends the payload for its own, as in Redis.
     let value = rdb::restore(payload, &ctx.node.config).map_err(|_| Error::of("ERR Bad data format"))?;
-    let replaced = options.replace && ctx.remove(key).is_some();
+    // What is replaced is not looked at, not even for whether it has expired.
+    let replaced = options.replace && ctx.raw_db().remove(key).is_some();
     let origin_ms = if options.absolute { 0 } else { ctx.now_ms };
     let expires_ms = (ttl_ms > 0).then(|| ttl_ms.wrapping_add(origin_ms));
     if expires_ms.is_some_and(|when_ms| ctx.is_past(when_ms)) {

@@ -60,6 +60,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         return Err(Error::of("BUSYGROUP Consumer Group name already exists"));
     }
     stream.groups.insert(Bytes::copy_from_slice(name), keyspace::Group::new(from, read));
+    if !is_there {
+        ctx.touch(key, Class::Unannounced, "xgroup-create");
+    }
     ctx.changed(key, Class::StreamGroup, "xgroup-create");
     Ok(Reply::OK)
 }
