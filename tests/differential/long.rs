@@ -95,7 +95,9 @@ pub(crate) fn seed(
         progress(now);
         if let Some(difference) = difference {
             let again = format!("-- --seeds {seed} --episode {number}");
-            let text = match shrink(&mut duel, &steps, difference.clone()) {
+            // A server that ends each time takes long to be made anew.
+            let smallest = if duel.died { None } else { shrink(&mut duel, &steps, difference.clone()) };
+            let text = match smallest {
                 None => format!("seen once, and not again ({again}): {}", difference.text),
                 Some(smallest) => {
                     let path = write(seed, number, &smallest.transcript);

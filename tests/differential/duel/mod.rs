@@ -77,8 +77,8 @@ pub(crate) struct Duel {
     users: bool,
     /// What was sent and answered, as a transcript, when wanted.
     pub(crate) record: Option<Record>,
-    /// The real server ended, and there is another one.
-    died: bool,
+    /// The real server ended, or did not answer any more, and there is another one.
+    pub(crate) died: bool,
     /// Commands played so far.
     pub(crate) played: u64,
 }
@@ -172,7 +172,7 @@ impl Duel {
         self.real.send(CONTROL, &bytes.concat());
         for line in lines {
             let got = self.real.receive(CONTROL, Duration::from_secs(10));
-            if got == Received::Closed {
+            if matches!(got, Received::Closed | Received::Nothing) {
                 self.revive();
                 break;
             }

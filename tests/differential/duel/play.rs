@@ -111,9 +111,8 @@ impl Duel {
                 self.barrier(2 + self.bytes(&steps[end - 1]).len() / (16 << 10));
             }
         }
-        let died = std::mem::take(&mut self.died);
-        died.then(|| {
-            let text = format!("{}\n  redis-server ended", steps[end - 1].line());
+        self.died.then(|| {
+            let text = format!("{}\n  redis-server ended, or hangs", steps[end - 1].line());
             Difference { at: end - 1, show: Vec::new(), text }
         })
     }
