@@ -185,7 +185,7 @@ impl Witness {
                 Some(Value::String(token)) => text(token.bytes()).parse().ok(),
                 _ => None,
             };
-            let expires_ms = entry.and_then(|entry| entry.expires_ms);
+            let expires_ms = entry.and_then(|entry| entry.expires_ms());
             Some(State::new(kind, content, expires_ms, token, &self.state, name.as_deref()))
         });
         state.flatten().unwrap_or_default()
@@ -252,7 +252,7 @@ impl Witness {
                 .map(|(key, entry)| KeyLeft {
                     node: self.host,
                     key: String::from_utf8_lossy(key).into(),
-                    ttl_ms: entry.expires_ms.map(|at| u64::try_from(at - now_ms).unwrap_or(0)),
+                    ttl_ms: entry.expires_ms().map(|at| u64::try_from(at - now_ms).unwrap_or(0)),
                 })
                 .collect();
             left.sort_by(|one, other| one.key.cmp(&other.key));

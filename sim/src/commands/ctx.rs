@@ -278,8 +278,8 @@ impl<'a> Ctx<'a> {
 
     /// Gives an entry another key or database, with all that is known of its use.
     pub fn put_entry(&mut self, key: &Bytes, entry: Entry) {
-        let usage = entry.usage;
-        self.put(key, entry.value, entry.expires_ms);
+        let (expires_ms, usage) = (entry.expires_ms(), entry.usage);
+        self.put(key, entry.value, expires_ms);
         self.raw_db().set_usage(key, usage);
     }
 

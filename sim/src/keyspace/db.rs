@@ -11,18 +11,35 @@ use super::{Dict, Draw, Typed, Usage, Value, WrongType, own};
 pub struct Entry {
     /// What the key holds.
     pub value: Value,
-    /// The wall-clock time in milliseconds since the epoch after which the key is gone.
-    pub expires_ms: Option<i64>,
+    expires: Expires,
     /// When the key was last used, and how often, for OBJECT and for eviction.
     pub usage: Usage,
     /// What [`Entry::memory`] was when it was last reckoned.
     reckoned: usize,
 }
 
+/// When a key expires. Every key has one of these, and this is half the size of an `Option`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Expires(i64);
+
+impl Expires {
+    /// In place of a time so long ago that one more millisecond makes no difference.
+    const NEVER: Expires = Expires(i64::MIN);
+
+    fn at(when_ms: Option<i64>) -> Expires {
+        when_ms.map_or(Expires::NEVER, |when_ms| Expires(when_ms.max(i64::MIN + 1)))
+    }
+}
+
 impl Entry {
     /// Whether the key is past its time: at the very millisecond it is still there, as in Redis.
     pub fn is_expired(&self, now_ms: i64) -> bool {
-        self.expires_ms.is_some_and(|when| now_ms > when)
+        self.expires_ms().is_some_and(|when_ms| now_ms > when_ms)
+    }
+
+    /// The wall-clock time in milliseconds since the epoch after which the key is gone.
+    pub fn expires_ms(&self) -> Option<i64> {
+        (self.expires != Expires::NEVER).then_some(self.expires.0)
     }
 }
 
@@ -149,7 +166,7 @@ impl Db {
         expires_ms: Option<i64>,
         usage: Usage,
     ) -> Option<Entry> {
-        let entry = Entry { value, expires_ms, usage, reckoned: 0 };
+        let entry = Entry { value, expires: Expires::at(expires_ms), usage, reckoned: 0 };
         let (slot, old) = self.entries.insert_own(key, entry);
         self.note_set(key, slot, old.as_ref(), expires_ms);
         old
@@ -168,7 +185,8 @@ impl Db {
         usage: Usage,
     ) -> Entry {
         let (_, entry) = self.entries.at_mut(place.0).expect("the place of a key");
-        let old = std::mem::replace(entry, Entry { value, expires_ms, usage, reckoned: 0 });
+        let old =
+            std::mem::replace(entry, Entry { value, expires: Expires::at(expires_ms), usage, reckoned: 0 });
         self.note_set(key, place.0, Some(&old), expires_ms);
         old
     }
@@ -176,7 +194,7 @@ impl Db {
     fn note_set(&mut self, key: &Bytes, slot: u32, old: Option<&Entry>, expires_ms: Option<i64>) {
         self.forget(old);
         mark(&mut self.unreckoned, &mut self.is_unreckoned, slot);
-        self.track(key, slot, old.and_then(|old| old.expires_ms), expires_ms);
+        self.track(key, slot, old.and_then(Entry::expires_ms), expires_ms);
     }
 
     fn track(&mut self, key: &Bytes, slot: u32, old_ms: Option<i64>, new_ms: Option<i64>) {
@@ -206,7 +224,8 @@ impl Db {
     /// Sets or clears the expiry of a key. Returns whether the key is there.
     pub fn set_expiry(&mut self, key: &Bytes, expires_ms: Option<i64>) -> bool {
         let Some((slot, entry)) = self.entries.get_slot_mut(key) else { return false };
-        let old_ms = std::mem::replace(&mut entry.expires_ms, expires_ms);
+        let old_ms = entry.expires_ms();
+        entry.expires = Expires::at(expires_ms);
         mark(&mut self.unreckoned, &mut self.is_unreckoned, slot);
         self.track(key, slot, old_ms, expires_ms);
         true
@@ -216,7 +235,7 @@ impl Db {
     pub fn remove(&mut self, key: &[u8]) -> Option<Entry> {
         let (slot, key, entry) = self.entries.take(key)?;
         self.forget(Some(&entry));
-        self.track(&key, slot, entry.expires_ms, None);
+        self.track(&key, slot, entry.expires_ms(), None);
         if self.entries.is_sparse() {
             self.compact();
         }
@@ -228,7 +247,7 @@ impl Db {
         self.reckon();
         self.is_unreckoned = Vec::new();
         self.entries.compact();
-        let slots = self.entries.slots().filter_map(|(slot, entry)| Some((entry.expires_ms?, slot)));
+        let slots = self.entries.slots().filter_map(|(slot, entry)| Some((entry.expires_ms()?, slot)));
         self.expiries = slots.collect();
     }
 
@@ -293,7 +312,7 @@ mod tests {
         }
         let mut left = Vec::new();
         while let Some((when_ms, key)) = db.next_expiry() {
-            let (entry, key) = (db.get(key).map(|entry| entry.expires_ms), key.clone());
+            let (entry, key) = (db.get(key).map(Entry::expires_ms), key.clone());
             assert_eq!(entry, Some(Some(when_ms)), "{key:?} is told by its own time");
             left.push(when_ms);
             assert_eq!(db.memory(), weighed / 1000 * db.len());
@@ -306,6 +325,6 @@ mod tests {
     #[test]
     fn what_a_key_takes_beside_its_bytes_stays_small() {
         // The table is the greater part of a million small keys.
-        assert!(size_of::<(u32, u32, Option<(Bytes, Entry)>)>() <= 136);
+        assert!(size_of::<(u32, u32, Option<(Bytes, Entry)>)>() <= 104);
     }
 }

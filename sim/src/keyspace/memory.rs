@@ -27,7 +27,7 @@ fn rounded(bytes: usize) -> usize {
 impl Entry {
     /// Bytes of the key, its value and its expiry.
     pub fn memory(&self, key: &[u8]) -> usize {
-        let expiry = if self.expires_ms.is_some() { PER_EXPIRY } else { 0 };
+        let expiry = if self.expires_ms().is_some() { PER_EXPIRY } else { 0 };
         PER_KEY + rounded(key.len()) + expiry + self.value.memory()
     }
 }

@@ -20,8 +20,10 @@ impl Default for Lfu {
     }
 }
 
-/// In place of a time: every key has one of these, and this is half the size of an `Option`.
-const NOT_YET: i64 = i64::MIN;
+/// In place of a time, which is never so early.
+const NOT_YET: i64 = i64::MIN >> FREQUENCY_BITS;
+/// The bits below the time.
+const FREQUENCY_BITS: u32 = 8;
 
 /// What decides whether one use counts.
 #[derive(Debug, Clone, Copy)]
@@ -32,30 +34,36 @@ pub struct Draw {
     pub bits: u64,
 }
 
-/// The use of one key.
+/// The use of one key, in one word, because every key has one.
+///
+/// The upper bits are milliseconds of the wall clock, or [`NOT_YET`] until the first use after a load, which counts as just
+/// now. Below them is a logarithmic counter: 255 stands for about a million uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Usage {
-    /// Milliseconds of the wall clock; [`NOT_YET`] until the first use after a load, which counts as just now.
-    last_ms: i64,
-    /// A logarithmic counter: 255 stands for about a million uses.
-    frequency: u8,
-}
+pub struct Usage(i64);
 
 impl Default for Usage {
     fn default() -> Usage {
-        Usage { last_ms: NOT_YET, frequency: INITIAL }
+        Usage::of(NOT_YET, INITIAL)
     }
 }
 
 impl Usage {
+    fn of(last_ms: i64, counter: u8) -> Usage {
+        Usage(last_ms << FREQUENCY_BITS | i64::from(counter))
+    }
+
+    fn counter(self) -> u8 {
+        (self.0 & i64::from(u8::MAX)) as u8
+    }
+
     /// That of a key made now.
     pub fn new(now_ms: i64) -> Usage {
-        Usage { last_ms: now_ms, frequency: INITIAL }
+        Usage::of(now_ms, INITIAL)
     }
 
     /// That of a key whose counter stands at `frequency` now.
     pub fn counted(now_ms: i64, frequency: u8) -> Usage {
-        Usage { last_ms: now_ms, frequency }
+        Usage::of(now_ms, frequency)
     }
 
     /// That of a key that was not used for so many seconds, as far as the server's clock of 24 bits can tell: what would lie
@@ -66,26 +74,28 @@ impl Usage {
         let used = clock - secs.wrapping_mul(1000) / 1000;
         let used = if used < 0 { used + CLOCK_MAX } else { used } & CLOCK_MAX;
         let secs = if clock >= used { clock - used } else { clock + CLOCK_MAX - used };
-        Usage { last_ms: now_ms - secs * 1000, frequency: INITIAL }
+        Usage::of(now_ms - secs * 1000, INITIAL)
     }
 
     /// Notes a use. Given a draw, the counter goes up with a chance that it decides.
     ///
     /// Source: the chance is 1 / ((counter - 5) * `lfu-log-factor` + 1), as redis.conf describes it.
     pub fn note(&mut self, now_ms: i64, draw: Option<Draw>) {
+        let mut counter = self.counter();
         if let Some(Draw { lfu, bits }) = draw {
-            self.frequency = self.frequency(now_ms, lfu);
-            let above = u64::from(self.frequency.saturating_sub(INITIAL));
+            counter = self.frequency(now_ms, lfu);
+            let above = u64::from(counter.saturating_sub(INITIAL));
             let steps = above.saturating_mul(lfu.log_factor.into()) + 1;
             if bits.is_multiple_of(steps) {
-                self.frequency = self.frequency.saturating_add(1);
+                counter = counter.saturating_add(1);
             }
         }
-        self.last_ms = now_ms;
+        *self = Usage::of(now_ms, counter);
     }
 
     fn last_ms(&self) -> Option<i64> {
-        (self.last_ms != NOT_YET).then_some(self.last_ms)
+        let last_ms = self.0 >> FREQUENCY_BITS;
+        (last_ms != NOT_YET).then_some(last_ms)
     }
 
     /// Milliseconds since the last use.
@@ -99,7 +109,7 @@ impl Usage {
         let minute = |ms: i64| ms.div_euclid(60_000);
         let minutes = self.last_ms().map_or(0, |last_ms| (minute(now_ms) - minute(last_ms)).max(0));
         let steps = minutes.checked_div(lfu.decay_minutes.into()).unwrap_or(0);
-        self.frequency.saturating_sub(u8::try_from(steps).unwrap_or(u8::MAX))
+        self.counter().saturating_sub(u8::try_from(steps).unwrap_or(u8::MAX))
     }
 }
 

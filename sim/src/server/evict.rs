@@ -75,7 +75,8 @@ impl Evictor {
             while let Some(Candidate { db, key, .. }) = self.pool.pop() {
                 // It may have gone by itself since, or lost the expiry that made it a candidate.
                 let entry = dbs[db].get(&key);
-                if entry.is_some_and(|entry| !volatile(config.maxmemory_policy) || entry.expires_ms.is_some())
+                if entry
+                    .is_some_and(|entry| !volatile(config.maxmemory_policy) || entry.expires_ms().is_some())
                 {
                     return Some((db, key));
                 }
@@ -182,7 +183,7 @@ fn reason(config: &Config, entry: &Entry, now_ms: i64) -> u64 {
             u64::from(u8::MAX - entry.usage.frequency(now_ms, config.lfu))
         }
         Eviction::VolatileTtl => {
-            let when_ms = entry.expires_ms.unwrap_or(i64::MAX);
+            let when_ms = entry.expires_ms().unwrap_or(i64::MAX);
             u64::MAX - u64::try_from(when_ms).unwrap_or(0)
         }
         _ => u64::try_from(entry.usage.idle_ms(now_ms)).unwrap_or(0),

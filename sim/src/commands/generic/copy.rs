@@ -43,7 +43,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             // What takes its place is a new key.
             ctx.remove(destination);
         }
-        ctx.put(destination, entry.value, entry.expires_ms);
+        let expires_ms = entry.expires_ms();
+        ctx.put(destination, entry.value, expires_ms);
         ctx.changed(destination, Class::Generic, "copy_to");
         true
     });

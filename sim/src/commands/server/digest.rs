@@ -76,7 +76,7 @@ impl Digest {
                 }
             }
         }
-        if entry.expires_ms.is_some() {
+        if entry.expires_ms().is_some() {
             self.add(b"!!expire!!");
         }
     }

@@ -61,7 +61,7 @@ pub(super) fn reload(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> 
         }
         for (db, loaded) in node.dbs.iter_mut().zip(opened.dbs) {
             for (key, entry) in loaded.entries().iter() {
-                db.insert(key, entry.value.clone(), entry.expires_ms, entry.usage);
+                db.insert(key, entry.value.clone(), entry.expires_ms(), entry.usage);
             }
         }
     }

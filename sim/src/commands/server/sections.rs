@@ -315,7 +315,7 @@ fn error_stats(ctx: &Ctx<'_>, out: &mut String) {
 
 fn keyspace(ctx: &Ctx<'_>, out: &mut String) {
     for (index, db) in ctx.node.dbs.iter().enumerate().filter(|(_, db)| !db.is_empty()) {
-        let left = db.volatile().iter().filter_map(|(key, ())| db.get(key)?.expires_ms);
+        let left = db.volatile().iter().filter_map(|(key, ())| db.get(key)?.expires_ms());
         let left: i128 = left.map(|when_ms| i128::from(when_ms.saturating_sub(ctx.now_ms).max(0))).sum();
         let average = left.checked_div(db.volatile_len() as i128).unwrap_or(0);
         let (keys, expires) = (db.len(), db.volatile_len());

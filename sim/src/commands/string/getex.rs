@@ -39,7 +39,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             ctx.changed(key, Class::Generic, "expire");
             ctx.propagate_as(vec![vec!["PEXPIREAT".into(), key.clone(), when_ms.to_string().into()]]);
         }
-    } else if options.persist && ctx.pass(key).is_some_and(|entry| entry.expires_ms.is_some()) {
+    } else if options.persist && ctx.pass(key).is_some_and(|entry| entry.expires_ms().is_some()) {
         ctx.set_expiry(key, None);
         ctx.changed(key, Class::Generic, "persist");
         ctx.propagate_as(vec![vec!["PERSIST".into(), key.clone()]]);

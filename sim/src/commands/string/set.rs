@@ -32,7 +32,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         ctx.entry_for_write(key);
         return Ok(answer(Reply::Null));
     }
-    let kept_ms = if options.keep_ttl { ctx.pass(key).and_then(|entry| entry.expires_ms) } else { None };
+    let kept_ms = if options.keep_ttl { ctx.pass(key).and_then(|entry| entry.expires_ms()) } else { None };
     write(ctx, key, &args[2], when_ms.or(kept_ms), when_ms.is_some());
     if options.get && when_ms.is_none() {
         // Replicas have nobody to answer.

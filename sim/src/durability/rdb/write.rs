@@ -49,7 +49,7 @@ pub fn write(dbs: &[Db], libraries: &Libraries, origin: &Origin, config: &Config
         out.length(db.len() as u64);
         out.length(db.volatile_len() as u64);
         for (key, entry) in db.entries().iter() {
-            if let Some(expires_ms) = entry.expires_ms {
+            if let Some(expires_ms) = entry.expires_ms() {
                 out.byte(opcode::EXPIRE_MS);
                 out.raw(&expires_ms.to_le_bytes());
             }
