@@ -283,9 +283,8 @@ impl<'a> Ctx<'a> {
         self.raw_db().set_usage(key, usage);
     }
 
-    /// Removes a live key; returns whether it was there. Report it with [`Ctx::changed`].
+    /// Removes a key, even one that has expired: whoever wants to know looks for it before. Report it with [`Ctx::changed`].
     pub fn remove(&mut self, key: &[u8]) -> Option<Entry> {
-        self.find(key)?;
         self.node.dbs[self.db].remove(key)
     }
 

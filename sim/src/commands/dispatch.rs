@@ -122,9 +122,27 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
 fn remember(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) {
     let reads = spec.flags.contains(Flags::READONLY) && spec.group != Group::Scripting;
     let elsewhere = matches!(ctx.origin, Origin::Script | Origin::Replication) || ctx.ready.is_some();
-    if reads && !elsewhere && ctx.node.tracks_reads(ctx.conn) {
+    let found = spec.name != "xread" || names_streams(&args[1..]);
+    if reads && !elsewhere && found && ctx.node.tracks_reads(ctx.conn) {
         for key in key_uses(spec, args) {
             ctx.effects.cache(Cached::Read(args[key.at].clone()));
+        }
+    }
+}
+
+/// Whether the keys of XREAD are found behind options that it has.
+fn names_streams(mut options: &[Bytes]) -> bool {
+    loop {
+        options = match options {
+            [word, rest @ ..] if word.eq_ignore_ascii_case(b"streams") => {
+                return !rest.is_empty() && rest.len().is_multiple_of(2);
+            }
+            [word, _, rest @ ..]
+                if ["block", "count"].iter().any(|name| word.eq_ignore_ascii_case(name.as_bytes())) =>
+            {
+                rest
+            }
+            _ => return false,
         }
     }
 }

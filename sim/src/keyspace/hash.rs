@@ -58,15 +58,17 @@ impl Hash {
         match &mut self.fields {
             Fields::Table(table) => table.insert_own(field, value).1.is_none(),
             Fields::Listpack(list) => {
-                if let Some((_, old)) = list.iter_mut().find(|(name, _)| name == field) {
-                    *old = value;
-                    return false;
+                let known = list.iter_mut().find(|(name, _)| name == field);
+                let is_new = known.is_none();
+                match known {
+                    Some((_, old)) => *old = value,
+                    None => list.push((own(field), value)),
                 }
-                list.push((own(field), value));
+                // The limit may have become lower since the last field was set.
                 if list.len() > encodings.hash_entries_max {
                     self.spread();
                 }
-                true
+                is_new
             }
         }
     }

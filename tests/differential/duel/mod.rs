@@ -218,6 +218,11 @@ impl Duel {
             }
             at = end;
         }
+        if self.paused
+            && let Some(difference) = self.batch(&[Step::Sleep(120)], 0, 1)
+        {
+            return Some(Difference { at: steps.len() - 1, show: vec![Step::Sleep(120)], ..difference });
+        }
         self.silence(steps.len()).or_else(|| self.keys(steps.len()))
     }
 

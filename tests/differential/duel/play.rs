@@ -76,7 +76,9 @@ impl Duel {
             }
             step => {
                 let conn = step.conn()?;
-                if self.waiting.contains(&conn) || kills(step.words(), self.paused) {
+                // Who wants no answers is not even cut off for bytes that are no command, and waits for ever.
+                let lost = matches!(step, Step::Raw(..)) && self.silent.contains(&conn);
+                if lost || self.waiting.contains(&conn) || kills(step.words(), self.paused) {
                     return None;
                 }
                 if self.closed.contains(&conn) {
@@ -312,7 +314,8 @@ fn kills(words: &[Vec<u8>], paused: bool) -> bool {
         (b"CLIENT", b"UNBLOCK") => paused,
         // It would look for a key that is not past its time for ever.
         (b"RANDOMKEY", _) => paused,
-        (b"CLIENT", b"PAUSE") => upper(3) != b"WRITE" && upper(2).len() > 2,
+        // Of two pauses the longer and the stricter counts.
+        (b"CLIENT", b"PAUSE") => upper(3) != b"WRITE" && (paused || upper(2).len() > 2),
         _ => false,
     }
 }

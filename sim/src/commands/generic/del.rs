@@ -28,7 +28,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 pub(super) fn remove_all(ctx: &mut Ctx<'_>, keys: &[Bytes]) -> Reply {
     let mut removed = 0;
     for key in keys {
-        if ctx.remove(key).is_some() {
+        if ctx.exists_for_write(key) && ctx.remove(key).is_some() {
             ctx.changed(key, Class::Generic, "del");
             removed += 1;
         }

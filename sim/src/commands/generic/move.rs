@@ -28,10 +28,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if db == ctx.db {
         return Err(Error::SAME_OBJECT);
     }
-    if ctx.in_db(db, |ctx| ctx.exists_for_write(key)) {
+    if ctx.entry_for_write(key).is_none() || ctx.in_db(db, |ctx| ctx.exists_for_write(key)) {
         return Ok(Reply::Integer(0));
     }
-    ctx.entry_for_write(key);
     let Some(entry) = ctx.remove(key) else { return Ok(Reply::Integer(0)) };
     ctx.in_db(db, |ctx| ctx.put_entry(key, entry));
     ctx.changed(key, Class::Generic, "move_from");

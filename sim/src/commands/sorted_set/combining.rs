@@ -63,7 +63,8 @@ impl Input<'_> {
             Value::Set(set) => set.contains(member).then_some(1.0)?,
             _ => return None,
         };
-        Some(number(self.weight * score))
+        // What comes out as NaN here makes nothing of a sum, too.
+        Some(self.weight * score)
     }
 
     /// All members with their scores, until `visit` says that it has enough.
