@@ -4,7 +4,7 @@
 //!
 //! - [`time`], [`event`], [`mod@env`]: what a node is told and what it asks for;
 //! - [`resp`]: bytes to commands, replies to bytes; [`glob`]: patterns; [`mod@log`]: lines for whoever operates a node;
-//! - [`keyspace`], [`acl`], [`effect`], [`config`], [`options`], [`config_file`], [`pubsub`], [`tracking`], [`session`],
+//! - [`keyspace`], [`acl`], [`config`], [`effect`], [`options`], [`config_file`], [`pubsub`], [`tracking`], [`session`],
 //!   [`sessions`], [`waiting`], [`slowlog`], [`latency`], [`stats`], [`script`], [`replication`], [`durability`], [`migration`],
 //!   [`node`]:
 //!   what a node knows, and what outlives it;
@@ -30,9 +30,9 @@ pub mod env;
 
 pub mod keyspace;
 
-pub mod effect;
-
 pub mod config;
+
+pub mod effect;
 
 pub mod options;
 
