@@ -48,7 +48,6 @@ impl Duel {
             (b"CLIENT", b"UNPAUSE") => self.paused = false,
             (b"CLIENT", b"TRACKING") => self.single |= (2..words.len()).any(|at| upper(at) == b"BCAST"),
             (b"CLIENT", b"REPLY") => match &upper(2)[..] {
-                b"ON" => drop(self.silent.remove(&conn)),
                 b"OFF" | b"SKIP" => drop(self.silent.insert(conn)),
                 _ => {}
             },

@@ -215,8 +215,12 @@ impl Duel {
             let answers = own.map_or(0, |(_, frames)| frames.iter().filter(|frame| is_answer(frame)).count());
             let silent = (was_silent || self.silent.contains(&conn)) && answers == 0;
             let may_wait = step.commands().iter().any(|words| may_wait(words));
+            let subscribes = |words: &[Vec<u8>]| words[0].to_ascii_uppercase().ends_with(b"SUBSCRIBE");
             if silent {
                 owed.clear();
+            } else if answers > 0 && !step.words().is_empty() && !subscribes(step.words()) {
+                // Of what is asked for then, only what tells of subscriptions is told.
+                self.silent.remove(&conn);
             }
             if may_wait && silent || answers < owed.len() && (may_wait || self.paused) {
                 self.waiting.push(conn);
