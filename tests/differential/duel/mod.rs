@@ -135,6 +135,8 @@ impl Duel {
 
     /// What the simulator tells the connection that asks.
     fn ask_sim(&mut self, words: &[Vec<u8>]) -> Received {
+        // What a pause held back is nobody's answer any more.
+        while self.sim.receive(CONTROL, Duration::ZERO) != Received::Nothing {}
         self.sim.send(CONTROL, &command(words));
         self.sim.receive(CONTROL, Duration::ZERO)
     }

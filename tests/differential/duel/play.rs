@@ -78,6 +78,8 @@ impl Duel {
                 let conn = step.conn()?;
                 // Who wants no answers is not even cut off for bytes that are no command, and waits for ever.
                 let lost = matches!(step, Step::Raw(..)) && self.silent.contains(&conn);
+                // Nor can be carried across what nobody tells during a pause.
+                let lost = lost || matches!(step, Step::Cross(..)) && self.paused;
                 if lost || self.waiting.contains(&conn) || kills(step.words(), self.paused) {
                     return None;
                 }
