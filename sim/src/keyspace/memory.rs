@@ -1,34 +1,75 @@
 //! How much memory keys and values are reckoned to use, for `maxmemory`, INFO and MEMORY USAGE.
 //!
-//! The figures follow the layout of `redis-server` on a 64-bit machine closely enough for limits to bite at about the same
-//! amount of data, and they are the same on every machine and in every build. A collection is reckoned from a few of
-//! its elements, so that the cost does not grow with it.
+//! The figures are those of `redis-server` 7.0 on a 64-bit machine with its own allocator, and the same on every machine and in
+//! every build: what MEMORY USAGE answers for values of many kinds and sizes was taken apart into the sizes below. A collection
+//! is reckoned from a few of its elements, so that the cost does not grow with it. What cannot be told from a value is left
+//! out: tables that are being resized have two arrays for a while, strings that were appended to have room to spare, and the
+//! heights of the nodes of a skiplist are drawn.
 
-use super::{Entry, Value};
+use bytes::Bytes;
 
-/// Table entry, object header and string headers of a key and its value.
-const PER_KEY: usize = 48;
-/// A key's place in the table of those that expire.
-const PER_EXPIRY: usize = 40;
-/// Header of a collection.
-const PER_COLLECTION: usize = 48;
-/// Table entry and string headers of an element in a general encoding.
-const PER_ELEMENT: usize = 64;
-/// Lengths around an element in a compact encoding.
-const PER_PACKED: usize = 4;
-/// Elements that are looked at, as MEMORY USAGE does by default.
+use super::{Entry, Hash, List, Set, SortedSet, Value, listpack};
+use crate::resp::format_double;
+
+/// Header of every value.
+const OBJECT: usize = 16;
+/// Entry of a table: key, value, next.
+const TABLE_ENTRY: usize = 24;
+/// A place of a table's array.
+const SLOT: usize = 8;
+/// Header of a table.
+const TABLE: usize = 56;
+/// Header of a list, and of one of its nodes.
+const LIST: usize = 48;
+const LIST_NODE: usize = 32;
+/// Bytes that a node of a list holds unless it is configured otherwise.
+const LIST_NODE_MAX: usize = 8192;
+/// Headers of a sorted set in its general encoding, with the first node, which has all levels.
+const SKIPLIST: usize = 16 + 32 + 640;
+/// A node of a skiplist, with as many levels as nodes have on average.
+const SKIPLIST_NODE: usize = 53;
+/// The header around a short string that lies beside its object.
+const EMBEDDED: usize = OBJECT + 3 + 1;
+/// Elements of a table that are looked at, as MEMORY USAGE does by default.
 const SAMPLES: usize = 5;
+/// Elements of a compact encoding that are looked at.
+const PACKED_SAMPLES: usize = 32;
 
-/// Allocators hand out memory in steps.
-fn rounded(bytes: usize) -> usize {
-    bytes.div_ceil(8) * 8
+/// What an allocator takes for so many bytes: steps of 16, and from 128 on four steps to each doubling.
+pub(super) fn allocated(bytes: usize) -> usize {
+    match bytes {
+        0..=8 => bytes.div_ceil(8) * 8,
+        9..=128 => bytes.div_ceil(16) * 16,
+        _ => bytes.checked_next_power_of_two().map_or(bytes, |above| bytes.next_multiple_of(above / 8)),
+    }
+}
+
+/// A string with its own header.
+fn text(len: usize) -> usize {
+    let header = match len {
+        0..32 => 1,
+        32..256 => 3,
+        256..65_536 => 5,
+        _ => 9,
+    };
+    allocated(len.saturating_add(header + 1))
+}
+
+/// The array of a table with so many entries.
+fn slots(len: usize) -> usize {
+    len.next_power_of_two().max(4) * SLOT
 }
 
 impl Entry {
-    /// Bytes of the key, its value and its expiry.
+    /// Bytes of the key and its value, as MEMORY USAGE tells them.
+    pub fn usage(&self, key: &[u8]) -> usize {
+        text(key.len()) + TABLE_ENTRY + self.value.memory()
+    }
+
+    /// The same with the key's places in the tables of the database.
     pub fn memory(&self, key: &[u8]) -> usize {
-        let expiry = if self.expires_ms().is_some() { PER_EXPIRY } else { 0 };
-        PER_KEY + rounded(key.len()) + expiry + self.value.memory()
+        let expiry = if self.expires_ms().is_some() { TABLE_ENTRY + SLOT } else { 0 };
+        self.usage(key).saturating_add(SLOT + expiry)
     }
 }
 
@@ -36,31 +77,98 @@ impl Value {
     /// Bytes of the value.
     pub fn memory(&self) -> usize {
         match self {
-            Value::String(string) if string.encoding() == "int" => 0,
-            Value::String(string) => rounded(string.bytes().len()),
-            Value::Hash(hash) => {
-                let sizes = hash.sample(SAMPLES).map(|(field, value)| field.len() + value.len());
-                collection(hash.len(), 2, hash.encoding() == "listpack", sizes)
-            }
-            // Nodes of a list are compact encodings, whatever its length.
-            Value::List(list) => collection(list.len(), 1, true, list.iter().map(|element| element.len())),
-            Value::Set(set) => {
-                collection(set.len(), 0, set.encoding() == "intset", set.sample_lengths(SAMPLES))
-            }
-            Value::SortedSet(set) => {
-                let sizes = set.iter().map(|(_, member)| member.len() + size_of::<f64>());
-                collection(set.len(), 2, set.encoding() == "listpack", sizes)
-            }
-            Value::Stream(stream) => PER_COLLECTION + rounded(stream.memory()),
+            Value::String(string) => match string.encoding() {
+                "int" => OBJECT,
+                "embstr" => allocated(EMBEDDED + string.bytes().len()),
+                _ => OBJECT + text(string.bytes().len()),
+            },
+            Value::Hash(hash) => OBJECT + of_hash(hash),
+            Value::List(list) => OBJECT + of_list(list),
+            Value::Set(set) => OBJECT + of_set(set),
+            Value::SortedSet(set) => OBJECT + of_sorted_set(set),
+            Value::Stream(stream) => OBJECT + stream.memory(),
         }
     }
 }
 
-/// Bytes of a collection of `len` elements, each of so many strings, whose sizes begin with `sizes`.
-fn collection(len: usize, strings: usize, packed: bool, sizes: impl Iterator<Item = usize>) -> usize {
+fn of_hash(hash: &Hash) -> usize {
+    if hash.encoding() == "listpack" {
+        let sizes = hash.sample(PACKED_SAMPLES).map(|(field, value)| packed(field) + packed(value));
+        return allocated(listpack::FRAME.saturating_add(extrapolated(hash.len(), sizes)));
+    }
+    let sizes =
+        hash.sample(SAMPLES).map(|(field, value)| text(field.len()) + text(value.len()) + TABLE_ENTRY);
+    (TABLE + slots(hash.len())).saturating_add(extrapolated(hash.len(), sizes))
+}
+
+fn of_set(set: &Set) -> usize {
+    if let Some(width) = set.integer_width() {
+        return allocated(set.len().saturating_mul(width).saturating_add(8));
+    }
+    let sizes = set.sample_lengths(SAMPLES).map(|len| text(len) + TABLE_ENTRY);
+    (TABLE + slots(set.len())).saturating_add(extrapolated(set.len(), sizes))
+}
+
+fn of_sorted_set(set: &SortedSet) -> usize {
+    if set.encoding() == "listpack" {
+        let score = |score: f64| packed(&Bytes::from(format_double(score)));
+        let sizes = set.iter().take(PACKED_SAMPLES).map(|(of, member)| packed(member) + score(of));
+        return allocated(listpack::FRAME.saturating_add(extrapolated(set.len(), sizes)));
+    }
+    let sizes = set.iter().take(SAMPLES).map(|(_, member)| text(member.len()) + TABLE_ENTRY + SKIPLIST_NODE);
+    (SKIPLIST + TABLE + slots(set.len())).saturating_add(extrapolated(set.len(), sizes))
+}
+
+/// Nodes of a list are filled one after the other; an element that is too large for one has a node of its own.
+fn of_list(list: &List) -> usize {
+    let bytes = extrapolated(list.len(), list.iter().take(PACKED_SAMPLES).map(packed));
+    let each = bytes.div_ceil(list.len().max(1)).max(1);
+    let per_node = (LIST_NODE_MAX.saturating_sub(listpack::FRAME) / each).max(1);
+    let node = |elements: usize| match elements {
+        0 => 0,
+        _ => LIST_NODE + allocated(elements.saturating_mul(each).saturating_add(listpack::FRAME)),
+    };
+    let full = (list.len() / per_node).saturating_mul(node(per_node));
+    LIST + full.saturating_add(node(list.len() % per_node))
+}
+
+/// A string in a compact encoding.
+fn packed(text: &Bytes) -> usize {
+    listpack::text_len(text)
+}
+
+/// What `len` elements take, of which the first few take these sizes.
+pub(super) fn extrapolated(len: usize, sizes: impl Iterator<Item = usize>) -> usize {
     let (count, sum) =
-        sizes.take(SAMPLES).fold((0usize, 0usize), |(count, sum), size| (count + 1, sum + size));
-    let average = sum.div_ceil(count.max(1));
-    let each = if packed { average + strings * PER_PACKED } else { rounded(average) + PER_ELEMENT };
-    PER_COLLECTION.saturating_add(len.saturating_mul(each))
+        sizes.fold((0usize, 0usize), |(count, sum), size| (count + 1, sum.saturating_add(size)));
+    if count >= len { sum } else { (sum as u128 * len as u128 / count.max(1) as u128) as usize }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each row was asked of `redis-server` with strings of that length: what is allocated for a string with a header of three
+    /// bytes and the zero behind it.
+    #[test]
+    fn an_allocator_has_steps() {
+        let rows = [
+            (0, 0),
+            (1, 8),
+            (9, 16),
+            (17, 32),
+            (49, 64),
+            (104, 112),
+            (128, 128),
+            (129, 160),
+            (254, 256),
+            (262, 320),
+            (1006, 1024),
+            (5006, 5120),
+            (70_010, 81_920),
+        ];
+        for (bytes, expected) in rows {
+            assert_eq!(allocated(bytes), expected, "{bytes}");
+        }
+    }
 }

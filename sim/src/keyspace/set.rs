@@ -109,15 +109,27 @@ impl Set {
         integers.chain(table.into_iter().flat_map(|table| table.iter()).map(|(member, ())| member.clone()))
     }
 
-    /// The lengths of some members, as [`Dict::sample`]; of integers, what they take in eight bytes each.
-    pub fn sample_lengths(&self, count: usize) -> impl Iterator<Item = usize> {
-        let (integers, table) = match &self.0 {
-            Repr::Integers(integers) => (Some(integers), None),
-            Repr::Table(table) => (None, Some(table)),
+    /// Bytes of each member, of a set that is held as integers.
+    pub fn integer_width(&self) -> Option<usize> {
+        let Repr::Integers(integers) = &self.0 else { return None };
+        let fits = |min: i64, max: i64| {
+            integers.first().is_none_or(|least| *least >= min)
+                && integers.last().is_none_or(|most| *most <= max)
         };
-        let integers = integers.into_iter().flatten().take(count).map(|_| size_of::<i64>());
-        let table = table.into_iter().flat_map(move |table| table.sample(count));
-        integers.chain(table.map(|(member, ())| member.len()))
+        Some(match () {
+            () if fits(i16::MIN.into(), i16::MAX.into()) => 2,
+            () if fits(i32::MIN.into(), i32::MAX.into()) => 4,
+            () => 8,
+        })
+    }
+
+    /// The lengths of some members, as [`Dict::sample`]; of none that are held as integers.
+    pub fn sample_lengths(&self, count: usize) -> impl Iterator<Item = usize> {
+        let table = match &self.0 {
+            Repr::Integers(_) => None,
+            Repr::Table(table) => Some(table),
+        };
+        table.into_iter().flat_map(move |table| table.sample(count)).map(|(member, ())| member.len())
     }
 
     /// A member chosen by `draw`, which is given a bound and answers an index below it.

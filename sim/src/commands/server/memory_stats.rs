@@ -1,4 +1,4 @@
-//! MEMORY STATS: the figures there are of the server's own list.
+//! MEMORY STATS: what memory is used for. There is no allocator here, so none of it is lost.
 
 use bytes::Bytes;
 
@@ -6,6 +6,7 @@ use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     node::Node,
     resp::Reply,
+    session::Role,
 };
 
 pub(super) const SPEC: Spec = Spec {
@@ -21,16 +22,82 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    let used = ctx.node.used_memory();
-    let keys: usize = ctx.node.dbs.iter().map(|db| db.len()).sum();
-    let dataset = used - Node::STARTUP_MEMORY;
-    let figures = [
-        ("peak.allocated", used),
-        ("total.allocated", used),
-        ("startup.allocated", Node::STARTUP_MEMORY),
-        ("keys.count", keys),
-        ("keys.bytes-per-key", dataset.checked_div(keys).unwrap_or(0)),
-        ("dataset.bytes", dataset),
+    let node = &ctx.node;
+    let of = |role: fn(&Role) -> bool| -> usize {
+        node.sessions.iter().filter(|session| role(&session.role)).map(|session| session.memory().total).sum()
+    };
+    let (replicas, clients) = (of(|role| *role == Role::Replica), of(|role| *role == Role::Client));
+    let backlog = node.replication.backlog.as_ref().map_or(0, |backlog| backlog.len());
+    let tables: Vec<(usize, usize, usize)> = node
+        .dbs
+        .iter()
+        .enumerate()
+        .filter(|(_, db)| !db.is_empty())
+        .map(|(at, db)| {
+            (
+                at,
+                db.len() * PER_KEY + slots(db.len()),
+                db.volatile_len() * TABLE_ENTRY + slots(db.volatile_len()),
+            )
+        })
+        .collect();
+    let in_tables: usize = tables.iter().map(|(_, main, expires)| main + expires).sum();
+    let used = node.used_memory() + clients + replicas + backlog;
+    let overhead = Node::STARTUP_MEMORY + clients + replicas + backlog + in_tables;
+    let keys: usize = node.dbs.iter().map(|db| db.len()).sum();
+    let above_start = used - Node::STARTUP_MEMORY;
+    let dataset = used.saturating_sub(overhead);
+    let figure = |name: &str, bytes: usize| (Reply::bulk(name), Reply::from(bytes));
+    let ratio = |name: &str, of: f64| (Reply::bulk(name), Reply::Double(of));
+    let mut figures = vec![
+        figure("peak.allocated", used),
+        figure("total.allocated", used),
+        figure("startup.allocated", Node::STARTUP_MEMORY),
+        figure("replication.backlog", backlog),
+        figure("clients.slaves", replicas),
+        figure("clients.normal", clients),
+        figure("cluster.links", 0),
+        figure("aof.buffer", 0),
+        figure("lua.caches", 0),
+        figure("functions.caches", 0),
     ];
-    Ok(Reply::Map(figures.into_iter().map(|(name, figure)| (Reply::bulk(name), figure.into())).collect()))
+    figures.extend(tables.iter().map(|(at, main, expires)| {
+        let table = vec![
+            figure("overhead.hashtable.main", *main),
+            figure("overhead.hashtable.expires", *expires),
+            figure("overhead.hashtable.slot-to-keys", 0),
+        ];
+        (Reply::bulk(format!("db.{at}")), Reply::Map(table))
+    }));
+    let share = dataset as f64 * 100.0 / above_start.max(1) as f64;
+    figures.extend([
+        figure("overhead.total", overhead),
+        figure("keys.count", keys),
+        figure("keys.bytes-per-key", above_start.checked_div(keys).unwrap_or(0)),
+        figure("dataset.bytes", dataset),
+        ratio("dataset.percentage", share),
+        ratio("peak.percentage", 100.0),
+        figure("allocator.allocated", used),
+        figure("allocator.active", used),
+        figure("allocator.resident", used),
+        ratio("allocator-fragmentation.ratio", 1.0),
+        figure("allocator-fragmentation.bytes", 0),
+        ratio("allocator-rss.ratio", 1.0),
+        figure("allocator-rss.bytes", 0),
+        ratio("rss-overhead.ratio", 1.0),
+        figure("rss-overhead.bytes", 0),
+        ratio("fragmentation", 1.0),
+        figure("fragmentation.bytes", 0),
+    ]);
+    Ok(Reply::Map(figures))
+}
+
+/// Entry of a table.
+const TABLE_ENTRY: usize = 24;
+/// The same with the header of the value.
+const PER_KEY: usize = TABLE_ENTRY + 16;
+
+/// The array of a table with so many entries; there is none before the first.
+fn slots(len: usize) -> usize {
+    if len == 0 { 0 } else { len.next_power_of_two().max(4) * 8 }
 }

@@ -32,6 +32,6 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         }
         options = rest;
     }
-    let bytes = ctx.pass(&args[2]).map(|entry| entry.memory(&args[2]));
+    let bytes = ctx.pass(&args[2]).map(|entry| entry.usage(&args[2]));
     Ok(bytes.map_or(Reply::Null, Reply::from))
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use super::{Log, StreamId};
+use super::{Log, SAMPLES, StreamId, radix::Tree};
+use crate::keyspace::memory::extrapolated;
 
 /// An entry that was delivered and not acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +58,20 @@ impl Group {
     /// The consumers, by name.
     pub fn consumers(&self) -> &BTreeMap<Bytes, Consumer> {
         &self.consumers
+    }
+
+    /// Bytes of the group, as `redis-server` reckons them: what is pending stands in two trees.
+    pub(super) fn memory(&self) -> usize {
+        const GROUP: usize = 40;
+        const CONSUMER: usize = 24;
+        const PENDING: usize = 24;
+        let tree = Tree::of(self.pending.len(), self.pending.keys().copied());
+        let names = self.consumers.keys().take(SAMPLES).map(|name| name.len() + CONSUMER);
+        let consumers = extrapolated(self.consumers.len(), names);
+        let theirs = tree.split(self.consumers.len());
+        [GROUP, tree.bytes(), self.pending.len().saturating_mul(PENDING), consumers, theirs.bytes()]
+            .into_iter()
+            .fold(0, usize::saturating_add)
     }
 
     /// Notes that a consumer is named now; returns whether there is one.

@@ -64,7 +64,7 @@ impl Log {
     }
 
     /// The nodes, in order.
-    pub fn nodes(&self) -> impl ExactSizeIterator<Item = &Node> {
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = &Node> + DoubleEndedIterator {
         self.nodes.values()
     }
 

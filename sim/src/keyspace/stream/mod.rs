@@ -13,12 +13,20 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::{Typed, Value};
+use super::{
+    Typed, Value,
+    memory::{allocated, extrapolated},
+};
+
+use radix::Tree;
 
 pub use group::{Consumer, Group, Pending};
 pub use id::StreamId;
 pub use log::{Keep, Log, Trim};
 pub use node::{EntryRef, Node};
+
+/// Nodes and groups that are looked at to reckon what all of them take.
+const SAMPLES: usize = 5;
 
 /// Entries and groups. Unlike other collections a stream stays when it is empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -43,23 +51,19 @@ impl Stream {
         Some((log.entries_added as i64).wrapping_sub(read))
     }
 
-    /// Bytes of the whole, about.
+    /// Bytes of the whole but the header of the value, as `redis-server` reckons them.
     pub fn memory(&self) -> usize {
-        const PER_NODE: usize = 64;
-        const PER_GROUP: usize = 96;
-        const PER_CONSUMER: usize = 96;
-        const PER_PENDING: usize = 150;
-        /// Groups that are looked at, so that the cost does not grow with them.
-        const SAMPLES: usize = 5;
-        let group = |(name, group): (&Bytes, &Group)| {
-            PER_GROUP
-                + name.len()
-                + group.consumers().len() * PER_CONSUMER
-                + group.pending().len() * PER_PENDING
-        };
-        let seen = self.groups.len().min(SAMPLES);
-        let groups: usize = self.groups.iter().take(seen).map(group).sum();
-        self.log.bytes() + self.log.nodes().len() * PER_NODE + groups / seen.max(1) * self.groups.len()
+        const STREAM: usize = 80;
+        /// What the last node is given at least, so that it can grow.
+        const NODE_MIN: usize = 4096;
+        let nodes = self.log.nodes().len();
+        let tree = Tree::of(nodes, self.log.nodes().map(Node::base));
+        let last = self.log.nodes().next_back().map_or(0, |node| allocated(node.bytes().max(NODE_MIN)));
+        let older =
+            self.log.nodes().take(nodes.saturating_sub(1)).take(SAMPLES).map(|node| allocated(node.bytes()));
+        let older = extrapolated(nodes.saturating_sub(1), older);
+        let groups = extrapolated(self.groups.len(), self.groups.values().take(SAMPLES).map(Group::memory));
+        [STREAM, tree.bytes(), last, older, groups].into_iter().fold(0, usize::saturating_add)
     }
 
     /// The name OBJECT ENCODING has for it.

@@ -25,6 +25,42 @@ fn below(keys: &[[u8; KEY_LEN]], depth: usize) -> usize {
     run + 1 + branches.map(|branch| below(branch, shared + 1)).sum::<usize>()
 }
 
+/// How large a tree is, reckoned from its first keys.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tree {
+    keys: usize,
+    nodes: usize,
+}
+
+impl Tree {
+    /// Keys that are looked at, so that the cost does not grow with them.
+    const SAMPLES: usize = 64;
+    /// What `redis-server` reckons for a node: its header and thirty pointers.
+    const NODE: usize = 4 + 30 * 8;
+
+    /// The tree with so many keys, of which these are the first.
+    pub(super) fn of(keys: usize, first: impl Iterator<Item = StreamId>) -> Tree {
+        let first: Vec<StreamId> = first.take(Tree::SAMPLES).collect();
+        let nodes = nodes(&first);
+        let nodes = if first.len() < keys { nodes * keys / first.len().max(1) } else { nodes };
+        Tree { keys, nodes }
+    }
+
+    /// So many trees that share its keys.
+    pub(super) fn split(self, trees: usize) -> Tree {
+        if self.keys == 0 {
+            Tree { keys: 0, nodes: trees }
+        } else {
+            Tree { nodes: self.nodes + trees - 1, ..self }
+        }
+    }
+
+    /// Its bytes.
+    pub(super) fn bytes(self) -> usize {
+        (self.keys * KEY_LEN).saturating_add(self.nodes.saturating_mul(Tree::NODE))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
