@@ -63,8 +63,8 @@ pub trait Ports: fmt::Debug + Send {
     fn listen(&self, addresses: &[&str], port: u16) -> io::Result<()>;
 }
 
-/// The few files that are told to a node by name: its configuration, its list of users. Its data is not among them: see
-/// [`Disk`](crate::durability::Disk).
+/// The few files that are told to a node by name: its configuration, its list of users. Its data is on a
+/// [`Disk`](crate::durability::Disk) of its own, and a snapshot of it in a file as well where somebody keeps one.
 pub trait Files: fmt::Debug + Send {
     /// The text of a file.
     ///
@@ -77,6 +77,14 @@ pub trait Files: fmt::Debug + Send {
     /// # Errors
     /// When it cannot be written; the file is as it was then.
     fn write(&self, path: &str, text: &str) -> io::Result<()>;
+
+    /// Puts a snapshot of the data in the place of the one there was, if snapshots are kept.
+    ///
+    /// # Errors
+    /// When it cannot be written; the old one is as it was then.
+    fn keep_snapshot(&self, _snapshot: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// One thing a server saw or did in a step, for whoever watches from outside. Nothing in the server depends on it.

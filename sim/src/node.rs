@@ -7,12 +7,14 @@ use bytes::Bytes;
 use crate::{
     acl::Acl,
     config::{Config, Notify},
-    durability::{AppendLog, Disk, DiskFull, rdb},
+    durability::{AppendLog, Disk, DiskFull, SaveError, rdb},
     effect::Effects,
+    env::Env,
     event::ConnId,
     glob::matches,
     keyspace::Db,
     latency,
+    log::Level,
     migration::Migration,
     pubsub::{PubSub, Subscription},
     replication::Replication,
@@ -452,11 +454,12 @@ impl Node {
     /// Saves a snapshot to disk. It takes no time, as if the child process were infinitely fast.
     ///
     /// # Errors
-    /// When the disk is full.
-    pub fn save(&mut self, now_secs: i64) -> Result<(), DiskFull> {
+    /// When the disk does not take it.
+    pub fn save(&mut self, env: &Env) -> Result<(), SaveError> {
+        let now_secs = env.wall.as_secs();
         let origin = self.snapshot_origin(now_secs, false);
         let snapshot = rdb::write(&self.dbs, &self.libraries, &origin, &self.config);
-        self.disk.keep_snapshot(snapshot)?;
+        self.disk.keep_snapshot(snapshot, env.files.as_deref())?;
         self.saved_at = now_secs;
         self.save_failed = false;
         self.stats.dirty = 0;
@@ -464,9 +467,13 @@ impl Node {
     }
 
     /// The same in the background: whoever asked for it does not hear of a failure, but those who write do.
-    pub fn save_in_background(&mut self, now_secs: i64) {
-        self.save_tried_at = now_secs;
-        self.save_failed = self.save(now_secs).is_err();
+    pub fn save_in_background(&mut self, env: &mut Env) {
+        self.save_tried_at = env.wall.as_secs();
+        let saved = self.save(env);
+        self.save_failed = saved.is_err();
+        if let Err(error) = saved {
+            env.log(Level::Warning, || format!("The snapshot cannot be saved: {error}"));
+        }
     }
 
     /// Gives up, as a process does that cannot go on: no reply is sent any more.

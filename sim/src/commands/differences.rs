@@ -3,7 +3,10 @@
 /// Commands in order of their names, each with what differs and why.
 const DIFFERENCES: &[(&str, &str)] = &[
     ("bgrewriteaof", "Complete at once: a rewrite takes no time here."),
-    ("bgsave", "Complete at once: a snapshot takes no time here. It stays on the node's own simulated disk."),
+    (
+        "bgsave",
+        "Complete at once. It stays on the node's own simulated disk, and with `lockstorm serve --data` in a file.",
+    ),
     (
         "client|info",
         "File descriptors and the room for replies are made up: a node owns no sockets. What was sent and is not read yet is not in \
@@ -64,7 +67,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("randomkey", "Drawn from the node's seed."),
     ("restore", "Damage inside a payload is always looked for, as with `sanitize-dump-payload yes`."),
     ("restore-asking", "As RESTORE."),
-    ("save", "It stays on the node's own simulated disk."),
+    ("save", "It stays on the node's own simulated disk, and with `lockstorm serve --data` in a file."),
     ("scan", "Cursors and the order of keys are its own; the guarantees are the same."),
     ("script|debug", "There is no debugger."),
     ("spop", "Drawn from the node's seed."),

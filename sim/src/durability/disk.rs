@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+use crate::env::Files;
+
 /// The files of a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Disk {
@@ -31,14 +33,28 @@ pub struct LogFile {
 #[error("No space left on device")]
 pub struct DiskFull;
 
+/// A snapshot was not saved.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SaveError {
+    /// The node's own disk is full.
+    #[error(transparent)]
+    Full(DiskFull),
+    /// The file that it is kept in as well cannot be written.
+    #[error("{0}")]
+    File(String),
+}
+
 impl Disk {
-    /// Puts a snapshot in the place of the one there was.
+    /// Puts a snapshot in the place of the one there was, and in a file if `files` keeps one.
     ///
     /// # Errors
-    /// When the disk is full; the old one stays then.
-    pub fn keep_snapshot(&mut self, snapshot: Bytes) -> Result<(), DiskFull> {
+    /// When the disk is full, or the file cannot be written; the old one stays then.
+    pub fn keep_snapshot(&mut self, snapshot: Bytes, files: Option<&dyn Files>) -> Result<(), SaveError> {
         if self.full {
-            return Err(DiskFull);
+            return Err(SaveError::Full(DiskFull));
+        }
+        if let Some(files) = files {
+            files.keep_snapshot(&snapshot).map_err(|error| SaveError::File(error.to_string()))?;
         }
         self.snapshot = Some(snapshot);
         Ok(())

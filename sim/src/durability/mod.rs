@@ -7,5 +7,5 @@ mod disk;
 mod log;
 pub mod rdb;
 
-pub use disk::{Disk, DiskFull, LogFile};
+pub use disk::{Disk, DiskFull, LogFile, SaveError};
 pub use log::AppendLog;

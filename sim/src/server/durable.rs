@@ -204,7 +204,7 @@ impl Server {
             }
         }
         if self.save_due_secs().is_some_and(|due| now_secs >= due) {
-            self.node.save_in_background(now_secs);
+            self.node.save_in_background(env);
         }
     }
 

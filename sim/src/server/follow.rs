@@ -301,8 +301,8 @@ impl Server {
             rdb::open(snapshot, &self.node.config, env.wall.as_millis(), true).map_err(|_| Broken)?;
         // It comes through a file, which stays.
         let file = Bytes::copy_from_slice(snapshot);
-        if let Err(full) = self.node.disk.keep_snapshot(file) {
-            env.log(Level::Warning, || format!("The snapshot of the master cannot be written: {full}"));
+        if let Err(error) = self.node.disk.keep_snapshot(file, env.files.as_deref()) {
+            env.log(Level::Warning, || format!("The snapshot of the master cannot be written: {error}"));
             return Err(Broken);
         }
         self.node.take_in(opened.dbs, &opened.libraries).map_err(|_| Broken)?;

@@ -74,7 +74,7 @@ impl Server {
         // Data that is half loaded must not replace what it is loaded from.
         if saves && self.node.loading.is_none() {
             env.log(Level::Notice, || "Saving a last snapshot".into());
-            let saved = self.node.save(env.wall.as_secs());
+            let saved = self.node.save(env);
             if saved.is_err() && !shutdown.force {
                 env.log(Level::Warning, || "Error trying to save the DB, can't exit.".into());
                 return self.node.refuse_shutdown();

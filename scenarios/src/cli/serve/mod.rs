@@ -5,7 +5,11 @@ mod disk;
 mod listen;
 mod log;
 
-use std::{path::PathBuf, process, task::Poll};
+use std::{
+    path::{Path, PathBuf},
+    process,
+    task::Poll,
+};
 
 use bytes::Bytes;
 use clap::{Args, ValueEnum};
@@ -15,6 +19,7 @@ use lockstorm_sim::{
     config::Config,
     config_file,
     drive::{Node, tokio::Machine},
+    durability::{self, rdb},
     env::Files,
     event::Signal,
     log::Level,
@@ -33,7 +38,7 @@ use log::Log;
 
 /// Serve the simulated Redis on a real port
 ///
-/// What it keeps is in memory, its disk too: the next start is empty.
+/// What it keeps is in memory, its disk too: the next start is empty, unless --data says where snapshots are kept.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
     /// The TCP port [default: 6379]; 0 for any free one
@@ -57,6 +62,10 @@ pub(super) struct Serve {
     /// Any option of redis.conf; may be given several times
     #[arg(long, value_name = "NAME=VALUE")]
     option: Vec<String>,
+    /// Keep the data in this folder: read its dump.rdb at the start, write it with SAVE, BGSAVE, at save points and at the end,
+    /// as redis-server does and for redis-server to read
+    #[arg(long, value_name = "FOLDER")]
+    data: Option<PathBuf>,
     /// How much to log: debug, verbose, notice or warning [default: notice]
     #[arg(long, value_name = "LEVEL")]
     loglevel: Option<String>,
@@ -83,7 +92,14 @@ enum Clock {
 impl Serve {
     pub(super) fn run(self) -> Result<Exit> {
         let mut config = self.configured()?;
-        let read = |path: &str| Disk.read(path).map(Bytes::from).map_err(|error| format!("{path}: {error}"));
+        let mut files = Disk::default();
+        let mut kept_data = durability::Disk::default();
+        if let Some(folder) = &self.data {
+            let path = snapshot_path(&mut config, folder)?;
+            kept_data.snapshot = read_snapshot(&path, &config)?;
+            files.snapshot = Some(path);
+        }
+        let read = |path: &str| files.read(path).map(Bytes::from).map_err(|error| format!("{path}: {error}"));
         configured(&config, read).map_err(|wrong| miette!("{wrong}")).wrap_err("the users cannot be made")?;
         let kept = |name: &str, config: &Config| {
             options::find(name).map_or_else(String::new, |option| option.get(config))
@@ -122,7 +138,7 @@ impl Serve {
             let mut terminate = signal(SignalKind::terminate()).into_diagnostic()?;
             let mut interrupt = signal(SignalKind::interrupt()).into_diagnostic()?;
             let (mut asked, teller) = (false, log.clone());
-            let machine = machine.files(Disk).log(log.sink()).signals(move |cx| {
+            let machine = machine.files(files).log(log.sink()).signals(move |cx| {
                 let which = match (terminate.poll_recv(cx), interrupt.poll_recv(cx)) {
                     (Poll::Ready(_), _) => Signal::Terminate,
                     (_, Poll::Ready(_)) => Signal::Interrupt,
@@ -136,7 +152,7 @@ impl Serve {
             });
             let about = format!("lockstorm {}, answering as Redis {VERSION}", env!("CARGO_PKG_VERSION"));
             log.line(Level::Notice, &format!("{about}, is ready to accept connections"));
-            machine.run(Node::new(), self.seed, |env| Server::new(config, env)).await;
+            machine.run(Node::new(), self.seed, |env| Server::restart(config, kept_data, env)).await;
             drop(file);
             log.line(Level::Notice, "All connections are closed");
             Ok(Exit::Expected)
@@ -149,7 +165,7 @@ impl Serve {
         if let Some(path) = &self.config {
             // CONFIG REWRITE must find it wherever the process stands by then.
             let path = std::path::absolute(path).into_diagnostic()?;
-            config_file::read(&path.to_string_lossy(), &Disk, &mut config)
+            config_file::read(&path.to_string_lossy(), &Disk::default(), &mut config)
                 .map_err(|mistake| miette!("{mistake}"))
                 .wrap_err("the configuration file cannot be followed")?;
         }
@@ -188,4 +204,29 @@ impl Serve {
         let told = config.others.get("bind").map_or("127.0.0.1", String::as_str);
         told.split_ascii_whitespace().map(str::to_owned).collect()
     }
+}
+
+/// Where the data is kept: `dbfilename` in the folder, which becomes `dir`.
+fn snapshot_path(config: &mut Config, folder: &Path) -> Result<PathBuf> {
+    if config.appendonly {
+        return Err(miette!(
+            "--data keeps snapshots, and no append-only file: what `appendonly yes` promises would be lost"
+        ));
+    }
+    let folder = folder.canonicalize().into_diagnostic();
+    let folder = folder.wrap_err("the folder of --data must be there")?;
+    let name = options::find("dbfilename").map_or_else(String::new, |option| option.get(config));
+    config.others.insert("dir".into(), folder.to_string_lossy().into_owned());
+    Ok(folder.join(name))
+}
+
+/// The snapshot that an earlier run has left, if there is one. One that cannot be read is not overwritten: nothing starts then.
+fn read_snapshot(path: &Path, config: &Config) -> Result<Option<Bytes>> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => Bytes::from(bytes),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(miette!("{}: {error}", path.display())),
+    };
+    rdb::open(&bytes, config, 0, true).map_err(|error| miette!("{}: {error}", path.display()))?;
+    Ok(Some(bytes))
 }

@@ -24,7 +24,6 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if args.len() > 1 && !schedule {
         return Err(Error::SYNTAX);
     }
-    let now_secs = ctx.env.wall.as_secs();
-    ctx.node.save_in_background(now_secs);
+    ctx.node.save_in_background(ctx.env);
     Ok(Reply::Status("Background saving started".into()))
 }

@@ -28,11 +28,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
     ctx.effects.cache(Cached::Flushed);
     // With save points the snapshot on disk is to be as empty as the memory, and what led there counts no more.
-    if !ctx.node.config.save.is_empty() {
-        let now_secs = ctx.env.wall.as_secs();
-        if ctx.node.save(now_secs).is_ok() {
-            ctx.effects.dirty = 0;
-        }
+    if !ctx.node.config.save.is_empty() && ctx.node.save(ctx.env).is_ok() {
+        ctx.effects.dirty = 0;
     }
     ctx.effects.dirty += 1;
     ctx.propagate_as(vec![args.to_vec()]);

@@ -32,7 +32,7 @@ pub(super) fn reload(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> 
     }
     let (now, now_secs, now_ms) = (ctx.env.monotonic, ctx.env.wall.as_secs(), ctx.now_ms);
     let node = &mut **ctx.node;
-    if save && node.save(now_secs).is_err() {
+    if save && node.save(ctx.env).is_err() {
         return Err(Error::BARE);
     }
     if flush {

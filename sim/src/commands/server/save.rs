@@ -21,9 +21,8 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    let now_secs = ctx.env.wall.as_secs();
-    ctx.node.save(now_secs).map(|()| Reply::OK).map_err(|full| {
-        ctx.env.log(Level::Warning, || format!("The snapshot cannot be saved: {full}"));
+    ctx.node.save(ctx.env).map(|()| Reply::OK).map_err(|error| {
+        ctx.env.log(Level::Warning, || format!("The snapshot cannot be saved: {error}"));
         Error::BARE
     })
 }
