@@ -35,32 +35,36 @@ impl Done {
 }
 
 /// Sorts the events by time, each after what made it happen.
-pub(in crate::run) fn put_in_order(events: &mut [Event]) {
+///
+/// What each server did is a list whose order is never in doubt: where something in it happened sooner than it was noted, so did
+/// everything before.
+pub(in crate::run) fn put_in_order(events: &mut Vec<Event>) {
     events.sort_by_key(|event| event.at);
-    for done in calls(events) {
-        let from = events.partition_point(|event| event.at < done.from);
-        let within = events[from..].iter().take_while(|event| event.at <= done.until);
-        if within.clone().any(|event| done.is_done_by(&event.what)) {
+    let calls = calls(events);
+    let mut servers: BTreeMap<Host, Vec<Event>> = BTreeMap::new();
+    for event in events.extract_if(.., |event| is_of_a_server(&event.what)) {
+        servers.entry(event.host).or_default().push(event);
+    }
+    for call in calls {
+        let noted = |from: True, until: True| {
+            let within = servers.values().flat_map(move |list| {
+                let first = list.partition_point(|event| event.at < from);
+                list[first..].iter().take_while(move |event| event.at <= until)
+            });
+            within.filter(|event| call.is_done_by(&event.what))
+        };
+        if noted(call.from, call.until).next().is_some() {
             continue;
         }
-        let after = from + within.count();
-        let late = |event: &&mut Event| event.at <= done.until + LATE_MAX && done.is_done_by(&event.what);
-        if let Some(event) = events[after..].iter_mut().find(late) {
-            event.at = done.until - Duration::from_nanos(1);
+        let late = noted(call.until, call.until + LATE_MAX).min_by_key(|event| event.at);
+        if let Some((host, at)) = late.map(|event| (event.host, event.at)) {
+            let sooner = call.until - Duration::from_nanos(1);
+            let before = servers.get_mut(&host).into_iter().flatten().take_while(|event| event.at <= at);
+            before.for_each(|event| event.at = event.at.min(sooner));
         }
     }
-    keep_servers_order(events);
+    events.extend(servers.into_values().flatten());
     events.sort_by_key(|event| event.at);
-}
-
-/// What a server did before something that was moved happened before it still: its own order is never in doubt.
-fn keep_servers_order(events: &mut [Event]) {
-    let mut next: BTreeMap<Host, True> = BTreeMap::new();
-    for event in events.iter_mut().rev().filter(|event| is_of_a_server(&event.what)) {
-        let limit = next.entry(event.host).or_insert(event.at);
-        *limit = event.at.min(*limit);
-        event.at = *limit;
-    }
 }
 
 fn is_of_a_server(what: &What) -> bool {
@@ -154,12 +158,28 @@ mod tests {
         let (at, host, owner) = (second.at, second.host, first.what.owner().expect("somebody"));
         let by = crate::history::Party { client: history.client_of(owner), owner: None };
         let released = What::Released { lock: LOCK, owner, by, left: 0, lease_ms: None, until: None };
-        // The second grant was moved before the belief that it made; the release before it was noted later than that.
+        // The second grant was noted later than the belief that it made, and the release before it was as well.
+        let asks =
+            |op, call| What::Invoke { op, lock: LOCK, owner: second.what.owner().expect("somebody"), call };
+        let client = history.client_of(second.what.owner().expect("somebody"));
+        let call = Call::Acquire { wait: crate::history::Wait::No, lease_ms: Some(1_000) };
         let mut events = vec![
+            Event { at: at - Duration::from_millis(1), host: client, what: asks(Op(1), call) },
+            Event { at, host: client, what: What::Return { op: Op(1), outcome: Outcome::Ok } },
             Event { at: at + Duration::from_micros(218), host, what: released },
-            Event { at, ..second.clone() },
+            Event { at: at + Duration::from_micros(219), ..second.clone() },
         ];
-        keep_servers_order(&mut events);
-        assert_eq!(events[0].at, at);
+        put_in_order(&mut events);
+        let order: Vec<&str> = events
+            .iter()
+            .map(|event| match event.what {
+                What::Invoke { .. } => "asks",
+                What::Released { .. } => "released",
+                What::Granted { .. } => "granted",
+                _ => "returns",
+            })
+            .collect();
+        assert_eq!(order, ["asks", "released", "granted", "returns"]);
+        assert!(events.is_sorted_by_key(|event| event.at));
     }
 }
