@@ -7,7 +7,7 @@ use crate::{
     effect::{Changer, Class, Effects, Propagated, Publication, Recipients, Touch},
     env::Env,
     event::ConnId,
-    keyspace::{Db, Draw, Entry, Place, Typed, Usage, Value},
+    keyspace::{Db, Draw, Entry, Kind, Place, Typed, Usage, Value},
     node::Node,
     resp::{Protocol, Reply},
     session::{Blocked, BlockedOn, Session},
@@ -267,6 +267,10 @@ impl<'a> Ctx<'a> {
         {
             usage = old.usage;
             usage.note(self.now_ms, Some(draw));
+        }
+        // Who waits in a group of a stream is to learn that it is gone.
+        if self.node.dbs[self.db].get(key).is_some_and(|old| old.value.kind() == Kind::Stream) {
+            self.touch(key, Class::Unannounced, "overwritten");
         }
         let db = &mut self.node.dbs[self.db];
         if let Some(place) = live {

@@ -22,7 +22,10 @@ impl Server {
         }
         for touch in touched {
             let brings_data = match touch.class {
-                Class::New | Class::List | Class::SortedSet => true,
+                Class::New => true,
+                // Nobody waits for what is there already, but where it has taken the place of something else: and then, as on
+                // a server, nobody is served until the key is made anew.
+                Class::List | Class::SortedSet => continue,
                 // Who waits in a group waits for the group to be there as well, but not for anything else that becomes of it.
                 Class::Stream | Class::StreamGroup => matches!(touch.event, "xadd" | "xgroup-destroy"),
                 _ => false,
