@@ -516,7 +516,7 @@ pub static OPTIONS: &[Opt] = &[
     opt("lazyfree-lazy-user-flush", Flag, Free, Kept("no")),
     opt("lfu-decay-time", Integer(0, I32), Free, number!(lfu.decay_minutes)),
     opt("lfu-log-factor", Integer(0, I32), Free, number!(lfu.log_factor)),
-    opt("list-compress-depth", Integer(-1 - I32, I32), Free, Kept("0")),
+    opt("list-compress-depth", Integer(0, I32), Free, Kept("0")),
     was(
         "list-max-ziplist-size",
         opt("list-max-listpack-size", Integer(-1 - I32, I32), Free, number!(list_node_size)),
