@@ -51,6 +51,8 @@ pub struct Env {
     /// The TCP ports that the node may listen on elsewhere; without it they are its driver's to choose.
     pub ports: Option<Box<dyn Ports>>,
     entropy: ChaCha8Rng,
+    /// Where ids come from, if not from `entropy`.
+    ids: Option<ChaCha8Rng>,
 }
 
 /// Where a node listens.
@@ -148,7 +150,14 @@ impl Env {
             files: None,
             ports: None,
             entropy,
+            ids: None,
         }
+    }
+
+    /// Draws ids from `ids` from now on, and all else as before. A replica knows the history of its master by an id, so servers
+    /// that can meet must never draw the same ones, as those do whose dice have one seed.
+    pub fn set_ids(&mut self, ids: ChaCha8Rng) {
+        self.ids = Some(ids);
     }
 
     /// Begins to time something by the machine's own clock, where that is done.
@@ -193,6 +202,7 @@ impl Env {
 
     /// 40 random lower-case hex digits, the form of run ids and replication ids.
     pub fn random_id(&mut self) -> String {
-        (0..5).map(|_| format!("{:08x}", self.random() as u32)).collect()
+        let ids = self.ids.as_mut().unwrap_or(&mut self.entropy);
+        (0..5).map(|_| format!("{:08x}", ids.next_u64() as u32)).collect()
     }
 }

@@ -44,7 +44,7 @@ fn main() {
     for (name, test) in TESTS {
         for &(one, other) in &kinds {
             trials.push(Trial::test(format!("{name}::{}_{}", one.name(), other.name()), move || {
-                test(Node::start(one, 1), Node::start(other, 2));
+                test(Node::start(one), Node::start(other));
                 Ok(())
             }));
         }

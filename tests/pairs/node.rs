@@ -40,13 +40,11 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Starts one. Two simulated nodes with the same seed would draw the same ids, and take each other's history for theirs.
-    pub(crate) fn start(kind: Kind, seed: u64) -> Node {
+    pub(crate) fn start(kind: Kind) -> Node {
         let (server, address) = match kind {
             Kind::Simulated => {
                 let config = Config { repl_diskless_sync_delay: 0, save: Vec::new(), ..Config::default() };
-                let server =
-                    TestServer::builder().config(config).seed(seed).start_blocking().expect("a free port");
+                let server = TestServer::builder().config(config).start_blocking().expect("a free port");
                 let address = server.address();
                 (Server::Simulated(server), address)
             }

@@ -140,8 +140,8 @@ impl TestServerBuilder {
         self
     }
 
-    /// Where the server's dice start: what it draws (ids, evicted keys, random members) depends on nothing else.
-    /// Servers that replicate each other need different ones: a history is known by an id that was drawn.
+    /// Where the server's dice start: what it draws (evicted keys, random members) depends on nothing else. Ids alone, by which
+    /// servers know each other's history, are never the same twice.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self

@@ -11,6 +11,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
@@ -101,10 +102,17 @@ impl Machine {
         self
     }
 
-    /// Serves until the server exits. `start` makes the server; `seed` is where its dice start.
+    /// Serves until the server exits. `start` makes the server; `seed` is where its dice start, save for ids, of which no two
+    /// servers have the same.
+    ///
+    /// # Panics
+    /// If the operating system has no random numbers.
     pub async fn run(self, node: Node, seed: u64, start: impl FnOnce(&mut Env) -> Server) {
         let real = Real::new(self.manual_clock, self.log, self.signals);
         let mut env = Env::new(seed);
+        env.set_ids(ChaCha8Rng::seed_from_u64(
+            getrandom::u64().expect("the operating system has no random numbers"),
+        ));
         (env.wall, env.monotonic) = (real.wall(), real.monotonic());
         env.files = self.files;
         env.ports = Some(Box::new(self.listeners.tcp.clone()));
