@@ -104,6 +104,7 @@ impl Server {
             let new_id = std::mem::replace(&mut replication.history.id, id);
             replication.history.fork(new_id);
             replication.backlog = Some(Backlog::new(size, offset));
+            replication.no_replicas_since = env.wall.as_secs();
         }
     }
 
