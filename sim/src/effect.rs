@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 
-use crate::{config::Notify, keyspace::Db};
+use crate::{config::Notify, keyspace::Db, pubsub::Subscription};
 
 /// The class of a keyspace event, one letter of `notify-keyspace-events`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +97,20 @@ pub struct Publication {
     pub sharded: bool,
 }
 
+/// A subscription that the client of a transaction began or ended inside it: messages of the same transaction from before go
+/// by what was before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resubscription {
+    /// The kind of subscription.
+    pub kind: Subscription,
+    /// The channel or the pattern.
+    pub name: Bytes,
+    /// Whether it was subscribed to until then.
+    pub was: bool,
+    /// How many keys had been touched then, and how many messages published.
+    pub at: (usize, usize),
+}
+
 /// One command for the replication stream and the append-only file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Propagated {
@@ -146,6 +160,8 @@ pub struct Effects {
     pub cached: Vec<(usize, Cached)>,
     /// Where the commands of a transaction end: how many keys had been touched then, and how many messages published.
     pub cuts: Vec<(usize, usize)>,
+    /// What the client of a transaction began or stopped to listen to, in order.
+    pub resubscribed: Vec<Resubscription>,
     /// Databases that changed places.
     pub swapped: Vec<(usize, usize)>,
     /// How many changes there were since the last save, in Redis's count.
@@ -161,6 +177,16 @@ impl Effects {
     /// Notes a message.
     pub fn publish(&mut self, publication: Publication) {
         self.published.push((self.touched.len(), publication));
+    }
+
+    /// Notes that the client of a transaction is about to begin or end a subscription.
+    pub fn resubscribe(&mut self, kind: Subscription, name: Bytes, was: bool) {
+        self.resubscribed.push(Resubscription {
+            kind,
+            name,
+            was,
+            at: (self.touched.len(), self.published.len()),
+        });
     }
 
     /// Notes that a command of a transaction ends here.
@@ -197,6 +223,10 @@ impl Effects {
         self.cuts.extend(
             after.cuts.into_iter().map(|(touched, messages)| (before + touched, published + messages)),
         );
+        self.resubscribed.extend(after.resubscribed.into_iter().map(|mut change| {
+            change.at = (before + change.at.0, published + change.at.1);
+            change
+        }));
         self.flushed.extend(after.flushed);
         self.swapped.extend(after.swapped);
         self.dirty += after.dirty;

@@ -1,10 +1,12 @@
 //! Spending what commands did: messages to subscribers, broken watches, woken waiters, the replication stream.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 
 use super::Server;
 use crate::{
-    effect::{Class, Effects, Propagated, Publication, Recipients, Touch},
+    effect::{Class, Effects, Propagated, Publication, Recipients, Resubscription, Touch},
     env::{Env, Observation},
     event::ConnId,
     glob::matches,
@@ -16,15 +18,36 @@ use crate::{
 
 /// A client that may hear of what its own transaction does.
 #[derive(Debug, Clone, Copy)]
-struct Hearer {
+struct Hearer<'a> {
     conn: ConnId,
     /// The number of the command in the transaction.
     command: usize,
+    /// What it began or stopped to listen to afterwards.
+    later: &'a [Resubscription],
 }
 
-impl Hearer {
-    fn of(by: Option<ConnId>, cuts: &[(usize, usize)], command: usize) -> Option<Hearer> {
-        by.filter(|_| command < cuts.len()).map(|conn| Hearer { conn, command })
+/// Who made a batch, and what matters to hearing it.
+#[derive(Clone, Copy)]
+struct Hearers<'a> {
+    by: Option<ConnId>,
+    cuts: &'a [(usize, usize)],
+    resubscribed: &'a [Resubscription],
+}
+
+impl<'a> Hearers<'a> {
+    fn of_touch(self, at: usize) -> Option<Hearer<'a>> {
+        self.at(|(touched, _)| touched <= at)
+    }
+
+    fn of_message(self, number: usize) -> Option<Hearer<'a>> {
+        self.at(|(_, messages)| messages <= number)
+    }
+
+    /// The client as it was after all that `is_past` says has been.
+    fn at(self, is_past: impl Fn((usize, usize)) -> bool) -> Option<Hearer<'a>> {
+        let command = self.cuts.partition_point(|&cut| is_past(cut));
+        let later = &self.resubscribed[self.resubscribed.partition_point(|change| is_past(change.at))..];
+        self.by.filter(|_| command < self.cuts.len()).map(|conn| Hearer { conn, command, later })
     }
 }
 
@@ -47,17 +70,15 @@ impl Server {
         }
         let mut cached = effects.cached.into_iter().peekable();
         let mut published = effects.published.into_iter().enumerate().peekable();
-        let cuts = &effects.cuts;
+        let hearers = Hearers { by, cuts: &effects.cuts, resubscribed: &effects.resubscribed };
         for (at, touch) in effects.touched.iter().enumerate() {
             while let Some((number, (_, message))) = published.next_if(|(_, (before, _))| *before <= at) {
-                let of = cuts.partition_point(|(_, messages)| *messages <= number);
-                self.deliver(env, message, Hearer::of(by, cuts, of));
+                self.deliver(env, message, hearers.of_message(number));
             }
             while let Some((_, cached)) = cached.next_if(|(before, _)| *before <= at) {
                 self.note_cached(cached, by);
             }
-            let of = cuts.partition_point(|(touched, _)| *touched <= at);
-            self.notify(env, touch, Hearer::of(by, cuts, of));
+            self.notify(env, touch, hearers.of_touch(at));
             if touch.class == Class::Miss {
                 continue;
             }
@@ -75,8 +96,7 @@ impl Server {
         self.note_ready(&effects.touched);
         self.propagate(effects.propagated, env.wall.as_millis());
         for (number, (_, message)) in published {
-            let of = cuts.partition_point(|(_, messages)| *messages <= number);
-            self.deliver(env, message, Hearer::of(by, cuts, of));
+            self.deliver(env, message, hearers.of_message(number));
         }
     }
 
@@ -128,7 +148,7 @@ impl Server {
     }
 
     /// Publishes a keyspace event, as far as `notify-keyspace-events` asks for it.
-    fn notify(&mut self, env: &mut Env, touch: &Touch, own: Option<Hearer>) {
+    fn notify(&mut self, env: &mut Env, touch: &Touch, own: Option<Hearer<'_>>) {
         let wanted = touch.wanted;
         if !wanted.wants(touch.class.letter()) {
             return;
@@ -145,22 +165,41 @@ impl Server {
         }
     }
 
-    fn deliver(&mut self, env: &mut Env, publication: Publication, own: Option<Hearer>) {
+    /// Who listens to a name, in the order of their connections; the client of a transaction as it did then.
+    fn subscribers(&self, kind: Subscription, name: &Bytes, own: Option<Hearer<'_>>) -> BTreeSet<ConnId> {
+        let mut subscribers = self.node.pubsub.of(kind).get(name).cloned().unwrap_or_default();
+        if let Some(own) = own
+            && let Some(change) = own.later.iter().find(|change| change.kind == kind && change.name == *name)
+        {
+            if change.was {
+                subscribers.insert(own.conn);
+            } else {
+                subscribers.remove(&own.conn);
+            }
+        }
+        subscribers
+    }
+
+    fn deliver(&mut self, env: &mut Env, publication: Publication, own: Option<Hearer<'_>>) {
         let Publication { channel, message, sharded } = publication;
         let mut pushes = Vec::new();
         let (kind, name) =
             if sharded { (Subscription::Shard, "smessage") } else { (Subscription::Channel, "message") };
-        if let Some(subscribers) = self.node.pubsub.of(kind).get(&channel) {
+        let subscribers = self.subscribers(kind, &channel, own);
+        if !subscribers.is_empty() {
             let push = Reply::Push(vec![Reply::bulk(name), channel.clone().into(), message.clone().into()]);
-            pushes.push((push, subscribers.clone()));
+            pushes.push((push, subscribers));
         }
         if !sharded {
-            for (pattern, subscribers) in self.node.pubsub.of(Subscription::Pattern) {
-                if matches(pattern, &channel) {
-                    let words = [pattern.clone(), channel.clone(), message.clone()].map(Reply::Bulk);
-                    let push = [Reply::bulk("pmessage")].into_iter().chain(words).collect();
-                    pushes.push((Reply::Push(push), subscribers.clone()));
-                }
+            let changed = own.iter().flat_map(|own| own.later);
+            let left = changed.filter(|change| change.kind == Subscription::Pattern && change.was);
+            let patterns =
+                self.node.pubsub.of(Subscription::Pattern).keys().chain(left.map(|change| &change.name));
+            let heard: BTreeSet<&Bytes> = patterns.filter(|pattern| matches(pattern, &channel)).collect();
+            for pattern in heard {
+                let words = [pattern.clone(), channel.clone(), message.clone()].map(Reply::Bulk);
+                let push = [Reply::bulk("pmessage")].into_iter().chain(words).collect();
+                pushes.push((Reply::Push(push), self.subscribers(Subscription::Pattern, pattern, own)));
             }
         }
         let mut receivers = 0;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error},
+    commands::{Ctx, Error, Origin},
     pubsub::Subscription,
     resp::Reply,
 };
@@ -18,6 +18,7 @@ pub(super) fn subscribe(ctx: &mut Ctx<'_>, kind: Subscription, names: &[Bytes]) 
     };
     let mut replies = Vec::with_capacity(names.len());
     for name in names {
+        note(ctx, kind, name);
         ctx.node.subscribe(conn, kind, name.clone());
         let left = ctx.session().subscriptions_beside(kind).into();
         replies.push(Reply::Push(vec![Reply::bulk(word), Reply::Bulk(name.clone()), left]));
@@ -42,6 +43,7 @@ pub(super) fn unsubscribe(ctx: &mut Ctx<'_>, kind: Subscription, names: &[Bytes]
     };
     let mut replies = Vec::with_capacity(names.len().max(1));
     for name in names {
+        note(ctx, kind, name);
         ctx.node.unsubscribe(conn, kind, name);
         let left = ctx.session().subscriptions_beside(kind).into();
         replies.push(Reply::Push(vec![Reply::bulk(word), Reply::Bulk(name.clone()), left]));
@@ -52,4 +54,12 @@ pub(super) fn unsubscribe(ctx: &mut Ctx<'_>, kind: Subscription, names: &[Bytes]
         replies.push(Reply::Push(vec![Reply::bulk(word), Reply::Null, left]));
     }
     Reply::Several(replies)
+}
+
+/// What a transaction has published so far goes by how its client listens now.
+fn note(ctx: &mut Ctx<'_>, kind: Subscription, name: &Bytes) {
+    if ctx.origin == Origin::Exec {
+        let was = ctx.session().subscribed(kind).contains(name);
+        ctx.effects.resubscribe(kind, name.clone(), was);
+    }
 }
