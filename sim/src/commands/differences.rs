@@ -20,7 +20,8 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ),
     (
         "config|set",
-        "Options that nothing here depends on (threads, allocators, TLS) are checked, kept and answered.",
+        "Options that nothing here depends on (threads, allocators, TLS) are checked, kept and answered. Values are texts: bytes \
+         that are no UTF-8 are replaced.",
     ),
     (
         "debug",
