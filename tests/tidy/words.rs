@@ -5,20 +5,11 @@ use crate::sources;
 /// Where a file stops being one thing.
 const LINES: usize = 600;
 
-/// Files that are longer, and why that is better than parting them.
-const LONGER: &[(&str, &str)] =
-    &[("sim/src/options.rs", "one table of all configuration options, a row each")];
-
 #[test]
 fn files_stay_short() {
     for source in sources::all(&[".rs"]) {
         let lines = source.text.lines().count();
-        let excepted = LONGER.iter().any(|(path, _)| *path == source.path);
-        assert!(lines <= LINES || excepted, "{} has {lines} lines, more than {LINES}", source.path);
-    }
-    for (path, reason) in LONGER {
-        let lines = sources::read(path).lines().count();
-        assert!(lines > LINES, "{path} is no exception any more ({lines} lines; {reason})");
+        assert!(lines <= LINES, "{} has {lines} lines, more than {LINES}", source.path);
     }
 }
 

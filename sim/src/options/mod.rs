@@ -1,0 +1,194 @@
+//! The options: what each is called, which values it takes, and where it lives in [`Config`].
+//!
+//! CONFIG GET and CONFIG SET read it. Values are text in one canonical form, as CONFIG GET prints them.
+
+mod table;
+mod values;
+
+use std::fmt::Display;
+
+pub use table::OPTIONS;
+pub use values::{memory, percentile};
+
+use crate::{config::Config, keyspace};
+
+/// One option.
+pub struct Opt {
+    /// Its name.
+    pub name: &'static str,
+    /// An older name that works as well.
+    pub alias: Option<&'static str>,
+    /// Which values it takes.
+    pub kind: Kind,
+    /// Whether CONFIG SET may change it.
+    pub change: Change,
+    /// Where it lives.
+    pub field: Field,
+    /// Whether CONFIG GET shows it only to who asks for it by its name.
+    pub hidden: bool,
+}
+
+/// Whether CONFIG SET may change an option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// At any time.
+    Free,
+    /// Only before the start.
+    Never,
+    /// Only with `enable-protected-configs`, which is off.
+    Protected,
+}
+
+/// Which values an option takes.
+pub enum Kind {
+    /// `yes` or `no`.
+    Flag,
+    /// An integer between two bounds.
+    Integer(i64, i64),
+    /// A number of bytes between two bounds, perhaps with a unit.
+    Memory(u64, u64),
+    /// A number of bytes, or a percentage of `maxmemory`.
+    MemoryOrPercent,
+    /// One of some words.
+    Choice(&'static [&'static str]),
+    /// Any text.
+    Text,
+    /// Whatever a function brings into its canonical form, or refuses with a text.
+    Checked(fn(&Config, &str) -> Result<String, String>),
+}
+
+/// Where an option lives.
+pub enum Field {
+    /// In a field that the node reads.
+    Live {
+        /// Its value as text.
+        get: fn(&Config) -> String,
+        /// Sets it from canonical text.
+        set: fn(&mut Config, &str),
+    },
+    /// Nowhere: nothing here depends on it. It is kept and answered, and this is its default.
+    Kept(&'static str),
+}
+
+impl Opt {
+    /// The value as CONFIG GET prints it.
+    pub fn get(&self, config: &Config) -> String {
+        match self.field {
+            Field::Live { get, .. } => get(config),
+            Field::Kept(default) => config.others.get(self.name).map_or(default, String::as_str).to_owned(),
+        }
+    }
+
+    /// Sets the value from text in canonical form, which [`Opt::check`] has answered.
+    pub fn set(&self, config: &mut Config, canonical: &str) {
+        match self.field {
+            Field::Live { set, .. } => set(config, canonical),
+            Field::Kept(_) => drop(config.others.insert(self.name.to_owned(), canonical.to_owned())),
+        }
+    }
+
+    /// Brings a value into canonical form.
+    ///
+    /// # Errors
+    /// The reason why the option does not take it, in the words of `redis-server`.
+    pub fn check(&self, config: &Config, text: &str) -> Result<String, String> {
+        let out_of_range = |min: &dyn Display, max: &dyn Display| {
+            format!("argument must be between {min} and {max} inclusive")
+        };
+        match self.kind {
+            Kind::Flag => match &text.to_ascii_lowercase()[..] {
+                value @ ("yes" | "no") => Ok(value.to_owned()),
+                _ => Err("argument must be 'yes' or 'no'".into()),
+            },
+            Kind::Integer(min, max) => {
+                let value = keyspace::integer(text.as_bytes());
+                let value = value.ok_or("argument couldn't be parsed into an integer")?;
+                if (min..=max).contains(&value) {
+                    Ok(value.to_string())
+                } else {
+                    Err(out_of_range(&min, &max))
+                }
+            }
+            Kind::Memory(min, max) => {
+                let value = memory(text).ok_or("argument must be a memory value")?;
+                if (min..=max).contains(&value) {
+                    Ok(value.to_string())
+                } else {
+                    Err(out_of_range(&min, &max))
+                }
+            }
+            Kind::MemoryOrPercent => match text.strip_suffix('%') {
+                Some(percent) => match percent.parse::<u32>() {
+                    Ok(percent) if percent <= 100 => Ok(format!("{percent}%")),
+                    Ok(_) => Err("percentage argument must be less or equal to 100".into()),
+                    Err(_) => Err("argument must be a memory or percent value".into()),
+                },
+                None => {
+                    let value = memory(text).ok_or("argument must be a memory or percent value")?;
+                    Ok(value.to_string())
+                }
+            },
+            Kind::Choice(words) => match words.iter().find(|word| word.eq_ignore_ascii_case(text)) {
+                Some(word) => Ok((*word).to_owned()),
+                None => Err(format!("argument(s) must be one of the following: {}", words.join(", "))),
+            },
+            Kind::Text => Ok(text.to_owned()),
+            Kind::Checked(check) => check(config, text),
+        }
+    }
+}
+/// The option of a name, which may be its older one.
+pub fn find(name: &str) -> Option<&'static Opt> {
+    OPTIONS.iter().find(|option| {
+        option.name.eq_ignore_ascii_case(name)
+            || option.alias.is_some_and(|alias| alias.eq_ignore_ascii_case(name))
+    })
+}
+
+/// Sets an option before a node starts, when every option may be set.
+///
+/// # Errors
+/// That there is no such option, with the nearest name, or why it does not take the value.
+pub fn set_at_start(config: &mut Config, name: &str, value: &str) -> Result<(), String> {
+    let Some(option) = find(name) else {
+        let nearest =
+            nearest(name).map_or_else(String::new, |nearest| format!("; did you mean `{nearest}`?"));
+        return Err(format!("there is no option `{name}`{nearest}"));
+    };
+    let canonical = option.check(config, value).map_err(|why| format!("`{name}`: {why}"))?;
+    option.set(config, &canonical);
+    Ok(())
+}
+
+/// The name most like `name`, if one is like it at all.
+pub fn nearest(name: &str) -> Option<&'static str> {
+    let name = name.to_lowercase();
+    let near = names().map(|(known, _)| (strsim::damerau_levenshtein(known, &name), known)).min()?;
+    (near.0 <= 1 + name.len() / 4).then_some(near.1)
+}
+
+/// Every name, older ones included, with its option.
+pub fn names() -> impl Iterator<Item = (&'static str, &'static Opt)> {
+    OPTIONS.iter().flat_map(|option| {
+        let alias = option.alias.map(|alias| (alias, option));
+        [(option.name, option)].into_iter().chain(alias)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_sorted_and_their_defaults_are_values_they_take() {
+        let config = Config::default();
+        assert!(OPTIONS.is_sorted_by(|a, b| a.name < b.name));
+        for option in OPTIONS {
+            let value = option.get(&config);
+            assert_eq!(option.check(&config, &value).as_ref(), Ok(&value), "{}", option.name);
+            let mut changed = config.clone();
+            option.set(&mut changed, &value);
+            assert_eq!(option.get(&changed), value, "{}", option.name);
+        }
+    }
+}
