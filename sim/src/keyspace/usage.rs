@@ -36,7 +36,7 @@ pub struct Draw {
 
 /// The use of one key, in one word, because every key has one.
 ///
-/// The upper bits are milliseconds of the wall clock, or [`NOT_YET`] until the first use after a load, which counts as just
+/// The upper bits are milliseconds of the wall clock, or `NOT_YET` until the first use after a load, which counts as just
 /// now. Below them is a logarithmic counter: 255 stands for about a million uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage(i64);
