@@ -31,6 +31,12 @@ async fn eventually_free(servers: &[RedisServer]) {
     eventually("all servers are free", async || set_on(servers).await == 0).await;
 }
 
+/// A majority is enough for an acquisition: what the slowest server was sent may be on its way still, and undo what a test does
+/// to it.
+async fn has_reached_all(servers: &[RedisServer]) {
+    eventually("all servers have it", async || set_on(servers).await == servers.len()).await;
+}
+
 #[tokio::test]
 async fn holds_a_majority_and_frees_all() {
     let Some(servers) = servers(3) else { return };
@@ -58,6 +64,7 @@ async fn nests_for_its_owner() {
     let (lock, owner) = (handle(), OwnerId::new(7));
     assert_eq!(lock.hold_count(owner).await.unwrap(), 0);
     let outer = lock.acquire().owner(owner).lease(LEASE).await.unwrap();
+    has_reached_all(&servers).await;
     let inner = handle().try_acquire().owner(owner).lease(3 * LEASE).await.unwrap().expect("it nests");
     assert_eq!(lock.hold_count(owner).await.unwrap(), 2);
     assert!(outer.validity() <= LEASE && inner.validity() > 2 * LEASE, "{outer:?} {inner:?}");
@@ -80,6 +87,7 @@ async fn does_not_nest_in_what_is_lost() {
     let Some(servers) = servers(3) else { return };
     let (lock, owner) = (red_lock(&servers), OwnerId::new(7));
     let outer = lock.acquire().owner(owner).lease(LEASE).await.unwrap();
+    has_reached_all(&servers).await;
     for server in &servers[..2] {
         server.command(&["DEL", "stock"]).await;
     }
@@ -129,6 +137,7 @@ async fn a_server_that_another_kind_of_lock_has_is_taken() {
     let Some(servers) = servers(3) else { return };
     let lock = red_lock(&servers);
     let guard = lock.acquire().lease(LEASE).await.unwrap();
+    has_reached_all(&servers).await;
     for server in &servers[..2] {
         server.command(&["DEL", "stock"]).await;
         server.command(&["HSET", "stock", "redisson:1", "1"]).await;
@@ -147,6 +156,7 @@ async fn extension_needs_a_majority() {
     let Some(servers) = servers(3) else { return };
     let lock = red_lock(&servers);
     let guard = lock.acquire().lease(LEASE).await.unwrap();
+    has_reached_all(&servers).await;
     servers[0].command(&["DEL", "stock"]).await;
     guard.extend(Duration::from_secs(60)).await.unwrap();
     assert!(guard.validity() > Duration::from_secs(30));
