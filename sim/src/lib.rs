@@ -32,13 +32,13 @@ pub mod keyspace;
 
 pub mod config;
 
+pub mod pubsub;
+
 pub mod effect;
 
 pub mod options;
 
 pub mod config_file;
-
-pub mod pubsub;
 
 pub mod tracking;
 
