@@ -6,13 +6,16 @@
 //! goes on after the release): a *phantom*, which may last one lease and no longer. A key without expiry is a phantom for
 //! ever once its owner is gone. Judged are locks that one group grants: a quorum outvotes a node with a bad clock.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use lockstorm_sim::time::{True, Wall};
 
 use super::{Checker, evidence::Evidence, promise::is_own, words};
 use crate::{
-    history::{History, Host, How, Lock, Owner, What},
+    history::{History, Host, How, Life, Lock, Owner, Role, What},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -73,20 +76,42 @@ impl Hold {
     }
 }
 
+/// The holds of each owner that are not gone: one, unless a master that was cut off and its successor have both granted.
+type Open = BTreeMap<(Lock, Owner), Vec<Hold>>;
+
+/// Which of an owner's holds something is about that happened at `node`: the one that this node granted, or else the newest,
+/// which the node has by replication.
+fn meant(holds: &[Hold], node: Host) -> Option<usize> {
+    holds.iter().position(|hold| hold.node == node).or(holds.len().checked_sub(1))
+}
+
 fn holds(history: &History) -> Vec<Hold> {
-    let mut open: BTreeMap<(Lock, Owner), Hold> = BTreeMap::new();
+    let mut open = Open::new();
     let mut all = Vec::new();
+    // Nodes that are down, or that have what another master tells them: what they had granted is gone.
+    let mut retired: BTreeSet<Host> = BTreeSet::new();
     let end_of = |at: True, lease: Option<u64>| lease.map_or(True::MAX, |ms| at + Duration::from_millis(ms));
     for event in &history.events {
+        let (at, node) = (event.at, event.host);
+        match event.what {
+            What::Life { life: Life::Crashed } | What::Became { role: Role::Replica } => {
+                retired.insert(node);
+            }
+            What::Life { life: Life::Started } | What::Became { role: Role::Master } => {
+                retired.remove(&node);
+            }
+            _ => {}
+        }
         let Some((lock, owner)) = event.what.lock().zip(event.what.owner()) else { continue };
         let authority = &history.lock(lock).authority;
-        if authority.quorum != 1 || authority.group_of(event.host).is_none() {
+        if authority.quorum != 1 || authority.group_of(node).is_none() {
             continue;
         }
-        let (key, at, node) = ((lock, owner), event.at, event.host);
+        let of_owner = open.entry((lock, owner)).or_default();
+        let one = meant(of_owner, node);
         match &event.what {
             What::Granted { lease_ms, until, count, .. } => {
-                let fresh = || Hold {
+                let fresh = Hold {
                     lock,
                     owner,
                     node,
@@ -96,18 +121,26 @@ fn holds(history: &History) -> Vec<Hold> {
                     promised: vec![],
                     gone: None,
                 };
-                if *count <= 1
-                    && let Some(before) = open.remove(&key)
-                {
-                    all.push(before.close(history, at, node, false));
-                }
-                let hold = open.entry(key).or_insert_with(fresh);
+                let one = if *count <= 1 {
+                    let over = |hold: &mut Hold| hold.node == node || retired.contains(&hold.node);
+                    all.extend(
+                        of_owner.extract_if(.., over).map(|hold| hold.close(history, at, node, false)),
+                    );
+                    None
+                } else {
+                    one
+                };
+                let one = one.unwrap_or_else(|| {
+                    of_owner.push(fresh);
+                    of_owner.len() - 1
+                });
+                let hold = &mut of_owner[one];
                 hold.promised.truncate(count.saturating_sub(1) as usize);
                 hold.promised.push(end_of(at, *lease_ms));
                 (hold.node, hold.lease, hold.until) = (node, lease_ms.map(Duration::from_millis), *until);
             }
             What::Extended { lease_ms, until, by, .. } => {
-                if let Some(hold) = open.get_mut(&key) {
+                if let Some(hold) = one.map(|one| &mut of_owner[one]) {
                     (hold.lease, hold.until) = (lease_ms.map(Duration::from_millis), *until);
                     if is_own(history, owner, *by) {
                         let end = end_of(at, *lease_ms);
@@ -116,22 +149,24 @@ fn holds(history: &History) -> Vec<Hold> {
                 }
             }
             What::Released { left: 0, .. } => {
-                all.extend(open.remove(&key).map(|hold| hold.close(history, at, node, false)));
+                all.extend(one.map(|one| of_owner.remove(one).close(history, at, node, false)));
             }
             What::Released { left, until, .. } => {
-                if let Some(hold) = open.get_mut(&key) {
+                if let Some(hold) = one.map(|one| &mut of_owner[one]) {
                     hold.promised.truncate((*left).max(1) as usize);
                     hold.until = until.or(hold.until);
                 }
             }
             What::Vanished { how, .. } => {
-                all.extend(open.remove(&key).map(|hold| hold.close(history, at, node, *how == How::Expired)));
+                all.extend(
+                    one.map(|one| of_owner.remove(one).close(history, at, node, *how == How::Expired)),
+                );
             }
             _ => {}
         }
     }
     let end = history.header.end;
-    all.extend(open.into_values().map(|hold| {
+    all.extend(open.into_values().flatten().map(|hold| {
         let node = hold.node;
         hold.close(history, end, node, false)
     }));
@@ -226,7 +261,7 @@ fn witness(history: &History, hold: &Hold, wrong: Wrong, by: Duration) -> Witnes
 mod tests {
     use crate::{
         checker::tests::explained,
-        history::{Call, How, Life, Outcome, Why, story::Story},
+        history::{Call, How, Life, LockKind, Outcome, Why, story::Story},
     };
 
     #[test]
@@ -296,6 +331,34 @@ mod tests {
                     .believes_for_ever("c1")
                     .at(5_000)
                     .life("c1", Life::Crashed)
+                    .ends(60_000),
+            ),
+            (
+                "a master that was cut off grants late, its successor renews, and each key ends in its own time",
+                Story::failover(LockKind::Exclusive)
+                    .at(0)
+                    .locks("c1", "r", 30_000)
+                    .at(1_000)
+                    .granted("m", "c1", 30_000)
+                    .at(10_000)
+                    .extended("r", "c1", 30_000)
+                    .at(31_001)
+                    .vanished("m", "c1", How::Expired)
+                    .at(35_000)
+                    .unlocks("c1", "r")
+                    .ends(60_000),
+            ),
+            (
+                "a master crashes, and its replica goes on with what it had granted",
+                Story::failover(LockKind::Exclusive)
+                    .at(0)
+                    .locks("c1", "m", 30_000)
+                    .at(1_000)
+                    .life("m", Life::Crashed)
+                    .at(10_000)
+                    .extended("r", "c1", 30_000)
+                    .at(40_001)
+                    .vanished("r", "c1", How::Expired)
                     .ends(60_000),
             ),
             ("no lease at all", Story::one_node().ends(60_000)),
