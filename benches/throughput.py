@@ -155,7 +155,7 @@ def start(commands):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tests", nargs="*", metavar="TEST", help=f"of {', '.join(TESTS)}; all without one")
-    parser.add_argument("--server", type=Path, help="a built lockstorm; without it, one is built in release")
+    parser.add_argument("--server", type=Path, help="a built lockstorm; without it, one is built as it is installed")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--requests", type=int, default=200_000)
     parser.add_argument("--pipeline", type=int, nargs="+", default=[1, 16])
@@ -168,8 +168,8 @@ def main():
             sys.exit(f"{tool} is not on the PATH")
     server = arguments.server
     if server is None:
-        subprocess.run(["cargo", "build", "--release", "--quiet", "--bin", "lockstorm"], cwd=ROOT, check=True)
-        server = TARGET / "release" / "lockstorm"
+        subprocess.run(["cargo", "build", "--profile", "dist", "--quiet", "--bin", "lockstorm"], cwd=ROOT, check=True)
+        server = TARGET / "dist" / "lockstorm"
     commands = [
         ("lockstorm", [str(server.resolve()), "serve", "--port", "{port}", "--option", "save="]),
         ("redis-server", ["redis-server", "--port", "{port}", "--save", "", "--appendonly", "no"]),
