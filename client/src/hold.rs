@@ -1,7 +1,7 @@
 //! One granted lock as this client believes it: until when, and whether it is known to be lost.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -23,12 +23,48 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) struct Surroundings {
     pub(crate) env: Arc<dyn Env>,
     pub(crate) observer: Arc<dyn Observer>,
-    pub(crate) holds: Arc<AtomicU64>,
+    pub(crate) holds: Arc<Holds>,
 }
 
 impl Surroundings {
     pub(crate) fn tell(&self, lock: &str, owner: &str, what: What<'_>) {
         self.observer.observe(&Event { lock, owner, what });
+    }
+}
+
+/// The holds of one client.
+#[derive(Default)]
+pub(crate) struct Holds(Mutex<Numbered>);
+
+#[derive(Default)]
+struct Numbered {
+    granted: u64,
+    /// By lock and number. A hold leaves when it is dropped.
+    alive: BTreeMap<(String, u64), Weak<Hold>>,
+}
+
+impl Holds {
+    fn next(&self) -> u64 {
+        let mut numbered = locked(&self.0);
+        numbered.granted += 1;
+        numbered.granted - 1
+    }
+
+    fn add(&self, hold: &Arc<Hold>) {
+        locked(&self.0).alive.insert((hold.lock.clone(), hold.number), Arc::downgrade(hold));
+    }
+
+    /// Settles that every hold of `lock` is lost.
+    pub(crate) fn lose_all(&self, lock: &str, why: LostReason) {
+        // Not under the mutex: the observer may call back, and the last one to know a hold drops it.
+        let of_lock: Vec<Arc<Hold>> = {
+            let numbered = locked(&self.0);
+            let range = (lock.to_owned(), 0)..=(lock.to_owned(), u64::MAX);
+            numbered.alive.range(range).filter_map(|(_, hold)| hold.upgrade()).collect()
+        };
+        for hold in of_lock {
+            hold.lose(why);
+        }
     }
 }
 
@@ -61,9 +97,10 @@ impl Hold {
         lease: Duration,
         token: Option<u64>,
     ) -> Arc<Self> {
-        let number = around.holds.fetch_add(1, Ordering::Relaxed);
+        let holds = around.holds.clone();
+        let number = holds.next();
         around.tell(lock, owner, What::Acquired { hold: number, lease, deadline, token });
-        Arc::new(Self {
+        let hold = Arc::new(Self {
             number,
             lock: lock.to_owned(),
             owner: owner.to_owned(),
@@ -73,7 +110,9 @@ impl Hold {
             around,
             state: Mutex::new(State { deadline, lost: None, released: false }),
             changed: Notify::new(),
-        })
+        });
+        holds.add(&hold);
+        hold
     }
 
     fn tell(&self, what: What<'_>) {
@@ -191,5 +230,12 @@ impl Hold {
                 within(env, env.now() + left.min(RESUME_CHECK), changed).await;
             }
         }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let name = (std::mem::take(&mut self.lock), self.number);
+        locked(&self.around.holds.0).alive.remove(&name);
     }
 }

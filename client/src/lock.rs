@@ -104,9 +104,8 @@ impl Lock {
     /// # Errors
     /// When Redis cannot be asked.
     pub async fn force_release(&self) -> Result<bool> {
-        for hold in self.session.watchdog.forget_lock(&self.key) {
-            hold.lose(LostReason::NotHeld);
-        }
+        self.session.watchdog.forget_lock(&self.key);
+        self.session.around.holds.lose_all(&self.key, LostReason::NotHeld);
         let call = self.protocol.force_release(&self.key, millis(self.session.env().wall().0));
         match self.session.router.run_repeatable(&call).await? {
             Value::Int(freed) => Ok(freed == 1),

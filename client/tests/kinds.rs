@@ -82,6 +82,18 @@ macro_rules! kinds {
             let error = guard.release().await.unwrap_err();
             assert!(matches!(error.kind(), ErrorKind::NotHeld { .. }), "{error}");
 
+            // By its own client: whoever holds it there knows at once, renewed or not.
+            let soon_free = soon("it is free", lock.acquire().owner(owner).lease(LEASE).into_future());
+            let leased = soon_free.await.unwrap();
+            let renewed = lock.acquire().owner(owner).await.unwrap();
+            assert!(lock.force_release().await.unwrap());
+            for guard in [leased, renewed] {
+                assert_eq!(guard.validity(), Duration::ZERO, "{guard:?}");
+                let error = guard.release().await.unwrap_err();
+                assert!(matches!(error.kind(), ErrorKind::NotHeld { .. }), "{error}");
+            }
+            assert!(!other.is_locked().await.unwrap());
+
             // A lease that is not renewed ends by the holder's own clock.
             let short = lock.acquire().lease(Duration::from_millis(300));
             let guard = soon("it is free again", short.into_future()).await.unwrap();

@@ -104,15 +104,10 @@ impl Watchdog {
         self.changed.notify_one();
     }
 
-    /// Drops every hold of `lock`: it was released by force.
-    pub(crate) fn forget_lock(&self, lock: &str) -> Vec<Arc<Hold>> {
-        let mut state = locked(&self.state);
-        let (gone, kept): (BTreeMap<_, _>, _) =
-            std::mem::take(&mut state.entries).into_iter().partition(|((name, _), _)| name == lock);
-        state.entries = kept;
-        drop(state);
+    /// Renews no hold of `lock` any more: it was released by force.
+    pub(crate) fn forget_lock(&self, lock: &str) {
+        locked(&self.state).entries.retain(|(name, _), _| name != lock);
         self.changed.notify_one();
-        gone.into_values().flat_map(|entry| entry.holds).collect()
     }
 
     /// Runs while there is anything to renew.

@@ -22,7 +22,7 @@ use crate::env::{Monotonic, draw, pause, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::Guard;
 use crate::lock::{Acquire, Obtain, Terms, TryAcquire, Wanted};
-use crate::observer::What;
+use crate::observer::{LostReason, What};
 use crate::owner::OwnerId;
 use crate::session::Session;
 use options::Options;
@@ -181,11 +181,13 @@ impl RedLock {
         Ok(left.get(self.quorum() - 1).and_then(|&left| crate::protocol::remaining(left)))
     }
 
-    /// Frees every server, whoever holds it; true when any was taken.
+    /// Frees every server, whoever holds it; true when any was taken. Holds of the first client are lost at once, those of
+    /// others learn of it at their next extension.
     ///
     /// # Errors
     /// When fewer than a majority of the servers answer.
     pub async fn force_release(&self) -> Result<bool> {
+        self.first().around.holds.lose_all(&self.key, LostReason::NotHeld);
         let replies = self.ask_all(redis::cmd("DEL").arg(&self.key)).await?;
         Ok(replies.contains(&Value::Int(1)))
     }
