@@ -7,12 +7,21 @@ use lockstorm::{
     trial::{Judged, Trial, parse_seeds},
 };
 
-/// Variants whose verdict hangs on less than the millisecond that `turmoil` counts in, with the reason.
-const FINER_THAN_A_TICK: &[(&str, &str)] = &[];
+/// What hangs on less than the millisecond that `turmoil` counts in: a variant, a checker, and why.
+const FINER_THAN_A_TICK: &[(&str, &str, &str)] = &[(
+    "storm/fair_queue.toml",
+    "wake-ups",
+    "whether a subscription is back from a cut at the instant of a release (seed 2 differs)",
+)];
 
-/// What every checker said, in a word.
-fn words(judged: &Judged) -> Vec<(&'static str, &'static str)> {
-    judged.findings.iter().map(|finding| (finding.checker, finding.verdict.word())).collect()
+/// What every checker said of a run, in a word.
+fn words(token: &str, judged: &Judged) -> Vec<(&'static str, &'static str)> {
+    let excepted = |checker: &str| {
+        let of_run = |variant: &str| token.starts_with(&format!("{variant}@"));
+        FINER_THAN_A_TICK.iter().any(|(variant, of, _)| *of == checker && of_run(variant))
+    };
+    let judged = judged.findings.iter().filter(|finding| !excepted(finding.checker));
+    judged.map(|finding| (finding.checker, finding.verdict.word())).collect()
 }
 
 /// The first seed of every variant, or those of `LOCKSTORM_SEEDS`.
@@ -36,9 +45,9 @@ fn turmoil_gives_the_verdicts_of_the_event_engine() {
     };
     let mut different = Vec::new();
     for ((token, one), (_, other)) in run(Engine::Event).iter().zip(&run(Engine::Turmoil)) {
-        let excepted = FINER_THAN_A_TICK.iter().any(|(variant, _)| token.starts_with(&format!("{variant}@")));
-        if words(one) != words(other) && !excepted {
-            different.push(format!("{token}: {:?}, on turmoil {:?}", words(one), words(other)));
+        let (one, other) = (words(token, one), words(token, other));
+        if one != other {
+            different.push(format!("{token}: {one:?}, on turmoil {other:?}"));
         }
     }
     assert!(different.is_empty(), "the engines disagree:\n{}", different.join("\n"));
