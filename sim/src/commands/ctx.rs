@@ -68,6 +68,8 @@ pub struct Ctx<'a> {
     pub(super) block: Option<Blocked>,
     /// The key that is ready, when a command that waits is run again for it.
     pub(super) ready: Option<Bytes>,
+    /// What it takes from there is a change of its own, not the rest of a push.
+    takes_anew: bool,
 }
 
 impl<'a> Ctx<'a> {
@@ -93,6 +95,7 @@ impl<'a> Ctx<'a> {
             rewritten: None,
             block: None,
             ready: None,
+            takes_anew: false,
         }
     }
 
@@ -338,7 +341,7 @@ impl<'a> Ctx<'a> {
             let served = self.ready.as_ref() == Some(key) && matches!(event, "lpop" | "rpop" | "del");
             let changer = match self.origin {
                 Origin::Script => Changer::Server,
-                _ if served => Changer::Pusher,
+                _ if served && !self.takes_anew => Changer::Pusher,
                 _ => Changer::Client,
             };
             self.effects.touched.push(Touch { db: self.db, key: key.clone(), class, event, wanted, changer });
@@ -375,6 +378,11 @@ impl<'a> Ctx<'a> {
     /// are not for it then, whatever they hold by now.
     pub fn candidates(&self, keys: &[Bytes]) -> Vec<Bytes> {
         self.ready.as_ref().map_or_else(|| keys.to_vec(), |ready| vec![ready.clone()])
+    }
+
+    /// What the command takes from the key that is ready is a change of its own, for client-side caching.
+    pub fn take_anew(&mut self) {
+        self.takes_anew = true;
     }
 
     /// Makes the client wait for data under one of `keys`; where it may not wait, `otherwise` is the answer.

@@ -95,29 +95,6 @@ impl Keys {
     pub const FIRST: Keys = Keys::Range { first: 1, last: 1, step: 1 };
     /// Every argument is a key.
     pub const ALL: Keys = Keys::Range { first: 1, last: -1, step: 1 };
-
-    /// The indices of the keys in `args` (whose first element is the command's name).
-    pub fn positions(&self, args: &[Bytes]) -> Vec<usize> {
-        match *self {
-            Keys::None => Vec::new(),
-            Keys::Range { first, last, step } => {
-                let last = if last < 0 { args.len() as i64 + i64::from(last) } else { i64::from(last) };
-                (first..args.len()).take_while(|&at| at as i64 <= last).step_by(step).collect()
-            }
-            Keys::Counted { count } => {
-                let keys = args
-                    .get(count)
-                    .and_then(|n| std::str::from_utf8(n).ok()?.parse::<usize>().ok())
-                    .unwrap_or(0);
-                (count + 1..args.len()).take(keys).collect()
-            }
-            Keys::FirstAndCounted { count } => {
-                let counted = Keys::Counted { count }.positions(args);
-                (1..args.len().min(2)).chain(counted).collect()
-            }
-            Keys::Found(find) => find(args),
-        }
-    }
 }
 
 /// A group of commands, as redis.io and COMMAND DOCS name them.

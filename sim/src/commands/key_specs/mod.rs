@@ -139,6 +139,14 @@ pub fn key_uses(spec: &Spec, args: &[Bytes]) -> Vec<KeyUse> {
                 let flags = first.flags - KeyFlags::INCOMPLETE;
                 find(args).into_iter().map(|at| KeyUse { at, flags }).collect()
             }
+            (Keys::Counted { count }, _) => counted(args, count),
+            (Keys::FirstAndCounted { count }, _) => {
+                let mut found = counted(args, count);
+                if !found.is_empty() {
+                    found.push(KeyUse { at: 1, flags: KeyFlags::empty() });
+                }
+                found
+            }
             _ => Vec::new(),
         },
     }
@@ -165,7 +173,8 @@ fn by_specs(specs: &[KeySpec], args: &[Bytes]) -> Option<Vec<KeyUse>> {
             }
             Find::Counted => {
                 let count = integer(args.get(first)?).ok().filter(|count| *count >= 0)?;
-                (first + 1, (first as i64).checked_add(count)?, 1)
+                // 32 bits of it are looked at.
+                (first + 1, first as i64 + i64::from(count as i32), 1)
             }
             Find::Unknown => return None,
         };
@@ -178,6 +187,36 @@ fn by_specs(specs: &[KeySpec], args: &[Bytes]) -> Option<Vec<KeyUse>> {
         }
     }
     Some(found)
+}
+
+/// As many keys as the argument at `count` says, right after it, where that is no number: it is read as C's `atoi` reads it,
+/// and nobody knows what becomes of the keys.
+fn counted(args: &[Bytes], count: usize) -> Vec<KeyUse> {
+    let keys = args.get(count).map_or(0, |word| leading_number(word));
+    let first = count + 1;
+    match usize::try_from(keys) {
+        Ok(keys) if keys <= args.len().saturating_sub(first) => {
+            (first..first + keys).map(|at| KeyUse { at, flags: KeyFlags::empty() }).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The number that a word begins with, after blanks; 0 where there is none. Of a large one 32 bits are left.
+fn leading_number(word: &[u8]) -> i32 {
+    let word = word.trim_ascii_start();
+    let (is_negative, digits) = match word {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    let digits = digits.iter().take_while(|digit| digit.is_ascii_digit());
+    let n = digits.fold(0i64, |n, digit| {
+        let digit = i64::from(digit - b'0');
+        let n = n.saturating_mul(10);
+        if is_negative { n.saturating_sub(digit) } else { n.saturating_add(digit) }
+    });
+    n as i32
 }
 
 /// The index behind a word.

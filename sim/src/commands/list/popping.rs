@@ -86,6 +86,8 @@ pub(super) fn pop_from_many(
     };
     // The time-out is looked at last.
     let wait = timeout.map(|timeout| Wait::parse(ctx, timeout)).transpose()?;
+    // Where BLPOP has waited, what it takes is part of the push; not so here.
+    ctx.take_anew();
     for key in ctx.candidates(keys) {
         let elements = take(ctx, &key, from, count)?;
         if !elements.is_empty() {
