@@ -385,8 +385,9 @@ impl Node {
     /// Ends all subscriptions of one kind.
     pub fn unsubscribe_all(&mut self, conn: ConnId, kind: Subscription) {
         let Some(session) = self.sessions.get_mut(conn) else { return };
-        for name in std::mem::take(session.subscribed_mut(kind)) {
-            self.pubsub.unsubscribe(kind, &name, conn);
+        let names = std::mem::take(session.subscribed_mut(kind));
+        for name in names.iter() {
+            self.pubsub.unsubscribe(kind, name, conn);
         }
     }
 

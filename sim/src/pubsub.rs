@@ -17,6 +17,53 @@ pub enum Subscription {
     Shard,
 }
 
+/// What one client listens to of one kind, in the order in which it subscribed.
+///
+/// Patterns end in that order; that of channels is a server's own.
+#[derive(Debug, Default)]
+pub struct Names {
+    ages: BTreeMap<Bytes, u64>,
+    by_age: BTreeMap<u64, Bytes>,
+}
+
+impl Names {
+    /// Adds a name, as the youngest; false when it was there already.
+    pub fn insert(&mut self, name: Bytes) -> bool {
+        if self.ages.contains_key(&name) {
+            return false;
+        }
+        let age = self.by_age.last_key_value().map_or(0, |(age, _)| age + 1);
+        self.ages.insert(name.clone(), age);
+        self.by_age.insert(age, name);
+        true
+    }
+
+    /// Takes a name out; false when it was not there.
+    pub fn remove(&mut self, name: &Bytes) -> bool {
+        self.ages.remove(name).is_some_and(|age| self.by_age.remove(&age).is_some())
+    }
+
+    /// Whether a name is there.
+    pub fn contains(&self, name: &Bytes) -> bool {
+        self.ages.contains_key(name)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ages.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ages.is_empty()
+    }
+
+    /// All of them, the oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &Bytes> {
+        self.by_age.values()
+    }
+}
+
 /// The subscriptions of a node. Subscribers are told in the order of their connections.
 #[derive(Debug, Default)]
 pub struct PubSub {

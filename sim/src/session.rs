@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::{
     acl,
     event::ConnId,
-    pubsub::Subscription,
+    pubsub::{Names, Subscription},
     resp::{Decoder, Protocol},
     time::Monotonic,
     tracking::Tracking,
@@ -185,11 +185,11 @@ pub struct Session {
     /// A watched key changed: EXEC will answer null.
     pub watch_broken: bool,
     /// SUBSCRIBE.
-    pub channels: BTreeSet<Bytes>,
+    pub channels: Names,
     /// PSUBSCRIBE.
-    pub patterns: BTreeSet<Bytes>,
+    pub patterns: Names,
     /// SSUBSCRIBE.
-    pub shards: BTreeSet<Bytes>,
+    pub shards: Names,
     /// CLIENT REPLY.
     pub replies: Replies,
     /// CLIENT NO-EVICT.
@@ -241,9 +241,9 @@ impl Session {
             executing: None,
             watched: BTreeSet::new(),
             watch_broken: false,
-            channels: BTreeSet::new(),
-            patterns: BTreeSet::new(),
-            shards: BTreeSet::new(),
+            channels: Names::default(),
+            patterns: Names::default(),
+            shards: Names::default(),
             replies: Replies::On,
             no_evict: false,
             tracking: None,
@@ -310,7 +310,7 @@ impl Session {
     const PER_COMMAND: usize = 24;
 
     /// What is listened to of one kind.
-    pub fn subscribed(&self, kind: Subscription) -> &BTreeSet<Bytes> {
+    pub fn subscribed(&self, kind: Subscription) -> &Names {
         match kind {
             Subscription::Channel => &self.channels,
             Subscription::Pattern => &self.patterns,
@@ -319,7 +319,7 @@ impl Session {
     }
 
     /// The same, to change. Only [`Node`](crate::node::Node) does, which knows the other side as well.
-    pub(crate) fn subscribed_mut(&mut self, kind: Subscription) -> &mut BTreeSet<Bytes> {
+    pub(crate) fn subscribed_mut(&mut self, kind: Subscription) -> &mut Names {
         match kind {
             Subscription::Channel => &mut self.channels,
             Subscription::Pattern => &mut self.patterns,

@@ -59,7 +59,7 @@ fn close_subscribers(ctx: &mut Ctx<'_>, before: &User, after: &User) {
             && session
                 .channels
                 .iter()
-                .chain(&session.shards)
+                .chain(session.shards.iter())
                 .all(|channel| left.iter().any(|pattern| matches(pattern, channel)))
     };
     let sessions = ctx.node.sessions.iter().filter(listens_on).filter(|session| !kept(session));
