@@ -310,7 +310,20 @@ impl Node {
     pub fn close(&mut self, conn: ConnId) {
         let Some(session) = self.sessions.get_mut(conn) else { return };
         session.closing = true;
+        session.lingers = false;
         self.pending.push(conn);
+    }
+
+    /// Closes a connection after the reply it was just sent. One that is to get no replies never hears the end of it, as on a
+    /// server.
+    pub fn close_after_reply(&mut self, conn: ConnId) {
+        let Some(session) = self.sessions.get_mut(conn) else { return };
+        if session.is_silent() && session.out.is_empty() {
+            session.closing = true;
+            session.lingers = true;
+        } else {
+            self.close(conn);
+        }
     }
 
     /// Closes a connection at the end of the step, and drops what it was to be sent.

@@ -214,6 +214,8 @@ pub struct Session {
     pub quits: bool,
     /// Close after the replies so far are sent; nothing more is read or written.
     pub closing: bool,
+    /// It is closing, and there is no reply after which it would be closed: it is left alone until its client goes.
+    pub lingers: bool,
     /// The replication offset after this client's last write, which WAIT waits for.
     pub last_write_offset: u64,
 }
@@ -256,6 +258,7 @@ impl Session {
             last_command: "NULL",
             quits: false,
             closing: false,
+            lingers: false,
             last_write_offset: 0,
         }
     }
@@ -338,6 +341,11 @@ impl Session {
     /// Whether it is to be sent no replies now.
     pub fn is_silent(&self) -> bool {
         matches!(self.replies, Replies::Off | Replies::Skip)
+    }
+
+    /// Whether it is on its way out: it goes at the end of the step.
+    pub fn is_leaving(&self) -> bool {
+        self.closing && !self.lingers
     }
 
     /// Whether a RESP2 connection is confined to the subscribe commands.

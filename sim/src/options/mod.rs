@@ -95,8 +95,10 @@ impl Opt {
         let out_of_range = |min: &dyn Display, max: &dyn Display| {
             format!("argument must be between {min} and {max} inclusive")
         };
+        // A server reads all but numbers as C does: up to the first NUL.
+        let word = text.split('\0').next().unwrap_or_default();
         match self.kind {
-            Kind::Flag => match &text.to_ascii_lowercase()[..] {
+            Kind::Flag => match &word.to_ascii_lowercase()[..] {
                 value @ ("yes" | "no") => Ok(value.to_owned()),
                 _ => Err("argument must be 'yes' or 'no'".into()),
             },
@@ -110,30 +112,27 @@ impl Opt {
                 }
             }
             Kind::Memory(min, max) => {
-                let value = memory(text).ok_or("argument must be a memory value")?;
+                let value = memory(word).ok_or("argument must be a memory value")?;
                 if (min..=max).contains(&value) {
                     Ok(value.to_string())
                 } else {
                     Err(out_of_range(&min, &max))
                 }
             }
-            Kind::MemoryOrPercent => match text.strip_suffix('%') {
-                Some(percent) => match percent.parse::<u32>() {
-                    Ok(percent) if percent <= 100 => Ok(format!("{percent}%")),
-                    Ok(_) => Err("percentage argument must be less or equal to 100".into()),
-                    Err(_) => Err("argument must be a memory or percent value".into()),
-                },
+            Kind::MemoryOrPercent => match text.strip_suffix('%').and_then(|percent| percent.parse::<u32>().ok()) {
+                Some(percent) if percent <= 100 => Ok(format!("{percent}%")),
+                Some(_) => Err("percentage argument must be less or equal to 100".into()),
                 None => {
-                    let value = memory(text).ok_or("argument must be a memory or percent value")?;
+                    let value = memory(word).ok_or("argument must be a memory or percent value")?;
                     Ok(value.to_string())
                 }
             },
-            Kind::Choice(words) => match words.iter().find(|word| word.eq_ignore_ascii_case(text)) {
-                Some(word) => Ok((*word).to_owned()),
+            Kind::Choice(words) => match words.iter().find(|choice| choice.eq_ignore_ascii_case(word)) {
+                Some(choice) => Ok((*choice).to_owned()),
                 None => Err(format!("argument(s) must be one of the following: {}", words.join(", "))),
             },
             Kind::Text => Ok(text.to_owned()),
-            Kind::Checked(check) => check(config, text),
+            Kind::Checked(check) => check(config, word),
         }
     }
 }

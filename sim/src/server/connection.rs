@@ -102,7 +102,7 @@ impl Server {
                     env.log(Level::Verbose, || format!("Closing {peer}: {text}"));
                     self.node.stats.note_error(&text);
                     self.node.send(conn, &Reply::Error(text.into()));
-                    self.node.close(conn);
+                    self.node.close_after_reply(conn);
                 }
             }
         }

@@ -12,6 +12,9 @@ use crate::{
     session::{Role, Session},
 };
 
+/// A server with less room for its clients could not be talked to, not even about that.
+const LIMIT_MIN: u64 = 128 << 10;
+
 impl Server {
     /// Disconnects the largest clients until the others fit.
     pub(super) fn evict_clients(&mut self, env: &mut Env) {
@@ -22,10 +25,11 @@ impl Server {
             Share::Percent(_) if self.node.config.maxmemory == 0 => return,
             Share::Percent(percent) => self.node.config.maxmemory / 100 * u64::from(percent),
         };
-        let counts = |session: &&Session| session.role == Role::Client && !session.closing;
+        let limit = limit.max(LIMIT_MIN);
+        let counts = |session: &&Session| session.role == Role::Client && !session.is_leaving();
         let sizes = self.node.sessions.iter().filter(counts).map(|session| session.memory().total);
         let mut used = sizes.sum::<usize>() as u64;
-        if used <= limit {
+        if used < limit {
             return;
         }
         let mut largest: Vec<(usize, ConnId)> = self
@@ -38,7 +42,7 @@ impl Server {
             .collect();
         largest.sort_by_key(|(size, id)| (std::cmp::Reverse(*size), *id));
         for (size, conn) in largest {
-            if used <= limit {
+            if used < limit {
                 return;
             }
             env.log(Level::Notice, || format!("Evicting client {conn}, which uses {size} bytes"));

@@ -55,6 +55,9 @@ impl Server {
 
     /// CLIENT REPLY SKIP reaches over exactly one command.
     fn after_command(&mut self, conn: ConnId) {
+        if self.node.sessions.get(conn).is_some_and(|session| session.quits) {
+            self.node.close_after_reply(conn);
+        }
         let Some(session) = self.node.sessions.get_mut(conn) else { return };
         session.argv = (0, 0);
         session.replies = match session.replies {
@@ -65,9 +68,6 @@ impl Server {
         // CLIENT CACHING is about the next command, or about a whole transaction.
         if session.transaction.is_none() && !session.last_command.starts_with("client|") {
             session.tracking.iter_mut().for_each(|tracking| tracking.exception = false);
-        }
-        if session.quits {
-            self.node.close(conn);
         }
     }
 }

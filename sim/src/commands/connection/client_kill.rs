@@ -61,7 +61,7 @@ impl<'a> Filters<'a> {
     }
 
     fn select(&self, session: &Session, caller: ConnId) -> bool {
-        let spared = session.closing || (self.spares_caller && session.id == caller);
+        let spared = session.is_leaving() || (self.spares_caller && session.id == caller);
         !spared
             && self.id.is_none_or(|id| session.id.0 == id)
             && self.peer.is_none_or(|peer| session.peer.as_bytes() == peer)

@@ -63,8 +63,13 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let options = Options::parse(&args[3..])?;
     let all_if_zero = |n: i64| if n == 0 { usize::MAX } else { usize::try_from(n).unwrap_or(usize::MAX) };
     let len_max = all_if_zero(options.len_max);
-    let wanted = options.count.map_or(1, all_if_zero);
-    let skipped = usize::try_from(options.rank.unsigned_abs() - 1).unwrap_or(usize::MAX);
+    let (skipped, counted) = match options.rank.checked_abs() {
+        Some(rank) => (usize::try_from(rank - 1).unwrap_or(usize::MAX), options.count),
+        // The least of numbers stays negative when a server changes its sign: every match is beyond it, and so far beyond that
+        // no count is ever reached.
+        None => (0, options.count.map(|_| 0)),
+    };
+    let wanted = counted.map_or(1, all_if_zero);
     let mut found: Vec<Reply> = Vec::new();
     if let Some(list) = ctx.read::<List>(&args[1])? {
         let is_match = |(_, element): &(usize, &Bytes)| **element == args[2];
