@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""Redis's own test suite, with `lockstorm serve` in the place of redis-server.
+
+    tests/suite/run.py [UNIT ...] [--jobs N] [--tags TAGS] [--server PATH] [--real] [--excepted] [--list]
+
+The suite is the one of the Redis that is installed: its sources come from the same Debian archive as the package, into
+target/suite/. Every test must pass, but for those that exceptions.toml names, each with its reason; these are not run,
+unless --excepted asks how they fare.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
+WORK = TARGET / "suite"
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+# The programs beside the server that tests call.
+TOOLS = ["redis-cli", "redis-benchmark", "redis-check-aof", "redis-check-rdb"]
+# How long a unit may say nothing, and how long it may take at all, on a machine that is busy with something else.
+SILENCE_S = 120
+PATIENCE_S = 600
+# Each unit has ports of its own, below those that a system gives to whoever connects.
+PORTS, PORTS_EACH = 21000, 200
+LINE = re.compile(r"^\[(ok|err|exception|skip|ignore|TIMEOUT)\]: (.*)$")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Failure(Exception):
+    """Something a person should read; no stack trace helps."""
+
+
+def run(command, directory=None):
+    try:
+        done = subprocess.run(command, cwd=directory, text=True, check=True, capture_output=True)
+    except FileNotFoundError as error:
+        raise Failure(f"{command[0]} is not installed") from error
+    except subprocess.CalledProcessError as error:
+        raise Failure(f"{' '.join(map(str, command))} failed\n{error.stdout}{error.stderr}") from error
+    return done.stdout
+
+
+def sources():
+    """The sources of the Redis that is installed, fetched once."""
+    package = run(["dpkg-query", "-W", "-f", "${source:Version}", "redis-server"])
+    kept = WORK / "sources" / package.replace(":", "_")
+    found = list(kept.glob("redis-*/tests/test_helper.tcl"))
+    if found:
+        return found[0].parent.parent
+    shutil.rmtree(kept, ignore_errors=True)
+    for folder in ["lists/partial", "cache", "fetched"]:
+        (kept / folder).mkdir(parents=True)
+    # The archives that packages come from have the sources too, though a system is seldom told to look for them.
+    signed = f" [signed-by={KEYRING}]" if KEYRING.exists() else ""
+    line = f"deb-src{signed} $(REPO_URI) $(RELEASE) $(COMPONENT)"
+    archives = run(["apt-get", "indextargets", "--format", line, "Created-By: Packages", "Origin: Debian"])
+    if not archives:
+        raise Failure("apt-get knows no Debian archive: call `apt-get update` first")
+    (kept / "archives.list").write_text("".join(f"{one}\n" for one in sorted(set(archives.splitlines()))))
+    settings = {
+        "Dir::Etc::SourceList": kept / "archives.list",
+        "Dir::Etc::SourceParts": "/dev/null",
+        "Dir::State::Lists": kept / "lists",
+        "Dir::Cache": kept / "cache",
+        "APT::Sandbox::User": "",
+    }
+    apt = ["apt-get", "-q", *(f"-o{name}={value}" for name, value in settings.items())]
+    run([*apt, "update"])
+    run([*apt, "source", "--download-only", f"redis={package}"], kept / "fetched")
+    [archive] = (kept / "fetched").glob("redis_*.orig.tar.*")
+    with tarfile.open(archive) as tar:
+        tar.extractall(kept, filter="data")
+    [helper] = kept.glob("redis-*/tests/test_helper.tcl")
+    return helper.parent.parent
+
+
+def units_of(suite):
+    """The units in the order in which the suite has them."""
+    text = (suite / "tests" / "test_helper.tcl").read_text()
+    return re.search(r"set ::all_tests \{(.*?)\}", text, re.S).group(1).split()
+
+
+def said(lines):
+    """What the suite says of a test, up to what it says of the next."""
+    end = next((at for at, line in enumerate(lines) if line.startswith("[")), len(lines))
+    return "\n".join(line[:300] for line in lines[: min(end, 8)] if line.strip())
+
+
+@dataclass
+class Outcome:
+    unit: str
+    log: Path
+    seconds: float = 0
+    passed: list = field(default_factory=list)
+    # What each test that failed says.
+    failed: dict = field(default_factory=dict)
+    # Why the unit did not come to its end.
+    ended: str | None = None
+
+
+class Runner:
+    def __init__(self, suite, arguments, exceptions):
+        self.suite = suite
+        self.arguments = arguments
+        self.exceptions = exceptions
+        self.units = units_of(suite)
+        self.printing = threading.Lock()
+
+    def prepare(self, unit):
+        """A folder for the unit alone: units that share one would clear away each other's files."""
+        folder = WORK / "units" / unit.replace("/", "-")
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(self.suite / "tests", folder / "tests")
+        for name in ["runtest", "utils"]:
+            (folder / name).symlink_to(self.suite / name)
+        (folder / "src").mkdir()
+        for tool in TOOLS:
+            (folder / "src" / tool).symlink_to(shutil.which(tool) or f"/{tool} is not installed")
+        server = shutil.which("redis-server") if self.arguments.real else HERE / "redis-server"
+        (folder / "src" / "redis-server").symlink_to(server)
+        # Some tests read the suite's own description of commands.
+        (folder / "src" / "commands").symlink_to(self.suite / "src" / "commands")
+        return folder
+
+    def play(self, unit):
+        folder = self.prepare(unit)
+        excepted = [] if self.arguments.excepted else list(self.exceptions.get(unit, {}))
+        (folder / "skipped").write_text("".join(f"{name}\n" for name in excepted))
+        port = PORTS + self.units.index(unit) * PORTS_EACH
+        command = ["./runtest", "--single", unit, "--clients", "1", "--durable", "--skipfile", "skipped"]
+        command += ["--timeout", str(SILENCE_S), "--baseport", str(port), "--portcount", str(PORTS_EACH)]
+        for tag in self.arguments.tags.split():
+            command += ["--tags", tag]
+        outcome = Outcome(unit, folder / "log")
+        begun = time.monotonic()
+        environment = {**os.environ, "LOCKSTORM": str(self.arguments.server)}
+        with open(outcome.log, "w") as log:
+            process = subprocess.Popen(
+                command, cwd=folder, stdout=log, stderr=subprocess.STDOUT, env=environment, start_new_session=True
+            )
+            try:
+                process.wait(PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                outcome.ended = f"it takes more than {PATIENCE_S} s"
+            finally:
+                # Servers that a test has left behind go with it.
+                try:
+                    os.killpg(process.pid, 9)
+                except ProcessLookupError:
+                    pass
+                process.wait()
+        outcome.seconds = time.monotonic() - begun
+        self.read(outcome)
+        self.tell(outcome)
+        return outcome
+
+    def read(self, outcome):
+        """What the log says of each test."""
+        lines = COLOUR.sub("", outcome.log.read_text(errors="replace")).splitlines()
+        where = f" in tests/{outcome.unit}.tcl"
+        for at, line in enumerate(lines):
+            found = LINE.match(line)
+            if not found:
+                continue
+            word, rest = found.groups()
+            if word == "ok":
+                outcome.passed.append(re.sub(r" \(\d+ ms\)$", "", rest))
+            elif word == "err":
+                name = rest.removesuffix(where)
+                outcome.failed[name] = said(lines[at + 1 :])
+            elif word in ("exception", "TIMEOUT"):
+                outcome.ended = f"{word}: {rest}\n{said(lines[at + 1 :])}"
+        if outcome.ended is None and not any(line.startswith("[1/1 done]") for line in lines):
+            outcome.ended = "it stopped before its end"
+        if outcome.ended is None and not outcome.passed and not outcome.failed:
+            outcome.ended = "not one test was run"
+
+    def tell(self, outcome):
+        with self.printing:
+            word = "failed" if self.wrong(outcome) else "ok"
+            skipped = 0 if self.arguments.excepted else len(self.exceptions.get(outcome.unit, {}))
+            left = f", {skipped} excepted" if skipped else ""
+            print(f"{word:6} {outcome.unit}: {len(outcome.passed)} passed{left} ({outcome.seconds:.0f} s)", flush=True)
+            excepted = self.exceptions.get(outcome.unit, {})
+            for name, says in outcome.failed.items():
+                known = f"  [excepted: {excepted[name]}]" if name in excepted else ""
+                print(f"       FAILED {name}{known}")
+                for line in says.splitlines():
+                    print(f"              {line}")
+            if outcome.ended:
+                print("       " + outcome.ended.replace("\n", "\n       "))
+            if self.arguments.excepted:
+                for name in outcome.passed:
+                    if name in excepted:
+                        print(f"       PASSED {name}  [excepted: {excepted[name]}]")
+            if word == "failed":
+                print(f"       {outcome.log}", flush=True)
+
+    def wrong(self, outcome):
+        excepted = self.exceptions.get(outcome.unit, {}) if self.arguments.excepted else {}
+        return bool(outcome.ended) or any(name not in excepted for name in outcome.failed)
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("units", nargs="*", metavar="UNIT", help="such as unit/type/list [default: all]")
+    parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1), help="how many units at a time")
+    parser.add_argument("--tags", default="", help="which tests: such as -slow, or `-slow -needs:debug`")
+    parser.add_argument("--server", type=Path, help="the lockstorm to try [default: the one of `cargo build --release`]")
+    parser.add_argument("--real", action="store_true", help="try redis-server itself, which tells what the suite is worth here")
+    parser.add_argument("--excepted", action="store_true", help="run what exceptions.toml names, too")
+    parser.add_argument("--list", action="store_true", help="print the units and what is excepted of them, and end")
+    # A tag begins with a dash, which only `=` keeps from being an option.
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse()
+    with open(HERE / "exceptions.toml", "rb") as file:
+        exceptions = tomllib.load(file)
+    whole = exceptions.pop("units")
+    if not shutil.which("tclsh"):
+        raise Failure("tclsh is not installed, in which the suite is written (Debian: tcl)")
+    runner = Runner(sources(), arguments, exceptions)
+    unknown = (set(arguments.units) | set(exceptions) | set(whole)) - set(runner.units)
+    if unknown:
+        raise Failure(f"the suite has no {', '.join(sorted(unknown))}; --list tells its units")
+    if arguments.list:
+        for unit in runner.units:
+            print(f"{unit}  [left out: {whole[unit]}]" if unit in whole else unit)
+            for name, reason in exceptions.get(unit, {}).items():
+                print(f"    {name}: {reason}")
+        return 0
+    if not arguments.server and not arguments.real:
+        run(["cargo", "build", "--quiet", "--release", "--bin", "lockstorm"], ROOT)
+        arguments.server = TARGET / "release" / "lockstorm"
+    units = arguments.units or [unit for unit in runner.units if unit not in whole]
+    begun = time.monotonic()
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        outcomes = list(pool.map(runner.play, units))
+    wrong = [outcome.unit for outcome in outcomes if runner.wrong(outcome)]
+    passed = sum(len(outcome.passed) for outcome in outcomes)
+    print(f"{passed} tests passed in {len(units) - len(wrong)} of {len(units)} units ({time.monotonic() - begun:.0f} s)")
+    if wrong:
+        print(f"not in {', '.join(wrong)}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Failure as failure:
+        sys.exit(f"tests/suite: {failure}")
