@@ -27,20 +27,21 @@ pub struct Names {
 }
 
 impl Names {
-    /// Adds a name, as the youngest; false when it was there already.
-    pub fn insert(&mut self, name: Bytes) -> bool {
+    /// Adds a name, as the youngest; one that is there keeps its place.
+    pub fn insert(&mut self, name: Bytes) {
         if self.ages.contains_key(&name) {
-            return false;
+            return;
         }
         let age = self.by_age.last_key_value().map_or(0, |(age, _)| age + 1);
         self.ages.insert(name.clone(), age);
         self.by_age.insert(age, name);
-        true
     }
 
-    /// Takes a name out; false when it was not there.
-    pub fn remove(&mut self, name: &Bytes) -> bool {
-        self.ages.remove(name).is_some_and(|age| self.by_age.remove(&age).is_some())
+    /// Takes a name out, if it is there.
+    pub fn remove(&mut self, name: &Bytes) {
+        if let Some(age) = self.ages.remove(name) {
+            self.by_age.remove(&age);
+        }
     }
 
     /// Whether a name is there.

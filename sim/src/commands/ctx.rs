@@ -68,8 +68,8 @@ pub struct Ctx<'a> {
     pub(super) block: Option<Blocked>,
     /// The key that is ready, when a command that waits is run again for it.
     pub(super) ready: Option<Bytes>,
-    /// What it takes from there is a change of its own, not the rest of a push.
-    takes_anew: bool,
+    /// What it takes from there is the rest of a push, not a change of its own.
+    pushed_to: bool,
 }
 
 impl<'a> Ctx<'a> {
@@ -95,7 +95,7 @@ impl<'a> Ctx<'a> {
             rewritten: None,
             block: None,
             ready: None,
-            takes_anew: false,
+            pushed_to: false,
         }
     }
 
@@ -338,10 +338,10 @@ impl<'a> Ctx<'a> {
     pub fn touch(&mut self, key: &Bytes, class: Class, event: &'static str) {
         if self.env.observing || self.node.heeds_touches() {
             let wanted = self.node.config.notify_keyspace_events;
-            let served = self.ready.as_ref() == Some(key) && matches!(event, "lpop" | "rpop" | "del");
+            let served = self.pushed_to && self.ready.as_ref() == Some(key);
             let changer = match self.origin {
                 Origin::Script => Changer::Server,
-                _ if served && !self.takes_anew => Changer::Pusher,
+                _ if served => Changer::Pusher,
                 _ => Changer::Client,
             };
             self.effects.touched.push(Touch { db: self.db, key: key.clone(), class, event, wanted, changer });
@@ -380,9 +380,10 @@ impl<'a> Ctx<'a> {
         self.ready.as_ref().map_or_else(|| keys.to_vec(), |ready| vec![ready.clone()])
     }
 
-    /// What the command takes from the key that is ready is a change of its own, for client-side caching.
-    pub fn take_anew(&mut self) {
-        self.takes_anew = true;
+    /// From here on, what the command takes from the key that it has waited for is part of the push that ended its waiting,
+    /// for client-side caching: the pusher has changed it.
+    pub fn take_as_pushed_to(&mut self) {
+        self.pushed_to = true;
     }
 
     /// Makes the client wait for data under one of `keys`; where it may not wait, `otherwise` is the answer.

@@ -119,14 +119,16 @@ impl Opt {
                     Err(out_of_range(&min, &max))
                 }
             }
-            Kind::MemoryOrPercent => match text.strip_suffix('%').and_then(|percent| percent.parse::<u32>().ok()) {
-                Some(percent) if percent <= 100 => Ok(format!("{percent}%")),
-                Some(_) => Err("percentage argument must be less or equal to 100".into()),
-                None => {
-                    let value = memory(word).ok_or("argument must be a memory or percent value")?;
-                    Ok(value.to_string())
+            Kind::MemoryOrPercent => {
+                match text.strip_suffix('%').and_then(|percent| percent.parse::<u32>().ok()) {
+                    Some(percent) if percent <= 100 => Ok(format!("{percent}%")),
+                    Some(_) => Err("percentage argument must be less or equal to 100".into()),
+                    None => {
+                        let value = memory(word).ok_or("argument must be a memory or percent value")?;
+                        Ok(value.to_string())
+                    }
                 }
-            },
+            }
             Kind::Choice(words) => match words.iter().find(|choice| choice.eq_ignore_ascii_case(word)) {
                 Some(choice) => Ok((*choice).to_owned()),
                 None => Err(format!("argument(s) must be one of the following: {}", words.join(", "))),

@@ -158,5 +158,8 @@ impl Server {
 
 /// Subscribers and clients that wait are silent by nature, replicas and masters have time-outs of their own.
 fn may_idle_out(session: &Session) -> bool {
-    session.role == Role::Client && session.blocked.is_none() && !session.is_subscriber() && !session.is_leaving()
+    session.role == Role::Client
+        && session.blocked.is_none()
+        && !session.is_subscriber()
+        && !session.is_leaving()
 }

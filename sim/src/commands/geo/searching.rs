@@ -10,9 +10,8 @@ use super::{
     query::{Form, Query, Shape, Target},
 };
 use crate::{
-    commands::{Ctx, Error, partial_sort::partial_sort_by},
-    effect::Class,
-    keyspace::{SortedSet, Value},
+    commands::{Ctx, Error, partial_sort::partial_sort_by, sorted_set::storing::store_as},
+    keyspace::SortedSet,
     resp::Reply,
 };
 
@@ -90,13 +89,7 @@ fn store(ctx: &mut Ctx<'_>, target: &Target, found: Vec<Found>, unit: f64, event
     });
     let mut set = SortedSet::large(scored);
     set.compact(&encodings);
-    if count > 0 {
-        ctx.put(&target.key, Value::SortedSet(Box::new(set)), None);
-        ctx.changed_by(count, &target.key, Class::SortedSet, event);
-    } else if ctx.remove(&target.key).is_some() {
-        ctx.changed(&target.key, Class::Generic, "del");
-    }
-    count.into()
+    store_as(ctx, &target.key, set, count, event)
 }
 
 /// The places inside the shape, cell by cell and in each by score. With ANY the search ends when there are enough.

@@ -26,6 +26,7 @@ pub(super) fn shift(
     };
     ctx.modify_or_create::<List>(to)?.push(to_end, element.clone());
     ctx.touch(to, Class::List, pushed(to_end));
+    ctx.take_as_pushed_to();
     popped(ctx, from, from_end, 1);
     Ok(Some(element))
 }

@@ -52,6 +52,8 @@ fn pop_command(from: End) -> Bytes {
 pub(super) fn pop_or_wait(ctx: &mut Ctx<'_>, args: &[Bytes], from: End) -> Result<Reply, Error> {
     let (timeout, keys) = args[1..].split_last().expect("the arity has a timeout");
     let wait = Wait::parse(ctx, timeout)?;
+    // BLMPOP and the pops of sorted sets take by themselves, when they have waited.
+    ctx.take_as_pushed_to();
     for key in ctx.candidates(keys) {
         if let Some(element) = take(ctx, &key, from, 1)?.pop() {
             ctx.propagate_as(vec![vec![pop_command(from), key.clone()]]);
@@ -86,8 +88,6 @@ pub(super) fn pop_from_many(
     };
     // The time-out is looked at last.
     let wait = timeout.map(|timeout| Wait::parse(ctx, timeout)).transpose()?;
-    // Where BLPOP has waited, what it takes is part of the push; not so here.
-    ctx.take_anew();
     for key in ctx.candidates(keys) {
         let elements = take(ctx, &key, from, count)?;
         if !elements.is_empty() {

@@ -10,7 +10,7 @@ mod combining;
 mod popping;
 mod ranging;
 mod removing;
-mod storing;
+pub(super) mod storing;
 mod zadd;
 mod zcard;
 mod zcount;
