@@ -41,6 +41,21 @@ pub enum Eviction {
     VolatileTtl,
 }
 
+/// Whose values are freed in the background, as far as that can be chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LazyFree {
+    /// Of keys that are evicted.
+    pub eviction: bool,
+    /// Of keys that have expired.
+    pub expire: bool,
+    /// Of keys that are overwritten.
+    pub server_del: bool,
+    /// Of keys that DEL removes.
+    pub user_del: bool,
+    /// Of keys that FLUSHALL and FLUSHDB remove when they do not say how.
+    pub user_flush: bool,
+}
+
 impl Fsync {
     const ALL: [(Fsync, &'static str); 3] =
         [(Fsync::Always, "always"), (Fsync::EverySecond, "everysec"), (Fsync::No, "no")];
@@ -233,6 +248,8 @@ pub struct Config {
     pub maxmemory_samples: usize,
     /// `lfu-log-factor` and `lfu-decay-time`
     pub lfu: Lfu,
+    /// `lazyfree-lazy-*`
+    pub lazy_free: LazyFree,
     /// `timeout` in seconds after which a silent client is disconnected; 0 for never.
     pub timeout: u64,
     /// `slowlog-log-slower-than` in microseconds; negative for never.
@@ -340,6 +357,7 @@ impl Default for Config {
             maxmemory_policy: Eviction::NoEviction,
             maxmemory_samples: 5,
             lfu: Lfu::default(),
+            lazy_free: LazyFree::default(),
             timeout: 0,
             slowlog_slower_than: 10_000,
             slowlog_max_len: 128,

@@ -152,6 +152,8 @@ pub struct Effects {
     pub touched: Vec<Touch>,
     /// What replicas and the append-only file are to repeat, in order.
     pub propagated: Vec<Propagated>,
+    /// They are repeated one by one, and not as one transaction.
+    pub apart: bool,
     /// Messages, in order, each with how many keys had been touched before it.
     pub published: Vec<(usize, Publication)>,
     /// Databases that lost all their keys at once, with what was in them. That makes no keyspace events.
@@ -219,6 +221,7 @@ impl Effects {
         self.cached.extend(after.cached.into_iter().map(|(at, cached)| (before + at, cached)));
         self.touched.extend(after.touched);
         self.propagated.extend(after.propagated);
+        self.apart |= after.apart;
         self.published.extend(after.published.into_iter().map(|(at, message)| (before + at, message)));
         self.cuts.extend(
             after.cuts.into_iter().map(|(touched, messages)| (before + touched, published + messages)),

@@ -5,8 +5,8 @@
 //! - [`time`], [`event`], [`mod@env`]: what a node is told and what it asks for;
 //! - [`resp`]: bytes to commands, replies to bytes; [`glob`]: patterns; [`mod@log`]: lines for whoever operates a node;
 //! - [`keyspace`], [`acl`], [`config`], [`effect`], [`options`], [`config_file`], [`pubsub`], [`tracking`], [`session`],
-//!   [`sessions`], [`waiting`], [`slowlog`], [`latency`], [`stats`], [`script`], [`replication`], [`durability`], [`migration`],
-//!   [`node`]:
+//!   [`sessions`], [`waiting`], [`slowlog`], [`latency`], [`stats`], [`script`], [`replication`], [`durability`], [`freeing`],
+//!   [`migration`], [`node`]:
 //!   what a node knows, and what outlives it;
 //! - [`commands`]: one file per command;
 //! - [`server`]: one step, from an event to its actions;
@@ -58,9 +58,12 @@ pub mod replication;
 
 pub mod durability;
 
+pub mod freeing;
+
 pub mod migration;
 
 pub mod node;
+mod watches;
 
 pub mod commands;
 

@@ -1,21 +1,38 @@
 //! A migration under way: the keys that MIGRATE has sent to another node, and what that node has answered so far.
 //!
-//! A server does nothing else meanwhile, so there is one at most.
+//! A server does nothing else meanwhile, so there is one at most. The connection to the target stays for a while, for the next
+//! migration there.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
 
 use bytes::Bytes;
 
-use crate::{effect::Effects, event::ConnId, resp::Reply, time::Monotonic};
+use crate::{effect::Effects, event::ConnId, replication::encode, resp::Reply, time::Monotonic};
 
 /// Bytes that an answer to what is sent may take at most. The answers are short lines.
 const ANSWERS_MAX: usize = 1 << 20;
 
+/// Connections that are kept at most.
+const KEPT_MAX: usize = 64;
+
+/// A connection is kept until it has been idle for more seconds than this.
+const IDLE_SECS_MAX: i64 = 10;
+
+/// Another node: its host and its port.
+pub type Target = (String, u16);
+
 /// What MIGRATE is doing.
 #[derive(Debug)]
 pub struct Migration {
+    /// Where the keys go.
+    pub target: Target,
     /// The connection to the target.
     pub conn: ConnId,
+    /// It was there from an earlier migration, and this one has not heard anything on it yet.
+    pub reused: bool,
     /// Who asked for it.
     pub client: ConnId,
     /// The database that the keys are in.
@@ -27,9 +44,9 @@ pub struct Migration {
     /// When the step that is under way fails.
     pub deadline: Monotonic,
     /// What is sent once the connection stands.
-    pub request: Bytes,
+    pub request: Request,
     /// Answers still to come for AUTH and SELECT.
-    pub preludes: usize,
+    preludes: usize,
     /// Keys whose answer is still to come, in order.
     pub sent: VecDeque<Bytes>,
     /// Keys that the target has taken.
@@ -48,6 +65,17 @@ pub struct Migration {
     connected: bool,
 }
 
+/// What the target is sent.
+#[derive(Debug, Default)]
+pub struct Request {
+    /// AUTH, if it is wanted.
+    pub auth: Vec<u8>,
+    /// The database that is selected there.
+    pub db: String,
+    /// The keys.
+    pub restores: Vec<u8>,
+}
+
 /// How far a migration has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
@@ -61,15 +89,24 @@ pub enum Progress {
 
 impl Migration {
     /// A migration whose connection is being dialed.
-    pub fn new(conn: ConnId, client: ConnId, db: usize, timeout: Duration, now: Monotonic) -> Migration {
+    pub fn new(
+        target: Target,
+        conn: ConnId,
+        client: ConnId,
+        db: usize,
+        timeout: Duration,
+        now: Monotonic,
+    ) -> Migration {
         Migration {
+            target,
             conn,
+            reused: false,
             client,
             db,
             copy: false,
             timeout,
             deadline: now + timeout,
-            request: Bytes::new(),
+            request: Request::default(),
             preludes: 0,
             sent: VecDeque::new(),
             taken: Vec::new(),
@@ -82,9 +119,23 @@ impl Migration {
         }
     }
 
-    /// The connection stands.
-    pub fn connected(&mut self, now: Monotonic) {
+    /// The connection stands, on which a database may be selected already. Returns what is to be sent.
+    pub fn connected(&mut self, selected: Option<&str>, now: Monotonic) -> Bytes {
         self.connected = true;
+        self.deadline = now + self.timeout;
+        let mut bytes = self.request.auth.clone();
+        self.preludes = usize::from(!bytes.is_empty());
+        if selected != Some(&self.request.db) {
+            encode(&["SELECT", &self.request.db], &mut bytes);
+            self.preludes += 1;
+        }
+        bytes.extend_from_slice(&self.request.restores);
+        bytes.into()
+    }
+
+    /// The same request goes out on another connection, which is being dialed.
+    pub fn redial(&mut self, conn: ConnId, now: Monotonic) {
+        (self.conn, self.reused, self.connected) = (conn, false, false);
         self.deadline = now + self.timeout;
     }
 
@@ -101,6 +152,7 @@ impl Migration {
     /// Takes in what the target answers.
     pub fn hear(&mut self, bytes: &[u8], now: Monotonic) -> Progress {
         self.deadline = now + self.timeout;
+        self.reused = false;
         self.buffer.extend_from_slice(bytes);
         while let Some(end) = self.buffer.windows(2).position(|two| two == b"\r\n") {
             let line: Vec<u8> = self.buffer.drain(..end + 2).take(end).collect();
@@ -125,13 +177,96 @@ impl Migration {
     }
 }
 
+/// Connections to targets that are kept for the next migration there.
+#[derive(Debug, Default)]
+pub struct Targets {
+    kept: BTreeMap<Target, Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    conn: ConnId,
+    /// The database that is selected there, if that is known.
+    selected: Option<String>,
+    /// The wall-clock second of the last migration.
+    used_at: i64,
+}
+
+impl Targets {
+    /// Takes out the connection to a target, with the database that is selected there.
+    pub fn take(&mut self, target: &Target) -> Option<(ConnId, Option<String>)> {
+        self.kept.remove(target).map(|kept| (kept.conn, kept.selected))
+    }
+
+    /// Keeps a connection. Returns one that is to be closed, if there are too many.
+    pub fn keep(
+        &mut self,
+        target: Target,
+        conn: ConnId,
+        selected: Option<String>,
+        now_secs: i64,
+    ) -> Option<ConnId> {
+        let oldest = self.kept.iter().min_by_key(|(_, kept)| kept.used_at);
+        let crowded_out = oldest.filter(|_| self.kept.len() >= KEPT_MAX).map(|(target, _)| target.clone());
+        let closed = crowded_out.and_then(|target| self.take(&target));
+        self.kept.insert(target, Kept { conn, selected, used_at: now_secs });
+        closed.map(|(conn, _)| conn)
+    }
+
+    /// Forgets a connection; returns whether it was kept.
+    pub fn forget(&mut self, conn: ConnId) -> bool {
+        let before = self.kept.len();
+        self.kept.retain(|_, kept| kept.conn != conn);
+        self.kept.len() < before
+    }
+
+    /// The wall-clock second in which the first of them is idle for too long.
+    pub fn idle_at(&self) -> Option<i64> {
+        self.kept.values().map(|kept| kept.used_at.saturating_add(IDLE_SECS_MAX + 1)).min()
+    }
+
+    /// Takes out those that are idle for too long.
+    pub fn take_idle(&mut self, now_secs: i64) -> Vec<ConnId> {
+        let is_idle = |kept: &Kept| now_secs.saturating_sub(kept.used_at) > IDLE_SECS_MAX;
+        let idle = self.kept.extract_if(.., |_, kept| is_idle(kept));
+        idle.map(|(_, kept)| kept.conn).collect()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.kept.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[test]
+    fn connections_are_kept_while_they_are_used_and_not_too_many_of_them() {
+        let mut targets = Targets::default();
+        let target = |n: u64| (format!("n{n}"), 6379);
+        for n in 0..KEPT_MAX as u64 {
+            assert_eq!(targets.keep(target(n), ConnId(n), Some("0".into()), 100 + n as i64), None);
+        }
+        assert_eq!(targets.keep(target(99), ConnId(99), None, 200), Some(ConnId(0)));
+        assert_eq!(targets.take(&target(1)), Some((ConnId(1), Some("0".into()))));
+        assert_eq!(targets.take(&target(1)), None);
+        assert!(targets.forget(ConnId(2)) && !targets.forget(ConnId(2)));
+        assert_eq!((targets.len(), targets.idle_at()), (KEPT_MAX - 2, Some(114)));
+        assert_eq!(targets.take_idle(113), []);
+        assert_eq!(targets.take_idle(115), [ConnId(3), ConnId(4)]);
+    }
+
     fn migration(preludes: usize, keys: &[&'static str]) -> Migration {
         let timeout = Duration::from_secs(1);
-        let mut migration = Migration::new(ConnId(9), ConnId(1), 0, timeout, Monotonic::ZERO);
+        let target = ("n1".into(), 6379);
+        let mut migration = Migration::new(target, ConnId(9), ConnId(1), 0, timeout, Monotonic::ZERO);
         migration.preludes = preludes;
         migration.sent = keys.iter().map(|key| Bytes::from_static(key.as_bytes())).collect();
         migration

@@ -11,16 +11,17 @@ use crate::{
     effect::Effects,
     env::Env,
     event::ConnId,
+    freeing::is_worth_background,
     glob::matches,
-    keyspace::Db,
+    keyspace::{Db, Value},
     latency,
     log::Level,
-    migration::Migration,
+    migration::{Migration, Targets},
     pubsub::{PubSub, Subscription},
     replication::Replication,
     resp::Reply,
     script::{Engine, Libraries},
-    session::{Blocked, BlockedOn, Watched},
+    session::{Blocked, BlockedOn},
     sessions::Sessions,
     slowlog::SlowLog,
     stats::Stats,
@@ -97,6 +98,8 @@ pub struct Node {
     pub save_failed: bool,
     /// The migration that the node does nothing beside, if one is under way.
     pub migration: Option<Migration>,
+    /// The connections of earlier migrations.
+    pub targets: Targets,
     /// The data that is being read, while that lasts.
     pub loading: Option<Loading>,
     /// The client that wants the append-only file to be read again, if one does.
@@ -215,6 +218,7 @@ impl Node {
             out_of_memory: false,
             save_failed: false,
             migration: None,
+            targets: Targets::default(),
             loading: None,
             log_wanted: None,
             exiting: false,
@@ -264,45 +268,11 @@ impl Node {
         ConnId(ConnId::DIALED + self.dialed)
     }
 
-    /// Forgets what a connection watches, and whether any of it has changed.
-    pub fn unwatch_all(&mut self, conn: ConnId) {
-        let Some(session) = self.sessions.get_mut(conn) else { return };
-        session.watch_broken = false;
-        for Watched { db, key, .. } in std::mem::take(&mut session.watched) {
-            let at = (db, key);
-            if let Some(watchers) = self.watchers.get_mut(&at) {
-                watchers.remove(&conn);
-                if watchers.is_empty() {
-                    self.watchers.remove(&at);
-                }
-            }
-        }
-    }
-
     /// Leaves a transaction without running it, and forgets the watched keys.
     pub fn discard(&mut self, conn: ConnId) {
         self.unwatch_all(conn);
         if let Some(session) = self.sessions.get_mut(conn) {
             session.transaction = None;
-        }
-    }
-
-    /// Tells the watchers of a key that it changed.
-    pub fn break_watches(&mut self, db: usize, key: &Bytes) {
-        if self.watchers.is_empty() {
-            return;
-        }
-        let Some(watchers) = self.watchers.get(&(db, key.clone())) else { return };
-        for conn in watchers {
-            let Some(session) = self.sessions.get_mut(*conn) else { continue };
-            let gone = self.dbs[db].get(key).is_none();
-            let at = |was_expired| Watched { db, key: key.clone(), was_expired };
-            // The removal of a key that had expired before it was watched changes nothing; what comes after it does.
-            if gone && session.watched.remove(&at(true)) {
-                session.watched.insert(at(false));
-            } else {
-                session.watch_broken = true;
-            }
         }
     }
 
@@ -504,6 +474,7 @@ impl Node {
         let loaded = Libraries::of(&self.scripts, libraries);
         self.libraries = loaded.map_err(|_| rdb::RdbError::Damaged("the code of a library"))?;
         self.dbs = dbs;
+        self.replication.own_expiries.clear();
         Ok(())
     }
 
@@ -522,6 +493,12 @@ impl Node {
         self.disk.log = Some(self.append_log.begin(base, now_secs));
         self.append_log.open = open;
         Ok(())
+    }
+
+    /// Counts a value that is gone, if a server would have freed it in the background.
+    pub fn count_freed(&mut self, value: &Value, lazily: bool) {
+        let counts = lazily && is_worth_background(value, self.config.list_node_size);
+        self.stats.lazily_freed += u64::from(counts);
     }
 
     /// All data was replaced: whoever watched any of it is told so by EXEC.

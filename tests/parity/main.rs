@@ -103,6 +103,14 @@ fn play(path: &Path, server: &mut impl Play) -> Result<(), Failed> {
                 names.remove(name);
                 continue;
             }
+            Action::Follow(name) => {
+                let got = server.follow(name, PATIENCE);
+                if !matches!(got, Received::Reply(_)) {
+                    return Err(format!("{}:{}: no snapshot", path.display(), step.line).into());
+                }
+                names.insert(name.clone());
+                continue;
+            }
             Action::Disk { full } => {
                 server.fill_disk(*full);
                 continue;
@@ -192,6 +200,10 @@ fn rewrite(path: &Path) -> Result<(), Failed> {
             }
             Action::Close(name) => {
                 server.close(name);
+                None
+            }
+            Action::Follow(name) => {
+                server.follow(name, PATIENCE);
                 None
             }
             Action::Disk { full } => {

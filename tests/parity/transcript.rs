@@ -12,6 +12,7 @@
 //! > CLIENT KILL ID {id:2}  the number of connection `2`
 //! ! sleep 150             milliseconds: virtual ones on the simulator
 //! ! close 2               hangs up
+//! ! follow 2              a replica, which has read the snapshot: what comes on it then is the stream
 //! ! disk full             no snapshot can be saved any more, until
 //! ! disk free
 //! ```
@@ -45,6 +46,7 @@ pub(crate) enum Action {
     Receive(String),
     Sleep(u64),
     Close(String),
+    Follow(String),
     Disk {
         full: bool,
     },
@@ -117,6 +119,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Step>, Unreadable> {
                     Action::Sleep(ms.parse().map_err(|_| unreadable("no number of milliseconds"))?)
                 }
                 ["close", name] => Action::Close(name.into()),
+                ["follow", name] => Action::Follow(name.into()),
                 ["disk", "full"] => Action::Disk { full: true },
                 ["disk", "free"] => Action::Disk { full: false },
                 _ => return Err(unreadable("no such directive")),

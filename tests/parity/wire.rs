@@ -63,6 +63,17 @@ impl Wire {
         Some(wire)
     }
 
+    /// Takes a snapshot off the front of `buffer`, which has nothing behind it, and the line breaks before it.
+    pub(crate) fn take_snapshot(buffer: &mut BytesMut) -> Option<Wire> {
+        let begin = buffer.iter().position(|byte| *byte != b'\n')?;
+        let end = begin + buffer[begin..].windows(2).position(|two| two == b"\r\n")?;
+        let digits = buffer[begin..end].strip_prefix(b"$").expect("a snapshot has a length");
+        let len: usize = std::str::from_utf8(digits).ok()?.parse().expect("a length");
+        let bytes = buffer.get(end + 2..end + 2 + len)?.to_vec();
+        buffer.advance(end + 2 + len);
+        Some(Wire::Bulk(bytes))
+    }
+
     fn read(rest: &mut &[u8]) -> Option<Wire> {
         let end = rest.windows(2).position(|two| two == b"\r\n")?;
         let (head, body) = (&rest[..end], &rest[end + 2..]);

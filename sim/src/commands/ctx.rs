@@ -16,7 +16,8 @@ use crate::{
 
 /// Deletes a key that is past its time, with the effects of an expiry.
 pub fn expire(node: &mut Node, effects: &mut Effects, db: usize, key: Bytes) {
-    if node.dbs[db].remove(&key).is_some() {
+    if let Some(gone) = node.dbs[db].remove(&key) {
+        node.count_freed(&gone.value, node.config.lazy_free.expire);
         node.stats.expired += 1;
         let args = vec![Bytes::from_static(b"DEL"), key.clone()];
         effects.propagated.push(Propagated { db, args, to: Recipients::All });
@@ -275,11 +276,15 @@ impl<'a> Ctx<'a> {
         if self.node.dbs[self.db].get(key).is_some_and(|old| old.value.kind() == Kind::Stream) {
             self.touch(key, Class::Unannounced, "overwritten");
         }
+        self.note_own(key, expires_ms);
         let db = &mut self.node.dbs[self.db];
-        if let Some(place) = live {
-            db.replace(place, key, value, expires_ms, usage);
-        } else if db.insert(key, value, expires_ms, usage).is_none() {
-            self.touch(key, Class::New, "new");
+        let old = match live {
+            Some(place) => Some(db.replace(place, key, value, expires_ms, usage)),
+            None => db.insert(key, value, expires_ms, usage),
+        };
+        match old {
+            Some(old) => self.node.count_freed(&old.value, self.node.config.lazy_free.server_del),
+            None => self.touch(key, Class::New, "new"),
         }
     }
 
@@ -319,7 +324,19 @@ impl<'a> Ctx<'a> {
 
     /// Sets or clears the expiry of a live key; returns whether it is there.
     pub fn set_expiry(&mut self, key: &Bytes, expires_ms: Option<i64>) -> bool {
-        self.find(key).is_some() && self.node.dbs[self.db].set_expiry(key, expires_ms)
+        let is_set = self.find(key).is_some() && self.node.dbs[self.db].set_expiry(key, expires_ms);
+        self.note_own(key, expires_ms.filter(|_| is_set));
+        is_set
+    }
+
+    /// On a replica that clients may write to, notes that a key expires of which the master may know nothing.
+    fn note_own(&mut self, key: &Bytes, expires_ms: Option<i64>) {
+        if let Some(when_ms) = expires_ms
+            && self.origin != Origin::Replication
+            && self.node.is_replica()
+        {
+            self.node.replication.own_expiries.note(self.db, key, when_ms);
+        }
     }
 
     /// Reports that the command changed `key`: one more change, and an event for watchers, waiters and subscribers.

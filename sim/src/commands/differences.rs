@@ -59,8 +59,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ),
     (
         "migrate",
-        "In a script it answers that the target cannot be reached: Lua cannot be left standing in the middle of a call. \
-         Every call dials anew.",
+        "In a script it answers that the target cannot be reached: Lua cannot be left standing in the middle of a call.",
     ),
     ("module|load", "Always refused, also with `enable-module-command`: nothing here could run a module."),
     ("module|loadex", "Always refused, also with `enable-module-command`: nothing here could run a module."),

@@ -51,13 +51,15 @@ bitflags::bitflags! {
         const NO_ASYNC_LOADING = 1 << 19;
         /// Acts on the command after ASKING (Cluster).
         const ASKING = 1 << 20;
+        /// May find any key expired, without having been asked for it.
+        const TOUCHES_ARBITRARY_KEYS = 1 << 21;
     }
 }
 
 impl Flags {
     /// The names that COMMAND INFO shows. Some flags are the server's own business.
     pub fn names(self) -> impl Iterator<Item = String> {
-        let shown = self - (Flags::MAY_REPLICATE | Flags::NESTS);
+        let shown = self - (Flags::MAY_REPLICATE | Flags::NESTS | Flags::TOUCHES_ARBITRARY_KEYS);
         shown.iter_names().map(|(name, _)| name.to_ascii_lowercase())
     }
 }

@@ -24,10 +24,10 @@ macro_rules! number {
     };
 }
 macro_rules! flag {
-    ($field:ident) => {
+    ($($field:ident).+) => {
         Field::Live {
-            get: |config| if config.$field { "yes" } else { "no" }.to_owned(),
-            set: |config, value| config.$field = value == "yes",
+            get: |config| if config.$($field).+ { "yes" } else { "no" }.to_owned(),
+            set: |config, value| config.$($field).+ = value == "yes",
         }
     };
 }
@@ -192,11 +192,11 @@ pub static OPTIONS: &[Opt] = &[
             },
         },
     ),
-    opt("lazyfree-lazy-eviction", Flag, Free, Kept("no")),
-    opt("lazyfree-lazy-expire", Flag, Free, Kept("no")),
-    opt("lazyfree-lazy-server-del", Flag, Free, Kept("no")),
-    opt("lazyfree-lazy-user-del", Flag, Free, Kept("no")),
-    opt("lazyfree-lazy-user-flush", Flag, Free, Kept("no")),
+    opt("lazyfree-lazy-eviction", Flag, Free, flag!(lazy_free.eviction)),
+    opt("lazyfree-lazy-expire", Flag, Free, flag!(lazy_free.expire)),
+    opt("lazyfree-lazy-server-del", Flag, Free, flag!(lazy_free.server_del)),
+    opt("lazyfree-lazy-user-del", Flag, Free, flag!(lazy_free.user_del)),
+    opt("lazyfree-lazy-user-flush", Flag, Free, flag!(lazy_free.user_flush)),
     opt("lfu-decay-time", Integer(0, I32), Free, number!(lfu.decay_minutes)),
     opt("lfu-log-factor", Integer(0, I32), Free, number!(lfu.log_factor)),
     opt("list-compress-depth", Integer(0, I32), Free, Kept("0")),
@@ -280,6 +280,7 @@ pub static OPTIONS: &[Opt] = &[
     opt("protected-mode", Flag, Free, Kept("yes")),
     opt("proto-max-bulk-len", Memory(1 << 20, LONG), Free, number!(proto_max_bulk_len)),
     opt("rdb-del-sync-files", Flag, Free, Kept("no")),
+    hidden("rdb-key-save-delay", Integer(-1 - I32, I32), Kept("0")),
     opt("rdb-save-incremental-fsync", Flag, Free, Kept("yes")),
     opt("rdbchecksum", Flag, Never, Kept("yes")),
     opt("rdbcompression", Flag, Free, flag!(rdb_compression)),

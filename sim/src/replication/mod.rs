@@ -7,6 +7,7 @@ mod backlog;
 mod failover;
 mod history;
 mod master_link;
+mod own_expiries;
 mod replica_link;
 mod stream;
 
@@ -14,6 +15,7 @@ pub use backlog::Backlog;
 pub use failover::Failover;
 pub use history::{History, NO_ID};
 pub use master_link::{Answer, MasterLink, Payload, Stage};
+pub use own_expiries::OwnExpiries;
 pub use replica_link::{Feed, ReplicaLink};
 pub use stream::{encode, encode_batch};
 
@@ -32,6 +34,8 @@ pub struct Replication {
     pub selected: Option<usize>,
     /// The master this node follows; `None` on a master.
     pub master: Option<MasterLink>,
+    /// The keys that this node deletes by itself while it follows a master.
+    pub own_expiries: OwnExpiries,
     /// A hand-over to a replica, while one is under way.
     pub failover: Option<Failover>,
     /// Who introduced itself as a replica, fed or not yet, in order of connection.
@@ -75,6 +79,7 @@ impl Replication {
             backlog: None,
             selected: None,
             master: None,
+            own_expiries: OwnExpiries::default(),
             failover: None,
             replicas: BTreeMap::new(),
             good_replicas: 0,

@@ -14,7 +14,7 @@ pub fn encode(args: &[impl AsRef<[u8]>], out: &mut Vec<u8>) {
 }
 
 /// Appends the commands of one batch: between MULTI and EXEC if there are several, with SELECT wherever the database
-/// is not the one `selected` so far.
+/// is not the one `selected` so far. The first SELECT stands before MULTI.
 ///
 /// ```
 /// use lockstorm_sim::{effect::{Propagated, Recipients}, replication::encode_batch};
@@ -24,13 +24,13 @@ pub fn encode(args: &[impl AsRef<[u8]>], out: &mut Vec<u8>) {
 /// ```
 pub fn encode_batch(commands: &[Propagated], selected: &mut Option<usize>, out: &mut Vec<u8>) {
     let several = commands.len() > 1;
-    if several {
-        encode(&["MULTI"], out);
-    }
-    for Propagated { db, args, .. } in commands {
+    for (at, Propagated { db, args, .. }) in commands.iter().enumerate() {
         if *selected != Some(*db) {
             encode(&["SELECT", &db.to_string()], out);
             *selected = Some(*db);
+        }
+        if several && at == 0 {
+            encode(&["MULTI"], out);
         }
         encode(args, out);
     }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use super::Server;
 use crate::{
-    commands::{Ctx, Flags, Group, Origin, Spec, find, run},
+    commands::{Ctx, Flags, Group, Origin, Spec, expire, find, run},
     effect::{Class, Effects, Touch},
     env::{Env, Observation},
     event::ConnId,
@@ -52,15 +52,31 @@ impl Server {
         }
     }
 
-    /// Serves who waits for the keys that have become ready, and for those that serving makes ready in turn.
+    /// Serves who waits for the keys that have become ready, and for those that serving makes ready in turn. While the node
+    /// stands still nobody is served; a key may have expired when it goes on.
     pub(super) fn serve_ready(&mut self, env: &mut Env) {
-        while let Some((db, key)) = self.ready.pop_front() {
+        while !self.is_stalled()
+            && let Some((db, key)) = self.ready.pop_front()
+        {
+            self.expire_ready(env, db, &key);
             for conn in self.node.waiting.queue(db, &key) {
                 let now_ms = env.wall.as_millis();
                 let live = self.node.dbs[db].get(&key).filter(|entry| !entry.is_expired(now_ms));
                 let kind = live.map(|entry| entry.value.kind());
                 self.serve(env, conn, &key, kind);
             }
+        }
+    }
+
+    /// Deletes a key that is ready and has expired meanwhile, for whoever waits there.
+    fn expire_ready(&mut self, env: &mut Env, db: usize, key: &Bytes) {
+        let now_ms = self.node.config.expiry_ms(env.wall.as_millis());
+        let is_expired = self.node.dbs[db].get(key).is_some_and(|entry| entry.is_expired(now_ms));
+        let is_awaited = !self.node.waiting.queue(db, key).is_empty();
+        if is_expired && is_awaited && !self.node.is_replica() && !self.node.is_paused() {
+            let mut effects = Effects::default();
+            expire(&mut self.node, &mut effects, db, key.clone());
+            self.settle(env, None, effects);
         }
     }
 

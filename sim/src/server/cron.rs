@@ -11,6 +11,7 @@ use crate::{
     effect::Effects,
     env::Env,
     event::ConnId,
+    keyspace::Entry,
     session::{Role, Session},
     time::Monotonic,
 };
@@ -86,12 +87,11 @@ impl Server {
 
     /// The earliest expiry of a key that this node is to delete by itself.
     fn next_expiry_ms(&self) -> Option<i64> {
-        if !self.node.active_expire
-            || self.node.is_replica()
-            || self.node.is_paused()
-            || self.node.loading.is_some()
-        {
+        if !self.node.active_expire || self.node.is_paused() || self.node.loading.is_some() {
             return None;
+        }
+        if self.node.is_replica() {
+            return self.node.replication.own_expiries.next_ms();
         }
         self.node.dbs.iter().filter_map(|db| db.next_expiry().map(|(when_ms, _)| when_ms)).min()
     }
@@ -105,6 +105,10 @@ impl Server {
             if !self.next_expiry_ms().is_some_and(expired) {
                 return;
             }
+            if self.node.is_replica() {
+                self.expire_own(env, now_ms);
+                continue;
+            }
             for db in 0..self.node.dbs.len() {
                 let next = self.node.dbs[db].next_expiry().filter(|(when_ms, _)| expired(*when_ms));
                 let Some((_, key)) = next.map(|(when_ms, key)| (when_ms, key.clone())) else { continue };
@@ -112,6 +116,20 @@ impl Server {
                 expire(&mut self.node, &mut effects, db, key);
                 self.settle(env, None, effects);
             }
+        }
+    }
+
+    /// Deletes the next key that this replica deletes by itself, if it is past its time still.
+    fn expire_own(&mut self, env: &mut Env, now_ms: i64) {
+        let Some((db, key)) = self.node.replication.own_expiries.take_due(now_ms) else { return };
+        match self.node.dbs[db].get(&key).and_then(Entry::expires_ms) {
+            Some(when_ms) if now_ms > when_ms => {
+                let mut effects = Effects::default();
+                expire(&mut self.node, &mut effects, db, key);
+                self.settle(env, None, effects);
+            }
+            Some(when_ms) => self.node.replication.own_expiries.note(db, &key, when_ms),
+            None => {}
         }
     }
 

@@ -142,7 +142,9 @@ impl Server {
     }
 
     fn evict(&mut self, env: &mut Env, db: usize, key: Bytes) {
-        self.node.dbs[db].remove(&key);
+        if let Some(gone) = self.node.dbs[db].remove(&key) {
+            self.node.count_freed(&gone.value, self.node.config.lazy_free.eviction);
+        }
         self.node.stats.evicted += 1;
         let mut effects = Effects::default();
         let args = vec![Bytes::from_static(b"DEL"), key.clone()];

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::{Server, gate::Passage};
 use crate::{
-    commands::{Ctx, Origin, run},
+    commands::{Ctx, Flags, Origin, run},
     effect::Effects,
     env::{Env, Observation},
     event::ConnId,
@@ -29,7 +29,9 @@ impl Server {
         let Some(session) = self.node.sessions.get_mut(conn) else { return };
         let db = session.db;
         let now_ms = env.wall.as_millis();
-        let mut effects = Effects::default();
+        // Keys that are found expired by the way have nothing to do with each other.
+        let apart = spec.flags.contains(Flags::TOUCHES_ARBITRARY_KEYS);
+        let mut effects = Effects { apart, ..Effects::default() };
         let mut ctx = Ctx::new(&mut self.node, env, &mut effects, conn, db, Origin::Client, now_ms);
         let reply = run(&mut ctx, spec, &args);
         if let Some(blocked) = ctx.take_block() {

@@ -134,6 +134,7 @@ impl Server {
             }
             Stage::Introducing(answers) => {
                 if answers.pop_front() == Some(Answer::Auth) && refused {
+                    env.log(Level::Warning, || format!("Unable to AUTH to MASTER: {line}"));
                     return Err(Broken);
                 }
                 if answers.is_empty() {

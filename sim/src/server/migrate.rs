@@ -11,17 +11,24 @@ use crate::{
     migration::Progress,
     resp::Reply,
     session::BlockedOn,
+    time::{Monotonic, Wall},
 };
 
 impl Server {
     /// Takes in an event if it belongs to a migration under way; gives it back otherwise.
     pub(super) fn take_for_migration(&mut self, env: &mut Env, event: Event) -> Option<Event> {
+        if let Event::Closed { conn } | Event::Bytes { conn, .. } = event
+            && self.node.targets.forget(conn)
+        {
+            // Nothing that could come there was asked for.
+            env.outbox.push(Action::Close { conn });
+            return None;
+        }
         let Some(migration) = &mut self.node.migration else { return Some(event) };
         let target = migration.conn;
         match &event {
             Event::Dialed { conn } if *conn == target => {
-                migration.connected(env.monotonic);
-                let bytes = migration.request.clone();
+                let bytes = migration.connected(None, env.monotonic);
                 env.outbox.push(Action::Send { conn: target, bytes });
             }
             Event::Bytes { conn, bytes } if *conn == target => match migration.hear(bytes, env.monotonic) {
@@ -29,10 +36,32 @@ impl Server {
                 Progress::Done => self.end_migration(env, None),
                 Progress::Broken => self.fail_migration(env, false),
             },
+            // That a kept connection is gone may have come to light only now.
+            Event::Closed { conn } if *conn == target && migration.reused => self.redial_target(env),
             Event::Closed { conn } if *conn == target => self.fail_migration(env, false),
             _ => return Some(event),
         }
         None
+    }
+
+    /// When a connection that is kept for the next migration is idle for too long.
+    pub(super) fn targets_due(&self, env: &Env) -> Option<Monotonic> {
+        let at = self.node.targets.idle_at()?;
+        Some(env.monotonic + Wall::from_secs(at).since(env.wall))
+    }
+
+    /// Closes the connections that no migration has used for long enough.
+    pub(super) fn close_idle_targets(&mut self, env: &mut Env) {
+        let idle = self.node.targets.take_idle(env.wall.as_secs());
+        env.outbox.extend(idle.into_iter().map(|conn| Action::Close { conn }));
+    }
+
+    fn redial_target(&mut self, env: &mut Env) {
+        let conn = self.node.next_dialed();
+        let Some(migration) = &mut self.node.migration else { return };
+        migration.redial(conn, env.monotonic);
+        let (host, port) = migration.target.clone();
+        env.outbox.push(Action::Dial { conn, host, port });
     }
 
     /// Gives up a migration whose time is up.
@@ -50,7 +79,15 @@ impl Server {
     /// Removes the keys that the target has, goes on with the transaction if it stands in one, and answers.
     fn end_migration(&mut self, env: &mut Env, failure: Option<Error>) {
         let Some(migration) = self.node.migration.take() else { return };
-        env.outbox.push(Action::Close { conn: migration.conn });
+        let unused = match failure {
+            Some(_) => Some(migration.conn),
+            None => {
+                let selected = migration.error.is_none().then_some(migration.request.db);
+                let now_secs = env.wall.as_secs();
+                self.node.targets.keep(migration.target, migration.conn, selected, now_secs)
+            }
+        };
+        env.outbox.extend(unused.map(|conn| Action::Close { conn }));
         let client = migration.client;
         let mut effects = migration.held;
         let now_ms = env.wall.as_millis();

@@ -110,6 +110,7 @@ impl Server {
         });
         for conn in blocked.map(|session| session.id).collect::<Vec<_>>() {
             let text = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
+            self.node.stats.note_error(text);
             self.node.send(conn, &Reply::Error(text.into()));
             self.node.close(conn);
         }

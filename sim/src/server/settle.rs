@@ -63,10 +63,10 @@ impl Server {
             self.note_replaced(*db);
         }
         for &(a, b) in &effects.swapped {
-            for db in [a, b] {
-                self.break_watches(db, |key, dbs| dbs[a].contains(key) || dbs[b].contains(key));
-                self.note_replaced(db);
-            }
+            self.swap_watches(a, b, env.wall.as_millis());
+            self.swap_watches(b, a, env.wall.as_millis());
+            self.note_replaced(a);
+            self.note_replaced(b);
         }
         let mut cached = effects.cached.into_iter().peekable();
         let mut published = effects.published.into_iter().enumerate().peekable();
@@ -94,7 +94,12 @@ impl Server {
         }
         cached.for_each(|(_, cached)| self.note_cached(cached, by));
         self.note_ready(&effects.touched);
-        self.propagate(effects.propagated, env.wall.as_millis());
+        let now_ms = env.wall.as_millis();
+        if effects.apart {
+            effects.propagated.into_iter().for_each(|command| self.propagate(vec![command], now_ms));
+        } else {
+            self.propagate(effects.propagated, now_ms);
+        }
         for (number, (_, message)) in published {
             self.deliver(env, message, hearers.of_message(number));
         }
@@ -144,6 +149,20 @@ impl Server {
         let keys = self.node.watchers.keys().filter(|(of, key)| *of == db && changed(key, &self.node.dbs));
         for (db, key) in keys.cloned().collect::<Vec<_>>() {
             self.node.break_watches(db, &key);
+        }
+    }
+
+    /// Tells the watchers of keys of a database that has changed places with another one. A key that comes past its time is as good
+    /// as one that is not there.
+    fn swap_watches(&mut self, db: usize, other: usize, now_ms: i64) {
+        let keys = self.node.watchers.keys().filter(|(of, _)| *of == db);
+        for (_, key) in keys.cloned().collect::<Vec<_>>() {
+            let is_expired = self.node.dbs[db].get(&key).map(|entry| entry.is_expired(now_ms));
+            match is_expired {
+                None if !self.node.dbs[other].contains(&key) => {}
+                Some(true) => self.node.expire_watches(db, &key, self.node.dbs[other].contains(&key)),
+                _ => self.node.break_watches(db, &key),
+            }
         }
     }
 

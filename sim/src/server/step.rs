@@ -115,6 +115,9 @@ impl Server {
         self.end_late_migration(env);
         if self.node.stalled_until.is_some_and(|until| env.monotonic >= until) {
             self.node.stalled_until = None;
+            if self.node.busy.is_none() {
+                self.serve_ready(env);
+            }
         }
         self.end_loading(env);
         // A stalled node neither reads nor answers: all waits, as it would in the kernel's buffers.
@@ -160,7 +163,7 @@ impl Server {
     }
 
     /// Whether the node neither reads nor answers for now.
-    fn is_stalled(&self) -> bool {
+    pub(super) fn is_stalled(&self) -> bool {
         self.node.stalled_until.is_some() || self.node.migration.is_some()
     }
 
@@ -183,6 +186,7 @@ impl Server {
         if self.node.busy.is_none() {
             self.heed_new_limit(env);
             self.run_cron(env);
+            self.close_idle_targets(env);
             self.serve_ready(env);
             self.end_waits(env);
             self.run_peers_due(env);
@@ -205,6 +209,7 @@ impl Server {
         [
             self.node.loading.as_ref().map(|loading| loading.until),
             self.cron_due(env),
+            self.targets_due(env),
             self.node.waiting.first_deadline(),
             self.pause_due(),
             self.shutdown_due(),

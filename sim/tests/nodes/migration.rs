@@ -128,3 +128,43 @@ fn replicas_hear_of_what_has_gone() {
     assert_eq!(migrate(&mut net, "a 0 1000"), "+OK");
     assert_eq!((net.call(2, "EXISTS a"), net.call(2, "EXISTS b")), (":0".into(), ":1".into()));
 }
+
+/// What INFO of the first node says of connections that are kept.
+fn kept(net: &mut Switch) -> String {
+    let conn = net.connect(0);
+    net.send(0, conn, "INFO stats");
+    let stats = net.received(0, conn);
+    let line = stats.split_whitespace().find_map(|line| line.strip_prefix("migrate_cached_sockets:"));
+    line.expect("INFO tells of it").to_owned()
+}
+
+#[test]
+fn a_connection_is_kept_for_the_next_migration_until_it_is_idle_for_long() {
+    let mut net = pair("");
+    net.call(0, "MSET a 1 b 2 c 3 d 4");
+    assert_eq!(kept(&mut net), "0");
+    let accepted = |net: &mut Switch| net.server(1).node().stats.connections;
+    assert_eq!(migrate(&mut net, "a 0 1000"), "+OK");
+    let first = accepted(&mut net);
+    assert_eq!((migrate(&mut net, "b 0 1000"), kept(&mut net)), ("+OK".into(), "1".into()));
+    // Into another database it goes as well.
+    assert_eq!(migrate(&mut net, "c 5 1000"), "+OK");
+    assert_eq!(accepted(&mut net), first);
+    net.run(Duration::from_secs(12));
+    assert_eq!(kept(&mut net), "0");
+    assert_eq!(migrate(&mut net, "d 0 1000"), "+OK");
+    assert_eq!(accepted(&mut net), first + 1);
+    assert_eq!(net.call(1, "MGET a b c d"), "*4 $1 1 $1 2 $-1 $1 4");
+}
+
+#[test]
+fn a_kept_connection_that_is_lost_is_dialed_anew() {
+    let mut net = pair("");
+    net.call(0, "MSET a 1 b 2");
+    assert_eq!(migrate(&mut net, "a 0 1000"), "+OK");
+    net.call(1, "CLIENT KILL TYPE normal SKIPME yes");
+    net.run(Duration::from_secs(1));
+    assert_eq!(kept(&mut net), "0");
+    assert_eq!(migrate(&mut net, "b 0 1000"), "+OK");
+    assert_eq!(net.call(1, "MGET a b"), "*2 $1 1 $1 2");
+}

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, find, integer},
     event::ConnId,
     resp::Reply,
     session::BlockedOn,
@@ -36,6 +36,10 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let Some(session) = ctx.node.sessions.get_mut(conn) else { return Ok(Reply::Integer(0)) };
     match &session.blocked {
         Some(blocked) if waits(blocked.on) => {
+            // Its command has failed, whichever way it is let go.
+            if let Ok(spec) = find(&blocked.args) {
+                ctx.node.stats.calls_of(spec.name).failed += 1;
+            }
             if with_error {
                 if ctx.node.stop_waiting(conn).is_none() {
                     ctx.node.sessions.get_mut(conn).and_then(|session| session.blocked.take());

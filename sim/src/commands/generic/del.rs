@@ -21,14 +21,18 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    Ok(remove_all(ctx, &args[1..]))
+    let lazily = ctx.node.config.lazy_free.user_del;
+    Ok(remove_all(ctx, &args[1..], lazily))
 }
 
-/// Removes keys; answers how many there were.
-pub(super) fn remove_all(ctx: &mut Ctx<'_>, keys: &[Bytes]) -> Reply {
+/// Removes keys, freeing their values `lazily`; answers how many there were.
+pub(super) fn remove_all(ctx: &mut Ctx<'_>, keys: &[Bytes], lazily: bool) -> Reply {
     let mut removed = 0;
     for key in keys {
-        if ctx.exists_for_write(key) && ctx.remove(key).is_some() {
+        if ctx.exists_for_write(key)
+            && let Some(gone) = ctx.remove(key)
+        {
+            ctx.node.count_freed(&gone.value, lazily);
             ctx.changed(key, Class::Generic, "del");
             removed += 1;
         }

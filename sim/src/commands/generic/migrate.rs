@@ -13,7 +13,7 @@ use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec, integer},
     durability::rdb,
     event::Action,
-    migration::Migration,
+    migration::{Migration, Request},
     replication::encode,
     resp::Reply,
     session::BlockedOn,
@@ -74,16 +74,11 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let timeout_ms = u64::try_from(integer(&args[5])?).ok().filter(|ms| *ms > 0).unwrap_or(TIMEOUT_MS);
     let db = integer(&args[4])?.to_string();
     let port = integer(&args[2]).ok().and_then(|port| u16::try_from(port).ok());
-    let mut request = Vec::new();
-    let mut preludes = 0;
-    let mut send = |words: &[&[u8]]| encode(words, &mut request);
+    let mut request = Request { db, ..Request::default() };
     if !options.auth.is_empty() {
         let words = options.auth.iter().map(|word| &word[..]);
-        send(&[&b"AUTH"[..]].into_iter().chain(words).collect::<Vec<_>>());
-        preludes += 1;
+        encode(&[&b"AUTH"[..]].into_iter().chain(words).collect::<Vec<_>>(), &mut request.auth);
     }
-    send(&[b"SELECT", db.as_bytes()]);
-    preludes += 1;
     let mut sent = Vec::new();
     for key in options.keys {
         let now_ms = ctx.now_ms;
@@ -96,7 +91,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         let ttl = ttl_ms.unwrap_or(0).to_string();
         let mut words = vec![&b"RESTORE"[..], key, ttl.as_bytes(), &payload];
         words.extend(options.replace.then_some(&b"REPLACE"[..]));
-        send(&words);
+        encode(&words, &mut request.restores);
         sent.push(key.clone());
     }
     if sent.is_empty() {
@@ -104,16 +99,23 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
     let unreachable = Error::of("IOERR error or timeout writing to target instance");
     let port = port.filter(|_| matches!(ctx.origin, Origin::Client | Origin::Exec)).ok_or(unreachable)?;
-    let conn = ctx.node.next_dialed();
     let timeout = Duration::from_millis(timeout_ms);
-    let mut migration = Migration::new(conn, ctx.conn, ctx.db, timeout, ctx.env.monotonic);
+    let target = (String::from_utf8_lossy(&args[1]).into_owned(), port);
+    let kept = ctx.node.targets.take(&target);
+    let conn = kept.as_ref().map_or_else(|| ctx.node.next_dialed(), |(conn, _)| *conn);
+    let mut migration = Migration::new(target.clone(), conn, ctx.conn, ctx.db, timeout, ctx.env.monotonic);
     migration.copy = options.copy;
-    migration.request = Bytes::from(request);
-    migration.preludes = preludes;
+    migration.request = request;
     migration.sent = sent.into();
+    match kept {
+        Some((conn, selected)) => {
+            migration.reused = true;
+            let bytes = migration.connected(selected.as_deref(), ctx.env.monotonic);
+            ctx.env.outbox.push(Action::Send { conn, bytes });
+        }
+        None => ctx.env.outbox.push(Action::Dial { conn, host: target.0, port }),
+    }
     ctx.node.migration = Some(migration);
-    let host = String::from_utf8_lossy(&args[1]).into_owned();
-    ctx.env.outbox.push(Action::Dial { conn, host, port });
     ctx.block(args, Vec::new(), None, BlockedOn::Migration);
     // The keys that will have gone are told to replicas then.
     ctx.propagate_as(Vec::new());

@@ -13,7 +13,7 @@ pub(super) const SPEC: Spec = Spec {
     since: "1.0.0",
     summary: "A key drawn at random.",
     arity: 1,
-    flags: Flags::READONLY,
+    flags: Flags::READONLY.union(Flags::TOUCHES_ARBITRARY_KEYS),
     keys: Keys::None,
     subcommands: &[],
     run,

@@ -16,7 +16,7 @@ pub(super) const SPEC: Spec = Spec {
     since: "2.8.0",
     summary: "Some keys and where to go on.",
     arity: -2,
-    flags: Flags::READONLY,
+    flags: Flags::READONLY.union(Flags::TOUCHES_ARBITRARY_KEYS),
     keys: Keys::None,
     subcommands: &[],
     run,

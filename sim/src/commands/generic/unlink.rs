@@ -1,4 +1,4 @@
-//! UNLINK key [key ...]: removes keys; what DEL does, as memory is not freed in the background here.
+//! UNLINK key [key ...]: removes keys. No memory is freed in the background here, but what would be is counted.
 
 use bytes::Bytes;
 
@@ -21,5 +21,5 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    Ok(remove_all(ctx, &args[1..]))
+    Ok(remove_all(ctx, &args[1..], true))
 }

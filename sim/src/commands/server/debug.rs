@@ -133,8 +133,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             Ok(Reply::OK)
         }
         (b"quicklist-packed-threshold", Some(size)) if args.len() == 3 => {
-            let size = std::str::from_utf8(size).ok().and_then(memory).unwrap_or(0);
-            if (1..1 << 32).contains(&size) {
+            // A size of 0 stands for what it is by itself.
+            let size = std::str::from_utf8(size).ok().and_then(memory);
+            if size.is_some_and(|size| size <= (1 << 32) - (1 << 20)) {
                 Ok(Reply::OK)
             } else {
                 Err(Error::of("ERR argument must be a memory value bigger than 1 and smaller than 4gb"))

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::flushdb::{check_mode, flush};
+use super::flushdb::{flush, is_lazy};
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Cached,
@@ -22,16 +22,16 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    check_mode(args)?;
+    let lazily = is_lazy(ctx, args)?;
     for db in 0..ctx.node.dbs.len() {
-        flush(ctx, db);
+        flush(ctx, db, lazily);
     }
     ctx.effects.cache(Cached::Flushed);
+    ctx.node.replication.own_expiries.clear();
     // With save points the snapshot on disk is to be as empty as the memory, and what led there counts no more.
     if !ctx.node.config.save.is_empty() && ctx.node.save(ctx.env).is_ok() {
         ctx.effects.dirty = 0;
     }
-    ctx.effects.dirty += 1;
     ctx.propagate_as(vec![args.to_vec()]);
     Ok(Reply::OK)
 }

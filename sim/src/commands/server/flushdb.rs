@@ -21,25 +21,27 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    check_mode(args)?;
-    flush(ctx, ctx.db);
+    let lazily = is_lazy(ctx, args)?;
+    flush(ctx, ctx.db, lazily);
     ctx.effects.cache(Cached::Flushed);
     ctx.propagate_as(vec![args.to_vec()]);
     Ok(Reply::OK)
 }
 
-/// Whether the mode is one of the two, or left out.
-pub(super) fn check_mode(args: &[Bytes]) -> Result<(), Error> {
+/// Whether the memory would be freed in the background: as the mode says, or if it is left out as the options do.
+pub(super) fn is_lazy(ctx: &Ctx<'_>, args: &[Bytes]) -> Result<bool, Error> {
     match args {
-        [_] => Ok(()),
-        [_, mode] if mode.eq_ignore_ascii_case(b"async") || mode.eq_ignore_ascii_case(b"sync") => Ok(()),
+        [_] => Ok(ctx.node.config.lazy_free.user_flush),
+        [_, mode] if mode.eq_ignore_ascii_case(b"async") => Ok(true),
+        [_, mode] if mode.eq_ignore_ascii_case(b"sync") => Ok(false),
         _ => Err(Error::SYNTAX),
     }
 }
 
-/// Removes all keys of a database.
-pub(super) fn flush(ctx: &mut Ctx<'_>, db: usize) {
+/// Removes all keys of a database. In the background all of them would be freed, whatever they hold.
+pub(super) fn flush(ctx: &mut Ctx<'_>, db: usize, lazily: bool) {
     let was = std::mem::take(&mut ctx.node.dbs[db]);
+    ctx.node.stats.lazily_freed += if lazily { was.len() as u64 } else { 0 };
     ctx.effects.dirty += was.len() as u64;
     ctx.effects.flushed.push((db, was));
 }

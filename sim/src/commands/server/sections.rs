@@ -134,7 +134,7 @@ fn memory(ctx: &Ctx<'_>, out: &mut String) {
         "mem_allocator": "simulated",
         "active_defrag_running": 0,
         "lazyfree_pending_objects": 0,
-        "lazyfreed_objects": 0,
+        "lazyfreed_objects": ctx.node.stats.lazily_freed,
     );
 }
 
@@ -219,6 +219,8 @@ fn stats(ctx: &Ctx<'_>, out: &mut String) {
         "pubsub_channels": node.pubsub.of(Channel).len(),
         "pubsub_patterns": node.pubsub.of(Pattern).len(),
         "pubsubshard_channels": node.pubsub.of(Shard).len(),
+        "migrate_cached_sockets": node.targets.len(),
+        "slave_expires_tracked_keys": node.replication.own_expiries.len(),
         "tracking_total_keys": node.tracking.keys_len(),
         "tracking_total_items": node.tracking.items_len(),
         "tracking_total_prefixes": node.tracking.prefixes_len(),

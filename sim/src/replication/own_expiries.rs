@@ -1,0 +1,62 @@
+//! The keys of a replica that expire without its master.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+
+/// Keys to which clients of a writable replica have given an expiry. The master may know nothing of them and will not have them
+/// deleted, so the replica does it itself. What has become of a key since is only looked at when its time comes.
+///
+/// ```
+/// use lockstorm_sim::replication::OwnExpiries;
+/// let mut own = OwnExpiries::default();
+/// own.note(0, &"k".into(), 2_000);
+/// own.note(0, &"k".into(), 1_000);
+/// assert_eq!((own.len(), own.next_ms()), (1, Some(1_000)));
+/// assert_eq!(own.take_due(1_000), None);
+/// assert_eq!(own.take_due(1_001), Some((0, "k".into())));
+/// assert!(own.is_empty());
+/// ```
+#[derive(Debug, Default)]
+pub struct OwnExpiries {
+    by_key: BTreeMap<(usize, Bytes), i64>,
+    in_order: BTreeSet<(i64, usize, Bytes)>,
+}
+
+impl OwnExpiries {
+    /// Notes that a key of database `db` expires at this time of the wall clock, in milliseconds.
+    pub fn note(&mut self, db: usize, key: &Bytes, when_ms: i64) {
+        if let Some(old_ms) = self.by_key.insert((db, key.clone()), when_ms) {
+            self.in_order.remove(&(old_ms, db, key.clone()));
+        }
+        self.in_order.insert((when_ms, db, key.clone()));
+    }
+
+    /// The time of the key that expires first.
+    pub fn next_ms(&self) -> Option<i64> {
+        self.in_order.first().map(|(when_ms, ..)| *when_ms)
+    }
+
+    /// Takes out the key whose time is past the longest: at the very millisecond it is still there.
+    pub fn take_due(&mut self, now_ms: i64) -> Option<(usize, Bytes)> {
+        self.next_ms().filter(|when_ms| now_ms > *when_ms)?;
+        let (_, db, key) = self.in_order.pop_first()?;
+        self.by_key.remove(&(db, key.clone()));
+        Some((db, key))
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.by_key.is_empty()
+    }
+
+    /// Forgets them all.
+    pub fn clear(&mut self) {
+        *self = OwnExpiries::default();
+    }
+}

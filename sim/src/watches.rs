@@ -1,0 +1,56 @@
+//! Watched keys (WATCH): who is told that one of them has changed.
+
+use bytes::Bytes;
+
+use crate::{event::ConnId, node::Node, session::Watched};
+
+impl Node {
+    /// Forgets what a connection watches, and whether any of it has changed.
+    pub fn unwatch_all(&mut self, conn: ConnId) {
+        let Some(session) = self.sessions.get_mut(conn) else { return };
+        session.watch_broken = false;
+        for Watched { db, key, .. } in std::mem::take(&mut session.watched) {
+            let at = (db, key);
+            if let Some(watchers) = self.watchers.get_mut(&at) {
+                watchers.remove(&conn);
+                if watchers.is_empty() {
+                    self.watchers.remove(&at);
+                }
+            }
+        }
+    }
+
+    /// Tells the watchers of a key that it changed.
+    pub fn break_watches(&mut self, db: usize, key: &Bytes) {
+        if self.watchers.is_empty() {
+            return;
+        }
+        let Some(watchers) = self.watchers.get(&(db, key.clone())) else { return };
+        for conn in watchers {
+            let Some(session) = self.sessions.get_mut(*conn) else { continue };
+            let gone = self.dbs[db].get(key).is_none();
+            let at = |was_expired| Watched { db, key: key.clone(), was_expired };
+            // The removal of a key that had expired before it was watched changes nothing; what comes after it does.
+            if gone && session.watched.remove(&at(true)) {
+                session.watched.insert(at(false));
+            } else {
+                session.watch_broken = true;
+            }
+        }
+    }
+
+    /// Tells the watchers of a key that one past its time is there now. That changes something only where there was one, `was_there`,
+    /// that was not past it when it was watched.
+    pub fn expire_watches(&mut self, db: usize, key: &Bytes, was_there: bool) {
+        let Some(watchers) = self.watchers.get(&(db, key.clone())) else { return };
+        for conn in watchers {
+            let Some(session) = self.sessions.get_mut(*conn) else { continue };
+            let at = |was_expired| Watched { db, key: key.clone(), was_expired };
+            if was_there {
+                session.watch_broken |= session.watched.contains(&at(false));
+            } else if session.watched.remove(&at(false)) {
+                session.watched.insert(at(true));
+            }
+        }
+    }
+}
