@@ -330,6 +330,8 @@ pub struct Config {
     pub config_file: String,
     /// `loglevel`
     pub loglevel: Level,
+    /// The process that the node is, as INFO tells it; a simulated one is alone on its machine, and the first.
+    pub process_id: u32,
     /// A mistake on purpose, to prove that it is noticed: a key is gone at the millisecond it expires at, and not after it.
     pub expire_at_the_millisecond: bool,
     /// A mistake on purpose: of what a script or a transaction wrote, replicas are sent the first command only.
@@ -400,6 +402,7 @@ impl Default for Config {
             replicate_relative_ttl: false,
             config_file: String::new(),
             loglevel: Level::Notice,
+            process_id: 1,
             expire_at_the_millisecond: false,
             replicate_in_part: false,
             others: std::collections::BTreeMap::new(),

@@ -79,6 +79,8 @@ pub struct Node {
     pub stalled_until: Option<Monotonic>,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub active_expire: bool,
+    /// DEBUG PAUSE-CRON: the periodic work rests, and signals wait.
+    pub cron_paused: bool,
     /// Connections that have something to send, or to be closed, at the end of the step.
     pub pending: Vec<ConnId>,
     /// Connections that no longer wait: what they sent meanwhile is to be read on.
@@ -142,6 +144,8 @@ pub struct Shutdown {
     pub now: bool,
     /// Even if something fails.
     pub force: bool,
+    /// By a signal.
+    pub signalled: bool,
     /// Until when replicas are waited for, while they are.
     pub deadline: Option<Monotonic>,
 }
@@ -209,6 +213,7 @@ impl Node {
             shutdown: None,
             stalled_until: None,
             active_expire: true,
+            cron_paused: false,
             pending: Vec::new(),
             woken: VecDeque::new(),
             waiting: Waiting::default(),
@@ -422,6 +427,12 @@ impl Node {
             let peer = self.sessions.get(conn).map_or("", |session| &session.peer);
             peer.rsplit_once(':').map_or(peer, |(host, _)| host).to_owned()
         })
+    }
+
+    /// A replica as the log names it: its address and the port that it listens on.
+    pub fn replica_name(&self, conn: ConnId) -> String {
+        let port = self.replication.replicas.get(&conn).map_or(0, |replica| replica.port);
+        format!("{}:{port}", self.replica_address(conn))
     }
 
     /// What a snapshot of this node says about where it comes from.

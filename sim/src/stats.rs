@@ -33,6 +33,8 @@ pub struct Stats {
     pub errors: u64,
     /// Error replies by their first word, such as `WRONGTYPE`.
     pub errors_by_code: BTreeMap<String, u64>,
+    /// Errors that a replica made its master answer, or a master its replica.
+    pub unexpected_errors: u64,
     /// What became of each command, by name.
     pub calls: CallTable,
     /// Bytes received.

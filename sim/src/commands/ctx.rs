@@ -135,6 +135,21 @@ impl<'a> Ctx<'a> {
         None
     }
 
+    /// Where a live key is that is to be written. Nothing is written over one that has expired: a replica that takes writes
+    /// deletes it first.
+    fn find_for_write(&mut self, key: &[u8]) -> Option<Place> {
+        let found = self.find(key);
+        if found.is_none()
+            && self.node.is_replica()
+            && !self.node.config.replica_read_only
+            && !self.node.is_paused()
+            && self.node.dbs[self.db].find(key).is_some()
+        {
+            expire(self.node, self.effects, self.db, Bytes::copy_from_slice(key));
+        }
+        found
+    }
+
     /// Where a live key is that is to be read, which counts as a hit or a miss. A miss is an event of its own for those who
     /// listen to them.
     fn hit(&mut self, key: &[u8], notify: bool) -> Option<Place> {
@@ -156,7 +171,7 @@ impl<'a> Ctx<'a> {
     /// The entry of a live key, for a command that is about to write it or would rather find it missing: that is no lookup
     /// that counts as a hit or a miss.
     pub fn entry_for_write(&mut self, key: &[u8]) -> Option<&Entry> {
-        let place = self.find(key)?;
+        let place = self.find_for_write(key)?;
         Some(self.use_entry(place))
     }
 
@@ -220,7 +235,7 @@ impl<'a> Ctx<'a> {
     /// # Errors
     /// WRONGTYPE.
     pub fn modify<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&mut T>, Error> {
-        let Some(place) = self.find(key) else { return Ok(None) };
+        let Some(place) = self.find_for_write(key) else { return Ok(None) };
         T::of_mut(self.used_mut(place)).ok_or(Error::WRONG_TYPE).map(Some)
     }
 
@@ -249,7 +264,7 @@ impl<'a> Ctx<'a> {
     /// # Errors
     /// WRONGTYPE.
     pub fn modify_or_create<T: Typed>(&mut self, key: &Bytes) -> Result<&mut T, Error> {
-        let value = if let Some(place) = self.find(key) {
+        let value = if let Some(place) = self.find_for_write(key) {
             self.used_mut(place)
         } else {
             self.node.dbs[self.db].insert(key, T::empty(), None, Usage::new(self.now_ms));
@@ -263,7 +278,7 @@ impl<'a> Ctx<'a> {
 
     /// Sets a key to a value with an expiry, whatever it held.
     pub fn put(&mut self, key: &Bytes, value: Value, expires_ms: Option<i64>) {
-        let live = self.find(key);
+        let live = self.find_for_write(key);
         let mut usage = Usage::new(self.now_ms);
         // What a key is overwritten with has been used as often as what it was.
         if let Some(draw) = self.usage_draw()
@@ -324,7 +339,7 @@ impl<'a> Ctx<'a> {
 
     /// Sets or clears the expiry of a live key; returns whether it is there.
     pub fn set_expiry(&mut self, key: &Bytes, expires_ms: Option<i64>) -> bool {
-        let is_set = self.find(key).is_some() && self.node.dbs[self.db].set_expiry(key, expires_ms);
+        let is_set = self.find_for_write(key).is_some() && self.node.dbs[self.db].set_expiry(key, expires_ms);
         self.note_own(key, expires_ms.filter(|_| is_set));
         is_set
     }

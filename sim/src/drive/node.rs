@@ -21,7 +21,7 @@ use super::{
     wire::{READ, carry},
 };
 use crate::{
-    env::{Env, Observation},
+    env::{Env, Observation, Unsent},
     event::{Action, ConnId, Event},
     log::{Level, Line},
     server::Server,
@@ -99,7 +99,7 @@ pub(super) struct Driver<P: Platform> {
     pub(super) platform: P,
     node: Node,
     env: RefCell<Env>,
-    wires: RefCell<BTreeMap<ConnId, Rc<RefCell<Outgoing>>>>,
+    wires: Rc<Wires>,
     /// What is read at once. One for all connections: thousands of idle ones cost little.
     pub(super) buffer: RefCell<Vec<u8>>,
     alarm: Cell<Option<Monotonic>>,
@@ -123,11 +123,13 @@ pub(super) struct Driver<P: Platform> {
 pub async fn serve<P: Platform>(platform: P, listener: P::Listener, node: Node, mut env: Env) {
     env.observing = P::WATCHED || node.0.watcher.borrow().is_some();
     env.manual_clock = platform.manual_clock().is_some();
+    let wires = Rc::<Wires>::default();
+    env.unsent = Some(Box::new(Pending(wires.clone())));
     let driver = Rc::new(Driver {
         platform,
         node,
         env: RefCell::new(env),
-        wires: RefCell::default(),
+        wires,
         buffer: RefCell::new(vec![0; READ]),
         alarm: Cell::default(),
         alarm_waker: Cell::default(),
@@ -163,6 +165,24 @@ pub async fn serve<P: Platform>(platform: P, listener: P::Listener, node: Node, 
         if driver.wires.borrow().is_empty() { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
+}
+
+/// What each connection is still to be sent.
+type Wires = RefCell<BTreeMap<ConnId, Rc<RefCell<Outgoing>>>>;
+
+/// A look at them from inside a step, while nothing is written.
+struct Pending(Rc<Wires>);
+
+impl Unsent for Pending {
+    fn bytes(&self, conn: ConnId) -> usize {
+        self.0.borrow().get(&conn).map_or(0, |wire| wire.borrow().queued())
+    }
+}
+
+impl fmt::Debug for Pending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Pending")
+    }
 }
 
 impl<P: Platform> Driver<P> {

@@ -20,6 +20,16 @@ impl Backlog {
     /// Adds the next bytes of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend(bytes);
+        self.trim();
+    }
+
+    /// Holds at most `size` bytes from now on.
+    pub fn resize(&mut self, size: usize) {
+        self.size = size;
+        self.trim();
+    }
+
+    fn trim(&mut self) {
         let over = self.bytes.len().saturating_sub(self.size);
         self.bytes.drain(..over);
         self.first += over as u64;

@@ -141,10 +141,15 @@ impl Replication {
         self.role_changed = true;
     }
 
-    /// Has the connections of all replicas closed.
+    /// Has the connections of all replicas closed. None of them gets any more of the stream: it has another name from here on,
+    /// and whoever had read on under the old one could not continue.
     pub fn drop_replicas(&mut self) {
-        let attached: Vec<ConnId> = self.attached().map(|(&conn, _)| conn).collect();
-        self.to_close.extend(attached);
+        for (&conn, replica) in
+            self.replicas.iter_mut().filter(|(_, replica)| replica.feed != Feed::Introduced)
+        {
+            replica.feed = Feed::Introduced;
+            self.to_close.push(conn);
+        }
     }
 
     /// Counts the replicas that acknowledged something within `lag_max` seconds.

@@ -30,6 +30,10 @@ pub struct ReplicaLink {
     pub eof: bool,
     /// It understands a change of the replication id (`capa psync2`).
     pub psync2: bool,
+    /// It wants a snapshot and no stream (`rdb-only`), and in it libraries and no keys (`rdb-filter-only functions`).
+    pub snapshot_only: bool,
+    /// See [`snapshot_only`](ReplicaLink::snapshot_only).
+    pub libraries_only: bool,
     /// It asked with SYNC, the old way, and never acknowledges.
     pub pre_psync: bool,
     /// How far its feeding has come.
@@ -48,6 +52,8 @@ impl ReplicaLink {
             ip: String::new(),
             eof: false,
             psync2: false,
+            snapshot_only: false,
+            libraries_only: false,
             pre_psync: false,
             feed: Feed::Introduced,
             acked: 0,

@@ -73,6 +73,9 @@ impl Server {
 
     /// When there is next something to do for a tick.
     fn work_due(&self, env: &Env) -> Option<Monotonic> {
+        if self.node.cron_paused {
+            return None;
+        }
         let expiry = self.next_expiry_ms().map(|when_ms| {
             // A key is past its time once the millisecond of its expiry is over.
             let wall_ns = i128::from(when_ms).saturating_add(1).saturating_mul(1_000_000);

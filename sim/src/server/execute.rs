@@ -8,8 +8,15 @@ use crate::{
     effect::Effects,
     env::{Env, Observation},
     event::ConnId,
-    session::Replies,
+    log::Level,
+    resp::Reply,
+    session::{Replies, Role},
 };
+
+/// The line for an error between a master and its replica: their data may differ from here on.
+pub(super) fn critical(what: &str, error: &str, command: &str) -> String {
+    format!("== CRITICAL == {what}: '{error}' after processing the command '{command}'")
+}
 
 impl Server {
     /// Takes one command of a connection through the gate, runs it, and settles what it did.
@@ -20,7 +27,7 @@ impl Server {
         let spec = match self.gate(env, conn, &args) {
             Passage::Run(spec) => spec,
             Passage::Answer(reply) => {
-                self.node.send(conn, &reply);
+                self.answer(env, conn, &reply);
                 return self.after_command(conn);
             }
             Passage::Hold => return self.hold(conn, &args),
@@ -44,7 +51,7 @@ impl Server {
         if let Some(session) = self.node.sessions.get_mut(conn) {
             session.last_write_offset = self.node.replication.history.offset;
         }
-        self.node.send(conn, &reply);
+        self.answer(env, conn, &reply);
         self.tell_owed(conn);
         if env.observing {
             env.observations.push(Observation::Command { conn, args, reply });
@@ -53,6 +60,25 @@ impl Server {
         }
         self.after_command(conn);
         self.serve_ready(env);
+    }
+
+    /// Sends a reply. A replica reads nothing but the stream: one that makes this node answer is hung up on.
+    fn answer(&mut self, env: &mut Env, conn: ConnId, reply: &Reply) {
+        let replica = self.node.sessions.get(conn).filter(|session| session.role == Role::Replica);
+        let Some(session) = replica.filter(|_| *reply != Reply::Silence) else {
+            return self.node.send(conn, reply);
+        };
+        let (command, peer) = (session.last_command, &session.peer);
+        if let Reply::Error(error) = reply {
+            self.node.stats.unexpected_errors += 1;
+            env.log(Level::Warning, || {
+                critical("This master is sending an error to its replica", error, command)
+            });
+        }
+        env.log(Level::Warning, || {
+            format!("Replica generated a reply to command '{command}', disconnecting it: {peer}")
+        });
+        self.node.kill(conn);
     }
 
     /// CLIENT REPLY SKIP reaches over exactly one command.
@@ -70,6 +96,41 @@ impl Server {
         // CLIENT CACHING is about the next command, or about a whole transaction.
         if session.transaction.is_none() && !session.last_command.starts_with("client|") {
             session.tracking.iter_mut().for_each(|tracking| tracking.exception = false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        config::Config,
+        event::{Action, Event},
+    };
+
+    #[test]
+    fn a_replica_that_makes_its_master_answer_is_hung_up_on_without_an_answer() {
+        let mut env = Env::new(1);
+        env.logging = Some(Level::Notice);
+        let mut server = Server::new(Config::default(), &mut env);
+        for (number, (command, said)) in [
+            ("PING", "Replica generated a reply to command 'ping'"),
+            ("XINFO HELP", "Replica generated a reply to command 'xinfo|help'"),
+            ("GET k", "'ERR Replica can't interact with the keyspace' after processing the command 'get'"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let conn = ConnId(number as u64 + 1);
+            server.step(&mut env, Event::Connected { conn, peer: "r:1".into(), local: "n:6379".into() });
+            server.step(&mut env, Event::Bytes { conn, bytes: "SYNC\r\n".into() });
+            env.outbox.clear();
+            env.log.clear();
+            server.step(&mut env, Event::Bytes { conn, bytes: format!("{command}\r\n").into() });
+            let sent = |action: &Action| matches!(action, Action::Send { .. });
+            assert!(!env.outbox.iter().any(sent), "{command}");
+            assert!(env.outbox.contains(&Action::Close { conn }), "{command}");
+            assert!(env.log.iter().any(|line| line.text.contains(said)), "{command}: {:?}", env.log);
         }
     }
 }

@@ -8,6 +8,8 @@ use crate::{
     effect::Propagated,
     env::Env,
     event::ConnId,
+    log::Level,
+    options,
     replication::{Feed, encode, encode_batch},
 };
 
@@ -58,6 +60,7 @@ impl Server {
             }
             let mut waiting = Vec::new();
             let mut stuck = Vec::new();
+            let mut late = Vec::new();
             for (&conn, replica) in self.node.replication.attached() {
                 match &replica.feed {
                     Feed::WaitingForSnapshot { .. } => waiting.push(conn),
@@ -65,15 +68,22 @@ impl Server {
                         stuck.push(conn);
                     }
                     Feed::Online if !replica.pre_psync && replica.lag_secs(now_secs) > timeout => {
-                        stuck.push(conn);
+                        late.push((conn, "streaming sync"));
                     }
-                    Feed::Loading { .. } if replica.lag_secs(now_secs) > timeout => stuck.push(conn),
+                    Feed::Loading { .. } if replica.lag_secs(now_secs) > timeout => {
+                        late.push((conn, "full sync"));
+                    }
                     _ => {}
                 }
             }
             // A line break keeps the replica's patience while the snapshot is not begun.
             waiting.into_iter().for_each(|conn| self.node.send_raw(conn, b"\n"));
             self.node.replication.to_close.extend(stuck);
+            for (conn, during) in late {
+                let address = self.node.replica_name(conn);
+                env.log(Level::Warning, || format!("Disconnecting timedout replica ({during}): {address}"));
+                self.node.replication.to_close.push(conn);
+            }
         }
         self.node.replication.count_good(now_secs, lag_max);
     }
@@ -92,7 +102,11 @@ impl Server {
                 longest = longest.max(if replica.eof && diskless { now_secs - since } else { delay });
             }
         }
-        if waiting.is_empty() || longest < delay {
+        // So many replicas are company enough.
+        let enough = options::find("repl-diskless-sync-max-replicas");
+        let enough = enough.and_then(|option| option.get(&self.node.config).parse().ok()).unwrap_or(0);
+        let in_company = enough > 0 && waiting.len() >= enough;
+        if waiting.is_empty() || (longest < delay && !in_company) {
             return;
         }
         // Whoever reads the stream from here on has no database selected yet.
@@ -113,10 +127,22 @@ impl Server {
         let history = &self.node.replication.history;
         let promise = format!("+FULLRESYNC {} {}\r\n", history.id, history.offset);
         for (conn, marked) in waiting {
+            let name = self.node.replica_name(conn);
             let Some(replica) = self.node.replication.replicas.get_mut(&conn) else { continue };
+            env.log(Level::Notice, || format!("Starting full sync with replica {name}"));
             replica.acked_at = now_secs;
             let pre_psync = replica.pre_psync;
-            replica.feed = if marked { Feed::Loading { pending: Vec::new() } } else { Feed::Online };
+            // Whoever wanted a snapshot and nothing else is sent no stream.
+            replica.feed = match marked {
+                _ if replica.snapshot_only => Feed::Introduced,
+                true => Feed::Loading { pending: Vec::new() },
+                false => Feed::Online,
+            };
+            let snapshot = if replica.libraries_only {
+                rdb::write(&[], &self.node.libraries, &origin, &self.node.config)
+            } else {
+                snapshot.clone()
+            };
             if !pre_psync {
                 self.node.send_raw(conn, promise.as_bytes());
             }

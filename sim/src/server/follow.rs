@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::{Buf, Bytes};
 
-use super::Server;
+use super::{Server, execute::critical};
 use crate::{
     commands::{Ctx, Flags, Origin, find, integer, permit, run},
     durability::rdb,
@@ -16,7 +16,7 @@ use crate::{
     node::Purpose,
     options,
     replication::{Answer, Backlog, Payload, Stage, encode},
-    resp::Limits,
+    resp::{Limits, Reply},
     session::{Role, Session},
 };
 
@@ -35,7 +35,15 @@ impl Server {
         let silent = now_secs.saturating_sub(link.heard_at) > timeout;
         match &link.stage {
             Stage::Down { .. } => self.dial_master(env),
-            _ if silent && self.node.loading.is_none() => self.give_up_link(env, true),
+            stage if silent && self.node.loading.is_none() => {
+                let what = match stage {
+                    Stage::Transfer { .. } => "Timeout receiving the snapshot from MASTER",
+                    Stage::Connected => "MASTER timeout: neither data nor PING received",
+                    _ => "Timeout connecting to the MASTER",
+                };
+                env.log(Level::Warning, || format!("{what} for {timeout} seconds (repl-timeout)"));
+                self.give_up_link(env, true);
+            }
             Stage::Connected => self.acknowledge(),
             _ => {}
         }
@@ -47,6 +55,8 @@ impl Server {
         link.conn = Some(conn);
         link.stage = Stage::Connecting;
         link.heard_at = env.wall.as_secs();
+        let address = format!("{}:{}", link.host, link.port);
+        env.log(Level::Notice, || format!("Connecting to MASTER {address}"));
         env.outbox.push(Action::Dial { conn, host: link.host.clone(), port: link.port });
     }
 
@@ -71,6 +81,7 @@ impl Server {
             Session::new(conn, format!("{}:{}", link.host, link.port), String::new(), env.monotonic);
         session.role = Role::Master;
         self.node.sessions.insert(session);
+        env.log(Level::Notice, || "MASTER <-> REPLICA sync started".into());
         self.tell_master(&["PING"]);
     }
 
@@ -128,6 +139,7 @@ impl Server {
             Stage::Pinging => {
                 let alive = ["+", "-NOAUTH", "-NOPERM", "-ERR operation not permitted"];
                 if !alive.iter().any(|start| line.starts_with(start)) {
+                    env.log(Level::Warning, || format!("Error reply to PING from MASTER: {line}"));
                     return Err(Broken);
                 }
                 self.introduce();
@@ -179,7 +191,9 @@ impl Server {
         let now_secs = env.wall.as_secs();
         if self.node.replication.failover.is_some() {
             if !line.starts_with("+FULLRESYNC") && !line.starts_with("+CONTINUE") {
-                env.log(Level::Notice, || "The failover is called off: the replica refused it".into());
+                env.log(Level::Notice, || {
+                    "Failover target rejected psync request: the failover is called off".into()
+                });
                 self.node.abort_failover(env);
                 return Ok(());
             }
@@ -192,6 +206,7 @@ impl Server {
                 let position = words.next().filter(|id| id.len() == 40).zip(words.next());
                 let (id, offset) = position.ok_or(Broken)?;
                 let offset = offset.parse().map_err(|_| Broken)?;
+                env.log(Level::Notice, || format!("Full resync from master: {id}:{offset}"));
                 link.resume = None;
                 link.stage = Stage::Transfer {
                     position: Some((id.to_owned(), offset)),
@@ -202,6 +217,7 @@ impl Server {
                 let Some(db) = link.resume else { return Err(Broken) };
                 link.stage = Stage::Connected;
                 link.down_since = None;
+                env.log(Level::Notice, || "Successful partial resynchronization with master".into());
                 let rest = link.buffer.clone();
                 link.decoder.feed(&rest);
                 if let Some(session) = link.conn.and_then(|conn| self.node.sessions.get_mut(conn)) {
@@ -217,7 +233,10 @@ impl Server {
                 self.node.replication.backlog.get_or_insert_with(|| Backlog::new(size, offset));
             }
             // Not now: the master is itself without a master, or loads.
-            Some("-NOMASTERLINK" | "-LOADING") => return Err(Broken),
+            Some("-NOMASTERLINK" | "-LOADING") => {
+                env.log(Level::Notice, || format!("MASTER is currently unable to PSYNC: {line}"));
+                return Err(Broken);
+            }
             _ => {
                 link.resume = None;
                 link.stage = Stage::Transfer { position: None, payload: Payload::Unannounced };
@@ -263,6 +282,7 @@ impl Server {
         let position = position.take();
         if !std::mem::take(&mut link.read) {
             let snapshot = link.buffer.clone();
+            env.log(Level::Notice, || "MASTER <-> REPLICA sync: Loading DB in memory".into());
             if self.wait_for_snapshot(env, &snapshot[..len]) {
                 let link = self.node.replication.master.as_mut().expect("it was there before");
                 if let Stage::Transfer { position: place, .. } = &mut link.stage {
@@ -298,8 +318,13 @@ impl Server {
         acknowledge: bool,
     ) -> Result<(), Broken> {
         // A replica keeps what has expired by its own clock: deleting it is the master's to do.
-        let opened =
-            rdb::open(snapshot, &self.node.config, env.wall.as_millis(), true).map_err(|_| Broken)?;
+        let opened = match rdb::open(snapshot, &self.node.config, env.wall.as_millis(), true) {
+            Ok(opened) => opened,
+            Err(error) => {
+                env.log(Level::Warning, || format!("Failed trying to load the MASTER's snapshot: {error}"));
+                return Err(Broken);
+            }
+        };
         // It comes through a file, which stays.
         let file = Bytes::copy_from_slice(snapshot);
         if let Err(error) = self.node.disk.keep_snapshot(file, env.files.as_deref()) {
@@ -324,6 +349,7 @@ impl Server {
         if let Some(session) = link.conn.and_then(|conn| self.node.sessions.get_mut(conn)) {
             session.db = db;
         }
+        env.log(Level::Notice, || "MASTER <-> REPLICA sync: Finished with success".into());
         if acknowledge {
             self.acknowledge();
         }
@@ -389,9 +415,17 @@ impl Server {
                 }
                 continue;
             }
-            // What the master did and this node cannot do is skipped, as Redis does after a word in its log.
-            let Ok(spec) = find(args) else { continue };
             let db = session.db;
+            // What the master did and this node cannot do is skipped, after a word in the log.
+            let spec = match find(args) {
+                Ok(spec) => spec,
+                Err(error) => {
+                    if !self.diverge(env, &error.0, "<unknown>") {
+                        return;
+                    }
+                    continue;
+                }
+            };
             if spec.flags.contains(Flags::WRITE) && permit::disk(&self.node).is_err() {
                 let ignores = options::find("replica-ignore-disk-write-errors");
                 if ignores.is_none_or(|option| option.get(&self.node.config) == "no") {
@@ -400,8 +434,28 @@ impl Server {
                 }
             }
             let mut ctx = Ctx::new(&mut self.node, env, &mut effects, conn, db, Origin::Replication, now_ms);
-            run(&mut ctx, spec, args);
+            if let Reply::Error(error) = run(&mut ctx, spec, args)
+                && !self.diverge(env, &error, spec.name)
+            {
+                return;
+            }
         }
         self.settle(env, Some(conn), effects);
+    }
+
+    /// A command of the master has failed here: the data may differ from now on. Answers whether the node goes on all the same
+    /// (`propagation-error-behavior`).
+    fn diverge(&mut self, env: &mut Env, error: &str, command: &str) -> bool {
+        self.node.stats.unexpected_errors += 1;
+        env.log(Level::Warning, || {
+            critical("This replica is sending an error to its master", error, command)
+        });
+        let behaviour = options::find("propagation-error-behavior");
+        let goes_on = behaviour.is_none_or(|option| option.get(&self.node.config) == "ignore");
+        if self.node.config.replica_read_only && !goes_on {
+            self.node.abort();
+            return false;
+        }
+        true
     }
 }

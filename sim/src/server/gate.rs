@@ -66,7 +66,15 @@ impl Server {
         }
         let may_replicate = flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE));
         let role = self.node.sessions.live(conn).role;
-        if role != Role::Replica {
+        if role == Role::Replica {
+            if may_replicate || flags.contains(Flags::READONLY) {
+                return self.refuse(
+                    conn,
+                    Some(spec),
+                    Error::of("ERR Replica can't interact with the keyspace"),
+                );
+            }
+        } else {
             // Whoever moves the clock ends the pause, and must not wait for it.
             let moves_clock = env.manual_clock && debug::is_clock(args);
             match self.node.pause() {

@@ -40,8 +40,11 @@ impl Server {
         };
         let late = failover.deadline.is_some_and(|deadline| env.monotonic >= deadline);
         if late && !failover.force {
-            env.log(Level::Notice, || "The failover is called off: no replica caught up in time".into());
+            env.log(Level::Notice, || "Failover time out exceeded, aborting: no replica caught up".into());
             return self.node.abort_failover(env);
+        }
+        if late {
+            env.log(Level::Notice, || "Failover time out exceeded, failing over.".into());
         }
         let offset = self.node.replication.history.offset;
         let has_all = |replica: &ReplicaLink| replica.feed == Feed::Online && replica.acked == offset;

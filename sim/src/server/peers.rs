@@ -24,6 +24,9 @@ impl Server {
         };
         let deadlines = self.node.replication.waiting.iter();
         let deadline = deadlines.filter_map(|conn| waits(self.node.sessions.get(*conn)?)).min();
+        if self.node.cron_paused {
+            return deadline;
+        }
         let backlog = self.backlog_ends().map(|at| env.monotonic + Wall::from_secs(at).since(env.wall));
         [self.node.replication.cron_due, deadline, backlog].into_iter().flatten().min()
     }
@@ -49,6 +52,9 @@ impl Server {
 
     /// Runs the periodic work if it is due. Its phase is that of the node's start, so that an idle node needs no alarm.
     pub(super) fn run_peers_due(&mut self, env: &mut Env) {
+        if self.node.cron_paused {
+            return;
+        }
         self.forget_backlog(env);
         if self.node.replication.cron_due.is_none_or(|due| env.monotonic < due) {
             return;
@@ -131,8 +137,17 @@ impl Server {
         let now_secs = env.wall.as_secs();
         let replication = &mut self.node.replication;
         if let Some(link) = replication.master.as_mut().filter(|link| link.conn == Some(conn)) {
+            if link.is_up() {
+                env.log(Level::Warning, || "Connection with master lost".into());
+            }
             link.lost(now_secs);
         }
+        if self.node.replication.replicas.contains_key(&conn) {
+            env.log(Level::Warning, || {
+                format!("Connection with replica {} lost", self.node.replica_name(conn))
+            });
+        }
+        let replication = &mut self.node.replication;
         if replication.replicas.remove(&conn).is_some() {
             if replication.attached().next().is_none() {
                 replication.no_replicas_since = now_secs;

@@ -30,6 +30,27 @@ impl Node {
             self.woken.push_back(conn);
         }
     }
+
+    /// Says which replicas do not have the whole stream when the process ends.
+    fn log_lagging_replicas(&self, env: &mut Env) {
+        let (offset, now_secs) = (self.replication.history.offset, env.wall.as_secs());
+        let [mut all, mut in_sync] = [0; 2];
+        for (&conn, replica) in self.replication.attached() {
+            all += 1;
+            if replica.feed == Feed::Online && replica.acked >= offset {
+                in_sync += 1;
+                continue;
+            }
+            let (name, behind) = (self.replica_name(conn), offset.saturating_sub(replica.acked));
+            let (lag, state) = (replica.lag_secs(now_secs), replica.state());
+            env.log(Level::Warning, || {
+                format!("Lagging replica {name}: {behind} bytes behind, lag={lag}, state={state}")
+            });
+        }
+        if all > 0 {
+            env.log(Level::Notice, || format!("{in_sync} of {all} replicas are in sync at the end"));
+        }
+    }
 }
 
 impl Server {
@@ -41,7 +62,7 @@ impl Server {
             Signal::Terminate => "shutdown-on-sigterm",
         };
         let how = options::find(option).map_or_else(String::new, |option| option.get(&self.node.config));
-        let mut shutdown = Shutdown::default();
+        let mut shutdown = Shutdown { signalled: true, ..Shutdown::default() };
         for word in how.split(' ') {
             match word {
                 "save" => shutdown.save = Some(true),
@@ -57,6 +78,10 @@ impl Server {
     /// Goes on with a shutdown that was asked for.
     pub(super) fn run_shutdown(&mut self, env: &mut Env) {
         let Some(shutdown) = self.node.shutdown else { return };
+        // A signal is heeded by the periodic work.
+        if self.node.cron_paused && shutdown.signalled {
+            return;
+        }
         match shutdown.deadline {
             None => {
                 let patience = Duration::from_secs(self.node.config.shutdown_timeout);
@@ -70,6 +95,7 @@ impl Server {
             Some(deadline) if env.monotonic < deadline && !self.replicas_have_all() => return,
             Some(_) => {}
         }
+        self.node.log_lagging_replicas(env);
         let saves = shutdown.save.unwrap_or(!self.node.config.save.is_empty());
         // Data that is half loaded must not replace what it is loaded from.
         if saves && self.node.loading.is_none() {
@@ -77,10 +103,11 @@ impl Server {
             let saved = self.node.save(env);
             if saved.is_err() && !shutdown.force {
                 env.log(Level::Warning, || "Error trying to save the DB, can't exit.".into());
+                env.log(Level::Warning, || "Errors trying to shut down: the process goes on".into());
                 return self.node.refuse_shutdown();
             }
         }
-        env.log(Level::Warning, || "Ready to exit".into());
+        env.log(Level::Warning, || "Redis is now ready to exit, bye bye".into());
         self.node.exiting = true;
     }
 

@@ -331,3 +331,60 @@ fn a_replica_follows_as_a_user_that_may_do_no_more_than_that() {
     assert_eq!(net.call(1, "GET k"), "$1 w");
     assert!(net.call(0, "CLIENT LIST").contains("user=replicator"));
 }
+
+#[test]
+fn a_stream_that_goes_on_under_a_new_name_is_not_fed_under_the_old_one() {
+    let mut net = Switch::following(2, prompt());
+    net.call(0, "SET k 1");
+    net.run_secs(1);
+    net.call(1, "REPLICAOF NO ONE");
+    net.call(1, "SET k 2");
+    // The new name and what was written under it come in one piece. The replica below must not be handed that before it knows
+    // the name: it would ask for a continuation that is behind the point where the two part.
+    net.call(0, "REPLICAOF n1 6379");
+    net.run_secs(3);
+    assert_eq!(net.call(2, "GET k"), "$1 2");
+    assert_eq!(net.server(0).node().replication.syncs.full, 2);
+    assert_eq!(net.server(1).node().replication.syncs.full, 0);
+}
+
+#[test]
+fn a_replica_that_takes_writes_deletes_what_it_gave_a_time_to_live_and_nothing_else() {
+    let mut net = Switch::following(1, Config { replica_read_only: false, ..prompt() });
+    net.call(0, "DEBUG SET-ACTIVE-EXPIRE 0");
+    net.call(0, "SET masters 5 PX 100");
+    net.call(0, "SET counter 5 PX 100");
+    net.run_secs(1);
+    net.call(1, "SET own v PX 500");
+    net.call(1, "SET kept v PX 500");
+    net.call(1, "PERSIST kept");
+    assert_eq!(net.call(1, "DBSIZE"), ":4");
+    net.run_secs(2);
+    assert_eq!(net.call(1, "DBSIZE"), ":3");
+    // What has expired is hidden from who reads, and gone for who writes.
+    assert_eq!(net.call(1, "GET masters"), "$-1");
+    assert_eq!(net.call(1, "INCR counter"), ":1");
+    assert_eq!(net.call(1, "TTL counter"), ":-1");
+    assert_eq!(net.call(1, "DBSIZE"), ":3");
+}
+
+#[test]
+fn good_replicas_are_counted_anew_when_the_measure_changes() {
+    let mut net = Switch::following(1, prompt());
+    net.call(0, "CONFIG SET min-replicas-to-write 1 min-replicas-max-lag 2");
+    net.call(1, "DEBUG SLEEP 15");
+    net.run_secs(5);
+    assert!(net.call(0, "SET k v").starts_with("-NOREPLICAS"));
+    net.call(0, "CONFIG SET min-replicas-max-lag 20");
+    assert_eq!(net.call(0, "SET k v"), "+OK");
+}
+
+#[test]
+fn a_command_that_only_the_master_knows_is_passed_over_and_counted() {
+    let mut net = Switch::following(1, prompt());
+    net.call(0, "DEBUG REPLICATE unheard-of");
+    net.call(0, "SET k v");
+    net.run(LATENCY);
+    assert_eq!(net.call(1, "GET k"), "$1 v");
+    assert_eq!(net.server(1).node().stats.unexpected_errors, 1);
+}

@@ -1,4 +1,4 @@
-//! The log of a served node: one line each, with the process, the time, a sign for the level, and the text.
+//! The log of a served node: one line each, with the process and its role, the time, a sign for the level, and the text.
 
 use std::{
     cell::RefCell,
@@ -8,10 +8,15 @@ use std::{
 };
 
 use lockstorm_sim::{
+    drive::Node,
     log::{Level, Line},
     time::Wall,
 };
 use miette::{IntoDiagnostic, Result, WrapErr};
+
+/// How a line says whether the node is a master or a replica.
+const MASTER: char = 'M';
+const REPLICA: char = 'S';
 
 /// Where lines go. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -36,18 +41,21 @@ impl Log {
     /// Writes what the process itself has to say, if it matters enough.
     pub(super) fn line(&self, level: Level, text: &str) {
         if level >= self.least {
-            self.write(now(), level, text);
+            self.write(MASTER, now(), level, text);
         }
     }
 
     /// What takes the lines of the node, which knows which of them matter.
-    pub(super) fn sink(&self) -> impl Fn(Wall, &Line) + 'static {
+    pub(super) fn sink(&self, node: Node) -> impl Fn(Wall, &Line) + 'static {
         let log = self.clone();
-        move |at, line| log.write(at, line.level, &line.text)
+        move |at, line| {
+            let replica = node.look(|server| server.node().is_replica()) == Some(true);
+            log.write(if replica { REPLICA } else { MASTER }, at, line.level, &line.text);
+        }
     }
 
-    fn write(&self, at: Wall, level: Level, text: &str) {
-        let line = format!("{} {} {} {text}\n", std::process::id(), date(at), level.mark());
+    fn write(&self, role: char, at: Wall, level: Level, text: &str) {
+        let line = format!("{}:{role} {} {} {text}\n", std::process::id(), date(at), level.mark());
         // A log that cannot be written is no reason to stop serving.
         let _ = match &self.file {
             Some(file) => file.borrow_mut().write_all(line.as_bytes()),

@@ -137,22 +137,27 @@ impl Serve {
             }
             let mut terminate = signal(SignalKind::terminate()).into_diagnostic()?;
             let mut interrupt = signal(SignalKind::interrupt()).into_diagnostic()?;
-            let (mut asked, teller) = (false, log.clone());
-            let machine = machine.files(files).log(log.sink()).signals(move |cx| {
+            let node = Node::new();
+            let (mut asked, teller, asked_node) = (false, log.clone(), node.clone());
+            let machine = machine.files(files).log(log.sink(node.clone())).signals(move |cx| {
                 let which = match (terminate.poll_recv(cx), interrupt.poll_recv(cx)) {
                     (Poll::Ready(_), _) => Signal::Terminate,
                     (_, Poll::Ready(_)) => Signal::Interrupt,
                     _ => return Poll::Pending,
                 };
-                if std::mem::replace(&mut asked, true) {
+                // A node that has refused to end is asked anew; one that does nothing has not heard the first time.
+                let pending = asked_node
+                    .look(|server| server.node().shutdown.is_some() || server.stalled_until().is_some());
+                if std::mem::replace(&mut asked, true) && pending == Some(true) {
                     teller.line(Level::Warning, "Asked a second time: exiting at once");
                     process::exit(1);
                 }
                 Poll::Ready(which)
             });
             let about = format!("lockstorm {}, answering as Redis {VERSION}", env!("CARGO_PKG_VERSION"));
-            log.line(Level::Notice, &format!("{about}, is ready to accept connections"));
-            machine.run(Node::new(), self.seed, |env| Server::restart(config, kept_data, env)).await;
+            log.line(Level::Notice, &about);
+            log.line(Level::Notice, "Ready to accept connections");
+            machine.run(node, self.seed, |env| Server::restart(config, kept_data, env)).await;
             drop(file);
             log.line(Level::Notice, "All connections are closed");
             Ok(Exit::Expected)
@@ -161,7 +166,7 @@ impl Serve {
 
     /// The options of the file, and those of the command line after them.
     fn configured(&self) -> Result<Config> {
-        let mut config = Config::default();
+        let mut config = Config { process_id: process::id(), ..Config::default() };
         if let Some(path) = &self.config {
             // CONFIG REWRITE must find it wherever the process stands by then.
             let path = std::path::absolute(path).into_diagnostic()?;

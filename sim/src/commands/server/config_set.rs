@@ -76,6 +76,10 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
     let password = named.iter().any(|(option, _)| option.name == "requirepass");
     ctx.node.config = config;
+    let (now_secs, lag_max) = (ctx.env.wall.as_secs(), ctx.node.config.min_replicas_max_lag);
+    ctx.node.replication.count_good(now_secs, lag_max);
+    let backlog_size = ctx.node.config.repl_backlog_size;
+    ctx.node.replication.backlog.iter_mut().for_each(|backlog| backlog.resize(backlog_size));
     if password {
         let Node { acl, config, .. } = &mut **ctx.node;
         acl.set_default_password(&config.requirepass);

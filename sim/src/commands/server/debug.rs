@@ -116,6 +116,10 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             ctx.node.active_expire = integer(on).is_ok_and(|on| on != 0);
             Ok(Reply::OK)
         }
+        (b"pause-cron", Some(on)) if args.len() == 3 => {
+            ctx.node.cron_paused = integer(on).is_ok_and(|on| on != 0);
+            Ok(Reply::OK)
+        }
         (b"error", Some(text)) if args.len() == 3 => Err(Error(printable(text, usize::MAX).into())),
         (b"reload", _) => reload(ctx, args),
         (b"loadaof", _) => load_log(ctx, args),
@@ -161,7 +165,6 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             b"set-disable-deny-scripts"
             | b"set-skip-checksum-validation"
             | b"aof-flush-sleep"
-            | b"pause-cron"
             | b"drop-cluster-packet-filter",
             Some(_),
         ) if args.len() == 3 => Ok(Reply::OK),
@@ -187,6 +190,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
                 "DIGEST-VALUE <key> [<key> ...]",
                 "POPULATE <count> [<prefix>] [<size>]",
                 "PROTOCOL <type>",
+                "PAUSE-CRON <0|1>",
                 "LOG <text>",
                 "SET-ACTIVE-EXPIRE <0|1>",
                 "ERROR <text>",

@@ -4,7 +4,8 @@ use bytes::Bytes;
 
 use super::sync;
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer, printable},
+    log::Level,
     resp::Reply,
 };
 
@@ -28,7 +29,13 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         take_over(ctx, &args[1])?;
     }
     sync::refuse_if_not_now(ctx)?;
-    let next = integer(&args[2])?;
+    let name = ctx.node.replica_name(ctx.conn);
+    let next = integer(&args[2]).inspect_err(|_| {
+        ctx.env.log(Level::Warning, || {
+            format!("Replica {name} asks for synchronization but with a wrong offset")
+        });
+    })?;
+    ctx.env.log(Level::Notice, || format!("Replica {name} asks for synchronization"));
     let id = String::from_utf8_lossy(&args[1]);
     let continuation =
         u64::try_from(next).ok().filter(|&next| ctx.node.replication.history.contains(&id, next));
@@ -36,10 +43,18 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let Some(missed) = missed else {
         if !args[1].starts_with(b"?") {
             ctx.node.replication.syncs.partial_refused += 1;
+            ctx.env.log(Level::Notice, || {
+                let (id, own) = (printable(&args[1], 40), &ctx.node.replication.history.id);
+                format!("Partial resynchronization not possible: {name} knows {id}:{next}, this is {own}")
+            });
         }
+        ctx.env.log(Level::Notice, || format!("Full resync requested by replica {name}"));
         return sync::begin(ctx, false);
     };
     ctx.node.replication.syncs.partial += 1;
+    ctx.env.log(Level::Notice, || {
+        format!("Partial resynchronization request from {name} accepted: {} bytes of backlog", missed.len())
+    });
     let replica = sync::attach(ctx);
     let answer = if replica.psync2 {
         format!("+CONTINUE {}\r\n", ctx.node.replication.history.id)

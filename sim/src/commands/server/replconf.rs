@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, integer, printable},
+    log::Level,
     replication::{Feed, ReplicaLink},
     resp::Reply,
 };
@@ -43,9 +44,26 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             b"ack" => return Ok(acknowledged(ctx, value)),
             b"getack" => return Ok(Reply::Silence),
             b"rdb-only" => {
-                if !(0..=1).contains(&integer(value)?) {
+                let wanted = integer(value)?;
+                if !(0..=1).contains(&wanted) {
                     return Err(Error::of("ERR value is out of range, value must between 0 and 1"));
                 }
+                replica(ctx).snapshot_only = wanted == 1;
+            }
+            b"rdb-filter-only" => {
+                let mut libraries_only = false;
+                if value.iter().filter(|byte| **byte == b'"').count() % 2 == 1 {
+                    return Err(Error::of("ERR Missing rdb-filter-only values"));
+                }
+                // Without a word of what to leave in, nothing is left out.
+                for word in value.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty()) {
+                    if !word.eq_ignore_ascii_case(b"functions") {
+                        let word = printable(word, usize::MAX);
+                        return Err(Error(format!("ERR Unsupported rdb-filter-only option: {word}").into()));
+                    }
+                    libraries_only = true;
+                }
+                replica(ctx).libraries_only = libraries_only;
             }
             _ => {
                 let option = printable(option, usize::MAX);
@@ -76,6 +94,8 @@ fn acknowledged(ctx: &mut Ctx<'_>, offset: &[u8]) -> Reply {
         replica.feed = Feed::Online;
         replication.count_good(now_secs, lag_max);
         ctx.node.send_raw(conn, &pending);
+        let name = ctx.node.replica_name(conn);
+        ctx.env.log(Level::Notice, || format!("Synchronization with replica {name} succeeded"));
     }
     Reply::Silence
 }

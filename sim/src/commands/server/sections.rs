@@ -7,9 +7,10 @@ use std::fmt::Write as _;
 
 use crate::{
     commands::Ctx,
+    event::ConnId,
     node::Node,
     options,
-    replication::{Failover, Feed, NO_ID},
+    replication::{Backlog, Failover, Feed, NO_ID},
     session::Session,
     stats::Calls,
 };
@@ -77,7 +78,7 @@ fn server(ctx: &Ctx<'_>, out: &mut String) {
         "monotonic_clock": "simulated",
         "multiplexing_api": "simulated",
         "atomicvar_api": "none",
-        "process_id": 1,
+        "process_id": node.config.process_id,
         "process_supervised": "no",
         "run_id": node.run_id,
         "tcp_port": node.config.port,
@@ -91,6 +92,9 @@ fn server(ctx: &Ctx<'_>, out: &mut String) {
         "config_file": node.config.config_file,
         "io_threads_active": 0,
     );
+    if let Some(deadline) = node.shutdown.and_then(|shutdown| shutdown.deadline) {
+        lines!(out, "shutdown_in_milliseconds": deadline.since(env.monotonic).as_millis());
+    }
 }
 
 fn clients(ctx: &Ctx<'_>, out: &mut String) {
@@ -100,7 +104,8 @@ fn clients(ctx: &Ctx<'_>, out: &mut String) {
     let timed =
         |session: &&&Session| session.blocked.as_ref().is_some_and(|blocked| blocked.deadline.is_some());
     lines!(out,
-        "connected_clients": sessions.len(),
+        // Replicas are no clients.
+        "connected_clients": sessions.len() - ctx.node.replication.attached().count(),
         "cluster_connections": 0,
         "maxclients": ctx.node.config.maxclients,
         "client_recent_max_input_buffer": buffered,
@@ -127,6 +132,8 @@ fn memory(ctx: &Ctx<'_>, out: &mut String) {
         "number_of_cached_scripts": ctx.node.scripts.len(),
         "number_of_functions": ctx.node.libraries.function_count(),
         "number_of_libraries": ctx.node.libraries.len(),
+        "mem_total_replication_buffers": replication_buffers(ctx),
+        "mem_replication_backlog": ctx.node.replication.backlog.as_ref().map_or(0, Backlog::len),
         "maxmemory": max,
         "maxmemory_human": human(max),
         "maxmemory_policy": ctx.node.config.maxmemory_policy.name(),
@@ -136,6 +143,17 @@ fn memory(ctx: &Ctx<'_>, out: &mut String) {
         "lazyfree_pending_objects": 0,
         "lazyfreed_objects": ctx.node.stats.lazily_freed,
     );
+}
+
+/// What the stream takes that is kept for replicas, or waits to be sent to one. They share it: the slowest one decides.
+fn replication_buffers(ctx: &Ctx<'_>) -> usize {
+    let replication = &ctx.node.replication;
+    let unsent = |conn: ConnId| ctx.env.unsent.as_ref().map_or(0, |unsent| unsent.bytes(conn));
+    let waiting = replication.attached().map(|(&conn, replica)| match &replica.feed {
+        Feed::Loading { pending } => pending.len(),
+        _ => unsent(conn),
+    });
+    waiting.chain(replication.backlog.as_ref().map(Backlog::len)).max().unwrap_or(0)
 }
 
 /// Bytes with a unit and two decimals, as INFO prints them for people.
@@ -224,6 +242,7 @@ fn stats(ctx: &Ctx<'_>, out: &mut String) {
         "tracking_total_keys": node.tracking.keys_len(),
         "tracking_total_items": node.tracking.items_len(),
         "tracking_total_prefixes": node.tracking.prefixes_len(),
+        "unexpected_error_replies": stats.unexpected_errors,
         "total_error_replies": stats.errors,
     );
 }

@@ -54,7 +54,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
     ctx.env.log(Level::Warning, || "A client asked for the end: shutting down".into());
     let save = (save || nosave).then_some(save);
-    ctx.node.shutdown.get_or_insert(Shutdown { save, now, force, deadline: None });
+    ctx.node.shutdown.get_or_insert(Shutdown { save, now, force, ..Shutdown::default() });
     // There is no reply but the end; server/shutdown.rs brings it.
     ctx.block(args, Vec::new(), None, BlockedOn::Shutdown);
     Ok(Reply::Silence)
@@ -63,7 +63,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 /// Ends the wait for replicas, and that of who asked for the shutdown.
 fn call_off(ctx: &mut Ctx<'_>) -> Result<Reply, Error> {
     ctx.node.shutdown.take().ok_or(Error::of("ERR No shutdown in progress."))?;
-    ctx.env.log(Level::Notice, || "The shutdown was called off".into());
+    ctx.env.log(Level::Notice, || "Shutdown manually aborted".into());
     ctx.node.refuse_shutdown();
     Ok(Reply::OK)
 }
