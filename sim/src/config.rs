@@ -274,6 +274,12 @@ pub struct Config {
     pub appendonly: bool,
     /// `appendfsync`
     pub appendfsync: Fsync,
+    /// `aof-timestamp-enabled`: the append-only file says when its commands were written, for `redis-check-aof`.
+    pub aof_timestamps: bool,
+    /// `auto-aof-rewrite-percentage`: by how much the append-only file outgrows its base; 0 for any growth.
+    pub aof_rewrite_percentage: u64,
+    /// `auto-aof-rewrite-min-size` in bytes, below which it may.
+    pub aof_rewrite_min_size: u64,
     /// How long a sync to disk in the background takes (`appendfsync everysec`), in milliseconds; what a slow or stuck disk does to
     /// the promise of one second. Not an option of Redis.
     pub fsync_ms: u64,
@@ -371,6 +377,9 @@ impl Default for Config {
             enable_debug_command: true,
             hz: 10,
             appendonly: false,
+            aof_timestamps: false,
+            aof_rewrite_percentage: 100,
+            aof_rewrite_min_size: 64 << 20,
             appendfsync: Fsync::EverySecond,
             fsync_ms: 0,
             save: vec![(3600, 1), (300, 100), (60, 10_000)],

@@ -99,7 +99,9 @@ impl Reader<'_> {
             }
             self.saves = true;
         }
-        options::set_at_start(self.config, &name, value.trim()).map_err(Wrong::Here)
+        // What is in quotes is meant as it stands.
+        let value = if takes_many { value.trim() } else { &value };
+        options::set_at_start(self.config, &name, value).map_err(Wrong::Here)
     }
 }
 
@@ -256,7 +258,7 @@ fn with_unit(bytes: u64) -> String {
 }
 
 /// A text in quotes, as it is read again.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for byte in text.bytes() {
         match byte {

@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use rand_chacha::{
     ChaCha8Rng,
     rand_core::{Rng, SeedableRng},
@@ -50,6 +51,8 @@ pub struct Env {
     pub files: Option<Box<dyn Files>>,
     /// What connections have not been sent yet; without it all is on its way as soon as it is written.
     pub unsent: Option<Box<dyn Unsent>>,
+    /// The folder that the node keeps its data in; without it, the data is on a [`Disk`](crate::durability::Disk) in memory.
+    pub folder: Option<Box<dyn Folder>>,
     /// The TCP ports that the node may listen on elsewhere; without it they are its driver's to choose.
     pub ports: Option<Box<dyn Ports>>,
     entropy: ChaCha8Rng,
@@ -73,8 +76,7 @@ pub trait Ports: fmt::Debug + Send {
     fn listen(&self, addresses: &[&str], port: u16) -> io::Result<()>;
 }
 
-/// The few files that are told to a node by name: its configuration, its list of users. Its data is on a
-/// [`Disk`](crate::durability::Disk) of its own, and a snapshot of it in a file as well where somebody keeps one.
+/// The few files that are told to a node by name: its configuration, its list of users. Its data is kept elsewhere.
 pub trait Files: fmt::Debug + Send {
     /// The text of a file.
     ///
@@ -87,14 +89,50 @@ pub trait Files: fmt::Debug + Send {
     /// # Errors
     /// When it cannot be written; the file is as it was then.
     fn write(&self, path: &str, text: &str) -> io::Result<()>;
+}
 
-    /// Puts a snapshot of the data in the place of the one there was, if snapshots are kept.
+/// The folder in which a node keeps its data where it outlives the process. Names are paths within it, such as `dump.rdb` and
+/// `appendonlydir/appendonly.aof.manifest`. What the node keeps there, and when, is its own business; this only carries it out.
+pub trait Folder: fmt::Debug + Send {
+    /// What a file holds.
     ///
     /// # Errors
-    /// When it cannot be written; the old one is as it was then.
-    fn keep_snapshot(&self, _snapshot: &[u8]) -> io::Result<()> {
-        Ok(())
-    }
+    /// When it is not there, or cannot be read.
+    fn read(&self, name: &str) -> io::Result<Bytes>;
+
+    /// Puts a file in the place of the one there was, durably, and at once or not at all. Its folder is made if it is missing.
+    ///
+    /// # Errors
+    /// When it cannot be written; what was there stays then.
+    fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
+
+    /// Adds to the end of a file, which is made if it is missing.
+    ///
+    /// # Errors
+    /// When not all of it can be written; then none of it is.
+    fn append(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
+
+    /// Makes what was added to a file durable: now, or `soon` and without waiting for it. Answers whether it is, or will be: it is
+    /// not while an earlier one is under way, however slow the disk is.
+    ///
+    /// # Errors
+    /// When that fails. What happens later, nobody hears of.
+    fn sync(&self, name: &str, soon: bool) -> io::Result<bool>;
+
+    /// Gives a file another name.
+    ///
+    /// # Errors
+    /// When it is not there, or cannot be moved.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// When it is not there, or cannot be removed.
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Whether a file is there.
+    fn has(&self, name: &str) -> bool;
 }
 
 /// One thing a server saw or did in a step, for whoever watches from outside. Nothing in the server depends on it.
@@ -157,6 +195,7 @@ impl Env {
             stopwatch: None,
             files: None,
             unsent: None,
+            folder: None,
             ports: None,
             entropy,
             ids: None,

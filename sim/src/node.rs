@@ -7,9 +7,9 @@ use bytes::Bytes;
 use crate::{
     acl::Acl,
     config::{Config, Notify},
-    durability::{AppendLog, Disk, DiskFull, SaveError, rdb},
+    durability::{self, AppendLog, Disk, DiskFull, Parts, SaveError, rdb},
     effect::Effects,
-    env::Env,
+    env::{Env, Folder},
     event::ConnId,
     freeing::is_worth_background,
     glob::matches,
@@ -17,6 +17,7 @@ use crate::{
     latency,
     log::Level,
     migration::{Migration, Targets},
+    options,
     pubsub::{PubSub, Subscription},
     replication::Replication,
     resp::Reply,
@@ -81,6 +82,8 @@ pub struct Node {
     pub active_expire: bool,
     /// DEBUG PAUSE-CRON: the periodic work rests, and signals wait.
     pub cron_paused: bool,
+    /// DEBUG SET-SKIP-CHECKSUM-VALIDATION: payloads are restored whatever their checksums are.
+    pub skip_checksums: bool,
     /// Connections that have something to send, or to be closed, at the end of the step.
     pub pending: Vec<ConnId>,
     /// Connections that no longer wait: what they sent meanwhile is to be read on.
@@ -96,6 +99,11 @@ pub struct Node {
     pub monitors: BTreeSet<ConnId>,
     /// More memory is in use than `maxmemory` allows, and nothing more can be evicted.
     pub out_of_memory: bool,
+    /// A transaction has asked for a rewrite of the append-only file, which begins when it is over: what it does is written behind
+    /// it, and would be done twice.
+    pub rewrite_scheduled: bool,
+    /// A transaction has asked for a snapshot, which is saved when it is over.
+    pub save_scheduled: bool,
     /// The last save to disk failed: writes are refused while `stop-writes-on-bgsave-error` says so.
     pub save_failed: bool,
     /// The migration that the node does nothing beside, if one is under way.
@@ -214,6 +222,7 @@ impl Node {
             stalled_until: None,
             active_expire: true,
             cron_paused: false,
+            skip_checksums: false,
             pending: Vec::new(),
             woken: VecDeque::new(),
             waiting: Waiting::default(),
@@ -221,6 +230,8 @@ impl Node {
             quiet: BTreeSet::new(),
             monitors: BTreeSet::new(),
             out_of_memory: false,
+            rewrite_scheduled: false,
+            save_scheduled: false,
             save_failed: false,
             migration: None,
             targets: Targets::default(),
@@ -454,11 +465,29 @@ impl Node {
         let now_secs = env.wall.as_secs();
         let origin = self.snapshot_origin(now_secs, false);
         let snapshot = rdb::write(&self.dbs, &self.libraries, &origin, &self.config);
-        self.disk.keep_snapshot(snapshot, env.files.as_deref())?;
+        self.keep_snapshot(env, snapshot)?;
         self.saved_at = now_secs;
+        self.stats.saves += 1;
         self.save_failed = false;
         self.stats.dirty = 0;
         Ok(())
+    }
+
+    /// Puts a snapshot in the place of the one there was.
+    ///
+    /// # Errors
+    /// When the disk does not take it.
+    pub fn keep_snapshot(&mut self, env: &Env, snapshot: Bytes) -> Result<(), SaveError> {
+        let name = options::value(&self.config, "dbfilename");
+        self.disk.keep_snapshot(snapshot, env.folder.as_deref(), &name)
+    }
+
+    /// The snapshot that was kept last, if it is there.
+    pub fn kept_snapshot(&self, env: &Env) -> Option<Bytes> {
+        match &env.folder {
+            Some(folder) => folder.read(&options::value(&self.config, "dbfilename")).ok(),
+            None => self.disk.snapshot.clone(),
+        }
     }
 
     /// The same in the background: whoever asked for it does not hear of a failure, but those who write do.
@@ -492,16 +521,25 @@ impl Node {
     /// Begins the append-only file anew, with all there is now as its base.
     ///
     /// # Errors
-    /// When the disk is full; the file stays as it is then.
-    pub fn rewrite_log(&mut self, now_secs: i64) -> Result<(), DiskFull> {
-        if self.disk.full {
-            self.append_log.rewrite_failed = true;
-            return Err(DiskFull);
-        }
+    /// When the disk is full, or does not take it; the file stays as it is then.
+    pub fn rewrite_log(&mut self, env: &Env) -> Result<(), SaveError> {
+        let now_secs = env.wall.as_secs();
         let open = self.append_log.open;
-        let base =
-            rdb::write(&self.dbs, &self.libraries, &self.snapshot_origin(now_secs, true), &self.config);
-        self.disk.log = Some(self.append_log.begin(base, now_secs));
+        if let Some(folder) = &env.folder {
+            let written = self.rewrite_parts(&**folder, now_secs);
+            self.note_rewrite(written.is_ok());
+            written?;
+            if open || self.config.appendonly {
+                self.append_log.resume(now_secs);
+            }
+        } else if self.disk.full {
+            self.note_rewrite(false);
+            return Err(SaveError::Full(DiskFull));
+        } else {
+            self.note_rewrite(true);
+            let base = self.log_base(now_secs);
+            self.disk.log = Some(self.append_log.begin(base, now_secs));
+        }
         self.append_log.open = open;
         Ok(())
     }
@@ -510,6 +548,39 @@ impl Node {
     pub fn count_freed(&mut self, value: &Value, lazily: bool) {
         let counts = lazily && is_worth_background(value, self.config.list_node_size);
         self.stats.lazily_freed += u64::from(counts);
+    }
+
+    fn note_rewrite(&mut self, succeeded: bool) {
+        let stats = &mut self.stats;
+        stats.rewrites += 1;
+        stats.rewrites_failed = if succeeded { 0 } else { stats.rewrites_failed + 1 };
+        self.append_log.rewrite_failed = !succeeded;
+    }
+
+    fn log_base(&self, now_secs: i64) -> Bytes {
+        rdb::write(&self.dbs, &self.libraries, &self.snapshot_origin(now_secs, true), &self.config)
+    }
+
+    fn rewrite_parts(&mut self, folder: &dyn Folder, now_secs: i64) -> Result<(), SaveError> {
+        let as_snapshot = options::value(&self.config, "aof-use-rdb-preamble") == "yes";
+        let base = if as_snapshot {
+            self.log_base(now_secs)
+        } else {
+            let mut text = Vec::new();
+            if self.config.aof_timestamps {
+                text.extend_from_slice(format!("#TS:{now_secs}\r\n").as_bytes());
+            }
+            text.append(&mut durability::base(&self.dbs, &self.libraries));
+            text.into()
+        };
+        let extension = if as_snapshot { "rdb" } else { "aof" };
+        let fault = |error: &dyn std::fmt::Display| SaveError::File(error.to_string());
+        if self.append_log.parts.is_none() {
+            let (parts, _) = Parts::find(folder, &self.config).map_err(|error| fault(&error))?;
+            self.append_log.parts = Some(parts);
+        }
+        let Some(parts) = &mut self.append_log.parts else { return Ok(()) };
+        parts.rewrite(folder, &base, extension, self.config.appendonly).map_err(|error| fault(&error))
     }
 
     /// All data was replaced: whoever watched any of it is told so by EXEC.

@@ -29,6 +29,14 @@ pub struct Stats {
     pub misses: u64,
     /// Changes since the last save.
     pub dirty: u64,
+    /// Snapshots that were saved to disk.
+    pub saves: u64,
+    /// Keys that the last snapshot read from disk held, and those of it that had expired.
+    pub loaded: (usize, usize),
+    /// Rewrites of the append-only file.
+    pub rewrites: u64,
+    /// How many of the last of them failed, one after the other.
+    pub rewrites_failed: u64,
     /// Error replies.
     pub errors: u64,
     /// Error replies by their first word, such as `WRONGTYPE`.

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 fn dump(bench: &mut Bench) -> Vec<u8> {
     let reply = bench.line("DUMP k");
     let start = reply.iter().position(|byte| *byte == b'\n').expect("a bulk string") + 1;
-    unseal(&reply[start..reply.len() - 2]).expect("what was just dumped").to_vec()
+    unseal(&reply[start..reply.len() - 2], true).expect("what was just dumped").to_vec()
 }
 
 /// Payloads of every type and encoding.

@@ -2,10 +2,11 @@
 
 /// Commands in order of their names, each with what differs and why.
 const DIFFERENCES: &[(&str, &str)] = &[
-    ("bgrewriteaof", "Complete at once: a rewrite takes no time here."),
+    ("bgrewriteaof", "Complete at once: no process works beside the node."),
     (
         "bgsave",
-        "Complete at once. It stays on the node's own simulated disk, and with `lockstorm serve --data` in a file.",
+        "Complete at once: no process works beside the node. It stays on the node's own simulated disk, and with \
+         `lockstorm serve --data` in a file.",
     ),
     (
         "client|info",

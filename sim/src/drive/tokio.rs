@@ -3,6 +3,7 @@
 
 use std::{
     cell::RefCell,
+    convert::Infallible,
     fmt,
     future::{Future, poll_fn},
     io,
@@ -19,7 +20,7 @@ use tokio::{
 
 use super::{Ends, ManualClock, Node, Platform, ports::Listening, serve};
 use crate::{
-    env::{Env, Files},
+    env::{Env, Files, Folder},
     event::Signal,
     log::Line,
     server::Server,
@@ -48,6 +49,7 @@ pub struct Machine {
     log: Option<LogSink>,
     signals: Option<Signals>,
     files: Option<Box<dyn Files>>,
+    folder: Option<Box<dyn Folder>>,
 }
 
 /// Takes the lines of the log, each with what the wall clock shows.
@@ -102,26 +104,55 @@ impl Machine {
         self
     }
 
+    /// Lets the node keep its data in a folder; whoever starts it reads what is there, with
+    /// [`Server::open`](crate::server::Server::open).
+    pub fn folder(mut self, folder: impl Folder + 'static) -> Machine {
+        self.folder = Some(Box::new(folder));
+        self
+    }
+
     /// Serves until the server exits. `start` makes the server; `seed` is where its dice start, save for ids, of which no two
     /// servers have the same.
     ///
     /// # Panics
     /// If the operating system has no random numbers.
     pub async fn run(self, node: Node, seed: u64, start: impl FnOnce(&mut Env) -> Server) {
+        let started: Result<(), Infallible> = self.try_run(node, seed, |env| Ok(start(env))).await;
+        let Ok(()) = started;
+    }
+
+    /// The same with a server that may not be made; nobody is served then.
+    ///
+    /// # Errors
+    /// What `start` answers.
+    ///
+    /// # Panics
+    /// If the operating system has no random numbers.
+    pub async fn try_run<E>(
+        self,
+        node: Node,
+        seed: u64,
+        start: impl FnOnce(&mut Env) -> Result<Server, E>,
+    ) -> Result<(), E> {
         let real = Real::new(self.manual_clock, self.log, self.signals);
         let mut env = Env::new(seed);
         env.set_ids(ChaCha8Rng::seed_from_u64(
             getrandom::u64().expect("the operating system has no random numbers"),
         ));
         (env.wall, env.monotonic) = (real.wall(), real.monotonic());
-        env.files = self.files;
+        (env.files, env.folder) = (self.files, self.folder);
         env.ports = Some(Box::new(self.listeners.tcp.clone()));
         env.script_patience = Some(SCRIPT_PATIENCE);
         env.stopwatch = (!self.manual_clock).then_some(machine_time);
         env.logging = real.logs().then(Default::default);
-        let server = start(&mut env);
-        node.replace(server);
+        let started = start(&mut env);
+        if started.is_err() {
+            // What it says about that is logged, for nobody drives it.
+            env.log.iter().for_each(|line| real.log(line));
+        }
+        node.replace(started?);
         serve(real, self.listeners, node, env).await;
+        Ok(())
     }
 }
 

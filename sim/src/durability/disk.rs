@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::env::Files;
+use crate::env::Folder;
 
 /// The files of a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,30 +33,37 @@ pub struct LogFile {
 #[error("No space left on device")]
 pub struct DiskFull;
 
-/// A snapshot was not saved.
+/// A snapshot or a base was not saved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SaveError {
     /// The node's own disk is full.
     #[error(transparent)]
     Full(DiskFull),
-    /// The file that it is kept in as well cannot be written.
+    /// The file that it is to be kept in cannot be written.
     #[error("{0}")]
     File(String),
 }
 
 impl Disk {
-    /// Puts a snapshot in the place of the one there was, and in a file if `files` keeps one.
+    /// Puts a snapshot in the place of the one there was: in a folder under a name, or in memory.
     ///
     /// # Errors
     /// When the disk is full, or the file cannot be written; the old one stays then.
-    pub fn keep_snapshot(&mut self, snapshot: Bytes, files: Option<&dyn Files>) -> Result<(), SaveError> {
+    pub fn keep_snapshot(
+        &mut self,
+        snapshot: Bytes,
+        folder: Option<&dyn Folder>,
+        name: &str,
+    ) -> Result<(), SaveError> {
         if self.full {
             return Err(SaveError::Full(DiskFull));
         }
-        if let Some(files) = files {
-            files.keep_snapshot(&snapshot).map_err(|error| SaveError::File(error.to_string()))?;
+        match folder {
+            Some(folder) => {
+                folder.put(name, &snapshot).map_err(|error| SaveError::File(error.to_string()))?;
+            }
+            None => self.snapshot = Some(snapshot),
         }
-        self.snapshot = Some(snapshot);
         Ok(())
     }
 

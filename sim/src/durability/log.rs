@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::disk::{Disk, DiskFull, LogFile};
+use super::{
+    append::Parts,
+    disk::{Disk, DiskFull, LogFile, SaveError},
+};
 use crate::{
     config::Fsync,
+    env::Folder,
     time::{Monotonic, Wall},
 };
-
-/// A file smaller than this is not rewritten by itself (`auto-aof-rewrite-min-size`).
-const REWRITE_LEN_MIN: usize = 64 << 20;
 
 /// The writer of the append-only file.
 #[derive(Debug, Default)]
@@ -20,12 +21,21 @@ pub struct AppendLog {
     pub open: bool,
     /// The database that the commands so far have selected.
     pub selected: Option<usize>,
-    /// What the disk has not taken yet; empty unless it is full.
+    /// The wall-clock second that the file told last (`aof-timestamp-enabled`).
+    pub stamped: i64,
+    /// What the disk has not taken yet: what this step has added, where the file is in a folder; nothing in memory, unless the
+    /// disk is full.
     pub unwritten: Vec<u8>,
     /// The last write failed: writes of clients are refused until the disk has taken what is left.
     pub failed: bool,
     /// The last rewrite failed.
     pub rewrite_failed: bool,
+    /// The wall-clock second in which a rewrite was last begun without anybody asking for it.
+    pub rewrite_tried_at: Option<i64>,
+    /// The files it is made of, where it is kept in a folder and has been looked for there.
+    pub parts: Option<Parts>,
+    /// Not all that the folder has taken is durable.
+    unsynced: bool,
     /// The wall-clock second of the last sync in the background.
     synced_at: i64,
     /// A sync under way: how many bytes it covers, and when it is done.
@@ -35,42 +45,91 @@ pub struct AppendLog {
 impl AppendLog {
     /// Begins a file whose base holds everything so far, in place of the one there was.
     pub fn begin(&mut self, base: Bytes, now_secs: i64) -> LogFile {
-        *self = AppendLog { open: true, synced_at: now_secs, ..AppendLog::default() };
+        self.resume(now_secs);
         LogFile { base, commands: Vec::new(), synced: 0 }
     }
 
-    /// Goes on with a file that an earlier run has left.
+    /// Goes on with a file that is there.
     pub fn resume(&mut self, now_secs: i64) {
-        *self = AppendLog { open: true, synced_at: now_secs, ..AppendLog::default() };
+        let parts = self.parts.take();
+        *self = AppendLog { open: true, synced_at: now_secs, parts, ..AppendLog::default() };
     }
 
-    /// Stops writing the file.
-    pub fn close(&mut self) {
-        *self = AppendLog { rewrite_failed: self.rewrite_failed, ..AppendLog::default() };
+    /// Stops writing the file, all of which is durable then as far as the disk has taken it.
+    pub fn close(&mut self, folder: Option<&dyn Folder>) {
+        if let Some(folder) = folder.filter(|_| self.unsynced) {
+            let _ = self.last().map(|file| folder.sync(&file, false));
+        }
+        let parts = self.parts.take();
+        *self = AppendLog { rewrite_failed: self.rewrite_failed, parts, ..AppendLog::default() };
     }
 
-    /// Appends to the file what it has not taken yet, if there is room.
+    fn last(&self) -> Option<String> {
+        self.parts.as_ref().and_then(Parts::last)
+    }
+
+    /// Appends to the file what it has not taken yet, if there is room. In a folder it is made durable as `policy` says.
     ///
     /// # Errors
-    /// When the disk is full.
-    pub fn write(&mut self, disk: &mut Disk) -> Result<(), DiskFull> {
-        if self.unwritten.is_empty() {
-            return Ok(());
+    /// When the disk is full, or the folder does not take it.
+    pub fn write(
+        &mut self,
+        disk: &mut Disk,
+        folder: Option<&dyn Folder>,
+        policy: Fsync,
+        now_secs: i64,
+    ) -> Result<(), SaveError> {
+        if !self.unwritten.is_empty() {
+            let written = match (&mut self.parts, folder) {
+                (Some(parts), Some(folder)) => {
+                    parts.append(folder, &self.unwritten).map_err(|error| SaveError::File(error.to_string()))
+                }
+                _ if disk.full => Err(SaveError::Full(DiskFull)),
+                _ => {
+                    if let Some(file) = &mut disk.log {
+                        file.commands.extend_from_slice(&self.unwritten);
+                    }
+                    Ok(())
+                }
+            };
+            self.failed = written.is_err();
+            written?;
+            self.unwritten.clear();
+            self.unsynced = folder.is_some();
         }
-        self.failed = disk.full;
-        if disk.full {
-            return Err(DiskFull);
+        match folder {
+            Some(folder) if self.unsynced => self.sync_folder(folder, policy, now_secs),
+            _ => Ok(()),
         }
-        if let Some(file) = &mut disk.log {
-            file.commands.append(&mut self.unwritten);
-        }
+    }
+
+    fn sync_folder(&mut self, folder: &dyn Folder, policy: Fsync, now_secs: i64) -> Result<(), SaveError> {
+        let soon = match policy {
+            Fsync::Always => false,
+            Fsync::EverySecond if now_secs > self.synced_at => true,
+            Fsync::EverySecond | Fsync::No => return Ok(()),
+        };
+        self.synced_at = now_secs;
+        let Some(file) = self.last() else { return Ok(()) };
+        let synced = folder.sync(&file, soon).map_err(|error| SaveError::File(error.to_string()));
+        self.failed = synced.is_err();
+        self.unsynced = !synced?;
         Ok(())
     }
 
-    /// Whether the file has outgrown its base (`auto-aof-rewrite-percentage 100`).
-    pub fn wants_rewrite(&self, file: &LogFile) -> bool {
-        let len = file.base.len() + file.commands.len();
-        len >= REWRITE_LEN_MIN && len >= 2 * file.base.len()
+    /// Whether the file has outgrown its base (`auto-aof-rewrite-percentage`, `auto-aof-rewrite-min-size`).
+    pub fn wants_rewrite(&self, disk: &Disk, percentage: u64, min: u64) -> bool {
+        let (len, base) = self.lens(disk);
+        percentage > 0 && len > min && len.saturating_mul(100) / base.max(1) >= percentage.saturating_add(100)
+    }
+
+    /// How many bytes the file has, and how many it had after the last rewrite.
+    pub fn lens(&self, disk: &Disk) -> (u64, u64) {
+        match (&self.parts, &disk.log) {
+            (Some(parts), _) => (parts.len, parts.base_len),
+            (None, Some(log)) => ((log.base.len() + log.commands.len()) as u64, log.base.len() as u64),
+            (None, None) => (0, 0),
+        }
     }
 
     /// Syncs what `policy` wants synced by now. `took` is how long a sync in the background takes.
@@ -108,6 +167,11 @@ impl AppendLog {
             return Some(done);
         }
         (policy == Fsync::EverySecond && file.synced < file.commands.len())
+            .then(|| now + Wall::from_secs(wall.as_secs().max(self.synced_at) + 1).since(wall))
+    }
+    /// The same for a file in a folder.
+    pub fn folder_due(&self, policy: Fsync, wall: Wall, now: Monotonic) -> Option<Monotonic> {
+        (policy == Fsync::EverySecond && self.unsynced)
             .then(|| now + Wall::from_secs(wall.as_secs().max(self.synced_at) + 1).since(wall))
     }
 }

@@ -89,7 +89,7 @@ pub static OPTIONS: &[Opt] = &[
     opt("aof-disable-auto-gc", Flag, Free, Kept("no")),
     opt("aof-load-truncated", Flag, Free, Kept("yes")),
     opt("aof-rewrite-incremental-fsync", Flag, Free, Kept("yes")),
-    opt("aof-timestamp-enabled", Flag, Free, Kept("no")),
+    opt("aof-timestamp-enabled", Flag, Free, flag!(aof_timestamps)),
     opt("aof-use-rdb-preamble", Flag, Free, Kept("yes")),
     opt("aof_rewrite_cpulist", Text, Never, Kept("")),
     opt("appenddirname", Text, Never, Kept("appendonlydir")),
@@ -104,8 +104,8 @@ pub static OPTIONS: &[Opt] = &[
         },
     ),
     opt("appendonly", Flag, Free, flag!(appendonly)),
-    opt("auto-aof-rewrite-min-size", Memory(0, LONG), Free, Kept("67108864")),
-    opt("auto-aof-rewrite-percentage", Integer(0, I32), Free, Kept("100")),
+    opt("auto-aof-rewrite-min-size", Memory(0, LONG), Free, number!(aof_rewrite_min_size)),
+    opt("auto-aof-rewrite-percentage", Integer(0, I32), Free, number!(aof_rewrite_percentage)),
     opt("bgsave_cpulist", Text, Never, Kept("")),
     opt("bind", Text, Free, Kept("* -::*")),
     opt("bind-source-addr", Text, Free, Kept("")),
@@ -372,6 +372,8 @@ pub static OPTIONS: &[Opt] = &[
     opt("tracking-table-max-keys", Integer(0, I32), Free, number!(tracking_table_max_keys)),
     opt("unixsocket", Text, Never, Kept("")),
     opt("unixsocketperm", Integer(0, I32), Never, Kept("0")),
+    hidden("use-exit-on-panic", Flag, Kept("no")),
+    hidden("watchdog-period", Integer(0, I32), Kept("0")),
     was(
         "zset-max-ziplist-entries",
         opt(

@@ -1,66 +1,24 @@
-//! The node and its disk: appending what was done, syncing it, snapshots at the save points, and starting from what is there.
+//! The node and its disk: appending what was done, syncing it, snapshots at the save points.
 
 use std::time::Duration;
 
 use super::Server;
 use crate::{
-    commands::{Ctx, Origin, access::load_configured, find, integer, run},
-    config::{Config, Fsync},
-    durability::{Disk, rdb},
-    effect::{Effects, Propagated},
+    config::Fsync,
+    durability::Disk,
+    effect::Propagated,
     env::Env,
-    event::ConnId,
     log::Level,
-    node::{Node, Purpose},
+    node::Node,
+    options,
     replication::{Backlog, MasterLink, encode_batch},
-    resp::{Decoder, Limits},
-    session::Session,
     time::{Monotonic, Wall},
 };
 
 /// Seconds between a save that failed and the next.
 const RETRY_SECS: i64 = 6;
 
-/// Stands for the file while it is read: commands run for a connection.
-const FILE: ConnId = ConnId(u64::MAX);
-
 impl Server {
-    /// A node that starts with what an earlier run has left on its disk.
-    ///
-    /// With `appendonly` it reads the append-only file, otherwise the snapshot, of which a master leaves out the keys that have
-    /// expired by its wall clock. A file that cannot be read stops the start of a real server; here it counts as empty, because
-    /// nothing but this node writes it.
-    pub fn restart(config: Config, disk: Disk, env: &mut Env) -> Server {
-        let mut server = Server::new(
-            Config {
-                appendonly: false,
-                replicaof: None,
-                aclfile: String::new(),
-                users: Vec::new(),
-                ..config.clone()
-            },
-            env,
-        );
-        server.node.config = config;
-        server.node.disk = disk;
-        load_configured(&mut server.node, env);
-        if server.node.config.appendonly {
-            server.load_log(env);
-        } else {
-            server.load_snapshot(env);
-        }
-        server.node.stats.dirty = 0;
-        let (keys, len) = (server.node.keys_len(), server.node.disk.data_len());
-        let (now, now_secs) = (env.monotonic, env.wall.as_secs());
-        if !server.node.begin_loading(keys, len, Purpose::Start, now, now_secs) {
-            server.follow_configured(env);
-        }
-        server.run_disk(env);
-        server.settle_peers(env);
-        server.set_alarm(env);
-        server
-    }
-
     /// Ends the node as a loss of power does: its disk is left with what was synced.
     pub fn crash(self) -> Disk {
         self.node.disk.after_power_loss()
@@ -84,75 +42,8 @@ impl Server {
         replication.master = Some(MasterLink::new(host, port, resume, env.wall.as_secs()));
     }
 
-    fn load_snapshot(&mut self, env: &mut Env) {
-        let Some(snapshot) = self.node.disk.snapshot.clone() else { return };
-        let replica = self.node.config.replicaof.is_some();
-        let now_ms = env.wall.as_millis();
-        let Ok(opened) = rdb::open(&snapshot, &self.node.config, now_ms, replica) else { return };
-        if self.node.take_in(opened.dbs, &opened.libraries).is_err() {
-            return;
-        }
-        let Some((id, offset, db)) = opened.replication else { return };
-        let size = self.node.config.repl_backlog_size;
-        let replication = &mut self.node.replication;
-        if replica {
-            replication.history.adopt(id, offset);
-            replication.loaded_db = Some(db);
-        } else {
-            // Its replicas may know the stream under the name it had before.
-            replication.history.offset = offset;
-            let new_id = std::mem::replace(&mut replication.history.id, id);
-            replication.history.fork(new_id);
-            replication.backlog = Some(Backlog::new(size, offset));
-            replication.no_replicas_since = env.wall.as_secs();
-        }
-    }
-
-    pub(super) fn load_log(&mut self, env: &mut Env) {
-        let Some(log) = self.node.disk.log.clone() else { return };
-        // Expired keys stay: the commands behind the base still work on them.
-        let Ok(opened) = rdb::open(&log.base, &self.node.config, env.wall.as_millis(), true) else { return };
-        if self.node.take_in(opened.dbs, &opened.libraries).is_err() {
-            return;
-        }
-        let session = Session::new(FILE, String::new(), String::new(), env.monotonic);
-        self.node.sessions.insert(session);
-        let mut decoder = Decoder::default();
-        decoder.feed(&log.commands);
-        let limits = Limits { bulk_len_max: usize::MAX / 4, ..Limits::default() };
-        let mut batch = None;
-        while let Ok(Some(args)) = decoder.next(&limits) {
-            match (&args[0].to_ascii_lowercase()[..], &mut batch) {
-                (b"multi", batch @ None) => *batch = Some(Vec::new()),
-                (b"exec", batch @ Some(_)) => {
-                    batch.take().unwrap_or_default().iter().for_each(|args: &Vec<_>| self.redo(env, args));
-                }
-                // A transaction without its end was never finished, and is not begun.
-                (_, Some(batch)) => batch.push(args),
-                (_, None) => self.redo(env, &args),
-            }
-        }
-        self.node.sessions.remove(FILE);
-        self.node.append_log.resume(env.wall.as_secs());
-    }
-
-    fn redo(&mut self, env: &mut Env, args: &[bytes::Bytes]) {
-        let session = self.node.sessions.get_mut(FILE).expect("the file is being read");
-        if args[0].eq_ignore_ascii_case(b"select") {
-            let db = args.get(1).and_then(|db| usize::try_from(integer(db).ok()?).ok());
-            session.db = db.filter(|&db| db < self.node.dbs.len()).unwrap_or(session.db);
-            return;
-        }
-        let db = session.db;
-        let Ok(spec) = find(args) else { return };
-        let mut effects = Effects::default();
-        let now_ms = env.wall.as_millis();
-        let mut ctx = Ctx::new(&mut self.node, env, &mut effects, FILE, db, Origin::Replication, now_ms);
-        run(&mut ctx, spec, args);
-    }
-
     /// Appends a batch to the append-only file, if one is written.
-    pub(super) fn append_batch(&mut self, commands: &[Propagated]) {
+    pub(super) fn append_batch(&mut self, commands: &[Propagated], now_secs: i64) {
         if !self.node.append_log.open || commands.is_empty() {
             return;
         }
@@ -171,13 +62,15 @@ impl Server {
         if commands.is_empty() {
             return;
         }
-        let Node { disk, append_log: log, .. } = &mut *self.node;
+        let Node { disk, append_log: log, config, .. } = &mut *self.node;
         let full = disk.full || !log.unwritten.is_empty();
-        if let Some(file) = disk.log.as_mut().filter(|_| !full) {
-            encode_batch(commands, &mut log.selected, &mut file.commands);
-        } else {
-            encode_batch(commands, &mut log.selected, &mut log.unwritten);
+        let file = disk.log.as_mut().filter(|_| !full);
+        let out = file.map_or(&mut log.unwritten, |file| &mut file.commands);
+        if config.aof_timestamps && now_secs > log.stamped {
+            log.stamped = now_secs;
+            out.extend_from_slice(format!("#TS:{now_secs}\r\n").as_bytes());
         }
+        encode_batch(commands, &mut log.selected, out);
     }
 
     /// What a step leaves to do with the disk, before replies go out.
@@ -188,46 +81,94 @@ impl Server {
         }
         if self.node.config.appendonly && !self.node.append_log.open {
             // Where there is no room for it, it begins when there is.
-            self.node.append_log.open = self.node.rewrite_log(now_secs).is_ok();
+            self.rewrite_late(env);
         } else if self.node.append_log.open && !self.node.config.appendonly {
-            self.node.append_log.close();
+            if env.folder.is_some() {
+                self.write_log(env);
+            }
+            self.node.append_log.close(env.folder.as_deref());
         }
         self.write_log(env);
-        if self.node.append_log.open
-            && let Some(log) = &mut self.node.disk.log
+        if std::mem::take(&mut self.node.rewrite_scheduled)
+            && let Err(error) = self.node.rewrite_log(env)
         {
-            let (policy, took) = (self.node.config.appendfsync, self.node.config.fsync_ms);
-            let took = Duration::from_millis(took);
-            self.node.append_log.sync(log, policy, took, env.wall, env.monotonic);
-            if self.node.append_log.wants_rewrite(log) {
+            env.log(Level::Warning, || format!("The append-only file cannot be rewritten: {error}"));
+        }
+        if self.node.append_log.open {
+            let Node { disk, append_log, config, .. } = &mut *self.node;
+            let took = Duration::from_millis(config.fsync_ms);
+            if let Some(log) = &mut disk.log {
+                append_log.sync(log, config.appendfsync, took, env.wall, env.monotonic);
+            }
+            let (percentage, min) = (config.aof_rewrite_percentage, config.aof_rewrite_min_size);
+            if append_log.wants_rewrite(disk, percentage, min) {
                 // It is wanted again with the next step, as long as it fails.
-                let _ = self.node.rewrite_log(now_secs);
+                self.rewrite_late(env);
             }
         }
-        if self.save_due_secs().is_some_and(|due| now_secs >= due) {
+        self.sweep_log(env);
+        if std::mem::take(&mut self.node.save_scheduled)
+            || self.save_due_secs().is_some_and(|due| now_secs >= due)
+        {
             self.node.save_in_background(env);
         }
     }
 
-    /// Writes what the append-only file has not taken yet. With `appendfsync always` a server has promised too much to go on
-    /// without.
-    fn write_log(&mut self, env: &mut Env) {
+    /// Begins the append-only file anew, for nobody who would hear that it fails. A folder is not asked again within a second.
+    fn rewrite_late(&mut self, env: &mut Env) {
+        let now_secs = env.wall.as_secs();
+        let tried = self.node.append_log.rewrite_tried_at.replace(now_secs);
+        if env.folder.is_some() && tried == Some(now_secs) {
+            return;
+        }
+        match self.node.rewrite_log(env) {
+            Ok(()) => self.node.append_log.open = true,
+            Err(error) => {
+                env.log(Level::Warning, || format!("The append-only file cannot be rewritten: {error}"));
+            }
+        }
+    }
+
+    /// Removes the files that the append-only file is not made of any more.
+    fn sweep_log(&mut self, env: &mut Env) {
+        let Node { append_log, config, .. } = &mut *self.node;
+        let (Some(parts), Some(folder)) = (&mut append_log.parts, &env.folder) else { return };
+        if parts.has_history()
+            && options::value(config, "aof-disable-auto-gc") == "no"
+            && let Err(error) = parts.sweep(&**folder)
+        {
+            env.log(Level::Warning, || format!("Old append-only files cannot be removed: {error}"));
+        }
+    }
+
+    /// Writes what the append-only file has not taken yet, and makes it durable as `appendfsync` says. With `appendfsync always`
+    /// a server has promised too much to go on without.
+    pub(super) fn write_log(&mut self, env: &mut Env) {
         let had_failed = self.node.append_log.failed;
-        let Node { disk, append_log, .. } = &mut *self.node;
-        match append_log.write(disk) {
+        let Node { disk, append_log, config, .. } = &mut *self.node;
+        match append_log.write(disk, env.folder.as_deref(), config.appendfsync, env.wall.as_secs()) {
             Ok(()) if had_failed => {
                 env.log(Level::Warning, || "AOF write error looks solved, Redis can write again.".into());
             }
             Ok(()) => {}
-            Err(full) => {
+            Err(error) => {
                 if !had_failed {
-                    env.log(Level::Warning, || format!("Error writing to the AOF file: {full}"));
+                    env.log(Level::Warning, || format!("Error writing to the AOF file: {error}"));
                 }
                 if self.node.config.appendfsync == Fsync::Always {
                     self.node.abort();
                 }
             }
         }
+    }
+
+    /// Leaves nothing unsynced behind.
+    pub(super) fn close_disk(&mut self, env: &mut Env) {
+        if env.folder.is_some() {
+            self.write_log(env);
+            self.node.append_log.close(env.folder.as_deref());
+        }
+        self.node.disk = std::mem::take(&mut self.node.disk).after_kill();
     }
 
     /// The wall-clock second at which the next save point is reached, as the changes are now.
@@ -258,6 +199,7 @@ impl Server {
             let policy = self.node.config.appendfsync;
             self.node.append_log.due(log, policy, env.wall, env.monotonic)
         });
-        save.into_iter().chain(sync).min()
+        let folder = self.node.append_log.folder_due(self.node.config.appendfsync, env.wall, env.monotonic);
+        [save, sync, folder].into_iter().flatten().min()
     }
 }

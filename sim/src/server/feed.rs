@@ -113,9 +113,8 @@ impl Server {
         self.node.replication.selected = None;
         let origin = self.node.snapshot_origin(now_secs, false);
         let snapshot = rdb::write(&self.node.dbs, &self.node.libraries, &origin, &self.node.config);
-        let files = env.files.as_deref();
         if waiting.iter().any(|(_, marked)| !marked)
-            && self.node.disk.keep_snapshot(snapshot.clone(), files).is_err()
+            && self.node.keep_snapshot(env, snapshot.clone()).is_err()
         {
             // Who was to be sent the file is sent away.
             self.node.save_failed = true;

@@ -327,7 +327,7 @@ impl Server {
         };
         // It comes through a file, which stays.
         let file = Bytes::copy_from_slice(snapshot);
-        if let Err(error) = self.node.disk.keep_snapshot(file, env.files.as_deref()) {
+        if let Err(error) = self.node.keep_snapshot(env, file) {
             env.log(Level::Warning, || format!("The snapshot of the master cannot be written: {error}"));
             return Err(Broken);
         }
@@ -353,9 +353,9 @@ impl Server {
         if acknowledge {
             self.acknowledge();
         }
-        if self.node.append_log.open && self.node.rewrite_log(env.wall.as_secs()).is_err() {
+        if self.node.append_log.open && self.node.rewrite_log(env).is_err() {
             // It begins as soon as there is room.
-            self.node.append_log.close();
+            self.node.append_log.close(env.folder.as_deref());
         }
         Ok(())
     }

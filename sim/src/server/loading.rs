@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::Server;
 use crate::{
+    durability::Parts,
     env::Env,
     event::ConnId,
     keyspace::Db,
@@ -77,7 +78,7 @@ impl Server {
             self.node.dbs = loading.dbs;
         }
         match loading.purpose {
-            Purpose::Start => self.follow_configured(env),
+            Purpose::Start => self.started(env),
             Purpose::Client(conn) => self.answer_loader(conn, &Reply::OK),
             Purpose::Master => {
                 if let Some(link) = &mut self.node.replication.master {
@@ -91,20 +92,39 @@ impl Server {
     /// Reads the append-only file again for the client that asked for it (DEBUG LOADAOF).
     pub(super) fn reload_log(&mut self, env: &mut Env) {
         let Some(conn) = self.node.log_wanted.take() else { return };
-        if !self.node.append_log.open {
-            env.log(Level::Warning, || "There is no append-only file to load: exiting".into());
-            return self.node.abort();
-        }
-        self.load_log(env);
+        let len = match self.read_log_again(env) {
+            Ok(len) => len,
+            Err(why) => {
+                env.log(Level::Warning, || format!("{why}: exiting"));
+                return self.node.abort();
+            }
+        };
         self.node.stats.dirty = 0;
         self.node.data_replaced();
         self.invalidate_all(None);
         let (now, now_secs) = (env.monotonic, env.wall.as_secs());
-        let len = self.node.disk.log.as_ref().map_or(0, |log| log.base.len() + log.commands.len());
         let keys = self.node.keys_len();
         if !self.node.begin_loading(keys, len, Purpose::Client(conn), now, now_secs) {
             self.answer_loader(conn, &Reply::OK);
         }
+    }
+
+    fn read_log_again(&mut self, env: &mut Env) -> Result<usize, String> {
+        const NONE: &str = "There is no append-only file to load";
+        if env.folder.is_some() {
+            // What this step has done so far is in it as well.
+            self.write_log(env);
+            let empty = (0..self.node.dbs.len()).map(|_| Db::default()).collect();
+            self.node.dbs = empty;
+            let len = self.read_parts(env).map_err(|error| error.to_string())?;
+            let parts = self.node.append_log.parts.as_ref();
+            return if parts.is_none_or(Parts::is_empty) { Err(NONE.into()) } else { Ok(len) };
+        }
+        if !self.node.append_log.open {
+            return Err(NONE.into());
+        }
+        self.load_log(env);
+        Ok(self.node.disk.data_len())
     }
 
     fn answer_loader(&mut self, conn: ConnId, reply: &Reply) {

@@ -24,6 +24,8 @@ mod pause;
 mod peers;
 mod settle;
 mod shutdown;
+mod start;
 mod step;
 
+pub use start::StartError;
 pub use step::Server;

@@ -109,7 +109,7 @@ impl Server {
     fn propagate(&mut self, commands: Vec<Propagated>, now_ms: i64) {
         if commands.iter().all(|command| command.to == Recipients::All) {
             self.feed_batch(&commands, now_ms);
-            self.append_batch(&commands);
+            self.append_batch(&commands, now_ms.div_euclid(1000));
             return;
         }
         let without = |other| {
@@ -117,7 +117,7 @@ impl Server {
             wanted.cloned().collect::<Vec<_>>()
         };
         self.feed_batch(&without(Recipients::Log), now_ms);
-        self.append_batch(&without(Recipients::Replicas));
+        self.append_batch(&without(Recipients::Replicas), now_ms.div_euclid(1000));
     }
 
     /// Puts what a client has heard of its own transaction where a server writes it: into the reply of EXEC, before the replies of

@@ -143,7 +143,7 @@ impl Server {
         }
         if self.node.exiting {
             // An orderly end leaves nothing unsynced.
-            self.node.disk = std::mem::take(&mut self.node.disk).after_kill();
+            self.close_disk(env);
             env.outbox.push(Action::Exit);
             return;
         }

@@ -1,19 +1,24 @@
-//! The files of the machine that a served node is told by name: its configuration, its users, a snapshot of its data.
+//! The files of the machine that a served node has: those it is told by name, its configuration and its users, and the folder
+//! of its data.
 
 use std::{
-    fs, io,
-    io::Write,
+    cell::RefCell,
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
 };
 
-use lockstorm_sim::env::Files;
+use bytes::Bytes;
+use lockstorm_sim::env::{Files, Folder};
 
 /// The machine's own files.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Disk {
-    /// Where snapshots are kept, if they are.
-    pub(super) snapshot: Option<PathBuf>,
-}
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Disk;
 
 impl Files for Disk {
     fn read(&self, path: &str) -> io::Result<String> {
@@ -23,9 +28,101 @@ impl Files for Disk {
     fn write(&self, path: &str, text: &str) -> io::Result<()> {
         replace(Path::new(path), text.as_bytes())
     }
+}
 
-    fn keep_snapshot(&self, snapshot: &[u8]) -> io::Result<()> {
-        self.snapshot.as_ref().map_or(Ok(()), |path| replace(path, snapshot))
+/// A folder of the machine in which a node keeps its data.
+#[derive(Debug)]
+pub(super) struct DataFolder {
+    path: PathBuf,
+    /// The file that was added to last.
+    open: RefCell<Option<Appended>>,
+    /// Somebody is making what was added durable.
+    syncing: Arc<AtomicBool>,
+}
+
+#[derive(Debug)]
+struct Appended {
+    name: String,
+    file: File,
+    len: u64,
+}
+
+impl DataFolder {
+    pub(super) fn new(path: PathBuf) -> DataFolder {
+        DataFolder { path, open: RefCell::default(), syncing: Arc::default() }
+    }
+
+    /// A file is another one now, or none.
+    fn forget(&self, name: &str) {
+        self.open.borrow_mut().take_if(|open| open.name == name);
+    }
+}
+
+impl Folder for DataFolder {
+    fn read(&self, name: &str) -> io::Result<Bytes> {
+        fs::read(self.path.join(name)).map(Bytes::from)
+    }
+
+    fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.forget(name);
+        let path = self.path.join(name);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        replace(&path, bytes)
+    }
+
+    fn append(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let mut open = self.open.borrow_mut();
+        let appended = match &mut *open {
+            Some(appended) if appended.name == name => appended,
+            open => {
+                let file = OpenOptions::new().create(true).append(true).open(self.path.join(name))?;
+                let len = file.metadata()?.len();
+                open.insert(Appended { name: name.to_owned(), file, len })
+            }
+        };
+        let written = appended.file.write_all(bytes);
+        if written.is_err() {
+            // Half a command would be the end of the file for whoever reads it.
+            appended.file.set_len(appended.len)?;
+        } else {
+            appended.len += bytes.len() as u64;
+        }
+        written
+    }
+
+    fn sync(&self, name: &str, soon: bool) -> io::Result<bool> {
+        let open = self.open.borrow();
+        // Only the file that was added to last can have anything to be made durable.
+        let Some(appended) = open.as_ref().filter(|open| open.name == name) else { return Ok(true) };
+        if !soon {
+            return appended.file.sync_data().map(|()| true);
+        }
+        if self.syncing.swap(true, Ordering::AcqRel) {
+            return Ok(false);
+        }
+        let (file, syncing) = (appended.file.try_clone()?, self.syncing.clone());
+        thread::spawn(move || {
+            let _ = file.sync_data();
+            syncing.store(false, Ordering::Release);
+        });
+        Ok(true)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.forget(from);
+        self.forget(to);
+        fs::rename(self.path.join(from), self.path.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.forget(name);
+        fs::remove_file(self.path.join(name))
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.path.join(name).exists()
     }
 }
 
@@ -34,11 +131,14 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.tmp", std::process::id()));
     let beside = path.with_file_name(name);
-    let written = fs::File::create(&beside)
+    let written = File::create(&beside)
         .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
         let _ = fs::remove_file(&beside);
     }
-    written
+    written?;
+    // The new name is durable with the folder it is in.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all())
 }

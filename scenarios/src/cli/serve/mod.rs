@@ -19,7 +19,6 @@ use lockstorm_sim::{
     config::Config,
     config_file,
     drive::{Node, tokio::Machine},
-    durability::{self, rdb},
     env::Files,
     event::Signal,
     log::Level,
@@ -33,12 +32,12 @@ use tokio::{
 };
 
 use super::{Exit, out::outln};
-use disk::Disk;
+use disk::{DataFolder, Disk};
 use log::Log;
 
 /// Serve the simulated Redis on a real port
 ///
-/// What it keeps is in memory, its disk too: the next start is empty, unless --data says where snapshots are kept.
+/// What it keeps is in memory, its disk too: the next start is empty, unless --data says where the data is kept.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
     /// The TCP port [default: 6379]; 0 for any free one
@@ -62,8 +61,8 @@ pub(super) struct Serve {
     /// Any option of redis.conf; may be given several times
     #[arg(long, value_name = "NAME=VALUE")]
     option: Vec<String>,
-    /// Keep the data in this folder: read its dump.rdb at the start, write it with SAVE, BGSAVE, at save points and at the end,
-    /// as redis-server does and for redis-server to read
+    /// Keep the data in this folder, as redis-server does and for redis-server to read: in dump.rdb, which is read at the start
+    /// and written with SAVE, BGSAVE, at save points and at the end; with `appendonly yes`, in an append-only file
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
     /// How much to log: debug, verbose, notice or warning [default: notice]
@@ -92,25 +91,16 @@ enum Clock {
 impl Serve {
     pub(super) fn run(self) -> Result<Exit> {
         let mut config = self.configured()?;
-        let mut files = Disk::default();
-        let mut kept_data = durability::Disk::default();
-        if let Some(folder) = &self.data {
-            let path = snapshot_path(&mut config, folder)?;
-            kept_data.snapshot = read_snapshot(&path, &config)?;
-            files.snapshot = Some(path);
-        }
-        let read = |path: &str| files.read(path).map(Bytes::from).map_err(|error| format!("{path}: {error}"));
+        let folder = self.data.as_deref().map(|folder| data_folder(&mut config, folder)).transpose()?;
+        let read = |path: &str| Disk.read(path).map(Bytes::from).map_err(|error| format!("{path}: {error}"));
         configured(&config, read).map_err(|wrong| miette!("{wrong}")).wrap_err("the users cannot be made")?;
-        let kept = |name: &str, config: &Config| {
-            options::find(name).map_or_else(String::new, |option| option.get(config))
-        };
-        let log = Log::open(&kept("logfile", &config), config.loglevel)?;
+        let log = Log::open(&options::value(&config, "logfile"), config.loglevel)?;
         descriptors::raise(&mut config, &log);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().into_diagnostic()?;
         LocalSet::new().block_on(&runtime, async {
             let mut machine = Machine::new();
             let free_port = self.port == Some(0);
-            let unixsocket = kept("unixsocket", &config);
+            let unixsocket = options::value(&config, "unixsocket");
             if config.port != 0 || free_port || unixsocket.is_empty() {
                 let addresses = self.addresses(&config);
                 config.others.insert("bind".into(), addresses.join(" "));
@@ -125,7 +115,8 @@ impl Serve {
             // The file goes when this does.
             let mut file = None;
             if !unixsocket.is_empty() {
-                let (listener, guard) = listen::unix(&unixsocket, &kept("unixsocketperm", &config))?;
+                let (listener, guard) =
+                    listen::unix(&unixsocket, &options::value(&config, "unixsocketperm"))?;
                 outln!("listening on {unixsocket}; try: redis-cli -s {unixsocket}");
                 log.line(Level::Notice, &format!("Listening on {unixsocket}"));
                 machine = machine.listen_unix(listener);
@@ -137,9 +128,12 @@ impl Serve {
             }
             let mut terminate = signal(SignalKind::terminate()).into_diagnostic()?;
             let mut interrupt = signal(SignalKind::interrupt()).into_diagnostic()?;
+            if let Some(folder) = folder {
+                machine = machine.folder(folder);
+            }
             let node = Node::new();
             let (mut asked, teller, asked_node) = (false, log.clone(), node.clone());
-            let machine = machine.files(files).log(log.sink(node.clone())).signals(move |cx| {
+            let machine = machine.files(Disk).log(log.sink(node.clone())).signals(move |cx| {
                 let which = match (terminate.poll_recv(cx), interrupt.poll_recv(cx)) {
                     (Poll::Ready(_), _) => Signal::Terminate,
                     (_, Poll::Ready(_)) => Signal::Interrupt,
@@ -155,10 +149,13 @@ impl Serve {
                 Poll::Ready(which)
             });
             let about = format!("lockstorm {}, answering as Redis {VERSION}", env!("CARGO_PKG_VERSION"));
-            log.line(Level::Notice, &about);
-            log.line(Level::Notice, "Ready to accept connections");
-            machine.run(node, self.seed, |env| Server::restart(config, kept_data, env)).await;
+            log.line(Level::Notice, &format!("{about}, starts with PID: {}", process::id()));
+            let served = machine.try_run(node, self.seed, |env| Server::open(config, env)).await;
             drop(file);
+            if let Err(error) = served {
+                log.line(Level::Warning, &error.to_string());
+                return Ok(Exit::Usage);
+            }
             log.line(Level::Notice, "All connections are closed");
             Ok(Exit::Expected)
         })
@@ -170,7 +167,7 @@ impl Serve {
         if let Some(path) = &self.config {
             // CONFIG REWRITE must find it wherever the process stands by then.
             let path = std::path::absolute(path).into_diagnostic()?;
-            config_file::read(&path.to_string_lossy(), &Disk::default(), &mut config)
+            config_file::read(&path.to_string_lossy(), &Disk, &mut config)
                 .map_err(|mistake| miette!("{mistake}"))
                 .wrap_err("the configuration file cannot be followed")?;
         }
@@ -211,27 +208,10 @@ impl Serve {
     }
 }
 
-/// Where the data is kept: `dbfilename` in the folder, which becomes `dir`.
-fn snapshot_path(config: &mut Config, folder: &Path) -> Result<PathBuf> {
-    if config.appendonly {
-        return Err(miette!(
-            "--data keeps snapshots, and no append-only file: what `appendonly yes` promises would be lost"
-        ));
-    }
+/// Where the data is kept: this folder, which becomes `dir`.
+fn data_folder(config: &mut Config, folder: &Path) -> Result<DataFolder> {
     let folder = folder.canonicalize().into_diagnostic();
     let folder = folder.wrap_err("the folder of --data must be there")?;
-    let name = options::find("dbfilename").map_or_else(String::new, |option| option.get(config));
     config.others.insert("dir".into(), folder.to_string_lossy().into_owned());
-    Ok(folder.join(name))
-}
-
-/// The snapshot that an earlier run has left, if there is one. One that cannot be read is not overwritten: nothing starts then.
-fn read_snapshot(path: &Path, config: &Config) -> Result<Option<Bytes>> {
-    let bytes = match std::fs::read(path) {
-        Ok(bytes) => Bytes::from(bytes),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(miette!("{}: {error}", path.display())),
-    };
-    rdb::open(&bytes, config, 0, true).map_err(|error| miette!("{}: {error}", path.display()))?;
-    Ok(Some(bytes))
+    Ok(DataFolder::new(folder))
 }

@@ -7,6 +7,7 @@ use crate::{
     durability::rdb,
     effect::Class,
     keyspace::Usage,
+    log::Level,
     resp::Reply,
 };
 
@@ -59,9 +60,12 @@ pub(in crate::commands) fn restore(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<
     if ttl_ms < 0 {
         return Err(Error::of("ERR Invalid TTL value, must be >= 0"));
     }
-    rdb::unseal(payload).map_err(|_| Error::BAD_PAYLOAD)?;
+    rdb::unseal(payload, !ctx.node.skip_checksums).map_err(|_| Error::BAD_PAYLOAD)?;
     // A value that goes on for too long takes what ends the payload for its own, as in Redis.
-    let value = rdb::restore(payload, &ctx.node.config).map_err(|_| Error::of("ERR Bad data format"))?;
+    let value = rdb::restore(payload, &ctx.node.config).map_err(|why| {
+        ctx.env.log(Level::Warning, || format!("A payload cannot be restored: {why}"));
+        Error::of("ERR Bad data format")
+    })?;
     // What is replaced is not looked at, not even for whether it has expired.
     let replaced = options.replace && ctx.raw_db().remove(key).is_some();
     let origin_ms = if options.absolute { 0 } else { ctx.now_ms };

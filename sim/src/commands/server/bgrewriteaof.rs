@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec},
+    log::Level,
     resp::Reply,
 };
 
@@ -20,8 +21,13 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    let now_secs = ctx.env.wall.as_secs();
+    if ctx.origin == Origin::Exec {
+        ctx.node.rewrite_scheduled = true;
+        return Ok(Reply::Status("Background append only file rewriting scheduled".into()));
+    }
     // Whether it succeeds, INFO says.
-    let _ = ctx.node.rewrite_log(now_secs);
+    if let Err(error) = ctx.node.rewrite_log(ctx.env) {
+        ctx.env.log(Level::Warning, || format!("The append-only file cannot be rewritten: {error}"));
+    }
     Ok(Reply::Status("Background append only file rewriting started".into()))
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec},
     resp::Reply,
 };
 
@@ -23,6 +23,10 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let schedule = args.len() == 2 && args[1].eq_ignore_ascii_case(b"schedule");
     if args.len() > 1 && !schedule {
         return Err(Error::SYNTAX);
+    }
+    if ctx.origin == Origin::Exec {
+        ctx.node.save_scheduled = true;
+        return Ok(Reply::Status("Background saving scheduled".into()));
     }
     ctx.node.save_in_background(ctx.env);
     Ok(Reply::Status("Background saving started".into()))

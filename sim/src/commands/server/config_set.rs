@@ -74,6 +74,16 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             ));
         }
     }
+    if config.appendonly && ctx.env.folder.is_some() && !ctx.node.config.appendonly {
+        let old = std::mem::replace(&mut ctx.node.config, config.clone());
+        // A folder that does not take it is no promise to keep.
+        if let Err(error) = ctx.node.rewrite_log(ctx.env) {
+            ctx.node.config = old;
+            ctx.env.log(Level::Warning, || format!("The append-only file cannot be begun: {error}"));
+            return Err(refused(b"appendonly", "Unable to turn on AOF. Check server logs."));
+        }
+        ctx.node.append_log.open = true;
+    }
     let password = named.iter().any(|(option, _)| option.name == "requirepass");
     ctx.node.config = config;
     let (now_secs, lag_max) = (ctx.env.wall.as_secs(), ctx.node.config.min_replicas_max_lag);

@@ -120,6 +120,10 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             ctx.node.cron_paused = integer(on).is_ok_and(|on| on != 0);
             Ok(Reply::OK)
         }
+        (b"set-skip-checksum-validation", Some(on)) if args.len() == 3 => {
+            ctx.node.skip_checksums = integer(on).is_ok_and(|on| on != 0);
+            Ok(Reply::OK)
+        }
         (b"error", Some(text)) if args.len() == 3 => Err(Error(printable(text, usize::MAX).into())),
         (b"reload", _) => reload(ctx, args),
         (b"loadaof", _) => load_log(ctx, args),
@@ -161,13 +165,11 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             Ok(Reply::Silence)
         }
         // Insides of one implementation, of which nothing can be seen from outside.
-        (
-            b"set-disable-deny-scripts"
-            | b"set-skip-checksum-validation"
-            | b"aof-flush-sleep"
-            | b"drop-cluster-packet-filter",
-            Some(_),
-        ) if args.len() == 3 => Ok(Reply::OK),
+        (b"set-disable-deny-scripts" | b"aof-flush-sleep" | b"drop-cluster-packet-filter", Some(_))
+            if args.len() == 3 =>
+        {
+            Ok(Reply::OK)
+        }
         (b"replybuffer", Some(what))
             if args.len() == 4
                 && [&b"peak-reset-time"[..], b"resizing"]

@@ -42,7 +42,7 @@ pub(super) fn reload(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> 
         ctx.effects.cache(Cached::Flushed);
     }
     let node = &mut **ctx.node;
-    let snapshot = node.disk.snapshot.clone().unwrap_or_default();
+    let snapshot = node.kept_snapshot(ctx.env).unwrap_or_default();
     let opened = rdb::open(&snapshot, &node.config, now_ms, node.is_replica()).map_err(|_| NOT_LOADED)?;
     if flush {
         node.take_in(opened.dbs, &opened.libraries).map_err(|_| NOT_LOADED)?;

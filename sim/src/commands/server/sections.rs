@@ -182,18 +182,34 @@ fn persistence(ctx: &Ctx<'_>, out: &mut String) {
         "rdb_last_bgsave_status": status(node.save_failed),
         "rdb_last_bgsave_time_sec": -1,
         "rdb_current_bgsave_time_sec": -1,
+        "rdb_saves": node.stats.saves,
         "rdb_last_cow_size": 0,
+        "rdb_last_load_keys_expired": node.stats.loaded.1,
+        "rdb_last_load_keys_loaded": node.stats.loaded.0,
         "aof_enabled": u8::from(node.config.appendonly),
         "aof_rewrite_in_progress": 0,
         "aof_rewrite_scheduled": 0,
         "aof_last_rewrite_time_sec": -1,
         "aof_current_rewrite_time_sec": -1,
         "aof_last_bgrewrite_status": status(node.append_log.rewrite_failed),
+        "aof_rewrites": node.stats.rewrites,
+        "aof_rewrites_consecutive_failures": node.stats.rewrites_failed,
         "aof_last_write_status": status(node.append_log.failed),
         "aof_last_cow_size": 0,
         "module_fork_in_progress": 0,
         "module_fork_last_cow_size": 0,
     );
+    if node.config.appendonly {
+        let (len, base_len) = node.append_log.lens(&node.disk);
+        lines!(out,
+            "aof_current_size": len,
+            "aof_base_size": base_len,
+            "aof_pending_rewrite": 0,
+            "aof_buffer_length": node.append_log.unwritten.len(),
+            "aof_pending_bio_fsync": 0,
+            "aof_delayed_fsync": 0,
+        );
+    }
     if let Some(loading) = &node.loading {
         let (spent, left) =
             (ctx.env.wall.as_secs() - loading.since, loading.until.since(ctx.env.monotonic).as_secs());

@@ -35,13 +35,13 @@ pub enum RdbError {
     #[error("the snapshot ends in the middle of {0}")]
     Short(&'static str),
     /// The bytes make no sense here.
-    #[error("the snapshot is damaged: {0}")]
+    #[error("integrity check failed at {0}")]
     Damaged(&'static str),
     /// A collection without elements, which cannot be a value.
     #[error("the snapshot holds an empty collection")]
     Empty,
     /// The checksum does not match.
-    #[error("the snapshot's checksum does not match")]
+    #[error("CRC error: the snapshot's checksum does not match")]
     Checksum,
     /// A version or type that is not known here.
     #[error("the snapshot holds {0}, which is not supported")]

@@ -17,6 +17,12 @@ pub struct Opened {
     pub libraries: Vec<Bytes>,
     /// The replication id, the offset and the database selected in the stream, if the snapshot tells them.
     pub replication: Option<(String, u64, usize)>,
+    /// How many bytes it has. An append-only file may go on behind it.
+    pub len: usize,
+    /// How many keys were left out because they have expired.
+    pub expired: usize,
+    /// Keys that were left out because their values are empty, which servers have written.
+    pub empty: Vec<Bytes>,
 }
 
 /// Reads a snapshot into the databases that `config` has, as it is `now_ms` milliseconds after the epoch. Keys that have
@@ -38,7 +44,7 @@ pub fn open(bytes: &[u8], config: &Config, now_ms: i64, keep_expired: bool) -> R
     }
     let mut dbs: Vec<Db> = (0..databases).map(|_| Db::default()).collect();
     let (mut db, mut expires_ms, mut usage) = (0, None, None);
-    let mut libraries = Vec::new();
+    let (mut libraries, mut expired, mut empty) = (Vec::new(), 0, Vec::new());
     let (mut id, mut offset, mut stream_db) = (None, None, 0);
     loop {
         match input.byte("a key")? {
@@ -83,12 +89,12 @@ pub fn open(bytes: &[u8], config: &Config, now_ms: i64, keep_expired: bool) -> R
                 let value = load::value(&mut input, kind, &config.encodings);
                 let expires_ms = expires_ms.take();
                 let usage = usage.take().unwrap_or(Usage::new(now_ms));
-                let expired = !keep_expired && expires_ms.is_some_and(|when_ms| when_ms < now_ms);
+                let is_expired = !keep_expired && expires_ms.is_some_and(|when_ms| when_ms < now_ms);
                 match value {
                     // An empty collection cannot be a key; servers have written some, and drop them when loading.
-                    Err(RdbError::Empty) => {}
+                    Err(RdbError::Empty) => empty.push(key),
                     Err(error) => return Err(error),
-                    Ok(_) if expired => {}
+                    Ok(_) if is_expired => expired += 1,
                     Ok(value) => {
                         dbs[db].insert(&key, value, expires_ms, usage);
                     }
@@ -105,7 +111,8 @@ pub fn open(bytes: &[u8], config: &Config, now_ms: i64, keep_expired: bool) -> R
         }
     }
     let replication = id.zip(offset).map(|(id, offset)| (id, offset, stream_db));
-    Ok(Opened { dbs, libraries, replication })
+    let len = bytes.len() - input.left();
+    Ok(Opened { dbs, libraries, replication, len, expired, empty })
 }
 
 /// What a snapshot says about the use of a key, if it is what the policy goes by now.

@@ -1,0 +1,94 @@
+//! A server under test, and what is asked of it.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpStream},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdout, Command, Stdio},
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How long anything may take before it counts as missing.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A folder of one test's own.
+pub(crate) fn folder(test: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("serve_{test}"));
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).expect("a folder for the test");
+    path
+}
+
+/// A server that is killed when the test ends without ending it.
+pub(crate) struct Served {
+    pub(crate) child: Child,
+    pub(crate) out: BufReader<ChildStdout>,
+    pub(crate) address: SocketAddr,
+}
+
+impl Served {
+    pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Served {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_lockstorm"))
+            .args(["serve", "--port", "0"])
+            .args(arguments)
+            .current_dir(folder)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        out.read_line(&mut line).expect("it says where it listens");
+        let address =
+            line.strip_prefix("listening on ").and_then(|rest| rest.split(';').next()?.parse().ok());
+        let Some(address) = address else {
+            let mut err = String::new();
+            let _ = child.stderr.take().expect("a pipe").read_to_string(&mut err);
+            panic!("{line:?} is no address: {err}");
+        };
+        Served { child, out, address }
+    }
+
+    pub(crate) fn connect(&self) -> TcpStream {
+        #[expect(clippy::disallowed_methods, reason = "a client on the real network")]
+        let stream = TcpStream::connect(self.address).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time-out can be set");
+        stream
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).expect("a process id")).expect("not 0");
+        kill_process(pid, signal).expect("it runs");
+    }
+
+    /// Waits until it has ended; its exit status, and all that it logged.
+    pub(crate) fn ended(mut self) -> (i32, String) {
+        let mut log = String::new();
+        self.child.stderr.take().expect("a pipe").read_to_string(&mut log).expect("a text");
+        let status = self.child.wait().expect("it ends");
+        (status.code().unwrap_or(-1), log)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[track_caller]
+pub(crate) fn asks(stream: &mut (impl Read + Write), command: &str, expected: &str) {
+    stream.write_all(format!("{command}\r\n").as_bytes()).expect("open");
+    gets(stream, expected);
+}
+
+#[track_caller]
+pub(crate) fn gets(stream: &mut impl Read, expected: &str) {
+    let mut answer = vec![0; expected.len()];
+    stream.read_exact(&mut answer).expect("answered");
+    assert_eq!(String::from_utf8_lossy(&answer), expected);
+}

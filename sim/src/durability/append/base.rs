@@ -1,0 +1,109 @@
+//! All data as the commands that bring it about: a base that is no snapshot (`aof-use-rdb-preamble no`).
+
+use bytes::Bytes;
+
+use crate::{
+    keyspace::{Db, Group, Stream, Value},
+    replication::encode,
+    resp::format_double,
+    script::Libraries,
+};
+
+/// Elements that one command adds at most.
+const ELEMENTS_MAX: usize = 64;
+
+/// The commands that make `dbs` and `libraries` out of nothing.
+pub fn base(dbs: &[Db], libraries: &Libraries) -> Vec<u8> {
+    let mut out = Vec::new();
+    for library in libraries.iter() {
+        command(&mut out, &[b"FUNCTION", b"LOAD", &library.code]);
+    }
+    for (number, db) in dbs.iter().enumerate().filter(|(_, db)| !db.is_empty()) {
+        command(&mut out, &[b"SELECT", number.to_string().as_bytes()]);
+        for (key, entry) in db.entries().iter() {
+            value(&mut out, key, &entry.value);
+            if let Some(expires_ms) = entry.expires_ms() {
+                command(&mut out, &[b"PEXPIREAT", key, expires_ms.to_string().as_bytes()]);
+            }
+        }
+    }
+    out
+}
+
+fn value(out: &mut Vec<u8>, key: &[u8], value: &Value) {
+    match value {
+        Value::String(string) => command(out, &[b"SET", key, string.bytes()]),
+        Value::List(list) => many(out, "RPUSH", key, list.iter().map(|element| [element.clone()])),
+        Value::Set(set) => many(out, "SADD", key, set.iter().map(|member| [member])),
+        Value::Hash(hash) => {
+            let pairs = hash.iter().map(|(field, value)| [field.clone(), value.clone()]);
+            many(out, "HMSET", key, pairs);
+        }
+        Value::SortedSet(set) => {
+            let members =
+                set.iter().map(|(score, member)| [Bytes::from(format_double(score)), member.clone()]);
+            many(out, "ZADD", key, members);
+        }
+        Value::Stream(stream) => self::stream(out, key, stream),
+    }
+}
+
+fn many<const N: usize>(
+    out: &mut Vec<u8>,
+    name: &str,
+    key: &[u8],
+    elements: impl Iterator<Item = [Bytes; N]>,
+) {
+    let start = || vec![Bytes::copy_from_slice(name.as_bytes()), Bytes::copy_from_slice(key)];
+    let mut args = start();
+    for element in elements {
+        args.extend(element);
+        if args.len() >= 2 + N * ELEMENTS_MAX {
+            encode(&std::mem::replace(&mut args, start()), out);
+        }
+    }
+    if args.len() > 2 {
+        encode(&args, out);
+    }
+}
+
+fn stream(out: &mut Vec<u8>, key: &[u8], Stream { log, groups }: &Stream) {
+    if log.is_empty() {
+        // An entry that is gone at once leaves a stream behind; none has the id 0-0.
+        command(out, &[b"XADD", key, b"MAXLEN", b"0", b"0-1", b"x", b"y"]);
+    }
+    for entry in log.iter() {
+        let id = entry.id().to_string();
+        let mut args = vec![Bytes::from("XADD"), Bytes::copy_from_slice(key), Bytes::from(id)];
+        args.extend(entry.pairs().flat_map(|(field, value)| [field, value]));
+        encode(&args, out);
+    }
+    let [last, deleted] = [log.last_id, log.max_deleted_id].map(|id| id.to_string());
+    let added = log.entries_added.to_string();
+    let (last, added, deleted) = (last.as_bytes(), added.as_bytes(), deleted.as_bytes());
+    command(out, &[b"XSETID", key, last, b"ENTRIESADDED", added, b"MAXDELETEDID", deleted]);
+    for (name, group) in groups {
+        self::group(out, key, name, group);
+    }
+}
+
+fn group(out: &mut Vec<u8>, key: &[u8], name: &[u8], group: &Group) {
+    let read = group.entries_read.unwrap_or(-1).to_string();
+    let last = group.last_id.to_string();
+    command(out, &[b"XGROUP", b"CREATE", key, name, last.as_bytes(), b"ENTRIESREAD", read.as_bytes()]);
+    for (consumer, state) in group.consumers() {
+        command(out, &[b"XGROUP", b"CREATECONSUMER", key, name, consumer]);
+        for id in state.pending() {
+            let Some(pending) = group.pending().get(id) else { continue };
+            let [id, time, count] =
+                [id.to_string(), pending.delivered_ms.to_string(), pending.deliveries.to_string()];
+            let (id, time, count) = (id.as_bytes(), time.as_bytes(), count.as_bytes());
+            let how: [&[u8]; 6] = [b"TIME", time, b"RETRYCOUNT", count, b"JUSTID", b"FORCE"];
+            command(out, &[&[b"XCLAIM", key, name, consumer, b"0", id], &how[..]].concat());
+        }
+    }
+}
+
+fn command(out: &mut Vec<u8>, words: &[&[u8]]) {
+    encode(words, out);
+}

@@ -1,0 +1,12 @@
+//! The append-only file as `redis-server` 7.0 keeps it in a folder: a manifest, a base and the commands since, each in files of
+//! their own.
+
+mod base;
+mod manifest;
+mod parts;
+mod read;
+
+pub use base::base;
+pub use manifest::{Manifest, ManifestError, Part};
+pub use parts::{LogError, Parts};
+pub use read::{Commands, Unread};

@@ -1,0 +1,251 @@
+//! The append-only file in a folder: which files it is made of, and how they come and go.
+
+use std::io;
+
+use bytes::Bytes;
+
+use super::{Manifest, ManifestError};
+use crate::{config::Config, durability::rdb, env::Folder, options};
+
+/// The files of an append-only file, as the node that writes it knows them.
+#[derive(Debug, Clone)]
+pub struct Parts {
+    /// `appenddirname`: where in the folder of the data.
+    folder: String,
+    /// `appendfilename`: what the names of all files begin with.
+    filename: String,
+    manifest: Manifest,
+    /// Bytes of all files that a start reads.
+    pub len: u64,
+    /// Bytes that there were after the last rewrite, by which growth is reckoned.
+    pub base_len: u64,
+}
+
+/// Why an append-only file cannot be read. The names of files are those within the folder of the data.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The manifest makes no sense.
+    #[error("{why}: line {line} of {file}")]
+    Manifest {
+        /// Which file.
+        file: String,
+        /// Which line, from 1; 0 for a file without any.
+        line: usize,
+        /// What is wrong.
+        why: ManifestError,
+    },
+    /// A file cannot be read, or not be written where that must be.
+    #[error("the append-only file {file} cannot be opened: {error}")]
+    File {
+        /// Which file.
+        file: String,
+        /// Why not.
+        error: io::Error,
+    },
+    /// A snapshot that a file begins with is damaged.
+    #[error("Bad file format reading the append only file {file}: {error}")]
+    Snapshot {
+        /// Which file.
+        file: String,
+        /// What is wrong.
+        error: rdb::RdbError,
+    },
+    /// Bytes that are no command.
+    #[error(
+        "Bad file format reading the append only file {file} at byte {at}; redis-check-aof --fix cuts it off there"
+    )]
+    Damaged {
+        /// Which file.
+        file: String,
+        /// Where the command would begin.
+        at: usize,
+    },
+    /// A file ends in the middle of a command or of a transaction, where that is not allowed.
+    #[error(
+        "Unexpected end of file reading the append only file {file}: what begins at byte {at} is not whole. Where this is \
+         the last file, aof-load-truncated lets a start do without it, and redis-check-aof --fix cuts it off"
+    )]
+    Short {
+        /// Which file.
+        file: String,
+        /// Where the command or the transaction begins.
+        at: usize,
+    },
+    /// A command that is none.
+    #[error("Unknown command '{command}' reading the append only file {file} at byte {at}")]
+    Unknown {
+        /// Its name.
+        command: String,
+        /// Which file.
+        file: String,
+        /// Where the command begins.
+        at: usize,
+    },
+}
+
+impl Parts {
+    /// What a folder has of an append-only file, which may be nothing. A single file, as versions before 7.0 wrote it, becomes
+    /// the base; whether it did is answered as well.
+    ///
+    /// # Errors
+    /// When the manifest cannot be followed, or a file cannot be moved.
+    pub fn find(folder: &dyn Folder, config: &Config) -> Result<(Parts, bool), LogError> {
+        let [dir, filename] = ["appenddirname", "appendfilename"].map(|name| options::value(config, name));
+        let mut parts = Parts { folder: dir, filename, manifest: Manifest::default(), len: 0, base_len: 0 };
+        let file = parts.manifest_path();
+        match folder.read(&file) {
+            Ok(text) => {
+                let parsed = Manifest::parse(&text);
+                parts.manifest = parsed.map_err(|(why, line)| LogError::Manifest { file, line, why })?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(LogError::File { file, error }),
+        }
+        let moved = parts.adopt(folder)?;
+        Ok((parts, moved))
+    }
+
+    /// Takes a single file in, or goes on with it where that was interrupted.
+    fn adopt(&mut self, folder: &dyn Folder) -> Result<bool, LogError> {
+        let wanted = Manifest::of_single(&self.filename);
+        let (old, new) = (self.filename.clone(), self.path(&self.filename));
+        let begun = self.manifest == wanted && !folder.has(&new);
+        let none = self.manifest == Manifest::default();
+        if !(none || begun) || !folder.has(&old) {
+            return Ok(false);
+        }
+        self.manifest = wanted;
+        let moved = self.keep_manifest(folder).and_then(|()| folder.rename(&old, &new));
+        moved.map(|()| true).map_err(|error| LogError::File { file: old, error })
+    }
+
+    fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.folder)
+    }
+
+    fn manifest_path(&self) -> String {
+        self.path(&format!("{}.manifest", self.filename))
+    }
+
+    /// Whether there is nothing to read.
+    pub fn is_empty(&self) -> bool {
+        self.manifest.is_empty()
+    }
+
+    /// The files to read, in order, each with its name within the folder of the data, and whether it is the base.
+    ///
+    /// # Errors
+    /// When one of them cannot be read.
+    pub fn read(&mut self, folder: &dyn Folder) -> Result<Vec<(String, Bytes)>, LogError> {
+        let mut files = Vec::new();
+        self.len = 0;
+        self.base_len = 0;
+        for part in self.manifest.read_order() {
+            let file = self.path(&part.name);
+            let bytes = folder.read(&file).map_err(|error| LogError::File { file: file.clone(), error })?;
+            self.len += bytes.len() as u64;
+            if self.manifest.base.as_ref() == Some(part) {
+                self.base_len = bytes.len() as u64;
+            }
+            files.push((file, bytes));
+        }
+        Ok(files)
+    }
+
+    /// Cuts the last file off at an offset.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn cut(&mut self, folder: &dyn Folder, file: &str, bytes: &[u8], at: usize) -> Result<(), LogError> {
+        self.len -= (bytes.len() - at) as u64;
+        let cut = folder.put(file, &bytes[..at]);
+        cut.map_err(|error| LogError::File { file: file.into(), error })
+    }
+
+    /// Makes sure that there is a file to add to.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn open(&mut self, folder: &dyn Folder) -> io::Result<()> {
+        if self.manifest.incremental.is_empty() {
+            let mut manifest = self.manifest.clone();
+            let name = manifest.extend(&self.filename);
+            folder.append(&self.path(&name), b"")?;
+            self.replace_manifest(folder, manifest)?;
+        }
+        Ok(())
+    }
+
+    /// The file that is added to, if there is one.
+    pub fn last(&self) -> Option<String> {
+        self.manifest.incremental.last().map(|part| self.path(&part.name))
+    }
+
+    /// Adds to the last file.
+    ///
+    /// # Errors
+    /// When not all of it can be written.
+    pub fn append(&mut self, folder: &dyn Folder, bytes: &[u8]) -> io::Result<()> {
+        let file = self.last().ok_or(io::ErrorKind::NotFound)?;
+        folder.append(&file, bytes)?;
+        self.len += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Puts a base in the place of all files. Commands are added to a new file from then on, if they are `written`.
+    ///
+    /// # Errors
+    /// When something cannot be written; all is as it was then.
+    pub fn rewrite(
+        &mut self,
+        folder: &dyn Folder,
+        base: &[u8],
+        extension: &str,
+        written: bool,
+    ) -> io::Result<()> {
+        let mut manifest = self.manifest.clone();
+        if written {
+            let name = manifest.extend(&self.filename);
+            // What an earlier run may have left there belongs to nobody.
+            folder.put(&self.path(&name), b"")?;
+        }
+        let name = manifest.rebase(&self.filename, extension, usize::from(written));
+        folder.put(&self.path(&name), base)?;
+        self.replace_manifest(folder, manifest)?;
+        self.len = base.len() as u64;
+        self.base_len = self.len;
+        Ok(())
+    }
+
+    /// Whether there are files of which nothing is needed any more.
+    pub fn has_history(&self) -> bool {
+        !self.manifest.history.is_empty()
+    }
+
+    /// Removes what is history.
+    ///
+    /// # Errors
+    /// When the manifest cannot be written. A file that cannot be removed stays, and is nobody's any more.
+    pub fn sweep(&mut self, folder: &dyn Folder) -> io::Result<()> {
+        let mut manifest = self.manifest.clone();
+        let history = std::mem::take(&mut manifest.history);
+        self.replace_manifest(folder, manifest)?;
+        for part in history {
+            let _ = folder.remove(&self.path(&part.name));
+        }
+        Ok(())
+    }
+
+    fn replace_manifest(&mut self, folder: &dyn Folder, manifest: Manifest) -> io::Result<()> {
+        let old = std::mem::replace(&mut self.manifest, manifest);
+        let kept = self.keep_manifest(folder);
+        if kept.is_err() {
+            self.manifest = old;
+        }
+        kept
+    }
+
+    fn keep_manifest(&self, folder: &dyn Folder) -> io::Result<()> {
+        folder.put(&self.manifest_path(), self.manifest.to_string().as_bytes())
+    }
+}

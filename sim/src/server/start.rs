@@ -1,0 +1,295 @@
+//! Starting from what an earlier run has left: a snapshot or an append-only file, on a disk in memory or in a folder.
+
+use std::io;
+
+use bytes::Bytes;
+
+use super::Server;
+use crate::{
+    commands::{Ctx, Origin, access::load_configured, find, integer, run},
+    config::Config,
+    durability::{Commands, Disk, LogError, Parts, Unread, rdb},
+    effect::Effects,
+    env::Env,
+    event::ConnId,
+    keyspace::Db,
+    log::Level,
+    node::Purpose,
+    options,
+    replication::Backlog,
+    resp::quotable,
+    session::Session,
+};
+
+/// Stands for the file while it is read: commands run for a connection.
+const FILE: ConnId = ConnId(u64::MAX);
+
+/// What begins a file that begins with a snapshot.
+const SNAPSHOT: &[u8] = b"REDIS";
+
+/// Data that a node cannot start from. Starting without it would be to lose it.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The snapshot.
+    #[error(
+        "Fatal error loading the DB from {file}: {error}. Terminating server after rdb file reading failure."
+    )]
+    Snapshot {
+        /// Which file.
+        file: String,
+        /// What is wrong with it.
+        error: rdb::RdbError,
+    },
+    /// The file of the snapshot.
+    #[error("Fatal error loading the DB from {file}: {error}")]
+    File {
+        /// Which file.
+        file: String,
+        /// Why it cannot be read.
+        error: io::Error,
+    },
+    /// The append-only file.
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+/// Why the commands of a file cannot be repeated, and where in it.
+#[derive(Debug)]
+enum Stop {
+    Unread(Unread),
+    Unknown(String),
+}
+
+impl Server {
+    /// A node that starts with what an earlier run has left on its disk.
+    ///
+    /// With `appendonly` it reads the append-only file, otherwise the snapshot, of which a master leaves out the keys that have
+    /// expired by its wall clock. A file that cannot be read stops the start of a real server; here it counts as empty, because
+    /// nothing but this node writes it.
+    pub fn restart(config: Config, disk: Disk, env: &mut Env) -> Server {
+        let mut server = Server::unread(config, env);
+        server.node.disk = disk;
+        if server.node.config.appendonly {
+            server.load_log(env);
+        } else if let Some(snapshot) = server.node.disk.snapshot.clone() {
+            let _ = server.load_snapshot(env, &snapshot);
+        }
+        let len = server.node.disk.data_len();
+        server.begin(env, len);
+        server
+    }
+
+    /// A node that starts with what is in its folder ([`Env::folder`]), and keeps its data there: with `appendonly` in an
+    /// append-only file, otherwise in snapshots. What is not there is empty.
+    ///
+    /// # Errors
+    /// When something that is there cannot be read.
+    pub fn open(config: Config, env: &mut Env) -> Result<Server, StartError> {
+        let mut server = Server::unread(config, env);
+        let len =
+            if server.node.config.appendonly { server.open_log(env)? } else { server.open_snapshot(env)? };
+        server.begin(env, len);
+        Ok(server)
+    }
+
+    /// A node that has read its configuration and no data.
+    fn unread(config: Config, env: &mut Env) -> Server {
+        let mut server = Server::new(
+            Config {
+                appendonly: false,
+                replicaof: None,
+                aclfile: String::new(),
+                users: Vec::new(),
+                ..config.clone()
+            },
+            env,
+        );
+        server.node.config = config;
+        // What the start itself has to say goes by the level that the node logs at.
+        env.logging = env.logging.map(|_| server.node.config.loglevel);
+        load_configured(&mut server.node, env);
+        server
+    }
+
+    /// Begins to serve the data that was read from so many bytes.
+    fn begin(&mut self, env: &mut Env, len: usize) {
+        self.node.stats.dirty = 0;
+        let keys = self.node.keys_len();
+        let (now, now_secs) = (env.monotonic, env.wall.as_secs());
+        if !self.node.begin_loading(keys, len, Purpose::Start, now, now_secs) {
+            self.started(env);
+        }
+        self.run_disk(env);
+        self.settle_peers(env);
+        self.set_alarm(env);
+    }
+
+    /// All data is there.
+    pub(super) fn started(&mut self, env: &mut Env) {
+        env.log(Level::Notice, || "Ready to accept connections".into());
+        self.follow_configured(env);
+    }
+
+    fn open_snapshot(&mut self, env: &mut Env) -> Result<usize, StartError> {
+        let file = options::value(&self.node.config, "dbfilename");
+        let Some(folder) = &env.folder else { return Ok(0) };
+        let snapshot = match folder.read(&file) {
+            Ok(snapshot) => snapshot,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+            Err(error) => return Err(StartError::File { file, error }),
+        };
+        self.load_snapshot(env, &snapshot).map_err(|error| StartError::Snapshot { file, error })?;
+        Ok(snapshot.len())
+    }
+
+    fn load_snapshot(&mut self, env: &mut Env, snapshot: &[u8]) -> Result<(), rdb::RdbError> {
+        let replica = self.node.config.replicaof.is_some();
+        let opened = rdb::open(snapshot, &self.node.config, env.wall.as_millis(), replica)?;
+        for key in &opened.empty {
+            env.log(Level::Notice, || format!("skipping empty key: {}", quotable(key)));
+        }
+        if !opened.empty.is_empty() {
+            env.log(Level::Notice, || format!("empty keys skipped: {}", opened.empty.len()));
+        }
+        self.node.stats.loaded = (opened.dbs.iter().map(Db::len).sum(), opened.expired);
+        self.node.take_in(opened.dbs, &opened.libraries)?;
+        let Some((id, offset, db)) = opened.replication else { return Ok(()) };
+        let size = self.node.config.repl_backlog_size;
+        let replication = &mut self.node.replication;
+        if replica {
+            replication.history.adopt(id, offset);
+            replication.loaded_db = Some(db);
+        } else {
+            // Its replicas may know the stream under the name it had before.
+            replication.history.offset = offset;
+            let new_id = std::mem::replace(&mut replication.history.id, id);
+            replication.history.fork(new_id);
+            replication.backlog = Some(Backlog::new(size, offset));
+            replication.no_replicas_since = env.wall.as_secs();
+        }
+        Ok(())
+    }
+
+    /// Reads the append-only file that is on the disk in memory.
+    pub(super) fn load_log(&mut self, env: &mut Env) {
+        let Some(log) = self.node.disk.log.clone() else { return };
+        // Expired keys stay: the commands behind the base still work on them.
+        let Ok(opened) = rdb::open(&log.base, &self.node.config, env.wall.as_millis(), true) else { return };
+        if self.node.take_in(opened.dbs, &opened.libraries).is_err() {
+            return;
+        }
+        // What a loss of power has cut off is left out.
+        let _ = self.repeat_file(env, log.commands.into(), 0);
+        self.node.append_log.resume(env.wall.as_secs());
+    }
+
+    /// Reads the append-only file of the folder, and goes on with it.
+    fn open_log(&mut self, env: &mut Env) -> Result<usize, LogError> {
+        let len = self.read_parts(env)?;
+        let is_new = self.node.append_log.parts.as_ref().is_none_or(Parts::is_empty);
+        let ready = match (&mut self.node.append_log.parts, &env.folder) {
+            (Some(parts), Some(folder)) if !is_new => parts.open(&**folder),
+            _ => self.node.rewrite_log(env).map_err(io::Error::other),
+        };
+        let file = options::value(&self.node.config, "appenddirname");
+        ready.map_err(|error| LogError::File { file, error })?;
+        self.node.append_log.resume(env.wall.as_secs());
+        Ok(len)
+    }
+
+    /// Reads the files that make up the append-only file of the folder, from the manifest on; answers how many bytes they have.
+    pub(super) fn read_parts(&mut self, env: &mut Env) -> Result<usize, LogError> {
+        let Some(folder) = &env.folder else { return Ok(0) };
+        let (mut parts, moved) = Parts::find(&**folder, &self.node.config)?;
+        let files = parts.read(&**folder)?;
+        if moved {
+            env.log(Level::Notice, || "The append-only file of an older version is a base now".into());
+        }
+        let mut len = 0;
+        let last = files.len().saturating_sub(1);
+        for (at, (file, bytes)) in files.into_iter().enumerate() {
+            len += bytes.len();
+            let behind = self.load_head(env, &file, &bytes)?;
+            let Err((stop, begun)) = self.repeat_file(env, bytes.clone(), behind) else { continue };
+            let truncated = options::value(&self.node.config, "aof-load-truncated") == "yes";
+            match stop {
+                Stop::Unread(Unread::Short) if at == last && truncated => {
+                    env.log(Level::Warning, || {
+                        format!("The append-only file {file} ends within what begins at byte {begun}, and is cut off there")
+                    });
+                    if let Some(folder) = &env.folder {
+                        parts.cut(&**folder, &file, &bytes, begun)?;
+                    }
+                }
+                Stop::Unread(Unread::Short) => return Err(LogError::Short { file, at: begun }),
+                Stop::Unread(Unread::Damaged) => return Err(LogError::Damaged { file, at: begun }),
+                Stop::Unknown(command) => return Err(LogError::Unknown { command, file, at: begun }),
+            }
+        }
+        self.node.append_log.parts = Some(parts);
+        Ok(len)
+    }
+
+    /// Reads the snapshot that a file may begin with, and answers where the commands begin.
+    fn load_head(&mut self, env: &Env, file: &str, bytes: &Bytes) -> Result<usize, LogError> {
+        if !bytes.starts_with(SNAPSHOT) {
+            return Ok(0);
+        }
+        // Expired keys stay: the commands behind still work on them.
+        let opened = rdb::open(bytes, &self.node.config, env.wall.as_millis(), true);
+        let taken = opened.and_then(|opened| {
+            self.node.take_in(opened.dbs, &opened.libraries)?;
+            Ok(opened.len)
+        });
+        taken.map_err(|error| LogError::Snapshot { file: file.into(), error })
+    }
+
+    /// Repeats the commands of a file from an offset on; if that cannot be, answers where it ends.
+    fn repeat_file(&mut self, env: &mut Env, bytes: Bytes, at: usize) -> Result<(), (Stop, usize)> {
+        let session = Session::new(FILE, String::new(), String::new(), env.monotonic);
+        self.node.sessions.insert(session);
+        let repeated = self.repeat_commands(env, &mut Commands::new(bytes, at));
+        self.node.sessions.remove(FILE);
+        repeated
+    }
+
+    fn repeat_commands(&mut self, env: &mut Env, commands: &mut Commands) -> Result<(), (Stop, usize)> {
+        let mut batch: Option<(usize, Vec<Vec<Bytes>>)> = None;
+        while let Some(read) = commands.next() {
+            let begun = commands.begun();
+            let args = read.map_err(|unread| {
+                // A transaction without its end was never finished, and is not begun.
+                let cut = batch.as_ref().map_or(begun, |(multi, _)| *multi);
+                (Stop::Unread(unread), if unread == Unread::Short { cut } else { begun })
+            })?;
+            if find(&args[..1]).is_err() {
+                return Err((Stop::Unknown(quotable(&args[0])), begun));
+            }
+            match (&args[0].to_ascii_lowercase()[..], &mut batch) {
+                (b"multi", batch @ None) => *batch = Some((begun, Vec::new())),
+                (b"exec", batch @ Some(_)) => {
+                    let (_, commands) = batch.take().unwrap_or_default();
+                    commands.iter().for_each(|args| self.redo(env, args));
+                }
+                (_, Some((_, batch))) => batch.push(args),
+                (_, None) => self.redo(env, &args),
+            }
+        }
+        batch.map_or(Ok(()), |(begun, _)| Err((Stop::Unread(Unread::Short), begun)))
+    }
+
+    fn redo(&mut self, env: &mut Env, args: &[Bytes]) {
+        let session = self.node.sessions.get_mut(FILE).expect("the file is being read");
+        if args[0].eq_ignore_ascii_case(b"select") {
+            let db = args.get(1).and_then(|db| usize::try_from(integer(db).ok()?).ok());
+            session.db = db.filter(|&db| db < self.node.dbs.len()).unwrap_or(session.db);
+            return;
+        }
+        let db = session.db;
+        let Ok(spec) = find(args) else { return };
+        let mut effects = Effects::default();
+        let now_ms = env.wall.as_millis();
+        let mut ctx = Ctx::new(&mut self.node, env, &mut effects, FILE, db, Origin::Replication, now_ms);
+        run(&mut ctx, spec, args);
+    }
+}

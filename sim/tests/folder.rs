@@ -1,0 +1,203 @@
+//! A node that keeps its data in a folder: what it asks of the folder, and when.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use lockstorm_sim::{
+    config::{Config, Fsync},
+    env::{Env, Folder},
+    event::{Action, ConnId, Event},
+    server::Server,
+};
+
+const CONN: ConnId = ConnId(1);
+const MANIFEST: &str = "appendonlydir/appendonly.aof.manifest";
+
+/// Files in memory, and what was asked of them.
+#[derive(Debug, Clone, Default)]
+struct Memory(Arc<Mutex<Files>>);
+
+#[derive(Debug, Default)]
+struct Files {
+    files: BTreeMap<String, Vec<u8>>,
+    /// How often something was made durable at once, and soon.
+    synced: [usize; 2],
+    /// Nothing can be written.
+    full: bool,
+}
+
+impl Memory {
+    fn files(&self) -> MutexGuard<'_, Files> {
+        self.0.lock().expect("nobody panics")
+    }
+
+    fn for_writing(&self) -> io::Result<MutexGuard<'_, Files>> {
+        let files = self.files();
+        if files.full { Err(io::ErrorKind::StorageFull.into()) } else { Ok(files) }
+    }
+
+    fn text(&self, name: &str) -> String {
+        String::from_utf8_lossy(self.files().files.get(name).map_or(b"", Vec::as_slice)).into_owned()
+    }
+}
+
+impl Folder for Memory {
+    fn read(&self, name: &str) -> io::Result<Bytes> {
+        let files = self.files();
+        files.files.get(name).map(|bytes| bytes.clone().into()).ok_or(io::ErrorKind::NotFound.into())
+    }
+
+    fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.for_writing()?.files.insert(name.into(), bytes.into());
+        Ok(())
+    }
+
+    fn append(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.for_writing()?.files.entry(name.into()).or_default().extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn sync(&self, _: &str, soon: bool) -> io::Result<bool> {
+        self.files().synced[usize::from(soon)] += 1;
+        Ok(true)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut files = self.for_writing()?;
+        let bytes = files.files.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        files.files.insert(to.into(), bytes);
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.for_writing()?.files.remove(name).map(drop).ok_or(io::ErrorKind::NotFound.into())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.files().files.contains_key(name)
+    }
+}
+
+fn start(config: Config, folder: &Memory) -> (Server, Env) {
+    let mut env = Env::new(1);
+    env.folder = Some(Box::new(folder.clone()));
+    let mut server = Server::open(config, &mut env).expect("what is there can be read");
+    server.step(&mut env, Event::Connected { conn: CONN, peer: "c:1".into(), local: "n:1".into() });
+    (server, env)
+}
+
+fn appending(appendfsync: Fsync) -> Config {
+    Config { appendonly: true, appendfsync, save: Vec::new(), ..Config::default() }
+}
+
+/// What lines that come at once are answered, as one text; nothing for a connection that is closed.
+fn ask(server: &mut Server, env: &mut Env, lines: &str) -> String {
+    env.outbox.clear();
+    server.step(env, Event::Bytes { conn: CONN, bytes: format!("{lines}\r\n").into() });
+    let sent = env.outbox.iter().filter_map(|action| match action {
+        Action::Send { bytes, .. } => Some(String::from_utf8_lossy(bytes).trim_end().to_owned()),
+        _ => None,
+    });
+    sent.collect()
+}
+
+fn pass(server: &mut Server, env: &mut Env, time: Duration) {
+    env.wall += time;
+    env.monotonic += time;
+    server.step(env, Event::Alarm);
+}
+
+#[test]
+fn what_is_promised_is_durable_before_it_is_answered_or_within_a_second() {
+    for (policy, at_once, soon) in
+        [(Fsync::Always, [2, 0], [2, 0]), (Fsync::EverySecond, [0, 0], [0, 1]), (Fsync::No, [0, 0], [0, 0])]
+    {
+        let folder = Memory::default();
+        let (mut server, mut env) = start(appending(policy), &folder);
+        ask(&mut server, &mut env, "SET a 1");
+        let wakes = env.outbox.iter().any(|action| matches!(action, Action::Alarm { .. }));
+        assert_eq!(wakes, policy == Fsync::EverySecond, "whether somebody is to wake it for that");
+        ask(&mut server, &mut env, "INCR a");
+        assert_eq!(folder.files().synced, at_once, "{policy:?}");
+        pass(&mut server, &mut env, Duration::from_secs(1));
+        pass(&mut server, &mut env, Duration::from_secs(1));
+        assert_eq!(folder.files().synced, soon, "{policy:?}: and no more than once");
+        // Whatever the policy, all is written before it is answered: a process that is killed loses nothing.
+        drop(server);
+        let (mut server, mut env) = start(appending(policy), &folder);
+        assert_eq!(ask(&mut server, &mut env, "GET a"), "$1\r\n2", "{policy:?}");
+        // And an orderly end leaves nothing unsynced.
+        ask(&mut server, &mut env, "SET b 1");
+        let before = folder.files().synced[0];
+        ask(&mut server, &mut env, "SHUTDOWN");
+        assert_eq!(folder.files().synced[0] - before, usize::from(policy != Fsync::Always), "{policy:?}");
+    }
+}
+
+#[test]
+fn a_folder_that_takes_nothing_stops_writes_until_it_does() {
+    let folder = Memory::default();
+    let (mut server, mut env) = start(appending(Fsync::No), &folder);
+    folder.files().full = true;
+    assert_eq!(ask(&mut server, &mut env, "SET a 1"), "+OK");
+    assert!(ask(&mut server, &mut env, "SET a 2").starts_with("-MISCONF"));
+    assert_eq!(ask(&mut server, &mut env, "CONFIG SET appendonly no"), "+OK");
+    let refused = ask(&mut server, &mut env, "CONFIG SET appendonly yes");
+    assert!(refused.ends_with("Unable to turn on AOF. Check server logs."), "{refused}");
+    assert!(ask(&mut server, &mut env, "CONFIG GET appendonly").ends_with("no"));
+    folder.files().full = false;
+    assert_eq!(ask(&mut server, &mut env, "CONFIG SET appendonly yes"), "+OK");
+    assert_eq!(ask(&mut server, &mut env, "INCR a"), ":2");
+    drop(server);
+    let (mut server, mut env) = start(appending(Fsync::No), &folder);
+    assert_eq!(ask(&mut server, &mut env, "GET a"), "$1\r\n2");
+
+    let (mut server, mut env) = start(appending(Fsync::Always), &folder);
+    folder.files().full = true;
+    assert_eq!(ask(&mut server, &mut env, "INCR a"), "", "it has promised too much to answer");
+    folder.files().full = false;
+    let (mut server, mut env) = start(appending(Fsync::No), &folder);
+    assert_eq!(ask(&mut server, &mut env, "GET a"), "$1\r\n2");
+}
+
+#[test]
+fn a_file_that_has_outgrown_its_base_is_begun_anew() {
+    let folder = Memory::default();
+    let config = Config { aof_rewrite_min_size: 1024, ..appending(Fsync::No) };
+    let (mut server, mut env) = start(config, &folder);
+    let text = "x".repeat(100);
+    for round in 1..=2 {
+        let name = format!("appendonly.aof.{round}.incr.aof");
+        while folder.text(MANIFEST).contains(&name) {
+            ask(&mut server, &mut env, &format!("SET a {text}"));
+            pass(&mut server, &mut env, Duration::from_secs(1));
+            assert!(folder.text(&format!("appendonlydir/{name}")).len() < 2048, "it grows for ever");
+        }
+    }
+    assert_eq!(
+        folder.text(MANIFEST),
+        "file appendonly.aof.3.base.rdb seq 3 type b\nfile appendonly.aof.3.incr.aof seq 3 type i\n"
+    );
+    assert_eq!(folder.files().files.len(), 3, "what was before is removed");
+}
+
+#[test]
+fn what_one_step_does_before_and_behind_a_switch_is_kept() {
+    let folder = Memory::default();
+    let (mut server, mut env) = start(appending(Fsync::No), &folder);
+    let lines = ["SET a 1", "CONFIG SET appendonly no", "SET b 1", "CONFIG SET appendonly yes", "SET c 1"];
+    ask(&mut server, &mut env, &lines.join("\r\n"));
+    ask(&mut server, &mut env, "INCR d\r\nBGREWRITEAOF\r\nINCR d");
+    // What a transaction does before it is over is not in the base and behind it.
+    ask(&mut server, &mut env, "MULTI\r\nINCR d\r\nBGREWRITEAOF\r\nINCR d\r\nEXEC");
+    let (mut server, mut env) = start(appending(Fsync::No), &folder);
+    assert_eq!(ask(&mut server, &mut env, "MGET a b c d"), "*4\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n4");
+    ask(&mut server, &mut env, "SET e 1\r\nCONFIG SET appendonly no");
+    let (mut server, mut env) = start(appending(Fsync::No), &folder);
+    assert_eq!(ask(&mut server, &mut env, "GET e"), "$1\r\n1");
+}
