@@ -19,7 +19,7 @@ use crate::{
     migration::{Migration, Targets},
     options,
     pubsub::{PubSub, Subscription},
-    replication::Replication,
+    replication::{Payload, Replication, Stage},
     resp::Reply,
     script::{Engine, Libraries},
     session::{Blocked, BlockedOn},
@@ -173,6 +173,15 @@ pub struct Loading {
     pub purpose: Purpose,
 }
 
+/// What clients see of a node that loads what its master sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Receiving {
+    /// LOADING.
+    WithoutData,
+    /// The data from before.
+    BesideData,
+}
+
 /// What data is read for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
@@ -271,7 +280,8 @@ impl Node {
 
     /// Writes bytes to a connection that are no reply, such as the replication stream.
     pub fn send_raw(&mut self, conn: ConnId, bytes: &[u8]) {
-        let Some(session) = self.sessions.get_mut(conn) else { return };
+        // Who is being hung up on gets no more: a replica that is killed misses what is written in the same step.
+        let Some(session) = self.sessions.get_mut(conn).filter(|session| !session.closing) else { return };
         if session.out.is_empty() {
             self.pending.push(conn);
         }
@@ -498,6 +508,28 @@ impl Node {
         if let Err(error) = saved {
             env.log(Level::Warning, || format!("The snapshot cannot be saved: {error}"));
         }
+    }
+
+    /// Whether a snapshot for replicas is being written. One that goes through a file is finished though they have gone, if the
+    /// node saves its data anyway.
+    pub fn writes_snapshot(&self, now: Monotonic) -> bool {
+        let file =
+            self.replication.file_written_at.is_some_and(|at| now < at) && !self.config.save.is_empty();
+        file || self.replication.saved_at().is_some()
+    }
+
+    /// Whether a snapshot of the master is being received that is loaded as it comes (`repl-diskless-load`), and what becomes
+    /// of clients meanwhile. Where it belongs to the history that this node stands in, they see the data so far.
+    pub fn receiving(&self) -> Option<Receiving> {
+        let link = self.replication.master.as_ref()?;
+        let Stage::Transfer { position, payload: Payload::Marked(_) } = &link.stage else { return None };
+        match options::find("repl-diskless-load")?.get(&self.config).as_str() {
+            "swapdb" => {}
+            "on-empty-db" if self.dbs.iter().all(Db::is_empty) => {}
+            _ => return None,
+        }
+        let known = position.as_ref().is_some_and(|(id, _)| *id == self.replication.history.id);
+        Some(if known { Receiving::BesideData } else { Receiving::WithoutData })
     }
 
     /// Gives up, as a process does that cannot go on: no reply is sent any more.

@@ -9,12 +9,14 @@ pub struct Backlog {
     size: usize,
     /// Offset of the first byte held, counting the stream's first byte as 1.
     first: u64,
+    /// The first byte that a replica still waits for, if one does: from there on all is held, whatever the size.
+    wanted: Option<u64>,
 }
 
 impl Backlog {
     /// An empty window of at most `size` bytes, on a stream of which `offset` bytes are past.
     pub fn new(size: usize, offset: u64) -> Backlog {
-        Backlog { bytes: VecDeque::new(), size, first: offset + 1 }
+        Backlog { bytes: VecDeque::new(), size, first: offset + 1, wanted: None }
     }
 
     /// Adds the next bytes of the stream.
@@ -29,8 +31,16 @@ impl Backlog {
         self.trim();
     }
 
+    /// Holds everything behind this offset until it is told otherwise.
+    pub fn keep(&mut self, offset: Option<u64>) {
+        self.wanted = offset.map(|offset| offset + 1);
+        self.trim();
+    }
+
     fn trim(&mut self) {
-        let over = self.bytes.len().saturating_sub(self.size);
+        let free = self.wanted.map_or(u64::MAX, |wanted| wanted.saturating_sub(self.first));
+        let over =
+            self.bytes.len().saturating_sub(self.size).min(usize::try_from(free).unwrap_or(usize::MAX));
         self.bytes.drain(..over);
         self.first += over as u64;
     }
@@ -75,5 +85,16 @@ mod tests {
         for (next, expected) in rows {
             assert_eq!(backlog.since(next), expected.map(|text| text.as_bytes().to_vec()), "from {next}");
         }
+    }
+
+    #[test]
+    fn what_a_replica_waits_for_is_held_beyond_the_size_and_no_longer() {
+        let mut backlog = Backlog::new(4, 0);
+        backlog.push(b"ab");
+        backlog.keep(Some(1));
+        backlog.push(b"cdefgh");
+        assert_eq!((backlog.first(), backlog.since(2)), (2, Some(b"bcdefgh".to_vec())));
+        backlog.keep(None);
+        assert_eq!((backlog.first(), backlog.len()), (5, 4));
     }
 }

@@ -46,6 +46,8 @@ pub struct Replication {
     pub no_replicas_since: i64,
     /// Full and partial resynchronisations served, and partial ones refused.
     pub syncs: Syncs,
+    /// When the file is written that a snapshot for replicas goes through, if one does.
+    pub file_written_at: Option<Monotonic>,
     /// Clients that wait for acknowledgements (WAIT), and perhaps some that waited.
     pub waiting: BTreeSet<ConnId>,
     /// The database selected in the stream at the position that came with a snapshot from disk, until it is used.
@@ -85,6 +87,7 @@ impl Replication {
             good_replicas: 0,
             no_replicas_since: 0,
             syncs: Syncs::default(),
+            file_written_at: None,
             waiting: BTreeSet::new(),
             loaded_db: None,
             ack_wanted: false,
@@ -150,6 +153,21 @@ impl Replication {
             replica.feed = Feed::Introduced;
             self.to_close.push(conn);
         }
+    }
+
+    /// Has the backlog hold what replicas wait for, and no more than its size beside that.
+    pub fn keep_for_replicas(&mut self) {
+        let wanted = self.replicas.values().filter_map(|replica| replica.feed.waits_from()).min();
+        self.backlog.iter_mut().for_each(|backlog| backlog.keep(wanted));
+    }
+
+    /// When the next snapshot is written that replicas wait for.
+    pub fn saved_at(&self) -> Option<Monotonic> {
+        let saving = self.replicas.values().filter_map(|replica| match replica.feed {
+            Feed::Saving { until, .. } => Some(until),
+            _ => None,
+        });
+        saving.min()
     }
 
     /// Counts the replicas that acknowledged something within `lag_max` seconds.

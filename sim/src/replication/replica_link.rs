@@ -1,5 +1,9 @@
 //! A replica, as the node that feeds it sees it.
 
+use bytes::Bytes;
+
+use crate::time::Monotonic;
+
 /// How far the feeding of a replica has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Feed {
@@ -10,10 +14,21 @@ pub enum Feed {
         /// When it began to wait.
         since: i64,
     },
-    /// The snapshot is on its way; what was written since waits until the replica says that it has loaded it.
+    /// The snapshot is being written, which takes as long as `rdb-key-save-delay` says.
+    Saving {
+        /// When it is written.
+        until: Monotonic,
+        /// What is to be sent then.
+        snapshot: Bytes,
+        /// What it ends with, if it goes over the connection as it is written; otherwise it goes through a file first.
+        mark: Option<String>,
+        /// The offset that it stands at.
+        offset: u64,
+    },
+    /// The snapshot is on its way; what was written since waits in the backlog until the replica says that it has loaded it.
     Loading {
-        /// The stream since the snapshot.
-        pending: Vec<u8>,
+        /// The offset that it stands at.
+        offset: u64,
     },
     /// It gets every byte of the stream.
     Online,
@@ -44,6 +59,16 @@ pub struct ReplicaLink {
     pub acked_at: i64,
 }
 
+impl Feed {
+    /// From which offset on the stream is still kept for the replica.
+    pub fn waits_from(&self) -> Option<u64> {
+        match self {
+            Feed::Saving { offset, .. } | Feed::Loading { offset } => Some(*offset),
+            Feed::Introduced | Feed::WaitingForSnapshot { .. } | Feed::Online => None,
+        }
+    }
+}
+
 impl ReplicaLink {
     /// A replica that has not asked for anything yet.
     pub fn introduced(now_secs: i64) -> ReplicaLink {
@@ -69,7 +94,7 @@ impl ReplicaLink {
     /// The state as INFO names it.
     pub fn state(&self) -> &'static str {
         match self.feed {
-            Feed::Introduced | Feed::WaitingForSnapshot { .. } => "wait_bgsave",
+            Feed::Introduced | Feed::WaitingForSnapshot { .. } | Feed::Saving { .. } => "wait_bgsave",
             Feed::Loading { .. } => "send_bulk",
             Feed::Online => "online",
         }

@@ -9,8 +9,9 @@ use crate::{
     env::Env,
     event::ConnId,
     log::Level,
+    node::Node,
     options,
-    replication::{Feed, encode, encode_batch},
+    replication::{Feed, History, encode, encode_batch},
 };
 
 impl Server {
@@ -50,7 +51,7 @@ impl Server {
         let now_secs = env.wall.as_secs();
         let config = &self.node.config;
         let (timeout, lag_max) = (config.repl_timeout as i64, config.min_replicas_max_lag);
-        let pending_max = config.output_limits[1].hard as usize;
+        let (pending_max, offset) = (config.output_limits[1].hard, self.node.replication.history.offset);
         let pings = periods.is_multiple_of(config.repl_ping_period.max(1));
         if self.node.replication.attached().next().is_some() {
             let waits =
@@ -64,9 +65,14 @@ impl Server {
             for (&conn, replica) in self.node.replication.attached() {
                 match &replica.feed {
                     Feed::WaitingForSnapshot { .. } => waiting.push(conn),
-                    Feed::Loading { pending } if pending_max > 0 && pending.len() > pending_max => {
+                    feed if pending_max > 0
+                        && feed
+                            .waits_from()
+                            .is_some_and(|from| offset.saturating_sub(from) > pending_max) =>
+                    {
                         stuck.push(conn);
                     }
+                    Feed::Saving { mark: None, .. } => waiting.push(conn),
                     Feed::Online if !replica.pre_psync && replica.lag_secs(now_secs) > timeout => {
                         late.push((conn, "streaming sync"));
                     }
@@ -123,36 +129,72 @@ impl Server {
                 *marked
             });
         }
-        let history = &self.node.replication.history;
-        let promise = format!("+FULLRESYNC {} {}\r\n", history.id, history.offset);
+        let History { id, offset, .. } = self.node.replication.history.clone();
+        let promise = format!("+FULLRESYNC {id} {offset}\r\n");
+        let until = env.monotonic + self.node.key_time("rdb-key-save-delay", self.node.keys_len());
         for (conn, marked) in waiting {
             let name = self.node.replica_name(conn);
-            let Some(replica) = self.node.replication.replicas.get_mut(&conn) else { continue };
             env.log(Level::Notice, || format!("Starting full sync with replica {name}"));
+            let mark = env.random_id();
+            let Some(replica) = self.node.replication.replicas.get_mut(&conn) else { continue };
             replica.acked_at = now_secs;
             let pre_psync = replica.pre_psync;
-            // Whoever wanted a snapshot and nothing else is sent no stream.
-            replica.feed = match marked {
-                _ if replica.snapshot_only => Feed::Introduced,
-                true => Feed::Loading { pending: Vec::new() },
-                false => Feed::Online,
-            };
             let snapshot = if replica.libraries_only {
                 rdb::write(&[], &self.node.libraries, &origin, &self.node.config)
             } else {
                 snapshot.clone()
             };
+            replica.feed = Feed::Saving { until, snapshot, mark: marked.then(|| mark.clone()), offset };
             if !pre_psync {
                 self.node.send_raw(conn, promise.as_bytes());
             }
-            let mark = env.random_id();
-            let head = if marked { format!("$EOF:{mark}\r\n") } else { format!("${}\r\n", snapshot.len()) };
-            self.node.send_raw(conn, head.as_bytes());
-            self.node.send_raw(conn, &snapshot);
             if marked {
-                self.node.send_raw(conn, mark.as_bytes());
+                self.node.send_raw(conn, format!("$EOF:{mark}\r\n").as_bytes());
+            } else {
+                self.node.replication.file_written_at = Some(until);
             }
         }
+        self.node.replication.keep_for_replicas();
+    }
+
+    /// Sends the snapshots that have been written to the replicas that wait for them.
+    pub(super) fn send_written_snapshots(&mut self, env: &mut Env) {
+        if self.node.replication.saved_at().is_none_or(|at| env.monotonic < at) {
+            return;
+        }
+        let now_secs = env.wall.as_secs();
+        let Node { replication, .. } = &mut *self.node;
+        let mut written = Vec::new();
+        for (&conn, replica) in &mut replication.replicas {
+            match &mut replica.feed {
+                Feed::Saving { until, snapshot, mark, offset } if env.monotonic >= *until => {
+                    written.push((conn, std::mem::take(snapshot), mark.take(), *offset));
+                }
+                _ => {}
+            }
+        }
+        for (conn, snapshot, mark, offset) in written {
+            let Some(replica) = self.node.replication.replicas.get_mut(&conn) else { continue };
+            replica.acked_at = now_secs;
+            // Whoever wanted a snapshot and nothing else is sent no stream.
+            replica.feed = match mark {
+                _ if replica.snapshot_only => Feed::Introduced,
+                Some(_) => Feed::Loading { offset },
+                None => Feed::Online,
+            };
+            let online = replica.feed == Feed::Online;
+            if mark.is_none() {
+                self.node.send_raw(conn, format!("${}\r\n", snapshot.len()).as_bytes());
+            }
+            self.node.send_raw(conn, &snapshot);
+            self.node.send_raw(conn, mark.unwrap_or_default().as_bytes());
+            if online {
+                let backlog = self.node.replication.backlog.as_ref();
+                let since = backlog.and_then(|backlog| backlog.since(offset + 1));
+                self.node.send_raw(conn, &since.expect("the backlog holds what a replica waits for"));
+            }
+        }
+        self.node.replication.keep_for_replicas();
         self.node.replication.count_good(now_secs, self.node.config.min_replicas_max_lag);
     }
 }

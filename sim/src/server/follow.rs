@@ -23,6 +23,9 @@ use crate::{
 /// A snapshot larger than this is refused: no node of a simulation holds so much.
 const PAYLOAD_LEN_MAX: usize = 1 << 30;
 
+/// What the log says when the data of the master is being read.
+const LOADING: &str = "MASTER <-> REPLICA sync: Loading DB in memory";
+
 /// The link cannot go on, and why.
 #[derive(Debug)]
 struct Broken;
@@ -207,7 +210,6 @@ impl Server {
                 let (id, offset) = position.ok_or(Broken)?;
                 let offset = offset.parse().map_err(|_| Broken)?;
                 env.log(Level::Notice, || format!("Full resync from master: {id}:{offset}"));
-                link.resume = None;
                 link.stage = Stage::Transfer {
                     position: Some((id.to_owned(), offset)),
                     payload: Payload::Unannounced,
@@ -238,7 +240,6 @@ impl Server {
                 return Err(Broken);
             }
             _ => {
-                link.resume = None;
                 link.stage = Stage::Transfer { position: None, payload: Payload::Unannounced };
                 self.tell_master(&["SYNC"]);
             }
@@ -251,6 +252,7 @@ impl Server {
 
     /// Takes in the snapshot; false when it is not whole yet.
     fn receive_snapshot(&mut self, env: &mut Env) -> Result<bool, Broken> {
+        let loads_as_it_comes = self.node.receiving().is_some();
         let Some(link) = &mut self.node.replication.master else { return Ok(false) };
         let Stage::Transfer { position, payload } = &mut link.stage else { return Ok(false) };
         let (len, mark_len) = match payload {
@@ -269,6 +271,9 @@ impl Server {
                     return Err(Broken);
                 }
                 link.stage = Stage::Transfer { position, payload: announced };
+                if self.node.receiving().is_some() {
+                    env.log(Level::Notice, || LOADING.into());
+                }
                 return Ok(true);
             }
             Payload::Sized(len) if link.buffer.len() >= *len => (*len, 0),
@@ -282,7 +287,9 @@ impl Server {
         let position = position.take();
         if !std::mem::take(&mut link.read) {
             let snapshot = link.buffer.clone();
-            env.log(Level::Notice, || "MASTER <-> REPLICA sync: Loading DB in memory".into());
+            if !loads_as_it_comes {
+                env.log(Level::Notice, || LOADING.into());
+            }
             if self.wait_for_snapshot(env, &snapshot[..len]) {
                 let link = self.node.replication.master.as_mut().expect("it was there before");
                 if let Stage::Transfer { position: place, .. } = &mut link.stage {
@@ -307,7 +314,13 @@ impl Server {
             return false;
         };
         let keys = opened.dbs.iter().map(Db::len).sum();
-        self.node.begin_loading(keys, snapshot.len(), Purpose::Master, env.monotonic, env.wall.as_secs())
+        let (now, now_secs) = (env.monotonic, env.wall.as_secs());
+        let begun = self.node.begin_loading(keys, snapshot.len(), Purpose::Master, now, now_secs);
+        if let Some(link) = self.node.replication.master.as_mut().filter(|_| begun) {
+            // The data that could be continued from is gone.
+            link.resume = None;
+        }
+        begun
     }
 
     fn load_from_master(

@@ -8,7 +8,7 @@ use crate::{
     commands::{Error, Flags, Spec, access, debug, declared, find, permit},
     env::Env,
     event::ConnId,
-    node::PauseMode,
+    node::{PauseMode, Receiving},
     resp::{Protocol, Reply},
     session::Role,
 };
@@ -156,6 +156,12 @@ impl Server {
             return Err(Error::in_subscription(spec.name));
         }
         permit::stale(node, flags)?;
+        let receiving = node.receiving();
+        if (receiving == Some(Receiving::WithoutData) && !flags.contains(Flags::LOADING))
+            || (receiving == Some(Receiving::BesideData) && flags.contains(Flags::NO_ASYNC_LOADING))
+        {
+            return Err(Error::LOADING);
+        }
         if node.loading.is_some() && !flags.contains(Flags::LOADING) {
             return Err(Error::LOADING);
         }

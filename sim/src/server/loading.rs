@@ -20,7 +20,12 @@ impl Node {
     /// How long it takes to read so many keys: each as many microseconds as `key-load-delay` says. A negative number is how
     /// many keys one microsecond is enough for.
     pub fn load_time(&self, keys: usize) -> Duration {
-        let delay = self.hidden_number("key-load-delay");
+        self.key_time("key-load-delay", keys)
+    }
+
+    /// How long so many keys take by an option that says it for one, as [`Node::load_time`].
+    pub fn key_time(&self, option: &str, keys: usize) -> Duration {
+        let delay = self.hidden_number(option);
         let keys = u64::try_from(keys).unwrap_or(u64::MAX);
         Duration::from_micros(match u64::try_from(delay) {
             Ok(delay) => keys.saturating_mul(delay),

@@ -24,6 +24,7 @@ impl Server {
         };
         let deadlines = self.node.replication.waiting.iter();
         let deadline = deadlines.filter_map(|conn| waits(self.node.sessions.get(*conn)?)).min();
+        let deadline = [deadline, self.node.replication.saved_at()].into_iter().flatten().min();
         if self.node.cron_paused {
             return deadline;
         }
@@ -82,6 +83,7 @@ impl Server {
             self.dial_master(env);
         }
         self.start_due_snapshots(env);
+        self.send_written_snapshots(env);
         // To ask makes the stream longer, which a pause promises not to.
         if self.node.replication.ack_wanted && !self.node.is_paused() {
             self.node.replication.ack_wanted = false;
@@ -135,10 +137,14 @@ impl Server {
     /// Forgets what a connection was to replication; called for every connection that ends.
     pub(super) fn peer_gone(&mut self, env: &mut Env, conn: ConnId) {
         let now_secs = env.wall.as_secs();
+        let receiving = self.node.receiving().is_some();
         let replication = &mut self.node.replication;
         if let Some(link) = replication.master.as_mut().filter(|link| link.conn == Some(conn)) {
             if link.is_up() {
                 env.log(Level::Warning, || "Connection with master lost".into());
+            } else if receiving {
+                let what = "MASTER <-> REPLICA sync: the snapshot ends early: Internal error in RDB";
+                env.log(Level::Warning, || what.into());
             }
             link.lost(now_secs);
         }
@@ -153,6 +159,7 @@ impl Server {
                 replication.no_replicas_since = now_secs;
             }
             replication.count_good(now_secs, self.node.config.min_replicas_max_lag);
+            replication.keep_for_replicas();
         }
     }
 
@@ -197,11 +204,13 @@ impl Server {
             backlog.push(bytes);
         }
         let mut online = Vec::new();
-        for (&conn, replica) in &mut replication.replicas {
-            match &mut replica.feed {
+        for (&conn, replica) in &replication.replicas {
+            match &replica.feed {
                 Feed::Online => online.push(conn),
-                Feed::Loading { pending } => pending.extend_from_slice(bytes),
-                Feed::Introduced | Feed::WaitingForSnapshot { .. } => {}
+                Feed::Introduced
+                | Feed::WaitingForSnapshot { .. }
+                | Feed::Saving { .. }
+                | Feed::Loading { .. } => {}
             }
         }
         online.into_iter().for_each(|conn| self.node.send_raw(conn, bytes));

@@ -388,3 +388,109 @@ fn a_command_that_only_the_master_knows_is_passed_over_and_counted() {
     assert_eq!(net.call(1, "GET k"), "$1 v");
     assert_eq!(net.server(1).node().stats.unexpected_errors, 1);
 }
+
+/// A master whose snapshots take five seconds to write, and a replica that has asked for one.
+fn slow_snapshot(replica_config: Config) -> Switch {
+    let mut net = Switch::new([Config { repl_backlog_size: 1024, ..prompt() }, replica_config]);
+    for n in 0..10 {
+        net.call(0, &format!("SET k{n} {n}"));
+    }
+    net.call(0, "CONFIG SET rdb-key-save-delay 500000");
+    net.call(1, "SET old 1");
+    net.call(1, "REPLICAOF n0 6379");
+    net.run_secs(2);
+    net
+}
+
+#[test]
+fn what_is_written_while_a_snapshot_is_saved_is_kept_for_the_replica_whatever_the_size_of_the_backlog() {
+    for diskless in ["yes", "no"] {
+        let mut net = Switch::new([Config { repl_backlog_size: 1024, ..prompt() }, prompt()]);
+        net.call(0, &format!("CONFIG SET repl-diskless-sync {diskless} rdb-key-save-delay 500000"));
+        for n in 0..10 {
+            net.call(0, &format!("SET k{n} {n}"));
+        }
+        net.call(1, "REPLICAOF n0 6379");
+        net.run_secs(2);
+        assert!(net.call(0, "INFO persistence").contains("rdb_bgsave_in_progress:1"));
+        assert!(net.call(0, "INFO replication").contains("state=wait_bgsave"));
+        for n in 0..100 {
+            net.call(0, &format!("SET k{n} {}", "x".repeat(100)));
+        }
+        assert!(
+            net.server(0).node().replication.backlog.as_ref().expect("there is a replica").len() > 10_000
+        );
+        net.run_secs(5);
+        assert!(net.call(0, "INFO persistence").contains("rdb_bgsave_in_progress:0"));
+        assert_eq!(net.call(1, "DBSIZE"), ":100", "diskless: {diskless}");
+        assert_eq!(net.server(0).node().replication.syncs.full, 1);
+        assert_eq!(
+            net.server(0).node().replication.backlog.as_ref().expect("there is a replica").len(),
+            1024
+        );
+    }
+}
+
+#[test]
+fn a_replica_that_loads_from_the_socket_shows_its_old_data_only_where_the_history_is_the_same() {
+    let mut net = slow_snapshot(prompt());
+    assert_eq!(net.call(1, "GET old"), "$1 1", "a snapshot that goes through a file disturbs nobody yet");
+    let mut net = slow_snapshot(prompt());
+    net.call(1, "CONFIG SET repl-diskless-load swapdb");
+    assert!(net.call(1, "INFO persistence").contains(" loading:1 async_loading:0"));
+    assert!(net.call(1, "GET old").starts_with("-LOADING"));
+    net.sever(0, 1);
+    assert_eq!(net.call(1, "GET old"), "$1 1", "what did not come whole replaces nothing");
+    net.join(0, 1);
+    net.run_secs(8);
+    assert_eq!(net.call(1, "GET old"), "$-1");
+    // The next time it is the same history, from too far back.
+    net.call(0, "SET late 1");
+    net.run(LATENCY);
+    net.sever(0, 1);
+    for n in 0..100 {
+        net.call(0, &format!("SET k{n} {}", "x".repeat(100)));
+    }
+    net.call(0, "DEL late");
+    net.join(0, 1);
+    net.run_secs(3);
+    assert!(net.call(1, "INFO persistence").contains(" loading:0 async_loading:1"));
+    assert_eq!(net.call(1, "GET late"), "$1 1");
+    assert!(net.call(1, "REPLICAOF NO ONE").starts_with("-LOADING"));
+    assert!(net.call(1, "CONFIG SET appendonly no").starts_with("-LOADING"));
+    net.run_secs(60);
+    assert_eq!(net.call(1, "GET late"), "$-1");
+}
+
+#[test]
+fn a_full_resynchronization_that_comes_to_nothing_leaves_the_old_history_to_go_on_with() {
+    let mut net = Switch::new([prompt(), prompt(), prompt()]);
+    net.call(0, "SET k 1");
+    net.call(1, "REPLICAOF n0 6379");
+    net.run_secs(2);
+    // Another master is about to send its snapshot, and is left before that is whole.
+    net.call(2, "SET other 1");
+    net.call(2, "CONFIG SET rdb-key-save-delay 10000000");
+    net.call(1, "REPLICAOF n2 6379");
+    net.run_secs(2);
+    assert!(net.call(1, "ROLE").contains("sync"));
+    net.call(1, "REPLICAOF n0 6379");
+    net.run_secs(2);
+    assert_eq!(net.call(1, "GET k"), "$1 1");
+    let syncs = net.server(0).node().replication.syncs;
+    assert_eq!((syncs.full, syncs.partial), (1, 1));
+    assert!(net.call(0, "CONFIG RESETSTAT").starts_with("+OK"));
+    assert!(net.call(0, "INFO stats").contains("sync_full:0 sync_partial_ok:0"));
+}
+
+#[test]
+fn a_replica_that_is_killed_misses_what_the_same_transaction_writes() {
+    let mut net = Switch::following(1, prompt());
+    let conn = net.connect(0);
+    for line in ["MULTI", "CLIENT KILL TYPE replica", "CONFIG SET repl-backlog-size 1", "SET k v", "EXEC"] {
+        net.send(0, conn, line);
+    }
+    net.run_secs(3);
+    assert_eq!(net.call(1, "GET k"), "$1 v");
+    assert_eq!(net.server(0).node().replication.syncs.full, 2);
+}

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    replication::Syncs,
     resp::Reply,
     stats::Stats,
 };
@@ -24,5 +25,6 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     // Changes that are not saved yet stay unsaved.
     let dirty = ctx.node.stats.dirty;
     ctx.node.stats = Stats { dirty, ..Stats::default() };
+    ctx.node.replication.syncs = Syncs::default();
     Ok(Reply::OK)
 }

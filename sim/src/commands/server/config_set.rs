@@ -41,6 +41,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         if pairs[..at].iter().any(|[earlier, _]| earlier.eq_ignore_ascii_case(name)) {
             return Err(refused(name, "duplicate parameter"));
         }
+        if option.name == "appendonly" && (ctx.node.loading.is_some() || ctx.node.receiving().is_some()) {
+            return Err(Error::LOADING);
+        }
         named.push((option, String::from_utf8_lossy(value).into_owned()));
     }
     let mut config = ctx.node.config.clone();

@@ -89,10 +89,12 @@ fn acknowledged(ctx: &mut Ctx<'_>, offset: &[u8]) -> Reply {
     replica.acked = replica.acked.max(offset);
     replica.acked_at = now_secs;
     // The first word after the snapshot: it is loaded, and what was written meanwhile may follow.
-    if let Feed::Loading { pending } = &mut replica.feed {
-        let pending = std::mem::take(pending);
+    if let Feed::Loading { offset } = replica.feed {
         replica.feed = Feed::Online;
         replication.count_good(now_secs, lag_max);
+        let pending = replication.backlog.as_ref().and_then(|backlog| backlog.since(offset + 1));
+        replication.keep_for_replicas();
+        let pending = pending.expect("the backlog holds what a replica waits for");
         ctx.node.send_raw(conn, &pending);
         let name = ctx.node.replica_name(conn);
         ctx.env.log(Level::Notice, || format!("Synchronization with replica {name} succeeded"));

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use crate::{
     commands::Ctx,
     event::ConnId,
-    node::Node,
+    node::{Node, Receiving},
     options,
     replication::{Backlog, Failover, Feed, NO_ID},
     session::Session,
@@ -149,10 +149,7 @@ fn memory(ctx: &Ctx<'_>, out: &mut String) {
 fn replication_buffers(ctx: &Ctx<'_>) -> usize {
     let replication = &ctx.node.replication;
     let unsent = |conn: ConnId| ctx.env.unsent.as_ref().map_or(0, |unsent| unsent.bytes(conn));
-    let waiting = replication.attached().map(|(&conn, replica)| match &replica.feed {
-        Feed::Loading { pending } => pending.len(),
-        _ => unsent(conn),
-    });
+    let waiting = replication.attached().map(|(&conn, _)| unsent(conn));
     waiting.chain(replication.backlog.as_ref().map(Backlog::len)).max().unwrap_or(0)
 }
 
@@ -168,8 +165,8 @@ fn human(bytes: u64) -> String {
 fn persistence(ctx: &Ctx<'_>, out: &mut String) {
     let node = &ctx.node;
     lines!(out,
-        "loading": u8::from(node.loading.is_some()),
-        "async_loading": 0,
+        "loading": u8::from(node.loading.is_some() || node.receiving() == Some(Receiving::WithoutData)),
+        "async_loading": u8::from(node.receiving() == Some(Receiving::BesideData)),
         "current_cow_peak": 0,
         "current_cow_size": 0,
         "current_cow_size_age": 0,
@@ -177,7 +174,7 @@ fn persistence(ctx: &Ctx<'_>, out: &mut String) {
         "current_save_keys_processed": 0,
         "current_save_keys_total": 0,
         "rdb_changes_since_last_save": node.stats.dirty,
-        "rdb_bgsave_in_progress": 0,
+        "rdb_bgsave_in_progress": u8::from(node.writes_snapshot(ctx.env.monotonic)),
         "rdb_last_save_time": node.saved_at,
         "rdb_last_bgsave_status": status(node.save_failed),
         "rdb_last_bgsave_time_sec": -1,
