@@ -67,8 +67,7 @@ impl Server {
     /// expired by its wall clock. A file that cannot be read stops the start of a real server; here it counts as empty, because
     /// nothing but this node writes it.
     pub fn restart(config: Config, disk: Disk, env: &mut Env) -> Server {
-        let mut server = Server::unread(config, env);
-        server.node.disk = disk;
+        let mut server = Server::unread(config, disk, env);
         if server.node.config.appendonly {
             server.load_log(env);
         } else if let Some(snapshot) = server.node.disk.snapshot.clone() {
@@ -85,15 +84,15 @@ impl Server {
     /// # Errors
     /// When something that is there cannot be read.
     pub fn open(config: Config, env: &mut Env) -> Result<Server, StartError> {
-        let mut server = Server::unread(config, env);
+        let mut server = Server::unread(config, Disk::default(), env);
         let len =
             if server.node.config.appendonly { server.open_log(env)? } else { server.open_snapshot(env)? };
         server.begin(env, len);
         Ok(server)
     }
 
-    /// A node that has read its configuration and no data.
-    fn unread(config: Config, env: &mut Env) -> Server {
+    /// A node that has read its configuration and its users, and no data.
+    fn unread(config: Config, disk: Disk, env: &mut Env) -> Server {
         let mut server = Server::new(
             Config {
                 appendonly: false,
@@ -104,7 +103,7 @@ impl Server {
             },
             env,
         );
-        server.node.config = config;
+        (server.node.config, server.node.disk) = (config, disk);
         // What the start itself has to say goes by the level that the node logs at.
         env.logging = env.logging.map(|_| server.node.config.loglevel);
         load_configured(&mut server.node, env);
