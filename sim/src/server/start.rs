@@ -9,7 +9,7 @@ use crate::{
     commands::{Ctx, Origin, access::load_configured, find, integer, run},
     config::Config,
     durability::{Commands, Disk, LogError, Parts, Unread, rdb},
-    effect::Effects,
+    effect::{Effects, Propagated, Recipients},
     env::Env,
     event::ConnId,
     keyspace::Db,
@@ -150,7 +150,7 @@ impl Server {
         if !opened.empty.is_empty() {
             env.log(Level::Notice, || format!("empty keys skipped: {}", opened.empty.len()));
         }
-        self.node.stats.loaded = (opened.dbs.iter().map(Db::len).sum(), opened.expired);
+        self.node.stats.loaded = (opened.dbs.iter().map(Db::len).sum(), opened.expired.len());
         self.node.take_in(opened.dbs, &opened.libraries)?;
         let Some((id, offset, db)) = opened.replication else { return Ok(()) };
         let size = self.node.config.repl_backlog_size;
@@ -165,6 +165,11 @@ impl Server {
             replication.history.fork(new_id);
             replication.backlog = Some(Backlog::new(size, offset));
             replication.no_replicas_since = env.wall.as_secs();
+            // Replicas that go on where the snapshot stands still have what has expired since.
+            for (db, key) in opened.expired {
+                let args = vec![Bytes::from_static(b"DEL"), key];
+                self.feed_batch(&[Propagated { db, args, to: Recipients::All }], env.wall.as_millis());
+            }
         }
         Ok(())
     }

@@ -233,3 +233,22 @@ fn a_stream_comes_back_with_its_groups_from_the_log_and_from_the_snapshot() {
         assert_eq!(asked.map(|question| net.call(0, question)), before, "after {last}");
     }
 }
+
+#[test]
+fn what_expired_while_a_master_was_away_is_deleted_on_the_replicas_that_go_on_with_it() {
+    let mut net = Switch::following(1, nothing());
+    net.call(0, "DEBUG SET-ACTIVE-EXPIRE 0");
+    net.call(0, "SET kept 1");
+    for n in 0..10 {
+        net.call(0, &format!("SET k{n} v PX 1000"));
+    }
+    net.run_secs(2);
+    assert_eq!(net.call(1, "DBSIZE"), ":11");
+    net.call(0, "SAVE");
+    let disk = net.stop(0).kill();
+    net.start(0, |config, env| Server::restart(config, disk, env));
+    net.run_secs(2);
+    assert_eq!(net.call(1, "DBSIZE"), ":1");
+    let syncs = net.server(0).node().replication.syncs;
+    assert_eq!((syncs.full, syncs.partial), (0, 1));
+}

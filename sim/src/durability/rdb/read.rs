@@ -19,8 +19,8 @@ pub struct Opened {
     pub replication: Option<(String, u64, usize)>,
     /// How many bytes it has. An append-only file may go on behind it.
     pub len: usize,
-    /// How many keys were left out because they have expired.
-    pub expired: usize,
+    /// The keys that were left out because they have expired, each with the number of its database.
+    pub expired: Vec<(usize, Bytes)>,
     /// Keys that were left out because their values are empty, which servers have written.
     pub empty: Vec<Bytes>,
 }
@@ -44,7 +44,7 @@ pub fn open(bytes: &[u8], config: &Config, now_ms: i64, keep_expired: bool) -> R
     }
     let mut dbs: Vec<Db> = (0..databases).map(|_| Db::default()).collect();
     let (mut db, mut expires_ms, mut usage) = (0, None, None);
-    let (mut libraries, mut expired, mut empty) = (Vec::new(), 0, Vec::new());
+    let (mut libraries, mut expired, mut empty) = (Vec::new(), Vec::new(), Vec::new());
     let (mut id, mut offset, mut stream_db) = (None, None, 0);
     loop {
         match input.byte("a key")? {
@@ -94,7 +94,7 @@ pub fn open(bytes: &[u8], config: &Config, now_ms: i64, keep_expired: bool) -> R
                     // An empty collection cannot be a key; servers have written some, and drop them when loading.
                     Err(RdbError::Empty) => empty.push(key),
                     Err(error) => return Err(error),
-                    Ok(_) if is_expired => expired += 1,
+                    Ok(_) if is_expired => expired.push((db, key)),
                     Ok(value) => {
                         dbs[db].insert(&key, value, expires_ms, usage);
                     }
