@@ -63,6 +63,7 @@ pub mod freeing;
 pub mod migration;
 
 pub mod node;
+mod listeners;
 mod watches;
 
 pub mod commands;

@@ -12,13 +12,12 @@ use crate::{
     env::{Env, Folder},
     event::ConnId,
     freeing::is_worth_background,
-    glob::matches,
     keyspace::{Db, Value},
     latency,
     log::Level,
     migration::{Migration, Targets},
     options,
-    pubsub::{PubSub, Subscription},
+    pubsub::PubSub,
     replication::{Payload, Replication, Stage},
     resp::Reply,
     script::{Engine, Libraries},
@@ -27,7 +26,7 @@ use crate::{
     slowlog::SlowLog,
     stats::Stats,
     time::Monotonic,
-    tracking::{Table, Tracking},
+    tracking::Table,
     waiting::Waiting,
 };
 
@@ -350,56 +349,6 @@ impl Node {
         Some(blocked)
     }
 
-    /// Tells a connection of keys that change, from now on in this way.
-    pub fn track(&mut self, conn: ConnId, tracking: Tracking) {
-        let Some(session) = self.sessions.get_mut(conn) else { return };
-        for prefix in tracking.prefixes.iter().flatten() {
-            self.tracking.listen(conn, prefix.clone());
-        }
-        self.tracking.trackers += usize::from(session.tracking.replace(tracking).is_none());
-    }
-
-    /// Whether a connection wants to be told when keys change that it reads now.
-    pub fn tracks_reads(&self, conn: ConnId) -> bool {
-        let tracking = self.sessions.get(conn).and_then(|session| session.tracking.as_ref());
-        tracking.is_some_and(Tracking::remembers)
-    }
-
-    /// Tells it no more. What it has read is forgotten when it changes.
-    pub fn stop_tracking(&mut self, conn: ConnId) {
-        let session = self.sessions.get_mut(conn);
-        let Some(tracking) = session.and_then(|session| session.tracking.take()) else { return };
-        self.tracking.trackers -= 1;
-        for prefix in tracking.prefixes.iter().flatten() {
-            self.tracking.leave(conn, prefix);
-        }
-    }
-
-    /// Makes a connection listen.
-    pub fn subscribe(&mut self, conn: ConnId, kind: Subscription, name: Bytes) {
-        if let Some(session) = self.sessions.get_mut(conn) {
-            session.subscribed_mut(kind).insert(name.clone());
-            self.pubsub.subscribe(kind, name, conn);
-        }
-    }
-
-    /// Ends one subscription of a connection.
-    pub fn unsubscribe(&mut self, conn: ConnId, kind: Subscription, name: &Bytes) {
-        if let Some(session) = self.sessions.get_mut(conn) {
-            session.subscribed_mut(kind).remove(name);
-            self.pubsub.unsubscribe(kind, name, conn);
-        }
-    }
-
-    /// Ends all subscriptions of one kind.
-    pub fn unsubscribe_all(&mut self, conn: ConnId, kind: Subscription) {
-        let Some(session) = self.sessions.get_mut(conn) else { return };
-        let names = std::mem::take(session.subscribed_mut(kind));
-        for name in names.iter() {
-            self.pubsub.unsubscribe(kind, name, conn);
-        }
-    }
-
     /// What a server uses before it has any data, about as `redis-server` 7.0 does.
     pub const STARTUP_MEMORY: usize = 876_336;
 
@@ -431,14 +380,6 @@ impl Node {
     /// Whether this is a replica whose link to its master is down, so that its data may be stale.
     pub fn is_stale(&self) -> bool {
         self.replication.master.as_ref().is_some_and(|link| !link.is_up())
-    }
-
-    /// How many clients a message on `channel` reaches; a client is counted once per subscription that matches.
-    pub fn receivers(&self, channel: &[u8]) -> usize {
-        let of =
-            self.pubsub.of(Subscription::Channel).get(channel).map_or(0, |subscribers| subscribers.len());
-        let patterns = self.pubsub.of(Subscription::Pattern).iter();
-        of + patterns.filter(|(pattern, _)| matches(pattern, channel)).map(|(_, to)| to.len()).sum::<usize>()
     }
 
     /// The address a replica of this node is known by: the one it told, or the one it comes from.
@@ -503,6 +444,7 @@ impl Node {
     /// The same in the background: whoever asked for it does not hear of a failure, but those who write do.
     pub fn save_in_background(&mut self, env: &mut Env) {
         self.save_tried_at = env.wall.as_secs();
+        self.stats.forks += 1;
         let saved = self.save(env);
         self.save_failed = saved.is_err();
         if let Err(error) = saved {
@@ -585,6 +527,7 @@ impl Node {
     fn note_rewrite(&mut self, succeeded: bool) {
         let stats = &mut self.stats;
         stats.rewrites += 1;
+        stats.forks += 1;
         stats.rewrites_failed = if succeeded { 0 } else { stats.rewrites_failed + 1 };
         self.append_log.rewrite_failed = !succeeded;
     }
