@@ -17,6 +17,8 @@ pub struct Stats {
     pub commands: u64,
     /// Keys removed because they expired.
     pub expired: u64,
+    /// Processes that a server would have forked, to save or to rewrite.
+    pub forks: u64,
     /// Values that a server would have freed in the background.
     pub lazily_freed: u64,
     /// Keys removed for memory.

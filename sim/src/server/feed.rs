@@ -117,6 +117,7 @@ impl Server {
         }
         // Whoever reads the stream from here on has no database selected yet.
         self.node.replication.selected = None;
+        self.node.stats.forks += 1;
         let origin = self.node.snapshot_origin(now_secs, false);
         let snapshot = rdb::write(&self.node.dbs, &self.node.libraries, &origin, &self.node.config);
         if waiting.iter().any(|(_, marked)| !marked)

@@ -112,6 +112,25 @@ fn transactions_databases_and_types_come_back_from_either_file() {
 }
 
 #[test]
+fn what_a_transaction_asks_to_be_written_is_all_of_it_and_once() {
+    for (config, wish) in [
+        (append(Fsync::Always), "BGREWRITEAOF"),
+        (nothing(), "BGSAVE"),
+        (nothing(), "CONFIG SET appendonly yes appendfsync always"),
+    ] {
+        let mut net = Switch::new([config]);
+        let client = net.connect(0);
+        for line in ["MULTI", "INCR a", wish, "INCR a", "EXEC"] {
+            net.send(0, client, line);
+        }
+        let disk = net.stop(0).crash();
+        let appendonly = !wish.starts_with("BGSAVE");
+        net.start(0, |config, env| Server::restart(Config { appendonly, ..config }, disk, env));
+        assert_eq!(net.call(0, "GET a"), "$1 2", "{wish}");
+    }
+}
+
+#[test]
 fn keys_that_expired_while_the_node_was_down_are_left_out_of_a_snapshot() {
     let mut net = Switch::new([nothing()]);
     net.call(0, "SET a 1");

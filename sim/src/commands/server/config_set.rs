@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, printable},
+    commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec, printable},
     log::Level,
     node::Node,
     options::{self, Change, Opt},
@@ -77,7 +77,11 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             ));
         }
     }
-    if config.appendonly && ctx.env.folder.is_some() && !ctx.node.config.appendonly {
+    let begins = config.appendonly && !ctx.node.config.appendonly;
+    if begins && ctx.origin == Origin::Exec {
+        // Its base is to hold all of the transaction.
+        ctx.env.log(Level::Notice, || "appendonly in a transaction: an AOF background was scheduled".into());
+    } else if begins && ctx.env.folder.is_some() {
         let old = std::mem::replace(&mut ctx.node.config, config.clone());
         // A folder that does not take it is no promise to keep.
         if let Err(error) = ctx.node.rewrite_log(ctx.env) {
