@@ -66,8 +66,8 @@ impl Folder for DataFolder {
     fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.forget(name);
         let path = self.path.join(name);
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
+        if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
+            fs::create_dir(folder)?;
         }
         replace(&path, bytes)
     }
