@@ -93,6 +93,11 @@ impl Eviction {
         matches!(self, Eviction::AllKeysLfu | Eviction::VolatileLfu)
     }
 
+    /// Whether it goes by how lately or how often keys are used.
+    pub fn heeds_use(self) -> bool {
+        self.counts_uses() || matches!(self, Eviction::AllKeysLru | Eviction::VolatileLru)
+    }
+
     /// The one of a name; the default for a name that is none.
     pub fn named(name: &str) -> Eviction {
         let known = Eviction::ALL.iter().find(|(_, known)| *known == name);
@@ -110,6 +115,14 @@ pub enum Share {
 }
 
 impl Share {
+    /// How many bytes that is, where `maxmemory` is so much. A part of no limit is none.
+    pub fn of(self, maxmemory: u64) -> u64 {
+        match self {
+            Share::Bytes(bytes) => bytes,
+            Share::Percent(percent) => maxmemory / 100 * u64::from(percent),
+        }
+    }
+
     /// Reads what is printed; text that is none is nothing.
     pub fn parse(text: &str) -> Share {
         match text.strip_suffix('%') {
@@ -228,6 +241,8 @@ pub struct Config {
     pub acllog_max_len: usize,
     /// `user`: the words of each line that makes a user at the start.
     pub users: Vec<Vec<String>>,
+    /// `rename-command`: names of commands in lower case, each with the name it is called by instead; empty for by none.
+    pub renames: Vec<(String, String)>,
     /// `aclfile`; empty for none.
     pub aclfile: String,
     /// `tracking-table-max-keys`; 0 for no limit.
@@ -355,6 +370,7 @@ impl Default for Config {
             acl_pubsub_default: false,
             acllog_max_len: 128,
             users: Vec::new(),
+            renames: Vec::new(),
             aclfile: String::new(),
             tracking_table_max_keys: 1_000_000,
             masterauth: String::new(),

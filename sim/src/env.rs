@@ -49,8 +49,6 @@ pub struct Env {
     pub stopwatch: Option<fn() -> Instant>,
     /// The files that the node may read and write by name; without it there are none.
     pub files: Option<Box<dyn Files>>,
-    /// What connections have not been sent yet; without it all is on its way as soon as it is written.
-    pub unsent: Option<Box<dyn Unsent>>,
     /// The folder that the node keeps its data in; without it, the data is on a [`Disk`](crate::durability::Disk) in memory.
     pub folder: Option<Box<dyn Folder>>,
     /// The TCP ports that the node may listen on elsewhere; without it they are its driver's to choose.
@@ -58,12 +56,6 @@ pub struct Env {
     entropy: ChaCha8Rng,
     /// Where ids come from, if not from `entropy`.
     ids: Option<ChaCha8Rng>,
-}
-
-/// What waits to be sent, because a peer reads more slowly than the node writes.
-pub trait Unsent: fmt::Debug {
-    /// Bytes that wait for this connection.
-    fn bytes(&self, conn: ConnId) -> usize;
 }
 
 /// Where a node listens.
@@ -194,7 +186,6 @@ impl Env {
             script_patience: None,
             stopwatch: None,
             files: None,
-            unsent: None,
             folder: None,
             ports: None,
             entropy,

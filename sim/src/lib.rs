@@ -4,9 +4,9 @@
 //!
 //! - [`time`], [`event`], [`mod@env`]: what a node is told and what it asks for;
 //! - [`resp`]: bytes to commands, replies to bytes; [`glob`]: patterns; [`mod@log`]: lines for whoever operates a node;
-//! - [`keyspace`], [`acl`], [`config`], [`effect`], [`options`], [`config_file`], [`pubsub`], [`tracking`], [`session`],
-//!   [`sessions`], [`waiting`], [`slowlog`], [`latency`], [`stats`], [`script`], [`replication`], [`durability`], [`freeing`],
-//!   [`migration`], [`node`]:
+//! - [`keyspace`], [`acl`], [`config`], [`effect`], [`options`], [`config_file`], [`pubsub`], [`tracking`], [`reply_room`],
+//!   [`session`], [`sessions`], [`waiting`], [`slowlog`], [`latency`], [`stats`], [`script`], [`replication`], [`durability`],
+//!   [`freeing`], [`migration`], [`node`]:
 //!   what a node knows, and what outlives it;
 //! - [`commands`]: one file per command;
 //! - [`server`]: one step, from an event to its actions;
@@ -42,6 +42,7 @@ pub mod config_file;
 
 pub mod tracking;
 
+pub mod reply_room;
 pub mod session;
 pub mod sessions;
 
@@ -63,7 +64,9 @@ pub mod freeing;
 pub mod migration;
 
 pub mod node;
+mod footprint;
 mod listeners;
+mod sending;
 mod watches;
 
 pub mod commands;

@@ -19,6 +19,7 @@ use crate::{
     options,
     pubsub::PubSub,
     replication::{Payload, Replication, Stage},
+    reply_room,
     resp::Reply,
     script::{Engine, Libraries},
     session::{Blocked, BlockedOn},
@@ -83,6 +84,10 @@ pub struct Node {
     pub cron_paused: bool,
     /// DEBUG SET-SKIP-CHECKSUM-VALIDATION: payloads are restored whatever their checksums are.
     pub skip_checksums: bool,
+    /// DEBUG REPLYBUFFER.
+    pub reply_room: reply_room::Rules,
+    /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call DEBUG.
+    pub scripts_may_debug: bool,
     /// Connections that have something to send, or to be closed, at the end of the step.
     pub pending: Vec<ConnId>,
     /// Connections that no longer wait: what they sent meanwhile is to be read on.
@@ -231,6 +236,8 @@ impl Node {
             active_expire: true,
             cron_paused: false,
             skip_checksums: false,
+            reply_room: reply_room::Rules::default(),
+            scripts_may_debug: false,
             pending: Vec::new(),
             woken: VecDeque::new(),
             waiting: Waiting::default(),
@@ -262,29 +269,6 @@ impl Node {
     /// Whether what commands do is written down, for replicas or for the disk.
     pub fn repeats(&self) -> bool {
         self.append_log.open || self.replication.streams()
-    }
-
-    /// Writes a reply or a push to a connection, to be sent at the end of the step. CLIENT REPLY holds back replies, never
-    /// pushes.
-    pub fn send(&mut self, conn: ConnId, reply: &Reply) {
-        let Some(session) = self.sessions.get_mut(conn) else { return };
-        if session.closing || (session.is_silent() && !reply.is_push()) {
-            return;
-        }
-        if session.out.is_empty() {
-            self.pending.push(conn);
-        }
-        reply.encode(session.protocol, &mut session.out);
-    }
-
-    /// Writes bytes to a connection that are no reply, such as the replication stream.
-    pub fn send_raw(&mut self, conn: ConnId, bytes: &[u8]) {
-        // Who is being hung up on gets no more: a replica that is killed misses what is written in the same step.
-        let Some(session) = self.sessions.get_mut(conn).filter(|session| !session.closing) else { return };
-        if session.out.is_empty() {
-            self.pending.push(conn);
-        }
-        session.out.extend_from_slice(bytes);
     }
 
     /// The name for the next connection that the node dials.
@@ -347,14 +331,6 @@ impl Node {
         self.waiting.leave(session.db, conn, &blocked);
         self.woken.push_back(conn);
         Some(blocked)
-    }
-
-    /// What a server uses before it has any data, about as `redis-server` 7.0 does.
-    pub const STARTUP_MEMORY: usize = 876_336;
-
-    /// Bytes in use: those of the start, and those of keys and values as `keyspace/memory.rs` reckons them.
-    pub fn used_memory(&self) -> usize {
-        self.dbs.iter().map(Db::memory).fold(Node::STARTUP_MEMORY, usize::saturating_add)
     }
 
     /// Which commands have to wait at the moment, if any: for the end of CLIENT PAUSE, or because replicas are to catch up.

@@ -1,6 +1,6 @@
 //! One connection as the server knows it: its protocol, database, transaction, subscriptions and name.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use bytes::Bytes;
 
@@ -8,6 +8,7 @@ use crate::{
     acl,
     event::ConnId,
     pubsub::{Names, Subscription},
+    reply_room::ReplyRoom,
     resp::{Decoder, Protocol},
     time::Monotonic,
     tracking::Tracking,
@@ -44,6 +45,8 @@ pub enum Replies {
 pub struct Transaction {
     /// The commands, in order.
     pub queue: Vec<Vec<Bytes>>,
+    /// What their arguments take, and where those are.
+    bytes: usize,
     /// A command was refused while queuing: EXEC will refuse the whole.
     pub broken: bool,
 }
@@ -58,11 +61,15 @@ pub struct Queued {
 }
 
 impl Transaction {
+    /// Queues a command.
+    pub fn push(&mut self, words: Vec<Bytes>) {
+        self.bytes += words.iter().map(|word| word.len() + POINTER).sum::<usize>();
+        self.queue.push(words);
+    }
+
     /// What the commands take that are queued.
     pub fn queued(&self) -> Queued {
-        let words = self.queue.iter().flatten();
-        let bytes = words.map(|word| word.len() + POINTER).fold(0, usize::saturating_add);
-        Queued { commands: self.queue.len(), bytes }
+        Queued { commands: self.queue.len(), bytes: self.bytes }
     }
 }
 
@@ -121,8 +128,7 @@ pub enum BlockedOn {
 /// Where an argument or a name is, in a table.
 const POINTER: usize = 8;
 
-/// What a node holds for a connection, in bytes. Measured on `redis-server`, so that clients see the figures they know; what was sent
-/// and is not read yet is with the driver.
+/// What a node holds for a connection, in bytes. Measured on `redis-server`, so that clients see the figures they know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
     /// Commands that are being read.
@@ -158,6 +164,14 @@ pub struct Session {
     pub decoder: Decoder,
     /// Bytes to send at the end of the step.
     pub out: Vec<u8>,
+    /// The room for them.
+    pub room: ReplyRoom,
+    /// Bytes sent before that the network has not taken: the driver keeps them, and says how many.
+    pub unsent: usize,
+    /// It was to be sent more than it may leave unread.
+    pub overran: bool,
+    /// What it counted for when all connections were last weighed.
+    pub(crate) weighed: usize,
     /// The protocol version chosen with HELLO.
     pub protocol: Protocol,
     /// Whether AUTH succeeded, or was not needed when it came.
@@ -174,6 +188,8 @@ pub struct Session {
     pub lib_version: Bytes,
     /// Bytes that were there to be read when the commands being run were: a server holds them until all of them have run.
     pub reading: usize,
+    /// The last long argument: its bytes, and when it came.
+    long_query: (usize, Monotonic),
     /// The arguments of the command being run: their bytes, and how many.
     pub argv: (usize, usize),
     /// MULTI, until EXEC or DISCARD.
@@ -230,6 +246,10 @@ impl Session {
             role: Role::Client,
             decoder: Decoder::default(),
             out: Vec::new(),
+            room: ReplyRoom::new(now),
+            unsent: 0,
+            overran: false,
+            weighed: 0,
             protocol: Protocol::Resp2,
             authenticated: true,
             user: acl::DEFAULT,
@@ -238,6 +258,7 @@ impl Session {
             lib_name: Bytes::new(),
             lib_version: Bytes::new(),
             reading: 0,
+            long_query: (0, now),
             argv: (0, 0),
             transaction: None,
             executing: None,
@@ -263,26 +284,36 @@ impl Session {
         }
     }
 
-    /// What the node holds for this connection, as `redis-server` reckons it.
-    pub fn memory(&self) -> Memory {
+    /// What the node holds for this connection at `now`, as `redis-server` reckons it.
+    pub fn memory(&self, now: Monotonic) -> Memory {
         let query = self.reading.max(self.decoder.unread());
-        let room = query.max(Session::QUERY);
+        // Room for a long argument is made when its length is known, and kept until the next periodic work has seen that it is
+        // not needed any more. Who is silent keeps none.
+        let awaited = self.decoder.awaited();
+        let (long, since) = self.long_query;
+        let kept = if now.since(since) < Session::LONG_KEPT { long } else { 0 };
+        let is_idle = query == 0 && awaited == 0 && now.since(self.last_active) >= Session::IDLE_AFTER;
+        let least = if is_idle { 0 } else { Session::QUERY.max(kept) };
+        let room = query.max(least).max(if awaited >= Session::LONG { awaited } else { 0 });
         let sum = |args: &[Bytes]| args.iter().map(Bytes::len).fold(0, usize::saturating_add);
         let parsed = self.blocked.as_ref().map_or(self.decoder.parsed(), |blocked| &blocked.args[..]);
         let (argv, args) = if self.argv.1 > 0 { self.argv } else { (sum(parsed), parsed.len()) };
         let queued =
             self.transaction.as_ref().map(Transaction::queued).or(self.executing).unwrap_or_default();
-        let output = self.out.len().min(Session::OUTPUT);
-        let output_blocks = (self.out.len() - output).div_ceil(Session::BLOCK);
-        let output_listed = output_blocks * (Session::BLOCK + Session::PER_BLOCK);
+        let output = self.waiting().min(self.room.size());
+        let (output_blocks, output_listed) = self.listed();
         // Tables and arrays grow by doubling.
         let slots = |len: usize, least: usize| if len == 0 { 0 } else { len.next_power_of_two().max(least) };
-        let listens = self.channels.len() * Session::PER_NAME
-            + slots(self.channels.len(), 4) * POINTER
-            + self.patterns.len() * Session::PER_NAME;
+        let table = |len: usize| len * Session::PER_NAME + slots(len, 4) * POINTER;
+        let listens =
+            table(self.channels.len()) + table(self.shards.len()) + self.patterns.len() * Session::PER_NAME;
+        let prefixes =
+            self.tracking.iter().flat_map(|tracking| &tracking.prefixes).map(BTreeSet::len).sum::<usize>();
         let total = [
             Session::IDLE,
-            room - Session::QUERY,
+            self.room.size(),
+            room,
+            prefixes * Session::PER_PREFIX,
             argv,
             args.saturating_mul(POINTER),
             queued.bytes,
@@ -296,17 +327,52 @@ impl Session {
         Memory { query, query_free, argv, queued: queued.bytes, output, output_blocks, output_listed, total }
     }
 
-    /// A connection that does nothing.
-    const IDLE: usize = 22_272;
+    /// What the connection counts for where keys must go for lack of memory: all of it but the room that everybody has for commands.
+    pub(crate) fn weight(&self) -> usize {
+        // As if it had been quiet since, but not for long.
+        let memory = self.memory(self.last_active + Session::LONG_KEPT);
+        memory.total - memory.query_free.min(Session::QUERY)
+    }
+
+    /// Notes that an argument of so many bytes is being read, for which there must be room.
+    pub(crate) fn note_length(&mut self, bytes: usize, now: Monotonic) {
+        if bytes >= Session::LONG {
+            self.long_query = (bytes, now);
+        }
+    }
+
+    /// Bytes that wait to be sent.
+    fn waiting(&self) -> usize {
+        self.out.len().saturating_add(self.unsent)
+    }
+
+    /// How many blocks hold the replies that had no more room, and what these take: it is what
+    /// `client-output-buffer-limit` is about.
+    pub fn listed(&self) -> (usize, usize) {
+        let blocks = self.waiting().saturating_sub(self.room.size()).div_ceil(Session::BLOCK);
+        (blocks, blocks * (Session::BLOCK + Session::PER_BLOCK))
+    }
+
+    /// A connection without any room.
+    const IDLE: usize = 774;
+    /// Who has been silent for so long keeps no room for what it may send.
+    const IDLE_AFTER: Duration = Duration::from_secs(3);
+    /// What a connection takes at the most beside what it weighs: the room that everybody has for commands, or what was kept
+    /// for a longer one.
+    pub(crate) const ROOMS_MAX: usize = Session::QUERY;
+    /// An argument that room is made for at once.
+    const LONG: usize = 32 << 10;
+    /// How long that room is kept.
+    const LONG_KEPT: Duration = Duration::from_millis(200);
     /// The room for what is read, which grows with a command that is longer.
     const QUERY: usize = 20_474;
-    /// The room for what is sent, before blocks are listed.
-    pub const OUTPUT: usize = 1024;
     /// What goes into a listed block, and what it takes beside that.
     const BLOCK: usize = 20_464;
     const PER_BLOCK: usize = 40;
     /// A channel or a pattern, but for its name.
     const PER_NAME: usize = 24;
+    /// A prefix of keys to be told of.
+    const PER_PREFIX: usize = 32;
     /// A watched key, but for its name.
     const PER_WATCH: usize = 56;
     /// A queued command, but for its arguments.

@@ -2,7 +2,10 @@
 
 use std::{cell::Cell, collections::BTreeMap};
 
-use crate::{event::ConnId, session::Session};
+use crate::{
+    event::ConnId,
+    session::{Role, Session},
+};
 
 /// The connections, by id, in order of arrival.
 ///
@@ -16,6 +19,8 @@ pub struct Sessions {
     free: Vec<usize>,
     /// Whom a search has found last, and where.
     last: Cell<Option<(ConnId, usize)>>,
+    /// What all of them weigh together, since somebody asked.
+    weight: Option<usize>,
 }
 
 impl Sessions {
@@ -75,6 +80,7 @@ impl Sessions {
             self.slots[place] = Some(session);
         }
         self.places.insert(conn, place);
+        self.weigh(conn);
     }
 
     /// Takes a connection out.
@@ -82,7 +88,39 @@ impl Sessions {
         let place = self.places.remove(&conn)?;
         self.last.set(None);
         self.free.push(place);
-        self.slots[place].take()
+        let session = self.slots[place].take();
+        if let (Some(weight), Some(session)) = (&mut self.weight, &session) {
+            *weight -= session.weighed;
+        }
+        session
+    }
+
+    /// What all of them count for where keys must go for lack of memory. From now on [`Sessions::weigh`] keeps it up to date.
+    pub fn weight(&mut self) -> usize {
+        if let Some(weight) = self.weight {
+            return weight;
+        }
+        let mut weight = 0;
+        for session in self.slots.iter_mut().flatten() {
+            session.weighed = counted(session);
+            weight += session.weighed;
+        }
+        self.weight = Some(weight);
+        weight
+    }
+
+    /// Weighs a connection anew, while somebody asks for the weight of all.
+    pub fn weigh(&mut self, conn: ConnId) {
+        let Some(weight) = self.weight else { return };
+        let Some(session) = self.get_mut(conn) else { return };
+        let now = counted(session);
+        let before = std::mem::replace(&mut session.weighed, now);
+        self.weight = Some(weight - before + now);
+    }
+
+    /// Nobody asks for the weight of all any more.
+    pub fn stop_weighing(&mut self) {
+        self.weight = None;
     }
 
     /// All of them, in order of arrival.
@@ -94,6 +132,11 @@ impl Sessions {
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Session> {
         self.slots.iter_mut().flatten()
     }
+}
+
+/// What a connection counts for. What replicas are to be sent is there anyway.
+fn counted(session: &Session) -> usize {
+    if session.role == Role::Replica { 0 } else { session.weight() }
 }
 
 #[cfg(test)]

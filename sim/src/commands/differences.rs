@@ -8,11 +8,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
         "Complete at once: no process works beside the node. It stays on the node's own simulated disk, and with \
          `lockstorm serve --data` in a file.",
     ),
-    (
-        "client|info",
-        "File descriptors and the room for replies are made up: a node owns no sockets. What was sent and is not read yet is not in \
-         it.",
-    ),
+    ("client|info", "File descriptors and events are made up: a node owns no sockets."),
     ("client|list", "As CLIENT INFO."),
     ("command|docs", "Summaries are its own; complexity and history are not told."),
     (

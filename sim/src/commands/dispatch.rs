@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::{ALL, Ctx, Error, Flags, Group, Origin, Spec, key_uses, server::monitor, timing::Timing};
 use crate::{
+    config::Config,
     effect::{Cached, Propagated, Recipients},
     keyspace::Dict,
     resp::{Reply, quotable},
@@ -46,6 +47,47 @@ pub fn find(args: &[Bytes]) -> Result<&'static Spec, Error> {
             format!("ERR unknown subcommand '{wanted}'. Try {} HELP.", spec.name.to_ascii_uppercase()).into(),
         )
     })
+}
+
+/// The specification that `args` names where the configuration has given commands other names.
+///
+/// # Errors
+/// As [`find`], also for a name that is a command's own and no longer its name.
+pub fn find_in(config: &Config, args: &[Bytes]) -> Result<&'static Spec, Error> {
+    if config.renames.is_empty() {
+        return find(args);
+    }
+    let name = args.first().map_or(&b""[..], |name| name);
+    let called = |known: &str| known.as_bytes().eq_ignore_ascii_case(name);
+    if let Some((old, _)) = config.renames.iter().find(|(_, new)| called(new)) {
+        let mut words = args.to_vec();
+        words[0] = Bytes::copy_from_slice(old.as_bytes());
+        return find(&words);
+    }
+    if config.renames.iter().any(|(old, _)| called(old)) {
+        return Err(unknown(args));
+    }
+    find(args)
+}
+
+/// Whether the names that a configuration gives to commands can be given.
+///
+/// # Errors
+/// What is wrong with one of them.
+pub fn check_renames(config: &Config) -> Result<(), String> {
+    let exists = |name: &str| BY_NAME.contains(name.as_bytes());
+    for (at, (old, new)) in config.renames.iter().enumerate() {
+        let earlier = &config.renames[..at];
+        let is_gone = |name: &String| earlier.iter().any(|(old, _)| old == name);
+        if !exists(old) || is_gone(old) {
+            return Err(format!("`rename-command`: there is no command `{old}`"));
+        }
+        let is_given = !new.is_empty() && earlier.iter().any(|(_, given)| given == new);
+        if is_given || (exists(new) && !is_gone(new)) {
+            return Err(format!("`rename-command`: there is a command `{new}` already"));
+        }
+    }
+    Ok(())
 }
 
 /// The error for a command that does not exist, with the beginning of its arguments.
@@ -112,7 +154,14 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
         let db = ctx.db;
         ctx.effects.propagated.extend(commands.into_iter().map(|args| Propagated { db, args, to }));
     } else if ctx.effects.dirty != dirty_before && !spec.flags.contains(Flags::NESTS) {
-        ctx.effects.propagated.push(Propagated { db: ctx.db, args: args.to_vec(), to });
+        let mut args = args.to_vec();
+        // Whoever repeats it knows it by its own name.
+        if !ctx.node.config.renames.is_empty()
+            && let Some(first) = args.first_mut()
+        {
+            *first = Bytes::from_static(spec.name.split('|').next().unwrap_or(spec.name).as_bytes());
+        }
+        ctx.effects.propagated.push(Propagated { db: ctx.db, args, to });
     }
     ctx.node.stats.commands += u64::from(is_new);
     reply
@@ -143,6 +192,48 @@ fn names_streams(mut options: &[Bytes]) -> bool {
                 rest
             }
             _ => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_answers_to_the_name_it_was_given_and_no_longer_to_its_own() {
+        let renames = [("flushdb", "badger"), ("config", "setup"), ("keys", "")];
+        let renames = renames.map(|(old, new)| (old.to_owned(), new.to_owned())).to_vec();
+        let config = Config { renames, ..Config::default() };
+        let found = |line: &str| {
+            let words: Vec<Bytes> =
+                line.split(' ').map(|word| Bytes::copy_from_slice(word.as_bytes())).collect();
+            find_in(&config, &words).map(|spec| spec.name).map_err(|error| error.0.into_owned())
+        };
+        for (line, name) in [("BADGER", "flushdb"), ("setup get x", "config|get"), ("get k", "get")] {
+            assert_eq!(found(line), Ok(name), "{line}");
+        }
+        for line in ["FlushDB x", "config get x", "KEYS *"] {
+            let (name, rest) = line.split_once(' ').expect("a word and another");
+            let beginning: String = rest.split(' ').map(|word| format!("'{word}' ")).collect();
+            let error = format!("ERR unknown command '{name}', with args beginning with: {beginning}");
+            assert_eq!(found(line), Err(error));
+        }
+    }
+
+    #[test]
+    fn only_a_name_that_is_free_is_given_and_only_to_a_command() {
+        for (renames, fits) in [
+            (&[("get", "fetch")][..], true),
+            (&[("get", "set")], false),
+            (&[("nothing", "fetch")], false),
+            (&[("set", ""), ("get", "set")], true),
+            (&[("set", "a"), ("get", "a")], false),
+            (&[("set", "a"), ("set", "b")], false),
+        ] {
+            let renames = renames.iter().map(|(old, new)| (old.to_string(), new.to_string())).collect();
+            let checked = check_renames(&Config { renames, ..Config::default() });
+            assert_eq!(checked.is_ok(), fits, "{checked:?}");
         }
     }
 }

@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Error, parse::integer_in};
-use crate::env::Env;
+use super::{Ctx, Error, Origin, parse::integer_in};
+use crate::{env::Env, resp::Reply};
 
 /// The most elements that one command draws with repetition. Redis knows no limit, and a client may bring it down so.
 const REPEATS_MAX: u64 = 1 << 20;
+
+/// What an element of a reply takes at the least: an empty string does.
+const ELEMENT_MIN: u64 = 6;
 
 /// As in Redis, more than a third of the elements is drawn from a list of all.
 const ALL_FACTOR: usize = 3;
@@ -14,6 +17,19 @@ const ALL_FACTOR: usize = 3;
 /// Reads the count of such a command, which may be negative.
 pub(super) fn random_count(text: &[u8]) -> Result<i64, Error> {
     integer_in(text, -i64::MAX, i64::MAX)
+}
+
+/// The reply to a draw that a client would never get whole: it asks for more elements than one command draws, and they are
+/// more than the client may leave unread. It is closed, as it would be in the middle of the reply.
+pub(super) fn cut_short(ctx: &mut Ctx<'_>, count: i64) -> Option<Reply> {
+    let limit = ctx.node.output_limit(ctx.conn).hard;
+    let least = count.unsigned_abs().saturating_mul(ELEMENT_MIN);
+    let is_client = matches!(ctx.origin, Origin::Client | Origin::Exec);
+    if count >= 0 || count.unsigned_abs() <= REPEATS_MAX || limit == 0 || least < limit || !is_client {
+        return None;
+    }
+    ctx.node.overrun(ctx.conn);
+    Some(Reply::Silence)
 }
 
 /// Draws indices below `len`, which is not 0: as many different ones as there are up to a positive `count`, or exactly as

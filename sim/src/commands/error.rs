@@ -31,6 +31,8 @@ impl Error {
     pub const WRONG_PASS: Error = Error::of("WRONGPASS invalid username-password pair or user is disabled.");
     /// MULTI does not take this command.
     pub const NOT_IN_MULTI: Error = Error::of("ERR Command not allowed inside a transaction");
+    /// Scripts may not call this command.
+    pub const NOT_FROM_SCRIPT: Error = Error::of("ERR This Redis command is not allowed from script");
     /// DEBUG, which `enable-debug-command` forbids.
     pub const DEBUG_DISABLED: Error = Error::of(
         "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a \

@@ -46,7 +46,7 @@ pub use categories::Categories;
 pub use ctx::{Ctx, Origin, expire};
 pub use differences::{absent, difference};
 use dispatch::printable;
-pub use dispatch::{find, run, unknown};
+pub use dispatch::{check_renames, find, find_in, run, unknown};
 pub use document::markdown;
 pub use double::{double, double_prefix};
 pub use error::Error;

@@ -21,7 +21,7 @@ use super::{
     wire::{READ, carry},
 };
 use crate::{
-    env::{Env, Observation, Unsent},
+    env::{Env, Observation},
     event::{Action, ConnId, Event},
     log::{Level, Line},
     server::Server,
@@ -99,7 +99,7 @@ pub(super) struct Driver<P: Platform> {
     pub(super) platform: P,
     node: Node,
     env: RefCell<Env>,
-    wires: Rc<Wires>,
+    wires: RefCell<BTreeMap<ConnId, Rc<RefCell<Outgoing>>>>,
     /// What is read at once. One for all connections: thousands of idle ones cost little.
     pub(super) buffer: RefCell<Vec<u8>>,
     alarm: Cell<Option<Monotonic>>,
@@ -123,13 +123,11 @@ pub(super) struct Driver<P: Platform> {
 pub async fn serve<P: Platform>(platform: P, listener: P::Listener, node: Node, mut env: Env) {
     env.observing = P::WATCHED || node.0.watcher.borrow().is_some();
     env.manual_clock = platform.manual_clock().is_some();
-    let wires = Rc::<Wires>::default();
-    env.unsent = Some(Box::new(Pending(wires.clone())));
     let driver = Rc::new(Driver {
         platform,
         node,
         env: RefCell::new(env),
-        wires,
+        wires: RefCell::default(),
         buffer: RefCell::new(vec![0; READ]),
         alarm: Cell::default(),
         alarm_waker: Cell::default(),
@@ -146,6 +144,7 @@ pub async fn serve<P: Platform>(platform: P, listener: P::Listener, node: Node, 
     let accepting = tasks.spawn_local(accept(driver.clone(), listener));
     driver.spawn(ring(driver.clone()));
     driver.spawn(signals(driver.clone()));
+    let mut ending = false;
     poll_fn(|cx| {
         while let Some(task) = { driver.newborn.borrow_mut().pop_front() } {
             tasks.spawn_local(task);
@@ -161,28 +160,19 @@ pub async fn serve<P: Platform>(platform: P, listener: P::Listener, node: Node, 
         if !driver.exit.get() {
             return Poll::Pending;
         }
+        // Nobody comes in any more when the first is hung up on.
         accepting.abort();
+        if !accepting.is_finished() {
+            return Poll::Pending;
+        }
+        if !std::mem::replace(&mut ending, true) {
+            driver.hang_up_on_all();
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         if driver.wires.borrow().is_empty() { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
-}
-
-/// What each connection is still to be sent.
-type Wires = RefCell<BTreeMap<ConnId, Rc<RefCell<Outgoing>>>>;
-
-/// A look at them from inside a step, while nothing is written.
-struct Pending(Rc<Wires>);
-
-impl Unsent for Pending {
-    fn bytes(&self, conn: ConnId) -> usize {
-        self.0.borrow().get(&conn).map_or(0, |wire| wire.borrow().queued())
-    }
-}
-
-impl fmt::Debug for Pending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Pending")
-    }
 }
 
 impl<P: Platform> Driver<P> {
@@ -288,7 +278,7 @@ impl<P: Platform> Driver<P> {
 
     /// Finds out whether a peer has left more unread than the configuration allows.
     pub(super) fn hold_against_limit(&self, conn: ConnId, wire: &mut Outgoing) {
-        let Some(limit) = self.node.look(|server| server.output_limit(conn)) else { return };
+        let Some(limit) = self.node.look(|server| server.node().output_limit(conn)) else { return };
         let was = wire.overrun;
         wire.limit(limit, self.platform.monotonic());
         if wire.overrun && !was && self.platform.logs() {
@@ -299,9 +289,21 @@ impl<P: Platform> Driver<P> {
         }
     }
 
-    /// Ends in order: nobody comes in any more, whoever is there gets what was sent and is hung up on.
-    fn end(self: &Rc<Self>) {
+    /// Tells the server how much of what it has sent still waits to be written.
+    pub(super) fn note_unsent(&self, conn: ConnId, bytes: usize) {
+        if let Some(server) = self.node.0.server.borrow_mut().as_mut() {
+            server.note_unsent(conn, bytes);
+        }
+    }
+
+    /// Ends in order: nobody comes in any more, and then whoever is there is hung up on.
+    fn end(&self) {
         self.exit.set(true);
+        wake(&self.waker);
+    }
+
+    /// Hangs up on everybody, once they have what was sent.
+    fn hang_up_on_all(self: &Rc<Self>) {
         self.wires.borrow_mut().retain(|_, wire| wire.borrow().carried);
         let wires: Vec<ConnId> = self.wires.borrow().keys().copied().collect();
         wires.into_iter().for_each(|conn| self.with_wire(conn, |wire| wire.closing = true));

@@ -43,14 +43,14 @@ impl Outgoing {
         self.overrun = self.queued > QUEUED_MAX;
     }
 
-    /// How many bytes wait.
-    pub(super) fn queued(&self) -> usize {
-        self.queued
-    }
-
     /// Whether so much waits that limits are worth asking for.
     pub(super) fn is_long(&self) -> bool {
         self.queued > UNCOUNTED
+    }
+
+    /// How many bytes wait.
+    pub(super) fn queued(&self) -> usize {
+        self.queued
     }
 
     /// Holds what waits against the limits of its kind of client.

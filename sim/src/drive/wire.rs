@@ -44,6 +44,7 @@ pub(super) async fn carry<P: Platform>(
         sending: None,
         patience: None,
         shown: false,
+        unsent: 0,
     };
     poll_fn(|cx| wire.poll(cx)).await;
 }
@@ -73,6 +74,8 @@ struct Wire<P: Platform> {
     patience: Option<(Monotonic, Delay)>,
     /// Whoever watches has been shown the piece being written.
     shown: bool,
+    /// How much waits to be written, as the server was told.
+    unsent: usize,
 }
 
 /// What to do with the connection next.
@@ -126,6 +129,7 @@ impl<P: Platform> Wire<P> {
                 }
                 match Pin::new(&mut self.stream).poll_write(cx, &piece) {
                     Poll::Pending => {
+                        self.note_unsent();
                         if self.is_out_of_patience(cx) {
                             return self.hang_up();
                         }
@@ -140,6 +144,7 @@ impl<P: Platform> Wire<P> {
                 continue;
             }
             self.patience = None;
+            self.note_unsent();
             if !closing {
                 return Next::Wait;
             }
@@ -148,6 +153,15 @@ impl<P: Platform> Wire<P> {
             }
             self.driver.forget(self.conn);
             return Next::End;
+        }
+    }
+
+    /// Tells the server how much waits to be written, if that has changed.
+    fn note_unsent(&mut self) {
+        let bytes = self.outgoing.borrow().queued();
+        if bytes != self.unsent {
+            self.unsent = bytes;
+            self.driver.note_unsent(self.conn, bytes);
         }
     }
 

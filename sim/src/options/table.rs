@@ -174,7 +174,7 @@ pub static OPTIONS: &[Opt] = &[
             set: |config, text| config.hz = text.parse().unwrap_or(0).clamp(1, 500),
         },
     ),
-    opt("ignore-warnings", Text, Never, Kept("")),
+    opt("ignore-warnings", Text, Free, Kept("")),
     opt("io-threads", Integer(0, I32), Never, Kept("1")),
     opt("io-threads-do-reads", Flag, Never, Kept("no")),
     opt("jemalloc-bg-thread", Flag, Free, Kept("yes")),

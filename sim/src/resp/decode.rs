@@ -117,6 +117,11 @@ impl Decoder {
         self.buffer.len() - self.taken
     }
 
+    /// The length of the argument being read with its line break, if it is known.
+    pub fn awaited(&self) -> usize {
+        self.bulk.map_or(0, |len| len + 2)
+    }
+
     /// The arguments of the command being read that have come so far.
     pub fn parsed(&self) -> &[Bytes] {
         &self.args

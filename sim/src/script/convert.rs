@@ -61,6 +61,10 @@ pub(super) fn to_lua(lua: &Lua, reply: Reply, protocol: Protocol) -> mlua::Resul
             table.raw_set("ignore_error_stats_update", true)?;
             Value::Table(table)
         }
+        // What is said about a reply is not for scripts.
+        Reply::Several(mut replies) if matches!(replies[..], [Reply::Attribute(_), _]) => {
+            to_lua(lua, replies.pop().unwrap_or(Reply::Silence), protocol)?
+        }
         Reply::Null | Reply::NullArray if resp3 => Value::Nil,
         Reply::Null | Reply::NullArray | Reply::Silence | Reply::Attribute(_) => Value::Boolean(false),
         Reply::Array(items) | Reply::Push(items) | Reply::Several(items) => sequence(lua, items, protocol)?,

@@ -93,6 +93,10 @@ fn from_pair(lua: &Lua, name: &Value, callback: &Value) -> mlua::Result<Register
 
 /// `redis.register_function(name, callback)` or `redis.register_function{function_name=..., callback=...}`.
 pub(super) fn register(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value> {
+    // A function may have kept this one from when its library was loaded.
+    if desk.host.borrow().is_some() {
+        return Err(wrong("redis.register_function can only be called on FUNCTION LOAD command"));
+    }
     let args: Vec<Value> = args.into_iter().collect();
     let function = match &args[..] {
         [Value::Table(arguments)] => from_table(lua, arguments)?,

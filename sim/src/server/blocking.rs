@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use super::Server;
 use crate::{
-    commands::{Ctx, Flags, Group, Origin, Spec, expire, find, run},
+    commands::{Ctx, Flags, Group, Origin, Spec, expire, find_in, run},
     effect::{Class, Effects, Touch},
     env::{Env, Observation},
     event::ConnId,
@@ -85,7 +85,7 @@ impl Server {
         let Some(session) = self.node.sessions.get(conn) else { return };
         let Some(blocked) = session.blocked.as_ref().filter(|_| !session.closing) else { return };
         let (db, args) = (session.db, blocked.args.clone());
-        let Ok(spec) = find(&args) else { return };
+        let Ok(spec) = find_in(&self.node.config, &args) else { return };
         if !waits_for(spec, kind) {
             return;
         }

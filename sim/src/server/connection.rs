@@ -4,17 +4,14 @@ use bytes::Bytes;
 
 use super::Server;
 use crate::{
-    config::BufferLimit,
     env::Env,
     event::{Action, ConnId},
     log::Level,
     pubsub::Subscription,
+    reply_room::ReplyRoom,
     resp::{Limits, Reply},
-    session::{BlockedOn, Role, Session},
+    session::{BlockedOn, Session},
 };
-
-/// What a connection keeps for its replies, as much as every client of Redis has (`PROTO_REPLY_CHUNK_BYTES`).
-const OUT_KEPT: usize = 16 << 10;
 
 impl Server {
     pub(super) fn connected(&mut self, env: &mut Env, conn: ConnId, peer: String, local: String) {
@@ -56,6 +53,7 @@ impl Server {
             env.log(Level::Warning, text);
             return self.node.kill(conn);
         }
+        session.note_length(session.decoder.awaited(), env.monotonic);
         self.process(env, conn);
     }
 
@@ -64,10 +62,12 @@ impl Server {
         if let Some(session) = self.node.sessions.get_mut(conn) {
             session.reading = session.decoder.unread();
         }
+        self.node.sessions.weigh(conn);
         self.run_read(env, conn);
         if let Some(session) = self.node.sessions.get_mut(conn) {
             session.reading = 0;
         }
+        self.node.sessions.weigh(conn);
     }
 
     fn run_read(&mut self, env: &mut Env, conn: ConnId) {
@@ -122,18 +122,12 @@ impl Server {
         }
     }
 
-    /// What a connection may leave unread (`client-output-buffer-limit`).
-    pub fn output_limit(&self, conn: ConnId) -> BufferLimit {
-        let [normal, replica, pubsub] = self.node.config.output_limits;
-        match self.node.sessions.get(conn) {
-            Some(session) if session.role == Role::Replica => {
-                // Less than the backlog holds would only make it begin anew.
-                let backlog = self.node.config.repl_backlog_size as u64;
-                let hard = if replica.hard == 0 { 0 } else { replica.hard.max(backlog) };
-                BufferLimit { hard, ..replica }
-            }
-            Some(session) if session.is_subscriber() => pubsub,
-            _ => normal,
+    /// Learns how many bytes for a connection the network has not taken yet. Whoever drives the node may say so at any time
+    /// between two steps.
+    pub fn note_unsent(&mut self, conn: ConnId, bytes: usize) {
+        if let Some(session) = self.node.sessions.get_mut(conn) {
+            session.unsent = bytes;
+            self.node.sessions.weigh(conn);
         }
     }
 
@@ -142,9 +136,18 @@ impl Server {
         for conn in std::mem::take(&mut self.node.pending) {
             let Some(session) = self.node.sessions.get_mut(conn) else { continue };
             let closing = session.closing;
+            if session.overran {
+                env.log(Level::Warning, || {
+                    format!(
+                        "Closing client {conn}: it leaves more unread than client-output-buffer-limit allows"
+                    )
+                });
+            }
             if !session.out.is_empty() {
+                session.room.pass(env.monotonic, self.node.reply_room);
+                session.room.fill(session.out.len() + session.unsent);
                 // The room for short replies is used again and again.
-                let bytes = if session.out.len() <= OUT_KEPT {
+                let bytes = if session.out.len() <= ReplyRoom::MAX {
                     let bytes = Bytes::copy_from_slice(&session.out);
                     session.out.clear();
                     bytes

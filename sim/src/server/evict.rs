@@ -110,8 +110,14 @@ impl Server {
     pub(super) fn make_room(&mut self, env: &mut Env) {
         self.node.out_of_memory = false;
         let limit = self.node.config.maxmemory;
+        if limit == 0 {
+            if self.node.config.maxmemory_clients.of(limit) == 0 {
+                self.node.sessions.stop_weighing();
+            }
+            return;
+        }
         // A replica holds what its master holds; and in a pause the data stays as it is.
-        if limit == 0 || self.node.is_replica() || self.node.is_paused() {
+        if self.node.is_replica() || self.node.is_paused() {
             return;
         }
         if self.reckon() as u64 <= limit {
@@ -138,7 +144,7 @@ impl Server {
 
     fn reckon(&mut self) -> usize {
         let keys: usize = self.node.dbs.iter_mut().map(Db::reckon).sum();
-        keys.saturating_add(Node::STARTUP_MEMORY)
+        keys.saturating_add(Node::STARTUP_MEMORY).saturating_add(self.node.sessions.weight())
     }
 
     fn evict(&mut self, env: &mut Env, db: usize, key: Bytes) {
@@ -235,10 +241,10 @@ mod tests {
         /// Lets memory shrink by about this share of 1000 keys, and answers how many of the first 500 and of the others
         /// are left.
         fn squeeze(&mut self, keys_left: u64) -> (usize, usize) {
-            let used = self.server.node.used_memory() as u64;
+            let used = self.server.node.data_memory() as u64;
             let startup = Node::STARTUP_MEMORY as u64;
             let limit = startup + (used - startup) * keys_left / 1000;
-            self.server.node.config.maxmemory = limit;
+            self.server.node.config.maxmemory = limit + self.server.node.sessions.weight() as u64;
             assert_eq!(self.send("SET last v"), "+OK\r\n");
             let left = |range: std::ops::Range<i32>| {
                 range.filter(|n| self.server.node.dbs[0].contains(format!("k:{n}").as_bytes())).count()
@@ -321,7 +327,7 @@ mod tests {
     fn a_candidate_that_lost_its_expiry_is_spared() {
         let mut bench = Bench::new(Eviction::VolatileTtl);
         (0..30).for_each(|n| drop(bench.send(&format!("SET k:{n} v EX 100"))));
-        let used = bench.server.node.used_memory() as u64;
+        let used = bench.server.reckon() as u64;
         bench.server.node.config.maxmemory = used - 1;
         bench.send("PING");
         assert_eq!(bench.server.node.stats.evicted, 1);

@@ -1,11 +1,10 @@
 //! Clients that are disconnected when all of them together use more memory than `maxmemory-clients`, the largest first.
 //!
-//! What counts is what the node holds for them: commands that are not whole, transactions, what they watch and listen to.
-//! What they were sent and have not read is with the driver, and has limits of its own (`client-output-buffer-limit`).
+//! What counts is what the node holds for them: commands that are not whole, transactions, what they watch and listen to,
+//! replies that they have not read.
 
 use super::Server;
 use crate::{
-    config::Share,
     env::Env,
     event::ConnId,
     log::Level,
@@ -18,16 +17,19 @@ const LIMIT_MIN: u64 = 128 << 10;
 impl Server {
     /// Disconnects the largest clients until the others fit.
     pub(super) fn evict_clients(&mut self, env: &mut Env) {
-        let limit = match self.node.config.maxmemory_clients {
-            Share::Bytes(0) | Share::Percent(0) => return,
-            Share::Bytes(bytes) => bytes,
-            // A part of no limit is no limit.
-            Share::Percent(_) if self.node.config.maxmemory == 0 => return,
-            Share::Percent(percent) => self.node.config.maxmemory / 100 * u64::from(percent),
+        let limit = match self.node.config.maxmemory_clients.of(self.node.config.maxmemory) {
+            0 => return,
+            limit => limit.max(LIMIT_MIN),
         };
-        let limit = limit.max(LIMIT_MIN);
+        // Whoever has room that is not used takes so much more than it weighs, at the most.
+        let rooms = self.node.sessions.len() * Session::ROOMS_MAX;
+        if self.node.sessions.weight().saturating_add(rooms) as u64 <= limit {
+            return;
+        }
+        self.node.look_at_rooms(env.monotonic);
         let counts = |session: &&Session| session.role == Role::Client && !session.is_leaving();
-        let sizes = self.node.sessions.iter().filter(counts).map(|session| session.memory().total);
+        let sizes =
+            self.node.sessions.iter().filter(counts).map(|session| session.memory(env.monotonic).total);
         let mut used = sizes.sum::<usize>() as u64;
         if used < limit {
             return;
@@ -38,7 +40,7 @@ impl Server {
             .iter()
             .filter(counts)
             .filter(|session| !session.no_evict)
-            .map(|session| (session.memory().total, session.id))
+            .map(|session| (session.memory(env.monotonic).total, session.id))
             .collect();
         largest.sort_by_key(|(size, id)| (std::cmp::Reverse(*size), *id));
         for (size, conn) in largest {
@@ -57,7 +59,7 @@ impl Server {
 mod tests {
     use super::*;
     use crate::{
-        config::Config,
+        config::{Config, Share},
         event::{Action, Event},
     };
 
@@ -93,19 +95,43 @@ mod tests {
 
     /// The beginning of a command that is never whole.
     fn half(len: usize) -> Vec<u8> {
-        let mut bytes = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$9000000\r\n".to_vec();
+        let mut bytes = format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n${len}\r\n").into_bytes();
         bytes.resize(bytes.len() + len, b'x');
         bytes
     }
 
     #[test]
     fn the_largest_goes_first_and_only_as_many_as_need_to() {
-        let mut bench = Bench::new(Share::Bytes(240_000), 0);
+        let mut bench = Bench::new(Share::Bytes(300_000), 0);
         assert_eq!(bench.send(1, half(60_000)), []);
         assert_eq!(bench.send(2, half(90_000)), []);
         assert_eq!(bench.send(3, half(80_000)), [2]);
         assert_eq!(bench.send(4, "PING\r\n"), []);
         assert_eq!(bench.server.node.stats.evicted_clients, 1);
+    }
+
+    #[test]
+    fn a_long_argument_counts_as_soon_as_its_length_is_known() {
+        let mut bench = Bench::new(Share::Bytes(300_000), 0);
+        assert_eq!(bench.send(1, "*2\r\n$4\r\nECHO\r\n$100000\r\n"), []);
+        assert_eq!(bench.send(2, "*2\r\n$4\r\nECHO\r\n$200000\r\n"), [2]);
+    }
+
+    #[test]
+    fn what_the_network_has_not_taken_counts() {
+        let mut bench = Bench::new(Share::Bytes(300_000), 0);
+        bench.server.note_unsent(ConnId(2), 100_000);
+        assert_eq!(bench.send(1, "PING\r\n"), []);
+        bench.server.note_unsent(ConnId(2), 300_000);
+        assert_eq!(bench.send(1, "PING\r\n"), [2]);
+    }
+
+    #[test]
+    fn a_client_goes_between_two_of_its_commands() {
+        let mut bench = Bench::new(Share::Bytes(300_000), 0);
+        bench.send(1, "SETRANGE k 99999 x\r\n");
+        assert_eq!(bench.send(2, "GET k\r\nGET k\r\nGET k\r\nSET after v\r\n"), [2]);
+        assert!(!bench.server.node.dbs[0].contains(b"after"));
     }
 
     #[test]

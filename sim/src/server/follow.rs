@@ -109,6 +109,11 @@ impl Server {
         if link.is_up() {
             link.decoder.feed(bytes);
         }
+        self.go_on_with_master(env);
+    }
+
+    /// Goes on with what the master has sent, as far as that goes.
+    pub(super) fn go_on_with_master(&mut self, env: &mut Env) {
         loop {
             // What comes while the snapshot is read waits behind it.
             if self.node.loading.is_some() {
@@ -377,6 +382,10 @@ impl Server {
     fn repeat_stream(&mut self, env: &mut Env) -> Result<(), Broken> {
         let limits = Limits { bulk_len_max: PAYLOAD_LEN_MAX, ..Limits::default() };
         loop {
+            // The data stay as they are, whoever would change them: what comes meanwhile waits.
+            if self.node.paused.is_some() {
+                return Ok(());
+            }
             let Some(link) = self.node.replication.master.as_mut().filter(|link| link.is_up()) else {
                 return Ok(());
             };

@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use super::Server;
 use crate::{
-    commands::{Error, Flags, Spec, access, debug, declared, find, permit},
+    commands::{Error, Flags, Spec, access, debug, declared, find_in, permit},
     env::Env,
     event::ConnId,
     node::{PauseMode, Receiving},
@@ -51,7 +51,7 @@ impl Server {
         {
             return Passage::Close;
         }
-        let found = find(args);
+        let found = find_in(&self.node.config, args);
         if let Some(session) = self.node.sessions.get_mut(conn) {
             session.last_command = found.as_ref().map_or("NULL", |spec| spec.name);
         }
@@ -86,7 +86,7 @@ impl Server {
         let session = self.node.sessions.get_mut(conn).expect("the gate is for live connections");
         match &mut session.transaction {
             Some(transaction) if !NEVER_QUEUED.contains(&spec.name) => {
-                transaction.queue.push(args.to_vec());
+                transaction.push(args.to_vec());
                 Passage::Answer(Reply::QUEUED)
             }
             _ => Passage::Run(spec),
@@ -102,7 +102,7 @@ impl Server {
         let asks = Flags::WRITE | Flags::DENYOOM | Flags::MAY_REPLICATE;
         let allowed = Flags::LOADING | Flags::STALE;
         queue.iter().fold(spec.flags, |flags, args| {
-            let Ok(queued) = find(args) else { return flags };
+            let Ok(queued) = find_in(&self.node.config, args) else { return flags };
             let queued = declared(&self.node, queued, args);
             (flags - allowed) | (flags & queued & allowed) | (queued & asks)
         })

@@ -28,7 +28,14 @@ impl Server {
         if self.node.paused.is_some_and(|(until, _)| env.monotonic >= until) {
             self.node.paused = None;
         }
-        if self.node.is_paused() || self.held == 0 {
+        if self.node.is_paused() {
+            return;
+        }
+        let link = self.node.replication.master.as_ref();
+        if link.is_some_and(|link| link.is_up() && link.decoder.unread() > 0) {
+            self.go_on_with_master(env);
+        }
+        if self.held == 0 {
             return;
         }
         self.held = 0;

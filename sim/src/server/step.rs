@@ -185,6 +185,7 @@ impl Server {
         // While a script runs, nothing else does.
         if self.node.busy.is_none() {
             self.heed_new_limit(env);
+            self.limit_tracking(env);
             self.run_cron(env);
             self.close_idle_targets(env);
             self.serve_ready(env);

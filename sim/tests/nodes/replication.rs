@@ -48,6 +48,17 @@ fn a_snapshot_waits_five_seconds_for_more_replicas_unless_told_otherwise() {
 }
 
 #[test]
+fn a_replica_in_a_pause_hears_its_master_and_applies_nothing() {
+    let mut net = Switch::following(1, prompt());
+    net.call(1, "CLIENT PAUSE 100000 WRITE");
+    net.call(0, "SET k v");
+    net.run_secs(1);
+    assert_eq!(net.call(1, "GET k"), "$-1");
+    net.call(1, "CLIENT UNPAUSE");
+    assert_eq!(net.call(1, "GET k"), "$1 v");
+}
+
+#[test]
 fn a_broken_link_costs_only_what_was_missed() {
     let mut net = Switch::following(1, prompt());
     net.call(0, "SET k 1");

@@ -17,16 +17,19 @@ use bytes::Bytes;
 use lockstorm_sim::env::{Files, Folder};
 
 /// The machine's own files.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Disk;
+#[derive(Debug, Clone, Default)]
+pub(super) struct Disk {
+    /// Where the files are whose names do not say it; where the process stands, if this is empty.
+    pub(super) folder: PathBuf,
+}
 
 impl Files for Disk {
     fn read(&self, path: &str) -> io::Result<String> {
-        fs::read_to_string(path)
+        fs::read_to_string(self.folder.join(path))
     }
 
     fn write(&self, path: &str, text: &str) -> io::Result<()> {
-        replace(Path::new(path), text.as_bytes())
+        replace(&self.folder.join(path), text.as_bytes())
     }
 }
 
@@ -50,6 +53,11 @@ struct Appended {
 impl DataFolder {
     pub(super) fn new(path: PathBuf) -> DataFolder {
         DataFolder { path, open: RefCell::default(), syncing: Arc::default() }
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// A file is another one now, or none.

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use clap::{Args, ValueEnum};
 use lockstorm_sim::{
     VERSION,
-    commands::access::configured,
+    commands::{access::configured, check_renames},
     config::Config,
     config_file,
     drive::{Node, tokio::Machine},
@@ -92,8 +92,11 @@ impl Serve {
     pub(super) fn run(self) -> Result<Exit> {
         let mut config = self.configured()?;
         let folder = self.data.as_deref().map(|folder| data_folder(&mut config, folder)).transpose()?;
-        let read = |path: &str| Disk.read(path).map(Bytes::from).map_err(|error| format!("{path}: {error}"));
+        let files =
+            Disk { folder: folder.as_ref().map(|folder| folder.path().to_owned()).unwrap_or_default() };
+        let read = |path: &str| files.read(path).map(Bytes::from).map_err(|error| format!("{path}: {error}"));
         configured(&config, read).map_err(|wrong| miette!("{wrong}")).wrap_err("the users cannot be made")?;
+        check_renames(&config).map_err(|wrong| miette!("{wrong}"))?;
         let log = Log::open(&options::value(&config, "logfile"), config.loglevel)?;
         descriptors::raise(&mut config, &log);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().into_diagnostic()?;
@@ -133,7 +136,7 @@ impl Serve {
             }
             let node = Node::new();
             let (mut asked, teller, asked_node) = (false, log.clone(), node.clone());
-            let machine = machine.files(Disk).log(log.sink(node.clone())).signals(move |cx| {
+            let machine = machine.files(files.clone()).log(log.sink(node.clone())).signals(move |cx| {
                 let which = match (terminate.poll_recv(cx), interrupt.poll_recv(cx)) {
                     (Poll::Ready(_), _) => Signal::Terminate,
                     (_, Poll::Ready(_)) => Signal::Interrupt,
@@ -164,22 +167,28 @@ impl Serve {
     /// The options of the file, and those of the command line after them.
     fn configured(&self) -> Result<Config> {
         let mut config = Config { process_id: process::id(), ..Config::default() };
-        if let Some(path) = &self.config {
-            // CONFIG REWRITE must find it wherever the process stands by then.
-            let path = std::path::absolute(path).into_diagnostic()?;
-            config_file::read(&path.to_string_lossy(), &Disk, &mut config)
-                .map_err(|mistake| miette!("{mistake}"))
-                .wrap_err("the configuration file cannot be followed")?;
-        }
+        // CONFIG REWRITE must find it wherever the process stands by then.
+        let path = self.config.as_ref().map(std::path::absolute).transpose().into_diagnostic()?;
+        let path = path.map(|path| path.to_string_lossy().into_owned());
+        let option = |option: &'_ String| {
+            option
+                .split_once('=')
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .ok_or_else(|| miette!("--option takes NAME=VALUE, and {option:?} has no `=`"))
+        };
+        let more = self.option.iter().map(option).collect::<Result<Vec<_>>>()?;
+        let more: Vec<(&str, &str)> = more.iter().map(|(name, value)| (&**name, &**value)).collect();
+        config_file::read(path.as_deref(), &more, &Disk::default(), &mut config).map_err(
+            |wrong| match wrong {
+                config_file::Wrong::Line(mistake) => {
+                    miette!("{mistake}").wrap_err("the configuration file cannot be followed")
+                }
+                config_file::Wrong::Option(why) => miette!("{why}"),
+            },
+        )?;
         let mut set = |name: &str, value: &str| {
             options::set_at_start(&mut config, name, value).map_err(|why| miette!("{why}"))
         };
-        for option in &self.option {
-            let (name, value) = option
-                .split_once('=')
-                .ok_or_else(|| miette!("--option takes NAME=VALUE, and {option:?} has no `=`"))?;
-            set(name, value)?;
-        }
         let named = [
             ("unixsocket", &self.unixsocket),
             ("unixsocketperm", &self.unixsocketperm),

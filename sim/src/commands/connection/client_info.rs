@@ -21,6 +21,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    let now = ctx.env.monotonic;
+    let (now, rules) = (ctx.env.monotonic, ctx.node.reply_room);
+    ctx.session().room.pass(now, rules);
     Ok(Reply::Verbatim(*b"txt", describe(ctx.session(), now).into()))
 }

@@ -24,6 +24,7 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let now = ctx.env.monotonic;
+    ctx.node.look_at_rooms(now);
     let sessions = ctx.node.sessions.iter();
     let option = args.get(2).map(|option| option.to_ascii_lowercase()).unwrap_or_default();
     let lines: Vec<u8> = match (&option[..], args) {

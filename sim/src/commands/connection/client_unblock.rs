@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, find, integer},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, find_in, integer},
     event::ConnId,
     resp::Reply,
     session::BlockedOn,
@@ -37,7 +37,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     match &session.blocked {
         Some(blocked) if waits(blocked.on) => {
             // Its command has failed, whichever way it is let go.
-            if let Ok(spec) = find(&blocked.args) {
+            if let Ok(spec) = find_in(&ctx.node.config, &blocked.args) {
                 ctx.node.stats.calls_of(spec.name).failed += 1;
             }
             if with_error {

@@ -58,10 +58,10 @@ pub(in crate::commands) fn describe(session: &Session, now: Monotonic) -> Vec<u8
     let waiting = session.transaction.as_ref().map(|transaction| transaction.queued());
     let queued = waiting.or(session.executing).map_or(-1, |queued| queued.commands as i64);
     let Memory { query, query_free, argv, queued: multi, output, output_blocks, output_listed, total } =
-        session.memory();
+        session.memory(now);
     let line = format!(
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={queued} qbuf={query} \
-         qbuf-free={query_free} argv-mem={argv} multi-mem={multi} rbs={} rbp=0 obl={output} oll={output_blocks} \
+         qbuf-free={query_free} argv-mem={argv} multi-mem={multi} rbs={} rbp={} obl={output} oll={output_blocks} \
          omem={output_listed} tot-mem={total} events=r cmd={} user={} redir={} resp={}\n",
         session.id.0,
         session.peer,
@@ -76,7 +76,8 @@ pub(in crate::commands) fn describe(session: &Session, now: Monotonic) -> Vec<u8
         session.channels.len(),
         session.patterns.len(),
         session.shards.len(),
-        Session::OUTPUT,
+        session.room.size(),
+        session.room.peak(),
         session.last_command,
         quotable(&session.user),
         redirection(session),

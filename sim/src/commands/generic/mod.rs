@@ -39,7 +39,7 @@ mod wait;
 
 use super::Spec;
 
-pub(super) use object_refcount::references;
+pub(super) use object_refcount::{references, shares};
 pub(super) use restoring::restore as run_restore;
 
 pub(super) const ALL: &[&Spec] = &[

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    config::Config,
     keyspace::Value,
     resp::Reply,
 };
@@ -21,12 +22,19 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    Ok(ctx.inspect(&args[2]).map_or(Reply::Null, |entry| Reply::Integer(references(&entry.value))))
+    let shares = shares(&ctx.node.config);
+    Ok(ctx.inspect(&args[2]).map_or(Reply::Null, |entry| Reply::Integer(references(&entry.value, shares))))
 }
 
-/// The references to a value, as a server counts them.
-pub(in crate::commands) fn references(value: &Value) -> i64 {
+/// Whether keys share small integers. They do not where each has a use of its own that decides whether it is evicted.
+pub(in crate::commands) fn shares(config: &Config) -> bool {
+    config.maxmemory == 0 || !config.maxmemory_policy.heeds_use()
+}
+
+/// The references to a value, as a server counts them, where small integers are shared or not.
+pub(in crate::commands) fn references(value: &Value, shares: bool) -> i64 {
     match value {
+        _ if !shares => 1,
         Value::String(string)
             if string.encoding() == "int" && string.integer().is_some_and(|n| (0..10_000).contains(&n)) =>
         {

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::{
     commands::{
         Ctx, Error, Flags, Group, Keys, Spec,
-        draw::{draw_elements, random_count},
+        draw::{cut_short, draw_elements, random_count},
     },
     env::Env,
     keyspace::Hash,
@@ -36,6 +36,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
     if ctx.read::<Hash>(&args[1])?.is_none() {
         return Ok(if count.is_some() { Reply::Array(Vec::new()) } else { Reply::Null });
+    }
+    if let Some(reply) = count.and_then(|count| cut_short(ctx, count)) {
+        return Ok(reply);
     }
     let (env, db) = (&mut *ctx.env, &ctx.node.dbs[ctx.db]);
     let hash = db.typed::<Hash>(&args[1])?.expect("it was just read");

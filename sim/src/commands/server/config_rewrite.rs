@@ -22,6 +22,11 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    rewrite(ctx, false)
+}
+
+/// Writes the options that differ from their defaults or were in the file before, or all of them.
+pub(super) fn rewrite(ctx: &mut Ctx<'_>, all: bool) -> Result<Reply, Error> {
     let config = &ctx.node.config;
     let files = ctx.env.files.as_ref().filter(|_| !config.config_file.is_empty());
     let Some(files) = files else { return Err(Error::of("ERR The server is running without a config file")) };
@@ -31,7 +36,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     // A file for the users is written by ACL SAVE.
     let lines = ctx.node.acl.users().map(|user| String::from_utf8_lossy(&access::line(user)).into_owned());
     let users = if config.aclfile.is_empty() { lines.collect() } else { Vec::new() };
-    match files.write(&path, &config_file::rewrite(&old, config, users)) {
+    match files.write(&path, &config_file::rewrite(&old, config, users, all)) {
         Ok(()) => {
             ctx.env.log(Level::Warning, || format!("{path} is rewritten"));
             Ok(Reply::OK)

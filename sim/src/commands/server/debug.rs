@@ -5,13 +5,18 @@ use std::{fmt::Write as _, time::Duration};
 use bytes::Bytes;
 
 use super::{
+    config_rewrite::rewrite,
     digest::Digest,
     insides::{structure, table_of, tables},
     reloading::{load_log, reload},
     samples::sample,
 };
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, generic::references, integer, printable},
+    commands::{
+        Ctx, Error, Flags, Group, Keys, Spec,
+        generic::{references, shares},
+        integer, printable,
+    },
     config::Config,
     durability::rdb,
     effect::{Class, Propagated, Recipients},
@@ -19,6 +24,7 @@ use crate::{
     keyspace::{Entry, Str, Value},
     log::Level,
     options::memory,
+    reply_room::Rules,
     resp::Reply,
     session::BlockedOn,
 };
@@ -88,6 +94,26 @@ fn populate(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::OK)
 }
 
+/// DEBUG REPLYBUFFER: how the room that connections have for replies changes.
+fn reply_buffer(ctx: &mut Ctx<'_>, what: &Bytes, args: &[Bytes]) -> Result<Reply, Error> {
+    let how = &args[3];
+    // What has been due by the old rules is done by them.
+    ctx.node.look_at_rooms(ctx.env.monotonic);
+    let rules = &mut ctx.node.reply_room;
+    if what.eq_ignore_ascii_case(b"resizing") {
+        rules.resizes = integer(how).is_ok_and(|on| on != 0);
+    } else if !what.eq_ignore_ascii_case(b"peak-reset-time") {
+        return Err(Error::subcommand("debug", &args[1]));
+    } else if how.eq_ignore_ascii_case(b"never") {
+        rules.remembers = None;
+    } else if how.eq_ignore_ascii_case(b"reset") {
+        rules.remembers = Rules::default().remembers;
+    } else {
+        rules.remembers = u64::try_from(integer(how)?).ok().map(Duration::from_millis);
+    }
+    Ok(Reply::OK)
+}
+
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     match (&args[1].to_ascii_lowercase()[..], args.get(2)) {
         (b"clock", Some(verb)) if args.len() == 4 && verb.eq_ignore_ascii_case(b"advance") => {
@@ -122,6 +148,10 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         }
         (b"set-skip-checksum-validation", Some(on)) if args.len() == 3 => {
             ctx.node.skip_checksums = integer(on).is_ok_and(|on| on != 0);
+            Ok(Reply::OK)
+        }
+        (b"set-disable-deny-scripts", Some(on)) if args.len() == 3 => {
+            ctx.node.scripts_may_debug = integer(on).is_ok_and(|on| on != 0);
             Ok(Reply::OK)
         }
         (b"error", Some(text)) if args.len() == 3 => Err(Error(printable(text, usize::MAX).into())),
@@ -165,19 +195,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             Ok(Reply::Silence)
         }
         // Insides of one implementation, of which nothing can be seen from outside.
-        (b"set-disable-deny-scripts" | b"aof-flush-sleep" | b"drop-cluster-packet-filter", Some(_))
-            if args.len() == 3 =>
-        {
-            Ok(Reply::OK)
-        }
-        (b"replybuffer", Some(what))
-            if args.len() == 4
-                && [&b"peak-reset-time"[..], b"resizing"]
-                    .iter()
-                    .any(|known| what.eq_ignore_ascii_case(known)) =>
-        {
-            Ok(Reply::OK)
-        }
+        (b"aof-flush-sleep" | b"drop-cluster-packet-filter", Some(_)) if args.len() == 3 => Ok(Reply::OK),
+        (b"replybuffer", Some(what)) if args.len() == 4 => reply_buffer(ctx, what, args),
+        (b"config-rewrite-force-all", None) => rewrite(ctx, true),
         (b"change-repl-id", None) => {
             let id = ctx.env.random_id();
             ctx.node.replication.history.fork(id);
@@ -195,15 +215,19 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
                 "PAUSE-CRON <0|1>",
                 "LOG <text>",
                 "SET-ACTIVE-EXPIRE <0|1>",
+                "SET-DISABLE-DENY-SCRIPTS <0|1>",
                 "ERROR <text>",
                 "RELOAD [NOSAVE] [NOFLUSH] [MERGE]",
                 "LOADAOF",
                 "CHANGE-REPL-ID",
+                "CONFIG-REWRITE-FORCE-ALL",
                 "HTSTATS <dbid>",
                 "HTSTATS-KEY <key>",
                 "LISTPACK <key>",
                 "QUICKLIST <key>",
                 "REPLICATE <command> [<arg> ...]",
+                "REPLYBUFFER PEAK-RESET-TIME <milliseconds|NEVER|RESET>",
+                "REPLYBUFFER RESIZING <0|1>",
                 "SEGFAULT, PANIC, ASSERT, OOM",
                 "HELP",
             ];
@@ -218,7 +242,7 @@ fn object(entry: &Entry, config: &Config, now_ms: i64) -> String {
     let idle = entry.usage.idle_ms(now_ms) / 1000;
     let mut text = format!(
         "Value at:0x7f0000000000 refcount:{} encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{idle}",
-        references(&entry.value),
+        references(&entry.value, shares(config)),
         entry.value.encoding(),
         rdb::saved_len(&entry.value, config),
         (now_ms / 1000 - idle) & 0x00ff_ffff,

@@ -23,10 +23,8 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     let node = &ctx.node;
-    let of = |role: fn(&Role) -> bool| -> usize {
-        node.sessions.iter().filter(|session| role(&session.role)).map(|session| session.memory().total).sum()
-    };
-    let (replicas, clients) = (of(|role| *role == Role::Replica), of(|role| *role == Role::Client));
+    let replicas = node.memory_of(|role| role == Role::Replica);
+    let clients = node.memory_of(|role| role != Role::Replica);
     let backlog = node.replication.backlog.as_ref().map_or(0, |backlog| backlog.len());
     let tables: Vec<(usize, usize, usize)> = node
         .dbs
@@ -42,7 +40,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
         })
         .collect();
     let in_tables: usize = tables.iter().map(|(_, main, expires)| main + expires).sum();
-    let used = node.used_memory() + clients + replicas + backlog;
+    let used = node.used_memory();
     let overhead = Node::STARTUP_MEMORY + clients + replicas + backlog + in_tables;
     let keys: usize = node.dbs.iter().map(|db| db.len()).sum();
     let above_start = used - Node::STARTUP_MEMORY;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error},
+    commands::{Ctx, Error, Origin},
     durability::rdb,
     effect::Cached,
     log::Level,
@@ -17,6 +17,10 @@ const NOT_LOADED: Error = Error::of("ERR Error trying to load the RDB dump");
 
 /// DEBUG RELOAD [NOSAVE] [NOFLUSH] [MERGE]: saves a snapshot and reads it; or reads the one there is, or adds it to the data.
 pub(super) fn reload(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    // The libraries of a snapshot are code, which cannot be loaded in the middle of other code.
+    if ctx.origin == Origin::Script {
+        return Err(Error::NOT_FROM_SCRIPT);
+    }
     let (mut save, mut flush, mut merge) = (true, true, false);
     for option in &args[2..] {
         match &option.to_ascii_lowercase()[..] {

@@ -11,7 +11,7 @@ use crate::{
     node::{Node, Receiving},
     options,
     replication::{Backlog, Failover, Feed, NO_ID},
-    session::Session,
+    session::{Role, Session},
     stats::Calls,
 };
 
@@ -117,8 +117,14 @@ fn clients(ctx: &Ctx<'_>, out: &mut String) {
 }
 
 fn memory(ctx: &Ctx<'_>, out: &mut String) {
-    let used = ctx.node.used_memory();
-    let (max, dataset) = (ctx.node.config.maxmemory, used - Node::STARTUP_MEMORY);
+    let node = &ctx.node;
+    let (used, max) = (node.used_memory(), node.config.maxmemory);
+    let clients = node.memory_of(|role| role != Role::Replica);
+    let replicas = node.memory_of(|role| role == Role::Replica);
+    let backlog = node.replication.backlog.as_ref().map_or(0, Backlog::len);
+    let overhead = Node::STARTUP_MEMORY + clients + replicas + backlog;
+    let dataset = used.saturating_sub(overhead);
+    let share = dataset as f64 * 100.0 / (used - Node::STARTUP_MEMORY).max(1) as f64;
     lines!(out,
         "used_memory": used,
         "used_memory_human": human(used as u64),
@@ -126,18 +132,25 @@ fn memory(ctx: &Ctx<'_>, out: &mut String) {
         "used_memory_rss_human": human(used as u64),
         "used_memory_peak": used,
         "used_memory_peak_human": human(used as u64),
-        "used_memory_overhead": Node::STARTUP_MEMORY,
+        "used_memory_peak_perc": "100.00%",
+        "used_memory_overhead": overhead,
         "used_memory_startup": Node::STARTUP_MEMORY,
         "used_memory_dataset": dataset,
+        "used_memory_dataset_perc": format_args!("{share:.2}%"),
         "number_of_cached_scripts": ctx.node.scripts.len(),
         "number_of_functions": ctx.node.libraries.function_count(),
         "number_of_libraries": ctx.node.libraries.len(),
-        "mem_total_replication_buffers": replication_buffers(ctx),
-        "mem_replication_backlog": ctx.node.replication.backlog.as_ref().map_or(0, Backlog::len),
         "maxmemory": max,
         "maxmemory_human": human(max),
         "maxmemory_policy": ctx.node.config.maxmemory_policy.name(),
         "mem_fragmentation_ratio": "1.00",
+        "mem_not_counted_for_evict": replicas,
+        "mem_replication_backlog": backlog,
+        "mem_total_replication_buffers": replication_buffers(ctx),
+        "mem_clients_slaves": replicas,
+        "mem_clients_normal": clients,
+        "mem_cluster_links": 0,
+        "mem_aof_buffer": 0,
         "mem_allocator": "simulated",
         "active_defrag_running": 0,
         "lazyfree_pending_objects": 0,
@@ -148,7 +161,7 @@ fn memory(ctx: &Ctx<'_>, out: &mut String) {
 /// What the stream takes that is kept for replicas, or waits to be sent to one. They share it: the slowest one decides.
 fn replication_buffers(ctx: &Ctx<'_>) -> usize {
     let replication = &ctx.node.replication;
-    let unsent = |conn: ConnId| ctx.env.unsent.as_ref().map_or(0, |unsent| unsent.bytes(conn));
+    let unsent = |conn: ConnId| ctx.node.sessions.get(conn).map_or(0, |session| session.unsent);
     let waiting = replication.attached().map(|(&conn, _)| unsent(conn));
     waiting.chain(replication.backlog.as_ref().map(Backlog::len)).max().unwrap_or(0)
 }
@@ -275,7 +288,7 @@ fn replication(ctx: &Ctx<'_>, out: &mut String) {
             "master_link_status": if link.is_up() { "up" } else { "down" },
             "master_last_io_seconds_ago": heard,
             "master_sync_in_progress": u8::from(link.state() == "sync"),
-            "slave_read_repl_offset": offset,
+            "slave_read_repl_offset": offset + if link.is_up() { link.buffer.len() as u64 } else { 0 },
             "slave_repl_offset": offset,
         );
         if let Some(since) = link.down_since {

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::{
     commands::{
         Ctx, Error, Flags, Group, Keys, Spec,
-        draw::{draw_elements, random_count},
+        draw::{cut_short, draw_elements, random_count},
     },
     env::Env,
     keyspace::Set,
@@ -32,6 +32,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let count = args.get(2).map(|count| random_count(count)).transpose()?;
     if ctx.read::<Set>(key)?.is_none() {
         return Ok(if count.is_some() { Reply::Array(Vec::new()) } else { Reply::Null });
+    }
+    if let Some(reply) = count.and_then(|count| cut_short(ctx, count)) {
+        return Ok(reply);
     }
     let (env, db) = (&mut *ctx.env, &ctx.node.dbs[ctx.db]);
     let set = db.typed::<Set>(key)?.expect("it was just read");

@@ -6,7 +6,7 @@ use super::answering::members;
 use crate::{
     commands::{
         Ctx, Error, Flags, Group, Keys, Spec,
-        draw::{draw, random_count},
+        draw::{cut_short, draw, random_count},
     },
     keyspace::SortedSet,
     resp::Reply,
@@ -39,6 +39,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let Some(len) = ctx.read::<SortedSet>(key)?.map(SortedSet::len) else {
         return Ok(if count.is_some() { Reply::Array(Vec::new()) } else { Reply::Null });
     };
+    if let Some(reply) = count.and_then(|count| cut_short(ctx, count)) {
+        return Ok(reply);
+    }
     let drawn = draw(ctx.env, len, count.unwrap_or(1))?;
     let set = ctx.node.dbs[ctx.db].typed::<SortedSet>(key)?.expect("its length was just asked for");
     let mut chosen = drawn.into_iter().filter_map(|rank| set.get(rank));

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::watch::watch_broken;
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec, access, find, run as run_command},
+    commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec, access, find_in, run as run_command},
     event::ConnId,
     resp::Reply,
     session::{Blocked, BlockedOn},
@@ -62,7 +62,7 @@ pub(crate) fn go_on(
     while let Some(args) = queue.next() {
         let Some(db) = ctx.node.sessions.get(conn).map(|session| session.db) else { return Reply::Silence };
         let mut nested = Ctx::new(ctx.node, ctx.env, ctx.effects, conn, db, Origin::Exec, ctx.now_ms);
-        let reply = match find(&args) {
+        let reply = match find_in(&nested.node.config, &args) {
             // What was allowed when it was queued need not be any more.
             Ok(spec) => match access::refuse(nested.node, nested.env, conn, spec, &args, "multi") {
                 Ok(()) => run_command(&mut nested, spec, &args),
