@@ -177,9 +177,8 @@ class Runner:
             word, rest = found.groups()
             if word == "ok":
                 outcome.passed.append(re.sub(r" \(\d+ ms\)$", "", rest))
-            elif word == "err":
-                name = rest.removesuffix(where)
-                outcome.failed[name] = said(lines[at + 1 :])
+            elif word == "err" and rest.endswith(where):
+                outcome.failed[rest.removesuffix(where)] = said(lines[at + 1 :])
             elif word in ("exception", "TIMEOUT"):
                 outcome.ended = f"{word}: {rest}\n{said(lines[at + 1 :])}"
         if outcome.ended is None and not any(line.startswith("[1/1 done]") for line in lines):
