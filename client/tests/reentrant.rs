@@ -31,20 +31,21 @@ async fn excludes_others_and_nests_for_its_owner() {
     assert_eq!(lock.remaining().await.unwrap(), None);
 }
 
-/// The lease would end after 400 ms; ten times that pass, so that only renewals can have kept it.
+/// The lease would end after a second; five pass, so that only renewals can have kept it. A machine that is busy with
+/// something else may not stand still for two thirds of the lease, which is why it is not shorter.
 #[tokio::test]
 async fn watchdog_keeps_what_has_no_lease() {
     let Some(server) = RedisServer::start() else { return };
     let client = Client::builder()
         .endpoint(server.url())
-        .watchdog_timeout(Duration::from_millis(400))
+        .watchdog_timeout(Duration::from_secs(1))
         .connect()
         .await
         .unwrap();
     let lock = client.lock("stock");
     let guard = lock.acquire().await.unwrap();
     let others = Client::connect(&server.url()).await.unwrap();
-    assert!(others.lock("stock").try_acquire_for(Duration::from_secs(4)).await.unwrap().is_none());
+    assert!(others.lock("stock").try_acquire_for(Duration::from_secs(5)).await.unwrap().is_none());
     assert!(guard.is_valid());
     guard.release().await.unwrap();
     assert!(!lock.is_locked().await.unwrap());

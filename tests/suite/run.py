@@ -10,6 +10,7 @@ unless --excepted asks how they fare.
 
 import argparse
 import os
+import queue
 import re
 import shutil
 import subprocess
@@ -32,8 +33,9 @@ TOOLS = ["redis-cli", "redis-benchmark", "redis-check-aof", "redis-check-rdb"]
 # How long a unit may say nothing, and how long it may take at all, on a machine that is busy with something else.
 SILENCE_S = 120
 PATIENCE_S = 600
-# Each unit has ports of its own, below those that a system gives to whoever connects.
-PORTS, PORTS_EACH = 21000, 200
+# Units that run at a time have ports of their own, below those that a system gives to whoever connects.
+PORTS, PORTS_EACH = 15000, 1000
+JOBS_MAX = 16
 LINE = re.compile(r"^\[(ok|err|exception|skip|ignore|TIMEOUT)\]: (.*)$")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -111,12 +113,16 @@ class Outcome:
 
 
 class Runner:
-    def __init__(self, suite, arguments, exceptions):
+    def __init__(self, suite, arguments, exceptions, tags):
         self.suite = suite
         self.arguments = arguments
         self.exceptions = exceptions
+        self.tags = tags
         self.units = units_of(suite)
         self.printing = threading.Lock()
+        self.ports = queue.SimpleQueue()
+        for job in range(arguments.jobs):
+            self.ports.put(PORTS + job * PORTS_EACH)
 
     def prepare(self, unit):
         """A folder for the unit alone: units that share one would clear away each other's files."""
@@ -135,13 +141,20 @@ class Runner:
         return folder
 
     def play(self, unit):
+        port = self.ports.get()
+        try:
+            return self.play_at(port, unit)
+        finally:
+            self.ports.put(port)
+
+    def play_at(self, port, unit):
         folder = self.prepare(unit)
         excepted = [] if self.arguments.excepted else list(self.exceptions.get(unit, {}))
         (folder / "skipped").write_text("".join(f"{name}\n" for name in excepted))
-        port = PORTS + self.units.index(unit) * PORTS_EACH
         command = ["./runtest", "--single", unit, "--clients", "1", "--durable", "--skipfile", "skipped"]
         command += ["--timeout", str(SILENCE_S), "--baseport", str(port), "--portcount", str(PORTS_EACH)]
-        for tag in self.arguments.tags.split():
+        left_out = [] if self.arguments.excepted else list(self.tags.get(unit, {}))
+        for tag in [*self.arguments.tags.split(), *left_out]:
             command += ["--tags", tag]
         outcome = Outcome(unit, folder / "log")
         begun = time.monotonic()
@@ -215,13 +228,16 @@ class Runner:
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("units", nargs="*", metavar="UNIT", help="such as unit/type/list [default: all]")
-    parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1), help="how many units at a time")
+    parser.add_argument(
+        "--jobs", type=int, default=min(4, os.cpu_count() or 1), choices=range(1, JOBS_MAX + 1), metavar="N",
+        help=f"how many units at a time, 1 to {JOBS_MAX}",
+    )
     parser.add_argument("--tags", default="", help="which tests: such as -slow, or `-slow -needs:debug`")
     parser.add_argument("--server", type=Path, help="the lockstorm to try [default: the one of `cargo build --release`]")
     parser.add_argument("--real", action="store_true", help="try redis-server itself, which tells what the suite is worth here")
     parser.add_argument("--excepted", action="store_true", help="run what exceptions.toml names, too")
     parser.add_argument("--list", action="store_true", help="print the units and what is excepted of them, and end")
-    # A tag begins with a dash, which only `=` keeps from being an option.
+    # Tags that are left out begin with a dash, so that they are given as --tags=-slow.
     return parser.parse_args()
 
 
@@ -229,17 +245,17 @@ def main():
     arguments = parse()
     with open(HERE / "exceptions.toml", "rb") as file:
         exceptions = tomllib.load(file)
-    whole = exceptions.pop("units")
+    whole, tags = exceptions.pop("units"), exceptions.pop("tags")
     if not shutil.which("tclsh"):
         raise Failure("tclsh is not installed, in which the suite is written (Debian: tcl)")
-    runner = Runner(sources(), arguments, exceptions)
-    unknown = (set(arguments.units) | set(exceptions) | set(whole)) - set(runner.units)
+    runner = Runner(sources(), arguments, exceptions, tags)
+    unknown = (set(arguments.units) | set(exceptions) | set(whole) | set(tags)) - set(runner.units)
     if unknown:
         raise Failure(f"the suite has no {', '.join(sorted(unknown))}; --list tells its units")
     if arguments.list:
         for unit in runner.units:
             print(f"{unit}  [left out: {whole[unit]}]" if unit in whole else unit)
-            for name, reason in exceptions.get(unit, {}).items():
+            for name, reason in [*tags.get(unit, {}).items(), *exceptions.get(unit, {}).items()]:
                 print(f"    {name}: {reason}")
         return 0
     if not arguments.server and not arguments.real:
