@@ -304,6 +304,8 @@ impl<P: Platform> Driver<P> {
 
     /// Hangs up on everybody, once they have what was sent.
     fn hang_up_on_all(self: &Rc<Self>) {
+        // With it go the listeners that it shares.
+        self.env.borrow_mut().ports = None;
         self.wires.borrow_mut().retain(|_, wire| wire.borrow().carried);
         let wires: Vec<ConnId> = self.wires.borrow().keys().copied().collect();
         wires.into_iter().for_each(|conn| self.with_wire(conn, |wire| wire.closing = true));

@@ -154,6 +154,7 @@ impl Server {
                 } else {
                     Bytes::from(std::mem::take(&mut session.out))
                 };
+                self.node.sessions.weigh(conn);
                 self.node.stats.net_out += bytes.len() as u64;
                 env.outbox.push(Action::Send { conn, bytes });
             }

@@ -307,6 +307,18 @@ mod tests {
     }
 
     #[test]
+    fn a_reply_that_is_on_its_way_weighs_nothing_until_the_network_does_not_take_it() {
+        let mut bench = Bench::new(Eviction::AllKeysLru);
+        bench.server.node.config.maxmemory = 10 << 20;
+        bench.send("SETRANGE k 99999 x");
+        let before = bench.server.node.sessions.weight();
+        assert!(bench.send("GET k").len() > 100_000);
+        assert_eq!(bench.server.node.sessions.weight(), before);
+        bench.server.note_unsent(ConnId(1), 100_000);
+        assert!(bench.server.node.sessions.weight() > before + 80_000);
+    }
+
+    #[test]
     fn volatile_policies_leave_keys_that_do_not_expire_alone() {
         for policy in
             [Eviction::VolatileLru, Eviction::VolatileLfu, Eviction::VolatileRandom, Eviction::VolatileTtl]

@@ -23,13 +23,13 @@ impl Server {
     pub(super) fn command(&mut self, env: &mut Env, conn: ConnId, args: Vec<Bytes>) {
         let Some(session) = self.node.sessions.get_mut(conn) else { return };
         session.last_active = env.monotonic;
-        session.argv = (args.iter().map(Bytes::len).sum(), args.len());
         // Before keys have to go, clients do, and whoever sends this may be one of them.
         self.node.sessions.weigh(conn);
         self.evict_clients(env);
-        if self.node.sessions.live(conn).closing {
+        let Some(session) = self.node.sessions.get_mut(conn).filter(|session| !session.closing) else {
             return;
-        }
+        };
+        session.argv = (args.iter().map(Bytes::len).sum(), args.len());
         let spec = match self.gate(env, conn, &args) {
             Passage::Run(spec) => spec,
             Passage::Answer(reply) => {

@@ -104,7 +104,12 @@ impl Host for Loan {
     fn call(&mut self, words: Vec<Bytes>) -> Reply {
         let spec = match self.admit(&words) {
             Ok(spec) => spec,
-            Err(error) => return error.into(),
+            Err(error) => {
+                if let Ok(spec) = find_in(&self.node.config, &words) {
+                    self.node.stats.calls_of(spec.name).rejected += 1;
+                }
+                return error.into();
+            }
         };
         let db = self.node.sessions.get(self.conn).map_or(0, |session| session.db);
         let (node, env, effects) = (&mut self.node, &mut self.env, &mut self.effects);
