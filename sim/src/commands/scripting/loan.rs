@@ -108,6 +108,7 @@ impl Host for Loan {
                 if let Ok(spec) = find_in(&self.node.config, &words) {
                     self.node.stats.calls_of(spec.name).rejected += 1;
                 }
+                self.node.stats.note_error(&error.0);
                 return error.into();
             }
         };
