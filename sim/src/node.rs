@@ -7,14 +7,12 @@ use bytes::Bytes;
 use crate::{
     acl::Acl,
     config::{Config, Notify},
-    durability::{self, AppendLog, Disk, DiskFull, Parts, SaveError, rdb},
+    durability::{AppendLog, Disk, LogState, rdb},
     effect::Effects,
-    env::{Env, Folder},
     event::ConnId,
     freeing::is_worth_background,
     keyspace::{Db, Value},
     latency,
-    log::Level,
     migration::{Migration, Targets},
     options,
     pubsub::PubSub,
@@ -103,10 +101,12 @@ pub struct Node {
     pub monitors: BTreeSet<ConnId>,
     /// More memory is in use than `maxmemory` allows, and nothing more can be evicted.
     pub out_of_memory: bool,
-    /// A transaction has asked for a rewrite of the append-only file, which begins when it is over: what it does is written behind
-    /// it, and would be done twice.
+    /// What is written while the node goes on.
+    pub background: Option<Background>,
+    /// A rewrite of the append-only file is to begin when nothing else is written in the background, or when the transaction is
+    /// over that has asked for it: what that does would be written behind the base, and be done twice.
     pub rewrite_scheduled: bool,
-    /// A transaction has asked for a snapshot, which is saved when it is over.
+    /// The same for a snapshot.
     pub save_scheduled: bool,
     /// The last save to disk failed: writes are refused while `stop-writes-on-bgsave-error` says so.
     pub save_failed: bool,
@@ -177,6 +177,52 @@ pub struct Loading {
     pub purpose: Purpose,
 }
 
+/// What Redis's child process writes: what there was when it began, which is on the disk when it ends. A node that goes down
+/// before leaves its disk as it was.
+#[derive(Debug)]
+pub struct Background {
+    /// What is written.
+    pub job: Job,
+    /// When it began.
+    pub began: Monotonic,
+    /// The same by the wall clock, in seconds.
+    pub since: i64,
+    /// When all is written. The periodic work sees it then, or later.
+    pub until: Monotonic,
+    /// How many keys there are to write.
+    pub keys: usize,
+}
+
+impl Background {
+    /// How many of the keys are written.
+    pub fn processed(&self, now: Monotonic) -> usize {
+        let whole = self.until.since(self.began).as_nanos();
+        let share = now.since(self.began).as_nanos().min(whole) * self.keys as u128;
+        share.checked_div(whole).and_then(|keys| usize::try_from(keys).ok()).unwrap_or(self.keys)
+    }
+}
+
+/// What is written in the background.
+#[derive(Debug)]
+pub enum Job {
+    /// A snapshot.
+    Snapshot {
+        /// All of it.
+        snapshot: Bytes,
+        /// The changes that it holds, of those that count for the next save point.
+        dirty: u64,
+    },
+    /// The base of the append-only file.
+    Rewrite {
+        /// All of it.
+        base: Bytes,
+        /// `rdb` for a snapshot, `aof` for commands.
+        extension: &'static str,
+        /// Where in the file that is in memory the commands begin that are not in the base.
+        behind: usize,
+    },
+}
+
 /// What clients see of a node that loads what its master sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Receiving {
@@ -245,6 +291,7 @@ impl Node {
             quiet: BTreeSet::new(),
             monitors: BTreeSet::new(),
             out_of_memory: false,
+            background: None,
             rewrite_scheduled: false,
             save_scheduled: false,
             save_failed: false,
@@ -268,7 +315,7 @@ impl Node {
 
     /// Whether what commands do is written down, for replicas or for the disk.
     pub fn repeats(&self) -> bool {
-        self.append_log.open || self.replication.streams()
+        self.append_log.state != LogState::Off || self.replication.streams()
     }
 
     /// The name for the next connection that the node dials.
@@ -373,69 +420,6 @@ impl Node {
         format!("{}:{port}", self.replica_address(conn))
     }
 
-    /// What a snapshot of this node says about where it comes from.
-    pub fn snapshot_origin(&self, now_secs: i64, aof_base: bool) -> rdb::Origin {
-        let db = match &self.replication.master {
-            Some(link) => link.resume,
-            None => self.replication.backlog.is_some().then(|| self.replication.selected.unwrap_or(0)),
-        };
-        let history = &self.replication.history;
-        let replication = db.map(|db| (history.id.clone(), history.offset, db));
-        rdb::Origin { created: now_secs, replication, aof_base }
-    }
-
-    /// Saves a snapshot to disk. It takes no time, as if the child process were infinitely fast.
-    ///
-    /// # Errors
-    /// When the disk does not take it.
-    pub fn save(&mut self, env: &Env) -> Result<(), SaveError> {
-        let now_secs = env.wall.as_secs();
-        let origin = self.snapshot_origin(now_secs, false);
-        let snapshot = rdb::write(&self.dbs, &self.libraries, &origin, &self.config);
-        self.keep_snapshot(env, snapshot)?;
-        self.saved_at = now_secs;
-        self.stats.saves += 1;
-        self.save_failed = false;
-        self.stats.dirty = 0;
-        Ok(())
-    }
-
-    /// Puts a snapshot in the place of the one there was.
-    ///
-    /// # Errors
-    /// When the disk does not take it.
-    pub fn keep_snapshot(&mut self, env: &Env, snapshot: Bytes) -> Result<(), SaveError> {
-        let name = options::value(&self.config, "dbfilename");
-        self.disk.keep_snapshot(snapshot, env.folder.as_deref(), &name)
-    }
-
-    /// The snapshot that was kept last, if it is there.
-    pub fn kept_snapshot(&self, env: &Env) -> Option<Bytes> {
-        match &env.folder {
-            Some(folder) => folder.read(&options::value(&self.config, "dbfilename")).ok(),
-            None => self.disk.snapshot.clone(),
-        }
-    }
-
-    /// The same in the background: whoever asked for it does not hear of a failure, but those who write do.
-    pub fn save_in_background(&mut self, env: &mut Env) {
-        self.save_tried_at = env.wall.as_secs();
-        self.stats.forks += 1;
-        let saved = self.save(env);
-        self.save_failed = saved.is_err();
-        if let Err(error) = saved {
-            env.log(Level::Warning, || format!("The snapshot cannot be saved: {error}"));
-        }
-    }
-
-    /// Whether a snapshot for replicas is being written. One that goes through a file is finished though they have gone, if the
-    /// node saves its data anyway.
-    pub fn writes_snapshot(&self, now: Monotonic) -> bool {
-        let file =
-            self.replication.file_written_at.is_some_and(|at| now < at) && !self.config.save.is_empty();
-        file || self.replication.saved_at().is_some()
-    }
-
     /// Whether a snapshot of the master is being received that is loaded as it comes (`repl-diskless-load`), and what becomes
     /// of clients meanwhile. Where it belongs to the history that this node stands in, they see the data so far.
     pub fn receiving(&self) -> Option<Receiving> {
@@ -468,70 +452,10 @@ impl Node {
         Ok(())
     }
 
-    /// Begins the append-only file anew, with all there is now as its base.
-    ///
-    /// # Errors
-    /// When the disk is full, or does not take it; the file stays as it is then.
-    pub fn rewrite_log(&mut self, env: &Env) -> Result<(), SaveError> {
-        let now_secs = env.wall.as_secs();
-        let open = self.append_log.open;
-        if let Some(folder) = &env.folder {
-            let written = self.rewrite_parts(&**folder, now_secs);
-            self.note_rewrite(written.is_ok());
-            written?;
-            if open || self.config.appendonly {
-                self.append_log.resume(now_secs);
-            }
-        } else if self.disk.full {
-            self.note_rewrite(false);
-            return Err(SaveError::Full(DiskFull));
-        } else {
-            self.note_rewrite(true);
-            let base = self.log_base(now_secs);
-            self.disk.log = Some(self.append_log.begin(base, now_secs));
-        }
-        self.append_log.open = open;
-        Ok(())
-    }
-
     /// Counts a value that is gone, if a server would have freed it in the background.
     pub fn count_freed(&mut self, value: &Value, lazily: bool) {
         let counts = lazily && is_worth_background(value, self.config.list_node_size);
         self.stats.lazily_freed += u64::from(counts);
-    }
-
-    fn note_rewrite(&mut self, succeeded: bool) {
-        let stats = &mut self.stats;
-        stats.rewrites += 1;
-        stats.forks += 1;
-        stats.rewrites_failed = if succeeded { 0 } else { stats.rewrites_failed + 1 };
-        self.append_log.rewrite_failed = !succeeded;
-    }
-
-    fn log_base(&self, now_secs: i64) -> Bytes {
-        rdb::write(&self.dbs, &self.libraries, &self.snapshot_origin(now_secs, true), &self.config)
-    }
-
-    fn rewrite_parts(&mut self, folder: &dyn Folder, now_secs: i64) -> Result<(), SaveError> {
-        let as_snapshot = options::value(&self.config, "aof-use-rdb-preamble") == "yes";
-        let base = if as_snapshot {
-            self.log_base(now_secs)
-        } else {
-            let mut text = Vec::new();
-            if self.config.aof_timestamps {
-                text.extend_from_slice(format!("#TS:{now_secs}\r\n").as_bytes());
-            }
-            text.append(&mut durability::base(&self.dbs, &self.libraries));
-            text.into()
-        };
-        let extension = if as_snapshot { "rdb" } else { "aof" };
-        let fault = |error: &dyn std::fmt::Display| SaveError::File(error.to_string());
-        if self.append_log.parts.is_none() {
-            let (parts, _) = Parts::find(folder, &self.config).map_err(|error| fault(&error))?;
-            self.append_log.parts = Some(parts);
-        }
-        let Some(parts) = &mut self.append_log.parts else { return Ok(()) };
-        parts.rewrite(folder, &base, extension, self.config.appendonly).map_err(|error| fault(&error))
     }
 
     /// All data was replaced: whoever watched any of it is told so by EXEC.

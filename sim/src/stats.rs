@@ -31,8 +31,12 @@ pub struct Stats {
     pub misses: u64,
     /// Changes since the last save.
     pub dirty: u64,
-    /// Snapshots that were saved to disk.
+    /// Snapshots that were begun, to be saved to disk.
     pub saves: u64,
+    /// Seconds that the last one in the background took, if there was one.
+    pub save_secs: Option<i64>,
+    /// The same for a rewrite of the append-only file.
+    pub rewrite_secs: Option<i64>,
     /// Keys that the last snapshot read from disk held, and those of it that had expired.
     pub loaded: (usize, usize),
     /// Rewrites of the append-only file.

@@ -16,6 +16,8 @@ use lockstorm_sim::{
 };
 
 const CONN: ConnId = ConnId(1);
+/// Until the periodic work has seen the end of what was written in the background.
+const TICK: Duration = Duration::from_millis(100);
 const MANIFEST: &str = "appendonlydir/appendonly.aof.manifest";
 
 /// Files in memory, and what was asked of them.
@@ -153,6 +155,7 @@ fn a_folder_that_takes_nothing_stops_writes_until_it_does() {
     folder.files().full = false;
     assert_eq!(ask(&mut server, &mut env, "CONFIG SET appendonly yes"), "+OK");
     assert_eq!(ask(&mut server, &mut env, "INCR a"), ":2");
+    pass(&mut server, &mut env, TICK);
     drop(server);
     let (mut server, mut env) = start(appending(Fsync::No), &folder);
     assert_eq!(ask(&mut server, &mut env, "GET a"), "$1\r\n2");
@@ -192,11 +195,22 @@ fn what_one_step_does_before_and_behind_a_switch_is_kept() {
     let (mut server, mut env) = start(appending(Fsync::No), &folder);
     let lines = ["SET a 1", "CONFIG SET appendonly no", "SET b 1", "CONFIG SET appendonly yes", "SET c 1"];
     ask(&mut server, &mut env, &lines.join("\r\n"));
+    pass(&mut server, &mut env, TICK);
     ask(&mut server, &mut env, "INCR d\r\nBGREWRITEAOF\r\nINCR d");
+    pass(&mut server, &mut env, TICK);
     // What a transaction does before it is over is not in the base and behind it.
     ask(&mut server, &mut env, "MULTI\r\nINCR d\r\nBGREWRITEAOF\r\nINCR d\r\nEXEC");
+    pass(&mut server, &mut env, TICK);
+    let bases =
+        folder.files().files.keys().filter(|name| name.contains(".base.")).cloned().collect::<Vec<_>>();
+    assert_eq!(bases, ["appendonlydir/appendonly.aof.4.base.rdb"]);
+    // A process that is killed while it writes a base has the files from before, and what was added meanwhile.
+    ask(&mut server, &mut env, "BGREWRITEAOF\r\nSET f 1");
     let (mut server, mut env) = start(appending(Fsync::No), &folder);
-    assert_eq!(ask(&mut server, &mut env, "MGET a b c d"), "*4\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n4");
+    assert_eq!(
+        ask(&mut server, &mut env, "MGET a b c d f"),
+        "*5\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n4\r\n$1\r\n1"
+    );
     ask(&mut server, &mut env, "SET e 1\r\nCONFIG SET appendonly no");
     let (mut server, mut env) = start(appending(Fsync::No), &folder);
     assert_eq!(ask(&mut server, &mut env, "GET e"), "$1\r\n1");

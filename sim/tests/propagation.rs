@@ -5,6 +5,7 @@ use bytes::Bytes;
 use lockstorm_sim::{
     commands::{Ctx, Origin, find, run},
     config::Config,
+    durability::LogState,
     effect::Effects,
     env::Env,
     event::ConnId,
@@ -24,7 +25,7 @@ fn propagated(commands: &[&str]) -> Vec<String> {
     let session = Session::new(conn, "127.0.0.1:50000".into(), "127.0.0.1:6379".into(), env.monotonic);
     node.sessions.insert(session);
     // Something that is there to be told.
-    node.append_log.open = true;
+    node.append_log.state = LogState::On;
     let mut effects = Effects::default();
     for command in commands {
         effects = Effects::default();

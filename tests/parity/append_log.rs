@@ -92,6 +92,8 @@ fn on_full_disk() -> Real {
 fn simulated() -> Simulated {
     let mut simulated = Simulated::start();
     ask(&mut simulated, "", b"CONFIG SET appendonly yes\r\n");
+    // Its first base is written in the background.
+    simulated.sleep(Duration::from_millis(200));
     simulated
 }
 

@@ -36,6 +36,18 @@ fn digest(stream: &mut (impl Read + Write)) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
+/// Waits until what is written in the background is there, half a minute at most.
+#[track_caller]
+fn until(stream: &mut (impl Read + Write), there: impl Fn() -> bool) {
+    for _ in 0..3_000 {
+        if there() {
+            return;
+        }
+        asks(stream, "DEBUG SLEEP 0.01", "+OK\r\n");
+    }
+    panic!("it is never there");
+}
+
 #[test]
 fn data_is_kept_where_it_is_told_to() {
     let folder = folder("data");
@@ -141,6 +153,7 @@ fn a_real_server_reads_what_is_kept_and_the_other_way_round() {
     }
     asks(&mut stream, "BGSAVE", "+Background saving started\r\n");
     let kept = digest(&mut stream);
+    until(&mut stream, || folder.join("dump.rdb").exists());
     drop(served);
     let Some(real) = redis(&folder, &[]) else {
         return nothing_to_compare_with();
@@ -211,8 +224,15 @@ fn an_append_only_file_outlives_a_kill_and_a_real_server_goes_on_with_it() {
         asks(&mut stream, "CONFIG SET aof-timestamp-enabled yes", "+OK\r\n");
         writes(&mut stream, MORE_WRITES);
         let kept = digest(&mut stream);
-        drop(served);
         let manifest = folder.join("appendonlydir/appendonly.aof.manifest");
+        let has_base = |number: usize| {
+            let text = fs::read_to_string(&manifest).expect("a manifest");
+            text.contains(&format!(".{number}.base."))
+        };
+        until(&mut stream, || {
+            has_base(2) && fs::read_dir(manifest.with_file_name("")).is_ok_and(|files| files.count() == 3)
+        });
+        drop(served);
         let extension = if preamble == "yes" { "rdb" } else { "aof" };
         let expected = format!(
             "file appendonly.aof.2.base.{extension} seq 2 type b\nfile appendonly.aof.2.incr.aof seq 2 type i\n"
@@ -237,10 +257,7 @@ fn an_append_only_file_outlives_a_kill_and_a_real_server_goes_on_with_it() {
         assert_eq!(digest(&mut stream), kept, "{preamble}");
         asks(&mut stream, "LPUSH list more", ":4\r\n");
         asks(&mut stream, "BGREWRITEAOF", "+Background append only file rewriting started\r\n");
-        // The base is the third when the rewrite is over.
-        while !fs::read_to_string(&manifest).expect("a manifest").contains("3.base") {
-            asks(&mut stream, "PING", "+PONG\r\n");
-        }
+        until(&mut stream, || has_base(3));
         asks(&mut stream, "SADD set more", ":1\r\n");
         let kept = digest(&mut stream);
         served.signal(Signal::TERM);
@@ -254,6 +271,7 @@ fn an_append_only_file_outlives_a_kill_and_a_real_server_goes_on_with_it() {
         asks(&mut stream, "SET off 1", "+OK\r\n");
         asks(&mut stream, "CONFIG SET appendonly yes", "+OK\r\n");
         let kept = digest(&mut stream);
+        until(&mut stream, || has_base(4));
         drop(served);
         let Some(served) = redis(&folder, &real) else { return nothing_to_compare_with() };
         assert_eq!(digest(&mut served.connect()), kept, "{preamble}");

@@ -2,11 +2,13 @@
 
 /// Commands in order of their names, each with what differs and why.
 const DIFFERENCES: &[(&str, &str)] = &[
-    ("bgrewriteaof", "Complete at once: no process works beside the node."),
+    (
+        "bgrewriteaof",
+        "Nothing but `rdb-key-save-delay` makes it take time. There is no child process that one could kill.",
+    ),
     (
         "bgsave",
-        "Complete at once: no process works beside the node. It stays on the node's own simulated disk, and with \
-         `lockstorm serve --data` in a file.",
+        "As BGREWRITEAOF. The snapshot stays on the node's own simulated disk, and with `lockstorm serve --data` in a file.",
     ),
     ("client|info", "File descriptors and events are made up: a node owns no sockets."),
     ("client|list", "As CLIENT INFO."),

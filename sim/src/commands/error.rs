@@ -66,6 +66,13 @@ impl Error {
         Error::of("MISCONF Errors writing to the AOF file: No space left on device");
     /// Something failed, and the log says what.
     pub const BARE: Error = Error::of("ERR");
+    /// SAVE or BGSAVE while a snapshot is being written.
+    pub const SAVING: Error = Error::of("ERR Background save already in progress");
+    /// BGSAVE while the append-only file is begun anew.
+    pub const WRITING_ASIDE: Error = Error::of(
+        "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a BGSAVE \
+         whenever possible.",
+    );
     /// A shutdown was called off, by somebody or by a disk that takes nothing.
     pub const NO_SHUTDOWN: Error = Error::of("ERR Errors trying to SHUTDOWN. Check logs.");
     /// A script runs for longer than `busy-reply-threshold`.

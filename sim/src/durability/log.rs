@@ -14,24 +14,87 @@ use crate::{
     time::{Monotonic, Wall},
 };
 
+/// Whether the append-only file is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LogState {
+    /// It is not.
+    #[default]
+    Off,
+    /// It will be when its first base is: what is done until then is gathered, and goes behind it.
+    Waiting,
+    /// It is.
+    On,
+}
+
+/// When a rewrite of the append-only file that has failed is tried again: not within a second, and after some failures in a
+/// row only when minutes have passed, twice as many each time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retry {
+    /// The wall-clock second of the last failure.
+    failed_at: Option<i64>,
+    /// Minutes of the last rest.
+    minutes: i64,
+    /// The wall-clock second at which the rest is over.
+    rests_until: Option<i64>,
+}
+
+impl Retry {
+    /// Failures in a row that are not followed by a rest.
+    const FAILURES_MAX: u64 = 2;
+    const MINUTES_MAX: i64 = 60;
+
+    /// Notes that one has failed.
+    pub fn failed(&mut self, now_secs: i64) {
+        self.failed_at = Some(now_secs);
+    }
+
+    /// Whether another one may be tried after so many failures in a row.
+    ///
+    /// ```
+    /// use lockstorm_sim::durability::Retry;
+    /// let mut retry = Retry::default();
+    /// retry.failed(10);
+    /// assert_eq!([10, 11].map(|now_secs| retry.may_try(1, now_secs)), [false, true]);
+    /// assert_eq!([12, 71, 72].map(|now_secs| retry.may_try(3, now_secs)), [false, false, true]);
+    /// ```
+    pub fn may_try(&mut self, failures: u64, now_secs: i64) -> bool {
+        if failures <= Retry::FAILURES_MAX {
+            (self.minutes, self.rests_until) = (0, None);
+        } else if self.rests_until.is_none() && self.failed_at.is_some() {
+            self.minutes = (self.minutes * 2).clamp(1, Retry::MINUTES_MAX);
+            self.rests_until = Some(now_secs + self.minutes * 60);
+        }
+        if self.due_secs().is_some_and(|due| now_secs < due) {
+            return false;
+        }
+        (self.failed_at, self.rests_until) = (None, None);
+        true
+    }
+
+    /// The wall-clock second at which one may be tried again.
+    pub fn due_secs(&self) -> Option<i64> {
+        self.rests_until.or(self.failed_at.map(|second| second + 1))
+    }
+}
+
 /// The writer of the append-only file.
 #[derive(Debug, Default)]
 pub struct AppendLog {
-    /// Whether the file is being written (`appendonly yes`).
-    pub open: bool,
+    /// Whether the file is written (`appendonly yes`).
+    pub state: LogState,
     /// The database that the commands so far have selected.
     pub selected: Option<usize>,
     /// The wall-clock second that the file told last (`aof-timestamp-enabled`).
     pub stamped: i64,
     /// What the disk has not taken yet: what this step has added, where the file is in a folder; nothing in memory, unless the
-    /// disk is full.
+    /// disk is full; and all that goes behind the first base, while that is not there.
     pub unwritten: Vec<u8>,
     /// The last write failed: writes of clients are refused until the disk has taken what is left.
     pub failed: bool,
     /// The last rewrite failed.
     pub rewrite_failed: bool,
-    /// The wall-clock second in which a rewrite was last begun without anybody asking for it.
-    pub rewrite_tried_at: Option<i64>,
+    /// When rewrites that fail are begun again.
+    pub retry: Retry,
     /// The files it is made of, where it is kept in a folder and has been looked for there.
     pub parts: Option<Parts>,
     /// Not all that the folder has taken is durable.
@@ -43,16 +106,29 @@ pub struct AppendLog {
 }
 
 impl AppendLog {
-    /// Begins a file whose base holds everything so far, in place of the one there was.
-    pub fn begin(&mut self, base: Bytes, now_secs: i64) -> LogFile {
-        self.resume(now_secs);
-        LogFile { base, commands: Vec::new(), synced: 0 }
+    /// Begins to write behind the first base, which is there now: first of all what was gathered.
+    pub fn begin(&mut self, now_secs: i64) {
+        self.state = LogState::On;
+        self.synced_at = now_secs;
     }
 
     /// Goes on with a file that is there.
     pub fn resume(&mut self, now_secs: i64) {
         let parts = self.parts.take();
-        *self = AppendLog { open: true, synced_at: now_secs, parts, ..AppendLog::default() };
+        *self = AppendLog { state: LogState::On, synced_at: now_secs, parts, ..AppendLog::default() };
+    }
+
+    /// Puts a base in the place of the one in memory, and of the commands up to where those begin that are `behind` it.
+    pub fn rebase(&mut self, disk: &mut Disk, base: Bytes, behind: usize) {
+        let mut file = disk.log.take().unwrap_or_default();
+        let replaced = if self.state == LogState::On { behind } else { file.commands.len() };
+        file.base = base;
+        file.commands.drain(..replaced);
+        file.synced = file.synced.saturating_sub(replaced);
+        if let Some((covers, _)) = &mut self.under_way {
+            *covers = covers.saturating_sub(replaced);
+        }
+        disk.log = Some(file);
     }
 
     /// Stops writing the file, all of which is durable then as far as the disk has taken it.
@@ -79,7 +155,7 @@ impl AppendLog {
         policy: Fsync,
         now_secs: i64,
     ) -> Result<(), SaveError> {
-        if !self.unwritten.is_empty() {
+        if !self.unwritten.is_empty() && self.state == LogState::On {
             let written = match (&mut self.parts, folder) {
                 (Some(parts), Some(folder)) => {
                     parts.append(folder, &self.unwritten).map_err(|error| SaveError::File(error.to_string()))

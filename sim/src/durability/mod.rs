@@ -10,4 +10,4 @@ pub mod rdb;
 
 pub use append::{Commands, LogError, Manifest, ManifestError, Part, Parts, Unread, base};
 pub use disk::{Disk, DiskFull, LogFile, SaveError};
-pub use log::AppendLog;
+pub use log::{AppendLog, LogState, Retry};

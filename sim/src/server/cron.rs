@@ -1,4 +1,5 @@
-//! The periodic work of a node, `hz` times a second: expired keys that nobody asks for, clients that stay silent too long.
+//! The periodic work of a node, `hz` times a second: expired keys that nobody asks for, clients that stay silent too long, what
+//! was written in the background.
 //!
 //! A running server wakes for every tick. Here ticks on which there is nothing to do are skipped, and the alarm is set for
 //! the first one on which there is: an idle node sleeps. What happens on a tick still happens on the same grid.
@@ -55,6 +56,7 @@ impl Server {
         let nanos = u64::try_from(passed * period.as_nanos()).unwrap_or(u64::MAX);
         self.cron.last += Duration::from_nanos(nanos);
         let began = env.begin();
+        self.end_background(env);
         self.expire_actively(env);
         self.note_spike(env, "expire-cycle", began);
         self.close_idle(env);
@@ -85,7 +87,8 @@ impl Server {
         });
         let first = self.node.quiet.first();
         let idle = self.idle_after().zip(first).map(|(after, (since, _))| *since + after);
-        expiry.into_iter().chain(idle).min()
+        let written = self.node.background.as_ref().map(|background| background.until);
+        [expiry, idle, written].into_iter().flatten().min()
     }
 
     /// The earliest expiry of a key that this node is to delete by itself.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Server;
 use crate::{
     config::Fsync,
-    durability::Disk,
+    durability::{Disk, LogState},
     effect::Propagated,
     env::Env,
     log::Level,
@@ -17,6 +17,29 @@ use crate::{
 
 /// Seconds between a save that failed and the next.
 const RETRY_SECS: i64 = 6;
+
+impl Node {
+    /// Writes what the append-only file has not taken yet, and makes it durable as `appendfsync` says. With `appendfsync always`
+    /// a server has promised too much to go on without.
+    pub(super) fn write_log(&mut self, env: &mut Env) {
+        let had_failed = self.append_log.failed;
+        let Node { disk, append_log, config, .. } = self;
+        match append_log.write(disk, env.folder.as_deref(), config.appendfsync, env.wall.as_secs()) {
+            Ok(()) if had_failed => {
+                env.log(Level::Warning, || "AOF write error looks solved, Redis can write again.".into());
+            }
+            Ok(()) => {}
+            Err(error) => {
+                if !had_failed {
+                    env.log(Level::Warning, || format!("Error writing to the AOF file: {error}"));
+                }
+                if self.config.appendfsync == Fsync::Always {
+                    self.abort();
+                }
+            }
+        }
+    }
+}
 
 impl Server {
     /// Ends the node as a loss of power does: its disk is left with what was synced.
@@ -44,7 +67,7 @@ impl Server {
 
     /// Appends a batch to the append-only file, if one is written.
     pub(super) fn append_batch(&mut self, commands: &[Propagated], now_secs: i64) {
-        if !self.node.append_log.open || commands.is_empty() {
+        if self.node.append_log.state == LogState::Off || commands.is_empty() {
             return;
         }
         // A message is for replicas' subscribers, and is nothing to remember.
@@ -63,7 +86,7 @@ impl Server {
             return;
         }
         let Node { disk, append_log: log, config, .. } = &mut *self.node;
-        let full = disk.full || !log.unwritten.is_empty();
+        let full = disk.full || !log.unwritten.is_empty() || log.state == LogState::Waiting;
         let file = disk.log.as_mut().filter(|_| !full);
         let out = file.map_or(&mut log.unwritten, |file| &mut file.commands);
         if config.aof_timestamps && now_secs > log.stamped {
@@ -79,53 +102,37 @@ impl Server {
         if self.node.loading.is_some() {
             return;
         }
-        if self.node.config.appendonly && !self.node.append_log.open {
-            // Where there is no room for it, it begins when there is.
-            self.rewrite_late(env);
-        } else if self.node.append_log.open && !self.node.config.appendonly {
-            if env.folder.is_some() {
-                self.write_log(env);
+        if self.node.config.appendonly && self.node.append_log.state == LogState::Off {
+            // It begins with the node.
+            if let Err(error) = self.node.rewrite_log(env) {
+                env.log(Level::Warning, || format!("The append-only file cannot be begun: {error}"));
+                self.node.append_log.state = LogState::Waiting;
+                self.node.rewrite_scheduled = true;
             }
-            self.node.append_log.close(env.folder.as_deref());
         }
-        self.write_log(env);
-        if std::mem::take(&mut self.node.rewrite_scheduled)
-            && let Err(error) = self.node.rewrite_log(env)
-        {
-            env.log(Level::Warning, || format!("The append-only file cannot be rewritten: {error}"));
-        }
-        if self.node.append_log.open {
-            let Node { disk, append_log, config, .. } = &mut *self.node;
+        self.node.write_log(env);
+        let Node { disk, append_log, config, rewrite_scheduled, .. } = &mut *self.node;
+        let mut wants_rewrite = *rewrite_scheduled;
+        if append_log.state == LogState::On {
             let took = Duration::from_millis(config.fsync_ms);
             if let Some(log) = &mut disk.log {
                 append_log.sync(log, config.appendfsync, took, env.wall, env.monotonic);
             }
             let (percentage, min) = (config.aof_rewrite_percentage, config.aof_rewrite_min_size);
-            if append_log.wants_rewrite(disk, percentage, min) {
-                // It is wanted again with the next step, as long as it fails.
-                self.rewrite_late(env);
-            }
+            wants_rewrite |= append_log.wants_rewrite(disk, percentage, min);
         }
         self.sweep_log(env);
-        if std::mem::take(&mut self.node.save_scheduled)
-            || self.save_due_secs().is_some_and(|due| now_secs >= due)
+        let failures = self.node.stats.rewrites_failed;
+        if wants_rewrite
+            && !self.node.writes_aside(env.monotonic)
+            && self.node.append_log.retry.may_try(failures, now_secs)
+            && let Err(error) = self.node.begin_rewrite(env)
         {
-            self.node.save_in_background(env);
+            self.node.append_log.retry.failed(now_secs);
+            env.log(Level::Warning, || format!("The append-only file cannot be rewritten: {error}"));
         }
-    }
-
-    /// Begins the append-only file anew, for nobody who would hear that it fails. A folder is not asked again within a second.
-    fn rewrite_late(&mut self, env: &mut Env) {
-        let now_secs = env.wall.as_secs();
-        let tried = self.node.append_log.rewrite_tried_at.replace(now_secs);
-        if env.folder.is_some() && tried == Some(now_secs) {
-            return;
-        }
-        match self.node.rewrite_log(env) {
-            Ok(()) => self.node.append_log.open = true,
-            Err(error) => {
-                env.log(Level::Warning, || format!("The append-only file cannot be rewritten: {error}"));
-            }
+        if self.save_due_secs().is_some_and(|due| now_secs >= due) && !self.node.writes_aside(env.monotonic) {
+            self.node.begin_snapshot(env);
         }
     }
 
@@ -141,49 +148,28 @@ impl Server {
         }
     }
 
-    /// Writes what the append-only file has not taken yet, and makes it durable as `appendfsync` says. With `appendfsync always`
-    /// a server has promised too much to go on without.
-    pub(super) fn write_log(&mut self, env: &mut Env) {
-        let had_failed = self.node.append_log.failed;
-        let Node { disk, append_log, config, .. } = &mut *self.node;
-        match append_log.write(disk, env.folder.as_deref(), config.appendfsync, env.wall.as_secs()) {
-            Ok(()) if had_failed => {
-                env.log(Level::Warning, || "AOF write error looks solved, Redis can write again.".into());
-            }
-            Ok(()) => {}
-            Err(error) => {
-                if !had_failed {
-                    env.log(Level::Warning, || format!("Error writing to the AOF file: {error}"));
-                }
-                if self.node.config.appendfsync == Fsync::Always {
-                    self.node.abort();
-                }
-            }
-        }
-    }
-
     /// Leaves nothing unsynced behind.
     pub(super) fn close_disk(&mut self, env: &mut Env) {
         if env.folder.is_some() {
-            self.write_log(env);
+            self.node.write_log(env);
             self.node.append_log.close(env.folder.as_deref());
         }
         self.node.disk = std::mem::take(&mut self.node.disk).after_kill();
     }
 
-    /// The wall-clock second at which the next save point is reached, as the changes are now.
+    /// The wall-clock second at which the next snapshot is wanted: because of a save point that is reached, as the changes are
+    /// now, or because somebody has asked for it.
     fn save_due_secs(&self) -> Option<i64> {
         let dirty = self.node.stats.dirty;
-        if dirty == 0 {
-            return None;
-        }
-        let reached = self.node.config.save.iter().filter(|(_, changes)| dirty >= *changes);
+        let scheduled = self.node.save_scheduled.then_some(i64::MIN);
+        let reached = self.node.config.save.iter().filter(|(_, changes)| dirty > 0 && dirty >= *changes);
         // More than so many seconds must have passed: the next whole one.
         reached
             .map(|(seconds, _)| {
                 let seconds = i64::try_from(*seconds).unwrap_or(i64::MAX);
                 self.node.saved_at.saturating_add(seconds).saturating_add(1)
             })
+            .chain(scheduled)
             .min()
             // After a failure it is tried again when some seconds have passed, and not all the time.
             .map(
@@ -193,13 +179,20 @@ impl Server {
 
     /// When the disk next wants something that no write brings.
     pub(super) fn disk_due(&self, env: &Env) -> Option<Monotonic> {
-        let save = self.save_due_secs().map(|due| env.monotonic + Wall::from_secs(due).since(env.wall));
-        let log = self.node.disk.log.as_ref().filter(|_| self.node.append_log.open);
-        let sync = log.and_then(|log| {
-            let policy = self.node.config.appendfsync;
-            self.node.append_log.due(log, policy, env.wall, env.monotonic)
-        });
-        let folder = self.node.append_log.folder_due(self.node.config.appendfsync, env.wall, env.monotonic);
-        [save, sync, folder].into_iter().flatten().min()
+        if self.node.loading.is_some() {
+            return None;
+        }
+        let append_log = &self.node.append_log;
+        let retry = append_log.retry.due_secs().filter(|_| self.node.rewrite_scheduled);
+        // Nothing begins while something is written aside; what ends that looks at the disk as well.
+        let aside = self.node.background.is_some() || self.node.replication.saved_at().is_some();
+        let free = self.node.file_written_at(env.monotonic).unwrap_or(env.monotonic);
+        let begins = [self.save_due_secs(), retry].into_iter().flatten().min().filter(|_| !aside);
+        let begins = begins.map(|due| free.max(env.monotonic + Wall::from_secs(due).since(env.wall)));
+        let policy = self.node.config.appendfsync;
+        let log = self.node.disk.log.as_ref().filter(|_| append_log.state == LogState::On);
+        let sync = log.and_then(|log| append_log.due(log, policy, env.wall, env.monotonic));
+        let folder = append_log.folder_due(policy, env.wall, env.monotonic);
+        [begins, sync, folder].into_iter().flatten().min()
     }
 }

@@ -96,6 +96,9 @@ impl Server {
 
     /// Takes a snapshot for the replicas that have waited long enough for company, and sends it.
     pub(super) fn start_due_snapshots(&mut self, env: &mut Env) {
+        if self.node.background.is_some() {
+            return;
+        }
         let now_secs = env.wall.as_secs();
         let diskless = self.node.config.repl_diskless_sync;
         let delay = self.node.config.repl_diskless_sync_delay as i64;

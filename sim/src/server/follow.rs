@@ -7,7 +7,7 @@ use bytes::{Buf, Bytes};
 use super::{Server, execute::critical};
 use crate::{
     commands::{Ctx, Flags, Origin, find, integer, permit, run},
-    durability::rdb,
+    durability::{LogState, rdb},
     effect::Effects,
     env::Env,
     event::{Action, ConnId},
@@ -343,7 +343,8 @@ impl Server {
                 return Err(Broken);
             }
         };
-        // It comes through a file, which stays.
+        // It comes through a file, which stays, and must not be replaced by what there was before.
+        self.node.give_up_snapshot(env);
         let file = Bytes::copy_from_slice(snapshot);
         if let Err(error) = self.node.keep_snapshot(env, file) {
             env.log(Level::Warning, || format!("The snapshot of the master cannot be written: {error}"));
@@ -371,9 +372,12 @@ impl Server {
         if acknowledge {
             self.acknowledge();
         }
-        if self.node.append_log.open && self.node.rewrite_log(env).is_err() {
-            // It begins as soon as there is room.
-            self.node.append_log.close(env.folder.as_deref());
+        if self.node.append_log.state != LogState::Off {
+            self.node.stop_log(env);
+            if let Err(error) = self.node.start_log(env, false) {
+                env.log(Level::Warning, || format!("The append-only file cannot be begun: {error}"));
+                let _ = self.node.start_log(env, true);
+            }
         }
         Ok(())
     }

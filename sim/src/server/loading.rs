@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Server;
 use crate::{
-    durability::Parts,
+    durability::{LogState, Parts},
     env::Env,
     event::ConnId,
     keyspace::Db,
@@ -118,14 +118,14 @@ impl Server {
         const NONE: &str = "There is no append-only file to load";
         if env.folder.is_some() {
             // What this step has done so far is in it as well.
-            self.write_log(env);
+            self.node.write_log(env);
             let empty = (0..self.node.dbs.len()).map(|_| Db::default()).collect();
             self.node.dbs = empty;
             let len = self.read_parts(env).map_err(|error| error.to_string())?;
             let parts = self.node.append_log.parts.as_ref();
             return if parts.is_none_or(Parts::is_empty) { Err(NONE.into()) } else { Ok(len) };
         }
-        if !self.node.append_log.open {
+        if self.node.append_log.state != LogState::On {
             return Err(NONE.into());
         }
         self.load_log(env);
@@ -225,12 +225,15 @@ mod tests {
         server.step(&mut env, Event::Disk { full: true });
         ask(&mut server, &mut env, "SET a 1");
         let wait = |server: &mut Server, env: &mut Env, secs| {
-            env.monotonic += Duration::from_secs(secs);
-            env.wall += Duration::from_secs(secs);
-            server.step(env, Event::Alarm);
+            for _ in 0..10 * secs {
+                env.monotonic += Duration::from_millis(100);
+                env.wall += Duration::from_millis(100);
+                server.step(env, Event::Alarm);
+            }
             server.node().save_failed
         };
-        assert!(wait(&mut server, &mut env, 2));
+        assert!(!wait(&mut server, &mut env, 2), "it has only begun");
+        assert!(wait(&mut server, &mut env, 1));
         server.step(&mut env, Event::Disk { full: false });
         assert!(wait(&mut server, &mut env, 5));
         assert!(!wait(&mut server, &mut env, 1));

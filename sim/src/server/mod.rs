@@ -22,6 +22,7 @@ mod loading;
 mod migrate;
 mod pause;
 mod peers;
+mod saving;
 mod settle;
 mod shutdown;
 mod start;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::Server;
 use crate::{
     commands::Error,
+    durability::LogState,
     env::Env,
     event::{ConnId, Signal},
     log::Level,
@@ -96,6 +97,15 @@ impl Server {
             Some(_) => {}
         }
         self.node.log_lagging_replicas(env);
+        self.node.give_up_snapshot(env);
+        if self.node.rewrites_log() && self.node.append_log.state == LogState::Waiting && !shutdown.force {
+            env.log(Level::Warning, || "Writing initial AOF, can't exit.".into());
+            return self.give_up_shutdown(env);
+        }
+        // The files there are hold everything.
+        if self.node.rewrites_log() {
+            self.node.background = None;
+        }
         let saves = shutdown.save.unwrap_or(!self.node.config.save.is_empty());
         // Data that is half loaded must not replace what it is loaded from.
         if saves && self.node.loading.is_none() {
@@ -103,12 +113,16 @@ impl Server {
             let saved = self.node.save(env);
             if saved.is_err() && !shutdown.force {
                 env.log(Level::Warning, || "Error trying to save the DB, can't exit.".into());
-                env.log(Level::Warning, || "Errors trying to shut down: the process goes on".into());
-                return self.node.refuse_shutdown();
+                return self.give_up_shutdown(env);
             }
         }
         env.log(Level::Warning, || "Redis is now ready to exit, bye bye".into());
         self.node.exiting = true;
+    }
+
+    fn give_up_shutdown(&mut self, env: &mut Env) {
+        env.log(Level::Warning, || "Errors trying to shut down: the process goes on".into());
+        self.node.refuse_shutdown();
     }
 
     /// When replicas have been waited for long enough.

@@ -13,6 +13,13 @@ fn nothing() -> Config {
     Config { save: Vec::new(), repl_diskless_sync_delay: 0, ..Config::default() }
 }
 
+/// A node whose snapshots take a second for each key.
+fn slow_to_save() -> Config {
+    let mut config = nothing();
+    config.others.insert("rdb-key-save-delay".into(), "1000000".into());
+    config
+}
+
 fn append(appendfsync: Fsync) -> Config {
     Config { appendonly: true, appendfsync, ..nothing() }
 }
@@ -21,14 +28,22 @@ fn append(appendfsync: Fsync) -> Config {
 /// commands and waits in milliseconds, parted by semicolons.
 fn survivors(config: &Config, script: &str, end: fn(Server) -> Disk) -> String {
     let mut net = Switch::new([config.clone()]);
+    let disk = play(&mut net, script, end);
+    there(&mut net, config, disk)
+}
+
+fn play(net: &mut Switch, script: &str, end: fn(Server) -> Disk) -> Disk {
     for step in script.split(';').map(str::trim) {
         match step.parse() {
             Ok(ms) => net.run(Duration::from_millis(ms)),
             Err(_) => assert!(!net.call(0, step).starts_with('-'), "{step}"),
         }
     }
-    let disk = end(net.stop(0));
-    net.start(0, |config, env| Server::restart(config, disk, env));
+    end(net.stop(0))
+}
+
+fn there(net: &mut Switch, config: &Config, disk: Disk) -> String {
+    net.start(0, |_, env| Server::restart(config.clone(), disk, env));
     let there = |key: &&str| net.call(0, &format!("EXISTS {key}")) == ":1";
     ["a", "b", "c"].into_iter().filter(there).collect()
 }
@@ -55,16 +70,45 @@ fn a_loss_of_power_loses_exactly_what_was_not_synced() {
         // The save point: two changes, and more than two seconds since the last save, which counts from the start.
         (points.clone(), "SET a 1; 60000", ""),
         (points.clone(), "SET a 1; SET b 1; 2700", ""),
-        (points.clone(), "SET a 1; SET b 1; 2750; SET c 1", "ab"),
+        // It begins in the next second of the wall clock, and the periodic work sees that it is over.
+        (points.clone(), "SET a 1; SET b 1; 2750; SET c 1; 40", ""),
+        (points.clone(), "SET a 1; SET b 1; 2750; SET c 1; 50", "ab"),
         (nothing(), "SET a 1; SAVE; SET b 1", "a"),
-        (nothing(), "SET a 1; BGSAVE; SET b 1", "a"),
-        (append(No), "SET a 1; BGREWRITEAOF; SET b 1", "a"),
+        (nothing(), "SET a 1; BGSAVE; SET b 1", ""),
+        (nothing(), "SET a 1; BGSAVE; SET b 1; 100", "a"),
+        (slow_to_save(), "SET a 1; SAVE; SET b 1; BGSAVE; SET c 1; 1900", "a"),
+        (slow_to_save(), "SET a 1; SAVE; SET b 1; BGSAVE; SET c 1; 2000", "ab"),
+        (append(No), "SET a 1; BGREWRITEAOF; SET b 1", ""),
+        (append(No), "SET a 1; BGREWRITEAOF; SET b 1; 100", "a"),
+        (append(Always), "SET a 1; BGREWRITEAOF; SET b 1", "ab"),
+        (append(Always), "SET a 1; BGREWRITEAOF; SET b 1; 100; SET c 1", "abc"),
         // With an append-only file the snapshot is not read, whatever is in it.
         (append(No), "SET a 1; SAVE", ""),
     ];
     for (config, script, expected) in rows {
         let kind = (config.appendonly, config.appendfsync, config.fsync_ms, &config.save);
         assert_eq!(survivors(&config, script, Server::crash), expected, "{script} with {kind:?}");
+    }
+}
+
+#[test]
+fn a_file_that_is_to_be_written_is_there_with_its_first_base() {
+    let slow = Config { appendfsync: Fsync::Always, ..slow_to_save() };
+    let rows = [
+        ("SET a 1; CONFIG SET appendonly yes; SET b 1; 999", ""),
+        ("SET a 1; CONFIG SET appendonly yes; SET b 1; 1000; SET c 1", "abc"),
+        // A file from before stays until then.
+        (
+            "CONFIG SET appendonly yes; 1000; SET a 1; CONFIG SET appendonly no; CONFIG SET appendonly yes; SET b 1",
+            "a",
+        ),
+    ];
+    for (script, expected) in rows {
+        let end = |server: Server| server.crash();
+        let mut net = Switch::new([slow.clone()]);
+        let disk = play(&mut net, script, end);
+        let appending = Config { appendonly: true, ..slow.clone() };
+        assert_eq!(there(&mut net, &appending, disk), expected, "{script}");
     }
 }
 
@@ -123,6 +167,7 @@ fn what_a_transaction_asks_to_be_written_is_all_of_it_and_once() {
         for line in ["MULTI", "INCR a", wish, "INCR a", "EXEC"] {
             net.send(0, client, line);
         }
+        net.run(Duration::from_millis(200));
         let disk = net.stop(0).crash();
         let appendonly = !wish.starts_with("BGSAVE");
         net.start(0, |config, env| Server::restart(Config { appendonly, ..config }, disk, env));

@@ -474,6 +474,24 @@ fn a_replica_that_loads_from_the_socket_shows_its_old_data_only_where_the_histor
 }
 
 #[test]
+fn a_replica_waits_for_the_end_of_what_is_written_and_everybody_else_for_the_end_of_its_snapshot() {
+    let mut net = Switch::new([prompt(), prompt()]);
+    net.call(0, "MSET a 1 b 1 c 1");
+    net.call(0, "CONFIG SET rdb-key-save-delay 1000000");
+    net.call(0, "BGSAVE");
+    net.call(1, "REPLICAOF n0 6379");
+    net.run_secs(2);
+    assert!(net.call(0, "INFO replication").contains("state=wait_bgsave"));
+    net.run_secs(3);
+    assert_eq!(net.call(1, "DBSIZE"), ":0", "it is sent what has only begun to be written");
+    assert_eq!(net.call(0, "SAVE"), "-ERR Background save already in progress");
+    assert_eq!(net.call(0, "BGREWRITEAOF"), "+Background append only file rewriting scheduled");
+    net.run_secs(2);
+    assert_eq!(net.call(1, "DBSIZE"), ":3");
+    assert!(net.call(0, "INFO persistence").contains("aof_rewrite_in_progress:1"));
+}
+
+#[test]
 fn a_full_resynchronization_that_comes_to_nothing_leaves_the_old_history_to_go_on_with() {
     let mut net = Switch::new([prompt(), prompt(), prompt()]);
     net.call(0, "SET k 1");

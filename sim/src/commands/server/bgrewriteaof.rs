@@ -1,4 +1,4 @@
-//! BGREWRITEAOF: begins the append-only file anew with what there is now; here it is complete at once.
+//! BGREWRITEAOF: begins the append-only file anew with what there is now, without making clients wait.
 
 use bytes::Bytes;
 
@@ -21,13 +21,22 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    if ctx.origin == Origin::Exec {
+    if ctx.node.rewrites_log() {
+        return Err(Error("ERR Background append only file rewriting already in progress".into()));
+    }
+    if ctx.node.writes_snapshot(ctx.env.monotonic) || ctx.origin == Origin::Exec {
         ctx.node.rewrite_scheduled = true;
+        // Whoever asks for it does not want to wait for the end of a rest.
+        ctx.node.stats.rewrites_failed = 0;
         return Ok(Reply::Status("Background append only file rewriting scheduled".into()));
     }
-    // Whether it succeeds, INFO says.
-    if let Err(error) = ctx.node.rewrite_log(ctx.env) {
+    // Whether it succeeds in the end, INFO says.
+    if let Err(error) = ctx.node.begin_rewrite(ctx.env) {
         ctx.env.log(Level::Warning, || format!("The append-only file cannot be rewritten: {error}"));
+        return Err(Error(
+            "ERR Can't execute an AOF background rewriting. Please check the server logs for more information."
+                .into(),
+        ));
     }
     Ok(Reply::Status("Background append only file rewriting started".into()))
 }

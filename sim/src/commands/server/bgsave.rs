@@ -1,4 +1,4 @@
-//! BGSAVE [SCHEDULE]: saves a snapshot to disk without making clients wait; here it is complete at once.
+//! BGSAVE [SCHEDULE]: saves a snapshot to disk without making clients wait.
 
 use bytes::Bytes;
 
@@ -24,10 +24,17 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if args.len() > 1 && !schedule {
         return Err(Error::SYNTAX);
     }
-    if ctx.origin == Origin::Exec {
+    if ctx.node.writes_snapshot(ctx.env.monotonic) {
+        return Err(Error::SAVING);
+    }
+    let in_exec = ctx.origin == Origin::Exec;
+    if ctx.node.rewrites_log() && !in_exec && !schedule {
+        return Err(Error::WRITING_ASIDE);
+    }
+    if ctx.node.rewrites_log() || in_exec {
         ctx.node.save_scheduled = true;
         return Ok(Reply::Status("Background saving scheduled".into()));
     }
-    ctx.node.save_in_background(ctx.env);
+    ctx.node.begin_snapshot(ctx.env);
     Ok(Reply::Status("Background saving started".into()))
 }

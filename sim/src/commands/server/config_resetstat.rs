@@ -22,9 +22,9 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    // Changes that are not saved yet stay unsaved.
-    let dirty = ctx.node.stats.dirty;
-    ctx.node.stats = Stats { dirty, ..Stats::default() };
+    // Changes that are not saved yet stay unsaved, and what was said of the last file stays true.
+    let Stats { dirty, loaded, save_secs, rewrite_secs, .. } = ctx.node.stats;
+    ctx.node.stats = Stats { dirty, loaded, save_secs, rewrite_secs, ..Stats::default() };
     ctx.node.replication.syncs = Syncs::default();
     Ok(Reply::OK)
 }

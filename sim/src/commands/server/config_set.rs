@@ -78,18 +78,19 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         }
     }
     let begins = config.appendonly && !ctx.node.config.appendonly;
-    if begins && ctx.origin == Origin::Exec {
-        // Its base is to hold all of the transaction.
-        ctx.env.log(Level::Notice, || "appendonly in a transaction: an AOF background was scheduled".into());
-    } else if begins && ctx.env.folder.is_some() {
+    let ends = !config.appendonly && ctx.node.config.appendonly;
+    if begins {
         let old = std::mem::replace(&mut ctx.node.config, config.clone());
-        // A folder that does not take it is no promise to keep.
-        if let Err(error) = ctx.node.rewrite_log(ctx.env) {
+        // Its base is to hold all of a transaction.
+        let later = ctx.origin == Origin::Exec;
+        // A disk that does not take it is no promise to keep.
+        if let Err(error) = ctx.node.start_log(ctx.env, later) {
             ctx.node.config = old;
             ctx.env.log(Level::Warning, || format!("The append-only file cannot be begun: {error}"));
             return Err(refused(b"appendonly", "Unable to turn on AOF. Check server logs."));
         }
-        ctx.node.append_log.open = true;
+    } else if ends {
+        ctx.node.stop_log(ctx.env);
     }
     let password = named.iter().any(|(option, _)| option.name == "requirepass");
     ctx.node.config = config;

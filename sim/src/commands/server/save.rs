@@ -21,6 +21,9 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    if ctx.node.writes_snapshot(ctx.env.monotonic) {
+        return Err(Error::SAVING);
+    }
     ctx.node.save(ctx.env).map(|()| Reply::OK).map_err(|error| {
         ctx.env.log(Level::Warning, || format!("The snapshot cannot be saved: {error}"));
         Error::BARE

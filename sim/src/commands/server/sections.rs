@@ -177,30 +177,34 @@ fn human(bytes: u64) -> String {
 
 fn persistence(ctx: &Ctx<'_>, out: &mut String) {
     let node = &ctx.node;
+    let rewrites = node.rewrites_log();
+    let aside = node.background.as_ref();
+    let since = aside.map_or(-1, |aside| ctx.env.wall.as_secs() - aside.since);
+    let (processed, total) = aside.map_or((0, 0), |aside| (aside.processed(ctx.env.monotonic), aside.keys));
     lines!(out,
         "loading": u8::from(node.loading.is_some() || node.receiving() == Some(Receiving::WithoutData)),
         "async_loading": u8::from(node.receiving() == Some(Receiving::BesideData)),
         "current_cow_peak": 0,
         "current_cow_size": 0,
         "current_cow_size_age": 0,
-        "current_fork_perc": "0.00",
-        "current_save_keys_processed": 0,
-        "current_save_keys_total": 0,
+        "current_fork_perc": format_args!("{:.2}", if total == 0 { 0.0 } else { processed as f64 * 100.0 / total as f64 }),
+        "current_save_keys_processed": processed,
+        "current_save_keys_total": total,
         "rdb_changes_since_last_save": node.stats.dirty,
         "rdb_bgsave_in_progress": u8::from(node.writes_snapshot(ctx.env.monotonic)),
         "rdb_last_save_time": node.saved_at,
         "rdb_last_bgsave_status": status(node.save_failed),
-        "rdb_last_bgsave_time_sec": -1,
-        "rdb_current_bgsave_time_sec": -1,
+        "rdb_last_bgsave_time_sec": node.stats.save_secs.unwrap_or(-1),
+        "rdb_current_bgsave_time_sec": if rewrites { -1 } else { since },
         "rdb_saves": node.stats.saves,
         "rdb_last_cow_size": 0,
         "rdb_last_load_keys_expired": node.stats.loaded.1,
         "rdb_last_load_keys_loaded": node.stats.loaded.0,
         "aof_enabled": u8::from(node.config.appendonly),
-        "aof_rewrite_in_progress": 0,
+        "aof_rewrite_in_progress": u8::from(rewrites),
         "aof_rewrite_scheduled": u8::from(node.rewrite_scheduled),
-        "aof_last_rewrite_time_sec": -1,
-        "aof_current_rewrite_time_sec": -1,
+        "aof_last_rewrite_time_sec": node.stats.rewrite_secs.unwrap_or(-1),
+        "aof_current_rewrite_time_sec": if rewrites { since } else { -1 },
         "aof_last_bgrewrite_status": status(node.append_log.rewrite_failed),
         "aof_rewrites": node.stats.rewrites,
         "aof_rewrites_consecutive_failures": node.stats.rewrites_failed,

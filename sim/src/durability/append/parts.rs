@@ -5,7 +5,12 @@ use std::io;
 use bytes::Bytes;
 
 use super::{Manifest, ManifestError};
-use crate::{config::Config, durability::rdb, env::Folder, options};
+use crate::{
+    config::Config,
+    durability::{LogState, rdb},
+    env::Folder,
+    options,
+};
 
 /// The files of an append-only file, as the node that writes it knows them.
 #[derive(Debug, Clone)]
@@ -19,6 +24,8 @@ pub struct Parts {
     pub len: u64,
     /// Bytes that there were after the last rewrite, by which growth is reckoned.
     pub base_len: u64,
+    /// Bytes of all files before the last.
+    last_begins: u64,
 }
 
 /// Why an append-only file cannot be read. The names of files are those within the folder of the data.
@@ -91,7 +98,14 @@ impl Parts {
     /// When the manifest cannot be followed, or a file cannot be moved.
     pub fn find(folder: &dyn Folder, config: &Config) -> Result<(Parts, bool), LogError> {
         let [dir, filename] = ["appenddirname", "appendfilename"].map(|name| options::value(config, name));
-        let mut parts = Parts { folder: dir, filename, manifest: Manifest::default(), len: 0, base_len: 0 };
+        let mut parts = Parts {
+            folder: dir,
+            filename,
+            manifest: Manifest::default(),
+            len: 0,
+            base_len: 0,
+            last_begins: 0,
+        };
         let file = parts.manifest_path();
         match folder.read(&file) {
             Ok(text) => {
@@ -143,6 +157,7 @@ impl Parts {
         for part in self.manifest.read_order() {
             let file = self.path(&part.name);
             let bytes = folder.read(&file).map_err(|error| LogError::File { file: file.clone(), error })?;
+            self.last_begins = self.len;
             self.len += bytes.len() as u64;
             if self.manifest.base.as_ref() == Some(part) {
                 self.base_len = bytes.len() as u64;
@@ -167,13 +182,7 @@ impl Parts {
     /// # Errors
     /// When it cannot be made.
     pub fn open(&mut self, folder: &dyn Folder) -> io::Result<()> {
-        if self.manifest.incremental.is_empty() {
-            let mut manifest = self.manifest.clone();
-            let name = manifest.extend(&self.filename);
-            folder.append(&self.path(&name), b"")?;
-            self.replace_manifest(folder, manifest)?;
-        }
-        Ok(())
+        if self.manifest.incremental.is_empty() { self.extend(folder) } else { Ok(()) }
     }
 
     /// The file that is added to, if there is one.
@@ -192,7 +201,36 @@ impl Parts {
         Ok(())
     }
 
-    /// Puts a base in the place of all files. Commands are added to a new file from then on, if they are `written`.
+    /// Begins a new file to add to, behind the others.
+    ///
+    /// # Errors
+    /// When it cannot be made; all is as it was then.
+    pub fn extend(&mut self, folder: &dyn Folder) -> io::Result<()> {
+        let mut manifest = self.manifest.clone();
+        self.add_file(folder, &mut manifest)?;
+        self.replace_manifest(folder, manifest)?;
+        self.last_begins = self.len;
+        Ok(())
+    }
+
+    fn add_file(&self, folder: &dyn Folder, manifest: &mut Manifest) -> io::Result<()> {
+        let name = manifest.extend(&self.filename);
+        // What an earlier run may have left there belongs to nobody.
+        folder.put(&self.path(&name), b"")
+    }
+
+    /// Makes sure that a file can be made.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub fn probe(&self, folder: &dyn Folder) -> io::Result<()> {
+        let file = self.path(&format!("temp-{}.incr", self.filename));
+        folder.put(&file, b"")?;
+        folder.remove(&file)
+    }
+
+    /// Puts a base in the place of all files, but for the last one if commands are added to that already. If they are to be
+    /// added from now on, there is a new file for them.
     ///
     /// # Errors
     /// When something cannot be written; all is as it was then.
@@ -201,18 +239,18 @@ impl Parts {
         folder: &dyn Folder,
         base: &[u8],
         extension: &str,
-        written: bool,
+        state: LogState,
     ) -> io::Result<()> {
         let mut manifest = self.manifest.clone();
-        if written {
-            let name = manifest.extend(&self.filename);
-            // What an earlier run may have left there belongs to nobody.
-            folder.put(&self.path(&name), b"")?;
+        if state == LogState::Waiting {
+            self.add_file(folder, &mut manifest)?;
         }
-        let name = manifest.rebase(&self.filename, extension, usize::from(written));
+        let behind = if state == LogState::On { self.len - self.last_begins } else { 0 };
+        let name = manifest.rebase(&self.filename, extension, usize::from(state != LogState::Off));
         folder.put(&self.path(&name), base)?;
         self.replace_manifest(folder, manifest)?;
-        self.len = base.len() as u64;
+        self.last_begins = base.len() as u64;
+        self.len = self.last_begins + behind;
         self.base_len = self.len;
         Ok(())
     }

@@ -1,0 +1,305 @@
+//! Snapshots and new bases of the append-only file: written at once, or in the background while the node goes on.
+//!
+//! In the background Redis has a child process. Here what it would write is made when it begins, and put on the disk with the
+//! first periodic work after the time that `rdb-key-save-delay` says: the server sees then that its child has ended. A node
+//! that goes down before has written nothing.
+
+use bytes::Bytes;
+
+use super::Server;
+use crate::{
+    durability::{self, DiskFull, LogState, Parts, SaveError, rdb},
+    env::{Env, Folder},
+    log::Level,
+    node::{Background, Job, Node},
+    options,
+    time::Monotonic,
+};
+
+impl Node {
+    /// What a snapshot of this node says about where it comes from.
+    pub fn snapshot_origin(&self, now_secs: i64, aof_base: bool) -> rdb::Origin {
+        let db = match &self.replication.master {
+            Some(link) => link.resume,
+            None => self.replication.backlog.is_some().then(|| self.replication.selected.unwrap_or(0)),
+        };
+        let history = &self.replication.history;
+        let replication = db.map(|db| (history.id.clone(), history.offset, db));
+        rdb::Origin { created: now_secs, replication, aof_base }
+    }
+
+    fn snapshot(&self, now_secs: i64) -> Bytes {
+        rdb::write(&self.dbs, &self.libraries, &self.snapshot_origin(now_secs, false), &self.config)
+    }
+
+    /// Saves a snapshot to disk, at once.
+    ///
+    /// # Errors
+    /// When the disk does not take it.
+    pub fn save(&mut self, env: &Env) -> Result<(), SaveError> {
+        let now_secs = env.wall.as_secs();
+        self.stats.saves += 1;
+        self.keep_snapshot(env, self.snapshot(now_secs))?;
+        self.saved_at = now_secs;
+        self.save_failed = false;
+        self.stats.dirty = 0;
+        Ok(())
+    }
+
+    /// Puts a snapshot in the place of the one there was.
+    ///
+    /// # Errors
+    /// When the disk does not take it.
+    pub fn keep_snapshot(&mut self, env: &Env, snapshot: Bytes) -> Result<(), SaveError> {
+        let name = options::value(&self.config, "dbfilename");
+        self.disk.keep_snapshot(snapshot, env.folder.as_deref(), &name)
+    }
+
+    /// The snapshot that was kept last, if it is there.
+    pub fn kept_snapshot(&self, env: &Env) -> Option<Bytes> {
+        match &env.folder {
+            Some(folder) => folder.read(&options::value(&self.config, "dbfilename")).ok(),
+            None => self.disk.snapshot.clone(),
+        }
+    }
+
+    /// Begins to save a snapshot in the background: whoever asked for it does not hear of a failure, but those who write do.
+    pub fn begin_snapshot(&mut self, env: &mut Env) {
+        let now_secs = env.wall.as_secs();
+        self.save_tried_at = now_secs;
+        self.save_scheduled = false;
+        self.stats.saves += 1;
+        let job = Job::Snapshot { snapshot: self.snapshot(now_secs), dirty: self.stats.dirty };
+        env.log(Level::Notice, || "Background saving started".into());
+        self.begin_background(env, job);
+    }
+
+    fn begin_background(&mut self, env: &Env, job: Job) {
+        self.stats.forks += 1;
+        let keys = self.keys_len();
+        let (began, since) = (env.monotonic, env.wall.as_secs());
+        let until = began + self.key_time("rdb-key-save-delay", keys);
+        self.background = Some(Background { job, began, since, until, keys });
+    }
+
+    /// Gives up the snapshot that is written in the background, if one is.
+    pub fn give_up_snapshot(&mut self, env: &mut Env) {
+        let is_snapshot = |background: &mut Background| matches!(background.job, Job::Snapshot { .. });
+        if let Some(given_up) = self.background.take_if(is_snapshot) {
+            self.stats.save_secs = Some(env.wall.as_secs() - given_up.since);
+            env.log(Level::Warning, || "Background saving terminated by signal 10".into());
+        }
+    }
+
+    /// Whether a snapshot is being written. One for replicas that goes through a file is finished though they have gone, if the
+    /// node saves its data anyway.
+    pub fn writes_snapshot(&self, now: Monotonic) -> bool {
+        let own = |background: &Background| matches!(background.job, Job::Snapshot { .. });
+        self.background.as_ref().is_some_and(own)
+            || self.replication.saved_at().is_some()
+            || self.file_written_at(now).is_some()
+    }
+
+    /// When the file is written that a snapshot for replicas goes through, whoever still waits for it.
+    pub fn file_written_at(&self, now: Monotonic) -> Option<Monotonic> {
+        self.replication.file_written_at.filter(|at| now < *at && !self.config.save.is_empty())
+    }
+
+    /// Whether the append-only file is being begun anew in the background.
+    pub fn rewrites_log(&self) -> bool {
+        self.background.as_ref().is_some_and(|background| matches!(background.job, Job::Rewrite { .. }))
+    }
+
+    /// Whether anything is being written in the background: one thing at a time is.
+    pub fn writes_aside(&self, now: Monotonic) -> bool {
+        self.rewrites_log() || self.writes_snapshot(now)
+    }
+
+    /// Begins to write the append-only file, with all there is now as its base. Where that cannot be done now (`later`), or
+    /// something else is written in the background, it is done as soon as it can be; until then the file stays as it is, and
+    /// what is written meanwhile goes behind the base.
+    ///
+    /// # Errors
+    /// When the disk does not take a file.
+    pub fn start_log(&mut self, env: &mut Env, later: bool) -> Result<(), SaveError> {
+        self.append_log.state = LogState::Waiting;
+        if later || self.writes_snapshot(env.monotonic) {
+            self.rewrite_scheduled = true;
+            env.log(Level::Warning, || {
+                "The append-only file is to be written: a rewrite is scheduled to begin when it can".into()
+            });
+            return Ok(());
+        }
+        // A rewrite under way knows nothing of what is to go behind it.
+        self.background = None;
+        let begun = self.begin_rewrite(env);
+        if begun.is_err() {
+            self.append_log.state = LogState::Off;
+        }
+        begun
+    }
+
+    /// Stops to write the append-only file, all of which is durable then as far as the disk takes it.
+    pub fn stop_log(&mut self, env: &mut Env) {
+        self.write_log(env);
+        self.append_log.close(env.folder.as_deref());
+        self.rewrite_scheduled = false;
+        if self.rewrites_log() {
+            self.background = None;
+            env.log(Level::Warning, || "Killing AOF child: nothing is written any more".into());
+        }
+    }
+
+    /// Begins to begin the append-only file anew, in the background.
+    ///
+    /// # Errors
+    /// When the disk does not take a file for what is written meanwhile, or not what is to be before it.
+    pub fn begin_rewrite(&mut self, env: &mut Env) -> Result<(), SaveError> {
+        let now_secs = env.wall.as_secs();
+        self.write_log(env);
+        let extended = self.extend_log(env);
+        self.append_log.rewrite_failed |= extended.is_err();
+        extended?;
+        self.append_log.selected = None;
+        if self.append_log.state == LogState::Waiting {
+            // What was done so far will be in the base.
+            self.append_log.unwritten.clear();
+        }
+        self.stats.rewrites += 1;
+        self.rewrite_scheduled = false;
+        let behind = match (self.append_log.state, &self.disk.log) {
+            (LogState::On, Some(log)) => log.commands.len(),
+            _ => 0,
+        };
+        let (base, extension) = self.log_base(env.folder.is_some(), now_secs);
+        env.log(Level::Notice, || "Background append only file rewriting started".into());
+        self.begin_background(env, Job::Rewrite { base, extension, behind });
+        Ok(())
+    }
+
+    /// Has what is written from here on go to a file of its own, if it is written.
+    fn extend_log(&mut self, env: &Env) -> Result<(), SaveError> {
+        if self.append_log.state == LogState::On && !self.append_log.unwritten.is_empty() {
+            return Err(SaveError::Full(DiskFull));
+        }
+        let Some(folder) = env.folder.as_deref() else { return Ok(()) };
+        let state = self.append_log.state;
+        let parts = self.parts(folder)?;
+        let extended = match state {
+            LogState::On => parts.extend(folder),
+            LogState::Waiting => parts.probe(folder),
+            LogState::Off => Ok(()),
+        };
+        extended.map_err(|error| SaveError::File(error.to_string()))
+    }
+
+    /// Puts a new base in the place of what the append-only file was made of before it.
+    fn rebase_log(
+        &mut self,
+        env: &Env,
+        base: Bytes,
+        extension: &str,
+        behind: usize,
+    ) -> Result<(), SaveError> {
+        let now_secs = env.wall.as_secs();
+        let state = self.append_log.state;
+        if let Some(folder) = env.folder.as_deref() {
+            let parts = self.parts(folder)?;
+            let rebased = parts.rewrite(folder, &base, extension, state);
+            rebased.map_err(|error| SaveError::File(error.to_string()))?;
+        } else if self.disk.full {
+            return Err(SaveError::Full(DiskFull));
+        } else {
+            self.append_log.rebase(&mut self.disk, base, behind);
+        }
+        if state == LogState::Waiting {
+            self.append_log.begin(now_secs);
+        }
+        Ok(())
+    }
+
+    /// Begins the append-only file anew, at once, with all there is now as its base. What is written from now on goes behind it.
+    ///
+    /// # Errors
+    /// When the disk is full, or does not take it; the file stays as it is then.
+    pub fn rewrite_log(&mut self, env: &mut Env) -> Result<(), SaveError> {
+        self.append_log.state = LogState::Waiting;
+        self.append_log.unwritten.clear();
+        self.append_log.selected = None;
+        let (base, extension) = self.log_base(env.folder.is_some(), env.wall.as_secs());
+        let rewritten = self.rebase_log(env, base, extension, 0);
+        if rewritten.is_err() {
+            self.append_log.state = LogState::Off;
+        }
+        rewritten
+    }
+
+    fn parts(&mut self, folder: &dyn Folder) -> Result<&mut Parts, SaveError> {
+        let parts = match self.append_log.parts.take() {
+            Some(parts) => parts,
+            None => Parts::find(folder, &self.config).map_err(|error| SaveError::File(error.to_string()))?.0,
+        };
+        Ok(self.append_log.parts.insert(parts))
+    }
+
+    /// All there is, in the form in which the append-only file begins with it, and the ending of such a file's name.
+    fn log_base(&self, in_folder: bool, now_secs: i64) -> (Bytes, &'static str) {
+        if !in_folder || options::value(&self.config, "aof-use-rdb-preamble") == "yes" {
+            let origin = self.snapshot_origin(now_secs, true);
+            return (rdb::write(&self.dbs, &self.libraries, &origin, &self.config), "rdb");
+        }
+        let mut text = Vec::new();
+        if self.config.aof_timestamps {
+            text.extend_from_slice(format!("#TS:{now_secs}\r\n").as_bytes());
+        }
+        text.append(&mut durability::base(&self.dbs, &self.libraries));
+        (text.into(), "aof")
+    }
+}
+
+impl Server {
+    /// Puts on the disk what has been written in the background, if that is over.
+    pub(super) fn end_background(&mut self, env: &mut Env) {
+        let over = |background: &mut Background| background.until <= env.monotonic;
+        let Some(ended) = self.node.background.take_if(over) else { return };
+        let took_secs = env.wall.as_secs() - ended.since;
+        match ended.job {
+            Job::Snapshot { snapshot, dirty } => {
+                self.node.stats.save_secs = Some(took_secs);
+                let kept = self.node.keep_snapshot(env, snapshot);
+                self.node.save_failed = kept.is_err();
+                match kept {
+                    Ok(()) => {
+                        self.node.saved_at = env.wall.as_secs();
+                        self.node.stats.dirty = self.node.stats.dirty.saturating_sub(dirty);
+                        env.log(Level::Notice, || "Background saving terminated with success".into());
+                    }
+                    Err(error) => env.log(Level::Warning, || format!("Background saving error: {error}")),
+                }
+            }
+            Job::Rewrite { base, extension, behind } => {
+                self.node.stats.rewrite_secs = Some(took_secs);
+                let rebased = self.node.rebase_log(env, base, extension, behind);
+                self.node.append_log.rewrite_failed = rebased.is_err();
+                let failures = &mut self.node.stats.rewrites_failed;
+                match rebased {
+                    Ok(()) => {
+                        *failures = 0;
+                        env.log(Level::Notice, || "Background AOF rewrite terminated with success".into());
+                    }
+                    Err(error) => {
+                        *failures += 1;
+                        self.node.append_log.retry.failed(env.wall.as_secs());
+                        // Without a base there is no file: what is gathered will be in the next one.
+                        self.node.rewrite_scheduled |= self.node.append_log.state == LogState::Waiting;
+                        env.log(Level::Warning, || {
+                            format!("Background AOF rewrite terminated with error: {error}")
+                        });
+                    }
+                }
+            }
+        }
+        // Those who have waited for it.
+        self.start_due_snapshots(env);
+    }
+}
