@@ -55,6 +55,7 @@ impl Retry {
     /// let mut retry = Retry::default();
     /// retry.failed(10);
     /// assert_eq!([10, 11].map(|now_secs| retry.may_try(1, now_secs)), [false, true]);
+    /// retry.failed(12);
     /// assert_eq!([12, 71, 72].map(|now_secs| retry.may_try(3, now_secs)), [false, false, true]);
     /// ```
     pub fn may_try(&mut self, failures: u64, now_secs: i64) -> bool {
