@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Redis's own test suite, with `lockstorm serve` in the place of redis-server.
 
-    tests/suite/run.py [UNIT ...] [--jobs N] [--tags TAGS] [--server PATH] [--real] [--excepted] [--list]
+    tests/suite/run.py [UNIT ...] [--jobs N] [--tags TAGS] [--again] [--server PATH] [--real] [--excepted] [--list]
 
 The suite is the one of the Redis that is installed: its sources come from the same Debian archive as the package, into
 target/suite/. Every test must pass, but for those that exceptions.toml names, each with its reason; these are not run,
 unless --excepted asks how they fare.
+
+It ends with 0 if all passed, with 1 if not, and with 77 if the sources cannot be had.
 """
 
 import argparse
@@ -43,6 +45,12 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 class Failure(Exception):
     """Something a person should read; no stack trace helps."""
 
+    status = 1
+
+
+class NoSources(Failure):
+    status = 77
+
 
 def run(command, directory=None):
     try:
@@ -69,7 +77,7 @@ def sources():
     line = f"deb-src{signed} $(REPO_URI) $(RELEASE) $(COMPONENT)"
     archives = run(["apt-get", "indextargets", "--format", line, "Created-By: Packages", "Origin: Debian"])
     if not archives:
-        raise Failure("apt-get knows no Debian archive: call `apt-get update` first")
+        raise NoSources("apt-get knows no Debian archive: call `apt-get update` first")
     (kept / "archives.list").write_text("".join(f"{one}\n" for one in sorted(set(archives.splitlines()))))
     settings = {
         "Dir::Etc::SourceList": kept / "archives.list",
@@ -79,8 +87,11 @@ def sources():
         "APT::Sandbox::User": "",
     }
     apt = ["apt-get", "-q", *(f"-o{name}={value}" for name, value in settings.items())]
-    run([*apt, "update"])
-    run([*apt, "source", "--download-only", f"redis={package}"], kept / "fetched")
+    try:
+        run([*apt, "update"])
+        run([*apt, "source", "--download-only", f"redis={package}"], kept / "fetched")
+    except Failure as failure:
+        raise NoSources(f"the sources of Redis {package} cannot be had: {failure}") from failure
     [archive] = (kept / "fetched").glob("redis_*.orig.tar.*")
     with tarfile.open(archive) as tar:
         tar.extractall(kept, filter="data")
@@ -233,6 +244,10 @@ def parse():
         help=f"how many units at a time, 1 to {JOBS_MAX}",
     )
     parser.add_argument("--tags", default="", help="which tests: such as -slow, or `-slow -needs:debug`")
+    parser.add_argument(
+        "--again", action="store_true",
+        help="play a unit that fails once more, with the machine for itself: many tests measure time",
+    )
     parser.add_argument("--server", type=Path, help="the lockstorm to try [default: the one of `cargo build --release`]")
     parser.add_argument("--real", action="store_true", help="try redis-server itself, which tells what the suite is worth here")
     parser.add_argument("--excepted", action="store_true", help="run what exceptions.toml names, too")
@@ -265,6 +280,9 @@ def main():
     begun = time.monotonic()
     with ThreadPoolExecutor(arguments.jobs) as pool:
         outcomes = list(pool.map(runner.play, units))
+    if arguments.again:
+        # What the others were doing meanwhile is no excuse any more.
+        outcomes = [runner.play(outcome.unit) if runner.wrong(outcome) else outcome for outcome in outcomes]
     wrong = [outcome.unit for outcome in outcomes if runner.wrong(outcome)]
     passed = sum(len(outcome.passed) for outcome in outcomes)
     print(f"{passed} tests passed in {len(units) - len(wrong)} of {len(units)} units ({time.monotonic() - begun:.0f} s)")
@@ -277,4 +295,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except Failure as failure:
-        sys.exit(f"tests/suite: {failure}")
+        print(f"tests/suite: {failure}", file=sys.stderr)
+        sys.exit(failure.status)

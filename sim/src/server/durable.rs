@@ -19,12 +19,21 @@ use crate::{
 const RETRY_SECS: i64 = 6;
 
 impl Node {
+    /// When what is appended is made durable, as things are: `no-appendfsync-on-rewrite` leaves it to the operating system while
+    /// something is written in the background.
+    fn fsync_policy(&self, now: Monotonic) -> Fsync {
+        let rests =
+            self.writes_aside(now) && options::value(&self.config, "no-appendfsync-on-rewrite") == "yes";
+        if rests { Fsync::No } else { self.config.appendfsync }
+    }
+
     /// Writes what the append-only file has not taken yet, and makes it durable as `appendfsync` says. With `appendfsync always`
     /// a server has promised too much to go on without.
     pub(super) fn write_log(&mut self, env: &mut Env) {
         let had_failed = self.append_log.failed;
-        let Node { disk, append_log, config, .. } = self;
-        match append_log.write(disk, env.folder.as_deref(), config.appendfsync, env.wall.as_secs()) {
+        let policy = self.fsync_policy(env.monotonic);
+        let Node { disk, append_log, .. } = self;
+        match append_log.write(disk, env.folder.as_deref(), policy, env.wall.as_secs()) {
             Ok(()) if had_failed => {
                 env.log(Level::Warning, || "AOF write error looks solved, Redis can write again.".into());
             }
@@ -67,7 +76,13 @@ impl Server {
 
     /// Appends a batch to the append-only file, if one is written.
     pub(super) fn append_batch(&mut self, commands: &[Propagated], now_secs: i64) {
-        if self.node.append_log.state == LogState::Off || commands.is_empty() {
+        let gathers = match self.node.append_log.state {
+            LogState::Off => false,
+            // What is done before the first base is begun will be in it.
+            LogState::Waiting => self.node.rewrites_log(),
+            LogState::On => true,
+        };
+        if !gathers || commands.is_empty() {
             return;
         }
         // A message is for replicas' subscribers, and is nothing to remember.
@@ -111,12 +126,13 @@ impl Server {
             }
         }
         self.node.write_log(env);
+        let policy = self.node.fsync_policy(env.monotonic);
         let Node { disk, append_log, config, rewrite_scheduled, .. } = &mut *self.node;
         let mut wants_rewrite = *rewrite_scheduled;
         if append_log.state == LogState::On {
             let took = Duration::from_millis(config.fsync_ms);
             if let Some(log) = &mut disk.log {
-                append_log.sync(log, config.appendfsync, took, env.wall, env.monotonic);
+                append_log.sync(log, policy, took, env.wall, env.monotonic);
             }
             let (percentage, min) = (config.aof_rewrite_percentage, config.aof_rewrite_min_size);
             wants_rewrite |= append_log.wants_rewrite(disk, percentage, min);
@@ -189,7 +205,7 @@ impl Server {
         let free = self.node.file_written_at(env.monotonic).unwrap_or(env.monotonic);
         let begins = [self.save_due_secs(), retry].into_iter().flatten().min().filter(|_| !aside);
         let begins = begins.map(|due| free.max(env.monotonic + Wall::from_secs(due).since(env.wall)));
-        let policy = self.node.config.appendfsync;
+        let policy = self.node.fsync_policy(env.monotonic);
         let log = self.node.disk.log.as_ref().filter(|_| append_log.state == LogState::On);
         let sync = log.and_then(|log| append_log.due(log, policy, env.wall, env.monotonic));
         let folder = append_log.folder_due(policy, env.wall, env.monotonic);

@@ -126,7 +126,8 @@ impl Node {
         if later || self.writes_snapshot(env.monotonic) {
             self.rewrite_scheduled = true;
             env.log(Level::Warning, || {
-                "The append-only file is to be written: a rewrite is scheduled to begin when it can".into()
+                "The append-only file is to be written: an AOF background was scheduled to begin when it can"
+                    .into()
             });
             return Ok(());
         }

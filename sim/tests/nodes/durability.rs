@@ -52,6 +52,8 @@ fn there(net: &mut Switch, config: &Config, disk: Disk) -> String {
 fn a_loss_of_power_loses_exactly_what_was_not_synced() {
     use Fsync::{Always, EverySecond, No};
     let slow = Config { fsync_ms: 700, ..append(EverySecond) };
+    let mut resting = Config { appendonly: true, appendfsync: Always, ..slow_to_save() };
+    resting.others.insert("no-appendfsync-on-rewrite".into(), "yes".into());
     let points = Config { save: vec![(2, 2)], ..nothing() };
     let rows = [
         (nothing(), "SET a 1; 5000", ""),
@@ -81,6 +83,9 @@ fn a_loss_of_power_loses_exactly_what_was_not_synced() {
         (append(No), "SET a 1; BGREWRITEAOF; SET b 1", ""),
         (append(No), "SET a 1; BGREWRITEAOF; SET b 1; 100", "a"),
         (append(Always), "SET a 1; BGREWRITEAOF; SET b 1", "ab"),
+        // Nothing is synced beside the writing of a file, if that is asked for.
+        (resting.clone(), "SET a 1; BGSAVE; SET b 1; 500", "a"),
+        (resting, "SET a 1; BGSAVE; SET b 1; 1000", "ab"),
         (append(Always), "SET a 1; BGREWRITEAOF; SET b 1; 100; SET c 1", "abc"),
         // With an append-only file the snapshot is not read, whatever is in it.
         (append(No), "SET a 1; SAVE", ""),
