@@ -1,7 +1,7 @@
 //! What happens to a server, and what it asks for: the whole surface between [`Server`](crate::server::Server) and the
 //! sockets, clocks and links of whoever drives it.
 
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 use bytes::Bytes;
 
@@ -101,6 +101,8 @@ pub enum Action {
         host: String,
         /// TCP port.
         port: u16,
+        /// The address of its own to come from (`bind-source-addr`), as far as the machine has it; any for none.
+        from: Option<IpAddr>,
     },
     /// Close the connection once what was sent before is written. No [`Event::Closed`] follows.
     Close {

@@ -101,7 +101,9 @@ pub(crate) fn of(words: &[Vec<u8>]) -> Rule {
         b"TIME" | b"INFO" | b"LASTSAVE" | b"LOLWUT" | b"ROLE" => Rule::Kind,
         b"HELLO" => Rule::Shape,
         b"CLIENT" if matches!(&upper(1)[..], b"LIST" | b"INFO") => Rule::Kind,
-        b"OBJECT" if matches!(&upper(1)[..], b"IDLETIME" | b"FREQ") => Rule::Near(SLACK_MS / 1000),
+        b"OBJECT" if upper(1) == b"FREQ" => Rule::Near(SLACK_MS / 1000),
+        // A server has small integers once, for all keys that hold them, with the last use of any of them.
+        b"OBJECT" if upper(1) == b"IDLETIME" => Rule::Kind,
         // Who else holds a value, such as the queue of a transaction, is the server's own affair.
         b"OBJECT" if upper(1) == b"REFCOUNT" => Rule::Kind,
         b"MEMORY" | b"DEBUG" | b"LATENCY" | b"SLOWLOG" => Rule::Kind,

@@ -81,7 +81,12 @@ pub trait Platform: 'static {
     fn accept(&self, listener: &Self::Listener) -> impl Future<Output = io::Result<Self::Stream>>;
 
     /// A new connection to another node.
-    fn dial(&self, host: &str, port: u16) -> impl Future<Output = io::Result<Self::Stream>>;
+    fn dial(
+        &self,
+        host: &str,
+        port: u16,
+        from: Option<IpAddr>,
+    ) -> impl Future<Output = io::Result<Self::Stream>>;
 
     /// The ends of a connection.
     ///

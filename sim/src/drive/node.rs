@@ -5,6 +5,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     fmt,
     future::{Future, poll_fn},
+    net::IpAddr,
     panic::resume_unwind,
     pin::Pin,
     rc::Rc,
@@ -254,7 +255,7 @@ impl<P: Platform> Driver<P> {
             match action {
                 Action::Send { conn, bytes } => self.send(conn, bytes),
                 Action::Close { conn } => self.with_wire(conn, |wire| wire.closing = true),
-                Action::Dial { conn, host, port } => self.dial(conn, host, port),
+                Action::Dial { conn, host, port, from } => self.dial(conn, host, port, from),
                 Action::Alarm { at } => {
                     self.alarm.set(Some(at));
                     wake(&self.alarm_waker);
@@ -317,11 +318,11 @@ impl<P: Platform> Driver<P> {
         });
     }
 
-    fn dial(self: &Rc<Self>, conn: ConnId, host: String, port: u16) {
+    fn dial(self: &Rc<Self>, conn: ConnId, host: String, port: u16, from: Option<IpAddr>) {
         let wire = self.new_wire(conn);
         let driver = self.clone();
         self.spawn(async move {
-            match driver.platform.dial(&host, port).await {
+            match driver.platform.dial(&host, port, from).await {
                 Ok(stream) if !driver.exit.get() => {
                     wire.borrow_mut().carried = true;
                     driver.step(Event::Dialed { conn });

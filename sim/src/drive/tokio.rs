@@ -7,6 +7,7 @@ use std::{
     fmt,
     future::{Future, poll_fn},
     io,
+    net::{IpAddr, SocketAddr},
     pin::Pin,
     task::{Context, Poll, ready},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
@@ -15,7 +16,7 @@ use std::{
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::{TcpListener, TcpStream, UnixListener, UnixStream},
+    net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream, lookup_host},
 };
 
 use super::{Ends, ManualClock, Node, Platform, ports::Listening, serve};
@@ -242,6 +243,20 @@ fn machine_wall() -> Wall {
     Wall::ZERO + SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
+/// Connects from an address of this machine, or from any where it has no such address, as a server does.
+async fn dial_from(host: &str, port: u16, from: IpAddr) -> io::Result<TcpStream> {
+    let mut failed = io::ErrorKind::NotFound.into();
+    for address in lookup_host((host, port)).await? {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        let _ = socket.bind(SocketAddr::new(from, 0));
+        match socket.connect(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
+}
+
 impl Platform for Real {
     type Listener = Listeners;
     type Stream = Stream;
@@ -291,8 +306,11 @@ impl Platform for Real {
     }
 
     #[expect(clippy::disallowed_methods, reason = "a real node dials a real master")]
-    async fn dial(&self, host: &str, port: u16) -> io::Result<Stream> {
-        let stream = TcpStream::connect((host, port)).await?;
+    async fn dial(&self, host: &str, port: u16, from: Option<IpAddr>) -> io::Result<Stream> {
+        let stream = match from {
+            Some(from) => dial_from(host, port, from).await?,
+            None => TcpStream::connect((host, port)).await?,
+        };
         stream.set_nodelay(true)?;
         Ok(Stream::Tcp(stream))
     }

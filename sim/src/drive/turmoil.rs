@@ -1,6 +1,6 @@
 //! A node inside a user's own `turmoil::Sim`.
 
-use std::{future::Future, io, time::Duration};
+use std::{future::Future, io, net::IpAddr, time::Duration};
 
 use turmoil::net::{TcpListener, TcpStream};
 
@@ -74,7 +74,8 @@ impl Platform for Host {
         listener.accept().await.map(|(stream, _)| stream)
     }
 
-    async fn dial(&self, host: &str, port: u16) -> io::Result<TcpStream> {
+    // A host has one address, from which it comes.
+    async fn dial(&self, host: &str, port: u16, _: Option<IpAddr>) -> io::Result<TcpStream> {
         TcpStream::connect((host, port)).await
     }
 

@@ -63,7 +63,8 @@ impl Platform for HostCtx {
         listener.accept().await.map(|(stream, _)| stream)
     }
 
-    async fn dial(&self, host: &str, port: u16) -> io::Result<TcpStream> {
+    // A host has one address, from which it comes.
+    async fn dial(&self, host: &str, port: u16, _: Option<IpAddr>) -> io::Result<TcpStream> {
         HostCtx::dial(self, host, port).await
     }
 

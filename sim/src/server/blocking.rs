@@ -34,9 +34,18 @@ impl Server {
             if self.ready.contains(&at) || self.node.waiting.queue(at.0, &at.1).is_empty() {
                 continue;
             }
-            let entry = || self.node.dbs[at.0].get(&at.1);
+            let kind = self.node.dbs[at.0].get(&at.1).map(|entry| entry.value.kind());
+            // A text is nothing that anybody waits for: the key is not even looked at, which may expire with its making.
+            let is_new_text = || {
+                let here = || touched.iter().filter(|other| other.db == at.0 && other.key == at.1);
+                let is_new = here().any(|touch| touch.class == Class::New);
+                let made = |touch: &Touch| {
+                    matches!(touch.class, Class::New | Class::String) || touch.event == "expire"
+                };
+                is_new && here().all(made)
+            };
             // And for the stream: that it is gone is news, too.
-            if brings_data || entry().is_none_or(|entry| entry.value.kind() != Kind::Stream) {
+            if (brings_data || kind != Some(Kind::Stream)) && !(kind == Some(Kind::String) && is_new_text()) {
                 self.ready.push_back(at);
             }
         }

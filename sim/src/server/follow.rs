@@ -60,7 +60,8 @@ impl Server {
         link.heard_at = env.wall.as_secs();
         let address = format!("{}:{}", link.host, link.port);
         env.log(Level::Notice, || format!("Connecting to MASTER {address}"));
-        env.outbox.push(Action::Dial { conn, host: link.host.clone(), port: link.port });
+        let from = options::value(&self.node.config, "bind-source-addr").parse().ok();
+        env.outbox.push(Action::Dial { conn, host: link.host.clone(), port: link.port, from });
     }
 
     /// Closes the link; the next attempt follows at once or with the next periodic run.

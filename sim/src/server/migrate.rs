@@ -61,7 +61,7 @@ impl Server {
         let Some(migration) = &mut self.node.migration else { return };
         migration.redial(conn, env.monotonic);
         let (host, port) = migration.target.clone();
-        env.outbox.push(Action::Dial { conn, host, port });
+        env.outbox.push(Action::Dial { conn, host, port, from: None });
     }
 
     /// Gives up a migration whose time is up.

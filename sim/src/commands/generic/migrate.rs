@@ -113,7 +113,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             let bytes = migration.connected(selected.as_deref(), ctx.env.monotonic);
             ctx.env.outbox.push(Action::Send { conn, bytes });
         }
-        None => ctx.env.outbox.push(Action::Dial { conn, host: target.0, port }),
+        None => ctx.env.outbox.push(Action::Dial { conn, host: target.0, port, from: None }),
     }
     ctx.node.migration = Some(migration);
     ctx.block(args, Vec::new(), None, BlockedOn::Migration);
