@@ -61,6 +61,11 @@ impl Duel {
         for frame in frames {
             let owed = self.owed.entry(conn).or_default();
             let answered = if is_answer(frame) { owed.pop_front() } else { None };
+            // Raw bytes may be a command, too, and be queued among those that are known.
+            let is_queued = matches!(frame, Received::Reply(Wire::Status(text)) if text == b"QUEUED");
+            if answered.is_none() && is_queued {
+                self.queued.entry(conn).or_default().push(Rule::Exact);
+            }
             rules.push(answered.map_or(Rule::Exact, |owed| self.answered(conn, owed, frame)));
         }
         if self.owed.get(&conn).is_none_or(VecDeque::is_empty) {

@@ -107,7 +107,12 @@ impl Query {
         let encodings = ctx.node.config.encodings;
         let mut selected = SortedSet::default();
         if let Some(set) = ctx.read::<SortedSet>(key)? {
-            for (score, member) in set.range(self.ranks(set), self.reversed) {
+            let ranks = self.ranks(set);
+            // How many members a range of ranks has is known before the first is written: too many never are compact.
+            if matches!(self.bounds, Bounds::Rank(..)) && ranks.len() > encodings.sorted_set_entries_max {
+                selected.enlarge();
+            }
+            for (score, member) in set.range(ranks, self.reversed) {
                 selected.insert(member.clone(), score, &encodings);
             }
         }
