@@ -73,6 +73,12 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("save", "It stays on the node's own simulated disk, and with `lockstorm serve --data` in a file."),
     ("scan", "Cursors and the order of keys are its own; the guarantees are the same."),
     ("script|debug", "There is no debugger."),
+    (
+        "sort",
+        "Numbers are numbers, whatever went before. Redis 7.0 takes none for one after a command has overflowed a number of its \
+         own, such as an ID of a stream beyond 64 bits, until something else fails.",
+    ),
+    ("sort_ro", "As SORT."),
     ("spop", "Drawn from the node's seed."),
     ("srandmember", "Drawn from the node's seed."),
     ("zrandmember", "Drawn from the node's seed."),

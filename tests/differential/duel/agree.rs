@@ -24,10 +24,17 @@ pub(super) fn agree(rules: &[Rule], words: &[Vec<u8>], ours: &[Received], theirs
     if ours.len() != theirs.len() {
         return false;
     }
-    let bare_unsubscribe =
-        words.len() == 1 && words[0].to_ascii_uppercase().ends_with(b"UNSUBSCRIBE") && ours.len() > 1;
+    let name = words.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
+    let bare_unsubscribe = words.len() == 1 && name.ends_with(b"UNSUBSCRIBE") && ours.len() > 1;
     if bare_unsubscribe {
         return without_counts(ours) == without_counts(theirs);
+    }
+    if name == b"EXEC" {
+        // One in a transaction: the first of its replies is among those of the commands, the others follow.
+        let [(mine, others_of_mine), (yours, others_of_yours)] = [ours, theirs].map(goodbyes);
+        if mine.len() > 1 && others_of_mine == others_of_yours {
+            return without_counts(&mine) == without_counts(&yours);
+        }
     }
     let in_order = |all: &[Received]| -> Vec<Received> {
         all.iter().filter(|received| !is_message(received)).cloned().collect()
@@ -50,6 +57,23 @@ pub(super) fn agree(rules: &[Rule], words: &[Vec<u8>], ours: &[Received], theirs
             (Received::Reply(one), Received::Reply(other)) => rule.agree(one, other),
             (one, other) => one == other,
         })
+}
+
+/// What tells of channels that were left, in EXEC or behind it, and everything else.
+fn goodbyes(all: &[Received]) -> (Vec<Received>, Vec<Received>) {
+    let flat = all.iter().flat_map(|received| match received {
+        Received::Reply(Wire::Items(Kind::Array, items)) => {
+            items.iter().cloned().map(Received::Reply).collect()
+        }
+        other => vec![other.clone()],
+    });
+    let leaves = |received: &Received| match received {
+        Received::Reply(Wire::Items(_, items)) => {
+            matches!(items.first(), Some(Wire::Bulk(kind)) if kind.ends_with(b"unsubscribe"))
+        }
+        _ => false,
+    };
+    flat.partition(leaves)
 }
 
 /// The channels left, in order of their names, and how many remained each time.
