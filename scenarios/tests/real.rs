@@ -5,7 +5,7 @@ use lockstorm::{
     run::{Engine, real},
     scenario::{Source, parse},
     trial::{Case, Judged, Trial, judge},
-    verdict::Match,
+    verdict::{Match, Verdict},
 };
 use lockstorm_sim::world::Keep;
 
@@ -108,6 +108,29 @@ fn source(text: &str) -> Source {
     parse("real.toml", text).expect("it is a scenario")
 }
 
+/// How often a scenario is played on a machine that is too busy for its times.
+const PLAYS: u32 = 3;
+
+/// Plays a scenario until it comes out as expected: its times are those of the real clock, which a busy machine cannot keep to.
+/// Then less happens than was meant to, and no wrong: a violation that is not expected is one at the first play.
+#[track_caller]
+fn comes_out_as_expected(text: &str) {
+    let mut told = String::new();
+    for _ in 0..PLAYS {
+        let judged = run(text);
+        if judged.verdict() == Match::AsExpected {
+            return;
+        }
+        told = format!("{:#?}", judged.findings);
+        for finding in judged.findings.iter().filter(|one| matches!(one.verdict, Verdict::Violated { .. })) {
+            let expected = judged.matches.iter().find(|(checker, _)| checker == finding.checker);
+            let wrong = expected.is_some_and(|(_, one)| matches!(one, Match::Otherwise(_)));
+            assert!(!wrong, "{}: {told}", finding.checker);
+        }
+    }
+    panic!("{PLAYS} times: {told}");
+}
+
 fn run(text: &str) -> Judged {
     let sources = [source(text)];
     let trial = Trial {
@@ -127,8 +150,7 @@ fn a_lock_is_handed_over_on_a_real_server() {
     if !redis() {
         return;
     }
-    let judged = run(HANDOVER);
-    assert_eq!(judged.verdict(), Match::AsExpected, "{:#?}", judged.findings);
+    comes_out_as_expected(HANDOVER);
 }
 
 /// The resource is no server of anybody's, and is written to all the same.
@@ -137,8 +159,7 @@ fn a_late_write_is_seen_where_the_servers_are_real() {
     if !redis() {
         return;
     }
-    let judged = run(LATE);
-    assert_eq!(judged.verdict(), Match::AsExpected, "{:#?}", judged.findings);
+    comes_out_as_expected(LATE);
 }
 
 #[test]
@@ -148,12 +169,19 @@ fn other_programs_are_told_of_runs_on_real_servers() {
     }
     let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("handover.toml");
     std::fs::write(&file, HANDOVER).expect("a file for the test");
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_lockstorm"));
-    let output = command.args(["run", "--real", "--json"]).arg(&file).output().expect("the binary runs");
-    let [said, told] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-    assert!(output.status.success(), "{told}{said}");
-    let line: serde_json::Value = serde_json::from_str(&said).expect("one line of JSON");
-    assert_eq!(line["verdict"]["match"], "as-expected", "{line}");
+    for play in 1..=PLAYS {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_lockstorm"));
+        let output = command.args(["run", "--real", "--json"]).arg(&file).output().expect("the binary runs");
+        let [said, told] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+        let line: serde_json::Value =
+            serde_json::from_str(&said).unwrap_or_else(|_| panic!("one line: {told}{said}"));
+        let verdict = &line["verdict"]["match"];
+        assert_eq!(output.status.success(), verdict == "as-expected", "{told}{said}");
+        if verdict == "as-expected" {
+            return;
+        }
+        assert!(verdict == "undecided" && play < PLAYS, "play {play}: {line}");
+    }
 }
 
 #[test]
@@ -161,8 +189,7 @@ fn a_real_server_that_is_killed_and_comes_up_empty_grants_the_lock_again() {
     if !redis() {
         return;
     }
-    let judged = run(FORGOTTEN);
-    assert_eq!(judged.verdict(), Match::AsExpected, "{:#?}", judged.findings);
+    comes_out_as_expected(FORGOTTEN);
 }
 
 #[test]

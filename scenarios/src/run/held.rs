@@ -2,21 +2,101 @@
 
 use std::collections::BTreeMap;
 
-use lockstorm_sim::time::Wall;
+use bytes::Bytes;
+use lockstorm_sim::{keyspace::Value, node::Node, time::Wall};
 
 use crate::{
     history::{Host, How, LockKind, Mode, Owner, Party, What},
     recorder::LOCK,
 };
 
+/// The keys that one lock lives in.
+#[derive(Debug, Clone)]
+pub(super) struct Keys {
+    /// The hash or string that says who holds it.
+    pub(super) lock: Bytes,
+    /// The queue of a fair lock.
+    pub(super) queue: Bytes,
+    /// The counter of fencing tokens.
+    pub(super) token: Bytes,
+    /// What the names of its companions, keys and channels alike, contain.
+    tag: Bytes,
+}
+
+impl Keys {
+    /// The keys of the lock with this name, by Redisson's rules.
+    pub(super) fn of(name: &str) -> Keys {
+        let prefixed = |prefix: &str| {
+            let key =
+                if name.contains('{') { format!("{prefix}:{name}") } else { format!("{prefix}:{{{name}}}") };
+            Bytes::from(key)
+        };
+        Keys {
+            lock: Bytes::from(name.to_owned()),
+            queue: prefixed("redisson_lock_queue"),
+            token: prefixed("redisson_lock_token"),
+            tag: Bytes::from(if name.contains('{') { name.to_owned() } else { format!("{{{name}}}") }),
+        }
+    }
+
+    /// Whether a word of a command, a key or a channel belongs to the lock.
+    pub(super) fn are_meant_by(&self, word: &[u8]) -> bool {
+        word == self.lock || word.windows(self.tag.len()).any(|part| part == self.tag)
+    }
+}
+
+/// What the keys say of who holds the lock.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Reading {
+    pub(super) content: Content,
+    /// When the lock's key expires, by the node's wall clock.
+    pub(super) expires_ms: Option<i64>,
+    /// The last fencing token.
+    pub(super) token: Option<u64>,
+}
+
+impl Reading {
+    /// What a simulated node has, whether or not its time has come.
+    pub(super) fn of(node: &Node, keys: &Keys) -> Reading {
+        let Some(db) = node.dbs.first() else { return Reading::default() };
+        let entry = db.get(&keys.lock);
+        let content = match entry.map(|entry| &entry.value) {
+            Some(Value::String(token)) => Content::Text(text(token.bytes())),
+            Some(Value::Hash(hash)) => {
+                Content::Fields(hash.iter().map(|(name, value)| (text(name), text(value))).collect())
+            }
+            _ => Content::Nothing,
+        };
+        let token = match db.get(&keys.token).map(|entry| &entry.value) {
+            Some(Value::String(token)) => text(token.bytes()).parse().ok(),
+            _ => None,
+        };
+        Reading { content, expires_ms: entry.and_then(|entry| entry.expires_ms()), token }
+    }
+}
+
+/// Who waits for a fair lock on a simulated node, the next one first.
+pub(super) fn queue_of(node: &Node, keys: &Keys) -> Vec<String> {
+    match node.dbs.first().and_then(|db| db.get(&keys.queue)).map(|entry| &entry.value) {
+        Some(Value::List(list)) => list.iter().map(|name| text(name)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
 /// What is in the lock's key.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum Content {
     /// There is no such key, or it is none of a lock.
+    #[default]
     Nothing,
     /// A token, or how many permits are left.
     Text(String),
     /// Who holds it and how many times; of a read-write lock also in which mode.
-    Fields(Vec<(String, String)>),
+    Fields(BTreeMap<String, String>),
 }
 
 /// Who holds the lock as one node has it, and until when.
@@ -32,30 +112,24 @@ pub(super) struct State {
 impl State {
     /// What the keys say. Those of a semaphore say how many permits are left and not who has the others: that is known from
     /// what was known `before` and from the name of whoever has changed the key.
-    pub(super) fn new(
-        kind: LockKind,
-        content: Content,
-        expires_ms: Option<i64>,
-        token: Option<u64>,
-        before: &State,
-        by: Option<&str>,
-    ) -> State {
+    pub(super) fn new(kind: LockKind, reading: &Reading, before: &State, by: Option<&str>) -> State {
+        let Reading { expires_ms, token, .. } = *reading;
         let mut state = State { expires_ms, token, ..State::default() };
-        match (kind, content) {
+        match (kind, &reading.content) {
             (_, Content::Nothing) => {}
             (LockKind::Semaphore { permits }, Content::Text(left)) => {
                 let left = left.parse().unwrap_or(i64::from(permits));
                 state.holders = moved(&before.holders, i64::from(permits) - left, by);
             }
             (_, Content::Text(token)) => {
-                state.holders.insert(token, 1);
+                state.holders.insert(token.clone(), 1);
             }
             (_, Content::Fields(fields)) => {
                 for (name, value) in fields {
                     if kind == LockKind::ReadWrite && name == MODE {
                         state.mode = if value == READ { Mode::Shared } else { Mode::Exclusive };
                     } else {
-                        state.holders.insert(name, value.parse().unwrap_or(1));
+                        state.holders.insert(name.clone(), value.parse().unwrap_or(1));
                     }
                 }
             }
@@ -170,7 +244,7 @@ mod tests {
             (text("0"), Some("c1"), vec![("c2", 2), ("c3", 1)]),
         ];
         for (content, by, expected) in rows {
-            state = State::new(kind, content, None, None, &state, by);
+            state = State::new(kind, &Reading { content, ..Reading::default() }, &state, by);
             let expected = expected.into_iter().map(|(name, count)| (name.to_owned(), count));
             assert_eq!(state.holders, expected.collect());
         }
@@ -179,9 +253,11 @@ mod tests {
     #[test]
     fn the_mode_of_a_read_write_lock_is_no_holder() {
         let fields = |mode: &str| {
-            Content::Fields(vec![("mode".to_owned(), mode.to_owned()), ("c1:1".to_owned(), "2".to_owned())])
+            let fields =
+                [("mode", mode), ("c1:1", "2")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+            Reading { content: Content::Fields(BTreeMap::from(fields)), ..Reading::default() }
         };
-        let state = |kind, mode| State::new(kind, fields(mode), None, None, &State::default(), None);
+        let state = |kind, mode| State::new(kind, &fields(mode), &State::default(), None);
         let holders = BTreeMap::from([("c1:1".to_owned(), 2)]);
         let read = state(LockKind::ReadWrite, "read");
         assert_eq!((read.mode, &read.holders), (Mode::Shared, &holders));

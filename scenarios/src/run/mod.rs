@@ -156,6 +156,7 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: Keep) -> Outcome {
     let ended = world.run(plan.phases.ends);
     let fingerprint = world.fingerprint().to_string();
     let records = world.records();
+    let seen_until = stage.nodes.borrow().values().filter_map(|actor| actor.seen_until()).min();
     for actor in stage.nodes.borrow().values() {
         actor.close();
     }
@@ -169,12 +170,16 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: Keep) -> Outcome {
     if engine == Engine::Real {
         real::put_in_order(&mut history.events);
     }
+    // What a client did later may have been answered by what a node did later, of which nothing is known.
+    let end = seen_until.map_or(world.now(), |seen| seen.min(world.now()));
+    history.events.retain(|event| event.at <= end);
     history.header.fingerprint = fingerprint.as_str().into();
     let failed = stage.failed.take();
     if let Some(why) = ended.err().map(|error| error.to_string()).or(failed) {
         history.header.ended = Ended::Early(why.into());
     }
-    history.header.end = world.now();
+    history.header.end = end;
+    history.header.calm = history.header.calm.map(|calm| calm.min(end));
     let history = history.clone();
     Outcome { history, fingerprint, records }
 }
@@ -202,8 +207,8 @@ impl Stage {
     }
 
     /// The keys that the lock lives in.
-    fn keys(&self) -> witness::Keys {
-        witness::Keys::of(&self.plan.scenario.lock.name)
+    fn keys(&self) -> held::Keys {
+        held::Keys::of(&self.plan.scenario.lock.name)
     }
 }
 
@@ -243,7 +248,7 @@ fn header(plan: &Plan, title: &str) -> Header {
         LockKind::ReadWrite => HistoryLockKind::ReadWrite,
         LockKind::Semaphore => HistoryLockKind::Semaphore { permits: lock.permits.unwrap_or(1) },
     };
-    let keys = witness::Keys::of(&lock.name);
+    let keys = held::Keys::of(&lock.name);
     let lasting_keys = vec![String::from_utf8_lossy(&keys.token).into()];
     let info = LockInfo { keys: vec![name.clone()], lasting_keys, name, kind, authority };
     let resource = plan.hosts.iter().position(|host| matches!(host.software, Software::Resource));

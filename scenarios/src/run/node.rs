@@ -8,6 +8,7 @@ use lockstorm_sim::{
     env::Env,
     options,
     server::Server,
+    time::True,
     world::{HostCtx, Verb},
 };
 use tokio::{
@@ -15,7 +16,7 @@ use tokio::{
     sync::Notify,
 };
 
-use super::{Stage, witness::Witness};
+use super::{Stage, real, witness::Witness};
 use crate::{
     history::{Life, What},
     scenario::{Durability, Node as Written},
@@ -27,6 +28,10 @@ pub(super) trait Operated {
     fn console(&self) -> &Console;
     /// Whether the node, if it is up, takes writes.
     fn is_master(&self) -> bool;
+    /// Until when it is known what the node did, if that is not always known at once.
+    fn seen_until(&self) -> Option<True> {
+        None
+    }
     /// The world is about to do this to the node's host.
     fn told(&self, _verb: &Verb) {}
     /// Writes down what is only known at the end.
@@ -153,7 +158,7 @@ pub(super) async fn operate(ctx: HostCtx, port: u16, console: Console) {
         let mut command = console.next().await;
         if let [name, master, port] = &mut command[..]
             && matches!(name.to_ascii_uppercase().as_str(), "REPLICAOF" | "SLAVEOF")
-            && let Some(address) = port.parse().ok().and_then(|port| ctx.stands_at(master, port))
+            && let Some(address) = ctx.stands_at(master, real::BACK_DOOR)
         {
             (*master, *port) = (address.ip().to_string(), address.port().to_string());
         }

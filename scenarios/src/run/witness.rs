@@ -4,50 +4,14 @@ use std::{cell::RefCell, collections::BTreeMap, net::IpAddr};
 
 use bytes::Bytes;
 use lockstorm_sim::{
-    drive::Node, env::Observation, event::ConnId, keyspace::Value, session::Role as SessionRole,
-    world::HostCtx,
+    drive::Node, env::Observation, event::ConnId, session::Role as SessionRole, world::HostCtx,
 };
 
-use super::held::{Cause, Content, Names, State, changes};
+use super::held::{Cause, Keys, Names, Reading, State, changes, queue_of};
 use crate::{
     history::{CommandCount, Host, How, KeyLeft, Life, Owner, Party, Role, What},
     recorder::{LOCK, Shared},
 };
-
-/// The keys that one lock lives in.
-#[derive(Debug, Clone)]
-pub(super) struct Keys {
-    /// The hash or string that says who holds it.
-    pub(super) lock: Bytes,
-    /// The queue of a fair lock.
-    pub(super) queue: Bytes,
-    /// The counter of fencing tokens.
-    pub(super) token: Bytes,
-    /// What the names of its companions, keys and channels alike, contain.
-    tag: Bytes,
-}
-
-impl Keys {
-    /// The keys of the lock with this name, by Redisson's rules.
-    pub(super) fn of(name: &str) -> Keys {
-        let prefixed = |prefix: &str| {
-            let key =
-                if name.contains('{') { format!("{prefix}:{name}") } else { format!("{prefix}:{{{name}}}") };
-            Bytes::from(key)
-        };
-        Keys {
-            lock: Bytes::from(name.to_owned()),
-            queue: prefixed("redisson_lock_queue"),
-            token: prefixed("redisson_lock_token"),
-            tag: Bytes::from(if name.contains('{') { name.to_owned() } else { format!("{{{name}}}") }),
-        }
-    }
-
-    /// Whether a word of a command, a key or a channel belongs to the lock.
-    fn are_meant_by(&self, word: &[u8]) -> bool {
-        word == self.lock || word.windows(self.tag.len()).any(|part| part == self.tag)
-    }
-}
 
 /// Watches one node.
 #[derive(Debug)]
@@ -144,19 +108,7 @@ impl Witness {
     }
 
     fn compare_queue(&mut self) {
-        let queue = self.node.look(|server| {
-            let node = server.node();
-            let Some(entry) = node.dbs.first().and_then(|db| db.get(&self.keys.queue)) else {
-                return Vec::new();
-            };
-            match &entry.value {
-                Value::List(list) => {
-                    list.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
-                }
-                _ => Vec::new(),
-            }
-        });
-        let queue = queue.unwrap_or_default();
+        let queue = self.node.look(|server| queue_of(server.node(), &self.keys)).unwrap_or_default();
         if queue != self.queue {
             let waiters = queue.iter().map(|name| self.owner(name, None)).collect();
             self.queue = queue;
@@ -170,25 +122,8 @@ impl Witness {
             let recorder = self.shared.get();
             (recorder.history.lock(LOCK).kind, by.and_then(|by| recorder.name_of(by.client)))
         };
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let state = self.node.look(|server| {
-            let db = server.node().dbs.first()?;
-            let entry = db.get(&self.keys.lock);
-            let content = match entry.map(|entry| &entry.value) {
-                Some(Value::String(token)) => Content::Text(text(token.bytes())),
-                Some(Value::Hash(hash)) => {
-                    Content::Fields(hash.iter().map(|(name, value)| (text(name), text(value))).collect())
-                }
-                _ => Content::Nothing,
-            };
-            let token = match db.get(&self.keys.token).map(|entry| &entry.value) {
-                Some(Value::String(token)) => text(token.bytes()).parse().ok(),
-                _ => None,
-            };
-            let expires_ms = entry.and_then(|entry| entry.expires_ms());
-            Some(State::new(kind, content, expires_ms, token, &self.state, name.as_deref()))
-        });
-        state.flatten().unwrap_or_default()
+        let reading = self.node.look(|server| Reading::of(server.node(), &self.keys)).unwrap_or_default();
+        State::new(kind, &reading, &self.state, name.as_deref())
     }
 
     /// Who did something: `None` when it was repeated from a master, `Some(None)` when no client did it.

@@ -121,15 +121,16 @@ impl HostCtx {
     }
 
     /// From now on this port of this host is at a real address, where sockets are real: a server that is a process of its
-    /// own listens there.
-    pub fn stand_for(&self, port: u16, address: SocketAddr) {
-        let listeners = &mut lock(&self.machine.shared.real).listeners;
-        listeners.insert((self.name().to_owned(), port), address);
+    /// own listens there. With `None` somebody is about to: whoever connects waits for that.
+    pub fn stand_for(&self, port: u16, address: Option<SocketAddr>) {
+        let real = &mut lock(&self.machine.shared.real);
+        real.listeners.insert((self.name().to_owned(), port), address);
+        real.listening.notify_waiters();
     }
 
     /// Where a port of a host really is, where sockets are real.
     pub fn stands_at(&self, host: &str, port: u16) -> Option<SocketAddr> {
-        lock(&self.machine.shared.real).listeners.get(&(host.to_owned(), port)).copied()
+        lock(&self.machine.shared.real).listeners.get(&(host.to_owned(), port)).copied().flatten()
     }
 
     /// The host that opened the connection which has this port at its own end, where sockets are real.

@@ -11,7 +11,10 @@ use std::{
     task::{Wake, Waker},
 };
 
-use tokio::{io::DuplexStream, sync::mpsc::UnboundedSender};
+use tokio::{
+    io::DuplexStream,
+    sync::{Notify, mpsc::UnboundedSender},
+};
 
 use super::{
     clock::Clock,
@@ -59,8 +62,10 @@ impl Shared {
 /// The machine's own addresses for those of the world.
 #[derive(Debug, Default)]
 pub(super) struct RealPorts {
-    /// The listeners, by host and port.
-    pub(super) listeners: BTreeMap<(String, u16), SocketAddr>,
+    /// The listeners, by host and port; `None` for those that are awaited.
+    pub(super) listeners: BTreeMap<(String, u16), Option<SocketAddr>>,
+    /// Called when a listener that was awaited is there.
+    pub(super) listening: Arc<Notify>,
     /// The hosts that opened connections, by the port each has at its own end.
     pub(super) dialed: BTreeMap<u16, HostName>,
 }

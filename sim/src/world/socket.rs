@@ -77,8 +77,15 @@ impl TcpStream {
     }
 
     async fn really_connect(machine: &Machine, host: &str, port: u16) -> io::Result<TcpStream> {
-        let address = lock(&machine.shared.real).listeners.get(&(host.to_owned(), port)).copied();
-        let address = address.ok_or(io::ErrorKind::ConnectionRefused)?;
+        let listening = lock(&machine.shared.real).listening.clone();
+        let address = loop {
+            let heard = listening.notified();
+            let address = lock(&machine.shared.real).listeners.get(&(host.to_owned(), port)).copied();
+            match address.ok_or(io::ErrorKind::ConnectionRefused)? {
+                Some(address) => break address,
+                None => heard.await,
+            }
+        };
         #[expect(clippy::disallowed_methods, reason = "the way to real servers, for hosts on real time only")]
         let stream = tokio::net::TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
@@ -201,7 +208,7 @@ impl TcpListener {
             Engine::Real => {
                 let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
                 let (host, address) = (machine.name.to_string(), listener.local_addr()?);
-                lock(&machine.shared.real).listeners.insert((host, port), address);
+                lock(&machine.shared.real).listeners.insert((host, port), Some(address));
                 Listening::Real(listener)
             }
         };

@@ -4,6 +4,7 @@
 //! A crash is SIGKILL, so that a node loses what it had not yet given to the operating system, and not what the system had not
 //! yet given to the disk: of the kinds of durability only `none` and `rdb` lose as much as after a power failure.
 
+mod mirror;
 mod order;
 mod process;
 mod watch;
@@ -17,13 +18,14 @@ use std::{
 };
 
 use lockstorm_sim::{
-    time::Wall,
+    time::{True, Wall},
     world::{HostCtx, Verb},
 };
 
 pub(super) use order::put_in_order;
 pub use process::available;
 use process::{Home, Process};
+use watch::Watcher;
 
 use super::{
     Stage,
@@ -42,6 +44,12 @@ const START_MAX: Duration = Duration::from_secs(30);
 /// How long to wait before asking a server that is starting once more.
 const AGAIN: Duration = Duration::from_millis(10);
 
+/// The port at which everybody reaches a server.
+const PORT: u16 = 6379;
+
+/// The port at which a server's own host reaches it before anybody else does, so that whoever watches it misses nothing.
+pub(super) const BACK_DOOR: u16 = 16379;
+
 /// One node over all its lives.
 pub(super) struct Actor {
     written: Written,
@@ -50,14 +58,16 @@ pub(super) struct Actor {
     process: RefCell<Option<Process>>,
     pauses: Cell<u32>,
     master: Cell<bool>,
+    /// Until when it is known what the running server did.
+    seen_until: Cell<Option<True>>,
 }
 
 impl Actor {
     /// A node that is yet to be started.
     pub(super) fn new(written: Written) -> Actor {
         let master = Cell::new(written.replica_of.is_none());
-        let (console, home, process, pauses) = Default::default();
-        Actor { written, console, home, process, pauses, master }
+        let (console, home, process, pauses, seen_until) = Default::default();
+        Actor { written, console, home, process, pauses, master, seen_until }
     }
 
     /// Starts the server, in the home that it had before if it had one.
@@ -90,12 +100,18 @@ impl Operated for Actor {
         self.master.get()
     }
 
+    fn seen_until(&self) -> Option<True> {
+        // One that stands still does nothing that could be missed.
+        self.seen_until.get().filter(|_| self.pauses.get() == 0)
+    }
+
     fn told(&self, verb: &Verb) {
         match verb {
             Verb::Pause { .. } => self.hold(self.pauses.get() + 1),
             Verb::Resume { .. } => self.hold(self.pauses.get().saturating_sub(1)),
             Verb::Crash { .. } | Verb::Restart { .. } => {
                 self.pauses.set(0);
+                self.seen_until.set(None);
                 self.process.take();
             }
             _ => {}
@@ -117,7 +133,8 @@ pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, actor: Rc<Actor>) {
         Ok(home) => home,
         Err(error) => return stage.fail(&ctx, format!("redis-server does not start: {error}")),
     };
-    ctx.stand_for(6379, home.address);
+    ctx.stand_for(PORT, None);
+    ctx.stand_for(BACK_DOOR, Some(home.address));
     let (deadline, mut up) = (ctx.monotonic() + START_MAX, false);
     while !up && ctx.monotonic() < deadline {
         let ended = actor.process.borrow_mut().as_mut().is_none_or(Process::has_ended);
@@ -133,11 +150,14 @@ pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, actor: Rc<Actor>) {
         let words = home.last_words();
         return stage.fail(&ctx, format!("redis-server of {} did not start: {words}", ctx.name()));
     }
+    // A node that is gone again was killed.
+    let Some(watcher) = Watcher::begin(ctx.clone(), stage).await else { return };
+    ctx.stand_for(PORT, Some(home.address));
     if let Some(master) = &actor.written.replica_of {
         actor.console.give(["REPLICAOF", master.as_str(), "6379"].map(str::to_owned).to_vec());
     }
-    tokio::task::spawn_local(node::operate(ctx.clone(), 6379, actor.console.clone()));
-    watch::watch(ctx, stage, &actor.master).await;
+    tokio::task::spawn_local(node::operate(ctx, PORT, actor.console.clone()));
+    watcher.watch(&actor).await;
 }
 
 /// What the wall clock of this machine shows.

@@ -1,31 +1,36 @@
-//! What a real node does to the lock's key, told from outside: MONITOR says who has done something that may concern the key, and
-//! the key is read at once.
+//! What a real node does to the lock's keys, told from outside: MONITOR says who has done what, in the server's own order and with
+//! its own times, to the microsecond; a copy of the keys that is told the same says what they were after each command.
 //!
-//! The times are the server's own, of the command that was monitored, to the microsecond. What the key was is known from the
-//! read that follows, about one round trip later: of two changes within that time only the second is seen. That a key has
-//! expired or was evicted is known when it is read, which is a millisecond after its time, and every 50 ms.
+//! The keys themselves are read after each command that may concern them and every 50 ms, which shows what the server did by
+//! itself: that a key has expired is known a millisecond after its time.
 
-use std::{cell::Cell, rc::Rc, time::Duration};
+use std::{rc::Rc, time::Duration};
 
 use lockstorm_sim::{
     time::{True, Wall},
-    world::HostCtx,
+    world::{HostCtx, HostName, TcpStream},
 };
 use redis::{AsyncConnectionConfig, Cmd, RedisConnectionInfo, Value, aio::MultiplexedConnection};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines, ReadHalf};
 
+use super::{
+    Actor, BACK_DOOR,
+    mirror::{From, Kept, Line, Mirror, Step},
+};
 use crate::{
-    history::{Event, Host, Owner, Party, Role, What},
+    history::{Event, Host, LockKind, Owner, Party, Role, What},
     recorder::LOCK,
     run::{
         Stage,
-        held::{Cause, Content, Names, State, changes},
-        witness::Keys,
+        held::{Cause, Content, Keys, Names, Reading, State, changes},
     },
 };
 
 /// How often the key is read though nothing was seen.
 const EVERY: Duration = Duration::from_millis(50);
+
+/// The command that reads the keys.
+const READER: &str = "EVAL_RO";
 
 /// Reads everything about the lock in one step: who holds it, until when, who waits, the last token.
 const READ: &str = "
@@ -47,7 +52,7 @@ pub(super) async fn answers(ctx: &HostCtx) -> bool {
 }
 
 async fn connect(ctx: &HostCtx) -> Option<MultiplexedConnection> {
-    let stream = ctx.dial(ctx.name(), 6379).await.ok()?;
+    let stream = ctx.dial(ctx.name(), BACK_DOOR).await.ok()?;
     let config = AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(None);
     let made = MultiplexedConnection::new_with_config(&RedisConnectionInfo::default(), stream, config).await;
     let (connection, driver) = made.ok()?;
@@ -55,82 +60,10 @@ async fn connect(ctx: &HostCtx) -> Option<MultiplexedConnection> {
     Some(connection)
 }
 
-/// What one read of the lock's keys brought.
-struct Reading {
-    content: Content,
-    expires_ms: Option<i64>,
-    queue: Vec<String>,
-    token: Option<u64>,
-}
-
-/// A line of MONITOR.
-#[derive(Debug, PartialEq, Eq)]
-struct Line<'a> {
-    at: Wall,
-    /// The port at the client's end; a script's own commands have none.
-    port: Option<u16>,
-    /// Name and arguments, as MONITOR writes them.
-    command: &'a str,
-}
-
-/// Takes a line of MONITOR apart: `+1700000000.123456 [0 127.0.0.1:50000] "SET" "a" "b"`.
-fn line(text: &str) -> Option<Line<'_>> {
-    let (at, rest) = text.strip_prefix('+')?.split_once(" [")?;
-    let (client, command) = rest.split_once("] ")?;
-    let (secs, micros) = at.split_once('.')?;
-    let micros = secs.parse::<i64>().ok()?.checked_mul(1_000_000)?.checked_add(micros.parse().ok()?)?;
-    let port = client.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
-    Some(Line { at: Wall::from_nanos(micros.checked_mul(1_000)?), port, command })
-}
-
-/// Watches the node on this host until it is gone.
-pub(super) async fn watch(ctx: HostCtx, stage: Rc<Stage>, master: &Cell<bool>) {
-    let Some(mut connection) = connect(&ctx).await else { return };
-    let Ok(stream) = ctx.dial(ctx.name(), 6379).await else { return };
-    let (reading, mut writing) = tokio::io::split(stream);
-    if writing.write_all(b"MONITOR\r\n").await.is_err() {
-        return;
-    }
-    let mut lines = BufReader::new(reading).lines();
-    let (keys, host) = (stage.keys(), stage.host(ctx.name()));
-    let mut watcher = Watcher { ctx, stage, host, state: State::default(), queue: Vec::new(), known: false };
-    // Commands are told with their arguments quoted, and a name that needs no escapes stands in them as it is.
-    let name = String::from_utf8_lossy(&keys.lock).into_owned();
-    loop {
-        let expiry = watcher.until_expiry().unwrap_or(EVERY).min(EVERY);
-        let (mut at, mut by, mut event) = (None, None, String::new());
-        tokio::select! {
-            biased;
-            told = lines.next_line() => {
-                let Ok(Some(told)) = told else { return };
-                let Some(line) = line(&told) else { continue };
-                // What a script does is done by who called it, and seen with the call.
-                let Some(client) = line.port.and_then(|port| watcher.ctx.dialed_from(port)) else { continue };
-                let command = line.command.trim_start_matches('"').split('"').next().unwrap_or_default();
-                let flushes = matches!(command.to_ascii_uppercase().as_str(), "FLUSHALL" | "FLUSHDB");
-                let own = *client == *watcher.ctx.name();
-                if !flushes && (own || !line.command.contains(&name)) {
-                    continue;
-                }
-                by = watcher.stage.hosts.get(&*client).filter(|_| !own).copied();
-                event = if flushes { "flushed".to_owned() } else { command.to_owned() };
-                at = Some(line.at);
-            }
-            () = watcher.ctx.wire_delay(expiry) => {}
-        }
-        let Some(now) = read(&mut connection, &keys).await else { continue };
-        if let Some(role) = role(&mut connection).await
-            && master.replace(role == Role::Master) != (role == Role::Master)
-        {
-            watcher.tell(watcher.ctx.moment().0, What::Became { role });
-        }
-        watcher.compare(now, at, by, &event, master.get());
-    }
-}
-
-async fn read(connection: &mut MultiplexedConnection, keys: &Keys) -> Option<Reading> {
+/// What the keys are, in one step of the server's.
+async fn read(connection: &mut MultiplexedConnection, keys: &Keys) -> Option<Kept> {
     type Raw = (String, Vec<String>, i64, Vec<String>, String);
-    let mut command: Cmd = redis::cmd("EVAL_RO");
+    let mut command: Cmd = redis::cmd(READER);
     command.arg(READ).arg(3).arg(&keys.lock[..]).arg(&keys.queue[..]).arg(&keys.token[..]);
     let raw: Raw = command.query_async(connection).await.ok()?;
     let (kind, words, expires_ms, queue, token) = raw;
@@ -142,7 +75,7 @@ async fn read(connection: &mut MultiplexedConnection, keys: &Keys) -> Option<Rea
         _ => Content::Nothing,
     };
     let expires_ms = (expires_ms >= 0).then_some(expires_ms);
-    Some(Reading { content, expires_ms, queue, token: token.parse().ok() })
+    Some(Kept { lock: Reading { content, expires_ms, token: token.parse().ok() }, queue })
 }
 
 async fn role(connection: &mut MultiplexedConnection) -> Option<Role> {
@@ -153,40 +86,144 @@ async fn role(connection: &mut MultiplexedConnection) -> Option<Role> {
     }
 }
 
-/// Compares what the node has with what it had.
-struct Watcher {
+/// Watches the node on one host until it is gone.
+pub(super) struct Watcher {
     ctx: HostCtx,
     stage: Rc<Stage>,
     host: Host,
+    keys: Keys,
+    connection: MultiplexedConnection,
+    monitor: Lines<BufReader<ReadHalf<TcpStream>>>,
+    /// What is done by nobody who plays a part is done by `None`.
+    mirror: Mirror<Option<Host>>,
     state: State,
     queue: Vec<String>,
-    /// The key was read before: what is there at the first look was there from the start.
-    known: bool,
 }
 
 impl Watcher {
+    /// Begins to watch the node on this host; what is there now was there from the start. `None` if the node is gone already.
+    pub(super) async fn begin(ctx: HostCtx, stage: Rc<Stage>) -> Option<Watcher> {
+        let connection = connect(&ctx).await?;
+        let stream = ctx.dial(ctx.name(), BACK_DOOR).await.ok()?;
+        let (reading, mut writing) = tokio::io::split(stream);
+        writing.write_all(b"MONITOR\r\n").await.ok()?;
+        let mut monitor = BufReader::new(reading).lines();
+        // From this answer on it shows what comes in by whatever connection.
+        monitor.next_line().await.ok()??;
+        let (keys, host) = (stage.keys(), stage.host(ctx.name()));
+        let mirror = Mirror::new(keys.clone());
+        let (state, queue) = Default::default();
+        let mut watcher = Watcher { ctx, stage, host, keys, connection, monitor, mirror, state, queue };
+        let (read, at) = watcher.read().await?;
+        watcher.mirror.check(&read, at);
+        watcher.state = State::new(watcher.kind(), &read.lock, &State::default(), None);
+        watcher.queue = read.queue;
+        Some(watcher)
+    }
+
+    /// Watches until the node is gone.
+    pub(super) async fn watch(mut self, actor: &Actor) {
+        loop {
+            let expiry = self.until_expiry().unwrap_or(EVERY).min(EVERY);
+            tokio::select! {
+                biased;
+                told = self.monitor.next_line() => {
+                    let Ok(Some(told)) = told else { return };
+                    if !self.take_in(&told) {
+                        continue;
+                    }
+                }
+                () = self.ctx.wire_delay(expiry) => {}
+            }
+            let Some((read, at)) = self.read().await else { return };
+            if let Some(role) = role(&mut self.connection).await
+                && actor.master.replace(role == Role::Master) != (role == Role::Master)
+            {
+                self.tell(self.ctx.moment().0, What::Became { role });
+            }
+            self.judge(read, at, actor.master.get());
+            actor.seen_until.set(Some(self.true_time(at)));
+        }
+    }
+
+    /// Takes in a line of MONITOR; says whether it is a command that may have changed the keys.
+    fn take_in(&mut self, told: &str) -> bool {
+        let Some(line) = Line::parse(told).filter(|line| line.db == 0) else { return false };
+        if line.from == From::Script {
+            self.mirror.go_on(&line);
+            return false;
+        }
+        self.mirror.end();
+        // Arguments are quoted, and a name that needs no escapes stands in them as it is.
+        let name = String::from_utf8_lossy(&self.keys.lock);
+        let concerns = matches!(&*line.name(), "FLUSHALL" | "FLUSHDB") || line.command.contains(&*name);
+        if concerns {
+            let client = self.client(&line).and_then(|client| self.stage.hosts.get(&*client).copied());
+            self.mirror.begin(&line, client.filter(|client| *client != self.host));
+        }
+        concerns
+    }
+
+    /// The name of the host that gave a command.
+    fn client(&self, line: &Line<'_>) -> Option<HostName> {
+        if let From::Port(port) = line.from { self.ctx.dialed_from(port) } else { None }
+    }
+
+    /// Reads the keys, and takes in what the server did before that: up to where MONITOR shows the read, and when that was.
+    async fn read(&mut self) -> Option<(Kept, Wall)> {
+        let (mut connection, keys) = (self.connection.clone(), self.keys.clone());
+        let seen = async {
+            loop {
+                let told = self.monitor.next_line().await.ok()??;
+                let own = |line: &Line<'_>| {
+                    line.name() == READER
+                        && self.client(line).is_some_and(|client| *client == *self.ctx.name())
+                };
+                match Line::parse(&told).filter(own) {
+                    Some(line) => return Some(line.at),
+                    None => {
+                        self.take_in(&told);
+                    }
+                }
+            }
+        };
+        let (read, at) = tokio::join!(biased; read(&mut connection, &keys), seen);
+        Some((read?, at?))
+    }
+
     /// How long until the key expires, by the wall clock, and a millisecond more: from then on a read finds it gone.
     fn until_expiry(&self) -> Option<Duration> {
         let left = self.state.expires_ms? + 1 - self.ctx.wall().as_millis();
         Some(Duration::from_millis(u64::try_from(left.max(1)).unwrap_or(1)))
     }
 
-    fn compare(&mut self, now: Reading, at: Option<Wall>, by: Option<Host>, event: &str, master: bool) {
-        let (here, reading) = self.ctx.moment();
-        let at = at.map_or(here, |at| here - reading.wall.since(at));
-        let wall_ms = reading.wall.as_millis();
-        let Reading { content, expires_ms, queue, token } = now;
-        let (kind, name) = {
-            let recorder = self.stage.shared.get();
-            (recorder.history.lock(LOCK).kind, by.and_then(|client| recorder.name_of(client)))
-        };
-        let now = State::new(kind, content, expires_ms, token, &self.state, name.as_deref());
+    /// Tells what led to what was read.
+    fn judge(&mut self, read: Kept, at: Wall, master: bool) {
+        let (steps, explained) = self.mirror.check(&read, at);
+        for Step { at, by, command, after } in steps {
+            let flushes = matches!(&*command, "FLUSHALL" | "FLUSHDB");
+            let event = if flushes { "flushed" } else { &command };
+            self.compare(after, at, by, event, master);
+        }
+        if explained {
+            self.state.expires_ms = read.lock.expires_ms;
+        } else {
+            self.compare(read, at, None, "evicted", master);
+        }
+    }
+
+    /// Compares what the node has with what it had.
+    fn compare(&mut self, now: Kept, at: Wall, by: Option<Host>, event: &str, master: bool) {
+        let name = by.and_then(|client| self.stage.shared.get().name_of(client));
+        let Kept { lock, queue } = now;
+        let now = State::new(self.kind(), &lock, &self.state, name.as_deref());
         let before = std::mem::replace(&mut self.state, now);
         let queued = std::mem::replace(&mut self.queue, queue);
         // What a replica repeats was granted by its master.
-        if !std::mem::replace(&mut self.known, true) || !master {
+        if !master {
             return;
         }
+        let wall_ms = at.as_millis();
         let event = match by {
             _ if event == "flushed" => event,
             _ if before.expires_ms.is_some_and(|at| at < wall_ms) => "expired",
@@ -195,11 +232,22 @@ impl Watcher {
         };
         let by = by.map(|client| Party { client, owner: None });
         let cause = Cause { event, by, node: self.host, wall_ms };
+        let at = self.true_time(at);
         changes(&before, &self.state, &cause, self).into_iter().for_each(|what| self.tell(at, what));
         if queued != self.queue {
             let waiters = self.queue.iter().map(|name| self.owner(name, None)).collect();
             self.tell(at, What::Queue { lock: LOCK, waiters });
         }
+    }
+
+    /// When the server's clock, which is this machine's, showed this.
+    fn true_time(&self, wall: Wall) -> True {
+        let (here, reading) = self.ctx.moment();
+        here - reading.wall.since(wall)
+    }
+
+    fn kind(&self) -> LockKind {
+        self.stage.shared.get().history.lock(LOCK).kind
     }
 
     /// Adds to the history what happened some time ago; it is put in order when the run is over.
@@ -220,31 +268,5 @@ impl Names for Watcher {
 
     fn client_of(&self, owner: Owner) -> Host {
         self.stage.shared.get().history.client_of(owner)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_of_monitor_says_when_who_and_what() {
-        let at = Wall::from_nanos(1_700_000_000_123_456_000);
-        let rows = [
-            ("+OK", None),
-            (
-                r#"+1700000000.123456 [0 127.0.0.1:50000] "SET" "a" "x] y""#,
-                Some(Line { at, port: Some(50_000), command: r#""SET" "a" "x] y""# }),
-            ),
-            (
-                r#"+1700000000.123456 [0 lua] "get" "a""#,
-                Some(Line { at, port: None, command: r#""get" "a""# }),
-            ),
-            ("+1700000000 [0 127.0.0.1:1] \"PING\"", None),
-            ("+9223372036854775807.000001 [0 127.0.0.1:1] \"PING\"", None),
-        ];
-        for (text, expected) in rows {
-            assert_eq!(line(text), expected, "{text}");
-        }
     }
 }

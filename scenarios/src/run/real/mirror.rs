@@ -1,0 +1,344 @@
+//! A copy of the lock's keys that is told what the server was told, as MONITOR has it, and so goes through every state that the
+//! server went through.
+//!
+//! To read the keys of the server itself says what they are a round trip later, when other commands may have followed the one
+//! that was seen. What was read is what the copy is checked by: MONITOR shows the read among the commands, so it is known which of
+//! them came before it. Where the two differ the server has done something by itself.
+
+use bytes::Bytes;
+use lockstorm_sim::{
+    config::Config,
+    env::Env,
+    event::{ConnId, Event},
+    server::Server,
+    time::Wall,
+};
+
+use crate::run::held::{Content, Keys, Reading, queue_of};
+
+/// What is in the keys of a lock.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Kept {
+    pub(super) lock: Reading,
+    /// Who waits for a fair lock, the next one first.
+    pub(super) queue: Vec<String>,
+}
+
+impl Kept {
+    /// Whether they are the same but for when they expire.
+    fn is_like(&self, other: &Kept) -> bool {
+        let expires_ms = other.lock.expires_ms;
+        let this = Kept { lock: Reading { expires_ms, ..self.lock.clone() }, queue: self.queue.clone() };
+        this == *other
+    }
+}
+
+/// A line of MONITOR.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Line<'a> {
+    pub(super) at: Wall,
+    pub(super) db: u32,
+    pub(super) from: From,
+    /// Name and arguments, as MONITOR writes them: each in quotes.
+    pub(super) command: &'a str,
+}
+
+/// Who gave a command that MONITOR shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum From {
+    /// A connection with this port at the client's end.
+    Port(u16),
+    /// The script or function whose call was the last command of a connection.
+    Script,
+    /// A connection without a port.
+    Elsewhere,
+}
+
+impl<'a> Line<'a> {
+    /// Takes a line apart: `+1700000000.123456 [0 127.0.0.1:50000] "SET" "a" "b"`.
+    pub(super) fn parse(text: &'a str) -> Option<Line<'a>> {
+        let (at, rest) = text.strip_prefix('+')?.split_once(" [")?;
+        let (client, command) = rest.split_once("] ")?;
+        let (secs, micros) = at.split_once('.')?;
+        let micros = secs.parse::<i64>().ok()?.checked_mul(1_000_000)?.checked_add(micros.parse().ok()?)?;
+        let (db, client) = client.split_once(' ')?;
+        let port = client.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+        let from = if client == "lua" { From::Script } else { port.map_or(From::Elsewhere, From::Port) };
+        Some(Line { at: Wall::from_nanos(micros.checked_mul(1_000)?), db: db.parse().ok()?, from, command })
+    }
+
+    /// The command's name in upper case.
+    pub(super) fn name(&self) -> String {
+        let name = self.command.trim_start_matches('"').split('"').next();
+        name.unwrap_or_default().to_ascii_uppercase()
+    }
+}
+
+/// A command of somebody's that may have changed the keys, and what they were when it was done, with all that its script did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Step<By> {
+    pub(super) at: Wall,
+    pub(super) by: By,
+    /// The command's name in upper case.
+    pub(super) command: String,
+    pub(super) after: Kept,
+}
+
+/// The copy. `By` is who gives commands.
+pub(super) struct Mirror<By> {
+    keys: Keys,
+    server: Server,
+    env: Env,
+    conn: u64,
+    /// The step whose script may not be over.
+    open: Option<Step<By>>,
+    /// The steps since the server's keys were read.
+    steps: Vec<Step<By>>,
+}
+
+impl<By: Clone> Mirror<By> {
+    /// A copy of keys that are not there.
+    pub(super) fn new(keys: Keys) -> Mirror<By> {
+        let mut env = Env::new(0);
+        let config = Config { save: Vec::new(), ..Config::default() };
+        let server = Server::new(config, &mut env);
+        Mirror { keys, server, env, conn: 0, open: None, steps: Vec::new() }
+    }
+
+    /// Takes in a command that may change the keys; what its script does follows.
+    pub(super) fn begin(&mut self, line: &Line<'_>, by: By) {
+        self.end();
+        let command = line.name();
+        // What a script does is told command by command.
+        let calls_script =
+            matches!(&*command, "EVAL" | "EVALSHA" | "EVAL_RO" | "EVALSHA_RO" | "FCALL" | "FCALL_RO");
+        self.open = Some(Step { at: line.at, by, command, after: Kept::default() });
+        if !calls_script {
+            self.give(line.at, format!("{}\r\n", line.command));
+        }
+    }
+
+    /// Takes in what the script does that was called last, if it was called by a command of interest.
+    pub(super) fn go_on(&mut self, line: &Line<'_>) {
+        if self.open.is_some() {
+            self.give(line.at, format!("{}\r\n", line.command));
+        }
+    }
+
+    /// Another command follows, so the one before it has been done.
+    pub(super) fn end(&mut self) {
+        if let Some(step) = self.open.take() {
+            let after = self.kept();
+            self.steps.push(Step { after, ..step });
+        }
+    }
+
+    /// Hands out the steps since the last reading, which have led to what was read now, and becomes what was read. Says also
+    /// whether they alone explain it.
+    ///
+    /// The server computes when a key expires some time before it tells of the command, so only what was read says that to the
+    /// millisecond.
+    pub(super) fn check(&mut self, read: &Kept, now: Wall) -> (Vec<Step<By>>, bool) {
+        self.end();
+        let kept = self.kept();
+        let mut steps = std::mem::take(&mut self.steps);
+        if kept == *read {
+            return (steps, true);
+        }
+        let explained = kept.is_like(read);
+        if explained {
+            let same = steps.iter_mut().rev();
+            let same = same.take_while(|step| step.after.lock.expires_ms == kept.lock.expires_ms);
+            same.for_each(|step| step.after.lock.expires_ms = read.lock.expires_ms);
+        }
+        self.become_like(read, now);
+        (steps, explained)
+    }
+
+    fn kept(&self) -> Kept {
+        let node = self.server.node();
+        Kept { lock: Reading::of(node, &self.keys), queue: queue_of(node, &self.keys) }
+    }
+
+    fn become_like(&mut self, read: &Kept, now: Wall) {
+        let Keys { lock, queue, token, .. } = self.keys.clone();
+        let mut commands = vec![vec!["DEL".into(), lock.clone(), queue.clone(), token.clone()]];
+        match &read.lock.content {
+            Content::Nothing => {}
+            Content::Text(text) => commands.push(vec!["SET".into(), lock.clone(), text.clone().into()]),
+            Content::Fields(fields) => {
+                let fields =
+                    fields.iter().flat_map(|(name, value)| [name.clone().into(), value.clone().into()]);
+                commands.push(["HSET".into(), lock.clone()].into_iter().chain(fields).collect());
+            }
+        }
+        if let Some(at) = read.lock.expires_ms {
+            commands.push(vec!["PEXPIREAT".into(), lock, at.to_string().into()]);
+        }
+        for name in &read.queue {
+            commands.push(vec!["RPUSH".into(), queue.clone(), name.clone().into()]);
+        }
+        if let Some(last) = read.lock.token {
+            commands.push(vec!["SET".into(), token, last.to_string().into()]);
+        }
+        for words in commands {
+            let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+            for word in words {
+                bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+                bytes.extend_from_slice(&word);
+                bytes.extend_from_slice(b"\r\n");
+            }
+            self.give(now, bytes);
+        }
+    }
+
+    /// Each command has a connection of its own, so that none leaves anything to the next but what it did to the keys. The way
+    /// MONITOR writes a command is one of the ways to give it.
+    fn give(&mut self, at: Wall, bytes: impl Into<Bytes>) {
+        self.conn += 1;
+        self.env.wall = at;
+        let conn = ConnId(self.conn);
+        let (peer, local) = ("c1:1".to_owned(), "n1:6379".to_owned());
+        for event in [
+            Event::Connected { conn, peer, local },
+            Event::Bytes { conn, bytes: bytes.into() },
+            Event::Closed { conn },
+        ] {
+            self.server.step(&mut self.env, event);
+        }
+        self.env.outbox.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Wall time in milliseconds of the first line of each story.
+    const BEGINS_MS: i64 = 1_700_000_000_000;
+
+    #[test]
+    fn a_line_of_monitor_says_when_where_who_and_what() {
+        let at = Wall::from_nanos(1_700_000_000_123_456_000);
+        let rows = [
+            ("+OK", None),
+            (
+                r#"+1700000000.123456 [0 127.0.0.1:50000] "SET" "a" "x] y""#,
+                Some(Line { at, db: 0, from: From::Port(50_000), command: r#""SET" "a" "x] y""# }),
+            ),
+            (
+                r#"+1700000000.123456 [3 lua] "get" "a""#,
+                Some(Line { at, db: 3, from: From::Script, command: r#""get" "a""# }),
+            ),
+            (
+                r#"+1700000000.123456 [0 unix:/run/redis] "PING""#,
+                Some(Line { at, db: 0, from: From::Elsewhere, command: r#""PING""# }),
+            ),
+            ("+1700000000 [0 127.0.0.1:1] \"PING\"", None),
+            ("+1700000000.123456 [127.0.0.1:1] \"PING\"", None),
+            ("+9223372036854775807.000001 [0 127.0.0.1:1] \"PING\"", None),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(Line::parse(text), expected, "{text}");
+        }
+    }
+
+    fn kept(fields: &[(&str, &str)], expires_ms: Option<i64>) -> Kept {
+        let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let content = if fields.len() == 0 { Content::Nothing } else { Content::Fields(fields.collect()) };
+        Kept { lock: Reading { content, expires_ms, token: None }, queue: Vec::new() }
+    }
+
+    /// Takes in commands, `who: command` one each millisecond; what a script does follows with `lua`.
+    fn mirror(story: &[(&str, &str)]) -> Mirror<String> {
+        let mut mirror = Mirror::new(Keys::of("lock"));
+        for ((who, command), after_ms) in story.iter().zip(0..) {
+            let quoted: Vec<String> = command.split(' ').map(|word| format!("\"{word}\"")).collect();
+            let (at, command) = (Wall::from_millis(BEGINS_MS + after_ms), &*quoted.join(" "));
+            match *who {
+                "lua" => mirror.go_on(&Line { at, db: 0, from: From::Script, command }),
+                who => mirror.begin(&Line { at, db: 0, from: From::Elsewhere, command }, who.to_owned()),
+            }
+        }
+        mirror
+    }
+
+    /// Who did something, and what the lock's hash and expiry were when it was done.
+    fn told(steps: &[Step<String>]) -> Vec<(&str, &Kept)> {
+        steps.iter().map(|step| (&*step.by, &step.after)).collect()
+    }
+
+    /// It was read only after all of this, and found free: two holds of one client were told as none, and the release of the
+    /// other as the first one's.
+    #[test]
+    fn what_two_clients_did_before_the_keys_were_read_is_told_apart() {
+        let mut mirror = mirror(&[
+            ("c1", "EVALSHA e0 1 lock 5000 c1:1"),
+            ("lua", "HINCRBY lock c1:1 1"),
+            ("lua", "PEXPIRE lock 5000"),
+            ("c2", "EVALSHA e0 1 lock 5000 c2:1"),
+            ("lua", "PTTL lock"),
+            ("c2", "SUBSCRIBE redisson_lock__channel:{lock}"),
+            ("c1", "EVALSHA e0 1 lock 5000 c1:1"),
+            ("lua", "HINCRBY lock c1:1 1"),
+            ("c1", "EVALSHA e1 2 lock redisson_lock__channel:{lock} c1:1"),
+            ("lua", "HINCRBY lock c1:1 -1"),
+            ("c1", "EVALSHA e1 2 lock redisson_lock__channel:{lock} c1:1"),
+            ("lua", "DEL lock"),
+            ("lua", "PUBLISH redisson_lock__channel:{lock} 0"),
+            ("c2", "EVALSHA e0 1 lock 5000 c2:1"),
+            ("lua", "HINCRBY lock c2:1 1"),
+            ("c1", "DEL redisson_unlock_latch:{lock}:e2"),
+            ("c2", "DEL lock"),
+        ]);
+        let (steps, explained) = mirror.check(&Kept::default(), Wall::from_millis(BEGINS_MS + 20));
+        let until = Some(BEGINS_MS + 2 + 5_000);
+        let [once, twice] = ["1", "2"].map(|count| kept(&[("c1:1", count)], until));
+        let other = kept(&[("c2:1", "1")], None);
+        let free = Kept::default();
+        let expected = [
+            ("c1", &once),
+            ("c2", &once),
+            ("c2", &once),
+            ("c1", &twice),
+            ("c1", &once),
+            ("c1", &free),
+            ("c2", &other),
+            ("c1", &other),
+            ("c2", &free),
+        ];
+        assert_eq!(told(&steps), expected);
+        assert!(explained);
+    }
+
+    #[test]
+    fn when_a_key_expires_is_what_was_read() {
+        let held = |expires_ms| kept(&[("c1:1", "1")], Some(BEGINS_MS + expires_ms));
+        let story = [("c1", "HSET lock c1:1 1"), ("c1", "PEXPIRE lock 5000"), ("c2", "HGET lock c2:1")];
+        let mut mirror = mirror(&story);
+        // The server had computed it two milliseconds before it told of the command.
+        let (steps, explained) = mirror.check(&held(4_999), Wall::from_millis(BEGINS_MS + 3));
+        assert_eq!(told(&steps)[1..], [("c1", &held(4_999)), ("c2", &held(4_999))]);
+        assert!(explained);
+        assert_eq!(mirror.check(&held(4_999), Wall::from_millis(BEGINS_MS + 4)), (Vec::new(), true));
+    }
+
+    #[test]
+    fn what_nobody_was_seen_to_do_the_server_did() {
+        let full = Kept {
+            lock: Reading {
+                token: Some(7),
+                ..kept(&[("c1:1", "1"), ("c2:1", "3")], Some(BEGINS_MS + 500)).lock
+            },
+            queue: vec!["c3:1".to_owned(), "c \"4\"".to_owned()],
+        };
+        let text = Reading { content: Content::Text("7\r\n".to_owned()), ..Reading::default() };
+        let text = Kept { lock: text, queue: Vec::new() };
+        let now = Wall::from_millis(BEGINS_MS);
+        let mut mirror = mirror(&[]);
+        for read in [full, text, Kept::default()] {
+            assert_eq!(mirror.check(&read, now), (Vec::new(), false), "{read:?}");
+            assert_eq!(mirror.check(&read, now), (Vec::new(), true), "{read:?}");
+        }
+    }
+}
