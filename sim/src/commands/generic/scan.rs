@@ -30,10 +30,18 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         options.sweep(cursor, |cursor, found| entries.scan(cursor, |key, _| found.push(key.clone())));
     let wanted = found.into_iter().filter(|key| {
         options.wants(key)
-            && ctx.pass(key).is_some_and(|entry| {
-                let name = entry.value.kind().name().as_bytes();
-                options.kind.as_ref().is_none_or(|kind| kind.eq_ignore_ascii_case(name))
-            })
+            && match &options.kind {
+                None => ctx.pass(key).is_some(),
+                Some(kind) => is_of(ctx, key, kind),
+            }
     });
     Ok(reply(cursor, wanted.map(Reply::from).collect()))
+}
+
+/// Whether a key is of this type. To find that out is to read it: a hit, or a miss if it has expired. Then it is of the type `none`
+/// and gone, and found to be that; only where it may not be removed it is no key.
+fn is_of(ctx: &mut Ctx<'_>, key: &[u8], kind: &[u8]) -> bool {
+    let name = ctx.peek(key).map(|entry| entry.value.kind().name());
+    let is_removed = name.is_none() && ctx.raw_db().get(key).is_none();
+    kind.eq_ignore_ascii_case(name.unwrap_or("none").as_bytes()) && (name.is_some() || is_removed)
 }

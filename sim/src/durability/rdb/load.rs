@@ -56,15 +56,16 @@ pub(super) fn value(input: &mut Input<'_>, kind: u8, encodings: &Encodings) -> R
                 let member = input.string()?;
                 Ok((member, f64::from_le_bytes(input.array("a score")?)))
             });
-            sorted_set(members, encodings)?
+            unordered_set(members, encodings)?
         }
         kind::ZSET_TEXT => {
             let len = input.length()?;
-            sorted_set((0..len).map(|_| Ok((input.string()?, text_score(input)?))), encodings)?
+            unordered_set((0..len).map(|_| Ok((input.string()?, text_score(input)?))), encodings)?
         }
         kind::ZSET_ZIPLIST => {
             let elements = pairs(ziplist::ziplist(&input.string()?)?)?.into_iter();
-            sorted_set(elements.map(|(member, text)| Ok((member, score(&text)?))), &compact)?
+            let members = elements.map(|(member, text)| Ok((member, score(&text)?)));
+            sorted_set(members, &compact)?
         }
         kind::ZSET_LISTPACK => {
             let pack = input.string()?;
@@ -123,11 +124,30 @@ fn hash(
     Ok(Value::Hash(hash))
 }
 
-fn sorted_set(
+/// A sorted set that was saved with its scores as numbers, in any order: what can be is made compact when all of it is there.
+fn unordered_set(
     members: impl Iterator<Item = Result<(Bytes, f64), RdbError>>,
     encodings: &Encodings,
 ) -> Result<Value, RdbError> {
     let mut set = SortedSet::default();
+    set.enlarge();
+    set = add(set, members, encodings)?;
+    set.compact(encodings);
+    Ok(Value::SortedSet(Box::new(set)))
+}
+
+fn sorted_set(
+    members: impl Iterator<Item = Result<(Bytes, f64), RdbError>>,
+    encodings: &Encodings,
+) -> Result<Value, RdbError> {
+    Ok(Value::SortedSet(Box::new(add(SortedSet::default(), members, encodings)?)))
+}
+
+fn add(
+    mut set: SortedSet,
+    members: impl Iterator<Item = Result<(Bytes, f64), RdbError>>,
+    encodings: &Encodings,
+) -> Result<SortedSet, RdbError> {
     for member in members {
         let (member, score) = member?;
         if score.is_nan() {
@@ -137,7 +157,7 @@ fn sorted_set(
             return Err(TWICE);
         }
     }
-    Ok(Value::SortedSet(Box::new(set)))
+    Ok(set)
 }
 
 /// A score as the oldest snapshots write it: text behind its length, or a length that stands for what is no number.
