@@ -63,11 +63,11 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("module|load", "Always refused, also with `enable-module-command`: nothing here could run a module."),
     ("module|loadex", "Always refused, also with `enable-module-command`: nothing here could run a module."),
     ("module|unload", "Always refused, also with `enable-module-command`: there are no modules."),
-    ("randomkey", "Drawn from the node's seed."),
     (
         "object|idletime",
         "Each key has a time of its own, where Redis has small integers once for all keys that hold them, and so one time for all.",
     ),
+    ("randomkey", "Drawn from the node's seed."),
     ("restore", "Damage inside a payload is always looked for, as with `sanitize-dump-payload yes`."),
     ("restore-asking", "As RESTORE."),
     ("save", "It stays on the node's own simulated disk, and with `lockstorm serve --data` in a file."),
