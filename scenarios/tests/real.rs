@@ -91,6 +91,67 @@ l1 = "holds"
 l3 = "violated"
 "#;
 
+/// Whoever kills the watcher's connections does not blind it, nor does a script that keeps the server busy.
+const WATCHED: &str = r#"
+about = "The console ends all connections, keeps the server busy, and then deletes the lock of one who holds it."
+
+[node.m]
+config = { busy-reply-threshold = "50" }
+
+[lock]
+name = "ein \"Schloß\""
+lease = "5s"
+
+[client.c1]
+steps = [{ at = "200ms", acquire = {} }, { work = { for = "1600ms" } }]
+
+[fault.kill]
+command = { node = "m", run = ["CLIENT", "KILL", "TYPE", "normal"] }
+at = "400ms"
+
+[fault.busy]
+command = { node = "m", run = ["EVAL", """
+local function now() local t = redis.call('TIME') return t[1] * 1e6 + t[2] end
+local ends = now() + 300000
+while now() < ends do end""", "0"] }
+at = "600ms"
+
+[fault.delete]
+command = { node = "m", run = ["DEL", "ein \"Schloß\""] }
+at = "1200ms"
+
+[run]
+storm = "2s"
+
+[expect]
+owner-safety = "violated"
+"#;
+
+/// What a node did in the instant before its crash was told by nobody who lived on it.
+const AT_ONCE: &str = r#"
+about = "A node with everything on its disk is killed as soon as a client has the lock twice."
+
+[node.m]
+durability = "aof-always"
+
+[lock]
+lease = "5s"
+
+[client.c1]
+steps = [{ at = "200ms", acquire = {} }, { acquire = {} }, { work = { for = "1s" } }]
+
+[fault.crash]
+crash = "m"
+on = { client = "c1", event = "acquired", nth = 2 }
+for = "100ms"
+
+[run]
+storm = "1s"
+
+[expect]
+reentrancy = "holds"
+"#;
+
 /// Whether there is a server to test with; says so in one line if not.
 fn redis() -> bool {
     match real::available() {
@@ -160,6 +221,22 @@ fn a_late_write_is_seen_where_the_servers_are_real() {
         return;
     }
     comes_out_as_expected(LATE);
+}
+
+#[test]
+fn a_watcher_whose_connections_are_killed_sees_what_is_done_at_the_console() {
+    if !redis() {
+        return;
+    }
+    comes_out_as_expected(WATCHED);
+}
+
+#[test]
+fn what_a_real_server_did_last_before_its_crash_is_told() {
+    if !redis() {
+        return;
+    }
+    comes_out_as_expected(AT_ONCE);
 }
 
 #[test]

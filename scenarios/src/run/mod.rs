@@ -8,7 +8,7 @@ pub mod real;
 mod resource;
 mod witness;
 
-use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
+use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
 
 use lockstorm_sim::{
     time::{Boottime, Monotonic, True, Wall},
@@ -31,6 +31,9 @@ use node::Operated;
 
 /// The first instant that correct wall clocks show: 2024-01-01 in milliseconds. Any would do; a round one reads well.
 const EPOCH_MS: i64 = 1_704_067_200_000;
+
+/// How much of a run's end may be cut off, because nothing is known of it, before it counts as broken off.
+const UNSEEN_MAX: Duration = Duration::from_secs(1);
 
 /// The director's host: whoever carries out the faults stands outside of the experiment.
 const DIRECTOR: &str = "(director)";
@@ -102,6 +105,7 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: Keep) -> Outcome {
         hosts,
         nodes: RefCell::default(),
         failed: RefCell::default(),
+        outside: real::Outside::default(),
     });
     let epoch = if engine == Engine::Real { real::wall() } else { Wall::from_millis(EPOCH_MS) };
     let mut builder = World::builder(plan.seed)
@@ -144,6 +148,8 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: Keep) -> Outcome {
         async move {
             if engine == Engine::Real {
                 tokio::task::spawn_local(real::end_on_signal(ctx.clone(), stage.clone()));
+                let outside = stage.clone();
+                tokio::task::spawn_local(async move { outside.outside.play().await });
             }
             director::play(ctx, stage).await;
         }
@@ -173,6 +179,9 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: Keep) -> Outcome {
     // What a client did later may have been answered by what a node did later, of which nothing is known.
     let end = seen_until.map_or(world.now(), |seen| seen.min(world.now()));
     history.events.retain(|event| event.at <= end);
+    if world.now() - UNSEEN_MAX > end {
+        history.header.ended = Ended::Early("for too long it could not be seen what a node did".into());
+    }
     history.header.fingerprint = fingerprint.as_str().into();
     let failed = stage.failed.take();
     if let Some(why) = ended.err().map(|error| error.to_string()).or(failed) {
@@ -192,6 +201,8 @@ struct Stage {
     nodes: RefCell<BTreeMap<String, Rc<dyn Operated>>>,
     /// Why the run cannot go on.
     failed: RefCell<Option<String>>,
+    /// What must not end with a host.
+    outside: real::Outside,
 }
 
 impl Stage {

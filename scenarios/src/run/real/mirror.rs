@@ -120,8 +120,9 @@ impl<By: Clone> Mirror<By> {
 
     /// Takes in what the script does that was called last, if it was called by a command of interest.
     pub(super) fn go_on(&mut self, line: &Line<'_>) {
-        if self.open.is_some() {
-            self.give(line.at, format!("{}\r\n", line.command));
+        // To a script the time stands still.
+        if let Some(step) = &self.open {
+            self.give(step.at, format!("{}\r\n", line.command));
         }
     }
 
@@ -131,6 +132,11 @@ impl<By: Clone> Mirror<By> {
             let after = self.kept();
             self.steps.push(Step { after, ..step });
         }
+    }
+
+    /// Hands out the steps since the last reading: there will be no other.
+    pub(super) fn take(&mut self) -> Vec<Step<By>> {
+        std::mem::take(&mut self.steps)
     }
 
     /// Hands out the steps since the last reading, which have led to what was read now, and becomes what was read. Says also
@@ -292,7 +298,7 @@ mod tests {
             ("c2", "DEL lock"),
         ]);
         let (steps, explained) = mirror.check(&Kept::default(), Wall::from_millis(BEGINS_MS + 20));
-        let until = Some(BEGINS_MS + 2 + 5_000);
+        let until = Some(BEGINS_MS + 5_000);
         let [once, twice] = ["1", "2"].map(|count| kept(&[("c1:1", count)], until));
         let other = kept(&[("c2:1", "1")], None);
         let free = Kept::default();

@@ -12,6 +12,7 @@ mod watch;
 use std::{
     cell::{Cell, RefCell},
     io,
+    pin::Pin,
     rc::Rc,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -21,6 +22,8 @@ use lockstorm_sim::{
     time::{True, Wall},
     world::{HostCtx, Verb},
 };
+
+use tokio::sync::{Notify, oneshot};
 
 pub(super) use order::put_in_order;
 pub use process::available;
@@ -58,8 +61,9 @@ pub(super) struct Actor {
     process: RefCell<Option<Process>>,
     pauses: Cell<u32>,
     master: Cell<bool>,
-    /// Until when it is known what the running server did.
-    seen_until: Cell<Option<True>>,
+    /// Until when it is known what the running server did: a cell for each of its lives, because what one did last is found
+    /// out after it.
+    seen_until: RefCell<Rc<Cell<Option<True>>>>,
 }
 
 impl Actor {
@@ -79,6 +83,12 @@ impl Actor {
         self.process.replace(Some(Process::start(&home, &node::options(&self.written))?));
         self.home.replace(Some(home.clone()));
         Ok(home)
+    }
+
+    /// Whether the server that is watched by this cell runs.
+    fn is_life_of(&self, seen_until: &Rc<Cell<Option<True>>>) -> bool {
+        Rc::ptr_eq(&self.seen_until.borrow(), seen_until)
+            && self.process.borrow_mut().as_mut().is_some_and(|process| !process.has_ended())
     }
 
     fn hold(&self, pauses: u32) {
@@ -102,7 +112,7 @@ impl Operated for Actor {
 
     fn seen_until(&self) -> Option<True> {
         // One that stands still does nothing that could be missed.
-        self.seen_until.get().filter(|_| self.pauses.get() == 0)
+        self.seen_until.borrow().get().filter(|_| self.pauses.get() == 0)
     }
 
     fn told(&self, verb: &Verb) {
@@ -111,7 +121,7 @@ impl Operated for Actor {
             Verb::Resume { .. } => self.hold(self.pauses.get().saturating_sub(1)),
             Verb::Crash { .. } | Verb::Restart { .. } => {
                 self.pauses.set(0);
-                self.seen_until.set(None);
+                self.seen_until.take();
                 self.process.take();
             }
             _ => {}
@@ -150,14 +160,46 @@ pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, actor: Rc<Actor>) {
         let words = home.last_words();
         return stage.fail(&ctx, format!("redis-server of {} did not start: {words}", ctx.name()));
     }
-    // A node that is gone again was killed.
-    let Some(watcher) = Watcher::begin(ctx.clone(), stage).await else { return };
+    let Some(watcher) = Watcher::begin(ctx.clone(), stage.clone()).await else {
+        return stage.fail(&ctx, format!("redis-server of {} does not let itself be watched", ctx.name()));
+    };
     ctx.stand_for(PORT, Some(home.address));
     if let Some(master) = &actor.written.replica_of {
         actor.console.give(["REPLICAOF", master.as_str(), "6379"].map(str::to_owned).to_vec());
     }
     tokio::task::spawn_local(node::operate(ctx, PORT, actor.console.clone()));
-    watcher.watch(&actor).await;
+    let seen_until = actor.seen_until.borrow().clone();
+    let (ended, end) = oneshot::channel();
+    stage.outside.give(async move {
+        watcher.watch(actor, seen_until).await;
+        // Nobody waits for it where the node has crashed.
+        let _ = ended.send(());
+    });
+    let _ = end.await;
+}
+
+/// What runs outside of the nodes: a crash ends all that runs on one, and must not end the watching of what led to it.
+#[derive(Default)]
+pub(super) struct Outside {
+    given: RefCell<Vec<Pin<Box<dyn Future<Output = ()>>>>>,
+    more: Notify,
+}
+
+impl Outside {
+    fn give(&self, task: impl Future<Output = ()> + 'static) {
+        self.given.borrow_mut().push(Box::pin(task));
+        self.more.notify_one();
+    }
+
+    /// Runs what is given to it.
+    pub(super) async fn play(&self) {
+        loop {
+            for task in self.given.take() {
+                tokio::task::spawn_local(task);
+            }
+            self.more.notified().await;
+        }
+    }
 }
 
 /// What the wall clock of this machine shows.

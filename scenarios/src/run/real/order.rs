@@ -56,7 +56,13 @@ pub(in crate::run) fn put_in_order(events: &mut Vec<Event>) {
         if noted(call.from, call.until).next().is_some() {
             continue;
         }
-        let late = noted(call.until, call.until + LATE_MAX).min_by_key(|event| event.at);
+        // The first thing that the server did for the owner since it asked, or it did nothing for this call.
+        let late = servers.values().filter_map(|list| {
+            let since = &list[list.partition_point(|event| event.at < call.from)..];
+            since.iter().find(|event| event.what.owner() == Some(call.owner))
+        });
+        let late = late.filter(|event| call.is_done_by(&event.what) && event.at <= call.until + LATE_MAX);
+        let late = late.min_by_key(|event| event.at);
         if let Some((host, at)) = late.map(|event| (event.host, event.at)) {
             let sooner = call.until - Duration::from_nanos(1);
             let before = servers.get_mut(&host).into_iter().flatten().take_while(|event| event.at <= at);
@@ -181,5 +187,36 @@ mod tests {
             .collect();
         assert_eq!(order, ["asks", "released", "granted", "returns"]);
         assert!(events.is_sorted_by_key(|event| event.at));
+    }
+
+    /// A release found nothing to release, and was told to have done what a later one did, with all in between.
+    #[test]
+    fn what_a_later_call_did_is_not_what_an_earlier_one_did() {
+        let history = Story::one_node().at(500).locks("c1", "m", 1_000).ends(2_000);
+        let granted = history.events.iter().find(|event| matches!(event.what, What::Granted { .. }));
+        let granted = granted.expect("a grant");
+        let (owner, node) = (granted.what.owner().expect("somebody"), granted.host);
+        let (client, at) = (history.client_of(owner), granted.at);
+        let later = |millis| at + Duration::from_millis(millis);
+        let by = crate::history::Party { client, owner: None };
+        let acquire = Call::Acquire { wait: crate::history::Wait::No, lease_ms: Some(30) };
+        let asks = |op, call| What::Invoke { op: Op(op), lock: LOCK, owner, call };
+        let returns = |op| What::Return { op: Op(op), outcome: Outcome::Ok };
+        let released = What::Released { lock: LOCK, owner, by, left: 0, lease_ms: None, until: None };
+        let of_client = |millis, what| Event { at: later(millis), host: client, what };
+        let of_node = |millis, what| Event { at: later(millis), host: node, what };
+        let mut events = vec![
+            of_client(0, asks(1, Call::Release)),
+            of_client(1, returns(1)),
+            of_client(10, asks(2, acquire)),
+            of_node(11, granted.what.clone()),
+            of_client(12, returns(2)),
+            of_client(20, asks(3, Call::Release)),
+            of_node(21, released),
+            of_client(22, returns(3)),
+        ];
+        let before = events.clone();
+        put_in_order(&mut events);
+        assert_eq!(events, before);
     }
 }

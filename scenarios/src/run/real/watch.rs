@@ -4,13 +4,15 @@
 //! The keys themselves are read after each command that may concern them and every 50 ms, which shows what the server did by
 //! itself: that a key has expired is known a millisecond after its time.
 
-use std::{rc::Rc, time::Duration};
+use std::{cell::Cell, pin::pin, rc::Rc, time::Duration};
 
 use lockstorm_sim::{
     time::{True, Wall},
-    world::{HostCtx, HostName, TcpStream},
+    world::{HostCtx, TcpStream},
 };
-use redis::{AsyncConnectionConfig, Cmd, RedisConnectionInfo, Value, aio::MultiplexedConnection};
+use redis::{
+    AsyncConnectionConfig, Cmd, RedisConnectionInfo, RedisResult, Value, aio::MultiplexedConnection,
+};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines, ReadHalf};
 
 use super::{
@@ -46,26 +48,63 @@ return {kind, content, redis.call('PEXPIRETIME', KEYS[1]), queue, token}";
 
 /// Whether the node on this host answers.
 pub(super) async fn answers(ctx: &HostCtx) -> bool {
-    let Some(mut connection) = connect(ctx).await else { return false };
-    let pong: Result<String, _> = redis::cmd("PING").query_async(&mut connection).await;
+    let Some(mut reader) = connect(ctx).await else { return false };
+    let pong: Result<String, _> = redis::cmd("PING").query_async(&mut reader.connection).await;
     pong.is_ok()
 }
 
-async fn connect(ctx: &HostCtx) -> Option<MultiplexedConnection> {
+async fn connect(ctx: &HostCtx) -> Option<Reader> {
     let stream = ctx.dial(ctx.name(), BACK_DOOR).await.ok()?;
+    let port = stream.local_addr().ok()?.port();
     let config = AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(None);
     let made = MultiplexedConnection::new_with_config(&RedisConnectionInfo::default(), stream, config).await;
     let (connection, driver) = made.ok()?;
     ctx.spawn(driver);
-    Some(connection)
+    Some(Reader { connection, port })
+}
+
+/// What a watcher sees a node by.
+type Connections = (Reader, Lines<BufReader<ReadHalf<TcpStream>>>);
+
+async fn connections(ctx: &HostCtx) -> Option<Connections> {
+    let reader = connect(ctx).await?;
+    let stream = ctx.dial(ctx.name(), BACK_DOOR).await.ok()?;
+    let (reading, mut writing) = tokio::io::split(stream);
+    writing.write_all(b"MONITOR\r\n").await.ok()?;
+    let mut monitor = BufReader::new(reading).lines();
+    // From this answer on it shows what comes in by whatever connection.
+    monitor.next_line().await.ok()??;
+    Some((reader, monitor))
+}
+
+/// Bytes as MONITOR writes them between quotes.
+fn escaped(bytes: &[u8]) -> String {
+    let escaped = bytes.iter().map(|byte| match byte {
+        b'\\' | b'"' => format!("\\{}", char::from(*byte)),
+        b'\n' => "\\n".to_owned(),
+        b'\r' => "\\r".to_owned(),
+        b'\t' => "\\t".to_owned(),
+        0x07 => "\\a".to_owned(),
+        0x08 => "\\b".to_owned(),
+        b' '..=b'~' => char::from(*byte).to_string(),
+        other => format!("\\x{other:02x}"),
+    });
+    escaped.collect()
+}
+
+/// A connection for reading the keys.
+struct Reader {
+    connection: MultiplexedConnection,
+    /// Its port at this end, by which MONITOR tells of it.
+    port: u16,
 }
 
 /// What the keys are, in one step of the server's.
-async fn read(connection: &mut MultiplexedConnection, keys: &Keys) -> Option<Kept> {
+async fn read(connection: &mut MultiplexedConnection, keys: &Keys) -> RedisResult<Kept> {
     type Raw = (String, Vec<String>, i64, Vec<String>, String);
     let mut command: Cmd = redis::cmd(READER);
     command.arg(READ).arg(3).arg(&keys.lock[..]).arg(&keys.queue[..]).arg(&keys.token[..]);
-    let raw: Raw = command.query_async(connection).await.ok()?;
+    let raw: Raw = command.query_async(connection).await?;
     let (kind, words, expires_ms, queue, token) = raw;
     let content = match &*kind {
         "hash" => {
@@ -75,7 +114,7 @@ async fn read(connection: &mut MultiplexedConnection, keys: &Keys) -> Option<Kep
         _ => Content::Nothing,
     };
     let expires_ms = (expires_ms >= 0).then_some(expires_ms);
-    Some(Kept { lock: Reading { content, expires_ms, token: token.parse().ok() }, queue })
+    Ok(Kept { lock: Reading { content, expires_ms, token: token.parse().ok() }, queue })
 }
 
 async fn role(connection: &mut MultiplexedConnection) -> Option<Role> {
@@ -86,13 +125,25 @@ async fn role(connection: &mut MultiplexedConnection) -> Option<Role> {
     }
 }
 
+/// What came of reading the keys.
+enum Answer {
+    /// What they were, and when.
+    Kept(Kept, Wall),
+    /// The server would not say: it runs a script, or loads its data.
+    NotNow,
+    /// The connection is gone.
+    Gone,
+}
+
 /// Watches the node on one host until it is gone.
 pub(super) struct Watcher {
     ctx: HostCtx,
     stage: Rc<Stage>,
     host: Host,
     keys: Keys,
-    connection: MultiplexedConnection,
+    /// The lock's name as MONITOR writes it.
+    name: String,
+    reader: Reader,
     monitor: Lines<BufReader<ReadHalf<TcpStream>>>,
     /// What is done by nobody who plays a part is done by `None`.
     mirror: Mirror<Option<Host>>,
@@ -101,49 +152,85 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// Begins to watch the node on this host; what is there now was there from the start. `None` if the node is gone already.
+    /// Begins to watch the node on this host; what is there now was there from the start. `None` if the node is gone already,
+    /// or does not let itself be watched.
     pub(super) async fn begin(ctx: HostCtx, stage: Rc<Stage>) -> Option<Watcher> {
-        let connection = connect(&ctx).await?;
-        let stream = ctx.dial(ctx.name(), BACK_DOOR).await.ok()?;
-        let (reading, mut writing) = tokio::io::split(stream);
-        writing.write_all(b"MONITOR\r\n").await.ok()?;
-        let mut monitor = BufReader::new(reading).lines();
-        // From this answer on it shows what comes in by whatever connection.
-        monitor.next_line().await.ok()??;
+        let (reader, monitor) = connections(&ctx).await?;
         let (keys, host) = (stage.keys(), stage.host(ctx.name()));
-        let mirror = Mirror::new(keys.clone());
+        let (mirror, name) = (Mirror::new(keys.clone()), escaped(&keys.lock));
         let (state, queue) = Default::default();
-        let mut watcher = Watcher { ctx, stage, host, keys, connection, monitor, mirror, state, queue };
-        let (read, at) = watcher.read().await?;
+        let mut watcher = Watcher { ctx, stage, host, keys, name, reader, monitor, mirror, state, queue };
+        let (read, at) = loop {
+            match watcher.read().await {
+                Answer::Kept(read, at) => break (read, at),
+                Answer::NotNow => watcher.ctx.wire_delay(EVERY).await,
+                Answer::Gone => return None,
+            }
+        };
         watcher.mirror.check(&read, at);
         watcher.state = State::new(watcher.kind(), &read.lock, &State::default(), None);
         watcher.queue = read.queue;
         Some(watcher)
     }
 
-    /// Watches until the node is gone.
-    pub(super) async fn watch(mut self, actor: &Actor) {
+    /// Watches until the node is gone, and tells what it did last; that outlives the node's host.
+    pub(super) async fn watch(mut self, actor: Rc<Actor>, seen_until: Rc<Cell<Option<True>>>) {
         loop {
-            let expiry = self.until_expiry().unwrap_or(EVERY).min(EVERY);
+            let gone = self.wait().await;
+            let answer = if gone { Answer::Gone } else { self.read().await };
+            match answer {
+                Answer::NotNow => {}
+                Answer::Kept(read, at) => {
+                    if let Some(role) = role(&mut self.reader.connection).await
+                        && actor.master.replace(role == Role::Master) != (role == Role::Master)
+                    {
+                        self.tell(self.ctx.moment().0, What::Became { role });
+                    }
+                    self.judge(read, at, actor.master.get());
+                    seen_until.set(Some(self.true_time(at)));
+                }
+                Answer::Gone => {
+                    self.mirror.end();
+                    let steps = self.mirror.take();
+                    self.judge_steps(steps, actor.master.get());
+                    // A client may end the connections of others; a server that is gone does nothing any more.
+                    let Some((reader, monitor)) = self.connect_again(&actor, &seen_until).await else {
+                        seen_until.set(None);
+                        return;
+                    };
+                    (self.reader, self.monitor) = (reader, monitor);
+                }
+            }
+        }
+    }
+
+    /// Waits until the keys should be read; says whether MONITOR has ended.
+    async fn wait(&mut self) -> bool {
+        let expiry = self.until_expiry().unwrap_or(EVERY).min(EVERY);
+        let mut alarm = pin!(self.ctx.wire_delay(expiry));
+        loop {
             tokio::select! {
                 biased;
                 told = self.monitor.next_line() => {
-                    let Ok(Some(told)) = told else { return };
-                    if !self.take_in(&told) {
-                        continue;
+                    let Ok(Some(told)) = told else { return true };
+                    if self.take_in(&told) {
+                        return false;
                     }
                 }
-                () = self.ctx.wire_delay(expiry) => {}
+                () = &mut alarm => return false,
             }
-            let Some((read, at)) = self.read().await else { return };
-            if let Some(role) = role(&mut self.connection).await
-                && actor.master.replace(role == Role::Master) != (role == Role::Master)
-            {
-                self.tell(self.ctx.moment().0, What::Became { role });
-            }
-            self.judge(read, at, actor.master.get());
-            actor.seen_until.set(Some(self.true_time(at)));
         }
+    }
+
+    /// New connections to the node, unless it has crashed or ended.
+    async fn connect_again(&self, actor: &Actor, seen_until: &Rc<Cell<Option<True>>>) -> Option<Connections> {
+        while actor.is_life_of(seen_until) {
+            if let Some(made) = connections(&self.ctx).await {
+                return Some(made);
+            }
+            self.ctx.wire_delay(EVERY).await;
+        }
+        None
     }
 
     /// Takes in a line of MONITOR; says whether it is a command that may have changed the keys.
@@ -154,41 +241,46 @@ impl Watcher {
             return false;
         }
         self.mirror.end();
-        // Arguments are quoted, and a name that needs no escapes stands in them as it is.
-        let name = String::from_utf8_lossy(&self.keys.lock);
-        let concerns = matches!(&*line.name(), "FLUSHALL" | "FLUSHDB") || line.command.contains(&*name);
+        let by = match line.from {
+            From::Port(port) if port == self.reader.port => return false,
+            From::Port(port) => self.ctx.dialed_from(port),
+            _ => None,
+        };
+        let concerns = matches!(&*line.name(), "FLUSHALL" | "FLUSHDB") || line.command.contains(&self.name);
         if concerns {
-            let client = self.client(&line).and_then(|client| self.stage.hosts.get(&*client).copied());
-            self.mirror.begin(&line, client.filter(|client| *client != self.host));
+            self.mirror.begin(&line, by.and_then(|by| self.stage.hosts.get(&*by).copied()));
         }
         concerns
     }
 
-    /// The name of the host that gave a command.
-    fn client(&self, line: &Line<'_>) -> Option<HostName> {
-        if let From::Port(port) = line.from { self.ctx.dialed_from(port) } else { None }
-    }
-
     /// Reads the keys, and takes in what the server did before that: up to where MONITOR shows the read, and when that was.
-    async fn read(&mut self) -> Option<(Kept, Wall)> {
-        let (mut connection, keys) = (self.connection.clone(), self.keys.clone());
-        let seen = async {
-            loop {
-                let told = self.monitor.next_line().await.ok()??;
-                let own = |line: &Line<'_>| {
-                    line.name() == READER
-                        && self.client(line).is_some_and(|client| *client == *self.ctx.name())
-                };
-                match Line::parse(&told).filter(own) {
-                    Some(line) => return Some(line.at),
-                    None => {
-                        self.take_in(&told);
+    async fn read(&mut self) -> Answer {
+        let (mut connection, keys) = (self.reader.connection.clone(), self.keys.clone());
+        let mut reading = pin!(read(&mut connection, &keys));
+        let (mut read, mut at) = (None, None);
+        loop {
+            if let (Some(read), Some(at)) = (&mut read, at) {
+                return Answer::Kept(std::mem::take(read), at);
+            }
+            tokio::select! {
+                biased;
+                answer = &mut reading, if read.is_none() => match answer {
+                    Ok(kept) => read = Some(kept),
+                    Err(error) if error.is_io_error() || error.is_unrecoverable_error() => return Answer::Gone,
+                    Err(_) => return Answer::NotNow,
+                },
+                told = self.monitor.next_line(), if at.is_none() => {
+                    let Ok(Some(told)) = told else { return Answer::Gone };
+                    let own = From::Port(self.reader.port);
+                    match Line::parse(&told).filter(|line| line.from == own && line.name() == READER) {
+                        Some(line) => at = Some(line.at),
+                        None => {
+                            self.take_in(&told);
+                        }
                     }
                 }
             }
-        };
-        let (read, at) = tokio::join!(biased; read(&mut connection, &keys), seen);
-        Some((read?, at?))
+        }
     }
 
     /// How long until the key expires, by the wall clock, and a millisecond more: from then on a read finds it gone.
@@ -200,15 +292,17 @@ impl Watcher {
     /// Tells what led to what was read.
     fn judge(&mut self, read: Kept, at: Wall, master: bool) {
         let (steps, explained) = self.mirror.check(&read, at);
-        for Step { at, by, command, after } in steps {
-            let flushes = matches!(&*command, "FLUSHALL" | "FLUSHDB");
-            let event = if flushes { "flushed" } else { &command };
-            self.compare(after, at, by, event, master);
-        }
+        self.judge_steps(steps, master);
         if explained {
             self.state.expires_ms = read.lock.expires_ms;
-        } else {
-            self.compare(read, at, None, "evicted", master);
+        }
+        self.compare(read, at, None, "evicted", master);
+    }
+
+    fn judge_steps(&mut self, steps: Vec<Step<Option<Host>>>, master: bool) {
+        for Step { at, by, command, after } in steps {
+            let flushes = matches!(&*command, "FLUSHALL" | "FLUSHDB");
+            self.compare(after, at, by, if flushes { "flushed" } else { &command }, master);
         }
     }
 
@@ -268,5 +362,23 @@ impl Names for Watcher {
 
     fn client_of(&self, owner: Owner) -> Host {
         self.stage.shared.get().history.client_of(owner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_looked_for_as_monitor_writes_it() {
+        let rows: [(&[u8], &str); 4] = [
+            (b"lock:{a b}", "lock:{a b}"),
+            (b"a\"b\\c", "a\\\"b\\\\c"),
+            ("\u{437}".as_bytes(), "\\xd0\\xb7"),
+            (b"\n\r\t\x07\x08\x00\x7f", "\\n\\r\\t\\a\\b\\x00\\x7f"),
+        ];
+        for (name, expected) in rows {
+            assert_eq!(escaped(name), expected);
+        }
     }
 }
