@@ -96,7 +96,15 @@ fn without_words(wire: &mut Wire) {
 fn replies(ours: &Wire, theirs: &Wire, differences: &mut String) {
     let (Wire::Items(_, ours), Wire::Items(_, theirs)) = (ours, theirs) else { return };
     let name = text(&ours[0]);
-    for (at, what) in [(6, "categories"), (7, "tips"), (8, "key specifications")] {
+    let compared = [
+        (3, "first key"),
+        (4, "last key"),
+        (5, "step"),
+        (6, "categories"),
+        (7, "tips"),
+        (8, "key specifications"),
+    ];
+    for (at, what) in compared {
         let (ours, theirs) = (shown(&ours[at]), shown(&theirs[at]));
         if ours != theirs {
             let _ = writeln!(differences, "{name}: {what} are {ours}, the real one's are {theirs}");

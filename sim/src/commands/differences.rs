@@ -33,7 +33,15 @@ const DIFFERENCES: &[(&str, &str)] = &[
         "Byte for byte a server's, but for what a value's past decides there: the order of tables, where long lists are \
          cut, and the width of sets of integers that were larger once.",
     ),
-    ("eval", "A script that does not compile is quoted as UTF-8: other bytes are replaced in the error."),
+    (
+        "eval",
+        "A script that does not compile is quoted as UTF-8: other bytes are replaced in the error. Time stands still in a script. One \
+         that takes a hundred million steps of Lua counts as endless, whatever `busy-reply-threshold` says: it is busy until it is \
+         killed.",
+    ),
+    ("evalsha", "As EVAL."),
+    ("exec", "Time stands still in a transaction."),
+    ("fcall", "As EVAL."),
     ("hrandfield", "Drawn from the node's seed."),
     ("info", "What a process has (compiler, CPU time, resident memory) is left out or a constant."),
     ("lastsave", "The node's own clock, and its own simulated disk."),
@@ -70,7 +78,11 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("randomkey", "Drawn from the node's seed."),
     ("restore", "Damage inside a payload is always looked for, as with `sanitize-dump-payload yes`."),
     ("restore-asking", "As RESTORE."),
-    ("save", "It stays on the node's own simulated disk, and with `lockstorm serve --data` in a file."),
+    (
+        "save",
+        "It stays on the node's own simulated disk, and with `lockstorm serve --data` in a file. It takes no time, whatever \
+         `rdb-key-save-delay` says.",
+    ),
     ("scan", "Cursors and the order of keys are its own; the guarantees are the same."),
     ("script|debug", "There is no debugger."),
     (

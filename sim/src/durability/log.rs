@@ -98,6 +98,8 @@ pub struct AppendLog {
     pub retry: Retry,
     /// The files it is made of, where it is kept in a folder and has been looked for there.
     pub parts: Option<Parts>,
+    /// How long the file in memory was after its last rewrite: what came in meanwhile was behind the new base already.
+    rewritten_len: u64,
     /// Not all that the folder has taken is durable.
     unsynced: bool,
     /// The wall-clock second of the last sync in the background.
@@ -129,6 +131,7 @@ impl AppendLog {
         if let Some((covers, _)) = &mut self.under_way {
             *covers = covers.saturating_sub(replaced);
         }
+        self.rewritten_len = (file.base.len() + file.commands.len()) as u64;
         disk.log = Some(file);
     }
 
@@ -204,7 +207,10 @@ impl AppendLog {
     pub fn lens(&self, disk: &Disk) -> (u64, u64) {
         match (&self.parts, &disk.log) {
             (Some(parts), _) => (parts.len, parts.base_len),
-            (None, Some(log)) => ((log.base.len() + log.commands.len()) as u64, log.base.len() as u64),
+            (None, Some(log)) => {
+                let base = log.base.len() as u64;
+                (base + log.commands.len() as u64, base.max(self.rewritten_len))
+            }
             (None, None) => (0, 0),
         }
     }

@@ -19,7 +19,9 @@ use crate::{
 impl Node {
     /// What a snapshot of this node says about where it comes from.
     pub fn snapshot_origin(&self, now_secs: i64, aof_base: bool) -> rdb::Origin {
+        // A base is nobody's to resume from.
         let db = match &self.replication.master {
+            _ if aof_base => None,
             Some(link) => link.resume,
             None => self.replication.backlog.is_some().then(|| self.replication.selected.unwrap_or(0)),
         };
@@ -38,7 +40,6 @@ impl Node {
     /// When the disk does not take it.
     pub fn save(&mut self, env: &Env) -> Result<(), SaveError> {
         let now_secs = env.wall.as_secs();
-        self.stats.saves += 1;
         self.keep_snapshot(env, self.snapshot(now_secs))?;
         self.saved_at = now_secs;
         self.save_failed = false;

@@ -27,7 +27,8 @@ pub(super) fn describe(spec: &'static Spec) -> Reply {
     let (first, last, step) = match spec.keys {
         Keys::Range { first, last, step } => (first as i64, i64::from(last), step as i64),
         Keys::FirstAndCounted { .. } => (1, 1, 1),
-        _ => (0, 0, 0),
+        Keys::Found(_) => first_range(key_specs(spec)),
+        Keys::None | Keys::Counted { .. } => (0, 0, 0),
     };
     let words =
         |words: Vec<String>| Reply::Set(words.into_iter().map(|word| Reply::Status(word.into())).collect());
@@ -44,6 +45,18 @@ pub(super) fn describe(spec: &'static Spec) -> Reply {
         Reply::Set(key_specs(spec).iter().map(key_spec).collect()),
         if subcommands.is_empty() { Reply::Set(subcommands) } else { Reply::Array(subcommands) },
     ])
+}
+
+/// The first key, the last and the step between them for those who read no specifications: those of the first one, if that says
+/// where its keys are.
+fn first_range(specs: &[KeySpec]) -> (i64, i64, i64) {
+    match specs.first() {
+        Some(KeySpec { begin: Begin::Index(at), find: Find::Range { last, step, .. }, .. }) => {
+            let (at, last) = (*at as i64, i64::from(*last));
+            (at, if last < 0 { last } else { at + last }, *step as i64)
+        }
+        _ => (0, 0, 0),
+    }
 }
 
 /// A command as COMMAND DOCS answers it: its name, and what is said of it.

@@ -24,6 +24,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     if ctx.node.writes_snapshot(ctx.env.monotonic) {
         return Err(Error::SAVING);
     }
+    ctx.node.stats.saves += 1;
     ctx.node.save(ctx.env).map(|()| Reply::OK).map_err(|error| {
         ctx.env.log(Level::Warning, || format!("The snapshot cannot be saved: {error}"));
         Error::BARE

@@ -218,7 +218,7 @@ fn persistence(ctx: &Ctx<'_>, out: &mut String) {
         lines!(out,
             "aof_current_size": len,
             "aof_base_size": base_len,
-            "aof_pending_rewrite": 0,
+            "aof_pending_rewrite": u8::from(node.rewrite_scheduled),
             "aof_buffer_length": node.append_log.unwritten.len(),
             "aof_pending_bio_fsync": 0,
             "aof_delayed_fsync": 0,
