@@ -173,7 +173,8 @@ impl Watcher {
         Some(watcher)
     }
 
-    /// Watches until the node is gone, and tells what it did last; that outlives the node's host.
+    /// Watches until the node is gone, and tells what it did last; that outlives the node's host. Only what a server had not told
+    /// MONITOR when it was killed stays unknown.
     pub(super) async fn watch(mut self, actor: Rc<Actor>, seen_until: Rc<Cell<Option<True>>>) {
         loop {
             let gone = self.wait().await;
