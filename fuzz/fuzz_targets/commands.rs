@@ -80,7 +80,6 @@ impl Rig {
 
 fuzz_target!(|input: &[u8]| {
     let mut env = Env::new(1);
-    env.script_patience = Some(Duration::from_secs(2));
     let config = Config { proto_max_bulk_len: 1 << 20, script_budget: 100_000, ..Config::default() };
     let server = Server::new(config, &mut env);
     let mut rig = Rig { env, server, next: 0 };

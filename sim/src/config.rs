@@ -332,8 +332,9 @@ pub struct Config {
     pub output_limits: [BufferLimit; 3],
     /// `notify-keyspace-events`
     pub notify_keyspace_events: Notify,
-    /// Lua instructions after which a script counts as endless and the node as busy. Not an option of Redis, which counts
-    /// seconds: in the simulator a script takes no time, and a number of instructions is the same on every machine.
+    /// Lua instructions after which a script counts as endless and the node as busy, where scripts go by no clock; see
+    /// [`Env::script_clock`](crate::env::Env::script_clock). Not an option of Redis, which counts seconds: in the simulator a
+    /// script takes no time, and a number of instructions is the same on every machine.
     pub script_budget: u64,
     /// `hash-max-listpack-entries` and its siblings
     pub encodings: Encodings,

@@ -38,15 +38,18 @@ pub struct Env {
     /// The clocks are moved by a command of a client (DEBUG CLOCK ADVANCE), for which the driver answers
     /// [`Action::Advance`].
     pub manual_clock: bool,
-    /// Real time after which a script is endless, whatever it has left of its budget. It is for nodes that serve strangers:
-    /// a few instructions take as long as the texts that they work on are large (comparing two of a hundred megabytes
-    /// counts as one), and a stranger's script must not take the machine with it. Without it, as in the world, what a
-    /// script does depends on no machine's speed.
-    pub script_patience: Option<Duration>,
+    /// Reads the machine's own clock, by which scripts take turns with everybody else once they have run for
+    /// `busy-reply-threshold`. It is for nodes that serve strangers, whose scripts may take as long as they like, and end by
+    /// themselves. Who drives such a node answers [`Action::GoOn`]. Without it, as in the world, what a script does depends on
+    /// no machine's speed: one that takes [`Config::script_budget`](crate::config::Config::script_budget) is endless.
+    pub script_clock: Option<fn() -> Instant>,
     /// Reads the machine's own clock, by which commands are timed (SLOWLOG, LATENCY, INFO commandstats). It is for nodes that
     /// serve strangers by real time. Without it, as in the world and by a manual clock, commands take what the node's clock
     /// says: no time, but for DEBUG SLEEP and scripts that do not end. Nothing but what is told of times depends on it.
     pub stopwatch: Option<fn() -> Instant>,
+    /// Reads the clocks of the host, for nodes that live by real time: it goes on between the commands of a script or a
+    /// transaction. Without it, as in the world, all of a step is one moment.
+    pub clocks: Option<Clocks>,
     /// The files that the node may read and write by name; without it there are none.
     pub files: Option<Box<dyn Files>>,
     /// The folder that the node keeps its data in; without it, the data is on a [`Disk`](crate::durability::Disk) in memory.
@@ -56,6 +59,22 @@ pub struct Env {
     entropy: ChaCha8Rng,
     /// Where ids come from, if not from `entropy`.
     ids: Option<ChaCha8Rng>,
+}
+
+/// What reads the two clocks of a host.
+pub struct Clocks(Box<dyn Fn() -> (Wall, Monotonic)>);
+
+impl Clocks {
+    /// Clocks that are read so.
+    pub fn new(read: impl Fn() -> (Wall, Monotonic) + 'static) -> Clocks {
+        Clocks(Box::new(read))
+    }
+}
+
+impl fmt::Debug for Clocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clocks")
+    }
 }
 
 /// Where a node listens.
@@ -183,8 +202,9 @@ impl Env {
             log: Vec::new(),
             logging: None,
             manual_clock: false,
-            script_patience: None,
+            script_clock: None,
             stopwatch: None,
+            clocks: None,
             files: None,
             folder: None,
             ports: None,
@@ -197,6 +217,14 @@ impl Env {
     /// that can meet must never draw the same ones, as those do whose dice have one seed.
     pub fn set_ids(&mut self, ids: ChaCha8Rng) {
         self.ids = Some(ids);
+    }
+
+    /// Reads the clocks again, where they go on within a step.
+    pub fn refresh(&mut self) {
+        if let Some(clocks) = &self.clocks {
+            let (wall, monotonic) = (clocks.0)();
+            (self.wall, self.monotonic) = (wall, monotonic);
+        }
     }
 
     /// Begins to time something by the machine's own clock, where that is done.

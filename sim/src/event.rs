@@ -55,6 +55,8 @@ pub enum Event {
     },
     /// The time that the last [`Action::Alarm`] asked for has come.
     Alarm,
+    /// Everybody else has had their turn, as the last [`Action::GoOn`] asked for.
+    GoOn,
     /// The node's disk is full, or has room again.
     Disk {
         /// Whether nothing more can be written.
@@ -114,6 +116,9 @@ pub enum Action {
         /// When.
         at: Monotonic,
     },
+    /// Call again with [`Event::GoOn`] once everybody else has had their turn: a script waits for its next. Only asked for while
+    /// [`Env::script_clock`](crate::env::Env::script_clock) is set.
+    GoOn,
     /// Move the clocks on by so much, with every alarm on the way. Only asked for while
     /// [`Env::manual_clock`](crate::env::Env::manual_clock) is set.
     Advance {

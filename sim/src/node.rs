@@ -18,8 +18,8 @@ use crate::{
     pubsub::PubSub,
     replication::{Payload, Replication, Stage},
     reply_room,
-    resp::Reply,
-    script::{Engine, Libraries},
+    resp::{Protocol, Reply},
+    script::{Engine, Host, Left, Libraries},
     session::{Blocked, BlockedOn},
     sessions::Sessions,
     slowlog::SlowLog,
@@ -48,7 +48,7 @@ pub struct Node {
     pub scripts: Engine,
     /// The libraries of functions.
     pub libraries: Libraries,
-    /// The script that does not end, if one runs.
+    /// The script that takes long, if one runs.
     pub busy: Option<Busy>,
     /// The counters.
     pub stats: Stats,
@@ -126,25 +126,34 @@ pub struct Node {
     pub tickets: u64,
 }
 
-/// A script that used up its budget, and is taken to run until it is killed.
+/// A script that takes so long that others have turns in between. By a node's own clock it goes on in its next turn; one that
+/// used up a budget has none, and is taken to run until it is killed.
 #[derive(Debug)]
 pub struct Busy {
     /// Whose script it is.
     pub conn: ConnId,
+    /// Where it stands.
+    pub script: Left,
+    /// What it has of the node while it runs.
+    pub host: Box<dyn Host>,
     /// Whether it called a command that writes: it cannot be killed then.
     pub wrote: bool,
-    /// The error that its client gets when it is killed.
-    pub killed: String,
     /// The function it is, if it is not a script.
     pub function: Option<String>,
     /// The command that called it.
     pub command: Vec<Bytes>,
     /// When it was called.
     pub since: Monotonic,
+    /// The same by the wall clock, in milliseconds: keys expire for it as of then.
+    pub now_ms: i64,
+    /// The database and the protocol of its client, which it has changed for itself.
+    pub own: (usize, Protocol),
     /// What the batch did so far. Nobody hears of it while the script runs.
     pub held: Effects,
     /// If it runs inside EXEC: the replies so far, and the commands after it.
     pub transaction: Option<(Vec<Reply>, Vec<Vec<Bytes>>)>,
+    /// Its client is gone, which is seen to when it ends.
+    pub hung_up: bool,
 }
 
 /// An end of the process that was asked for.

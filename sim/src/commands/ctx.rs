@@ -59,7 +59,7 @@ pub struct Ctx<'a> {
     pub db: usize,
     /// On whose behalf.
     pub origin: Origin,
-    /// The wall clock in milliseconds, frozen for the whole batch.
+    /// The wall clock in milliseconds, frozen for the whole batch: what keys expire by.
     pub now_ms: i64,
     /// Who repeats what it does.
     pub(super) to: Recipients,
@@ -112,6 +112,12 @@ impl<'a> Ctx<'a> {
     /// When the connection is gone: commands only run for live ones.
     pub fn session(&mut self) -> &mut Session {
         self.node.sessions.get_mut(self.conn).expect("commands run for live connections")
+    }
+
+    /// The wall clock in milliseconds: what commands reckon dates from. It may go on within a batch; see
+    /// [`Env::clocks`](crate::env::Env::clocks).
+    pub fn wall_ms(&self) -> i64 {
+        self.env.wall.as_millis()
     }
 
     /// The selected database, raw: expired keys are still in it.
@@ -326,7 +332,7 @@ impl<'a> Ctx<'a> {
 
     /// Whether a key that is to expire at `when_ms` had better be removed at once. A replica leaves that to its master.
     pub fn is_past(&self, when_ms: i64) -> bool {
-        when_ms <= self.now_ms && self.origin != Origin::Replication && !self.node.is_replica()
+        when_ms <= self.wall_ms() && self.origin != Origin::Replication && !self.node.is_replica()
     }
 
     /// Does something in another database.

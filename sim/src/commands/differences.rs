@@ -35,12 +35,12 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ),
     (
         "eval",
-        "A script that does not compile is quoted as UTF-8: other bytes are replaced in the error. Time stands still in a script. One \
-         that takes a hundred million steps of Lua counts as endless, whatever `busy-reply-threshold` says: it is busy until it is \
-         killed.",
+        "A script that does not compile is quoted as UTF-8: other bytes are replaced in the error. SCRIPT KILL also ends what runs in \
+         a coroutine. By a simulated clock time stands still in a script, and one that takes a hundred million steps of Lua \
+         is endless: it is busy until it is killed.",
     ),
     ("evalsha", "As EVAL."),
-    ("exec", "Time stands still in a transaction."),
+    ("exec", "By a simulated or a manual clock time stands still in a transaction."),
     ("fcall", "As EVAL."),
     ("hrandfield", "Drawn from the node's seed."),
     ("info", "What a process has (compiler, CPU time, resident memory) is left out or a constant."),

@@ -53,6 +53,7 @@ pub use error::Error;
 pub use key_specs::{Begin, Find, KeyFlags, KeySpec, KeyUse, has_keys, key_specs, key_uses};
 pub use parse::{index_range, int32, integer, integer_in, ranged};
 pub use scripting::declared;
+pub(crate) use scripting::next_turn;
 pub(crate) use server::debug;
 pub use spec::{Flags, Group, Keys, Spec};
 pub(crate) use transactions::go_on;

@@ -5,13 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::{Ctx, Flags, Origin, Spec, find, secrets::secrets};
-use crate::{
-    env::Env,
-    event::ConnId,
-    node::{Busy, Node},
-    slowlog::Slow,
-    time::Monotonic,
-};
+use crate::{env::Env, event::ConnId, node::Node, slowlog::Slow, time::Monotonic};
 
 /// One command that is being timed.
 pub(super) struct Timing {
@@ -46,11 +40,11 @@ fn stalled(ctx: &Ctx<'_>) -> Monotonic {
     ctx.node.stalled_until.map_or(now, |until| until.max(now))
 }
 
-/// Notes that a script has ended that would not have.
-pub(super) fn note_killed(ctx: &mut Ctx<'_>, busy: &Busy) {
-    let Ok(spec) = find(&busy.command) else { return };
-    let took = Took { all: ctx.env.monotonic.since(busy.since), waits: false };
-    note(ctx.node, ctx.env, Some(busy.conn), spec, &busy.command, took);
+/// Notes that a script has ended in a later turn than it began in.
+pub(super) fn note_ended(ctx: &mut Ctx<'_>, command: &[Bytes], since: Monotonic) {
+    let Ok(spec) = find(command) else { return };
+    let took = Took { all: ctx.env.monotonic.since(since), waits: false };
+    note(ctx.node, ctx.env, Some(ctx.conn), spec, command, took);
 }
 
 struct Took {

@@ -91,6 +91,9 @@ type Task = Pin<Box<dyn Future<Output = ()>>>;
 /// How long an orderly end waits for peers that do not read what they were sent last.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// How long a script stands still between two of its turns: long enough for all that has arrived to be read.
+const BREAK: Duration = Duration::from_millis(1);
+
 /// Alarms that one move of a manual clock rings at most; the rest of the way is then one step. However far a client moves
 /// it, the node answers soon.
 const ALARMS_MAX: usize = 100_000;
@@ -260,6 +263,7 @@ impl<P: Platform> Driver<P> {
                     self.alarm.set(Some(at));
                     wake(&self.alarm_waker);
                 }
+                Action::GoOn => self.go_on_soon(),
                 Action::Advance { by } => self.travel_to(Some(self.platform.monotonic() + by)),
                 Action::Exit => self.end(),
             }
@@ -330,6 +334,15 @@ impl<P: Platform> Driver<P> {
                 }
                 _ => driver.hung_up(conn),
             }
+        });
+    }
+
+    /// Lets connections have their turn, and then the script that stands in the way of all else.
+    fn go_on_soon(self: &Rc<Self>) {
+        let driver = self.clone();
+        self.spawn(async move {
+            driver.platform.wait(BREAK).await;
+            driver.step(Event::GoOn);
         });
     }
 

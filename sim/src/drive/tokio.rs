@@ -21,7 +21,7 @@ use tokio::{
 
 use super::{Ends, ManualClock, Node, Platform, ports::Listening, serve};
 use crate::{
-    env::{Env, Files, Folder},
+    env::{Clocks, Env, Files, Folder},
     event::Signal,
     log::Line,
     server::Server,
@@ -58,9 +58,6 @@ type LogSink = Box<dyn Fn(Wall, &Line)>;
 
 /// Resolves with the next signal, again and again.
 type Signals = Box<dyn FnMut(&mut Context<'_>) -> Poll<Signal>>;
-
-/// How much real time a stranger's script may take. None that ends on a real server before it is busy comes near.
-const SCRIPT_PATIENCE: Duration = Duration::from_secs(30);
 
 impl Machine {
     /// A machine by real time, without a listener yet.
@@ -143,7 +140,11 @@ impl Machine {
         (env.wall, env.monotonic) = (real.wall(), real.monotonic());
         (env.files, env.folder) = (self.files, self.folder);
         env.ports = Some(Box::new(self.listeners.tcp.clone()));
-        env.script_patience = Some(SCRIPT_PATIENCE);
+        if !self.manual_clock {
+            let start = real.start;
+            env.clocks = Some(Clocks::new(move || (machine_wall(), Monotonic::ZERO + start.elapsed())));
+        }
+        env.script_clock = Some(machine_time);
         env.stopwatch = (!self.manual_clock).then_some(machine_time);
         env.logging = real.logs().then(Default::default);
         let started = start(&mut env);
@@ -167,7 +168,7 @@ impl fmt::Debug for Machine {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "how long commands take by a real clock; see Env::stopwatch")]
+#[expect(clippy::disallowed_methods, reason = "how long commands and scripts take by a real clock; see Env")]
 fn machine_time() -> Instant {
     Instant::now()
 }

@@ -3,21 +3,25 @@
 use std::{
     any::Any,
     cell::{Cell, RefCell},
+    fmt,
     rc::Rc,
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
-use mlua::Lua;
+use mlua::{Function, Lua};
 
-use super::{failure::Failure, random::Random, register::Registered};
+use super::{failure::Failure, pattern::Fuel, random::Random, register::Registered};
 use crate::resp::{Protocol, Reply};
 
 /// Bytes that a library copies or compares in the time of an instruction.
 const BYTES_PER_INSTRUCTION: usize = 16;
 
+/// Where scripts go by a clock, it is read once in so many instructions.
+const CLOCK_PERIOD: u64 = 100_000;
+
 /// What a script may ask of its surroundings while it runs.
-pub trait Host: Any {
+pub trait Host: Any + fmt::Debug {
     /// `redis.call`: runs a command, or answers the error that refuses it.
     fn call(&mut self, words: Vec<Bytes>) -> Reply;
 
@@ -31,6 +35,15 @@ pub trait Host: Any {
     fn set_propagation(&mut self, aof: bool, replicas: bool);
 }
 
+/// How long a script may run before others have their turn.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Instructions, where there is no clock to go by.
+    pub(super) budget: u64,
+    /// Time by the machine's own clock.
+    pub(super) turn: Duration,
+}
+
 /// What the functions given to Lua share with the engine.
 #[derive(Default)]
 pub(super) struct Desk {
@@ -38,13 +51,19 @@ pub(super) struct Desk {
     pub(super) host: RefCell<Option<Box<dyn Host>>>,
     /// The protocol it chose.
     pub(super) protocol: Cell<Protocol>,
-    /// Instructions it has left.
-    pub(super) budget: Cell<u64>,
+    /// Instructions it has left, until it is seen to.
+    budget: Cell<u64>,
+    /// Whether it is to end where it stands.
+    pub(super) killed: Cell<bool>,
+    /// Leaves it where it stands until others have had their turn. Code that is loaded has no such way out, and is killed.
+    pause: RefCell<Option<Rc<Function>>>,
     /// Where in it a call may stand that leaves no frame of the script.
     pub(super) tail: Cell<Tail>,
-    /// How much real time a script may take, where that is limited.
-    pub(super) patience: Cell<Option<Duration>>,
-    /// When it began, by the machine's own clock.
+    /// The machine's own clock, where scripts go by one and not by what they have left.
+    pub(super) clock: Cell<Option<fn() -> Instant>>,
+    /// How long its turn may be by that clock.
+    turn: Cell<Duration>,
+    /// When the turn began.
     began: Cell<Option<Instant>>,
     pub(super) random: Random,
     /// What the library that is being loaded has registered.
@@ -75,28 +94,65 @@ impl Desk {
         Rc::clone(&desk.expect("the desk is put there before the sandbox loads"))
     }
 
-    /// Begins a script that may take so many instructions.
-    pub(super) fn begin(&self, tail: Tail, budget: u64) {
-        self.budget.set(budget);
+    /// Begins a script.
+    pub(super) fn begin(&self, tail: Tail, limits: Limits, pause: Option<Rc<Function>>) {
+        self.killed.set(false);
+        self.pause.replace(pause);
+        self.budget.set(limits.budget);
         self.protocol.set(Protocol::Resp2);
         self.tail.set(tail);
+        self.begin_turn(limits.turn);
+    }
+
+    /// Begins the time in which a script has the node for itself.
+    pub(super) fn begin_turn(&self, turn: Duration) {
+        self.turn.set(turn);
         self.began.set(None);
+        if self.clock.get().is_some() {
+            self.budget.set(CLOCK_PERIOD);
+        }
     }
 
     /// Takes instructions from what the script has left, for work that no instruction stands for.
     ///
     /// # Errors
-    /// When nothing is left.
+    /// When the script is to end.
     pub(super) fn charge(&self, instructions: usize) -> mlua::Result<()> {
         let left = self.budget.get().saturating_sub(instructions as u64);
         self.budget.set(left);
-        if left == 0 { Err(Failure::endless()) } else { Ok(()) }
+        if left == 0 { self.see_to() } else { Ok(()) }
+    }
+
+    /// What becomes of a script that has nothing left: it goes on, if it still has time; otherwise it waits for its next turn.
+    fn see_to(&self) -> mlua::Result<()> {
+        if !self.killed.get() && !self.has_time() {
+            // Nothing of the desk is borrowed meanwhile.
+            let pause = self.pause.borrow().clone();
+            match pause {
+                Some(pause) => pause.call::<()>(())?,
+                None => self.killed.set(true),
+            }
+        }
+        if self.killed.get() {
+            return Err(Failure::killed());
+        }
+        self.budget.set(CLOCK_PERIOD);
+        Ok(())
+    }
+
+    /// Whether its turn is not over yet by the clock. Without a clock a script has no more than its budget.
+    fn has_time(&self) -> bool {
+        let Some(clock) = self.clock.get() else { return false };
+        let now = clock();
+        let began = self.began.get().unwrap_or(now);
+        self.began.set(Some(began));
+        now.duration_since(began) < self.turn.get()
     }
 
     /// The same, for bytes copied or compared.
     ///
     /// # Errors
-    /// When nothing is left.
+    /// When the script is to end.
     pub(super) fn charge_bytes(lua: &Lua, bytes: usize) -> mlua::Result<()> {
         if bytes < BYTES_PER_INSTRUCTION {
             return Ok(());
@@ -104,12 +160,12 @@ impl Desk {
         Desk::of(lua).charge(bytes / BYTES_PER_INSTRUCTION)
     }
 
-    /// Whether the script has run for longer than any script may, since this was first asked.
-    pub(super) fn is_overdue(&self) -> bool {
-        let Some(patience) = self.patience.get() else { return false };
-        let began = self.began.get().unwrap_or_else(machine_time);
-        self.began.set(Some(began));
-        began.elapsed() > patience
+    /// Lends the steps that a script has left to a search.
+    pub(super) fn search<T>(&self, seek: impl FnOnce(&mut u64) -> T) -> T {
+        let mut left = self.budget.get();
+        let found = seek(&mut left);
+        self.budget.set(left);
+        found
     }
 
     /// Asks the host. Functions of the sandbox only run while a script does.
@@ -119,10 +175,10 @@ impl Desk {
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "only nodes that serve strangers ask; see Env::script_patience"
-)]
-fn machine_time() -> Instant {
-    Instant::now()
+impl Fuel for Rc<Desk> {
+    fn more(&self) -> u64 {
+        // What a search has used up, the script has.
+        self.budget.set(0);
+        if self.see_to().is_ok() { self.budget.get() } else { 0 }
+    }
 }

@@ -1,6 +1,11 @@
 //! The interpreter of a node: scripts by their SHA-1, and running one of them.
 
-use std::{cell::RefCell, fmt, rc::Rc, time::Duration};
+use std::{
+    cell::RefCell,
+    fmt,
+    rc::Rc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use mlua::{Either, Function, Lua, Table, Value};
@@ -9,9 +14,10 @@ use sha1::{Digest, Sha1};
 use super::{
     Flags, Host, Library, LibraryFunction, ShebangError,
     convert::{Word, text_field, to_reply},
-    desk::{Desk, Tail},
+    desk::{Desk, Limits, Tail},
     failure::KILLED,
     library::Header,
+    runner::{Ended, Job},
     shebang,
     vm::{Dialect, MEMORY_MAX, Vm},
 };
@@ -20,8 +26,8 @@ use crate::{
     resp::{Reply, quotable},
 };
 
-/// Instructions that the code of a library may take while it is loaded. A server gives it half a second.
-const LOAD_BUDGET: u64 = 50_000_000;
+/// What the code of a library may take while it is loaded.
+const LOAD_LIMITS: Limits = Limits { budget: 50_000_000, turn: Duration::from_millis(500) };
 
 /// A compiled script.
 #[derive(Debug)]
@@ -76,20 +82,32 @@ pub struct Run<'a> {
     pub keys: &'a [Bytes],
     /// Its other arguments.
     pub args: &'a [Bytes],
-    /// Instructions after which it counts as endless.
+    /// Instructions after which it is left where it stands, by a node without a clock for scripts.
     pub budget: u64,
+    /// Time after which it is, by a node with one; see [`Engine::set_clock`].
+    pub turn: Duration,
 }
 
-/// How a run ended.
-#[derive(Debug, Clone, PartialEq)]
+/// What became of a run.
+#[derive(Debug)]
 pub enum Outcome {
     /// The script answered, perhaps with an error.
     Reply(Reply),
-    /// It used up its budget, and is taken to run for ever.
-    Endless {
-        /// The error that its client gets if it is killed after all.
-        killed: String,
-    },
+    /// It has taken long enough for others to have their turn.
+    Left(Left),
+}
+
+/// A script that stands somewhere in the middle.
+pub struct Left {
+    vm: Rc<Vm>,
+    /// What it is called in errors.
+    name: String,
+}
+
+impl fmt::Debug for Left {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Left").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 type Lazily<T> = Rc<RefCell<Option<Rc<T>>>>;
@@ -176,7 +194,7 @@ impl Engine {
         let source = &code[header.len..];
         let vm = self.vm(Dialect::Functions);
         let chunk = vm.compile(source).map_err(|text| format!("Error compiling function: {text}"))?;
-        self.desk.begin(Tail::of(Dialect::Functions.chunk(), source), LOAD_BUDGET);
+        self.desk.begin(Tail::of(Dialect::Functions.chunk(), source), LOAD_LIMITS, None);
         self.desk.registered.borrow_mut().clear();
         let loaded = vm.load(chunk);
         let registered = self.desk.registered.take();
@@ -184,7 +202,7 @@ impl Engine {
             Ok((true, _)) => {
                 return Ok(Library::new(header.name.clone(), code.clone(), registered, self.desk.tail.get()));
             }
-            _ if self.desk.budget.get() == 0 => Ok("ERR FUNCTION LOAD timeout".into()),
+            _ if self.desk.killed.get() => Ok("ERR FUNCTION LOAD timeout".into()),
             Ok((false, Value::Table(error))) => error_text(&error),
             Ok((false, error)) => error.to_string().map(|text| format!("ERR {text}")),
             Err(error) => Err(error),
@@ -193,9 +211,9 @@ impl Engine {
         Err(format!("Error registering functions: {why}"))
     }
 
-    /// Sets how much real time a script may take; see [`Env::script_patience`](crate::env::Env::script_patience).
-    pub fn set_patience(&self, patience: Option<Duration>) {
-        self.desk.patience.set(patience);
+    /// Sets the clock that says how long a script has taken; see [`Env::script_clock`](crate::env::Env::script_clock).
+    pub fn set_clock(&self, clock: Option<fn() -> Instant>) {
+        self.desk.clock.set(clock);
     }
 
     /// Forgets every script, and the interpreter with whatever scripts left in it.
@@ -218,33 +236,64 @@ impl Engine {
     pub fn run(&self, host: Box<dyn Host>, run: &Run<'_>) -> (Box<dyn Host>, Outcome) {
         let (dialect, function, tail) = run.callee.parts();
         let vm = self.vm(dialect);
-        self.desk.begin(tail, run.budget);
+        let pause = Rc::clone(&vm.runner.borrow().pause);
+        let limits = Limits { budget: run.budget, turn: run.turn };
+        self.desk.begin(tail, limits, Some(pause));
+        let job = words(&vm.lua, run.keys).and_then(|keys| {
+            let args = words(&vm.lua, run.args)?;
+            vm.lua.set_memory_limit(MEMORY_MAX)?;
+            Ok(Job { function: function.clone(), keys, args })
+        });
+        let begin = |vm: &Vm| match job {
+            Ok(job) => vm.runner.borrow_mut().begin(job),
+            Err(error) => Some(Err(error)),
+        };
+        self.turn(vm, host, run.callee.name(), begin)
+    }
+
+    /// Gives a script that was left its next turn, of so much time.
+    pub fn go_on(&self, host: Box<dyn Host>, left: Left, turn: Duration) -> (Box<dyn Host>, Outcome) {
+        self.desk.begin_turn(turn);
+        self.turn(left.vm, host, &left.name, |vm| vm.runner.borrow_mut().go_on())
+    }
+
+    /// Ends a script that was left: its next turn is to raise an error that it cannot catch.
+    pub fn kill(&self, _: &Left) {
+        self.desk.killed.set(true);
+    }
+
+    fn turn(
+        &self,
+        vm: Rc<Vm>,
+        host: Box<dyn Host>,
+        name: &str,
+        take: impl FnOnce(&Vm) -> Option<Ended>,
+    ) -> (Box<dyn Host>, Outcome) {
         self.desk.host.replace(Some(host));
-        let outcome = self.ran(&vm, function, run);
+        let ended = take(&vm);
         let host = self.desk.host.take().expect("the host was put there above");
+        let outcome = match ended {
+            Some(ended) => Outcome::Reply(self.reply(&vm, name, ended)),
+            None => Outcome::Left(Left { vm, name: name.to_owned() }),
+        };
         (host, outcome)
     }
 
-    fn ran(&self, vm: &Vm, function: &Function, run: &Run<'_>) -> Outcome {
-        let result = words(&vm.lua, run.keys).and_then(|keys| {
-            let args = words(&vm.lua, run.args)?;
-            vm.lua.set_memory_limit(MEMORY_MAX)?;
-            vm.run.call::<(bool, Value)>((function, keys, args))
-        });
+    /// What the client of a script hears.
+    fn reply(&self, vm: &Vm, name: &str, ended: Ended) -> Reply {
         let _ = vm.lua.set_memory_limit(0);
-        let name = run.callee.name();
-        let reply = match result {
+        let reply = match ended {
             Ok((true, value)) => to_reply(&value, self.desk.protocol.get()),
-            // The budget may end in the sandbox as well, on the way out of a script that has used it up.
-            result if self.desk.budget.get() == 0 => {
-                let located = match result {
+            // It may be killed in the sandbox as well, on the way out.
+            ended if self.desk.killed.get() => {
+                let located = match ended {
                     Ok((_, Value::Table(error))) => failed(name, &error).ok(),
                     _ => None,
                 };
                 let Tail { chunk, line } = self.desk.tail.get();
                 let killed =
                     located.unwrap_or_else(|| format!("{KILLED} script: {name}, on @{chunk}:{line}."));
-                return Outcome::Endless { killed };
+                Ok(Reply::Error(killed.into()))
             }
             // The handler answers a table.
             Ok((false, Value::Table(error))) => failed(name, &error).map(|text| Reply::Error(text.into())),
@@ -254,7 +303,7 @@ impl Engine {
                 .map(|text| Reply::Error(format!("ERR {}", quotable(text.as_bytes())).into())),
             Err(error) => Err(error),
         };
-        Outcome::Reply(reply.unwrap_or_else(|error| Reply::Error(format!("ERR {error}").into())))
+        reply.unwrap_or_else(|error| Reply::Error(format!("ERR {error}").into()))
     }
 }
 

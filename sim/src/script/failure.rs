@@ -17,9 +17,9 @@ pub(super) enum Failure {
     /// A mistake in calling a library, which Lua raises as a text with the caller's position before it.
     #[error("{0}")]
     Library(String),
-    /// The script used up its instructions. No script may catch this.
-    #[error("the script does not end")]
-    Endless,
+    /// The script is to end where it stands. No script may catch this.
+    #[error("the script was killed")]
+    Killed,
 }
 
 impl Failure {
@@ -54,9 +54,9 @@ impl Failure {
         Failure::plain("not enough memory")
     }
 
-    /// The budget is used up.
-    pub(super) fn endless() -> mlua::Error {
-        mlua::Error::external(Failure::Endless)
+    /// The end of the script.
+    pub(super) fn killed() -> mlua::Error {
+        mlua::Error::external(Failure::Killed)
     }
 }
 
@@ -118,7 +118,7 @@ pub(super) fn explain(lua: &Lua, err: Value) -> mlua::Result<(Value, bool)> {
     Ok(match fault(&err) {
         Failure::Reply(text) => (Value::Table(reply_table(lua, &text)?), false),
         Failure::Library(text) => (Value::String(lua.create_string(text)?), false),
-        Failure::Endless => (Value::Nil, true),
+        Failure::Killed => (Value::Nil, true),
     })
 }
 
@@ -165,7 +165,7 @@ pub(super) fn locate(lua: &Lua, err: Value) -> mlua::Result<Value> {
         Value::Error(err) => match fault(&err) {
             Failure::Reply(text) => reply_table(lua, &text)?,
             Failure::Library(text) => reply_table(lua, &format!("ERR {text}"))?,
-            Failure::Endless => reply_table(lua, KILLED)?,
+            Failure::Killed => reply_table(lua, KILLED)?,
         },
         other => {
             let mut text = match &other {

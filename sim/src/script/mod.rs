@@ -22,12 +22,13 @@ mod msgpack;
 mod pattern;
 mod random;
 mod register;
+mod runner;
 mod shebang;
 mod strings;
 mod structs;
 mod vm;
 
 pub use desk::Host;
-pub use engine::{Callee, Engine, Outcome, Run, Script};
+pub use engine::{Callee, Engine, Left, Outcome, Run, Script};
 pub use library::{Header, Libraries, Library, LibraryFunction};
 pub use shebang::{Flags, ShebangError, declared};

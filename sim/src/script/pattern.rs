@@ -71,24 +71,31 @@ enum Step {
     Matched(usize),
 }
 
+/// Where a search that has used up its steps asks for more.
+pub(super) trait Fuel {
+    /// How many more there are; 0 if it is to end.
+    fn more(&self) -> u64;
+}
+
 /// A pattern being matched against a text.
-pub(super) struct Matcher<'a> {
+pub(super) struct Matcher<'a, F> {
     text: &'a [u8],
     pattern: &'a [u8],
     /// The steps that are left of the search under way.
     fuel: u64,
+    source: F,
     captures: [Capture; CAPTURES_MAX],
     level: usize,
     choices: Vec<Choice>,
 }
 
-impl<'a> Matcher<'a> {
+impl<'a, F: Fuel> Matcher<'a, F> {
     /// As C does, Lua reads a pattern up to its first zero byte.
-    pub(super) fn new(text: &'a [u8], pattern: &'a [u8]) -> Matcher<'a> {
+    pub(super) fn new(text: &'a [u8], pattern: &'a [u8], source: F) -> Matcher<'a, F> {
         let end = pattern.iter().position(|&b| b == 0).unwrap_or(pattern.len());
         let unused = Capture { start: 0, extent: Extent::Open };
         let captures = [unused; CAPTURES_MAX];
-        Matcher { text, pattern: &pattern[..end], fuel: 0, captures, level: 0, choices: Vec::new() }
+        Matcher { text, pattern: &pattern[..end], fuel: 0, source, captures, level: 0, choices: Vec::new() }
     }
 
     /// The first match that begins at `from` or later, or with `anchored` exactly there: where it begins and ends. Each step
@@ -137,6 +144,9 @@ impl<'a> Matcher<'a> {
 
     fn spend(&mut self, steps: usize) -> Result<(), Fault> {
         self.fuel = self.fuel.saturating_sub(steps as u64);
+        if self.fuel == 0 {
+            self.fuel = self.source.more();
+        }
         if self.fuel == 0 { Err(Fault::Spent) } else { Ok(()) }
     }
 
@@ -393,8 +403,17 @@ mod tests {
 
     use super::*;
 
+    /// No more than what a search begins with.
+    struct Dry;
+
+    impl Fuel for Dry {
+        fn more(&self) -> u64 {
+            0
+        }
+    }
+
     fn found(text: &[u8], pattern: &[u8], mut fuel: u64) -> Result<Option<(usize, usize)>, Fault> {
-        Matcher::new(text, pattern).seek(0, false, &mut fuel)
+        Matcher::new(text, pattern, Dry).seek(0, false, &mut fuel)
     }
 
     #[test]
@@ -427,7 +446,7 @@ mod tests {
 
     fn of_ours(text: &[u8], pattern: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
         let anchored = pattern.first() == Some(&b'^');
-        let mut matcher = Matcher::new(text, &pattern[usize::from(anchored)..]);
+        let mut matcher = Matcher::new(text, &pattern[usize::from(anchored)..], Dry);
         let Some(whole) = matcher.seek(0, anchored, &mut 10_000_000)? else { return Ok(Vec::new()) };
         let captures = (0..matcher.count().max(1)).map(|at| {
             Ok(match matcher.capture(at, whole)? {

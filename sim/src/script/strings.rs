@@ -27,7 +27,7 @@ struct Search<'a> {
     lua: &'a Lua,
     desk: Rc<Desk>,
     text: &'a [u8],
-    matcher: Matcher<'a>,
+    matcher: Matcher<'a, Rc<Desk>>,
     anchored: bool,
 }
 
@@ -35,21 +35,21 @@ impl<'a> Search<'a> {
     /// With `anchors`, a `^` in front ties the pattern to where the search begins.
     fn new(lua: &'a Lua, text: &'a [u8], pattern: &'a [u8], anchors: bool) -> Search<'a> {
         let anchored = anchors && pattern.starts_with(b"^");
-        let matcher = Matcher::new(text, &pattern[usize::from(anchored)..]);
-        Search { lua, desk: Desk::of(lua), text, matcher, anchored }
+        let desk = Desk::of(lua);
+        let matcher = Matcher::new(text, &pattern[usize::from(anchored)..], Rc::clone(&desk));
+        Search { lua, desk, text, matcher, anchored }
     }
 
     fn seek(&mut self, from: usize) -> mlua::Result<Option<Span>> {
-        let mut fuel = self.desk.budget.get();
-        let found = self.matcher.seek(from, self.anchored, &mut fuel);
-        self.desk.budget.set(fuel);
+        let (matcher, anchored) = (&mut self.matcher, self.anchored);
+        let found = self.desk.search(|fuel| matcher.seek(from, anchored, fuel));
         found.map_err(|fault| self.failed(fault))
     }
 
     fn failed(&self, fault: Fault) -> mlua::Error {
         match fault {
             Fault::Malformed(text) => Failure::library(self.lua, text),
-            Fault::Spent => Failure::endless(),
+            Fault::Spent => Failure::killed(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! One interpreter with its sandbox: scripts have theirs, functions have another.
 
-use std::rc::Rc;
+use std::{cell::RefCell, rc::Rc};
 
 use mlua::{
     Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Value, VmState,
@@ -8,7 +8,7 @@ use mlua::{
     state::{GcIncParams, GcMode},
 };
 
-use super::{api, desk::Desk, failure::SANDBOX};
+use super::{api, desk::Desk, failure::SANDBOX, runner::Runner};
 
 /// Bytes that scripts may hold at once. Redis has no such limit of its own; a simulated node must not take the machine's
 /// memory with it.
@@ -46,8 +46,8 @@ impl Dialect {
 pub(super) struct Vm {
     pub(super) lua: Lua,
     dialect: Dialect,
-    /// Runs a function with keys and arguments, and says where it failed.
-    pub(super) run: Function,
+    /// Runs functions with keys and arguments, and says where they fail.
+    pub(super) runner: RefCell<Runner>,
     /// Runs the code of a library, which may do little more than register functions.
     load: Function,
 }
@@ -64,14 +64,12 @@ impl Vm {
         let (globals, run, load): (Table, Function, Function) =
             sandbox.call((rust, dialect == Dialect::Functions))?;
         lua.set_globals(globals)?;
+        let runner = RefCell::new(Runner::new(&lua, desk, run)?);
         let desk = Rc::clone(desk);
         lua.set_global_hook(HookTriggers::new().every_nth_instruction(HOOK_PERIOD), move |_, _| {
-            if desk.is_overdue() {
-                desk.budget.set(0);
-            }
             desk.charge(HOOK_PERIOD as usize).map(|()| VmState::Continue)
         })?;
-        Ok(Vm { lua, dialect, run, load })
+        Ok(Vm { lua, dialect, runner, load })
     }
 
     /// Compiles source code. The error is Lua's.

@@ -109,6 +109,9 @@ impl Server {
     }
 
     pub(super) fn disconnected(&mut self, env: &mut Env, conn: ConnId) {
+        if self.outlived_by_script(conn) {
+            return;
+        }
         self.peer_gone(env, conn);
         self.node.unwatch_all(conn);
         self.node.stop_waiting(conn);

@@ -7,6 +7,7 @@
 //! ```
 
 mod blocking;
+mod busy;
 mod caching;
 mod connection;
 mod cron;

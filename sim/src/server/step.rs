@@ -54,6 +54,8 @@ pub struct Server {
     alarm: Option<Monotonic>,
     /// Events that came while the node was stalled, in order.
     queued: VecDeque<Event>,
+    /// The driver was asked for the next turn of the script that runs.
+    pub(super) turn_asked: bool,
     /// What the two clocks showed at the start, for [`Config::wall_from_monotonic`].
     started: (Wall, Monotonic),
 }
@@ -76,10 +78,11 @@ impl Server {
             heard: Vec::new(),
             alarm: None,
             queued: VecDeque::new(),
+            turn_asked: false,
             started: (env.wall, env.monotonic),
         };
         server.node.saved_at = env.wall.as_secs();
-        server.node.scripts.set_patience(env.script_patience);
+        server.node.scripts.set_clock(env.script_clock);
         load_configured(&mut server.node, env);
         server.follow_configured(env);
         server.run_disk(env);
@@ -104,6 +107,7 @@ impl Server {
     pub fn step(&mut self, env: &mut Env, event: Event) {
         if self.node.config.wall_from_monotonic {
             let (wall, monotonic) = self.started;
+            env.clocks = None;
             env.wall = wall + env.monotonic.since(monotonic);
         }
         if matches!(event, Event::Alarm) {
@@ -147,6 +151,7 @@ impl Server {
             env.outbox.push(Action::Exit);
             return;
         }
+        self.ask_for_turn(env);
         self.set_alarm(env);
     }
 
@@ -156,6 +161,7 @@ impl Server {
             Event::Dialed { conn } => self.dialed(env, conn),
             Event::Bytes { conn, bytes } => self.received(env, conn, &bytes),
             Event::Closed { conn } => self.disconnected(env, conn),
+            Event::GoOn => self.next_turn(env),
             Event::Signal(signal) => self.signalled(env, signal),
             Event::Disk { full } => self.node.disk.full = full,
             Event::Alarm => {}

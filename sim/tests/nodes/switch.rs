@@ -280,6 +280,7 @@ impl Switch {
                     self.route(node, to, Delivery::Dial { from: node, conn, to });
                 }
                 Action::Alarm { at } => self.hosts[node].alarm = Some(at.max(self.now)),
+                Action::GoOn => panic!("scripts go by no clock here"),
                 Action::Advance { .. } => panic!("the clock of the switch is moved by the test"),
                 Action::Exit => panic!("no test here asks a node to exit"),
             }

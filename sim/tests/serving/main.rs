@@ -5,4 +5,5 @@ mod dice;
 mod dying;
 mod limits;
 mod peer;
+mod scripts;
 mod times;

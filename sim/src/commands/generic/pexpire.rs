@@ -21,6 +21,6 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let origin_ms = ctx.now_ms;
+    let origin_ms = ctx.wall_ms();
     expire(ctx, args, origin_ms, Unit::Milliseconds, "pexpire")
 }

@@ -68,7 +68,7 @@ pub(in crate::commands) fn restore(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<
     })?;
     // What is replaced is not looked at, not even for whether it has expired.
     let replaced = options.replace && ctx.raw_db().remove(key).is_some();
-    let origin_ms = if options.absolute { 0 } else { ctx.now_ms };
+    let origin_ms = if options.absolute { 0 } else { ctx.wall_ms() };
     let expires_ms = (ttl_ms > 0).then(|| ttl_ms.wrapping_add(origin_ms));
     if expires_ms.is_some_and(|when_ms| ctx.is_past(when_ms)) {
         if replaced {

@@ -21,6 +21,6 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let origin_ms = ctx.now_ms;
+    let origin_ms = ctx.wall_ms();
     Ok(left(ctx, &args[1], origin_ms, Unit::Seconds))
 }

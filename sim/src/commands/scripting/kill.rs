@@ -1,8 +1,8 @@
 //! Ending what does not end by itself, for SCRIPT KILL and FUNCTION KILL.
 
-use super::super::transactions::go_on;
+use super::next_turn;
 use crate::{
-    commands::{Ctx, Error, timing},
+    commands::{Ctx, Error, Origin},
     resp::Reply,
 };
 
@@ -31,24 +31,20 @@ pub(super) fn kill(ctx: &mut Ctx<'_>, kind: Kind) -> Result<Reply, Error> {
         Some(_) => {}
     }
     let busy = ctx.node.busy.take().expect("just seen");
-    timing::note_killed(ctx, &busy);
-    // What went before the script in its transaction, and keys that it found expired.
-    ctx.effects.append(busy.held);
-    let killed = Reply::Error(busy.killed.into());
-    let reply = match busy.transaction {
-        None => killed,
-        Some((mut replies, rest)) => {
-            replies.push(killed);
-            go_on(ctx, busy.conn, replies, rest)
-        }
-    };
-    // Its next script may be endless as well.
-    if ctx.node.busy.is_none() {
-        if let Some(session) = ctx.node.sessions.get_mut(busy.conn) {
+    ctx.node.scripts.kill(&busy.script);
+    let hung_up = busy.hung_up;
+    let (client, db) = (busy.conn, ctx.node.sessions.get(busy.conn).map_or(0, |session| session.db));
+    let mut of_client = Ctx::new(ctx.node, ctx.env, ctx.effects, client, db, Origin::Client, busy.now_ms);
+    // The next script of its transaction may take as long.
+    if let Some(reply) = next_turn(&mut of_client, busy) {
+        if let Some(session) = ctx.node.sessions.get_mut(client) {
             session.blocked = None;
         }
-        ctx.node.send(busy.conn, &reply);
-        ctx.node.woken.push_back(busy.conn);
+        ctx.node.send(client, &reply);
+        ctx.node.woken.push_back(client);
+        if hung_up {
+            ctx.node.kill(client);
+        }
     }
     Ok(Reply::OK)
 }

@@ -4,6 +4,8 @@
 //! environment and effects into a [`Loan`], which the interpreter owns meanwhile, and swaps them back afterwards. A swap
 //! costs some ten nanoseconds; making Lua functions over a borrowed context for each run costs microseconds.
 
+use std::fmt;
+
 use bytes::Bytes;
 
 use crate::{
@@ -37,6 +39,12 @@ pub(super) struct Loan {
     pub(super) wrote: bool,
 }
 
+impl fmt::Debug for Loan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Loan").field("conn", &self.conn).field("wrote", &self.wrote).finish_non_exhaustive()
+    }
+}
+
 impl Loan {
     /// A loan of nothing: what it holds is what a borrower's context holds while the real things are lent.
     pub(super) fn new() -> Loan {
@@ -59,7 +67,12 @@ impl Loan {
     pub(super) fn lend(&mut self, ctx: &mut Ctx<'_>) {
         self.exchange(ctx);
         (self.conn, self.now_ms) = (ctx.conn, ctx.now_ms);
+    }
+
+    /// Forgets the script before.
+    pub(super) fn begin(&mut self) {
         (self.to, self.wrote) = (Recipients::All, false);
+        self.declared.clear();
     }
 
     /// Gives back what [`Loan::lend`] took.
@@ -113,6 +126,7 @@ impl Host for Loan {
             }
         };
         let db = self.node.sessions.get(self.conn).map_or(0, |session| session.db);
+        self.env.refresh();
         let (node, env, effects) = (&mut self.node, &mut self.env, &mut self.effects);
         let mut ctx = Ctx::new(node, env, effects, self.conn, db, Origin::Script, self.now_ms);
         ctx.to = self.to;

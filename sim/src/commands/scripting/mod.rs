@@ -30,6 +30,7 @@ mod script_kill;
 mod script_load;
 
 pub use declared::declared;
+pub(crate) use run::next_turn;
 
 use super::Spec;
 

@@ -6,8 +6,7 @@ use bytes::Bytes;
 
 use super::loan::Loan;
 use crate::{
-    commands::{self, Ctx, Error, integer, permit},
-    effect::Effects,
+    commands::{self, Ctx, Error, integer, permit, timing, transactions},
     node::Busy,
     resp::{Protocol, Reply},
     script::{Callee, Flags, Host, Outcome, Run},
@@ -119,55 +118,140 @@ fn run(
     let idle = engine.idle_host().map(|host| -> Box<dyn Any> { host });
     let mut loan =
         idle.and_then(|host| host.downcast::<Loan>().ok()).unwrap_or_else(|| Box::new(Loan::new()));
+    loan.begin();
     loan.read_only = access == Access::ReadOnly || flags.contains(Flags::NO_WRITES);
     loan.out_of_memory = ctx.node.out_of_memory && !flags.contains(Flags::ALLOW_OOM);
-    loan.declared.clear();
     if ctx.node.tracking.trackers > 0 && ctx.node.tracks_reads(ctx.conn) {
         loan.declared.extend_from_slice(&args[3..3 + keys]);
     }
-    let budget = ctx.node.config.script_budget;
+    let config = &ctx.node.config;
+    let (budget, turn) = (config.script_budget, Duration::from_millis(config.busy_reply_threshold));
     // A script has a database and a protocol of its own.
     let session = ctx.session();
-    let (db, protocol) = (session.db, std::mem::replace(&mut session.protocol, Protocol::Resp2));
+    let own = (session.db, std::mem::replace(&mut session.protocol, Protocol::Resp2));
 
-    loan.lend(ctx);
-    let since = ctx.env.monotonic;
+    let (since, now_ms) = (ctx.env.monotonic, ctx.now_ms);
     let (keys, argv) = args[3..].split_at(keys);
-    let (host, outcome) = engine.run(loan, &Run { callee, keys, args: argv, budget });
-    let host: Box<dyn Any> = host;
-    let mut loan = host.downcast::<Loan>().expect("the engine hands back what it was lent");
-    loan.exchange(ctx);
-
-    let wrote = loan.wrote;
-    engine.keep_host(loan as Box<dyn Host>);
-    let session = ctx.session();
-    (session.db, session.protocol) = (db, protocol);
+    let run = Run { callee, keys, args: argv, budget, turn };
+    let (loan, outcome) = with_loan(ctx, loan, |loan| engine.run(loan, &run));
     Ok(match outcome {
-        Outcome::Reply(reply) => reply,
-        Outcome::Endless { killed } => {
+        Outcome::Reply(reply) => {
+            come_home(ctx, loan, own);
+            reply
+        }
+        Outcome::Left(script) => {
             let function = match callee {
                 Callee::Script(_) => None,
                 Callee::Function(function) => Some(function.name.clone()),
             };
-            let command = args.to_vec();
-            let (held, transaction) = (Effects::default(), None);
-            endless(ctx, Busy { conn: ctx.conn, wrote, killed, function, command, since, held, transaction })
+            let (conn, wrote, command) = (ctx.conn, loan.wrote, args.to_vec());
+            let (held, transaction, hung_up) = (std::mem::take(ctx.effects), None, false);
+            let host: Box<dyn Host> = loan;
+            leave(
+                ctx,
+                Busy {
+                    conn,
+                    script,
+                    host,
+                    wrote,
+                    function,
+                    command,
+                    since,
+                    now_ms,
+                    own,
+                    held,
+                    transaction,
+                    hung_up,
+                },
+            )
         }
     })
 }
 
-/// A script that used up its budget is taken to run for ever: its client waits, and the node does nothing until
-/// `busy-reply-threshold` has passed; from then on it answers BUSY.
-fn endless(ctx: &mut Ctx<'_>, busy: Busy) -> Reply {
-    let held = std::mem::take(ctx.effects);
-    ctx.node.busy = Some(Busy { held, ..busy });
-    let threshold = Duration::from_millis(ctx.node.config.busy_reply_threshold);
-    ctx.node.stalled_until = Some(ctx.env.monotonic + threshold);
+/// Lends what the context borrows for a turn of a script.
+fn with_loan(
+    ctx: &mut Ctx<'_>,
+    mut loan: Box<Loan>,
+    turn: impl FnOnce(Box<dyn Host>) -> (Box<dyn Host>, Outcome),
+) -> (Box<Loan>, Outcome) {
+    loan.lend(ctx);
+    let (host, outcome) = turn(loan);
+    let mut loan = loan_of(host);
+    loan.exchange(ctx);
+    (loan, outcome)
+}
+
+fn loan_of(host: Box<dyn Host>) -> Box<Loan> {
+    let host: Box<dyn Any> = host;
+    host.downcast::<Loan>().expect("the engine hands back what it was lent")
+}
+
+/// A script has ended: its client has its database and its protocol back.
+fn come_home(ctx: &mut Ctx<'_>, loan: Box<Loan>, own: (usize, Protocol)) {
+    ctx.node.scripts.keep_host(loan as Box<dyn Host>);
+    if let Some(session) = ctx.node.sessions.get_mut(ctx.conn) {
+        (session.db, session.protocol) = own;
+    }
+}
+
+/// A script has taken as long as it may before others have turns. By a clock it has its next when they have had theirs. One that
+/// used up a budget is taken to run for ever: its client waits, and the node does nothing until `busy-reply-threshold` has
+/// passed; from then on it answers BUSY.
+fn leave(ctx: &mut Ctx<'_>, busy: Busy) -> Reply {
+    if ctx.env.script_clock.is_none() {
+        let threshold = Duration::from_millis(ctx.node.config.busy_reply_threshold);
+        ctx.node.stalled_until = Some(ctx.env.monotonic + threshold);
+    }
+    ctx.node.busy = Some(busy);
     let ticket = ctx.node.tickets;
     ctx.node.tickets += 1;
     let (args, keys, deadline) = (Vec::new(), Vec::new(), None);
     ctx.session().blocked = Some(Blocked { args, keys, deadline, ticket, on: BlockedOn::Script });
     Reply::Silence
+}
+
+/// How long a turn is that a script has between those of others.
+const TURN: Duration = Duration::from_millis(10);
+
+/// Gives a script its next turn, in a context of its client, and goes on with the transaction it is in when it has ended.
+/// Answers the reply to all of it, or nothing if it, or another script after it, takes longer still.
+pub(crate) fn next_turn(ctx: &mut Ctx<'_>, busy: Busy) -> Option<Reply> {
+    let engine = ctx.node.scripts.clone();
+    let Busy { script, host, held, own, .. } = busy;
+    // What it does now comes after what it has done.
+    let news = std::mem::replace(ctx.effects, held);
+    let (loan, outcome) = with_loan(ctx, loan_of(host), |loan| engine.go_on(loan, script, TURN));
+    let wrote = loan.wrote;
+    let reply = match outcome {
+        Outcome::Left(script) => {
+            let held = std::mem::replace(ctx.effects, news);
+            let host: Box<dyn Host> = loan;
+            ctx.node.busy = Some(Busy { script, host, held, wrote, ..busy });
+            return None;
+        }
+        Outcome::Reply(reply) => reply,
+    };
+    come_home(ctx, loan, own);
+    let done = std::mem::replace(ctx.effects, news);
+    ctx.effects.append(done);
+    ctx.env.refresh();
+    timing::note_ended(ctx, &busy.command, busy.since);
+    // Time has gone on for everybody but the script.
+    ctx.now_ms = ctx.wall_ms();
+    let reply = match busy.transaction {
+        None => reply,
+        Some((mut replies, rest)) => {
+            replies.push(reply);
+            transactions::go_on(ctx, busy.conn, replies, rest)
+        }
+    };
+    match &mut ctx.node.busy {
+        Some(next) => {
+            next.hung_up = busy.hung_up;
+            None
+        }
+        None => Some(reply),
+    }
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ pub(super) fn see_consumer(
     group: &[u8],
     name: &Bytes,
 ) -> Result<bool, Error> {
-    let now_ms = ctx.now_ms;
+    let now_ms = ctx.wall_ms();
     let created = find(ctx, key, group)?
         .is_some_and(|(_, group)| !group.see(name, now_ms) && group.create_consumer(name, now_ms));
     if created {

@@ -50,7 +50,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if is_full || Log::is_too_large(pairs) {
         return Err(Error::of("ERR Elements are too large to be stored"));
     }
-    let id = next(options.id, last_id, ctx.now_ms).ok_or(Error::of(
+    let id = next(options.id, last_id, ctx.wall_ms()).ok_or(Error::of(
         "ERR The ID specified in XADD is equal or smaller than the target stream top item",
     ))?;
     let (encodings, repeats) = (ctx.node.config.encodings, ctx.node.repeats());

@@ -31,7 +31,7 @@ const ATTEMPTS: i64 = 10;
 const COUNT_MAX: i64 = 1 << 43;
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let (key, name, consumer, now_ms) = (&args[1], &args[2], &args[3], ctx.now_ms);
+    let (key, name, consumer, now_ms) = (&args[1], &args[2], &args[3], ctx.wall_ms());
     // The key is looked for before the arguments are read, which those hear who listen to misses.
     let there = ctx.peek(key).is_some();
     let idle_min_ms =

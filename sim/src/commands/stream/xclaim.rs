@@ -88,7 +88,7 @@ impl Options {
 }
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let (key, name, consumer, now_ms) = (&args[1], &args[2], &args[3], ctx.now_ms);
+    let (key, name, consumer, now_ms) = (&args[1], &args[2], &args[3], ctx.wall_ms());
     if ctx.peek(key).is_none() || find(ctx, key, name)?.is_none() {
         return Err(no_group(key, name));
     }

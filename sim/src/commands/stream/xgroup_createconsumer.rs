@@ -23,7 +23,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let (key, name, now_ms) = (&args[2], &args[3], ctx.now_ms);
+    let (key, name, now_ms) = (&args[2], &args[3], ctx.wall_ms());
     let Stream { groups, .. } = ctx.modify::<Stream>(key)?.ok_or(NO_STREAM)?;
     let group = groups.get_mut(name).ok_or_else(|| no_group_of_key(key, name))?;
     let created = group.create_consumer(&args[4], now_ms);

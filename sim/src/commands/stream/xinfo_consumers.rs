@@ -22,7 +22,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let (key, name, now_ms) = (&args[2], &args[3], ctx.now_ms);
+    let (key, name, now_ms) = (&args[2], &args[3], ctx.wall_ms());
     let stream = ctx.read::<Stream>(key)?.ok_or(Error::NO_SUCH_KEY)?;
     let group = stream.groups.get(name).ok_or_else(|| no_group_of_key(key, name))?;
     let consumers = group.consumers().iter().map(|(name, consumer)| {

@@ -81,7 +81,7 @@ impl Listing<'_> {
 }
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let (key, name, now_ms) = (&args[1], &args[2], ctx.now_ms);
+    let (key, name, now_ms) = (&args[1], &args[2], ctx.wall_ms());
     let listing = match args.len() {
         3 => None,
         6..=9 => Some(Listing::parse(&args[3..])?),

@@ -151,7 +151,7 @@ fn deliver(
     count: usize,
     repeated: &mut Vec<Vec<Bytes>>,
 ) -> Result<Vec<Reply>, Error> {
-    let (now_ms, repeats) = (ctx.now_ms, ctx.node.repeats());
+    let (now_ms, repeats) = (ctx.wall_ms(), ctx.node.repeats());
     let mut entries = Vec::new();
     let Some((log, group)) = find(ctx, key, name)? else { return Ok(entries) };
     let Some(from) = group.last_id.next() else { return Ok(entries) };
@@ -179,7 +179,7 @@ fn deliver_again(
     after: StreamId,
     count: usize,
 ) -> Result<Vec<Reply>, Error> {
-    let now_ms = ctx.now_ms;
+    let now_ms = ctx.wall_ms();
     let Some((log, group)) = find(ctx, key, name)? else { return Ok(Vec::new()) };
     let own = group.consumers().get(consumer).zip(after.next());
     let own: Vec<StreamId> =

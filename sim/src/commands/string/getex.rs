@@ -29,7 +29,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         return Ok(Reply::Null);
     };
     if let Some(expiry) = &options.expiry {
-        let when_ms = expiry.when_ms(ctx.now_ms, "getex")?;
+        let when_ms = expiry.when_ms(ctx.wall_ms(), "getex")?;
         if expiry.is_absolute() && ctx.is_past(when_ms) {
             ctx.remove(key);
             ctx.changed(key, Class::Generic, "del");

@@ -24,7 +24,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let when_ms = Expiry::In(args[2].clone(), Unit::Milliseconds).when_ms(ctx.now_ms, "psetex")?;
+    let when_ms = Expiry::In(args[2].clone(), Unit::Milliseconds).when_ms(ctx.wall_ms(), "psetex")?;
     write(ctx, &args[1], &args[3], Some(when_ms), true);
     Ok(Reply::OK)
 }

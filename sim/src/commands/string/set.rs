@@ -24,7 +24,7 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let options = SetOptions::parse(&args[3..], Of::Set)?;
-    let when_ms = options.expiry.as_ref().map(|expiry| expiry.when_ms(ctx.now_ms, "set")).transpose()?;
+    let when_ms = options.expiry.as_ref().map(|expiry| expiry.when_ms(ctx.wall_ms(), "set")).transpose()?;
     let key = &args[1];
     let old = if options.get { ctx.read::<Str>(key)?.map(|string| string.bytes().clone()) } else { None };
     let answer = |otherwise| if options.get { old.into() } else { otherwise };

@@ -61,6 +61,7 @@ pub(crate) fn go_on(
     let mut queue = queue.into_iter();
     while let Some(args) = queue.next() {
         let Some(db) = ctx.node.sessions.get(conn).map(|session| session.db) else { return Reply::Silence };
+        ctx.env.refresh();
         let mut nested = Ctx::new(ctx.node, ctx.env, ctx.effects, conn, db, Origin::Exec, ctx.now_ms);
         let reply = match find_in(&nested.node.config, &args) {
             // What was allowed when it was queued need not be any more.

@@ -1,0 +1,162 @@
+//! Scripts that take longer than `busy-reply-threshold`: others have turns in between, and they end by themselves.
+
+use lockstorm_sim::{TestServer, config::Config};
+
+use crate::peer::Peer;
+
+const BUSY: &str =
+    "-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n";
+
+/// Lua that goes on until so many milliseconds have passed, by the clock that TIME reads.
+fn lasting(ms: u32) -> String {
+    format!(
+        "local function now() local t = redis.call('time') return t[1] * 1000 + t[2] / 1000 end \
+         local from = now() while now() < from + {ms} do end "
+    )
+}
+
+/// A server whose scripts share it after 20 ms.
+fn server() -> TestServer {
+    let config = Config { busy_reply_threshold: 20, ..Config::default() };
+    TestServer::builder().config(config).start_blocking().expect("a free port")
+}
+
+/// A script of another client has begun, and the node is busy with it.
+fn until_busy(peer: &mut Peer) {
+    // The script comes in on another connection, and may be the later one.
+    let answers = std::iter::repeat_with(|| peer.line("PING"));
+    let busy = answers.take(100_000).find(|answer| answer != "+PONG\r\n");
+    assert_eq!(busy.as_deref(), Some(BUSY));
+}
+
+#[test]
+fn a_long_script_ends_by_itself_and_time_goes_on_in_it() {
+    let server = server();
+    let (mut peer, mut long) = (Peer::connect(&server), Peer::connect(&server));
+    long.send(format!("EVAL \"{} redis.call('set', 'k', 'done') return 'done'\" 0\r\n", lasting(300)));
+    until_busy(&mut peer);
+    long.gets("$4\r\ndone\r\n");
+    peer.asks("GET k", "$4\r\ndone\r\n");
+    // How long it took was noted, all turns together.
+    let took = peer.info("commandstats", "cmdstat_eval");
+    let usec = took.split(',').find_map(|field| field.strip_prefix("usec=")).expect("it is told");
+    let usec: u64 = usec.parse().expect("a number");
+    assert!((300_000..5_000_000).contains(&usec), "{took}");
+}
+
+#[test]
+fn more_work_than_any_budget_is_no_endless_script() {
+    let server = TestServer::start_blocking().expect("a free port");
+    // More than `Config::script_budget`, and far less than the five seconds of `busy-reply-threshold`.
+    Peer::connect(&server).asks("EVAL \"for i = 1, 6e7 do end return 'done'\" 0", "$4\r\ndone\r\n");
+}
+
+#[test]
+fn a_script_is_killed_in_whatever_it_calls() {
+    let server = server();
+    let mut peer = Peer::connect(&server);
+    for body in [
+        "while true do end",
+        "while true do pcall(function() while true do end end) end",
+        "while true do xpcall(function() while true do end end, function() end) end",
+        "while true do coroutine.resume(coroutine.create(function() while true do end end)) end",
+        "table.sort({1, 2, 3}, function() while true do end end)",
+        "local t = setmetatable({}, {__index = function() while true do end end}) return t.x",
+        "return ('x'):rep(100000):find(('.-'):rep(30)..'y')",
+        "return ('x'):gsub('x', function() while true do end end)",
+        "while true do redis.pcall('get', 'k') end",
+        "while true do loadstring(('x'):rep(1e6)) end",
+    ] {
+        let mut endless = Peer::connect(&server);
+        endless.send(format!("EVAL \"{body}\" 0\r\n"));
+        until_busy(&mut peer);
+        peer.asks("SCRIPT KILL", "+OK\r\n");
+        let killed = endless.line("");
+        let expected = "-ERR Script killed by user with SCRIPT KILL... script: ";
+        assert!(killed.starts_with(expected), "{body}: {killed}");
+        assert!(killed.ends_with("on @user_script:1.\r\n"), "{body}: {killed}");
+        endless.asks("EVAL \"return 1\" 0", ":1\r\n");
+    }
+}
+
+#[test]
+fn a_script_that_has_written_goes_on_to_its_end() {
+    let server = server();
+    let (mut peer, mut long) = (Peer::connect(&server), Peer::connect(&server));
+    long.send(format!("EVAL \"redis.call('set', 'k', 'v') {}\" 0\r\n", lasting(200)));
+    until_busy(&mut peer);
+    let refused = peer.line("SCRIPT KILL");
+    assert!(refused.starts_with("-UNKILLABLE "), "{refused}");
+    long.gets("$-1\r\n");
+    peer.asks("GET k", "$1\r\nv\r\n");
+}
+
+#[test]
+fn what_a_script_does_is_done_although_its_client_is_gone() {
+    let server = server();
+    let (mut peer, mut long) = (Peer::connect(&server), Peer::connect(&server));
+    long.send(format!("EVAL \"{} redis.call('select', 3) redis.call('set', 'k', 'v')\" 0\r\n", lasting(200)));
+    until_busy(&mut peer);
+    drop(long);
+    while peer.line("PING") == BUSY {}
+    peer.asks("SELECT 3\r\nGET k", "+OK\r\n$1\r\nv\r\n");
+    peer.awaits("clients", "connected_clients", "1");
+}
+
+#[test]
+fn a_transaction_goes_on_behind_a_long_script() {
+    let server = server();
+    let (mut peer, mut long) = (Peer::connect(&server), Peer::connect(&server));
+    let script = format!("EVAL \"{} return redis.call('get', 'a')\" 0", lasting(100));
+    long.send(format!("MULTI\r\nSET a 1\r\n{script}\r\n{script}\r\nSET b 2\r\nEXEC\r\nPING\r\n"));
+    until_busy(&mut peer);
+    long.gets("+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n");
+    long.gets("*4\r\n+OK\r\n$1\r\n1\r\n$1\r\n1\r\n+OK\r\n+PONG\r\n");
+    peer.asks("MGET a b", "*2\r\n$1\r\n1\r\n$1\r\n2\r\n");
+}
+
+#[test]
+fn a_function_shares_the_node_too() {
+    let server = server();
+    let (mut peer, mut long) = (Peer::connect(&server), Peer::connect(&server));
+    let code = "#!lua name=l\\nredis.register_function('endless', function() while true do end end)";
+    peer.asks(&format!("FUNCTION LOAD \"{code}\""), "$1\r\nl\r\n");
+    long.send("FCALL endless 0\r\n");
+    let answers = std::iter::repeat_with(|| peer.line("PING"));
+    let busy = answers.take(100_000).find(|answer| answer != "+PONG\r\n").expect("the function runs");
+    assert!(busy.contains("FUNCTION KILL"), "{busy}");
+    peer.asks("FUNCTION KILL", "+OK\r\n");
+    let killed = long.line("");
+    assert!(killed.starts_with("-ERR Script killed by user with SCRIPT KILL... script: endless"), "{killed}");
+}
+
+#[test]
+fn keys_stay_for_a_script_as_they_were_when_it_began() {
+    let server = server();
+    let mut peer = Peer::connect(&server);
+    peer.asks("SET k v PX 50", "+OK\r\n");
+    let script = format!("{} return {{redis.call('get', 'k'), redis.call('pttl', 'k')}}", lasting(100));
+    peer.asks(&format!("EVAL \"{script}\" 0"), "*2\r\n$1\r\nv\r\n:0\r\n");
+    peer.asks("GET k", "$-1\r\n");
+    // What comes after it in a transaction sees that time has passed.
+    let script = lasting(100);
+    peer.send(format!(
+        "MULTI\r\nSET k v PX 50\r\nEVAL \"{script} return redis.call('get', 'k')\" 0\r\nGET k\r\nEXEC\r\n"
+    ));
+    peer.gets("+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n+OK\r\n$1\r\nv\r\n$-1\r\n");
+    // A date that is set counts from when it is set.
+    let script = format!(
+        "{} redis.call('set', 'n', 'v', 'px', 60000) return redis.call('pttl', 'n') > 59900",
+        lasting(150)
+    );
+    peer.asks(&format!("EVAL \"{script}\" 0"), ":1\r\n");
+}
+
+#[test]
+fn a_server_ends_in_the_middle_of_a_script() {
+    let server = server();
+    let (mut peer, mut endless) = (Peer::connect(&server), Peer::connect(&server));
+    endless.send("EVAL \"while true do pcall(function() while true do end end) end\" 0\r\n");
+    until_busy(&mut peer);
+    drop(server);
+}
