@@ -7,6 +7,41 @@ use crate::{
     log::Level,
 };
 
+/// Who may use a command that an option guards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allowed {
+    /// Nobody.
+    No,
+    /// Everybody.
+    Yes,
+    /// Clients on the node's own host.
+    Local,
+}
+
+impl Allowed {
+    /// The word that the option has for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Allowed::No => "no",
+            Allowed::Yes => "yes",
+            Allowed::Local => "local",
+        }
+    }
+
+    /// What a word of the option means; nobody for any other.
+    pub fn named(name: &str) -> Allowed {
+        [Allowed::Yes, Allowed::Local]
+            .into_iter()
+            .find(|allowed| allowed.name() == name)
+            .unwrap_or(Allowed::No)
+    }
+
+    /// Whether this client may.
+    pub fn allows(self, is_local: bool) -> bool {
+        self == Allowed::Yes || self == Allowed::Local && is_local
+    }
+}
+
 /// When a write reaches the disk, and so what a crash leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fsync {
@@ -282,7 +317,12 @@ pub struct Config {
     /// `stop-writes-on-bgsave-error`
     pub stop_writes_on_bgsave_error: bool,
     /// `enable-debug-command`. On here, where `redis-server` has it off: DEBUG is what a laboratory is for.
-    pub enable_debug_command: bool,
+    pub enable_debug_command: Allowed,
+    /// `enable-module-command`
+    pub enable_module_command: Allowed,
+    /// `protected-mode`: while the default user needs no password, only clients on the node's own host are served. Heeded where
+    /// strangers may come, which is what [`Env::strangers`](crate::env::Env::strangers) says.
+    pub protected_mode: bool,
     /// `hz`: runs of the periodic work per second, which bounds how late an expired key nobody asks for goes.
     pub hz: u32,
     /// `appendonly`
@@ -391,7 +431,9 @@ impl Default for Config {
             latency_percentiles: vec![50.0, 99.0, 99.9],
             shutdown_timeout: 10,
             stop_writes_on_bgsave_error: true,
-            enable_debug_command: true,
+            enable_debug_command: Allowed::Yes,
+            enable_module_command: Allowed::No,
+            protected_mode: true,
             hz: 10,
             appendonly: false,
             aof_timestamps: false,

@@ -50,10 +50,15 @@ pub struct Env {
     /// Reads the clocks of the host, for nodes that live by real time: it goes on between the commands of a script or a
     /// transaction. Without it, as in the world, all of a step is one moment.
     pub clocks: Option<Clocks>,
+    /// Strangers may come, and `protected-mode` is heeded. In the world nobody does.
+    pub strangers: bool,
     /// The files that the node may read and write by name; without it there are none.
     pub files: Option<Box<dyn Files>>,
     /// The folder that the node keeps its data in; without it, the data is on a [`Disk`](crate::durability::Disk) in memory.
     pub folder: Option<Box<dyn Folder>>,
+    /// Makes room for so many clients, as far as the operating system allows, and answers how many there is room for; without
+    /// it there is room for any number.
+    pub descriptors: Option<fn(usize) -> usize>,
     /// The TCP ports that the node may listen on elsewhere; without it they are its driver's to choose.
     pub ports: Option<Box<dyn Ports>>,
     entropy: ChaCha8Rng,
@@ -205,8 +210,10 @@ impl Env {
             script_clock: None,
             stopwatch: None,
             clocks: None,
+            strangers: false,
             files: None,
             folder: None,
+            descriptors: None,
             ports: None,
             entropy,
             ids: None,
@@ -217,6 +224,11 @@ impl Env {
     /// that can meet must never draw the same ones, as those do whose dice have one seed.
     pub fn set_ids(&mut self, ids: ChaCha8Rng) {
         self.ids = Some(ids);
+    }
+
+    /// How many of so many clients there is room for.
+    pub fn room_for_clients(&self, wanted: usize) -> usize {
+        self.descriptors.map_or(wanted, |make_room| make_room(wanted).min(wanted))
     }
 
     /// Reads the clocks again, where they go on within a step.

@@ -1,8 +1,9 @@
 //! What the memory of a node is used for, reckoned as `redis-server` would use it.
 
 use crate::{
-    keyspace::Db,
+    keyspace::{Db, table_memory, text_memory},
     node::Node,
+    script::Library,
     session::{Role, Session},
 };
 
@@ -26,6 +27,43 @@ impl Node {
     pub fn memory_of(&self, wanted: impl Fn(Role) -> bool) -> usize {
         let of = self.sessions.iter().filter(|session| wanted(session.role));
         of.map(Session::weight).fold(0, usize::saturating_add)
+    }
+
+    /// What an interpreter uses before it runs anything: the one of scripts, and the one of functions.
+    pub const INTERPRETERS_MEMORY: (usize, usize) = (32_768, 33_792);
+
+    /// What the texts and the names of scripts take.
+    pub fn scripts_memory(&self) -> usize {
+        const NAME_LEN: usize = 40;
+        /// Flags, and where the text is.
+        const SCRIPT: usize = 16;
+        let lens = self.scripts.lens();
+        // A short text lies beside the header of its object, whose size does not count.
+        let text =
+            |len: usize| if len <= 44 { (len + 20).next_multiple_of(16) - 16 } else { text_memory(len) };
+        let each = lens.iter().map(|len| SCRIPT + text_memory(NAME_LEN) + text(*len));
+        table_memory(lens.len()) + each.sum::<usize>()
+    }
+
+    /// What libraries and their functions take beside what the interpreter holds of them.
+    pub fn functions_memory(&self) -> usize {
+        /// Headers of the tables.
+        const TABLES: usize = 200;
+        /// A library, a function, and what the engine knows of the latter.
+        const LIBRARY: usize = 32;
+        const FUNCTION: usize = 48 + 8;
+        let of_library = |library: &Library| {
+            let functions = library.functions.values().map(|function| {
+                let description = function.description.as_ref().map_or(0, |text| text_memory(text.len()));
+                FUNCTION + text_memory(function.name.len()) + description
+            });
+            LIBRARY
+                + text_memory(library.name.len())
+                + text_memory(library.code.len())
+                + functions.sum::<usize>()
+        };
+        let libraries = self.libraries.iter().map(|library| of_library(library)).sum::<usize>();
+        TABLES + table_memory(self.libraries.function_count()) + libraries
     }
 
     /// What replicas and the backlog hold. No key goes for that.

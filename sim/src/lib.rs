@@ -51,6 +51,7 @@ pub mod waiting;
 pub mod slowlog;
 pub mod latency;
 
+pub mod rates;
 pub mod stats;
 
 pub mod script;

@@ -19,6 +19,15 @@ impl Default for Rules {
     }
 }
 
+/// How often the room of a connection was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Changes {
+    /// It became larger.
+    pub grown: u64,
+    /// It became smaller.
+    pub shrunk: u64,
+}
+
 /// The room of one connection.
 ///
 /// A server looks at each of them ten times a second. Here it is looked at when somebody asks, as often as it would have been.
@@ -62,8 +71,8 @@ impl ReplyRoom {
         self.peak = self.peak.max(bytes.min(self.size));
     }
 
-    /// Lets the time pass until `now`.
-    pub fn pass(&mut self, now: Monotonic, rules: Rules) {
+    /// Lets the time pass until `now`, and counts what changes.
+    pub fn pass(&mut self, now: Monotonic, rules: Rules, changes: &mut Changes) {
         while self.seen + TICK <= now {
             // Nothing more will change: the rest of the way need not be walked.
             if self.peak == 0 && (self.size == ReplyRoom::MIN || !rules.resizes) {
@@ -71,7 +80,10 @@ impl ReplyRoom {
                 return;
             }
             self.seen += TICK;
+            let before = self.size;
             let resized = rules.resizes && self.resize();
+            changes.grown += u64::from(self.size > before);
+            changes.shrunk += u64::from(self.size < before);
             let due = match (rules.remembers, self.forgotten) {
                 (None, _) => None,
                 (Some(_), None) => Some(self.seen),
@@ -111,7 +123,7 @@ mod tests {
     fn it_shrinks_soon_grows_with_what_is_sent_and_shrinks_again() {
         let at = Monotonic::from_millis;
         let rules = Rules::default();
-        let mut room = ReplyRoom::new(at(0));
+        let (mut room, mut changes) = (ReplyRoom::new(at(0)), Changes::default());
         for (ms, sent, size) in [
             (50, 5, 16384),
             (250, 5, 1024),
@@ -126,7 +138,7 @@ mod tests {
             (100_000_150, 1_509, 2048),
             (100_001_000, 5, 2048),
         ] {
-            room.pass(at(ms), rules);
+            room.pass(at(ms), rules, &mut changes);
             assert_eq!(room.size(), size, "at {ms} ms");
             room.fill(sent);
         }
@@ -137,9 +149,9 @@ mod tests {
         let at = Monotonic::from_millis;
         let after = |rules, sent: usize| {
             let mut room = ReplyRoom::new(at(0));
-            room.pass(at(10_000), rules);
+            room.pass(at(10_000), rules, &mut Changes::default());
             room.fill(sent);
-            room.pass(at(60_000), rules);
+            room.pass(at(60_000), rules, &mut Changes::default());
             (room.size(), room.peak())
         };
         let rules = |resizes, remembers| Rules { resizes, remembers };

@@ -25,8 +25,8 @@ impl Node {
 
     /// Fits the room for replies of every connection to what was sent, as is due by `now`.
     pub fn look_at_rooms(&mut self, now: Monotonic) {
-        let rules = self.reply_room;
-        self.sessions.iter_mut().for_each(|session| session.room.pass(now, rules));
+        let (rules, changes) = (self.reply_room, &mut self.stats.reply_rooms);
+        self.sessions.iter_mut().for_each(|session| session.room.pass(now, rules, changes));
     }
 
     /// Writes bytes to a connection that are no reply, such as the replication stream.

@@ -14,6 +14,11 @@ use crate::{
     tracking::Tracking,
 };
 
+/// Whether an address as CLIENT LIST shows it is one of the node's own host.
+pub fn is_local(peer: &str) -> bool {
+    ["127.0.0.1:", "[::1]:", "/"].iter().any(|own| peer.starts_with(own))
+}
+
 /// What a connection is to this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Role {
@@ -237,6 +242,11 @@ pub struct Session {
 }
 
 impl Session {
+    /// Whether the client is on the node's own host, as far as its address tells: by a loopback interface or through a file.
+    pub fn is_local(&self) -> bool {
+        is_local(&self.peer)
+    }
+
     /// A connection that has just been made.
     pub fn new(id: ConnId, peer: String, local: String, now: Monotonic) -> Session {
         Session {

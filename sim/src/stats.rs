@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::{keyspace::Dict, latency};
+use crate::{keyspace::Dict, latency, rates::Rates, reply_room, time::Monotonic};
 
 /// Counters that INFO prints.
 #[derive(Debug, Clone, Default)]
@@ -51,10 +51,22 @@ pub struct Stats {
     pub unexpected_errors: u64,
     /// What became of each command, by name.
     pub calls: CallTable,
-    /// Bytes received.
+    /// Bytes received from clients.
     pub net_in: u64,
-    /// Bytes sent.
+    /// Bytes sent to clients.
     pub net_out: u64,
+    /// Bytes received from the master.
+    pub repl_in: u64,
+    /// Bytes sent to replicas.
+    pub repl_out: u64,
+    /// How often something was read from a connection.
+    pub reads: u64,
+    /// How often something was written to one.
+    pub writes: u64,
+    /// How much went on lately.
+    pub rates: Rates,
+    /// How often the room for replies of a connection was changed.
+    pub reply_rooms: reply_room::Changes,
 }
 
 /// What became of the calls of one command.
@@ -121,6 +133,12 @@ impl Stats {
         let mut all: Vec<_> = self.calls.iter().collect();
         all.sort_unstable_by_key(|(name, _)| *name);
         all.into_iter()
+    }
+
+    /// Notes how much went on until now.
+    pub fn note_rates(&mut self, now: Monotonic) {
+        let counters = [self.commands, self.net_in, self.net_out, self.repl_in, self.repl_out];
+        self.rates.note(now, counters);
     }
 
     /// Counts an error reply.

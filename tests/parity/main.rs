@@ -4,6 +4,7 @@
 //! `LOCKSTORM_RECORD=1 cargo test -p lockstorm-sim --test parity <filter>` rewrites the expected replies from the real server.
 
 mod append_log;
+mod info;
 mod keys;
 mod permissions;
 mod servers;
@@ -66,6 +67,7 @@ fn main() {
         Availability::Present => {
             trials.push(beside("real::append_log", append_log::compare));
             trials.push(beside("real::append_log_always", append_log::give_up));
+            trials.push(beside("real::info", info::compare));
             trials.push(beside("real::specs", specs::compare));
             trials.push(beside("real::keys", keys::compare));
             trials.push(beside("real::permissions", permissions::compare));

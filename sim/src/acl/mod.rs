@@ -81,6 +81,11 @@ impl Acl {
         self.users.get(&DEFAULT).is_some_and(|user| user.nopass && user.enabled)
     }
 
+    /// Whether the default user needs no password, enabled or not.
+    pub fn default_needs_no_password(&self) -> bool {
+        self.users.get(&DEFAULT).is_some_and(|user| user.nopass)
+    }
+
     /// What `requirepass` does: the default user has this password alone, or needs none if it is empty.
     pub fn set_default_password(&mut self, password: &str) {
         if let Some(user) = self.users.get_mut(&DEFAULT) {

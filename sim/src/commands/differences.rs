@@ -43,7 +43,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("exec", "By a simulated or a manual clock time stands still in a transaction."),
     ("fcall", "As EVAL."),
     ("hrandfield", "Drawn from the node's seed."),
-    ("info", "What a process has (compiler, CPU time, resident memory) is left out or a constant."),
+    ("info", "What a process has (compiler, CPU time, resident memory) is a constant."),
     ("lastsave", "The node's own clock, and its own simulated disk."),
     (
         "latency",
@@ -56,7 +56,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("memory|purge", "There is no allocator to give memory back to."),
     (
         "memory|stats",
-        "Reckoned by a model of 64-bit Redis, not measured. The peak is what is used now, scripts are left out, and an allocator's \
+        "Reckoned by a model of 64-bit Redis, not measured. The peak is what is used now, and an allocator's \
          figures are those of one that loses nothing.",
     ),
     (

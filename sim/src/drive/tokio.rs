@@ -51,6 +51,7 @@ pub struct Machine {
     signals: Option<Signals>,
     files: Option<Box<dyn Files>>,
     folder: Option<Box<dyn Folder>>,
+    descriptors: Option<fn(usize) -> usize>,
 }
 
 /// Takes the lines of the log, each with what the wall clock shows.
@@ -102,6 +103,12 @@ impl Machine {
         self
     }
 
+    /// Asks `make_room` for room for so many clients when `maxclients` is set; it answers for how many there is.
+    pub fn descriptors(mut self, make_room: fn(usize) -> usize) -> Machine {
+        self.descriptors = Some(make_room);
+        self
+    }
+
     /// Lets the node keep its data in a folder; whoever starts it reads what is there, with
     /// [`Server::open`](crate::server::Server::open).
     pub fn folder(mut self, folder: impl Folder + 'static) -> Machine {
@@ -139,7 +146,9 @@ impl Machine {
         ));
         (env.wall, env.monotonic) = (real.wall(), real.monotonic());
         (env.files, env.folder) = (self.files, self.folder);
+        env.descriptors = self.descriptors;
         env.ports = Some(Box::new(self.listeners.tcp.clone()));
+        env.strangers = true;
         if !self.manual_clock {
             let start = real.start;
             env.clocks = Some(Clocks::new(move || (machine_wall(), Monotonic::ZERO + start.elapsed())));

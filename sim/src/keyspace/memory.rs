@@ -44,6 +44,16 @@ pub(super) fn allocated(bytes: usize) -> usize {
     }
 }
 
+/// Bytes of a table with so many entries, but for what they hold and for its own header.
+pub fn table_memory(len: usize) -> usize {
+    if len == 0 { 0 } else { len * TABLE_ENTRY + slots(len) }
+}
+
+/// Bytes of a string of so many, with its own header.
+pub fn text_memory(len: usize) -> usize {
+    text(len)
+}
+
 /// A string with its own header.
 fn text(len: usize) -> usize {
     let header = match len {

@@ -5,12 +5,10 @@
 mod table;
 mod values;
 
-use std::fmt::Display;
-
 pub use table::OPTIONS;
 pub use values::{memory, percentile};
 
-use crate::{config::Config, keyspace};
+use crate::config::Config;
 
 /// One option.
 pub struct Opt {
@@ -92,41 +90,30 @@ impl Opt {
     /// # Errors
     /// The reason why the option does not take it, in the words of `redis-server`.
     pub fn check(&self, config: &Config, text: &str) -> Result<String, String> {
-        let out_of_range = |min: &dyn Display, max: &dyn Display| {
-            format!("argument must be between {min} and {max} inclusive")
-        };
         // A server reads all but numbers as C does: up to the first NUL.
         let word = text.split('\0').next().unwrap_or_default();
         match self.kind {
-            Kind::Flag => match &word.to_ascii_lowercase()[..] {
-                value @ ("yes" | "no") => Ok(value.to_owned()),
-                _ => Err("argument must be 'yes' or 'no'".into()),
-            },
-            Kind::Integer(min, max) => {
-                let value = keyspace::integer(text.as_bytes());
-                let value = value.ok_or("argument couldn't be parsed into an integer")?;
-                if (min..=max).contains(&value) {
-                    Ok(value.to_string())
-                } else {
-                    Err(out_of_range(&min, &max))
-                }
-            }
+            Kind::Flag => values::flag(word),
+            Kind::Integer(min, max) => values::integer(text, min, max),
             Kind::Memory(min, max) => {
                 let value = memory(word).ok_or("argument must be a memory value")?;
                 if (min..=max).contains(&value) {
                     Ok(value.to_string())
                 } else {
-                    Err(out_of_range(&min, &max))
+                    Err(values::out_of_range(&min, &max))
                 }
             }
             Kind::MemoryOrPercent => {
-                match text.strip_suffix('%').and_then(|percent| percent.parse::<u32>().ok()) {
-                    Some(percent) if percent <= 100 => Ok(format!("{percent}%")),
-                    Some(_) => Err("percentage argument must be less or equal to 100".into()),
-                    None => {
-                        let value = memory(word).ok_or("argument must be a memory or percent value")?;
-                        Ok(value.to_string())
-                    }
+                let percent = text.strip_suffix('%').and_then(|percent| percent.parse::<u32>().ok());
+                let value = match percent {
+                    Some(percent) => -i64::from(percent),
+                    None => memory(word).ok_or("argument must be a memory or percent value")?.cast_signed(),
+                };
+                // A server keeps percentages as negative numbers, and takes the largest ones of bytes for such.
+                match value {
+                    0.. => Ok(value.to_string()),
+                    -100..0 => Ok(format!("{}%", -value)),
+                    _ => Err("percentage argument must be less or equal to 100".into()),
                 }
             }
             Kind::Choice(words) => match words.iter().find(|choice| choice.eq_ignore_ascii_case(word)) {

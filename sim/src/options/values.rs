@@ -1,6 +1,94 @@
 //! Values that are more than a word or a number: what of them is taken, and their canonical form.
 
-use crate::config::{BufferLimit, Config, Notify};
+use std::fmt::Display;
+
+use crate::{
+    config::{BufferLimit, Config, Notify},
+    keyspace,
+};
+
+/// That a number is none of those that are taken.
+pub(super) fn out_of_range(min: &dyn Display, max: &dyn Display) -> String {
+    format!("argument must be between {min} and {max} inclusive")
+}
+
+/// `yes` or `no`.
+pub(super) fn flag(word: &str) -> Result<String, String> {
+    match &word.to_ascii_lowercase()[..] {
+        value @ ("yes" | "no") => Ok(value.to_owned()),
+        _ => Err("argument must be 'yes' or 'no'".into()),
+    }
+}
+
+/// An integer between two bounds.
+pub(super) fn integer(text: &str, min: i64, max: i64) -> Result<String, String> {
+    let value = keyspace::integer(text.as_bytes());
+    let value = value.ok_or("argument couldn't be parsed into an integer")?;
+    if (min..=max).contains(&value) { Ok(value.to_string()) } else { Err(out_of_range(&min, &max)) }
+}
+
+/// There is nothing to defragment, as in a server that was built with another allocator than its own.
+pub(super) fn defragmentation(_: &Config, text: &str) -> Result<String, String> {
+    match &flag(text)?[..] {
+        "yes" => Err(
+            "Active defragmentation cannot be enabled: it requires a Redis server compiled with a modified \
+                      Jemalloc like the one shipped by default with the Redis source distribution"
+                .into(),
+        ),
+        no => Ok(no.to_owned()),
+    }
+}
+
+const NO_TLS: &str = "Unable to update TLS configuration. Check server logs.";
+
+/// There is no TLS, as in a server without certificates.
+pub(super) fn no_tls(_: &Config, text: &str) -> Result<String, String> {
+    flag(text).and_then(|value| if value == "yes" { Err(NO_TLS.into()) } else { Ok(value) })
+}
+
+pub(super) fn no_tls_port(_: &Config, text: &str) -> Result<String, String> {
+    let port = integer(text, 0, i64::from(u16::MAX))?;
+    if port == "0" { Ok(port) } else { Err(NO_TLS.into()) }
+}
+
+pub(super) fn host_name(_: &Config, text: &str) -> Result<String, String> {
+    let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
+    if text.len() >= 256 {
+        Err("Hostnames must be less than 256 characters".into())
+    } else if !text.bytes().all(is_fine) {
+        Err("Hostnames may only contain alphanumeric characters, hyphens or dots".into())
+    } else {
+        Ok(text.to_owned())
+    }
+}
+
+/// What a process is called, with variables in braces; something must be left of it where there is no title.
+pub(super) fn process_title(config: &Config, text: &str) -> Result<String, String> {
+    const INVALID: &str = "template format is invalid or contains unknown variables";
+    let (mut rest, mut title) = (text, String::new());
+    while let Some((before, after)) = rest.split_once('{') {
+        title.push_str(before);
+        if let Some(after) = after.strip_prefix('{') {
+            title.push('{');
+            rest = after;
+            continue;
+        }
+        let (name, after) = after.split_once('}').ok_or(INVALID)?;
+        match name {
+            "title" => {}
+            "listen-addr" => title.push_str("*:0"),
+            "server-mode" => title.push_str("[server]"),
+            "port" | "tls-port" => title.push('0'),
+            "config-file" if config.config_file.is_empty() => title.push('-'),
+            "config-file" => title.push_str(&config.config_file),
+            "unixsocket" => title.push_str(config.others.get("unixsocket").map_or("", String::as_str)),
+            _ => return Err(INVALID.into()),
+        }
+        rest = after;
+    }
+    title.push_str(rest);
+    if title.trim_ascii().is_empty() { Err(INVALID.into()) } else { Ok(text.to_owned()) }
+}
 
 /// A number of bytes with an optional unit: `k` is a thousand, `kb` is 1024, and so on. As on a server no number is 0, one that
 /// is too large is the largest, and what does not fit when the unit is applied is lost.

@@ -36,6 +36,8 @@ pub struct Script {
     pub sha: String,
     /// What it declares in its first line.
     pub flags: Flags,
+    /// Bytes of its text.
+    pub len: usize,
     function: Function,
     tail: Tail,
 }
@@ -154,6 +156,11 @@ impl Engine {
         self.len() == 0
     }
 
+    /// How long the text of each script is, in bytes.
+    pub fn lens(&self) -> Vec<usize> {
+        self.known.borrow().iter().map(|(_, script)| script.len).collect()
+    }
+
     /// A script by its name, in digits of either case.
     pub fn script(&self, sha: &[u8]) -> Option<Rc<Script>> {
         let mut name: [u8; 40] = sha.try_into().ok()?;
@@ -181,7 +188,7 @@ impl Engine {
             })
             .map_err(|text| ShebangError(format!("ERR Error compiling script (new function): {text}")))?;
         let tail = Tail::of(Dialect::Scripts.chunk(), source);
-        let script = Rc::new(Script { sha: sha.clone(), flags, function, tail });
+        let script = Rc::new(Script { sha: sha.clone(), flags, len: body.len(), function, tail });
         self.known.borrow_mut().insert(Bytes::from(sha), Rc::clone(&script));
         Ok(script)
     }

@@ -10,20 +10,42 @@ use crate::{
     pubsub::Subscription,
     reply_room::ReplyRoom,
     resp::{Limits, Reply},
-    session::{BlockedOn, Session},
+    session::{BlockedOn, Role, Session, is_local},
 };
+
+/// What one client too many is told.
+const FULL: &str = "-ERR max number of clients reached\r\n";
+
+/// What a client of another host is told that `protected-mode` refuses: a server's words, which clients look for.
+const PROTECTED: &str = "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default \
+    user. In this mode connections are only accepted from the loopback interface. If you want to connect from \
+    external computers to Redis you may adopt one of the following solutions: 1) Just disable protected mode \
+    sending the command 'CONFIG SET protected-mode no' from the loopback interface by connecting to Redis from the \
+    same host the server is running, however MAKE SURE Redis is not publicly accessible from internet if you do \
+    so. Use CONFIG REWRITE to make this change permanent. 2) Alternatively you can just disable the protected mode \
+    by editing the Redis configuration file, and setting the protected mode option to 'no', and then restarting \
+    the server. 3) If you started the server manually just for testing, restart it with the '--protected-mode no' \
+    option. 4) Setup a an authentication password for the default user. NOTE: You only need to do one of the above \
+    things in order for the server to start accepting connections from the outside.\r\n";
 
 impl Server {
     pub(super) fn connected(&mut self, env: &mut Env, conn: ConnId, peer: String, local: String) {
-        if self.node.sessions.len() >= self.node.config.maxclients {
+        let node = &self.node;
+        let refused = if node.sessions.len() >= node.config.maxclients {
+            Some((Level::Verbose, "there are as many clients as maxclients allows", FULL))
+        } else if env.strangers
+            && node.config.protected_mode
+            && node.acl.default_needs_no_password()
+            && !is_local(&peer)
+        {
+            Some((Level::Warning, "protected-mode is on, and the default user needs no password", PROTECTED))
+        } else {
+            None
+        };
+        if let Some((level, why, text)) = refused {
             self.node.stats.rejected += 1;
-            env.log(Level::Verbose, || {
-                format!("Refused {peer}: there are as many clients as maxclients allows")
-            });
-            env.outbox.push(Action::Send {
-                conn,
-                bytes: Bytes::from_static(b"-ERR max number of clients reached\r\n"),
-            });
+            env.log(level, || format!("Refused {peer}: {why}"));
+            env.outbox.push(Action::Send { conn, bytes: Bytes::from_static(text.as_bytes()) });
             env.outbox.push(Action::Close { conn });
             return;
         }
@@ -36,7 +58,9 @@ impl Server {
     }
 
     pub(super) fn received(&mut self, env: &mut Env, conn: ConnId, bytes: &[u8]) {
+        self.node.stats.reads += 1;
         if self.is_master_link(conn) {
+            self.node.stats.repl_in += bytes.len() as u64;
             return self.hear_master(env, bytes);
         }
         let Some(session) = self.node.sessions.get_mut(conn) else { return };
@@ -138,7 +162,7 @@ impl Server {
     pub(super) fn flush(&mut self, env: &mut Env) {
         for conn in std::mem::take(&mut self.node.pending) {
             let Some(session) = self.node.sessions.get_mut(conn) else { continue };
-            let closing = session.closing;
+            let (closing, is_replica) = (session.closing, session.role == Role::Replica);
             if session.overran {
                 env.log(Level::Warning, || {
                     format!(
@@ -147,7 +171,7 @@ impl Server {
                 });
             }
             if !session.out.is_empty() {
-                session.room.pass(env.monotonic, self.node.reply_room);
+                session.room.pass(env.monotonic, self.node.reply_room, &mut self.node.stats.reply_rooms);
                 session.room.fill(session.out.len() + session.unsent);
                 // The room for short replies is used again and again.
                 let bytes = if session.out.len() <= ReplyRoom::MAX {
@@ -158,12 +182,57 @@ impl Server {
                     Bytes::from(std::mem::take(&mut session.out))
                 };
                 self.node.sessions.weigh(conn);
-                self.node.stats.net_out += bytes.len() as u64;
+                let stats = &mut self.node.stats;
+                stats.writes += 1;
+                let out = if is_replica { &mut stats.repl_out } else { &mut stats.net_out };
+                *out += bytes.len() as u64;
                 env.outbox.push(Action::Send { conn, bytes });
             }
             if closing {
                 self.disconnected(env, conn);
                 env.outbox.push(Action::Close { conn });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{config::Config, event::Event};
+
+    /// What a node says first to a client that comes from `peer`.
+    fn greeting(config: Config, strangers: bool, peer: &str) -> Vec<Action> {
+        let mut env = Env::new(1);
+        env.strangers = strangers;
+        let mut server = Server::new(config, &mut env);
+        env.outbox.clear();
+        let connected = Event::Connected { conn: ConnId(1), peer: peer.into(), local: "n:6379".into() };
+        server.step(&mut env, connected);
+        env.outbox.retain(|action| !matches!(action, Action::Alarm { .. }));
+        env.outbox
+    }
+
+    #[test]
+    fn protected_mode_keeps_strangers_out_until_there_is_a_password() {
+        let open = || Config { protected_mode: false, ..Config::default() };
+        let secret = || Config { requirepass: "secret".into(), ..Config::default() };
+        for (config, strangers, peer, served) in [
+            (Config::default(), true, "192.0.2.1:50000", false),
+            (Config::default(), true, "[2001:db8::1]:50000", false),
+            (Config::default(), true, "127.0.0.1:50000", true),
+            (Config::default(), true, "[::1]:50000", true),
+            (Config::default(), true, "/run/redis.sock:0", true),
+            (open(), true, "192.0.2.1:50000", true),
+            (secret(), true, "192.0.2.1:50000", true),
+            // The hosts of a world have addresses of their own, and no strangers among them.
+            (Config::default(), false, "192.168.0.1:50000", true),
+        ] {
+            let sent = greeting(config, strangers, peer);
+            assert_eq!(sent.is_empty(), served, "{peer}: {sent:?}");
+            if let Some(Action::Send { bytes, .. }) = sent.first() {
+                assert!(bytes.starts_with(b"-DENIED Redis is running in protected mode "), "{peer}");
+                assert_eq!(sent[1..], [Action::Close { conn: ConnId(1) }], "{peer}");
             }
         }
     }

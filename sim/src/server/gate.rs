@@ -121,14 +121,13 @@ impl Server {
         // What is queued may use up any amount of memory by itself.
         let queuing =
             session.transaction.is_some() && !["discard", "exec", "quit", "reset"].contains(&spec.name);
-        if matches!(spec.name, "debug") && !node.config.enable_debug_command {
+        if matches!(spec.name, "debug") && !node.config.enable_debug_command.allows(session.is_local()) {
             return Err(Error::DEBUG_DISABLED);
         }
-        if matches!(spec.name, "module|load" | "module|loadex" | "module|unload") {
-            let allowed = node.config.others.get("enable-module-command");
-            if allowed.is_none_or(|allowed| allowed == "no") {
-                return Err(Error::MODULE_DISABLED);
-            }
+        if matches!(spec.name, "module|load" | "module|loadex" | "module|unload")
+            && !node.config.enable_module_command.allows(session.is_local())
+        {
+            return Err(Error::MODULE_DISABLED);
         }
         if !session.authenticated && !node.acl.admits_strangers() && !flags.contains(Flags::NO_AUTH) {
             return Err(Error::NO_AUTH);

@@ -144,6 +144,7 @@ impl Server {
             self.evict_clients(env);
             self.tell_audiences();
             self.flush(env);
+            self.node.stats.note_rates(env.monotonic);
         }
         if self.node.exiting {
             // An orderly end leaves nothing unsynced.

@@ -101,7 +101,7 @@ impl Serve {
         descriptors::raise(&mut config, &log);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().into_diagnostic()?;
         LocalSet::new().block_on(&runtime, async {
-            let mut machine = Machine::new();
+            let mut machine = Machine::new().descriptors(descriptors::make_room);
             let free_port = self.port == Some(0);
             let unixsocket = options::value(&config, "unixsocket");
             if config.port != 0 || free_port || unixsocket.is_empty() {

@@ -21,7 +21,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    let (now, rules) = (ctx.env.monotonic, ctx.node.reply_room);
-    ctx.session().room.pass(now, rules);
+    let now = ctx.env.monotonic;
+    ctx.node.look_at_rooms(now);
     Ok(Reply::Verbatim(*b"txt", describe(ctx.session(), now).into()))
 }

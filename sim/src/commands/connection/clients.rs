@@ -107,6 +107,7 @@ fn flags(session: &Session) -> String {
         (tracking.is_some_and(|tracking| tracking.prefixes.is_some()), 'B'),
         (session.watch_broken, 'd'),
         (session.closing, 'c'),
+        (session.peer.starts_with('/'), 'U'),
         (session.readonly, 'r'),
         (session.no_evict, 'e'),
     ];

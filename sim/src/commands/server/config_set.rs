@@ -60,6 +60,13 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             }
         }
     }
+    if named.iter().any(|(option, _)| option.name == "maxclients") {
+        let most = ctx.env.room_for_clients(config.maxclients);
+        if most < config.maxclients {
+            let why = "The operating system is not able to handle the specified number of clients, try with";
+            return Err(refused(b"maxclients", &format!("{why} {most}")));
+        }
+    }
     let moves = |(option, _): &&(&Opt, String)| ["port", "bind"].contains(&option.name);
     if let Some((option, _)) = named.iter().find(moves)
         && let Some(ports) = &ctx.env.ports
@@ -96,6 +103,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     ctx.node.config = config;
     let (now_secs, lag_max) = (ctx.env.wall.as_secs(), ctx.node.config.min_replicas_max_lag);
     ctx.node.replication.count_good(now_secs, lag_max);
+    if named.iter().any(|(option, _)| option.name == "repl-backlog-size") {
+        ctx.node.config.repl_backlog_size = ctx.node.config.repl_backlog_size.max(BACKLOG_MIN);
+    }
     let backlog_size = ctx.node.config.repl_backlog_size;
     ctx.node.replication.backlog.iter_mut().for_each(|backlog| backlog.resize(backlog_size));
     if password {
@@ -104,6 +114,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
     Ok(Reply::OK)
 }
+
+/// Bytes that the backlog has at least, once it was set.
+const BACKLOG_MIN: usize = 16 << 10;
 
 fn refused(option: &[u8], why: &str) -> Error {
     let option = printable(option, usize::MAX);

@@ -56,8 +56,8 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
         figure("clients.normal", clients),
         figure("cluster.links", 0),
         figure("aof.buffer", 0),
-        figure("lua.caches", 0),
-        figure("functions.caches", 0),
+        figure("lua.caches", node.scripts_memory()),
+        figure("functions.caches", node.functions_memory()),
     ];
     figures.extend(tables.iter().map(|(at, main, expires)| {
         let table = vec![
