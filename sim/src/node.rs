@@ -99,6 +99,8 @@ pub struct Node {
     pub quiet: BTreeSet<(Monotonic, ConnId)>,
     /// Connections that see every command (MONITOR).
     pub monitors: BTreeSet<ConnId>,
+    /// What a connection that monitors is to be shown of the command that it sent itself.
+    pub shown: Vec<Reply>,
     /// More memory is in use than `maxmemory` allows, and nothing more can be evicted.
     pub out_of_memory: bool,
     /// What is written while the node goes on.
@@ -299,6 +301,7 @@ impl Node {
             tracking: Table::default(),
             quiet: BTreeSet::new(),
             monitors: BTreeSet::new(),
+            shown: Vec::new(),
             out_of_memory: false,
             background: None,
             rewrite_scheduled: false,

@@ -24,7 +24,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ),
     (
         "debug",
-        "Subcommands about allocators, threads and memory addresses are absent, and RESTART with CRASH-AND-RECOVER. HTSTATS \
+        "Subcommands about allocators and threads are absent, and RESTART with CRASH-AND-RECOVER. HTSTATS \
          knows of no chains, LISTPACK and QUICKLIST print nothing, the threshold for packed nodes changes nothing. \
          DEBUG CLOCK ADVANCE is added, which moves a manual clock.",
     ),

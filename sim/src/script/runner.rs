@@ -5,10 +5,14 @@
 
 use std::rc::Rc;
 
-use corosensei::{Coroutine, CoroutineResult};
+use corosensei::{Coroutine, CoroutineResult, Yielder, stack::DefaultStack};
 use mlua::{Function, Lua, Table, Value};
 
 use super::desk::Desk;
+
+/// Bytes of the stack, of which only those that are used take memory. Lua calls itself through C no deeper than 200 times, and what
+/// follows the nesting of a value or of a pattern has a stack of its own.
+const STACK: usize = 4 << 20;
 
 /// How a script ended: whether it went well, and what it answers or why it failed.
 pub(super) type Ended = mlua::Result<(bool, Value)>;
@@ -55,7 +59,8 @@ impl Runner {
     /// A runner that gives each script to `call`, which answers how it ended.
     pub(super) fn new(lua: &Lua, desk: &Rc<Desk>, call: Function) -> mlua::Result<Runner> {
         let lua = lua.clone();
-        let mut stack = Coroutine::new(move |yielder: &corosensei::Yielder<Order, Pause>, _| {
+        let room = DefaultStack::new(STACK).map_err(mlua::Error::external)?;
+        let mut stack = Coroutine::with_stack(room, move |yielder: &Yielder<Order, Pause>, _| {
             let closed = lua.scope(|scope| {
                 let pause = scope.create_function(|_, ()| {
                     yielder.suspend(Pause::Left);

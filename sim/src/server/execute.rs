@@ -58,6 +58,7 @@ impl Server {
             session.last_write_offset = self.node.replication.history.offset;
         }
         self.answer(env, conn, &reply);
+        std::mem::take(&mut self.node.shown).iter().for_each(|line| self.node.send(conn, line));
         self.tell_owed(conn);
         if env.observing {
             env.observations.push(Observation::Command { conn, args, reply });

@@ -65,8 +65,9 @@ impl Server {
             return self.refuse(conn, Some(spec), error);
         }
         let may_replicate = flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE));
-        let role = self.node.sessions.live(conn).role;
-        if role == Role::Replica {
+        let session = self.node.sessions.live(conn);
+        // Whoever monitors is a kind of replica to a server.
+        if session.role == Role::Replica || session.monitor {
             if may_replicate || flags.contains(Flags::READONLY) {
                 return self.refuse(
                     conn,

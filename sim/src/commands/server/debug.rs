@@ -21,12 +21,12 @@ use crate::{
     durability::rdb,
     effect::{Class, Propagated, Recipients},
     event::Action,
-    keyspace::{Entry, Str, Value},
+    keyspace::{Entry, Str, Value, text_memory},
     log::Level,
     options::memory,
     reply_room::Rules,
     resp::Reply,
-    session::BlockedOn,
+    session::{BlockedOn, Role},
 };
 
 pub(super) const SPEC: Spec = Spec {
@@ -40,6 +40,49 @@ pub(super) const SPEC: Spec = Spec {
     subcommands: &[],
     run,
 };
+
+/// The subcommands, and what each does.
+const HELP: &[(&str, &str)] = &[
+    ("AOF-FLUSH-SLEEP <microseconds>", "Accepted; the append-only file is written as fast as ever."),
+    ("ASSERT", "Ends the process at once."),
+    ("CHANGE-REPL-ID", "Gives the stream of replication another name, so that nobody can go on with it."),
+    ("CLIENT-EVICTION", "How many clients use about how much memory."),
+    ("CLOCK ADVANCE <milliseconds>", "Moves a manual clock on, and answers when all that fell due is done."),
+    ("CONFIG-REWRITE-FORCE-ALL", "CONFIG REWRITE with every option."),
+    ("DIGEST", "A hash of all the data."),
+    ("DIGEST-VALUE <key> [<key> ...]", "A hash of each value."),
+    ("DROP-CLUSTER-PACKET-FILTER <type>", "Accepted; there is no cluster."),
+    ("ERROR <text>", "Answers an error."),
+    ("HTSTATS <db>", "How many entries the tables of a database have."),
+    ("HTSTATS-KEY <key>", "How many entries the table under a key has."),
+    ("LEAK <text>", "Accepted; nothing is lost by it."),
+    ("LISTPACK <key>", "Whether a value is held compactly."),
+    ("LOADAOF", "Reads the data from the append-only file again."),
+    ("LOG <text>", "Writes a line into the log."),
+    ("OBJECT <key>", "How a value is held."),
+    ("OOM", "Ends the process at once."),
+    ("PANIC", "Ends the process at once."),
+    ("PAUSE-CRON <0|1>", "Stops the periodic work, or lets it go on."),
+    ("POPULATE <count> [<prefix>] [<size>]", "Makes keys with strings."),
+    ("PROTOCOL <type>", "Answers a value of a type of the protocol."),
+    ("QUICKLIST <key> [<0|1>]", "Whether a list is held in nodes."),
+    ("QUICKLIST-PACKED-THRESHOLD <size>", "Accepted; elements of lists are held alike."),
+    ("RELOAD [NOSAVE] [NOFLUSH] [MERGE]", "Writes a snapshot and reads it again."),
+    ("REPLICATE <command> [<argument> ...]", "Sends replicas a command that is not run here."),
+    (
+        "REPLYBUFFER PEAK-RESET-TIME <milliseconds|NEVER|RESET>",
+        "After how long the longest reply is forgotten.",
+    ),
+    ("REPLYBUFFER RESIZING <0|1>", "Whether the room for replies changes."),
+    ("SDSLEN <key>", "How long a key and its text are, and what they take."),
+    ("SEGFAULT", "Ends the process at once."),
+    ("SET-ACTIVE-EXPIRE <0|1>", "Whether keys go that nobody asks for."),
+    ("SET-DISABLE-DENY-SCRIPTS <0|1>", "Whether scripts may call DEBUG."),
+    ("SET-SKIP-CHECKSUM-VALIDATION <0|1>", "Whether payloads and snapshots with a wrong checksum are taken."),
+    ("SLEEP <seconds>", "Serves nobody for so long."),
+    ("STRUCTSIZE", "The sizes that MEMORY USAGE reckons with."),
+    ("HELP", "These lines."),
+];
 
 /// Whether these are the words of DEBUG CLOCK.
 pub(crate) fn is_clock(args: &[Bytes]) -> bool {
@@ -133,7 +176,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             }
             Ok(Reply::OK)
         }
-        (b"object", Some(key)) if args.len() <= 4 => {
+        (b"object", Some(key)) if args.len() == 3 => {
             let (node, now_ms) = (&ctx.node, ctx.now_ms);
             let entry = node.dbs[ctx.db].get(key).ok_or(Error::NO_SUCH_KEY)?;
             Ok(Reply::Status(object(entry, &node.config, now_ms).into()))
@@ -197,44 +240,104 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         // Insides of one implementation, of which nothing can be seen from outside.
         (b"aof-flush-sleep" | b"drop-cluster-packet-filter", Some(_)) if args.len() == 3 => Ok(Reply::OK),
         (b"replybuffer", Some(what)) if args.len() == 4 => reply_buffer(ctx, what, args),
+        (b"config-rewrite-force-all", None) if ctx.node.config.config_file.is_empty() => {
+            Err(Error::of("ERR CONFIG-REWRITE-FORCE-ALL failed: Bad address"))
+        }
         (b"config-rewrite-force-all", None) => rewrite(ctx, true),
+        (b"sdslen", Some(key)) if args.len() == 3 => lengths(ctx, key),
+        (b"structsize", None) => Ok(Reply::bulk(STRUCTURES)),
+        // Nothing is lost by it here.
+        (b"leak", Some(_)) if args.len() == 3 => Ok(Reply::OK),
+        (b"client-eviction", None) => sizes_of_clients(ctx),
         (b"change-repl-id", None) => {
             let id = ctx.env.random_id();
             ctx.node.replication.history.fork(id);
             Ok(Reply::OK)
         }
         (b"help", None) => {
-            let lines = [
-                "CLOCK ADVANCE <milliseconds>",
-                "SLEEP <seconds>",
-                "OBJECT <key>",
-                "DIGEST",
-                "DIGEST-VALUE <key> [<key> ...]",
-                "POPULATE <count> [<prefix>] [<size>]",
-                "PROTOCOL <type>",
-                "PAUSE-CRON <0|1>",
-                "LOG <text>",
-                "SET-ACTIVE-EXPIRE <0|1>",
-                "SET-DISABLE-DENY-SCRIPTS <0|1>",
-                "ERROR <text>",
-                "RELOAD [NOSAVE] [NOFLUSH] [MERGE]",
-                "LOADAOF",
-                "CHANGE-REPL-ID",
-                "CONFIG-REWRITE-FORCE-ALL",
-                "HTSTATS <dbid>",
-                "HTSTATS-KEY <key>",
-                "LISTPACK <key>",
-                "QUICKLIST <key>",
-                "REPLICATE <command> [<arg> ...]",
-                "REPLYBUFFER PEAK-RESET-TIME <milliseconds|NEVER|RESET>",
-                "REPLYBUFFER RESIZING <0|1>",
-                "SEGFAULT, PANIC, ASSERT, OOM",
-                "HELP",
-            ];
-            Ok(Reply::Array(lines.into_iter().map(|line| Reply::Status(line.into())).collect()))
+            let title = "DEBUG <subcommand> [<argument> ...], where the subcommand is one of:".to_owned();
+            let each = HELP.iter().flat_map(|(usage, what)| [(*usage).to_owned(), format!("    {what}")]);
+            let lines = std::iter::once(title).chain(each).map(|line| Reply::Status(line.into()));
+            Ok(Reply::Array(lines.collect()))
         }
         _ => Err(Error::subcommand("debug", &args[1])),
     }
+}
+
+/// The structures that MEMORY USAGE reckons with, in bytes.
+const STRUCTURES: &str =
+    "bits:64 robj:16 dictentry:24 sdshdr5:1 sdshdr8:3 sdshdr16:5 sdshdr32:9 sdshdr64:17 ";
+
+/// DEBUG SDSLEN: how long a key and its text are, and what they take. Text that was appended to has no room to spare here.
+fn lengths(ctx: &Ctx<'_>, key: &Bytes) -> Result<Reply, Error> {
+    let entry = ctx.node.dbs[ctx.db].get(key).ok_or(Error::NO_SUCH_KEY)?;
+    let Some(value) = text_of(&entry.value) else {
+        return Err(Error::of("ERR Not an sds encoded string."));
+    };
+    let of = |len: usize| {
+        let taken = text_memory(len);
+        // A short header does not say how much room there is.
+        let header = match len {
+            0..32 => return (0, taken),
+            32..256 => 3,
+            256..65_536 => 5,
+            _ => 9,
+        };
+        (taken - header - len - 1, taken)
+    };
+    let (key_room, key_taken) = of(key.len());
+    let (room, taken) = if entry.value.encoding() == "embstr" {
+        (0, (value + 20).next_multiple_of(16) - 16)
+    } else {
+        // What is set is cut to its length where more than a tenth would be to spare.
+        let (room, taken) = of(value);
+        (if room > value / 10 { 0 } else { room }, taken)
+    };
+    let text = format!(
+        "key_sds_len:{}, key_sds_avail:{key_room}, key_zmalloc: {key_taken}, val_sds_len:{value}, val_sds_avail:{room}, \
+         val_zmalloc: {taken}",
+        key.len(),
+    );
+    Ok(Reply::Status(text.into()))
+}
+
+/// How long a text is that is kept as one.
+fn text_of(value: &Value) -> Option<usize> {
+    match value {
+        Value::String(text) if text.encoding() != "int" => Some(text.bytes().len()),
+        _ => None,
+    }
+}
+
+/// DEBUG CLIENT-EVICTION: how many clients use about how much, in steps of a factor of two.
+fn sizes_of_clients(ctx: &mut Ctx<'_>) -> Result<Reply, Error> {
+    const FIRST: usize = 32 << 10;
+    const STEPS: usize = 19;
+    let config = &ctx.node.config;
+    if config.maxmemory_clients.of(config.maxmemory) == 0 {
+        return Err(Error::of("ERR maxmemory-clients is disabled."));
+    }
+    let mut steps = [(0, 0); STEPS];
+    let now = ctx.env.monotonic;
+    ctx.node.look_at_rooms(now);
+    let clients = ctx.node.sessions.iter();
+    for session in clients.filter(|session| session.role == Role::Client && !session.no_evict) {
+        let size = session.memory(now).total;
+        let step = (size / FIRST).checked_ilog2().map_or(0, |step| 1 + step as usize).min(STEPS - 1);
+        steps[step].0 += size;
+        steps[step].1 += 1;
+    }
+    let mut text = String::new();
+    for (step, (size, clients)) in steps.into_iter().enumerate() {
+        let least = if step == 0 { 0 } else { FIRST << (step - 1) };
+        let range = if step == STEPS - 1 {
+            format!("{least:>10}+            ")
+        } else {
+            format!("{least:>10} - {:>10}", (FIRST << step) - 1)
+        };
+        let _ = writeln!(text, "bucket {range}: tot-mem: {size:>10}, clients: {clients}");
+    }
+    Ok(Reply::Verbatim(*b"txt", text.into()))
 }
 
 /// What DEBUG OBJECT says of a key. Where its value lies in memory is nobody's business.

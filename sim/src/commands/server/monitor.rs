@@ -43,7 +43,13 @@ pub(in crate::commands) fn show(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) 
     let line = line(ctx.env.wall, ctx.db, &from, spec.name, args);
     let monitors: Vec<ConnId> = ctx.node.monitors.iter().copied().collect();
     for conn in monitors {
-        ctx.node.send(conn, &Reply::Status(line.clone().into()));
+        let line = Reply::Status(line.clone().into());
+        if conn == ctx.conn {
+            // It has its own reply first.
+            ctx.node.shown.push(line);
+        } else {
+            ctx.node.send(conn, &line);
+        }
     }
 }
 
