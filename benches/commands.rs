@@ -1,5 +1,5 @@
-//! What the commands cost that locks are made of: through `Server::step`, and beside it a private `redis-server` over a
-//! pipelined connection.
+//! What commands cost, those that locks are made of and those that `redis-benchmark` measures: through `Server::step`, and beside
+//! it a private `redis-server` over a pipelined connection. EVALSHA is in `benches/scripts.rs`.
 //!
 //! `cargo bench --bench commands`
 
@@ -10,22 +10,44 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use pipeline::Pair;
 use processor::Processor;
 
-/// By name; each leaves the data as the next time finds it, so that every round does the same work.
-const COMMANDS: &[(&str, &[&str])] = &[
+/// One line for each round: its name, and its commands. A round leaves the data as the next one finds it, so that each does the
+/// same work, and answers as many bytes.
+const ROUNDS: &[(&str, &[&str])] = &[
     ("ping", &["PING"]),
-    ("set", &["SET", "key", "a value of a few bytes"]),
-    ("get", &["GET", "key"]),
-    ("set nx px, taken", &["SET", "key", "another value", "NX", "PX", "30000"]),
-    ("hset", &["HSET", "hash", "field", "1"]),
-    ("pexpire", &["PEXPIRE", "hash", "3000000"]),
+    ("set", &["SET key value"]),
+    ("get", &["GET key"]),
+    ("set nx px, taken", &["SET key another NX PX 30000"]),
+    ("incr", &["INCR counter"]),
+    ("lpush, rpop", &["LPUSH list value", "RPOP list"]),
+    ("lrange_100", &["LRANGE list 0 99"]),
+    ("sadd", &["SADD set member:000000012345"]),
+    ("hset", &["HSET hash field 1"]),
+    ("pexpire", &["PEXPIRE hash 3000000"]),
+    ("zadd", &["ZADD sorted 1 member:000000012345"]),
+    ("zadd, zpopmin", &["ZADD sorted 0 member", "ZPOPMIN sorted"]),
+    (
+        "mset, 10 keys",
+        &[
+            "MSET key:1 value key:2 value key:3 value key:4 value key:5 value key:6 value key:7 value key:8 value \
+           key:9 value key:10 value",
+        ],
+    ),
 ];
 
 fn commands(c: &mut Criterion<Processor>) {
     let mut group = c.benchmark_group("commands");
     let mut pair = Pair::start();
-    for (name, words) in COMMANDS {
-        pair.prepare(words);
-        pair.measure(&mut group, name, words);
+    // Numbers that keep their length, and a hundred elements behind those that come and go.
+    pair.prepare(&["SET", "counter", "1000000000000"]);
+    for number in 0..100 {
+        let member = format!("member:{number:012}");
+        pair.prepare(&["RPUSH", "list", "value"]);
+        pair.prepare(&["ZADD", "sorted", "1", &member]);
+    }
+    for (name, round) in ROUNDS {
+        let commands: Vec<Vec<&str>> = round.iter().map(|line| line.split(' ').collect()).collect();
+        commands.iter().for_each(|words| pair.prepare(words));
+        pair.measure(&mut group, name, &commands);
     }
     group.finish();
 }

@@ -30,7 +30,7 @@ fn scripts(c: &mut Criterion<Processor>) {
         pair.prepare(&eval);
         let sha = sha1_hex(body);
         let words: Vec<&str> = ["EVALSHA", &sha].into_iter().chain(arguments.iter().copied()).collect();
-        pair.measure(&mut group, name, &words);
+        pair.measure(&mut group, name, &[words]);
     }
     group.throughput(Throughput::Elements(1));
     let eval = bytes::Bytes::from(command(&["EVAL", "return 1", "0"]));

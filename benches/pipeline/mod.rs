@@ -117,9 +117,15 @@ impl Pair {
         }
     }
 
-    /// Measures a pipeline of this command on both.
-    pub(crate) fn measure(&mut self, group: &mut BenchmarkGroup<'_, Processor>, name: &str, words: &[&str]) {
-        let pipeline = Bytes::from(command(words).repeat(PIPELINE));
+    /// Measures a pipeline of these commands, again and again, on both.
+    pub(crate) fn measure(
+        &mut self,
+        group: &mut BenchmarkGroup<'_, Processor>,
+        name: &str,
+        round: &[Vec<&str>],
+    ) {
+        let commands = round.iter().cycle().take(PIPELINE);
+        let pipeline = Bytes::from(commands.flat_map(|words| command(words)).collect::<Vec<u8>>());
         group.throughput(Throughput::Elements(PIPELINE as u64));
         let stepped = &mut self.stepped;
         let mut answer = vec![0; stepped.send(&pipeline)];

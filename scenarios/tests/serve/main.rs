@@ -78,6 +78,10 @@ fn it_listens_at_a_file_as_well() {
     asks(&mut stream, "SET k v", "+OK\r\n");
     asks(&mut served.connect(), "GET k", "$1\r\nv\r\n");
     assert_eq!(fs::metadata(&socket).expect("it is there").permissions().mode() & 0o777, 0o700);
+    stream.write_all(b"CLIENT INFO\r\n").expect("open");
+    let mut told = [0; 512];
+    let len = stream.read(&mut told).expect("answered");
+    assert!(String::from_utf8_lossy(&told[..len]).contains(" flags=U "), "clients by the file are marked");
     served.signal(Signal::TERM);
     assert_eq!(stream.read(&mut [0; 16]).expect("an end"), 0);
     assert_eq!(served.ended().0, 0);
