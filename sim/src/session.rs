@@ -16,7 +16,12 @@ use crate::{
 
 /// Whether an address as CLIENT LIST shows it is one of the node's own host.
 pub fn is_local(peer: &str) -> bool {
-    ["127.0.0.1:", "[::1]:", "/"].iter().any(|own| peer.starts_with(own))
+    ["127.0.0.1:", "[::1]:"].iter().any(|own| peer.starts_with(own)) || is_file(peer)
+}
+
+/// Whether it is that of a file, which has no port.
+pub fn is_file(peer: &str) -> bool {
+    peer.ends_with(":0")
 }
 
 /// What a connection is to this node.

@@ -222,7 +222,7 @@ mod tests {
             (Config::default(), true, "[2001:db8::1]:50000", false),
             (Config::default(), true, "127.0.0.1:50000", true),
             (Config::default(), true, "[::1]:50000", true),
-            (Config::default(), true, "/run/redis.sock:0", true),
+            (Config::default(), true, "redis.sock:0", true),
             (open(), true, "192.0.2.1:50000", true),
             (secret(), true, "192.0.2.1:50000", true),
             // The hosts of a world have addresses of their own, and no strangers among them.

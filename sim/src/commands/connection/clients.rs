@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::{
     commands::{Error, printable},
     resp::{Protocol, quotable, quoted},
-    session::{Memory, Role, Session},
+    session::{Memory, Role, Session, is_file},
     time::Monotonic,
 };
 
@@ -107,7 +107,7 @@ fn flags(session: &Session) -> String {
         (tracking.is_some_and(|tracking| tracking.prefixes.is_some()), 'B'),
         (session.watch_broken, 'd'),
         (session.closing, 'c'),
-        (session.peer.starts_with('/'), 'U'),
+        (is_file(&session.peer), 'U'),
         (session.readonly, 'r'),
         (session.no_evict, 'e'),
     ];
