@@ -320,6 +320,8 @@ pub struct Config {
     pub enable_debug_command: Allowed,
     /// `enable-module-command`
     pub enable_module_command: Allowed,
+    /// `enable-protected-configs`: whether CONFIG SET may change where the data is kept.
+    pub enable_protected_configs: Allowed,
     /// `protected-mode`: while the default user needs no password, only clients on the node's own host are served. Heeded where
     /// strangers may come, which is what [`Env::strangers`](crate::env::Env::strangers) says.
     pub protected_mode: bool,
@@ -433,6 +435,7 @@ impl Default for Config {
             stop_writes_on_bgsave_error: true,
             enable_debug_command: Allowed::Yes,
             enable_module_command: Allowed::No,
+            enable_protected_configs: Allowed::No,
             protected_mode: true,
             hz: 10,
             appendonly: false,

@@ -84,12 +84,12 @@ impl fmt::Debug for Clocks {
 
 /// Where a node listens.
 pub trait Ports: fmt::Debug + Send {
-    /// Listens on these addresses, as `bind` has them, and no longer where it did; nowhere if `port` is 0. Connections that
-    /// stand are left alone.
+    /// Listens on these addresses, as `bind` has them, and no longer where it did; nowhere if `port` is 0. As many as `backlog`
+    /// connections wait to be taken in. Those that stand are left alone.
     ///
     /// # Errors
     /// When it cannot listen there; it listens where it did then.
-    fn listen(&self, addresses: &[&str], port: u16) -> io::Result<()>;
+    fn listen(&self, addresses: &[&str], port: u16, backlog: u32) -> io::Result<()>;
 }
 
 /// The few files that are told to a node by name: its configuration, its list of users. Its data is kept elsewhere.

@@ -154,6 +154,8 @@ pub struct Busy {
     pub held: Effects,
     /// If it runs inside EXEC: the replies so far, and the commands after it.
     pub transaction: Option<(Vec<Reply>, Vec<Vec<Bytes>>)>,
+    /// It is to end in its next turn.
+    pub killed: bool,
     /// Its client is gone, which is seen to when it ends.
     pub hung_up: bool,
 }

@@ -12,14 +12,14 @@ pub(super) struct Timing {
     /// What the machine's own clock showed when it began, where commands are timed by it.
     began: Option<Instant>,
     /// Until when the node was to stand still already: other commands of a transaction have their own times.
-    stalled: Monotonic,
+    stalled: Option<Monotonic>,
     was_busy: bool,
 }
 
 impl Timing {
     /// Begins with a command.
     pub(super) fn begin(ctx: &Ctx<'_>) -> Timing {
-        let (stalled, was_busy) = (stalled(ctx), ctx.node.busy.is_some());
+        let (stalled, was_busy) = (ctx.node.stalled_until, ctx.node.busy.is_some());
         Timing { began: ctx.env.begin(), stalled, was_busy }
     }
 
@@ -29,15 +29,13 @@ impl Timing {
         if ctx.node.busy.is_some() && !self.was_busy {
             return;
         }
-        let took = real + stalled(ctx).since(self.stalled);
+        // The clock may have gone on meanwhile, which is in the real time already.
+        let now = ctx.env.monotonic;
+        let before = self.stalled.map_or(now, |until| until.max(now));
+        let took = real + ctx.node.stalled_until.map_or(Duration::ZERO, |until| until.since(before));
         let conn = (ctx.origin != Origin::Script).then_some(ctx.conn);
         note(ctx.node, ctx.env, conn, spec, args, Took { all: took, waits: ctx.block.is_some() });
     }
-}
-
-fn stalled(ctx: &Ctx<'_>) -> Monotonic {
-    let now = ctx.env.monotonic;
-    ctx.node.stalled_until.map_or(now, |until| until.max(now))
 }
 
 /// Notes that a script has ended in a later turn than it began in.

@@ -2,24 +2,27 @@
 
 use std::{
     io,
-    net::{SocketAddr, TcpListener as StdListener},
+    net::{SocketAddr, TcpListener as StdListener, ToSocketAddrs},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
 };
 
+use socket2::{Domain, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::env::Ports;
 
 /// Listens on each address; on the same free port everywhere if `port` is 0. Addresses are written as `bind` has them in
-/// `redis.conf`: `*` is all of them, and one with a `-` before it is passed over when the machine does not have it, of which
-/// `passed_over` is told.
+/// `redis.conf`: `*` is all of IPv4 and `::*` all of IPv6, and one with a `-` before it is passed over when the machine does not
+/// have it, of which
+/// `passed_over` is told. As many as `backlog` connections wait to be taken in.
 ///
 /// # Errors
 /// When one of the others cannot be listened on. The error names it.
 pub fn bind<'a>(
     addresses: impl IntoIterator<Item = &'a str>,
     mut port: u16,
+    backlog: u32,
     mut passed_over: impl FnMut(&str, &io::Error),
 ) -> io::Result<Vec<StdListener>> {
     let mut listeners = Vec::new();
@@ -33,9 +36,8 @@ pub fn bind<'a>(
             "::*" => "::",
             host => host,
         };
-        match StdListener::bind((host, port)) {
+        match listen(host, port, backlog) {
             Ok(listener) => {
-                listener.set_nonblocking(true)?;
                 port = listener.local_addr()?.port();
                 listeners.push(listener);
             }
@@ -46,6 +48,32 @@ pub fn bind<'a>(
         }
     }
     Ok(listeners)
+}
+
+/// Listens on the first address of a host that can be listened on.
+fn listen(host: &str, port: u16, backlog: u32) -> io::Result<StdListener> {
+    let mut failed = io::ErrorKind::NotFound.into();
+    for address in (host, port).to_socket_addrs()? {
+        match listen_on(address, backlog) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
+}
+
+fn listen_on(address: SocketAddr, backlog: u32) -> io::Result<StdListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    if address.is_ipv6() {
+        // All of IPv6 is not all of IPv4 as well, which has a listener of its own.
+        socket.set_only_v6(true)?;
+    }
+    // A port that a server has just left may be taken again.
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
 }
 
 /// What listens at the moment. Cheap to clone.
@@ -87,21 +115,20 @@ fn taken_in(listeners: Vec<StdListener>) -> io::Result<Vec<TcpListener>> {
 }
 
 impl Ports for Listening {
-    fn listen(&self, addresses: &[&str], port: u16) -> io::Result<()> {
+    fn listen(&self, addresses: &[&str], port: u16, backlog: u32) -> io::Result<()> {
         let mut inner = self.inner();
         // The same port may be wanted again, so the old ones go first.
         let old: Vec<SocketAddr> =
             std::mem::take(&mut inner.listeners).iter().filter_map(|old| old.local_addr().ok()).collect();
         let bound = match port {
             0 => Ok(Vec::new()),
-            port => bind(addresses.iter().copied(), port, |_, _| {}).and_then(taken_in),
+            port => bind(addresses.iter().copied(), port, backlog, |_, _| {}).and_then(taken_in),
         };
         let (listeners, result) = match bound {
             Ok(listeners) => (listeners, Ok(())),
             Err(error) => {
                 // Somebody may have been quicker; whoever is connected still is.
-                let again = old.iter().filter_map(|address| StdListener::bind(address).ok());
-                let again = again.filter(|listener| listener.set_nonblocking(true).is_ok()).collect();
+                let again = old.iter().filter_map(|address| listen_on(*address, backlog).ok()).collect();
                 (taken_in(again).unwrap_or_default(), Err(error))
             }
         };

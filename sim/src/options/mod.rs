@@ -33,7 +33,7 @@ pub enum Change {
     Free,
     /// Only before the start.
     Never,
-    /// Only with `enable-protected-configs`, which is off.
+    /// Only by whom `enable-protected-configs` allows to.
     Protected,
 }
 

@@ -174,7 +174,15 @@ pub static OPTIONS: &[Opt] = &[
             set: |config, name| config.enable_module_command = Allowed::named(name),
         },
     ),
-    opt("enable-protected-configs", YES_NO_LOCAL, Never, Kept("no")),
+    opt(
+        "enable-protected-configs",
+        YES_NO_LOCAL,
+        Never,
+        Field::Live {
+            get: |config| config.enable_protected_configs.name().to_owned(),
+            set: |config, name| config.enable_protected_configs = Allowed::named(name),
+        },
+    ),
     was(
         "hash-max-ziplist-entries",
         opt("hash-max-listpack-entries", Integer(0, i64::MAX), Free, number!(encodings.hash_entries_max)),

@@ -53,6 +53,8 @@ pub enum Reply {
     BigNumber(Bytes),
     /// Several replies to one command, one after the other, as SUBSCRIBE with many channels answers.
     Several(Vec<Reply>),
+    /// What is written already, by a protocol that the connection has left since (HELLO in a transaction).
+    Written(Bytes),
     /// Nothing is written: the reply was suppressed, or comes later (a blocked client).
     Silence,
 }
@@ -112,6 +114,7 @@ impl Reply {
                     value.encode(protocol, out);
                 }
             }
+            Reply::Written(bytes) => out.extend_from_slice(bytes),
             Reply::Attribute(_) if !resp3 => {}
             Reply::Attribute(pairs) => {
                 number(out, b'|', pairs.len() as i64);

@@ -122,7 +122,7 @@ fn called(desk: &Desk, args: &MultiValue) -> mlua::Result<Result<Reply, &'static
         Ok(words) => words,
         Err(why) => return Ok(Err(why)),
     };
-    let reply = desk.ask(|host| host.call(words));
+    let reply = desk.ask(|host| host.call(words))?;
     desk.charge(CALL_COST + elements(&reply))?;
     Ok(Ok(reply))
 }
@@ -220,7 +220,7 @@ fn set_protocol(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value>
         _ => return Err(Failure::reply("ERR RESP version must be 2 or 3.")),
     };
     desk.protocol.set(protocol);
-    desk.ask(|host| host.set_protocol(protocol));
+    desk.ask(|host| host.set_protocol(protocol))?;
     Ok(Value::Nil)
 }
 
@@ -233,13 +233,13 @@ fn set_propagation(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Val
         let text = "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.";
         return Err(Failure::reply(text));
     };
-    desk.ask(|host| host.set_propagation(mask & 1 != 0, mask & 2 != 0));
+    desk.ask(|host| host.set_propagation(mask & 1 != 0, mask & 2 != 0))?;
     Ok(Value::Nil)
 }
 
 fn may_call(_: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value> {
     let words = words(&args).map_err(Failure::reply)?;
-    match desk.ask(|host| host.may_call(&words)) {
+    match desk.ask(|host| host.may_call(&words))? {
         Some(allowed) => Ok(Value::Boolean(allowed)),
         None => Err(Failure::reply("ERR Invalid command passed to redis.acl_check_cmd()")),
     }

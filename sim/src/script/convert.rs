@@ -52,7 +52,8 @@ pub(super) fn to_lua(lua: &Lua, reply: Reply, protocol: Protocol) -> mlua::Resul
     };
     Ok(match reply {
         Reply::Integer(n) => Value::Number(n as f64),
-        Reply::Bulk(bytes) => Word(&bytes).into_lua(lua)?,
+        // No script calls EXEC, in which alone there are replies that are written already.
+        Reply::Bulk(bytes) | Reply::Written(bytes) => Word(&bytes).into_lua(lua)?,
         Reply::Status(text) => field("ok", Word(&quoted(&text)).into_lua(lua)?)?,
         Reply::Error(text) => {
             let table = lua.create_table_with_capacity(0, 2)?;

@@ -63,7 +63,7 @@ pub(super) struct Desk {
     pub(super) clock: Cell<Option<fn() -> Instant>>,
     /// How long its turn may be by that clock.
     turn: Cell<Duration>,
-    /// When the turn began.
+    /// When the turn began, by the same clock.
     began: Cell<Option<Instant>>,
     pub(super) random: Random,
     /// What the library that is being loaded has registered.
@@ -107,8 +107,8 @@ impl Desk {
     /// Begins the time in which a script has the node for itself.
     pub(super) fn begin_turn(&self, turn: Duration) {
         self.turn.set(turn);
-        self.began.set(None);
-        if self.clock.get().is_some() {
+        self.began.set(self.clock.get().map(|clock| clock()));
+        if self.began.get().is_some() {
             self.budget.set(CLOCK_PERIOD);
         }
     }
@@ -142,11 +142,8 @@ impl Desk {
 
     /// Whether its turn is not over yet by the clock. Without a clock a script has no more than its budget.
     fn has_time(&self) -> bool {
-        let Some(clock) = self.clock.get() else { return false };
-        let now = clock();
-        let began = self.began.get().unwrap_or(now);
-        self.began.set(Some(began));
-        now.duration_since(began) < self.turn.get()
+        let (Some(clock), Some(began)) = (self.clock.get(), self.began.get()) else { return false };
+        clock().duration_since(began) < self.turn.get()
     }
 
     /// The same, for bytes copied or compared.
@@ -168,10 +165,29 @@ impl Desk {
         found
     }
 
-    /// Asks the host. Functions of the sandbox only run while a script does.
-    pub(super) fn ask<T>(&self, question: impl FnOnce(&mut dyn Host) -> T) -> T {
+    /// Asks the host.
+    ///
+    /// # Errors
+    /// When there is none any more: the script is on its way out.
+    pub(super) fn ask<T>(&self, question: impl FnOnce(&mut dyn Host) -> T) -> mlua::Result<T> {
         let mut host = self.host.borrow_mut();
-        question(host.as_deref_mut().expect("a host is there while a script runs"))
+        host.as_deref_mut().map(question).ok_or_else(Failure::killed)
+    }
+
+    /// Runs other code in between, and puts back what the script that stands in the middle has left.
+    pub(super) fn aside<T>(&self, other: impl FnOnce() -> T) -> T {
+        let pause = self.pause.borrow().clone();
+        let (budget, killed, protocol) = (self.budget.get(), self.killed.get(), self.protocol.get());
+        let (tail, turn, began) = (self.tail.get(), self.turn.get(), self.began.get());
+        let result = other();
+        self.pause.replace(pause);
+        self.budget.set(budget);
+        self.killed.set(killed);
+        self.protocol.set(protocol);
+        self.tail.set(tail);
+        self.turn.set(turn);
+        self.began.set(began);
+        result
     }
 }
 

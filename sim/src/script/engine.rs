@@ -198,6 +198,11 @@ impl Engine {
     /// # Errors
     /// The text of the error reply, without its code.
     pub fn load_library(&self, code: &Bytes, header: &Header) -> Result<Library, String> {
+        // A script may be in the middle of what reads the data anew.
+        self.desk.aside(|| self.loaded_library(code, header))
+    }
+
+    fn loaded_library(&self, code: &Bytes, header: &Header) -> Result<Library, String> {
         let source = &code[header.len..];
         let vm = self.vm(Dialect::Functions);
         let chunk = vm.compile(source).map_err(|text| format!("Error compiling function: {text}"))?;

@@ -96,11 +96,10 @@ impl Runner {
     }
 
     fn resume(&mut self, order: Order) -> Option<Ended> {
+        // A panic leaves nothing to go on with.
+        self.is_left = false;
         match self.stack.resume(order) {
-            CoroutineResult::Yield(Pause::Ended(ended)) => {
-                self.is_left = false;
-                Some(ended)
-            }
+            CoroutineResult::Yield(Pause::Ended(ended)) => Some(ended),
             CoroutineResult::Yield(_) => {
                 self.is_left = true;
                 None

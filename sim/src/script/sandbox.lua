@@ -200,11 +200,18 @@ function base.loadstring(text, name)
   return loadstring(text, name)
 end
 
+-- What the reader of `load` raises comes back as a result, also the end of the script: who has nothing left to pay with is told
+-- so again.
+local function loaded(f, err)
+  if f == nil then rust.charge(0) end
+  return f, err
+end
+
 function base.load(reader, name)
   local load = rawload
   if type(reader) ~= "function" then return load(reader, name) end
   local first = true
-  return load(function()
+  return loaded(load(function()
     local piece = reader()
     if first and type(piece) == "string" and piece ~= "" then
       first = false
@@ -212,7 +219,7 @@ function base.load(reader, name)
     end
     if type(piece) == "string" then rust.charge(#piece) end
     return piece
-  end, name)
+  end, name))
 end
 
 for name, value in rawpairs(base) do globals[name] = value end

@@ -84,9 +84,9 @@ impl Vm {
 
     /// Runs the code of a library; if it fails, with a table that says why.
     pub(super) fn load(&self, code: Function) -> mlua::Result<(bool, Value)> {
-        self.lua.set_memory_limit(MEMORY_MAX)?;
+        let before = self.lua.set_memory_limit(MEMORY_MAX)?;
         let loaded = self.load.call(code);
-        self.lua.set_memory_limit(0)?;
+        self.lua.set_memory_limit(before)?;
         loaded
     }
 }

@@ -27,9 +27,26 @@ impl Server {
         })
     }
 
-    /// Gives the script its next turn, and its client the reply if it has ended.
-    pub(super) fn next_turn(&mut self, env: &mut Env) {
+    /// Whether a script of this connection is running.
+    pub(super) fn runs_script_of(&self, conn: ConnId) -> bool {
+        self.node.busy.as_ref().is_some_and(|busy| busy.conn == conn)
+    }
+
+    /// Lets a script end that was killed.
+    pub(super) fn end_killed(&mut self, env: &mut Env) {
+        if self.node.busy.as_ref().is_some_and(|busy| busy.killed) {
+            self.next_turn(env);
+        }
+    }
+
+    /// Everybody else has had their turn.
+    pub(super) fn go_on(&mut self, env: &mut Env) {
         self.turn_asked = false;
+        self.next_turn(env);
+    }
+
+    /// Gives the script its next turn, and its client the reply if it has ended.
+    fn next_turn(&mut self, env: &mut Env) {
         let Some(busy) = self.node.busy.take() else { return };
         let (conn, now_ms, hung_up) = (busy.conn, busy.now_ms, busy.hung_up);
         let args = if env.observing { busy.command.clone() } else { Vec::new() };
@@ -44,13 +61,198 @@ impl Server {
             session.last_write_offset = self.node.replication.history.offset;
         }
         self.node.send(conn, &reply);
-        self.node.woken.push_back(conn);
+        self.tell_owed(conn);
         if env.observing {
             env.observations.push(Observation::Command { conn, args, reply });
         }
+        self.after_command(conn);
+        self.node.woken.push_back(conn);
         if hung_up {
             self.node.kill(conn);
         }
+        self.go_on_with_master(env);
         self.serve_ready(env);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use crate::{
+        config::Config,
+        env::Env,
+        event::{Action, ConnId, Event, Signal},
+        server::Server,
+    };
+
+    #[expect(clippy::disallowed_methods, reason = "scripts of a served node go by the machine's clock")]
+    fn now() -> Instant {
+        Instant::now()
+    }
+
+    /// A node whose scripts share it at once, with clients 1 to 3.
+    struct Rig {
+        server: Server,
+        env: Env,
+    }
+
+    impl Rig {
+        fn new(config: Config) -> Rig {
+            let mut env = Env::new(1);
+            env.script_clock = Some(now);
+            let mut server = Server::new(Config { busy_reply_threshold: 0, ..config }, &mut env);
+            for conn in [ConnId(1), ConnId(2), ConnId(3)] {
+                server.step(&mut env, Event::Connected { conn, peer: "c:1".into(), local: "n:1".into() });
+            }
+            env.outbox.clear();
+            Rig { server, env }
+        }
+
+        /// What one event makes the node do, and whether it asks for another turn of a script.
+        fn step(&mut self, event: Event) -> (Vec<(u64, String)>, Vec<Action>) {
+            self.env.monotonic += Duration::from_millis(1);
+            self.env.wall += Duration::from_millis(1);
+            self.server.step(&mut self.env, event);
+            let (mut said, mut rest) = (Vec::new(), Vec::new());
+            for action in self.env.outbox.drain(..) {
+                match action {
+                    Action::Send { conn, bytes } => {
+                        said.push((conn.0, String::from_utf8_lossy(&bytes).replace("\r\n", " ")));
+                    }
+                    Action::Alarm { .. } => {}
+                    other => rest.push(other),
+                }
+            }
+            (said, rest)
+        }
+
+        fn send(&mut self, conn: u64, lines: &str) -> Vec<(u64, String)> {
+            let bytes = format!("{}\r\n", lines.replace('\n', "\r\n")).into();
+            self.step(Event::Bytes { conn: ConnId(conn), bytes }).0
+        }
+
+        /// Begins a script of client 1 that is left in the middle.
+        fn begin(&mut self, before: &str, after: &str) {
+            let script = format!("EVAL \"{before} for i = 1, 1e6 do end {after}\" 0");
+            assert_eq!(self.send(1, &script), []);
+            assert!(self.server.node().busy.is_some(), "it is left in the middle");
+        }
+
+        /// Gives it its turns; what is said until it has ended.
+        fn end(&mut self) -> Vec<(u64, String)> {
+            let mut said = Vec::new();
+            while self.server.node().busy.is_some() {
+                said.extend(self.step(Event::GoOn).0);
+            }
+            said
+        }
+    }
+
+    fn said(conn: u64, text: &str) -> (u64, String) {
+        (conn, text.into())
+    }
+
+    #[test]
+    fn a_snapshot_for_replicas_is_not_taken_in_the_middle_of_a_script() {
+        let mut rig = Rig::new(Config { repl_diskless_sync_delay: 1, ..Config::default() });
+        rig.send(2, "REPLCONF capa eof capa psync2");
+        assert_eq!(rig.send(2, "PSYNC ? -1"), []);
+        rig.begin("redis.call('incr', 'k')", "return redis.call('incr', 'k')");
+        rig.env.wall += Duration::from_secs(10);
+        rig.env.monotonic += Duration::from_secs(10);
+        let (heard, _) = rig.step(Event::Alarm);
+        assert!(heard.iter().all(|(conn, text)| *conn != 2 || !text.contains("EOF")), "{heard:?}");
+        let mut heard = rig.end();
+        heard.extend(rig.step(Event::Alarm).0);
+        let snapshot = heard.iter().find(|(conn, text)| *conn == 2 && text.contains("$EOF:"));
+        let (_, snapshot) =
+            snapshot.unwrap_or_else(|| panic!("it comes when the script has ended: {heard:?}"));
+        assert!(!snapshot.contains("INCR"), "with all of the script in it: {snapshot}");
+    }
+
+    #[test]
+    fn no_save_begins_in_the_middle_of_a_script() {
+        let mut rig = Rig::new(Config { save: vec![(1, 1)], ..Config::default() });
+        rig.begin("redis.call('set', 'a', 1)", "redis.call('set', 'b', 1)");
+        rig.env.wall += Duration::from_secs(10);
+        rig.env.monotonic += Duration::from_secs(10);
+        rig.step(Event::Alarm);
+        assert_eq!(rig.server.node().stats.saves, 0);
+        rig.end();
+        rig.step(Event::Alarm);
+        assert_eq!(rig.server.node().stats.saves, 1);
+    }
+
+    #[test]
+    fn no_key_goes_for_memory_in_the_middle_of_a_script() {
+        let mut rig = Rig::new(Config::default());
+        rig.send(1, "CONFIG SET maxmemory 2mb maxmemory-policy allkeys-random");
+        rig.begin(
+            "for i = 1, 2000 do redis.call('set', i, ('x'):rep(1000)) end",
+            "return redis.call('dbsize')",
+        );
+        rig.send(2, "PING");
+        assert_eq!(rig.end(), [said(1, ":2000 ")]);
+        rig.send(2, "PING");
+        assert!(rig.server.node().dbs[0].len() < 2000, "they go afterwards");
+    }
+
+    #[test]
+    fn what_a_script_changes_is_told_to_its_own_client() {
+        let mut rig = Rig::new(Config::default());
+        for conn in [1, 2] {
+            rig.send(conn, "HELLO 3\nCLIENT TRACKING ON\nGET k");
+        }
+        rig.begin("redis.call('set', 'k', 1)", "return 7");
+        let invalid = ">2 $10 invalidate *1 $1 k ";
+        assert_eq!(rig.end(), [said(2, invalid), said(1, &format!(":7 {invalid}"))]);
+        assert_eq!(rig.send(3, "PING"), [said(3, "+PONG ")]);
+    }
+
+    #[test]
+    fn a_killed_script_answers_behind_who_killed_it_and_its_client_goes_on() {
+        let mut rig = Rig::new(Config::default());
+        rig.begin("while true do end", "");
+        rig.send(1, "PING");
+        let heard = rig.send(2, "SCRIPT KILL");
+        assert_eq!(heard[0], said(2, "+OK "));
+        assert!(heard[1].0 == 1 && heard[1].1.starts_with("-ERR Script killed"), "{heard:?}");
+        assert!(heard[1].1.ends_with(" +PONG "), "{heard:?}");
+    }
+
+    #[test]
+    fn a_reply_that_is_skipped_is_that_of_the_script() {
+        let mut rig = Rig::new(Config::default());
+        rig.send(1, "CLIENT REPLY SKIP");
+        rig.begin("", "return 7");
+        rig.send(1, "PING");
+        assert_eq!(rig.end(), [said(1, "+PONG ")]);
+    }
+
+    #[test]
+    fn a_signal_waits_for_a_script_and_shutdown_nosave_does_not() {
+        let exits = |rest: &[Action]| rest.contains(&Action::Exit);
+        let mut rig = Rig::new(Config::default());
+        rig.begin("redis.call('set', 'a', 1)", "redis.call('set', 'b', 1)");
+        assert!(!exits(&rig.step(Event::Signal(Signal::Terminate)).1));
+        let mut ended = false;
+        while rig.server.node().busy.is_some() {
+            ended = exits(&rig.step(Event::GoOn).1);
+        }
+        assert!(ended, "it ends with the script");
+
+        let mut rig = Rig::new(Config::default());
+        rig.begin("while true do end", "");
+        let bytes = "SHUTDOWN NOSAVE\r\n".into();
+        assert!(exits(&rig.step(Event::Bytes { conn: ConnId(2), bytes }).1));
+    }
+
+    #[test]
+    fn a_node_that_is_dropped_leaves_no_script_behind() {
+        for body in ["while true do end", "while true do load(function() while true do end end) end"] {
+            let mut rig = Rig::new(Config::default());
+            rig.begin(body, "");
+        }
     }
 }

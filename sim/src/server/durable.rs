@@ -138,6 +138,10 @@ impl Server {
             wants_rewrite |= append_log.wants_rewrite(disk, percentage, min);
         }
         self.sweep_log(env);
+        if self.node.busy.is_some() {
+            // In the middle of a script the data is not whole.
+            return;
+        }
         let failures = self.node.stats.rewrites_failed;
         if wants_rewrite
             && !self.node.writes_aside(env.monotonic)

@@ -116,8 +116,8 @@ impl Server {
             }
             return;
         }
-        // A replica holds what its master holds; and in a pause the data stays as it is.
-        if self.node.is_replica() || self.node.is_paused() {
+        // A replica holds what its master holds; in a pause the data stays as it is, and in the middle of a script.
+        if self.node.is_replica() || self.node.is_paused() || self.node.busy.is_some() {
             return;
         }
         if self.reckon() as u64 <= limit {

@@ -65,8 +65,11 @@ impl Server {
         } else if let Some(session) = self.node.sessions.get_mut(conn) {
             session.decoder.recycle(args);
         }
-        self.after_command(conn);
+        if !self.runs_script_of(conn) {
+            self.after_command(conn);
+        }
         self.serve_ready(env);
+        self.end_killed(env);
     }
 
     /// Sends a reply. A replica reads nothing but the stream: one that makes this node answer is hung up on.
@@ -89,7 +92,7 @@ impl Server {
     }
 
     /// CLIENT REPLY SKIP reaches over exactly one command.
-    fn after_command(&mut self, conn: ConnId) {
+    pub(super) fn after_command(&mut self, conn: ConnId) {
         if self.node.sessions.get(conn).is_some_and(|session| session.quits) {
             self.node.close_after_reply(conn);
         }

@@ -96,7 +96,8 @@ impl Server {
 
     /// Takes a snapshot for the replicas that have waited long enough for company, and sends it.
     pub(super) fn start_due_snapshots(&mut self, env: &mut Env) {
-        if self.node.background.is_some() {
+        // Nor is the data whole in the middle of a script.
+        if self.node.background.is_some() || self.node.busy.is_some() {
             return;
         }
         let now_secs = env.wall.as_secs();

@@ -116,8 +116,8 @@ impl Server {
     /// Goes on with what the master has sent, as far as that goes.
     pub(super) fn go_on_with_master(&mut self, env: &mut Env) {
         loop {
-            // What comes while the snapshot is read waits behind it.
-            if self.node.loading.is_some() {
+            // What comes while the snapshot is read waits behind it, and behind a script that runs.
+            if self.node.loading.is_some() || self.node.busy.is_some() {
                 return;
             }
             let Some(link) = &self.node.replication.master else { return };

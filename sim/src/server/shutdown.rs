@@ -80,7 +80,7 @@ impl Server {
     pub(super) fn run_shutdown(&mut self, env: &mut Env) {
         let Some(shutdown) = self.node.shutdown else { return };
         // A signal is heeded by the periodic work.
-        if self.node.cron_paused && shutdown.signalled {
+        if (self.node.cron_paused && shutdown.signalled) || self.shutdown_waits_for_script(env) {
             return;
         }
         match shutdown.deadline {
@@ -125,9 +125,17 @@ impl Server {
         self.node.refuse_shutdown();
     }
 
+    /// Whether a script is to end first, of which half would be saved. One that goes by no clock never ends, and whoever wants
+    /// nothing saved need not wait.
+    fn shutdown_waits_for_script(&self, env: &Env) -> bool {
+        let saves_nothing =
+            self.node.shutdown.is_some_and(|shutdown| !shutdown.signalled && shutdown.save == Some(false));
+        self.node.busy.is_some() && env.script_clock.is_some() && !saves_nothing
+    }
+
     /// When replicas have been waited for long enough.
-    pub(super) fn shutdown_due(&self) -> Option<Monotonic> {
-        self.node.shutdown?.deadline
+    pub(super) fn shutdown_due(&self, env: &Env) -> Option<Monotonic> {
+        self.node.shutdown?.deadline.filter(|_| !self.shutdown_waits_for_script(env))
     }
 
     /// Whether no replica lacks anything of the stream.

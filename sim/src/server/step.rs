@@ -162,7 +162,7 @@ impl Server {
             Event::Dialed { conn } => self.dialed(env, conn),
             Event::Bytes { conn, bytes } => self.received(env, conn, &bytes),
             Event::Closed { conn } => self.disconnected(env, conn),
-            Event::GoOn => self.next_turn(env),
+            Event::GoOn => self.go_on(env),
             Event::Signal(signal) => self.signalled(env, signal),
             Event::Disk { full } => self.node.disk.full = full,
             Event::Alarm => {}
@@ -212,7 +212,10 @@ impl Server {
             return Some(migration.deadline);
         }
         if self.node.busy.is_some() {
-            return [self.pause_due(), self.shutdown_due(), self.failover_due()].into_iter().flatten().min();
+            return [self.pause_due(), self.shutdown_due(env), self.failover_due()]
+                .into_iter()
+                .flatten()
+                .min();
         }
         [
             self.node.loading.as_ref().map(|loading| loading.until),
@@ -220,7 +223,7 @@ impl Server {
             self.targets_due(env),
             self.node.waiting.first_deadline(),
             self.pause_due(),
-            self.shutdown_due(),
+            self.shutdown_due(env),
             self.failover_due(),
             self.peers_due(env),
             self.disk_due(env),

@@ -13,15 +13,12 @@ use tokio::net::{TcpListener, UnixListener};
 use super::log::Log;
 
 /// Listens on each address, as [`bind`] does.
-pub(super) fn tcp(addresses: &[String], port: u16, log: &Log) -> Result<Vec<TcpListener>> {
+pub(super) fn tcp(addresses: &str, port: u16, backlog: u32, log: &Log) -> Result<Vec<TcpListener>> {
     let passed_over = |host: &str, error: &io::Error| {
         log.line(Level::Notice, &format!("Not listening on {host}: {error}"));
     };
-    let listeners =
-        bind(addresses.iter().map(String::as_str), port, passed_over).map_err(|error| miette!("{error}"))?;
-    if listeners.is_empty() {
-        return Err(miette!("there is no address to listen on"));
-    }
+    let addresses = addresses.split_ascii_whitespace();
+    let listeners = bind(addresses, port, backlog, passed_over).map_err(|error| miette!("{error}"))?;
     listeners.into_iter().map(|listener| TcpListener::from_std(listener).into_diagnostic()).collect()
 }
 

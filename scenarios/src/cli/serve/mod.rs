@@ -43,7 +43,8 @@ pub(super) struct Serve {
     /// The TCP port [default: 6379]; 0 for any free one
     #[arg(long)]
     port: Option<u16>,
-    /// The address to listen on [default: 127.0.0.1]; may be given several times
+    /// The address to listen on [default: all, where clients of other hosts are refused until there is a password or
+    /// protected-mode is off]; may be given several times
     #[arg(long)]
     bind: Vec<String>,
     /// Listen at this file as well
@@ -105,9 +106,12 @@ impl Serve {
             let free_port = self.port == Some(0);
             let unixsocket = options::value(&config, "unixsocket");
             if config.port != 0 || free_port || unixsocket.is_empty() {
-                let addresses = self.addresses(&config);
-                config.others.insert("bind".into(), addresses.join(" "));
-                for listener in listen::tcp(&addresses, config.port, &log)? {
+                let backlog = options::value(&config, "tcp-backlog").parse().unwrap_or(0);
+                let listeners = listen::tcp(&options::value(&config, "bind"), config.port, backlog, &log)?;
+                if listeners.is_empty() && unixsocket.is_empty() {
+                    return Err(miette!("there is no address to listen on"));
+                }
+                for listener in listeners {
                     let address = listener.local_addr().into_diagnostic()?;
                     config.port = address.port();
                     outln!("listening on {address}; try: redis-cli -p {}", address.port());
@@ -208,12 +212,6 @@ impl Serve {
             set("bind", &self.bind.join(" "))?;
         }
         Ok(config)
-    }
-
-    /// Where to listen. Redis listens everywhere unless it is told otherwise; a simulated one keeps to the machine.
-    fn addresses(&self, config: &Config) -> Vec<String> {
-        let told = config.others.get("bind").map_or("127.0.0.1", String::as_str);
-        told.split_ascii_whitespace().map(str::to_owned).collect()
     }
 }
 

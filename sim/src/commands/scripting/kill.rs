@@ -1,8 +1,7 @@
 //! Ending what does not end by itself, for SCRIPT KILL and FUNCTION KILL.
 
-use super::next_turn;
 use crate::{
-    commands::{Ctx, Error, Origin},
+    commands::{Ctx, Error},
     resp::Reply,
 };
 
@@ -22,29 +21,15 @@ const UNKILLABLE: Error = Error::of(
 
 /// Ends the script or the function that runs.
 pub(super) fn kill(ctx: &mut Ctx<'_>, kind: Kind) -> Result<Reply, Error> {
-    match &ctx.node.busy {
-        None => return Err(Error::of("NOTBUSY No scripts in execution right now.")),
-        Some(busy) if busy.function.is_some() != (kind == Kind::Function) => {
-            return Err(Error::busy(busy));
-        }
-        Some(busy) if busy.wrote => return Err(UNKILLABLE),
-        Some(_) => {}
-    }
-    let busy = ctx.node.busy.take().expect("just seen");
-    ctx.node.scripts.kill(&busy.script);
-    let hung_up = busy.hung_up;
-    let (client, db) = (busy.conn, ctx.node.sessions.get(busy.conn).map_or(0, |session| session.db));
-    let mut of_client = Ctx::new(ctx.node, ctx.env, ctx.effects, client, db, Origin::Client, busy.now_ms);
-    // The next script of its transaction may take as long.
-    if let Some(reply) = next_turn(&mut of_client, busy) {
-        if let Some(session) = ctx.node.sessions.get_mut(client) {
-            session.blocked = None;
-        }
-        ctx.node.send(client, &reply);
-        ctx.node.woken.push_back(client);
-        if hung_up {
-            ctx.node.kill(client);
+    match &mut ctx.node.busy {
+        None => Err(Error::of("NOTBUSY No scripts in execution right now.")),
+        Some(busy) if busy.function.is_some() != (kind == Kind::Function) => Err(Error::busy(busy)),
+        Some(busy) if busy.wrote => Err(UNKILLABLE),
+        Some(busy) => {
+            // It ends in its next turn, which follows at once.
+            busy.killed = true;
+            ctx.node.scripts.kill(&busy.script);
+            Ok(Reply::OK)
         }
     }
-    Ok(Reply::OK)
 }

@@ -145,7 +145,7 @@ fn run(
                 Callee::Function(function) => Some(function.name.clone()),
             };
             let (conn, wrote, command) = (ctx.conn, loan.wrote, args.to_vec());
-            let (held, transaction, hung_up) = (std::mem::take(ctx.effects), None, false);
+            let (held, transaction) = (std::mem::take(ctx.effects), None);
             let host: Box<dyn Host> = loan;
             leave(
                 ctx,
@@ -161,7 +161,8 @@ fn run(
                     own,
                     held,
                     transaction,
-                    hung_up,
+                    killed: false,
+                    hung_up: false,
                 },
             )
         }

@@ -36,6 +36,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         match option.change {
             Change::Free => {}
             Change::Never => return Err(refused(name, "can't set immutable config")),
+            Change::Protected
+                if ctx.node.config.enable_protected_configs.allows(ctx.session().is_local()) => {}
             Change::Protected => return Err(refused(name, "can't set protected config")),
         }
         if pairs[..at].iter().any(|[earlier, _]| earlier.eq_ignore_ascii_case(name)) {
@@ -73,7 +75,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     {
         let addresses = options::find("bind").map_or_else(String::new, |bind| bind.get(&config));
         let addresses: Vec<&str> = addresses.split_ascii_whitespace().collect();
-        if let Err(error) = ports.listen(&addresses, config.port) {
+        let backlog = options::value(&config, "tcp-backlog").parse().unwrap_or(0);
+        if let Err(error) = ports.listen(&addresses, config.port, backlog) {
             ctx.env.log(Level::Warning, || error.to_string());
             return Err(refused(
                 option.name.as_bytes(),

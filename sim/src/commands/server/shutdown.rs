@@ -49,8 +49,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         return Err(Error::of("ERR SHUTDOWN without NOW or ABORT isn't allowed for DENY BLOCKING client"));
     }
     // The end of a script that runs would be lost with what it has done so far.
-    if !nosave && ctx.node.busy.is_some() {
-        return Err(Error::BUSY);
+    if let Some(busy) = ctx.node.busy.as_ref().filter(|_| !nosave) {
+        return Err(Error::busy(busy));
     }
     ctx.env.log(Level::Warning, || "A client asked for the end: shutting down".into());
     let save = (save || nosave).then_some(save);

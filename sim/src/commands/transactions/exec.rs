@@ -62,6 +62,7 @@ pub(crate) fn go_on(
     while let Some(args) = queue.next() {
         let Some(db) = ctx.node.sessions.get(conn).map(|session| session.db) else { return Reply::Silence };
         ctx.env.refresh();
+        let protocol = ctx.node.sessions.get(conn).map(|session| session.protocol);
         let mut nested = Ctx::new(ctx.node, ctx.env, ctx.effects, conn, db, Origin::Exec, ctx.now_ms);
         let reply = match find_in(&nested.node.config, &args) {
             // What was allowed when it was queued need not be any more.
@@ -89,6 +90,16 @@ pub(crate) fn go_on(
                 session.blocked = Some(Blocked { args, keys, deadline, ticket, on });
             }
             return Reply::Silence;
+        }
+        if let Some(before) = protocol
+            && ctx.node.sessions.get(conn).is_some_and(|session| session.protocol != before)
+        {
+            // What was answered so far was written by the protocol of then.
+            for reply in &mut replies {
+                let mut bytes = Vec::new();
+                reply.encode(before, &mut bytes);
+                *reply = Reply::Written(bytes.into());
+            }
         }
         replies.push(reply);
         ctx.effects.cut();
