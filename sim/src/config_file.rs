@@ -280,7 +280,10 @@ fn lines_of(option: &Opt, config: &Config) -> Vec<(String, VecDeque<String>)> {
             Kind::Memory(..) => {
                 format!("{name} {}", value.parse().map_or_else(|_| value.clone(), with_unit))
             }
-            Kind::Text if !takes_many(option) => format!("{name} {}", quoted(&value)),
+            Kind::CheckedText(_) => format!("{name} {}", quoted(&value)),
+            Kind::Text if !takes_many(option) || option.name == "bind" && value.is_empty() => {
+                format!("{name} {}", quoted(&value))
+            }
             _ if value.is_empty() => return Vec::new(),
             _ => format!("{name} {value}"),
         },

@@ -20,7 +20,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
     (
         "config|set",
         "Options that nothing here depends on (threads, allocators, TLS) are checked, kept and answered. Values are texts: bytes \
-         that are no UTF-8 are replaced.",
+         that are no UTF-8 are replaced. `dir` is never set, also with `enable-protected-configs`.",
     ),
     (
         "debug",

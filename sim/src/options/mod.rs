@@ -51,6 +51,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Any text.
     Text,
+    /// A text that a function takes, or refuses with another.
+    CheckedText(fn(&Config, &str) -> Result<String, String>),
     /// Whatever a function brings into its canonical form, or refuses with a text.
     Checked(fn(&Config, &str) -> Result<String, String>),
 }
@@ -121,7 +123,7 @@ impl Opt {
                 None => Err(format!("argument(s) must be one of the following: {}", words.join(", "))),
             },
             Kind::Text => Ok(text.to_owned()),
-            Kind::Checked(check) => check(config, word),
+            Kind::Checked(check) | Kind::CheckedText(check) => check(config, word),
         }
     }
 }

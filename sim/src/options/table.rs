@@ -3,7 +3,7 @@
 use super::{
     Change::{self, Free, Never, Protected},
     Field::{self, Kept},
-    Kind::{self, Checked, Choice, Flag, Integer, Memory, MemoryOrPercent, Text},
+    Kind::{self, Checked, CheckedText, Choice, Flag, Integer, Memory, MemoryOrPercent, Text},
     Opt,
     values::{
         buffer_limits, defragmentation, events, host_name, master, no_tls, no_tls_port, oom_scores,
@@ -131,7 +131,7 @@ pub static OPTIONS: &[Opt] = &[
     opt("cluster-allow-reads-when-down", Flag, Free, Kept("no")),
     opt("cluster-allow-replica-migration", Flag, Free, Kept("yes")),
     opt("cluster-announce-bus-port", Integer(0, PORT), Free, Kept("0")),
-    opt("cluster-announce-hostname", Checked(host_name), Free, Kept("")),
+    opt("cluster-announce-hostname", CheckedText(host_name), Free, Kept("")),
     opt("cluster-announce-ip", Text, Free, Kept("")),
     opt("cluster-announce-port", Integer(0, PORT), Free, Kept("0")),
     opt("cluster-announce-tls-port", Integer(0, PORT), Free, Kept("0")),
@@ -297,7 +297,7 @@ pub static OPTIONS: &[Opt] = &[
     opt("oom-score-adj-values", Checked(oom_scores), Free, Kept("0 200 800")),
     opt("pidfile", Text, Never, Kept("")),
     opt("port", Integer(0, 65535), Free, number!(port)),
-    opt("proc-title-template", Checked(process_title), Free, Kept("{title} {listen-addr} {server-mode}")),
+    opt("proc-title-template", CheckedText(process_title), Free, Kept("{title} {listen-addr} {server-mode}")),
     opt(
         "propagation-error-behavior",
         Choice(&["ignore", "panic", "panic-on-replicas"]),

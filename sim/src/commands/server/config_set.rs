@@ -36,8 +36,10 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         match option.change {
             Change::Free => {}
             Change::Never => return Err(refused(name, "can't set immutable config")),
+            // The folder of a node that runs stays where it is.
             Change::Protected
-                if ctx.node.config.enable_protected_configs.allows(ctx.session().is_local()) => {}
+                if option.name != "dir"
+                    && ctx.node.config.enable_protected_configs.allows(ctx.session().is_local()) => {}
             Change::Protected => return Err(refused(name, "can't set protected config")),
         }
         if pairs[..at].iter().any(|[earlier, _]| earlier.eq_ignore_ascii_case(name)) {
