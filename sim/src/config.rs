@@ -266,6 +266,8 @@ impl fmt::Display for Notify {
 pub struct Config {
     /// `port`
     pub port: u16,
+    /// `tcp-backlog`: how many connections wait to be taken in.
+    pub tcp_backlog: u32,
     /// `databases`
     pub databases: usize,
     /// `requirepass`; empty for none.
@@ -408,6 +410,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             port: 6379,
+            tcp_backlog: 511,
             databases: 16,
             requirepass: String::new(),
             acl_pubsub_default: false,

@@ -1,7 +1,7 @@
 //! What the memory of a node is used for, reckoned as `redis-server` would use it.
 
 use crate::{
-    keyspace::{Db, table_memory, text_memory},
+    keyspace::{Db, embedded_memory, table_memory, text_memory},
     node::Node,
     script::Library,
     session::{Role, Session},
@@ -39,8 +39,7 @@ impl Node {
         const SCRIPT: usize = 16;
         let lens = self.scripts.lens();
         // A short text lies beside the header of its object, whose size does not count.
-        let text =
-            |len: usize| if len <= 44 { (len + 20).next_multiple_of(16) - 16 } else { text_memory(len) };
+        let text = |len: usize| if len <= 44 { embedded_memory(len) } else { text_memory(len) };
         let each = lens.iter().map(|len| SCRIPT + text_memory(NAME_LEN) + text(*len));
         table_memory(lens.len()) + each.sum::<usize>()
     }

@@ -23,7 +23,15 @@ impl Node {
         }
     }
 
-    /// Fits the room for replies of every connection to what was sent, as is due by `now`.
+    /// Fits the room for replies of one connection to what was sent, as is due by `now`.
+    pub fn look_at_room(&mut self, conn: ConnId, now: Monotonic) {
+        let (rules, changes) = (self.reply_room, &mut self.stats.reply_rooms);
+        if let Some(session) = self.sessions.get_mut(conn) {
+            session.room.pass(now, rules, changes);
+        }
+    }
+
+    /// The same for every connection.
     pub fn look_at_rooms(&mut self, now: Monotonic) {
         let (rules, changes) = (self.reply_room, &mut self.stats.reply_rooms);
         self.sessions.iter_mut().for_each(|session| session.room.pass(now, rules, changes));

@@ -49,6 +49,11 @@ pub fn table_memory(len: usize) -> usize {
     if len == 0 { 0 } else { len * TABLE_ENTRY + slots(len) }
 }
 
+/// Bytes of a short string that lies beside its object, but for those of the object.
+pub fn embedded_memory(len: usize) -> usize {
+    allocated(EMBEDDED + len) - OBJECT
+}
+
 /// Bytes of a string of so many, with its own header.
 pub fn text_memory(len: usize) -> usize {
     text(len)
@@ -89,7 +94,7 @@ impl Value {
         match self {
             Value::String(string) => match string.encoding() {
                 "int" => OBJECT,
-                "embstr" => allocated(EMBEDDED + string.bytes().len()),
+                "embstr" => OBJECT + embedded_memory(string.bytes().len()),
                 _ => OBJECT + text(string.bytes().len()),
             },
             Value::Hash(hash) => OBJECT + of_hash(hash),

@@ -31,6 +31,14 @@ macro_rules! flag {
         }
     };
 }
+macro_rules! allowed {
+    ($field:ident) => {
+        Field::Live {
+            get: |config| config.$field.name().to_owned(),
+            set: |config, name| config.$field = Allowed::named(name),
+        }
+    };
+}
 macro_rules! text {
     ($field:ident) => {
         Field::Live {
@@ -156,33 +164,9 @@ pub static OPTIONS: &[Opt] = &[
     opt("dir", Text, Protected, Kept("/data")),
     opt("disable-thp", Flag, Never, Kept("yes")),
     opt("dynamic-hz", Flag, Free, Kept("yes")),
-    opt(
-        "enable-debug-command",
-        YES_NO_LOCAL,
-        Never,
-        Field::Live {
-            get: |config| config.enable_debug_command.name().to_owned(),
-            set: |config, name| config.enable_debug_command = Allowed::named(name),
-        },
-    ),
-    opt(
-        "enable-module-command",
-        YES_NO_LOCAL,
-        Never,
-        Field::Live {
-            get: |config| config.enable_module_command.name().to_owned(),
-            set: |config, name| config.enable_module_command = Allowed::named(name),
-        },
-    ),
-    opt(
-        "enable-protected-configs",
-        YES_NO_LOCAL,
-        Never,
-        Field::Live {
-            get: |config| config.enable_protected_configs.name().to_owned(),
-            set: |config, name| config.enable_protected_configs = Allowed::named(name),
-        },
-    ),
+    opt("enable-debug-command", YES_NO_LOCAL, Never, allowed!(enable_debug_command)),
+    opt("enable-module-command", YES_NO_LOCAL, Never, allowed!(enable_module_command)),
+    opt("enable-protected-configs", YES_NO_LOCAL, Never, allowed!(enable_protected_configs)),
     was(
         "hash-max-ziplist-entries",
         opt("hash-max-listpack-entries", Integer(0, i64::MAX), Free, number!(encodings.hash_entries_max)),
@@ -373,7 +357,7 @@ pub static OPTIONS: &[Opt] = &[
         Kept("local0"),
     ),
     opt("syslog-ident", Text, Never, Kept("redis")),
-    opt("tcp-backlog", Integer(0, I32), Never, Kept("511")),
+    opt("tcp-backlog", Integer(0, I32), Never, number!(tcp_backlog)),
     opt("tcp-keepalive", Integer(0, I32), Free, Kept("300")),
     opt("timeout", Integer(0, I32), Free, number!(timeout)),
     opt("tls-auth-clients", Choice(&["no", "yes", "optional"]), Free, Kept("yes")),

@@ -54,11 +54,9 @@ impl Server {
         let mut effects = Effects::default();
         let mut ctx = Ctx::new(&mut self.node, env, &mut effects, conn, db, Origin::Client, now_ms);
         let Some(reply) = next_turn(&mut ctx, busy) else { return };
-        self.settle(env, Some(conn), effects);
-        let reply = if self.heard.is_empty() { reply } else { self.with_heard(conn, reply) };
+        let reply = self.settle_reply(env, conn, effects, reply);
         if let Some(session) = self.node.sessions.get_mut(conn) {
             session.blocked.take_if(|blocked| blocked.on == BlockedOn::Script);
-            session.last_write_offset = self.node.replication.history.offset;
         }
         self.node.send(conn, &reply);
         self.tell_owed(conn);

@@ -52,11 +52,7 @@ impl Server {
         }
         // What a command does to others happens while it runs, so a client that hears itself has the message before the
         // reply.
-        self.settle(env, Some(conn), effects);
-        let reply = if self.heard.is_empty() { reply } else { self.with_heard(conn, reply) };
-        if let Some(session) = self.node.sessions.get_mut(conn) {
-            session.last_write_offset = self.node.replication.history.offset;
-        }
+        let reply = self.settle_reply(env, conn, effects, reply);
         self.answer(env, conn, &reply);
         std::mem::take(&mut self.node.shown).iter().for_each(|line| self.node.send(conn, line));
         self.tell_owed(conn);

@@ -115,11 +115,9 @@ impl Server {
                 return;
             }
         }
-        self.settle(env, Some(client), effects);
-        let reply = if self.heard.is_empty() { reply } else { self.with_heard(client, reply) };
+        let reply = self.settle_reply(env, client, effects, reply);
         let Some(session) = self.node.sessions.get_mut(client) else { return };
         let blocked = session.blocked.take_if(|blocked| blocked.on == BlockedOn::Migration);
-        session.last_write_offset = self.node.replication.history.offset;
         self.node.send(client, &reply);
         self.node.woken.push_back(client);
         if env.observing {

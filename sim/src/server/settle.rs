@@ -120,9 +120,25 @@ impl Server {
         self.append_batch(&without(Recipients::Replicas), now_ms.div_euclid(1000));
     }
 
+    /// Settles what a command, or all that went with it, has done for a client, and answers the reply as the client is to have it.
+    pub(super) fn settle_reply(
+        &mut self,
+        env: &mut Env,
+        conn: ConnId,
+        effects: Effects,
+        reply: Reply,
+    ) -> Reply {
+        self.settle(env, Some(conn), effects);
+        let reply = if self.heard.is_empty() { reply } else { self.with_heard(conn, reply) };
+        if let Some(session) = self.node.sessions.get_mut(conn) {
+            session.last_write_offset = self.node.replication.history.offset;
+        }
+        reply
+    }
+
     /// Puts what a client has heard of its own transaction where a server writes it: into the reply of EXEC, before the replies of
     /// the commands that said it.
-    pub(super) fn with_heard(&mut self, conn: ConnId, mut reply: Reply) -> Reply {
+    fn with_heard(&mut self, conn: ConnId, mut reply: Reply) -> Reply {
         let silent = self.node.sessions.get(conn).is_some_and(Session::is_silent);
         let mut heard = std::mem::take(&mut self.heard);
         while let Some((command, push)) = heard.pop() {

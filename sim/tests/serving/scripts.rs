@@ -21,12 +21,16 @@ fn server() -> TestServer {
     TestServer::builder().config(config).start_blocking().expect("a free port")
 }
 
-/// A script of another client has begun, and the node is busy with it.
-fn until_busy(peer: &mut Peer) {
+/// What is answered once a script of another client has begun, and the node is busy with it.
+fn busy_answer(peer: &mut Peer) -> String {
     // The script comes in on another connection, and may be the later one.
     let answers = std::iter::repeat_with(|| peer.line("PING"));
-    let busy = answers.take(100_000).find(|answer| answer != "+PONG\r\n");
-    assert_eq!(busy.as_deref(), Some(BUSY));
+    answers.take(100_000).find(|answer| answer != "+PONG\r\n").expect("the script runs")
+}
+
+/// Waits until the node is busy with a script.
+fn until_busy(peer: &mut Peer) {
+    assert_eq!(busy_answer(peer), BUSY);
 }
 
 #[test]
@@ -135,8 +139,7 @@ fn a_function_shares_the_node_too() {
     let code = "#!lua name=l\\nredis.register_function('endless', function() while true do end end)";
     peer.asks(&format!("FUNCTION LOAD \"{code}\""), "$1\r\nl\r\n");
     long.send("FCALL endless 0\r\n");
-    let answers = std::iter::repeat_with(|| peer.line("PING"));
-    let busy = answers.take(100_000).find(|answer| answer != "+PONG\r\n").expect("the function runs");
+    let busy = busy_answer(&mut peer);
     assert!(busy.contains("FUNCTION KILL"), "{busy}");
     peer.asks("FUNCTION KILL", "+OK\r\n");
     let killed = long.line("");

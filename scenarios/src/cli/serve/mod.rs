@@ -106,8 +106,8 @@ impl Serve {
             let free_port = self.port == Some(0);
             let unixsocket = options::value(&config, "unixsocket");
             if config.port != 0 || free_port || unixsocket.is_empty() {
-                let backlog = options::value(&config, "tcp-backlog").parse().unwrap_or(0);
-                let listeners = listen::tcp(&options::value(&config, "bind"), config.port, backlog, &log)?;
+                let addresses = options::value(&config, "bind");
+                let listeners = listen::tcp(&addresses, config.port, config.tcp_backlog, &log)?;
                 if listeners.is_empty() && unixsocket.is_empty() {
                     return Err(miette!("there is no address to listen on"));
                 }

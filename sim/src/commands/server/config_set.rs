@@ -77,8 +77,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     {
         let addresses = options::find("bind").map_or_else(String::new, |bind| bind.get(&config));
         let addresses: Vec<&str> = addresses.split_ascii_whitespace().collect();
-        let backlog = options::value(&config, "tcp-backlog").parse().unwrap_or(0);
-        if let Err(error) = ports.listen(&addresses, config.port, backlog) {
+        if let Err(error) = ports.listen(&addresses, config.port, config.tcp_backlog) {
             ctx.env.log(Level::Warning, || error.to_string());
             return Err(refused(
                 option.name.as_bytes(),

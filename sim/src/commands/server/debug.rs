@@ -21,7 +21,7 @@ use crate::{
     durability::rdb,
     effect::{Class, Propagated, Recipients},
     event::Action,
-    keyspace::{Entry, Str, Value, text_memory},
+    keyspace::{Entry, Str, Value, embedded_memory, text_memory},
     log::Level,
     options::memory,
     reply_room::Rules,
@@ -287,7 +287,7 @@ fn lengths(ctx: &Ctx<'_>, key: &Bytes) -> Result<Reply, Error> {
     };
     let (key_room, key_taken) = of(key.len());
     let (room, taken) = if entry.value.encoding() == "embstr" {
-        (0, (value + 20).next_multiple_of(16) - 16)
+        (0, embedded_memory(value))
     } else {
         // What is set is cut to its length where more than a tenth would be to spare.
         let (room, taken) = of(value);

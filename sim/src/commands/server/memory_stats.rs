@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    keyspace::table_memory,
     node::Node,
     resp::Reply,
     session::Role,
@@ -31,13 +32,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
         .iter()
         .enumerate()
         .filter(|(_, db)| !db.is_empty())
-        .map(|(at, db)| {
-            (
-                at,
-                db.len() * PER_KEY + slots(db.len()),
-                db.volatile_len() * TABLE_ENTRY + slots(db.volatile_len()),
-            )
-        })
+        .map(|(at, db)| (at, db.len() * OBJECT + table_memory(db.len()), table_memory(db.volatile_len())))
         .collect();
     let in_tables: usize = tables.iter().map(|(_, main, expires)| main + expires).sum();
     let used = node.used_memory();
@@ -90,12 +85,5 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::Map(figures))
 }
 
-/// Entry of a table.
-const TABLE_ENTRY: usize = 24;
-/// The same with the header of the value.
-const PER_KEY: usize = TABLE_ENTRY + 16;
-
-/// The array of a table with so many entries; there is none before the first.
-fn slots(len: usize) -> usize {
-    if len == 0 { 0 } else { len.next_power_of_two().max(4) * 8 }
-}
+/// The header of each value.
+const OBJECT: usize = 16;
