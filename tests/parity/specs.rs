@@ -67,17 +67,36 @@ fn docs(server: &mut impl Play, spec: &Spec) -> Result<String, Failed> {
     Ok(lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" "))
 }
 
+/// The first formula of a text such as `O(log(N)+M) for ...`, or nothing.
+fn formula(text: &str) -> String {
+    let Some(begin) = text.find("O(") else { return String::new() };
+    let mut open = 0;
+    let end = text[begin..].find(|sign| {
+        open += i32::from(sign == '(') - i32::from(sign == ')');
+        open == 0 && sign == ')'
+    });
+    text[begin..=begin + end.unwrap_or(0)].to_owned()
+}
+
 /// Takes sentences out, and puts subcommands into an order.
 fn without_words(wire: &mut Wire) {
     let Wire::Items(_, items) = wire else { return };
     let mut at = 0;
     while at + 1 < items.len() {
-        let words = ["summary", "complexity", "history"]
-            .iter()
-            .any(|word| items[at] == Wire::Bulk(word.as_bytes().to_vec()));
-        if words {
+        let is = |word: &str| items[at] == Wire::Bulk(word.as_bytes().to_vec());
+        if is("summary") {
             items.drain(at..at + 2);
             continue;
+        }
+        if is("complexity") {
+            items[at + 1] = Wire::Bulk(formula(&text(&items[at + 1])).into());
+        } else if is("history")
+            && let Wire::Items(_, entries) = &mut items[at + 1]
+        {
+            for entry in entries {
+                let Wire::Items(_, entry) = entry else { panic!("no entry of a history: {entry:?}") };
+                entry.pop();
+            }
         }
         if items[at] == Wire::Bulk(b"subcommands".to_vec())
             && let Wire::Items(_, subcommands) = &mut items[at + 1]

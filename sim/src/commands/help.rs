@@ -2,17 +2,18 @@
 
 use bytes::Bytes;
 
-use super::{Ctx, Error, find};
+use super::{Ctx, Error, docs, find};
 use crate::resp::Reply;
 
-/// The `run` of every HELP: one line for each subcommand's name, one for its summary.
+/// The `run` of every HELP: one line for each subcommand's name and arguments, one for its summary.
 pub(super) fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let container = find(&args[..1])?;
     let upper = container.name.to_ascii_uppercase();
     let mut lines = vec![format!("{upper} <subcommand> [<argument> ...], where the subcommand is one of:")];
     for subcommand in container.subcommands {
         let (_, name) = subcommand.name.split_once('|').unwrap_or_default();
-        lines.push(name.to_ascii_uppercase());
+        lines
+            .push(format!("{} {}", name.to_ascii_uppercase(), docs::usage(subcommand)).trim_end().to_owned());
         lines.push(format!("    {}", subcommand.summary));
     }
     Ok(Reply::Array(lines.into_iter().map(|line| Reply::Status(line.into())).collect()))

@@ -8,6 +8,7 @@ pub mod access;
 mod ctx;
 mod differences;
 mod dispatch;
+mod docs;
 mod document;
 mod key_specs;
 mod wait;

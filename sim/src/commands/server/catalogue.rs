@@ -2,11 +2,10 @@
 
 use bytes::Bytes;
 
-use super::arguments::arguments;
 use crate::{
     commands::{
-        ALL, Begin, Categories, Error, Find, Flags, KeyFlags, KeySpec, Keys, Spec, find, has_keys, key_specs,
-        key_uses, tips::tips,
+        ALL, Begin, Categories, Error, Find, Flags, KeyFlags, KeySpec, Keys, Spec, docs, find, has_keys,
+        key_specs, key_uses, tips::tips,
     },
     resp::Reply,
 };
@@ -66,6 +65,7 @@ pub(super) fn document(spec: &'static Spec) -> (Reply, Reply) {
         (Reply::bulk("since"), Reply::bulk(spec.since)),
         (Reply::bulk("group"), Reply::bulk(spec.group.name())),
     ];
+    about.extend(docs::complexity(spec).map(|complexity| (Reply::bulk("complexity"), complexity)));
     let flag = |flag: &'static str| (Reply::bulk("doc_flags"), Reply::Set(vec![Reply::Status(flag.into())]));
     if let Some((since, by)) = replaced(spec) {
         about.push(flag("deprecated"));
@@ -75,7 +75,8 @@ pub(super) fn document(spec: &'static Spec) -> (Reply, Reply) {
     if let "debug" | "pfdebug" | "pfselftest" | "replconf" | "restore-asking" = spec.name {
         about.push(flag("syscmd"));
     }
-    about.extend(arguments(spec.name).map(|arguments| (Reply::bulk("arguments"), arguments)));
+    about.extend(docs::history(spec).map(|history| (Reply::bulk("history"), history)));
+    about.extend(docs::arguments(spec).map(|arguments| (Reply::bulk("arguments"), arguments)));
     if !spec.subcommands.is_empty() {
         let subcommands = spec.subcommands.iter().copied().map(document).collect();
         about.push((Reply::bulk("subcommands"), Reply::Map(subcommands)));

@@ -14,7 +14,6 @@ mod acl_save;
 mod acl_setuser;
 mod acl_users;
 mod acl_whoami;
-mod arguments;
 mod bgrewriteaof;
 mod bgsave;
 mod catalogue;
