@@ -27,24 +27,31 @@ const SHARED_LEN_MIN: usize = 64;
 /// The order of iteration is that of insertion until something is removed, and always a function of the operations alone.
 #[derive(Debug, Clone)]
 pub struct Dict<V> {
-    /// First entry of each bucket; the length is a power of two, or 0.
-    buckets: Vec<u32>,
-    slots: Vec<Slot<V>>,
+    /// To the first entry of each bucket; the length is a power of two, or 0.
+    buckets: Vec<Link>,
+    /// One for each slot, to the next in its bucket, or to the next free slot.
+    links: Vec<Link>,
+    slots: Vec<Option<(Bytes, V)>>,
     free: u32,
     len: usize,
 }
 
-#[derive(Debug, Clone)]
-struct Slot<V> {
+/// Where an entry is, and its hash with it: most searches then touch one bucket and one slot, and each costs a trip to memory.
+#[derive(Debug, Clone, Copy)]
+struct Link {
     /// The low half of the hash: enough for as many buckets as there can be, and most unequal keys.
     hash: u32,
-    next: u32,
-    full: Option<(Bytes, V)>,
+    /// The number of the slot.
+    at: u32,
+}
+
+impl Link {
+    const NONE: Link = Link { hash: 0, at: NONE };
 }
 
 impl<V> Default for Dict<V> {
     fn default() -> Self {
-        Dict { buckets: Vec::new(), slots: Vec::new(), free: NONE, len: 0 }
+        Dict { buckets: Vec::new(), links: Vec::new(), slots: Vec::new(), free: NONE, len: 0 }
     }
 }
 
@@ -60,13 +67,12 @@ impl<V> Dict<V> {
     }
 
     fn find(&self, key: &[u8], hash: u32) -> Option<u32> {
-        let mut at = *self.buckets.get(self.bucket_of(hash)?)?;
-        while at != NONE {
-            let slot = &self.slots[at as usize];
-            if slot.hash == hash && slot.full.as_ref().is_some_and(|(k, _)| k == key) {
-                return Some(at);
+        let mut link = *self.buckets.get(self.bucket_of(hash)?)?;
+        while link.at != NONE {
+            if link.hash == hash && self.slots[link.at as usize].as_ref().is_some_and(|(k, _)| k == key) {
+                return Some(link.at);
             }
-            at = slot.next;
+            link = self.links[link.at as usize];
         }
         None
     }
@@ -78,13 +84,13 @@ impl<V> Dict<V> {
     /// The value of `key`.
     pub fn get(&self, key: &[u8]) -> Option<&V> {
         let at = self.find(key, hash_of(key))?;
-        self.slots[at as usize].full.as_ref().map(|(_, value)| value)
+        self.slots[at as usize].as_ref().map(|(_, value)| value)
     }
 
     /// The value of `key`, to change in place.
     pub fn get_mut(&mut self, key: &[u8]) -> Option<&mut V> {
         let at = self.find(key, hash_of(key))?;
-        self.slots[at as usize].full.as_mut().map(|(_, value)| value)
+        self.slots[at as usize].as_mut().map(|(_, value)| value)
     }
 
     /// The number of the slot that `key` is in. It stays there until [`Dict::compact`] is called.
@@ -96,29 +102,29 @@ impl<V> Dict<V> {
     /// [`Dict::compact`] is called.
     pub(super) fn get_slot_mut(&mut self, key: &[u8]) -> Option<(u32, &mut V)> {
         let at = self.find(key, hash_of(key))?;
-        Some((at, self.slots[at as usize].full.as_mut().map(|(_, value)| value)?))
+        Some((at, self.slots[at as usize].as_mut().map(|(_, value)| value)?))
     }
 
     /// The numbers of all slots that are full, and the values in them.
     pub(super) fn slots(&self) -> impl Iterator<Item = (u32, &V)> {
-        let full = self.slots.iter().enumerate().filter_map(|(at, slot)| Some((at, slot.full.as_ref()?)));
+        let full = self.slots.iter().enumerate().filter_map(|(at, slot)| Some((at, slot.as_ref()?)));
         full.map(|(at, (_, value))| (at as u32, value))
     }
 
     /// What is in a slot, if anything is.
     pub(super) fn at(&self, slot: u32) -> Option<(&Bytes, &V)> {
-        self.slots.get(slot as usize)?.full.as_ref().map(|(key, value)| (key, value))
+        self.slots.get(slot as usize)?.as_ref().map(|(key, value)| (key, value))
     }
 
     /// The same, with the value to change in place.
     pub(super) fn at_mut(&mut self, slot: u32) -> Option<(&Bytes, &mut V)> {
-        self.slots.get_mut(slot as usize)?.full.as_mut().map(|(key, value)| (&*key, value))
+        self.slots.get_mut(slot as usize)?.as_mut().map(|(key, value)| (&*key, value))
     }
 
     /// The stored key and its value.
     pub fn get_key_value(&self, key: &[u8]) -> Option<(&Bytes, &V)> {
         let at = self.find(key, hash_of(key))?;
-        self.slots[at as usize].full.as_ref().map(|(key, value)| (key, value))
+        self.slots[at as usize].as_ref().map(|(key, value)| (key, value))
     }
 
     /// Whether `key` is present.
@@ -150,7 +156,7 @@ impl<V> Dict<V> {
     }
 
     fn replace(&mut self, at: u32, value: V) -> V {
-        let (_, old) = self.slots[at as usize].full.as_mut().expect("a found slot is full");
+        let (_, old) = self.slots[at as usize].as_mut().expect("a found slot is full");
         std::mem::replace(old, value)
     }
 
@@ -160,16 +166,18 @@ impl<V> Dict<V> {
             self.resize((self.buckets.len() * 2).max(4));
         }
         let bucket = self.bucket_of(hash).expect("there are buckets after growing");
-        let slot = Slot { hash, next: self.buckets[bucket], full: Some((key, value)) };
+        let next = self.buckets[bucket];
         let at = if self.free == NONE {
-            self.slots.push(slot);
+            self.links.push(next);
+            self.slots.push(Some((key, value)));
             u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 elements")
         } else {
             let at = self.free;
-            self.free = std::mem::replace(&mut self.slots[at as usize], slot).next;
+            self.free = std::mem::replace(&mut self.links[at as usize], next).at;
+            self.slots[at as usize] = Some((key, value));
             at
         };
-        self.buckets[bucket] = at;
+        self.buckets[bucket] = Link { hash, at };
         self.len += 1;
         at
     }
@@ -178,7 +186,7 @@ impl<V> Dict<V> {
     pub fn get_or_insert_with(&mut self, key: &Bytes, make: impl FnOnce() -> V) -> &mut V {
         let hash = hash_of(key);
         let at = self.find(key, hash).unwrap_or_else(|| self.add(hash, key.clone(), make()));
-        let (_, value) = self.slots[at as usize].full.as_mut().expect("a found slot is full");
+        let (_, value) = self.slots[at as usize].as_mut().expect("a found slot is full");
         value
     }
 
@@ -197,19 +205,18 @@ impl<V> Dict<V> {
         let hash = hash_of(key);
         let at = self.find(key, hash)?;
         let bucket = self.bucket_of(hash)?;
-        let next = self.slots[at as usize].next;
-        if self.buckets[bucket] == at {
-            self.buckets[bucket] = next;
-        } else {
-            let mut before = self.buckets[bucket];
-            while self.slots[before as usize].next != at {
-                before = self.slots[before as usize].next;
-            }
-            self.slots[before as usize].next = next;
+        let next = std::mem::replace(&mut self.links[at as usize], Link { hash, at: self.free });
+        let mut before = NONE;
+        let mut link = self.buckets[bucket];
+        while link.at != at {
+            before = link.at;
+            link = self.links[before as usize];
         }
-        let slot = &mut self.slots[at as usize];
-        slot.next = self.free;
-        let (key, value) = slot.full.take()?;
+        match before {
+            NONE => self.buckets[bucket] = next,
+            before => self.links[before as usize] = next,
+        }
+        let (key, value) = self.slots[at as usize].take()?;
         self.free = at;
         self.len -= 1;
         Some((at, key, value))
@@ -222,12 +229,29 @@ impl<V> Dict<V> {
     }
 
     fn resize(&mut self, buckets: usize) {
-        self.buckets = vec![NONE; buckets];
-        for at in 0..self.slots.len() {
-            if self.slots[at].full.is_some() {
-                let bucket = self.slots[at].hash as usize & (buckets - 1);
-                self.slots[at].next = std::mem::replace(&mut self.buckets[bucket], at as u32);
+        let hashes = self.hashes();
+        self.link(buckets, &hashes);
+    }
+
+    /// The hash of what is in each slot.
+    fn hashes(&self) -> Vec<u32> {
+        let mut hashes = vec![0; self.slots.len()];
+        for bucket in &self.buckets {
+            let mut link = *bucket;
+            while link.at != NONE {
+                hashes[link.at as usize] = link.hash;
+                link = self.links[link.at as usize];
             }
+        }
+        hashes
+    }
+
+    /// Makes as many buckets, and puts every full slot into one; free slots stay as they are.
+    fn link(&mut self, buckets: usize, hashes: &[u32]) {
+        self.buckets = vec![Link::NONE; buckets];
+        for (at, hash) in hashes.iter().copied().enumerate().filter(|(at, _)| self.slots[*at].is_some()) {
+            let first = &mut self.buckets[hash as usize & (buckets - 1)];
+            self.links[at] = std::mem::replace(first, Link { hash, at: at as u32 });
         }
     }
 
@@ -237,14 +261,18 @@ impl<V> Dict<V> {
             *self = Dict::default();
             return;
         }
-        self.slots.retain(|slot| slot.full.is_some());
+        let mut hashes = self.hashes();
+        let mut full = self.slots.iter().map(Option::is_some);
+        hashes.retain(|_| full.next() == Some(true));
+        self.slots.retain(Option::is_some);
+        self.links.truncate(self.slots.len());
         self.free = NONE;
-        self.resize(self.len.next_power_of_two().max(4));
+        self.link(self.len.next_power_of_two().max(4), &hashes);
     }
 
     /// All elements, in the order of their slots.
     pub fn iter(&self) -> impl Iterator<Item = (&Bytes, &V)> {
-        self.slots.iter().filter_map(|slot| slot.full.as_ref().map(|(key, value)| (key, value)))
+        self.slots.iter().filter_map(|slot| slot.as_ref().map(|(key, value)| (key, value)))
     }
 
     /// Some elements in the order of their slots, `count` of them unless the gaps are in the way, at a cost that does not grow
@@ -253,7 +281,7 @@ impl<V> Dict<V> {
         // At least one slot in eight is full.
         let looked_at = 16 * count.max(1);
         let slots = self.slots.iter().step_by((self.slots.len() / looked_at).max(1));
-        slots.filter_map(|slot| slot.full.as_ref().map(|(key, value)| (key, value))).take(count)
+        slots.filter_map(|slot| slot.as_ref().map(|(key, value)| (key, value))).take(count)
     }
 
     /// One step of an incremental scan: calls `visit` for the elements of the bucket at `cursor`, and returns the cursor to
@@ -263,13 +291,12 @@ impl<V> Dict<V> {
             return 0;
         }
         let mask = self.buckets.len() as u64 - 1;
-        let mut at = self.buckets[(cursor & mask) as usize];
+        let mut at = self.buckets[(cursor & mask) as usize].at;
         while at != NONE {
-            let slot = &self.slots[at as usize];
-            if let Some((key, value)) = &slot.full {
+            if let Some((key, value)) = &self.slots[at as usize] {
                 visit(key, value);
             }
-            at = slot.next;
+            at = self.links[at as usize].at;
         }
         // Count up in the reversed bits: set the bits above the mask, reverse, add one, reverse back.
         (cursor | !mask).reverse_bits().wrapping_add(1).reverse_bits()
@@ -282,7 +309,7 @@ impl<V> Dict<V> {
         }
         // Free slots are few: `compact` sees to it, and the tries are expected to be under nine.
         loop {
-            if let Some((key, value)) = &self.slots[draw(self.slots.len())].full {
+            if let Some((key, value)) = &self.slots[draw(self.slots.len())] {
                 return Some((key, value));
             }
         }

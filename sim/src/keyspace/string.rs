@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::{Typed, Value};
+use super::{Typed, Value, own};
 
 /// The most bytes that Redis holds in one allocation with the object's header.
 const EMBSTR_LEN_MAX: usize = 44;
@@ -56,6 +56,11 @@ impl Str {
     /// The bytes.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
+    }
+
+    /// The bytes for a reply. Short ones are copied: sharing them would leave the key with a count of who does.
+    pub fn to_bytes(&self) -> Bytes {
+        own(&self.bytes)
     }
 
     /// The integer it is, written as Redis writes integers: digits with an optional minus, no leading zeros.

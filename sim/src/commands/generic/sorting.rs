@@ -206,7 +206,7 @@ fn look_up(ctx: &mut Ctx<'_>, pattern: &[u8], element: &Bytes) -> Option<Bytes> 
     let key = [before, element, after].concat();
     match (&ctx.entry(&key)?.value, field) {
         (Value::Hash(hash), Some(field)) => hash.get(field).cloned(),
-        (Value::String(string), None) => Some(string.bytes().clone()),
+        (Value::String(string), None) => Some(string.to_bytes()),
         _ => None,
     }
 }
