@@ -231,11 +231,16 @@ impl Env {
         self.descriptors.map_or(wanted, |make_room| make_room(wanted).min(wanted))
     }
 
-    /// Reads the clocks again, where they go on within a step.
-    pub fn refresh(&mut self) {
+    /// Reads the clocks again, where they go on within a step. A node that sleeps after what it did so far, as DEBUG SLEEP
+    /// within a transaction has it, does what comes next when it has slept.
+    pub fn refresh(&mut self, sleeps_until: Option<Monotonic>) {
         if let Some(clocks) = &self.clocks {
             let (wall, monotonic) = (clocks.0)();
             (self.wall, self.monotonic) = (wall, monotonic);
+        }
+        if let Some(until) = sleeps_until.filter(|until| *until > self.monotonic) {
+            self.wall += until.since(self.monotonic);
+            self.monotonic = until;
         }
     }
 

@@ -116,6 +116,7 @@ fn replies(ours: &Wire, theirs: &Wire, differences: &mut String) {
     let (Wire::Items(_, ours), Wire::Items(_, theirs)) = (ours, theirs) else { return };
     let name = text(&ours[0]);
     let compared = [
+        (2, "flags"),
         (3, "first key"),
         (4, "last key"),
         (5, "step"),
@@ -163,7 +164,6 @@ fn one(spec: &Spec, info: Option<&Wire>, differences: &mut String) {
         }
     };
     differ("arity", spec.arity.to_string(), integer(&info[1]).to_string());
-    differ("flags", sorted(spec.flags.names().collect()), sorted(items(&info[2]).iter().map(text).collect()));
     let theirs = [&info[3], &info[4], &info[5]].map(integer);
     match spec.keys {
         Keys::None => differ("first key, last key and step", format!("{:?}", [0; 3]), format!("{theirs:?}")),
@@ -200,9 +200,4 @@ fn text(wire: &Wire) -> String {
 
 fn integer(wire: &Wire) -> i64 {
     if let Wire::Integer(n) = wire { *n } else { panic!("no integer: {wire:?}") }
-}
-
-fn sorted(mut names: Vec<String>) -> String {
-    names.sort();
-    names.join(" ")
 }

@@ -6,7 +6,7 @@ use super::{Ctx, Error};
 use crate::resp::Reply;
 
 bitflags::bitflags! {
-    /// What the server must know of a command before it runs, named as COMMAND INFO names them.
+    /// What the server must know of a command before it runs, named as COMMAND INFO names them, and in its order.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Flags: u32 {
         /// May change the data.
@@ -37,18 +37,18 @@ bitflags::bitflags! {
         const NO_AUTH = 1 << 12;
         /// May leave effects for replicas without being a write (PUBLISH, EVAL).
         const MAY_REPLICATE = 1 << 13;
-        /// Not allowed in MULTI.
-        const NO_MULTI = 1 << 14;
-        /// The keys cannot be told from first, last and step alone.
-        const MOVABLEKEYS = 1 << 15;
-        /// Allowed while a script is busy.
-        const ALLOW_BUSY = 1 << 16;
-        /// Works without a database being loaded or keys being mandatory (EVAL).
-        const NO_MANDATORY_KEYS = 1 << 17;
-        /// Runs other commands (EVAL, EXEC): what they did is repeated by replicas, not the command itself.
-        const NESTS = 1 << 18;
         /// Not allowed while a replica loads its master's data beside its own.
-        const NO_ASYNC_LOADING = 1 << 19;
+        const NO_ASYNC_LOADING = 1 << 14;
+        /// Not allowed in MULTI.
+        const NO_MULTI = 1 << 15;
+        /// Works without a database being loaded or keys being mandatory (EVAL).
+        const NO_MANDATORY_KEYS = 1 << 16;
+        /// The keys cannot be told from first, last and step alone.
+        const MOVABLEKEYS = 1 << 17;
+        /// Allowed while a script is busy.
+        const ALLOW_BUSY = 1 << 18;
+        /// Runs other commands (EVAL, EXEC): what they did is repeated by replicas, not the command itself.
+        const NESTS = 1 << 19;
         /// Acts on the command after ASKING (Cluster).
         const ASKING = 1 << 20;
         /// May find any key expired, without having been asked for it.

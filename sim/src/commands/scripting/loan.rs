@@ -126,7 +126,7 @@ impl Host for Loan {
             }
         };
         let db = self.node.sessions.get(self.conn).map_or(0, |session| session.db);
-        self.env.refresh();
+        self.env.refresh(self.node.stalled_until);
         let (node, env, effects) = (&mut self.node, &mut self.env, &mut self.effects);
         let mut ctx = Ctx::new(node, env, effects, self.conn, db, Origin::Script, self.now_ms);
         ctx.to = self.to;

@@ -61,7 +61,7 @@ pub(crate) fn go_on(
     let mut queue = queue.into_iter();
     while let Some(args) = queue.next() {
         let Some(db) = ctx.node.sessions.get(conn).map(|session| session.db) else { return Reply::Silence };
-        ctx.env.refresh();
+        ctx.env.refresh(ctx.node.stalled_until);
         let protocol = ctx.node.sessions.get(conn).map(|session| session.protocol);
         let mut nested = Ctx::new(ctx.node, ctx.env, ctx.effects, conn, db, Origin::Exec, ctx.now_ms);
         let reply = match find_in(&nested.node.config, &args) {
@@ -95,11 +95,7 @@ pub(crate) fn go_on(
             && ctx.node.sessions.get(conn).is_some_and(|session| session.protocol != before)
         {
             // What was answered so far was written by the protocol of then.
-            for reply in &mut replies {
-                let mut bytes = Vec::new();
-                reply.encode(before, &mut bytes);
-                *reply = Reply::Written(bytes.into());
-            }
+            replies.iter_mut().for_each(|reply| *reply = reply.written(before));
         }
         replies.push(reply);
         ctx.effects.cut();
