@@ -53,7 +53,8 @@ pub enum Reply {
     BigNumber(Bytes),
     /// Several replies to one command, one after the other, as SUBSCRIBE with many channels answers.
     Several(Vec<Reply>),
-    /// What is written already, by a protocol that the connection has left since (HELLO in a transaction).
+    /// What is written already, by a protocol that the connection has left since (HELLO in a transaction), or because it
+    /// nests so deep (a script's tables).
     Written(Bytes),
     /// Nothing is written: the reply was suppressed, or comes later (a blocked client).
     Silence,
@@ -68,6 +69,13 @@ impl Reply {
     /// A bulk string holding a copy of `bytes`.
     pub fn bulk(bytes: impl AsRef<[u8]>) -> Reply {
         Reply::Bulk(Bytes::copy_from_slice(bytes.as_ref()))
+    }
+
+    /// The same reply as `protocol` writes it, by whatever protocol it is written with what is around it.
+    pub fn written(&self, protocol: Protocol) -> Reply {
+        let mut bytes = Vec::new();
+        self.encode(protocol, &mut bytes);
+        Reply::Written(bytes.into())
     }
 
     /// Whether this is an error reply.

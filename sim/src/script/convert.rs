@@ -7,9 +7,13 @@ use mlua::{IntoLua, Lua, LuaString, Table, Value};
 
 use crate::resp::{Protocol, Reply, format_double, quotable, quoted};
 
-/// Replies nest at most so deep when a script returns them; tables can contain themselves.
+/// What a script returns is converted with so many places of Lua's stack, of which Redis's interpreter has 8,000. An array takes
+/// one, a map or a set three, and a key of a map one more. Tables can contain themselves.
+const PLACES_MAX: usize = 7_995;
+/// A reply is a tree in memory up to this depth; what is deeper is written out already. Whatever follows the branches of a tree
+/// takes its process's stack, of which there is less.
 const DEPTH_MAX: usize = 256;
-/// And hold at most so many elements: tables that share tables describe more than memory holds.
+/// Replies hold at most so many elements: tables that share tables describe more than memory holds.
 const ELEMENTS_MAX: usize = 1 << 22;
 const TOO_DEEP: Reply = Reply::Error(std::borrow::Cow::Borrowed("ERR reached lua stack limit"));
 
@@ -120,73 +124,120 @@ fn sequence(lua: &Lua, items: Vec<Reply>, protocol: Protocol) -> mlua::Result<Va
     Ok(Value::Table(table))
 }
 
-/// What a script returned, as a reply. `protocol` is the one that the script chose: it decides what booleans become.
-pub(super) fn to_reply(value: &Value, protocol: Protocol) -> mlua::Result<Reply> {
+/// What a script returned, as a reply. `protocol` is the one that the script chose: it decides what booleans become. `heard` is
+/// the one in which the reply is sent.
+pub(super) fn to_reply(lua: &Lua, value: &Value, protocol: Protocol, heard: Protocol) -> mlua::Result<Reply> {
     let mut elements = 0;
-    let mut open: Vec<Open> = Vec::new();
-    let mut converted = begin(value, protocol, 0)?;
+    let mut open = Stack { open: Vec::new(), parked: lua.create_table()? };
+    let mut converted = begin(lua, value, protocol, 0)?;
     loop {
         elements += 1;
         // A whole value goes into what is around it; what is around a table that has only begun is that table.
         match converted {
-            Converted::Whole(reply) => match open.last_mut() {
+            Converted::Whole(reply) => match open.open.last_mut() {
                 None => return Ok(reply),
                 Some(around) => around.done.push(reply),
             },
-            Converted::Begun(source) => open.push(Open { source, done: Vec::new() }),
+            Converted::Begun(kind, table) => open.push(kind, table)?,
         }
-        let depth = open.len();
-        let next = open.last_mut().map(|inner| inner.source.next()).transpose()?.flatten();
-        converted = match next {
+        let places = open.places();
+        converted = match open.next()? {
             Some(Value::Table(_)) if elements > ELEMENTS_MAX => Converted::Whole(TOO_DEEP),
-            Some(value) => begin(&value, protocol, depth)?,
-            None => Converted::Whole(open.pop().expect("one is open until the last is whole").close()),
+            Some(value) => begin(lua, &value, protocol, places)?,
+            None => {
+                let whole = open.pop()?;
+                let deep = !open.open.is_empty() && open.open.len().is_multiple_of(DEPTH_MAX);
+                Converted::Whole(if deep { whole.written(heard) } else { whole })
+            }
         };
     }
 }
 
-/// A table on its way to a reply.
-struct Open {
-    source: Source,
-    done: Vec<Reply>,
+/// The tables that are on their way to a reply, each within the one before. A stack of our own: a script may nest them deeper
+/// than the process's stack would carry.
+struct Stack {
+    open: Vec<Open>,
+    /// The tables that wait for what is deep inside of them. Outside of Lua only some thousands can be held at once.
+    parked: Table,
 }
 
-/// Where the elements of a table come from. The tables that are open are a stack of our own: a script may nest them deeper
-/// than the process's stack would carry.
-enum Source {
-    Array {
-        table: Table,
-        at: i64,
-    },
+/// A table on its way to a reply.
+struct Open {
+    kind: Kind,
+    /// Its elements from 1 on; `None` while it is parked.
+    table: Option<Table>,
+    /// How many of them have been taken.
+    taken: usize,
+    done: Vec<Reply>,
+    /// The places of Lua's stack that are taken when it begins.
+    places: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Array,
     /// Keys and values in turn.
-    Map(std::vec::IntoIter<Value>),
-    Set(std::vec::IntoIter<Value>),
+    Map,
+    Set,
 }
 
 enum Converted {
     Whole(Reply),
-    Begun(Source),
+    Begun(Kind, Table),
 }
 
-impl Source {
+impl Stack {
+    /// From this depth on, only the innermost table is held outside of Lua.
+    const PARKED_FROM: usize = 1_000;
+
+    /// The places of Lua's stack that are taken when the next element begins.
+    fn places(&self) -> usize {
+        self.open.last().map_or(0, Open::places)
+    }
+
+    fn push(&mut self, kind: Kind, table: Table) -> mlua::Result<()> {
+        let (depth, places) = (self.open.len(), self.places());
+        if let Some(around) = self.open.last_mut().filter(|_| depth > Self::PARKED_FROM) {
+            self.parked.raw_set(depth, around.table.take())?;
+        }
+        self.open.push(Open { kind, table: Some(table), taken: 0, done: Vec::new(), places });
+        Ok(())
+    }
+
+    /// The next element of the innermost table; the first nil ends it.
     fn next(&mut self) -> mlua::Result<Option<Value>> {
-        Ok(match self {
-            // The first nil ends an array.
-            Source::Array { table, at } => {
-                *at += 1;
-                Some(table.raw_get::<Value>(*at)?).filter(|value| !value.is_nil())
-            }
-            Source::Map(values) | Source::Set(values) => values.next(),
-        })
+        let Some(inner) = self.open.last_mut() else { return Ok(None) };
+        let Some(table) = &inner.table else { return Ok(None) };
+        inner.taken += 1;
+        Ok(Some(table.raw_get::<Value>(inner.taken)?).filter(|value| !value.is_nil()))
+    }
+
+    /// The innermost table, which is whole.
+    fn pop(&mut self) -> mlua::Result<Reply> {
+        let whole = self.open.pop().expect("one is open until the last is whole").close();
+        let depth = self.open.len();
+        if let Some(around) = self.open.last_mut().filter(|around| around.table.is_none()) {
+            around.table = self.parked.raw_get(depth)?;
+        }
+        Ok(whole)
     }
 }
 
 impl Open {
+    fn places(&self) -> usize {
+        self.places
+            + match self.kind {
+                Kind::Array => 1,
+                Kind::Map if self.done.len().is_multiple_of(2) => 4,
+                Kind::Map | Kind::Set => 3,
+            }
+    }
+
     fn close(self) -> Reply {
-        match self.source {
-            Source::Array { .. } => Reply::Array(self.done),
-            Source::Set(_) => Reply::Set(self.done),
-            Source::Map(_) => {
+        match self.kind {
+            Kind::Array => Reply::Array(self.done),
+            Kind::Set => Reply::Set(self.done),
+            Kind::Map => {
                 let mut done = self.done.into_iter();
                 let mut pairs = Vec::new();
                 while let (Some(key), Some(value)) = (done.next(), done.next()) {
@@ -198,20 +249,20 @@ impl Open {
     }
 }
 
-fn begin(value: &Value, protocol: Protocol, depth: usize) -> mlua::Result<Converted> {
+fn begin(lua: &Lua, value: &Value, protocol: Protocol, places: usize) -> mlua::Result<Converted> {
     Ok(Converted::Whole(match value {
+        _ if places >= PLACES_MAX => TOO_DEEP,
         Value::String(text) => Reply::Bulk(bytes(text)),
         Value::Integer(n) => Reply::Integer(*n),
         Value::Number(n) => Reply::Integer(truncated(*n)),
         Value::Boolean(yes) if protocol == Protocol::Resp3 => Reply::Boolean(*yes),
         Value::Boolean(true) => Reply::Integer(1),
-        Value::Table(_) if depth > DEPTH_MAX => TOO_DEEP,
-        Value::Table(table) => return begin_table(table),
+        Value::Table(table) => return begin_table(lua, table),
         _ => Reply::Null,
     }))
 }
 
-fn begin_table(table: &Table) -> mlua::Result<Converted> {
+fn begin_table(lua: &Lua, table: &Table) -> mlua::Result<Converted> {
     if let Value::String(text) = table.raw_get("err")? {
         return Ok(Converted::Whole(Reply::Error(quotable(&text.as_bytes()).into())));
     }
@@ -222,15 +273,20 @@ fn begin_table(table: &Table) -> mlua::Result<Converted> {
         return Ok(Converted::Whole(Reply::Double(table.raw_get("double")?)));
     }
     if let Value::Table(map) = table.raw_get("map")? {
-        let mut values = Vec::new();
-        for pair in map.pairs::<Value, Value>() {
-            values.extend(<[Value; 2]>::from(pair?));
+        let flat = lua.create_table()?;
+        for (at, pair) in map.pairs::<Value, Value>().enumerate() {
+            let (key, value) = pair?;
+            flat.raw_set(2 * at + 1, key)?;
+            flat.raw_set(2 * at + 2, value)?;
         }
-        return Ok(Converted::Begun(Source::Map(values.into_iter())));
+        return Ok(Converted::Begun(Kind::Map, flat));
     }
     if let Value::Table(set) = table.raw_get("set")? {
-        let values: mlua::Result<Vec<Value>> = set.pairs::<Value, Value>().map(|pair| Ok(pair?.0)).collect();
-        return Ok(Converted::Begun(Source::Set(values?.into_iter())));
+        let elements = lua.create_table()?;
+        for (at, pair) in set.pairs::<Value, Value>().enumerate() {
+            elements.raw_set(at + 1, pair?.0)?;
+        }
+        return Ok(Converted::Begun(Kind::Set, elements));
     }
     if let Value::String(digits) = table.raw_get("big_number")? {
         // It is one line on the wire.
@@ -247,7 +303,7 @@ fn begin_table(table: &Table) -> mlua::Result<Converted> {
         letters.iter_mut().zip(format.as_bytes().iter()).for_each(|(letter, &given)| *letter = given);
         return Ok(Converted::Whole(Reply::Verbatim(letters, bytes(&text))));
     }
-    Ok(Converted::Begun(Source::Array { table: table.clone(), at: 0 }))
+    Ok(Converted::Begun(Kind::Array, table.clone()))
 }
 
 fn bytes(text: &LuaString) -> Bytes {
@@ -292,13 +348,13 @@ mod tests {
             let lua = Lua::new();
             for protocol in [Protocol::Resp2, Protocol::Resp3] {
                 let value = to_lua(&lua, reply.clone(), protocol).expect("there is memory");
-                prop_assert_eq!(&to_reply(&value, protocol).expect("and it converts back"), &reply);
+                prop_assert_eq!(&to_reply(&lua, &value, protocol, protocol).expect("and it converts back"), &reply);
             }
         }
 
         #[test]
         fn a_number_loses_its_fraction_and_nothing_else(n in -1e15f64..1e15) {
-            let reply = to_reply(&Value::Number(n), Protocol::Resp2).expect("numbers convert");
+            let reply = to_reply(&Lua::new(), &Value::Number(n), Protocol::Resp2, Protocol::Resp2).expect("numbers convert");
             prop_assert_eq!(reply, Reply::Integer(n.trunc() as i64));
         }
 
@@ -316,7 +372,7 @@ mod tests {
             for at in (1..=before).chain(before + 2..before + 2 + after) {
                 table.raw_set(at, at).expect("there is memory");
             }
-            let reply = to_reply(&Value::Table(table), Protocol::Resp2).expect("tables convert");
+            let reply = to_reply(&lua, &Value::Table(table), Protocol::Resp2, Protocol::Resp2).expect("tables convert");
             let expected = (1..=before).map(|at| Reply::Integer(at as i64)).collect();
             prop_assert_eq!(reply, Reply::Array(expected));
         }
@@ -325,13 +381,26 @@ mod tests {
     #[test]
     fn a_table_that_holds_itself_ends_in_an_error_and_one_that_shares_tables_ends_at_all() {
         let lua = Lua::new();
-        let run = |body: &str| to_reply(&lua.load(body).eval().expect("valid Lua"), Protocol::Resp2);
+        let run = |body: &str| {
+            to_reply(&lua, &lua.load(body).eval().expect("valid Lua"), Protocol::Resp2, Protocol::Resp2)
+        };
         let itself = run("local t = {} t[1] = t return t").expect("tables convert");
-        let mut innermost = &itself;
-        while let Reply::Array(items) = innermost {
-            innermost = &items[0];
-        }
-        assert_eq!(innermost, &TOO_DEEP);
+        let mut bytes = Vec::new();
+        itself.encode(Protocol::Resp2, &mut bytes);
+        // As many levels as `redis-server` answers.
+        let text = String::from_utf8(bytes).expect("only digits and letters");
+        assert_eq!(text, format!("{}-ERR reached lua stack limit\r\n", "*1\r\n".repeat(7_995)));
         run("local t = {1} for _ = 1, 30 do t = {t, t} end return t").expect("tables convert");
+        // Outside of Lua only some thousands of its values can be held at once.
+        for table in ["{map = t}", "{set = t}", "t"] {
+            let body = format!("local t = {{}} for n = 1, 10000 do t[n] = {{'x' .. n}} end return {table}");
+            let mut bytes = Vec::new();
+            run(&body).expect("tables convert").encode(Protocol::Resp3, &mut bytes);
+            assert!(bytes.starts_with(match table {
+                "{map = t}" => b"%10000",
+                "{set = t}" => b"~10000",
+                _ => b"*10000",
+            }));
+        }
     }
 }

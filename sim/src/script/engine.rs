@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     keyspace::Dict,
-    resp::{Reply, quotable},
+    resp::{Protocol, Reply, quotable},
 };
 
 /// What the code of a library may take while it is loaded.
@@ -88,6 +88,8 @@ pub struct Run<'a> {
     pub budget: u64,
     /// Time after which it is, by a node with one; see [`Engine::set_clock`].
     pub turn: Duration,
+    /// The protocol of the client that hears its reply.
+    pub heard: Protocol,
 }
 
 /// What became of a run.
@@ -104,6 +106,7 @@ pub struct Left {
     vm: Rc<Vm>,
     /// What it is called in errors.
     name: String,
+    heard: Protocol,
 }
 
 impl fmt::Debug for Left {
@@ -260,13 +263,13 @@ impl Engine {
             Ok(job) => vm.runner.borrow_mut().begin(job),
             Err(error) => Some(Err(error)),
         };
-        self.turn(vm, host, run.callee.name(), begin)
+        self.turn(vm, host, run.callee.name(), run.heard, begin)
     }
 
     /// Gives a script that was left its next turn, of so much time.
     pub fn go_on(&self, host: Box<dyn Host>, left: Left, turn: Duration) -> (Box<dyn Host>, Outcome) {
         self.desk.begin_turn(turn);
-        self.turn(left.vm, host, &left.name, |vm| vm.runner.borrow_mut().go_on())
+        self.turn(left.vm, host, &left.name, left.heard, |vm| vm.runner.borrow_mut().go_on())
     }
 
     /// Ends a script that was left: its next turn is to raise an error that it cannot catch.
@@ -279,23 +282,24 @@ impl Engine {
         vm: Rc<Vm>,
         host: Box<dyn Host>,
         name: &str,
+        heard: Protocol,
         take: impl FnOnce(&Vm) -> Option<Ended>,
     ) -> (Box<dyn Host>, Outcome) {
         self.desk.host.replace(Some(host));
         let ended = take(&vm);
         let host = self.desk.host.take().expect("the host was put there above");
         let outcome = match ended {
-            Some(ended) => Outcome::Reply(self.reply(&vm, name, ended)),
-            None => Outcome::Left(Left { vm, name: name.to_owned() }),
+            Some(ended) => Outcome::Reply(self.reply(&vm, name, heard, ended)),
+            None => Outcome::Left(Left { vm, name: name.to_owned(), heard }),
         };
         (host, outcome)
     }
 
     /// What the client of a script hears.
-    fn reply(&self, vm: &Vm, name: &str, ended: Ended) -> Reply {
+    fn reply(&self, vm: &Vm, name: &str, heard: Protocol, ended: Ended) -> Reply {
         let _ = vm.lua.set_memory_limit(0);
         let reply = match ended {
-            Ok((true, value)) => to_reply(&value, self.desk.protocol.get()),
+            Ok((true, value)) => to_reply(&vm.lua, &value, self.desk.protocol.get(), heard),
             // It may be killed in the sandbox as well, on the way out.
             ended if self.desk.killed.get() => {
                 let located = match ended {

@@ -132,7 +132,7 @@ fn run(
 
     let (since, now_ms) = (ctx.env.monotonic, ctx.now_ms);
     let (keys, argv) = args[3..].split_at(keys);
-    let run = Run { callee, keys, args: argv, budget, turn };
+    let run = Run { callee, keys, args: argv, budget, turn, heard: own.1 };
     let (loan, outcome) = with_loan(ctx, loan, |loan| engine.run(loan, &run));
     Ok(match outcome {
         Outcome::Reply(reply) => {
@@ -235,7 +235,7 @@ pub(crate) fn next_turn(ctx: &mut Ctx<'_>, busy: Busy) -> Option<Reply> {
     come_home(ctx, loan, own);
     let done = std::mem::replace(ctx.effects, news);
     ctx.effects.append(done);
-    ctx.env.refresh();
+    ctx.env.refresh(ctx.node.stalled_until);
     timing::note_ended(ctx, &busy.command, busy.since);
     // Time has gone on for everybody but the script.
     ctx.now_ms = ctx.wall_ms();
