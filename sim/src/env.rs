@@ -48,7 +48,7 @@ pub struct Env {
     /// says: no time, but for DEBUG SLEEP and scripts that do not end. Nothing but what is told of times depends on it.
     pub stopwatch: Option<fn() -> Instant>,
     /// Reads the clocks of the host, for nodes that live by real time: it goes on between the commands of a script or a
-    /// transaction. Without it, as in the world, all of a step is one moment.
+    /// transaction. Without it, as in the world, all of a step is one moment, but for DEBUG SLEEP.
     pub clocks: Option<Clocks>,
     /// Strangers may come, and `protected-mode` is heeded. In the world nobody does.
     pub strangers: bool,

@@ -1,6 +1,9 @@
 //! The state of one node, whole: its data, its options, its connections. Behaviour is elsewhere; this is what it works on.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::Duration,
+};
 
 use bytes::Bytes;
 
@@ -76,6 +79,8 @@ pub struct Node {
     pub shutdown: Option<Shutdown>,
     /// The node does nothing until then (DEBUG SLEEP, or a script that has only just turned out to be endless).
     pub stalled_until: Option<Monotonic>,
+    /// How long it was told to do nothing so far, by which commands are timed that had it do so.
+    pub stood_still: Duration,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub active_expire: bool,
     /// DEBUG PAUSE-CRON: the periodic work rests, and signals wait.
@@ -266,6 +271,12 @@ pub enum PauseMode {
 }
 
 impl Node {
+    /// Has the node do nothing for a while: after what it does at `now`, or after what it is to do nothing for already.
+    pub fn stall(&mut self, now: Monotonic, time: Duration) {
+        self.stalled_until = Some(self.stalled_until.map_or(now, |until| until.max(now)) + time);
+        self.stood_still = self.stood_still.saturating_add(time);
+    }
+
     /// A node that has just started, with empty databases.
     pub fn new(config: Config, run_id: String, replication_id: String, started: Monotonic) -> Node {
         Node {
@@ -292,6 +303,7 @@ impl Node {
             latency: latency::Monitor::default(),
             shutdown: None,
             stalled_until: None,
+            stood_still: Duration::ZERO,
             active_expire: true,
             cron_paused: false,
             skip_checksums: false,

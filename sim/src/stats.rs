@@ -141,10 +141,10 @@ impl Stats {
         self.rates.note(now, counters);
     }
 
-    /// Counts an error reply.
+    /// Counts an error reply, by the word that it begins with. One without a first word that is short enough counts as ERR.
     pub fn note_error(&mut self, text: &str) {
         self.errors += 1;
-        let code = text.split(' ').next().unwrap_or_default();
+        let code = text.bytes().take(32).position(|byte| byte == b' ').map_or("ERR", |end| &text[..end]);
         if let Some(count) = self.errors_by_code.get_mut(code) {
             *count += 1;
         } else if self.errors_by_code.len() < Stats::CODES_MAX {

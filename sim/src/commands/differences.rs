@@ -12,7 +12,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ),
     ("client|info", "File descriptors and events are made up: a node owns no sockets."),
     ("client|list", "As CLIENT INFO."),
-    ("command|docs", "Summaries are its own; complexity and history are not told."),
+    ("command|docs", "Summaries, complexity and history are in words of its own."),
     (
         "config|get",
         "`enable-debug-command` is `yes`: DEBUG is what a laboratory is for. Paths are those of no machine.",
@@ -36,11 +36,11 @@ const DIFFERENCES: &[(&str, &str)] = &[
     (
         "eval",
         "A script that does not compile is quoted as UTF-8: other bytes are replaced in the error. SCRIPT KILL also ends what runs in \
-         a coroutine. By a simulated clock time stands still in a script, and one that takes a hundred million steps of Lua \
+         a coroutine. By a simulated clock time stands still in a script, but for DEBUG SLEEP, and one that takes a hundred million steps of Lua \
          is endless: it is busy until it is killed.",
     ),
     ("evalsha", "As EVAL."),
-    ("exec", "By a simulated or a manual clock time stands still in a transaction."),
+    ("exec", "By a simulated or a manual clock time stands still in a transaction, but for DEBUG SLEEP."),
     ("fcall", "As EVAL."),
     ("hrandfield", "Drawn from the node's seed."),
     ("info", "What a process has (compiler, CPU time, resident memory) is a constant."),

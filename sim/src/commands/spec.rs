@@ -31,26 +31,26 @@ bitflags::bitflags! {
         const SKIP_MONITOR = 1 << 9;
         /// Not logged as slow.
         const SKIP_SLOWLOG = 1 << 10;
-        /// O(1) or O(log n).
-        const FAST = 1 << 11;
-        /// Needs no AUTH.
-        const NO_AUTH = 1 << 12;
-        /// May leave effects for replicas without being a write (PUBLISH, EVAL).
-        const MAY_REPLICATE = 1 << 13;
-        /// Not allowed while a replica loads its master's data beside its own.
-        const NO_ASYNC_LOADING = 1 << 14;
-        /// Not allowed in MULTI.
-        const NO_MULTI = 1 << 15;
-        /// Works without a database being loaded or keys being mandatory (EVAL).
-        const NO_MANDATORY_KEYS = 1 << 16;
-        /// The keys cannot be told from first, last and step alone.
-        const MOVABLEKEYS = 1 << 17;
-        /// Allowed while a script is busy.
-        const ALLOW_BUSY = 1 << 18;
-        /// Runs other commands (EVAL, EXEC): what they did is repeated by replicas, not the command itself.
-        const NESTS = 1 << 19;
         /// Acts on the command after ASKING (Cluster).
-        const ASKING = 1 << 20;
+        const ASKING = 1 << 11;
+        /// O(1) or O(log n).
+        const FAST = 1 << 12;
+        /// Needs no AUTH.
+        const NO_AUTH = 1 << 13;
+        /// May leave effects for replicas without being a write (PUBLISH, EVAL).
+        const MAY_REPLICATE = 1 << 14;
+        /// Works without a database being loaded or keys being mandatory (EVAL).
+        const NO_MANDATORY_KEYS = 1 << 15;
+        /// Not allowed while a replica loads its master's data beside its own.
+        const NO_ASYNC_LOADING = 1 << 16;
+        /// Not allowed in MULTI.
+        const NO_MULTI = 1 << 17;
+        /// The keys cannot be told from first, last and step alone.
+        const MOVABLEKEYS = 1 << 18;
+        /// Allowed while a script is busy.
+        const ALLOW_BUSY = 1 << 19;
+        /// Runs other commands (EVAL, EXEC): what they did is repeated by replicas, not the command itself.
+        const NESTS = 1 << 20;
         /// May find any key expired, without having been asked for it.
         const TOUCHES_ARBITRARY_KEYS = 1 << 21;
     }

@@ -11,16 +11,16 @@ use crate::{env::Env, event::ConnId, node::Node, slowlog::Slow, time::Monotonic}
 pub(super) struct Timing {
     /// What the machine's own clock showed when it began, where commands are timed by it.
     began: Option<Instant>,
-    /// Until when the node was to stand still already: other commands of a transaction have their own times.
-    stalled: Option<Monotonic>,
+    /// How long the node had been told to stand still already: other commands of a transaction have their own times.
+    stood_still: Duration,
     was_busy: bool,
 }
 
 impl Timing {
     /// Begins with a command.
     pub(super) fn begin(ctx: &Ctx<'_>) -> Timing {
-        let (stalled, was_busy) = (ctx.node.stalled_until, ctx.node.busy.is_some());
-        Timing { began: ctx.env.begin(), stalled, was_busy }
+        let (stood_still, was_busy) = (ctx.node.stood_still, ctx.node.busy.is_some());
+        Timing { began: ctx.env.begin(), stood_still, was_busy }
     }
 
     /// Notes that the command is done. One that waits goes on later, a script without an end is not done until it is killed.
@@ -29,10 +29,7 @@ impl Timing {
         if ctx.node.busy.is_some() && !self.was_busy {
             return;
         }
-        // The clock may have gone on meanwhile, which is in the real time already.
-        let now = ctx.env.monotonic;
-        let before = self.stalled.map_or(now, |until| until.max(now));
-        let took = real + ctx.node.stalled_until.map_or(Duration::ZERO, |until| until.since(before));
+        let took = real + ctx.node.stood_still.saturating_sub(self.stood_still);
         let conn = (ctx.origin != Origin::Script).then_some(ctx.conn);
         note(ctx.node, ctx.env, conn, spec, args, Took { all: took, waits: ctx.block.is_some() });
     }

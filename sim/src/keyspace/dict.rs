@@ -265,7 +265,9 @@ impl<V> Dict<V> {
         let mut full = self.slots.iter().map(Option::is_some);
         hashes.retain(|_| full.next() == Some(true));
         self.slots.retain(Option::is_some);
+        self.slots.shrink_to_fit();
         self.links.truncate(self.slots.len());
+        self.links.shrink_to_fit();
         self.free = NONE;
         self.link(self.len.next_power_of_two().max(4), &hashes);
     }

@@ -14,7 +14,7 @@ const PLACES_MAX: usize = 7_995;
 /// takes its process's stack, of which there is less.
 const DEPTH_MAX: usize = 256;
 /// Replies hold at most so many elements: tables that share tables describe more than memory holds.
-const ELEMENTS_MAX: usize = 1 << 22;
+const ELEMENTS_MAX: usize = 1 << 23;
 const TOO_DEEP: Reply = Reply::Error(std::borrow::Cow::Borrowed("ERR reached lua stack limit"));
 
 pub(super) fn lossy(bytes: &[u8]) -> String {
@@ -127,11 +127,10 @@ fn sequence(lua: &Lua, items: Vec<Reply>, protocol: Protocol) -> mlua::Result<Va
 /// What a script returned, as a reply. `protocol` is the one that the script chose: it decides what booleans become. `heard` is
 /// the one in which the reply is sent.
 pub(super) fn to_reply(lua: &Lua, value: &Value, protocol: Protocol, heard: Protocol) -> mlua::Result<Reply> {
-    let mut elements = 0;
+    let mut room = ELEMENTS_MAX;
     let mut open = Stack { open: Vec::new(), parked: lua.create_table()? };
-    let mut converted = begin(lua, value, protocol, 0)?;
+    let mut converted = begin(lua, value, protocol, 0, &mut room)?;
     loop {
-        elements += 1;
         // A whole value goes into what is around it; what is around a table that has only begun is that table.
         match converted {
             Converted::Whole(reply) => match open.open.last_mut() {
@@ -142,8 +141,7 @@ pub(super) fn to_reply(lua: &Lua, value: &Value, protocol: Protocol, heard: Prot
         }
         let places = open.places();
         converted = match open.next()? {
-            Some(Value::Table(_)) if elements > ELEMENTS_MAX => Converted::Whole(TOO_DEEP),
-            Some(value) => begin(lua, &value, protocol, places)?,
+            Some(value) => begin(lua, &value, protocol, places, &mut room)?,
             None => {
                 let whole = open.pop()?;
                 let deep = !open.open.is_empty() && open.open.len().is_multiple_of(DEPTH_MAX);
@@ -188,7 +186,7 @@ enum Converted {
 
 impl Stack {
     /// From this depth on, only the innermost table is held outside of Lua.
-    const PARKED_FROM: usize = 1_000;
+    const PARKED_FROM: usize = 100;
 
     /// The places of Lua's stack that are taken when the next element begins.
     fn places(&self) -> usize {
@@ -249,7 +247,14 @@ impl Open {
     }
 }
 
-fn begin(lua: &Lua, value: &Value, protocol: Protocol, places: usize) -> mlua::Result<Converted> {
+/// Begins with a value; `room` is for as many elements of tables as are still allowed.
+fn begin(
+    lua: &Lua,
+    value: &Value,
+    protocol: Protocol,
+    places: usize,
+    room: &mut usize,
+) -> mlua::Result<Converted> {
     Ok(Converted::Whole(match value {
         _ if places >= PLACES_MAX => TOO_DEEP,
         Value::String(text) => Reply::Bulk(bytes(text)),
@@ -257,36 +262,20 @@ fn begin(lua: &Lua, value: &Value, protocol: Protocol, places: usize) -> mlua::R
         Value::Number(n) => Reply::Integer(truncated(*n)),
         Value::Boolean(yes) if protocol == Protocol::Resp3 => Reply::Boolean(*yes),
         Value::Boolean(true) => Reply::Integer(1),
-        Value::Table(table) => return begin_table(lua, table),
+        Value::Table(table) => return begin_table(lua, table, room),
         _ => Reply::Null,
     }))
 }
 
-fn begin_table(lua: &Lua, table: &Table) -> mlua::Result<Converted> {
+fn begin_table(lua: &Lua, table: &Table, room: &mut usize) -> mlua::Result<Converted> {
     if let Value::String(text) = table.raw_get("err")? {
-        return Ok(Converted::Whole(Reply::Error(quotable(&text.as_bytes()).into())));
+        return Ok(Converted::Whole(Reply::Error(quotable(until_zero(&text.as_bytes())).into())));
     }
     if let Value::String(text) = table.raw_get("ok")? {
-        return Ok(Converted::Whole(Reply::Status(quotable(&text.as_bytes()).into())));
+        return Ok(Converted::Whole(Reply::Status(quotable(until_zero(&text.as_bytes())).into())));
     }
     if let Value::Integer(_) | Value::Number(_) = table.raw_get("double")? {
         return Ok(Converted::Whole(Reply::Double(table.raw_get("double")?)));
-    }
-    if let Value::Table(map) = table.raw_get("map")? {
-        let flat = lua.create_table()?;
-        for (at, pair) in map.pairs::<Value, Value>().enumerate() {
-            let (key, value) = pair?;
-            flat.raw_set(2 * at + 1, key)?;
-            flat.raw_set(2 * at + 2, value)?;
-        }
-        return Ok(Converted::Begun(Kind::Map, flat));
-    }
-    if let Value::Table(set) = table.raw_get("set")? {
-        let elements = lua.create_table()?;
-        for (at, pair) in set.pairs::<Value, Value>().enumerate() {
-            elements.raw_set(at + 1, pair?.0)?;
-        }
-        return Ok(Converted::Begun(Kind::Set, elements));
     }
     if let Value::String(digits) = table.raw_get("big_number")? {
         // It is one line on the wire.
@@ -303,7 +292,39 @@ fn begin_table(lua: &Lua, table: &Table) -> mlua::Result<Converted> {
         letters.iter_mut().zip(format.as_bytes().iter()).for_each(|(letter, &given)| *letter = given);
         return Ok(Converted::Whole(Reply::Verbatim(letters, bytes(&text))));
     }
-    Ok(Converted::Begun(Kind::Array, table.clone()))
+    if let Value::Table(map) = table.raw_get("map")? {
+        return flat(lua, &map, Kind::Map, room);
+    }
+    if let Value::Table(set) = table.raw_get("set")? {
+        return flat(lua, &set, Kind::Set, room);
+    }
+    *room = room.saturating_sub(table.raw_len() + 1);
+    Ok(if *room == 0 { Converted::Whole(TOO_DEEP) } else { Converted::Begun(Kind::Array, table.clone()) })
+}
+
+/// The keys of a table, each with its value for a map, one after the other in a table of their own.
+fn flat(lua: &Lua, table: &Table, kind: Kind, room: &mut usize) -> mlua::Result<Converted> {
+    let elements = lua.create_table()?;
+    let mut len = 0;
+    for pair in table.pairs::<Value, Value>() {
+        let (key, value) = pair?;
+        *room = room.saturating_sub(2);
+        if *room == 0 {
+            return Ok(Converted::Whole(TOO_DEEP));
+        }
+        len += 1;
+        elements.raw_set(len, key)?;
+        if let Kind::Map = kind {
+            len += 1;
+            elements.raw_set(len, value)?;
+        }
+    }
+    Ok(Converted::Begun(kind, elements))
+}
+
+/// Text as C reads it: up to the first zero.
+fn until_zero(text: &[u8]) -> &[u8] {
+    text.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
 fn bytes(text: &LuaString) -> Bytes {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use mlua::{Either, Function, Lua, Table, Value};
+use mlua::{Either, Lua, RegistryKey, Table, Value};
 use sha1::{Digest, Sha1};
 
 use super::{
@@ -38,7 +38,7 @@ pub struct Script {
     pub flags: Flags,
     /// Bytes of its text.
     pub len: usize,
-    function: Function,
+    function: RegistryKey,
     tail: Tail,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Callee<'a> {
         }
     }
 
-    fn parts(self) -> (Dialect, &'a Function, Tail) {
+    fn parts(self) -> (Dialect, &'a RegistryKey, Tail) {
         match self {
             Callee::Script(script) => (Dialect::Scripts, &script.function, script.tail),
             Callee::Function(function) => (Dialect::Functions, &function.callback, function.tail),
@@ -181,9 +181,10 @@ impl Engine {
             return Ok(script);
         }
         let (flags, source) = shebang::read(body)?;
-        let function = self
-            .vm(Dialect::Scripts)
+        let vm = self.vm(Dialect::Scripts);
+        let function = vm
             .compile(source)
+            .and_then(|function| vm.keep(function).map_err(|error| error.to_string()))
             .map_err(|text| match source.first() {
                 // Redis reads compiled chunks as text, and stumbles over their first byte.
                 Some(0x1b) => "user_script:1: unexpected symbol near 'char(27)'".to_string(),
@@ -257,7 +258,8 @@ impl Engine {
         let job = words(&vm.lua, run.keys).and_then(|keys| {
             let args = words(&vm.lua, run.args)?;
             vm.lua.set_memory_limit(MEMORY_MAX)?;
-            Ok(Job { function: function.clone(), keys, args })
+            let function = vm.lua.registry_value(function)?;
+            Ok(Job { function, keys, args })
         });
         let begin = |vm: &Vm| match job {
             Ok(job) => vm.runner.borrow_mut().begin(job),

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, rc::Rc};
 
 use bytes::Bytes;
-use mlua::Function;
+use mlua::RegistryKey;
 
 use super::{Engine, Flags, convert::lossy, desk::Tail, register::Registered};
 use crate::resp::{quotable, split_words};
@@ -67,7 +67,7 @@ pub struct LibraryFunction {
     pub description: Option<Bytes>,
     /// What it declares about itself.
     pub flags: Flags,
-    pub(super) callback: Function,
+    pub(super) callback: RegistryKey,
     pub(super) tail: Tail,
 }
 

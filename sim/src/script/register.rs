@@ -1,7 +1,7 @@
 //! `redis.register_function`, with its arguments one by one or in a table.
 
 use bytes::Bytes;
-use mlua::{Function, Lua, MultiValue, Table, Value};
+use mlua::{Lua, MultiValue, RegistryKey, Table, Value};
 
 use super::{Flags, convert::lossy, desk::Desk, failure::Failure, library::check_name};
 
@@ -11,7 +11,7 @@ pub(super) struct Registered {
     pub(super) name: String,
     pub(super) description: Option<Bytes>,
     pub(super) flags: Flags,
-    pub(super) callback: Function,
+    pub(super) callback: RegistryKey,
 }
 
 fn wrong(why: &str) -> mlua::Error {
@@ -63,7 +63,7 @@ fn from_table(lua: &Lua, arguments: &Table) -> mlua::Result<Registered> {
                         "callback argument given to redis.register_function must be a function",
                     ));
                 };
-                callback = Some(given);
+                callback = Some(lua.create_registry_value(given)?);
             }
             b"flags" => {
                 let Value::Table(given) = value else {
@@ -87,7 +87,7 @@ fn from_pair(lua: &Lua, name: &Value, callback: &Value) -> mlua::Result<Register
     let Value::Function(callback) = callback else {
         return Err(wrong("second argument to redis.register_function must be a function"));
     };
-    let callback = callback.clone();
+    let callback = lua.create_registry_value(callback)?;
     Ok(Registered { name: lossy(&name), description: None, flags: Flags::empty(), callback })
 }
 

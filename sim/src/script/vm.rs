@@ -3,7 +3,7 @@
 use std::{cell::RefCell, rc::Rc};
 
 use mlua::{
-    Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Value, VmState,
+    Function, HookTriggers, Lua, LuaOptions, RegistryKey, StdLib, Table, Value, VmState,
     chunk::ChunkMode,
     state::{GcIncParams, GcMode},
 };
@@ -80,6 +80,13 @@ impl Vm {
             mlua::Error::SyntaxError { message, .. } => message,
             other => other.to_string(),
         })
+    }
+
+    /// Keeps a function within Lua: outside of it only some thousands of values can be held at once.
+    pub(super) fn keep(&self, function: Function) -> mlua::Result<RegistryKey> {
+        // Those that nobody has a key to any more make room.
+        self.lua.expire_registry_values();
+        self.lua.create_registry_value(function)
     }
 
     /// Runs the code of a library; if it fails, with a table that says why.

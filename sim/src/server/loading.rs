@@ -57,7 +57,7 @@ impl Node {
         self.loading = Some(Loading { until, since: now_secs, len, dbs, purpose });
         let piece = self.hidden_number("loading-process-events-interval-bytes");
         if piece <= 0 || i64::try_from(len).is_ok_and(|len| len < piece) {
-            self.stalled_until = Some(until);
+            self.stall(now, time);
         }
         true
     }

@@ -201,7 +201,7 @@ fn come_home(ctx: &mut Ctx<'_>, loan: Box<Loan>, own: (usize, Protocol)) {
 fn leave(ctx: &mut Ctx<'_>, busy: Busy) -> Reply {
     if ctx.env.script_clock.is_none() {
         let threshold = Duration::from_millis(ctx.node.config.busy_reply_threshold);
-        ctx.node.stalled_until = Some(ctx.env.monotonic + threshold);
+        ctx.node.stall(ctx.env.monotonic, threshold);
     }
     ctx.node.busy = Some(busy);
     let ticket = ctx.node.tickets;
@@ -324,6 +324,24 @@ mod tests {
             )
         );
         assert_eq!(rig.send(1, "GET k"), [(1, "$-1".into())]);
+    }
+
+    /// Outside of Lua only some 8,000 values can be held at once, and scripts and functions that are not running are none of them.
+    #[test]
+    fn there_may_be_any_number_of_scripts_and_functions() {
+        let mut rig = Rig::new();
+        for n in 0..9_000 {
+            assert_eq!(rig.send(1, &format!("EVAL 'return {n}' 0")), [(1, format!(":{n}"))]);
+        }
+        assert_eq!(rig.send(1, "EVAL 'return #{unpack(KEYS)}' 2 a b"), [(1, ":2".into())]);
+        for n in 0..9 {
+            let library = format!(
+                "FUNCTION LOAD \"#!lua name=l{n}\\nfor n = 1, 1000 do redis.register_function('f{n}_' .. n, function() return n end) end\""
+            );
+            assert_eq!(rig.send(1, &library), [(1, format!("$2\r\nl{n}"))]);
+        }
+        assert_eq!(rig.send(1, "FCALL f0_7 0"), [(1, ":7".into())]);
+        assert_eq!(rig.send(1, "FCALL f8_1000 0"), [(1, ":1000".into())]);
     }
 
     #[test]

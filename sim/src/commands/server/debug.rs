@@ -169,10 +169,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             if let Ok(time) = Duration::try_from_secs_f64(seconds)
                 && !time.is_zero()
             {
-                // In a transaction there may be several, one after the other.
-                let now = ctx.env.monotonic;
-                ctx.node.stalled_until =
-                    Some(ctx.node.stalled_until.map_or(now, |until| until.max(now)) + time);
+                ctx.node.stall(ctx.env.monotonic, time);
             }
             Ok(Reply::OK)
         }
