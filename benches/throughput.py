@@ -39,6 +39,9 @@ KEYS = 100_000
 class Server:
     """A private server on a free port, with the time it took to answer."""
 
+    # Seconds to wait for the first answer.
+    patience = 10
+
     def __init__(self, name, command):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -58,7 +61,7 @@ class Server:
                     assert connection.recv(7) == b"+PONG\r\n"
                 break
             except ConnectionRefusedError:
-                if self.process.poll() is not None or time.monotonic() - begun > 10:
+                if self.process.poll() is not None or time.monotonic() - begun > self.patience:
                     sys.exit(f"{' '.join(self.command)} does not answer on port {self.port}")
                 time.sleep(0.0005)
         self.started_ms = 1000 * (time.monotonic() - begun)
@@ -66,7 +69,7 @@ class Server:
 
     def __exit__(self, *_):
         self.process.terminate()
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=3 * self.patience)
         self.folder.cleanup()
 
     def cli(self, *words):
@@ -97,6 +100,14 @@ class Server:
         return float(rows[-1]["rps"]), (self.processor() - before) / requests * 1e6
 
 
+def fill(server, test, requests):
+    """Leaves a server with the keys that a test wants to find, and no others."""
+    server.cli("FLUSHALL")
+    filled = {"rpop": "lpush", "zpopmin": "zadd", "get": "set"}.get(test)
+    if filled:
+        server.throughput(filled, 16, requests)
+
+
 def compare(servers, arguments):
     print("| test | pipeline | lockstorm | redis-server | ratio | lockstorm, µs | redis-server, µs | ratio |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
@@ -106,10 +117,7 @@ def compare(servers, arguments):
             for turn in range(arguments.rounds):
                 # Who comes first changes, so that neither always has the warmer machine.
                 for server in servers[:: 1 if turn % 2 == 0 else -1]:
-                    server.cli("FLUSHALL")
-                    if test in ("rpop", "zpopmin", "get"):
-                        filled = {"rpop": "lpush", "zpopmin": "zadd", "get": "set"}[test]
-                        server.throughput(filled, 16, arguments.requests)
+                    fill(server, test, arguments.requests)
                     rates[server.name].append(server.throughput(test, pipeline, arguments.requests))
             (ours, our_us), (theirs, their_us) = (
                 map(statistics.median, zip(*rates[server.name])) for server in servers
@@ -152,6 +160,22 @@ def start(commands):
     print(f"| ms | {medians[0]:.1f} | {medians[1]:.1f} |")
 
 
+def built(server):
+    """The lockstorm to measure: the one given, or one that is built as it is installed."""
+    if server is None:
+        subprocess.run(["cargo", "build", "--profile", "dist", "--quiet", "--bin", "lockstorm"], cwd=ROOT, check=True)
+        server = TARGET / "dist" / "lockstorm"
+    return server.resolve()
+
+
+def commands(server):
+    """The two servers by name, with the command that starts each; `{port}` stands for its port."""
+    return [
+        ("lockstorm", [str(server), "serve", "--port", "{port}", "--option", "save="]),
+        ("redis-server", ["redis-server", "--port", "{port}", "--save", "", "--appendonly", "no"]),
+    ]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tests", nargs="*", metavar="TEST", help=f"of {', '.join(TESTS)}; all without one")
@@ -166,20 +190,13 @@ def main():
     for tool in ("redis-server", "redis-benchmark", "redis-cli"):
         if not shutil.which(tool):
             sys.exit(f"{tool} is not on the PATH")
-    server = arguments.server
-    if server is None:
-        subprocess.run(["cargo", "build", "--profile", "dist", "--quiet", "--bin", "lockstorm"], cwd=ROOT, check=True)
-        server = TARGET / "dist" / "lockstorm"
-    commands = [
-        ("lockstorm", [str(server.resolve()), "serve", "--port", "{port}", "--option", "save="]),
-        ("redis-server", ["redis-server", "--port", "{port}", "--save", "", "--appendonly", "no"]),
-    ]
-    with Server(*commands[0]) as ours, Server(*commands[1]) as theirs:
+    both = commands(built(arguments.server))
+    with Server(*both[0]) as ours, Server(*both[1]) as theirs:
         compare([ours, theirs], arguments)
         if not arguments.tests:
             weigh([ours, theirs])
     if not arguments.tests:
-        start(commands)
+        start(both)
 
 
 if __name__ == "__main__":
