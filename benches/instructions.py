@@ -8,14 +8,11 @@ a cache of 2 MiB, as a core has one here, and instructions that miss one of 32 K
 counts, so they tell a change in the code from a change in the weather, which `throughput.py` cannot. They are no times.
 """
 
-import argparse
 import re
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
-from throughput import TESTS, Server, built, commands, fill
+from throughput import TESTS, Server, built, commands, fill, read_arguments
 
 CACHES = ["--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=2097152,16,64"]
 
@@ -40,19 +37,9 @@ class Counted(Server):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tests", nargs="*", metavar="TEST", help=f"of {', '.join(TESTS)}; all without one")
-    parser.add_argument("--server", type=Path, help="a built lockstorm; without it, one is built as it is installed")
-    parser.add_argument("--requests", type=int, default=50_000)
-    parser.add_argument("--pipeline", type=int, default=16)
-    arguments = parser.parse_args()
-    unknown = [test for test in arguments.tests if test not in TESTS]
-    if unknown:
-        parser.error(f"no test {', '.join(unknown)}; there are {', '.join(TESTS)}")
-    for tool in ("redis-server", "redis-benchmark", "redis-cli", "valgrind", "callgrind_control"):
-        if not shutil.which(tool):
-            sys.exit(f"{tool} is not on the PATH")
-    with Counted(*commands(built(arguments.server))[0]) as ours, Counted(*commands(None)[1]) as theirs:
+    arguments = read_arguments(__doc__, ["valgrind", "callgrind_control"], requests=50_000, pipeline=16)
+    both = commands(built(arguments.server))
+    with Counted(*both[0]) as ours, Counted(*both[1]) as theirs:
         print("| test | lockstorm | redis-server | ratio | reads | redis-server | code | redis-server |")
         print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
         for test in arguments.tests or TESTS:

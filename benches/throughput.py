@@ -176,20 +176,25 @@ def commands(server):
     ]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def read_arguments(description, tools, **options):
+    """What was asked for: the tests, the server, and `options` by their defaults. Ends the program where that cannot be done."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tests", nargs="*", metavar="TEST", help=f"of {', '.join(TESTS)}; all without one")
     parser.add_argument("--server", type=Path, help="a built lockstorm; without it, one is built as it is installed")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--requests", type=int, default=200_000)
-    parser.add_argument("--pipeline", type=int, nargs="+", default=[1, 16])
+    for name, default in options.items():
+        parser.add_argument(f"--{name}", type=int, nargs="+" if isinstance(default, list) else None, default=default)
     arguments = parser.parse_args()
     unknown = [test for test in arguments.tests if test not in TESTS]
     if unknown:
         parser.error(f"no test {', '.join(unknown)}; there are {', '.join(TESTS)}")
-    for tool in ("redis-server", "redis-benchmark", "redis-cli"):
+    for tool in ("redis-server", "redis-benchmark", "redis-cli", *tools):
         if not shutil.which(tool):
             sys.exit(f"{tool} is not on the PATH")
+    return arguments
+
+
+def main():
+    arguments = read_arguments(__doc__, [], rounds=5, requests=200_000, pipeline=[1, 16])
     both = commands(built(arguments.server))
     with Server(*both[0]) as ours, Server(*both[1]) as theirs:
         compare([ours, theirs], arguments)

@@ -12,8 +12,8 @@ pub(super) fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let mut lines = vec![format!("{upper} <subcommand> [<argument> ...], where the subcommand is one of:")];
     for subcommand in container.subcommands {
         let (_, name) = subcommand.name.split_once('|').unwrap_or_default();
-        lines
-            .push(format!("{} {}", name.to_ascii_uppercase(), docs::usage(subcommand)).trim_end().to_owned());
+        let usage = format!("{} {}", name.to_ascii_uppercase(), docs::usage(subcommand));
+        lines.push(usage.trim_end().to_owned());
         lines.push(format!("    {}", subcommand.summary));
     }
     Ok(Reply::Array(lines.into_iter().map(|line| Reply::Status(line.into())).collect()))

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use super::{Entry, Hash, List, Set, SortedSet, Value, listpack};
 use crate::resp::format_double;
 
-/// Header of every value.
-const OBJECT: usize = 16;
+/// Bytes of the header that every value has in Redis.
+pub const OBJECT: usize = 16;
 /// Entry of a table: key, value, next.
 const TABLE_ENTRY: usize = 24;
 /// A place of a table's array.

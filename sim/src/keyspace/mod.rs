@@ -22,7 +22,7 @@ pub use dict::{Dict, own};
 pub use encodings::Encodings;
 pub use hash::Hash;
 pub use list::{End, List};
-pub use memory::{embedded_memory, table_memory, text_memory};
+pub use memory::{OBJECT, embedded_memory, table_memory, text_memory};
 pub use ranked::{Ranked, Walk};
 pub use set::Set;
 pub use sorted_set::SortedSet;

@@ -128,23 +128,23 @@ fn sequence(lua: &Lua, items: Vec<Reply>, protocol: Protocol) -> mlua::Result<Va
 /// the one in which the reply is sent.
 pub(super) fn to_reply(lua: &Lua, value: &Value, protocol: Protocol, heard: Protocol) -> mlua::Result<Reply> {
     let mut room = ELEMENTS_MAX;
-    let mut open = Stack { open: Vec::new(), parked: lua.create_table()? };
+    let mut stack = Stack { open: Vec::new(), parked: None };
     let mut converted = begin(lua, value, protocol, 0, &mut room)?;
     loop {
         // A whole value goes into what is around it; what is around a table that has only begun is that table.
         match converted {
-            Converted::Whole(reply) => match open.open.last_mut() {
+            Converted::Whole(reply) => match stack.open.last_mut() {
                 None => return Ok(reply),
                 Some(around) => around.done.push(reply),
             },
-            Converted::Begun(kind, table) => open.push(kind, table)?,
+            Converted::Begun(kind, table) => stack.push(lua, kind, table)?,
         }
-        let places = open.places();
-        converted = match open.next()? {
+        let places = stack.places();
+        converted = match stack.next()? {
             Some(value) => begin(lua, &value, protocol, places, &mut room)?,
             None => {
-                let whole = open.pop()?;
-                let deep = !open.open.is_empty() && open.open.len().is_multiple_of(DEPTH_MAX);
+                let whole = stack.pop()?;
+                let deep = !stack.open.is_empty() && stack.open.len().is_multiple_of(DEPTH_MAX);
                 Converted::Whole(if deep { whole.written(heard) } else { whole })
             }
         };
@@ -155,8 +155,9 @@ pub(super) fn to_reply(lua: &Lua, value: &Value, protocol: Protocol, heard: Prot
 /// than the process's stack would carry.
 struct Stack {
     open: Vec<Open>,
-    /// The tables that wait for what is deep inside of them. Outside of Lua only some thousands can be held at once.
-    parked: Table,
+    /// The tables that wait for what is deep inside of them, once there is one. Outside of Lua only some thousands can be held at
+    /// once.
+    parked: Option<Table>,
 }
 
 /// A table on its way to a reply.
@@ -193,10 +194,15 @@ impl Stack {
         self.open.last().map_or(0, Open::places)
     }
 
-    fn push(&mut self, kind: Kind, table: Table) -> mlua::Result<()> {
+    fn push(&mut self, lua: &Lua, kind: Kind, table: Table) -> mlua::Result<()> {
         let (depth, places) = (self.open.len(), self.places());
         if let Some(around) = self.open.last_mut().filter(|_| depth > Self::PARKED_FROM) {
-            self.parked.raw_set(depth, around.table.take())?;
+            let parked = match self.parked.take() {
+                Some(parked) => parked,
+                None => lua.create_table()?,
+            };
+            parked.raw_set(depth, around.table.take())?;
+            self.parked = Some(parked);
         }
         self.open.push(Open { kind, table: Some(table), taken: 0, done: Vec::new(), places });
         Ok(())
@@ -214,8 +220,10 @@ impl Stack {
     fn pop(&mut self) -> mlua::Result<Reply> {
         let whole = self.open.pop().expect("one is open until the last is whole").close();
         let depth = self.open.len();
-        if let Some(around) = self.open.last_mut().filter(|around| around.table.is_none()) {
-            around.table = self.parked.raw_get(depth)?;
+        if let (Some(parked), Some(around)) = (&self.parked, self.open.last_mut())
+            && around.table.is_none()
+        {
+            around.table = parked.raw_get(depth)?;
         }
         Ok(whole)
     }

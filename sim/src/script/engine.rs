@@ -19,7 +19,7 @@ use super::{
     library::Header,
     runner::{Ended, Job},
     shebang,
-    vm::{Dialect, MEMORY_MAX, Vm},
+    vm::{Dialect, MEMORY_MAX, Vm, keep},
 };
 use crate::{
     keyspace::Dict,
@@ -184,7 +184,7 @@ impl Engine {
         let vm = self.vm(Dialect::Scripts);
         let function = vm
             .compile(source)
-            .and_then(|function| vm.keep(function).map_err(|error| error.to_string()))
+            .and_then(|function| keep(&vm.lua, function).map_err(|error| error.to_string()))
             .map_err(|text| match source.first() {
                 // Redis reads compiled chunks as text, and stumbles over their first byte.
                 Some(0x1b) => "user_script:1: unexpected symbol near 'char(27)'".to_string(),

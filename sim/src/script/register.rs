@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use mlua::{Lua, MultiValue, RegistryKey, Table, Value};
 
-use super::{Flags, convert::lossy, desk::Desk, failure::Failure, library::check_name};
+use super::{Flags, convert::lossy, desk::Desk, failure::Failure, library::check_name, vm::keep};
 
 /// A function as the code of a library registers it.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ fn from_table(lua: &Lua, arguments: &Table) -> mlua::Result<Registered> {
                         "callback argument given to redis.register_function must be a function",
                     ));
                 };
-                callback = Some(lua.create_registry_value(given)?);
+                callback = Some(keep(lua, given)?);
             }
             b"flags" => {
                 let Value::Table(given) = value else {
@@ -87,7 +87,7 @@ fn from_pair(lua: &Lua, name: &Value, callback: &Value) -> mlua::Result<Register
     let Value::Function(callback) = callback else {
         return Err(wrong("second argument to redis.register_function must be a function"));
     };
-    let callback = lua.create_registry_value(callback)?;
+    let callback = keep(lua, callback.clone())?;
     Ok(Registered { name: lossy(&name), description: None, flags: Flags::empty(), callback })
 }
 

@@ -82,13 +82,6 @@ impl Vm {
         })
     }
 
-    /// Keeps a function within Lua: outside of it only some thousands of values can be held at once.
-    pub(super) fn keep(&self, function: Function) -> mlua::Result<RegistryKey> {
-        // Those that nobody has a key to any more make room.
-        self.lua.expire_registry_values();
-        self.lua.create_registry_value(function)
-    }
-
     /// Runs the code of a library; if it fails, with a table that says why.
     pub(super) fn load(&self, code: Function) -> mlua::Result<(bool, Value)> {
         let before = self.lua.set_memory_limit(MEMORY_MAX)?;
@@ -96,4 +89,11 @@ impl Vm {
         self.lua.set_memory_limit(before)?;
         loaded
     }
+}
+
+/// Keeps a function within Lua: outside of it only some thousands of values can be held at once.
+pub(super) fn keep(lua: &Lua, function: Function) -> mlua::Result<RegistryKey> {
+    // Those that nobody has a key to any more make room.
+    lua.expire_registry_values();
+    lua.create_registry_value(function)
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
-    keyspace::table_memory,
+    keyspace::{OBJECT, table_memory},
     node::Node,
     resp::Reply,
     session::Role,
@@ -84,6 +84,3 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     ]);
     Ok(Reply::Map(figures))
 }
-
-/// The header of each value.
-const OBJECT: usize = 16;
