@@ -2,7 +2,7 @@
 //!
 //! The modules in reading order; each imports only those listed before it:
 //!
-//! - [`time`], [`event`], [`mod@env`]: what a node is told and what it asks for;
+//! - [`blob`]: bytes; [`time`], [`event`], [`mod@env`]: what a node is told and what it asks for;
 //! - [`resp`]: bytes to commands, replies to bytes; [`glob`]: patterns; [`mod@log`]: lines for whoever operates a node;
 //! - [`keyspace`], [`acl`], [`config`], [`effect`], [`options`], [`config_file`], [`pubsub`], [`tracking`], [`reply_room`],
 //!   [`session`], [`sessions`], [`waiting`], [`slowlog`], [`latency`], [`stats`], [`script`], [`replication`], [`durability`],
@@ -16,6 +16,7 @@
 /// The version of Redis that this one answers as.
 pub const VERSION: &str = "7.0.15";
 
+pub mod blob;
 pub mod time;
 
 pub mod glob;

@@ -114,7 +114,7 @@ impl Table {
 
     /// A key that somebody has read, chosen by `draw` as [`Dict::random`] wants it.
     pub fn any(&self, draw: impl FnMut(usize) -> usize) -> Option<Bytes> {
-        self.keys.random(draw).map(|(key, _)| key.clone())
+        self.keys.random(draw).map(|(key, _)| key.to_bytes())
     }
 
     /// Adds a connection to those who hear of all keys that begin with `prefix`.

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
-use super::{Dict, Draw, Typed, Usage, Value, WrongType, own};
+use super::{Dict, Draw, Typed, Usage, Value, WrongType};
+use crate::blob::Blob;
 
 /// A key's value and its expiry.
 #[derive(Debug, Clone)]
@@ -86,7 +87,7 @@ impl Db {
     }
 
     /// The key that expires first, and when, in milliseconds of the wall clock.
-    pub fn next_expiry(&self) -> Option<(i64, &Bytes)> {
+    pub fn next_expiry(&self) -> Option<(i64, &Blob)> {
         let (when_ms, slot) = *self.expiries.first()?;
         Some((when_ms, self.entries.at(slot)?.0))
     }
@@ -159,15 +160,15 @@ impl Db {
     }
 
     /// Sets a key to a new entry, as used so; returns the one it replaces.
-    pub fn insert(
+    pub fn insert<K: AsRef<[u8]> + Into<Blob> + Copy>(
         &mut self,
-        key: &Bytes,
+        key: K,
         value: Value,
         expires_ms: Option<i64>,
         usage: Usage,
     ) -> Option<Entry> {
         let entry = Entry { value, expires: Expires::at(expires_ms), usage, reckoned: 0 };
-        let (slot, old) = self.entries.insert_own(key, entry);
+        let (slot, old) = self.entries.insert_slot(key, entry);
         self.note_set(key, slot, old.as_ref(), expires_ms);
         old
     }
@@ -191,13 +192,25 @@ impl Db {
         old
     }
 
-    fn note_set(&mut self, key: &Bytes, slot: u32, old: Option<&Entry>, expires_ms: Option<i64>) {
+    fn note_set<K: AsRef<[u8]> + Into<Blob>>(
+        &mut self,
+        key: K,
+        slot: u32,
+        old: Option<&Entry>,
+        expires_ms: Option<i64>,
+    ) {
         self.forget(old);
         mark(&mut self.unreckoned, &mut self.is_unreckoned, slot);
         self.track(key, slot, old.and_then(Entry::expires_ms), expires_ms);
     }
 
-    fn track(&mut self, key: &Bytes, slot: u32, old_ms: Option<i64>, new_ms: Option<i64>) {
+    fn track(
+        &mut self,
+        key: impl AsRef<[u8]> + Into<Blob>,
+        slot: u32,
+        old_ms: Option<i64>,
+        new_ms: Option<i64>,
+    ) {
         if old_ms == new_ms {
             return;
         }
@@ -208,8 +221,8 @@ impl Db {
             self.expiries.insert((new_ms, slot));
         }
         match (old_ms, new_ms) {
-            (None, Some(_)) => drop(self.volatile.insert(own(key), ())),
-            (Some(_), None) => drop(self.volatile.remove(key)),
+            (None, Some(_)) => drop(self.volatile.insert(key, ())),
+            (Some(_), None) => drop(self.volatile.remove(key.as_ref())),
             _ => {}
         }
     }
@@ -302,7 +315,7 @@ mod tests {
         let mut db = Db::default();
         let key = |n: i64| Bytes::from(n.to_string());
         for n in 0..1000 {
-            db.insert(&key(n), Value::String(Str::new("value".into())), Some(2000 - n), Usage::default());
+            db.insert(&key(n), Value::String(Str::new("value")), Some(2000 - n), Usage::default());
         }
         let weighed = db.memory();
         assert_eq!(db.reckon(), weighed);

@@ -5,22 +5,15 @@
 //! element present from the first call to the last is returned at least once. The technique is Pieter Noordhuis's, as
 //! Redis's documentation of SCAN describes it.
 
-use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
+
+use crate::blob::Blob;
 
 const NONE: u32 = u32::MAX;
 
 fn hash_of(key: &[u8]) -> u32 {
     xxh3_64(key) as u32
 }
-
-/// The same bytes for keeping. Short ones are copied: that costs no more than counting who shares them, and takes less room.
-pub fn own(bytes: &Bytes) -> Bytes {
-    if bytes.len() < SHARED_LEN_MIN { Bytes::copy_from_slice(bytes) } else { bytes.clone() }
-}
-
-/// From this length on, bytes are shared with the command that brought them rather than copied.
-const SHARED_LEN_MIN: usize = 64;
 
 /// A map from byte strings to `V` with O(1) lookup, random choice and incremental scans.
 ///
@@ -31,7 +24,7 @@ pub struct Dict<V> {
     buckets: Vec<Link>,
     /// One for each slot, to the next in its bucket, or to the next free slot.
     links: Vec<Link>,
-    slots: Vec<Option<(Bytes, V)>>,
+    slots: Vec<Option<(Blob, V)>>,
     free: u32,
     len: usize,
 }
@@ -69,7 +62,7 @@ impl<V> Dict<V> {
     fn find(&self, key: &[u8], hash: u32) -> Option<u32> {
         let mut link = *self.buckets.get(self.bucket_of(hash)?)?;
         while link.at != NONE {
-            if link.hash == hash && self.slots[link.at as usize].as_ref().is_some_and(|(k, _)| k == key) {
+            if link.hash == hash && self.slots[link.at as usize].as_ref().is_some_and(|(k, _)| **k == *key) {
                 return Some(link.at);
             }
             link = self.links[link.at as usize];
@@ -112,17 +105,17 @@ impl<V> Dict<V> {
     }
 
     /// What is in a slot, if anything is.
-    pub(super) fn at(&self, slot: u32) -> Option<(&Bytes, &V)> {
+    pub(super) fn at(&self, slot: u32) -> Option<(&Blob, &V)> {
         self.slots.get(slot as usize)?.as_ref().map(|(key, value)| (key, value))
     }
 
     /// The same, with the value to change in place.
-    pub(super) fn at_mut(&mut self, slot: u32) -> Option<(&Bytes, &mut V)> {
+    pub(super) fn at_mut(&mut self, slot: u32) -> Option<(&Blob, &mut V)> {
         self.slots.get_mut(slot as usize)?.as_mut().map(|(key, value)| (&*key, value))
     }
 
     /// The stored key and its value.
-    pub fn get_key_value(&self, key: &[u8]) -> Option<(&Bytes, &V)> {
+    pub fn get_key_value(&self, key: &[u8]) -> Option<(&Blob, &V)> {
         let at = self.find(key, hash_of(key))?;
         self.slots[at as usize].as_ref().map(|(key, value)| (key, value))
     }
@@ -133,25 +126,16 @@ impl<V> Dict<V> {
     }
 
     /// Sets `key` to `value`; returns the value it had.
-    pub fn insert(&mut self, key: Bytes, value: V) -> Option<V> {
+    pub fn insert(&mut self, key: impl AsRef<[u8]> + Into<Blob>, value: V) -> Option<V> {
         self.insert_slot(key, value).1
     }
 
     /// Sets `key` to `value`; returns the number of its slot, and the value it had.
-    pub(super) fn insert_slot(&mut self, key: Bytes, value: V) -> (u32, Option<V>) {
-        let hash = hash_of(&key);
-        match self.find(&key, hash) {
+    pub(super) fn insert_slot(&mut self, key: impl AsRef<[u8]> + Into<Blob>, value: V) -> (u32, Option<V>) {
+        let hash = hash_of(key.as_ref());
+        match self.find(key.as_ref(), hash) {
             Some(at) => (at, Some(self.replace(at, value))),
-            None => (self.add(hash, key, value), None),
-        }
-    }
-
-    /// The same for a key that is kept in memory of its own, if it is new.
-    pub(super) fn insert_own(&mut self, key: &Bytes, value: V) -> (u32, Option<V>) {
-        let hash = hash_of(key);
-        match self.find(key, hash) {
-            Some(at) => (at, Some(self.replace(at, value))),
-            None => (self.add(hash, own(key), value), None),
+            None => (self.add(hash, key.into(), value), None),
         }
     }
 
@@ -161,7 +145,7 @@ impl<V> Dict<V> {
     }
 
     /// Adds a key that is not there; returns the number of its slot.
-    fn add(&mut self, hash: u32, key: Bytes, value: V) -> u32 {
+    fn add(&mut self, hash: u32, key: Blob, value: V) -> u32 {
         if self.len >= self.buckets.len() {
             self.resize((self.buckets.len() * 2).max(4));
         }
@@ -183,15 +167,15 @@ impl<V> Dict<V> {
     }
 
     /// The value of `key`, which is set to what `make` returns if there is none.
-    pub fn get_or_insert_with(&mut self, key: &Bytes, make: impl FnOnce() -> V) -> &mut V {
+    pub fn get_or_insert_with(&mut self, key: &[u8], make: impl FnOnce() -> V) -> &mut V {
         let hash = hash_of(key);
-        let at = self.find(key, hash).unwrap_or_else(|| self.add(hash, key.clone(), make()));
+        let at = self.find(key, hash).unwrap_or_else(|| self.add(hash, Blob::copy(key), make()));
         let (_, value) = self.slots[at as usize].as_mut().expect("a found slot is full");
         value
     }
 
     /// Removes `key`; returns what was stored.
-    pub fn remove(&mut self, key: &[u8]) -> Option<(Bytes, V)> {
+    pub fn remove(&mut self, key: &[u8]) -> Option<(Blob, V)> {
         let (_, key, value) = self.take(key)?;
         if self.is_sparse() {
             self.compact();
@@ -201,7 +185,7 @@ impl<V> Dict<V> {
 
     /// Removes `key` without giving memory back; returns what was stored, and in which slot. Whoever calls it calls [`Dict::compact`] when
     /// [`Dict::is_sparse`] says so.
-    pub(super) fn take(&mut self, key: &[u8]) -> Option<(u32, Bytes, V)> {
+    pub(super) fn take(&mut self, key: &[u8]) -> Option<(u32, Blob, V)> {
         let hash = hash_of(key);
         let at = self.find(key, hash)?;
         let bucket = self.bucket_of(hash)?;
@@ -273,13 +257,13 @@ impl<V> Dict<V> {
     }
 
     /// All elements, in the order of their slots.
-    pub fn iter(&self) -> impl Iterator<Item = (&Bytes, &V)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&Blob, &V)> {
         self.slots.iter().filter_map(|slot| slot.as_ref().map(|(key, value)| (key, value)))
     }
 
     /// Some elements in the order of their slots, `count` of them unless the gaps are in the way, at a cost that does not grow
     /// with the table: what was removed may have left gaps of any length.
-    pub fn sample(&self, count: usize) -> impl Iterator<Item = (&Bytes, &V)> {
+    pub fn sample(&self, count: usize) -> impl Iterator<Item = (&Blob, &V)> {
         // At least one slot in eight is full.
         let looked_at = 16 * count.max(1);
         let slots = self.slots.iter().step_by((self.slots.len() / looked_at).max(1));
@@ -288,7 +272,7 @@ impl<V> Dict<V> {
 
     /// One step of an incremental scan: calls `visit` for the elements of the bucket at `cursor`, and returns the cursor to
     /// go on with, 0 at the end.
-    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&Bytes, &V)) -> u64 {
+    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&Blob, &V)) -> u64 {
         if self.buckets.is_empty() {
             return 0;
         }
@@ -305,7 +289,7 @@ impl<V> Dict<V> {
     }
 
     /// An element chosen by `draw`, which is given a bound and answers an index below it.
-    pub fn random(&self, mut draw: impl FnMut(usize) -> usize) -> Option<(&Bytes, &V)> {
+    pub fn random(&self, mut draw: impl FnMut(usize) -> usize) -> Option<(&Blob, &V)> {
         if self.len == 0 {
             return None;
         }
@@ -322,8 +306,8 @@ impl<V> Dict<V> {
 mod tests {
     use super::*;
 
-    fn key(n: u32) -> Bytes {
-        Bytes::from(n.to_string())
+    fn key(n: u32) -> Blob {
+        Blob::copy(n.to_string().as_bytes())
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 
-use super::{Dict, Encodings, Typed, Value, own};
+use super::{Dict, Encodings, Typed, Value};
+use crate::blob::Blob;
 
 /// A hash. Small ones are held as a list that keeps the order of insertion, as Redis's listpacks do; one entry too many or
 /// too long makes it a table for good.
@@ -13,8 +14,8 @@ pub struct Hash {
 
 #[derive(Debug, Clone)]
 enum Fields {
-    Listpack(Vec<(Bytes, Bytes)>),
-    Table(Box<Dict<Bytes>>),
+    Listpack(Vec<(Blob, Blob)>),
+    Table(Box<Dict<Blob>>),
 }
 
 impl Default for Hash {
@@ -38,9 +39,9 @@ impl Hash {
     }
 
     /// The value of a field.
-    pub fn get(&self, field: &[u8]) -> Option<&Bytes> {
+    pub fn get(&self, field: &[u8]) -> Option<&Blob> {
         match &self.fields {
-            Fields::Listpack(list) => list.iter().find(|(name, _)| name == field).map(|(_, value)| value),
+            Fields::Listpack(list) => list.iter().find(|(name, _)| **name == *field).map(|(_, value)| value),
             Fields::Table(table) => table.get(field),
         }
     }
@@ -51,18 +52,19 @@ impl Hash {
     }
 
     /// Sets a field; returns whether it is new.
-    pub fn set(&mut self, field: &Bytes, value: Bytes, encodings: &Encodings) -> bool {
+    pub fn set(&mut self, field: &Bytes, value: impl Into<Blob>, encodings: &Encodings) -> bool {
+        let value = value.into();
         if field.len().max(value.len()) > encodings.hash_value_max {
             self.spread();
         }
         match &mut self.fields {
-            Fields::Table(table) => table.insert_own(field, value).1.is_none(),
+            Fields::Table(table) => table.insert(field, value).is_none(),
             Fields::Listpack(list) => {
-                let known = list.iter_mut().find(|(name, _)| name == field);
+                let known = list.iter_mut().find(|(name, _)| **name == *field);
                 let is_new = known.is_none();
                 match known {
                     Some((_, old)) => *old = value,
-                    None => list.push((own(field), value)),
+                    None => list.push((field.into(), value)),
                 }
                 // The limit may have become lower since the last field was set.
                 if list.len() > encodings.hash_entries_max {
@@ -74,10 +76,10 @@ impl Hash {
     }
 
     /// Removes a field; returns the value it had.
-    pub fn remove(&mut self, field: &[u8]) -> Option<Bytes> {
+    pub fn remove(&mut self, field: &[u8]) -> Option<Blob> {
         match &mut self.fields {
             Fields::Listpack(list) => {
-                let at = list.iter().position(|(name, _)| name == field)?;
+                let at = list.iter().position(|(name, _)| **name == *field)?;
                 Some(list.remove(at).1)
             }
             Fields::Table(table) => table.remove(field).map(|(_, value)| value),
@@ -87,7 +89,7 @@ impl Hash {
     /// Makes it a table. It never becomes a listpack again.
     fn spread(&mut self) {
         if let Fields::Listpack(list) = &mut self.fields {
-            let mut table = Box::<Dict<Bytes>>::default();
+            let mut table = Box::<Dict<Blob>>::default();
             for (field, value) in list.drain(..) {
                 table.insert(field, value);
             }
@@ -96,7 +98,7 @@ impl Hash {
     }
 
     /// All fields and values.
-    pub fn iter(&self) -> impl Iterator<Item = (&Bytes, &Bytes)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&Blob, &Blob)> {
         let (list, table) = match &self.fields {
             Fields::Listpack(list) => (Some(list), None),
             Fields::Table(table) => (None, Some(table)),
@@ -106,7 +108,7 @@ impl Hash {
     }
 
     /// Some fields and values, as [`Dict::sample`].
-    pub fn sample(&self, count: usize) -> impl Iterator<Item = (&Bytes, &Bytes)> {
+    pub fn sample(&self, count: usize) -> impl Iterator<Item = (&Blob, &Blob)> {
         let (list, table) = match &self.fields {
             Fields::Listpack(list) => (Some(list), None),
             Fields::Table(table) => (None, Some(table)),
@@ -117,7 +119,7 @@ impl Hash {
     }
 
     /// A field and its value chosen by `draw`, which is given a bound and answers an index below it.
-    pub fn random(&self, mut draw: impl FnMut(usize) -> usize) -> Option<(&Bytes, &Bytes)> {
+    pub fn random(&self, mut draw: impl FnMut(usize) -> usize) -> Option<(&Blob, &Blob)> {
         match &self.fields {
             Fields::Listpack(list) if list.is_empty() => None,
             Fields::Listpack(list) => list.get(draw(list.len())).map(|(field, value)| (field, value)),
@@ -126,7 +128,7 @@ impl Hash {
     }
 
     /// One step of an incremental scan, as [`Dict::scan`]; a listpack is visited whole.
-    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&Bytes, &Bytes)) -> u64 {
+    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&Blob, &Blob)) -> u64 {
         match &self.fields {
             Fields::Listpack(list) => {
                 list.iter().for_each(|(field, value)| visit(field, value));
@@ -178,7 +180,7 @@ mod tests {
             (0..entries).for_each(|n| assert!(hash.set(&few(n), value.clone(), &encodings)));
             assert_eq!(hash.encoding(), expected, "{entries} entries");
             assert!(hash.iter().map(|(field, _)| field).eq(&(0..entries).map(few).collect::<Vec<_>>()));
-            (1..entries).for_each(|n| assert_eq!(hash.remove(&few(n)), Some(value.clone())));
+            (1..entries).for_each(|n| assert_eq!(hash.remove(&few(n)), Some(Blob::from(&value))));
             assert_eq!((hash.encoding(), hash.len()), (expected, 1));
         }
     }

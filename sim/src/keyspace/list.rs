@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 
-use bytes::Bytes;
-
 use super::{Typed, Value};
+use crate::blob::Blob;
 
 /// One of the two ends of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +19,7 @@ const FEW: usize = 4;
 
 /// The elements, head first.
 #[derive(Debug, Clone, Default)]
-pub struct List(VecDeque<Bytes>);
+pub struct List(VecDeque<Blob>);
 
 impl List {
     /// How many elements there are.
@@ -34,15 +33,15 @@ impl List {
     }
 
     /// Adds an element at an end.
-    pub fn push(&mut self, end: End, element: Bytes) {
+    pub fn push(&mut self, end: End, element: impl Into<Blob>) {
         match end {
-            End::Left => self.0.push_front(element),
-            End::Right => self.0.push_back(element),
+            End::Left => self.0.push_front(element.into()),
+            End::Right => self.0.push_back(element.into()),
         }
     }
 
     /// Takes the element at an end.
-    pub fn pop(&mut self, end: End) -> Option<Bytes> {
+    pub fn pop(&mut self, end: End) -> Option<Blob> {
         match end {
             End::Left => self.0.pop_front(),
             End::Right => self.0.pop_back(),
@@ -50,26 +49,26 @@ impl List {
     }
 
     /// The element at an index from the head.
-    pub fn get(&self, index: usize) -> Option<&Bytes> {
+    pub fn get(&self, index: usize) -> Option<&Blob> {
         self.0.get(index)
     }
 
     /// Replaces the element at an index from the head; returns whether there is one.
-    pub fn set(&mut self, index: usize, element: Bytes) -> bool {
-        self.0.get_mut(index).map(|old| *old = element).is_some()
+    pub fn set(&mut self, index: usize, element: impl Into<Blob>) -> bool {
+        self.0.get_mut(index).map(|old| *old = element.into()).is_some()
     }
 
     /// Adds an element in front of the one at `index`; `index` may be the length.
     ///
     /// # Panics
     /// When `index` is larger than the length.
-    pub fn insert(&mut self, index: usize, element: Bytes) {
-        self.0.insert(index, element);
+    pub fn insert(&mut self, index: usize, element: impl Into<Blob>) {
+        self.0.insert(index, element.into());
     }
 
     /// Removes up to `limit` elements equal to `element`, the ones nearest to `end` first; returns how many.
     pub fn remove_equal(&mut self, element: &[u8], end: End, limit: usize) -> usize {
-        let equal = |at: &usize| self.0[*at] == element;
+        let equal = |at: &usize| *self.0[*at] == *element;
         // The search ends with the last one that goes.
         let mut found: Vec<usize> = match end {
             End::Left => (0..self.0.len()).filter(equal).take(limit).collect(),
@@ -98,12 +97,12 @@ impl List {
     }
 
     /// The elements from index `start` on, head first.
-    pub fn iter_from(&self, start: usize) -> impl Iterator<Item = &Bytes> {
+    pub fn iter_from(&self, start: usize) -> impl Iterator<Item = &Blob> {
         self.0.range(start.min(self.0.len())..)
     }
 
     /// All elements, head first; reversible.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Bytes> + ExactSizeIterator {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Blob> + ExactSizeIterator {
         self.0.iter()
     }
 
@@ -113,9 +112,9 @@ impl List {
     }
 }
 
-impl FromIterator<Bytes> for List {
-    fn from_iter<I: IntoIterator<Item = Bytes>>(elements: I) -> List {
-        List(elements.into_iter().collect())
+impl<T: Into<Blob>> FromIterator<T> for List {
+    fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> List {
+        List(elements.into_iter().map(Into::into).collect())
     }
 }
 
@@ -145,7 +144,7 @@ mod tests {
             (End::Right, 2, "abc"),
             (End::Right, usize::MAX, "bc"),
         ] {
-            let mut list: List = all.iter().map(|element| Bytes::from_static(element.as_bytes())).collect();
+            let mut list: List = all.iter().map(|element| Blob::copy(element.as_bytes())).collect();
             let removed = list.remove_equal(b"a", end, limit);
             assert_eq!(removed, limit.min(3));
             let left: String = list.iter().map(|element| String::from_utf8_lossy(element)).collect();

@@ -6,8 +6,6 @@
 //! out: tables that are being resized have two arrays for a while, strings that were appended to have room to spare, and the
 //! heights of the nodes of a skiplist are drawn.
 
-use bytes::Bytes;
-
 use super::{Entry, Hash, List, Set, SortedSet, Value, listpack};
 use crate::resp::format_double;
 
@@ -126,7 +124,7 @@ fn of_set(set: &Set) -> usize {
 
 fn of_sorted_set(set: &SortedSet) -> usize {
     if set.encoding() == "listpack" {
-        let score = |score: f64| packed(&Bytes::from(format_double(score)));
+        let score = |score: f64| packed(format_double(score));
         let sizes = set.iter().take(PACKED_SAMPLES).map(|(of, member)| packed(member) + score(of));
         return allocated(listpack::FRAME.saturating_add(extrapolated(set.len(), sizes)));
     }
@@ -148,8 +146,8 @@ fn of_list(list: &List) -> usize {
 }
 
 /// A string in a compact encoding.
-fn packed(text: &Bytes) -> usize {
-    listpack::text_len(text)
+fn packed(text: impl AsRef<[u8]>) -> usize {
+    listpack::text_len(text.as_ref())
 }
 
 /// What `len` elements take, of which the first few take these sizes.

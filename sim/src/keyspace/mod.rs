@@ -18,7 +18,7 @@ mod usage;
 mod value;
 
 pub use db::{Db, Entry, Place};
-pub use dict::{Dict, own};
+pub use dict::Dict;
 pub use encodings::Encodings;
 pub use hash::Hash;
 pub use list::{End, List};

@@ -6,7 +6,7 @@
 
 use std::{cmp::Ordering, ops::Range};
 
-use bytes::Bytes;
+use crate::blob::Blob;
 
 const NONE: u32 = u32::MAX;
 
@@ -27,7 +27,7 @@ pub struct Ranked {
 #[derive(Debug, Clone)]
 struct Node {
     score: f64,
-    member: Bytes,
+    member: Blob,
     left: u32,
     right: u32,
     size: u32,
@@ -51,7 +51,7 @@ impl Ranked {
     }
 
     /// Adds a member that is not there yet.
-    pub fn insert(&mut self, score: f64, member: Bytes) {
+    pub fn insert(&mut self, score: f64, member: Blob) {
         let node = Node { score, member, left: NONE, right: NONE, size: 1 };
         let at = if self.free == NONE {
             self.nodes.push(node);
@@ -83,7 +83,7 @@ impl Ranked {
     }
 
     /// The member of a rank, with its score.
-    pub fn get(&self, rank: usize) -> Option<(f64, &Bytes)> {
+    pub fn get(&self, rank: usize) -> Option<(f64, &Blob)> {
         let (mut at, mut rank) = (self.root, rank);
         while at != NONE {
             let node = &self.nodes[at as usize];
@@ -98,7 +98,7 @@ impl Ranked {
     }
 
     /// How many members come before the first for which `is_before` is false. It must not turn true again after that.
-    pub fn partition(&self, mut is_before: impl FnMut(f64, &Bytes) -> bool) -> usize {
+    pub fn partition(&self, mut is_before: impl FnMut(f64, &Blob) -> bool) -> usize {
         let (mut at, mut before) = (self.root, 0);
         while at != NONE {
             let node = &self.nodes[at as usize];
@@ -156,7 +156,7 @@ impl Ranked {
             Ordering::Equal => {
                 let node = &mut self.nodes[at as usize];
                 // The member's memory goes now, not when the node is used again.
-                node.member = Bytes::new();
+                node.member = Blob::EMPTY;
                 node.left = std::mem::replace(&mut self.free, at);
                 if left == NONE {
                     return right;
@@ -270,7 +270,7 @@ impl Walk<'_> {
 }
 
 impl<'a> Iterator for Walk<'a> {
-    type Item = (f64, &'a Bytes);
+    type Item = (f64, &'a Blob);
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.left == 0 {
@@ -300,10 +300,10 @@ mod tests {
 
     /// What [`Ranked`] must equal: a sorted vector.
     #[derive(Default)]
-    struct Naive(Vec<(f64, Bytes)>);
+    struct Naive(Vec<(f64, Blob)>);
 
     impl Naive {
-        fn insert(&mut self, score: f64, member: Bytes) {
+        fn insert(&mut self, score: f64, member: Blob) {
             let at = self.0.partition_point(|(s, m)| order(*s, m, score, &member) == Ordering::Less);
             self.0.insert(at, (score, member));
         }
@@ -329,7 +329,7 @@ mod tests {
         ) {
             let (mut ranked, mut naive) = (Ranked::default(), Naive::default());
             for (adds, member, score) in steps {
-                let member = Bytes::from(vec![b'm', member]);
+                let member = Blob::copy(&[b'm', member]);
                 let there = naive.0.iter().position(|(_, m)| *m == member);
                 match there {
                     None if adds => {
@@ -348,7 +348,7 @@ mod tests {
                 sound(&ranked, ranked.root);
                 prop_assert_eq!(ranked.len(), naive.0.len());
             }
-            let expected: Vec<(f64, &Bytes)> = naive.0.iter().map(|(s, m)| (*s, m)).collect();
+            let expected: Vec<(f64, &Blob)> = naive.0.iter().map(|(s, m)| (*s, m)).collect();
             for (rank, (score, member)) in expected.iter().enumerate() {
                 prop_assert_eq!(ranked.get(rank), Some((*score, *member)));
                 prop_assert_eq!(ranked.rank(*score, member), Some(rank));
@@ -372,7 +372,7 @@ mod tests {
     fn ascending_scores_keep_the_tree_low() {
         let mut ranked = Ranked::default();
         for n in 0..10_000 {
-            ranked.insert(f64::from(n), Bytes::from_static(b"m"));
+            ranked.insert(f64::from(n), Blob::from("m"));
         }
         assert!(sound(&ranked, ranked.root) < 33);
         for n in 0..9_990 {

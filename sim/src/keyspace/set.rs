@@ -1,8 +1,7 @@
 //! A set of byte strings: sorted integers while it is small and holds nothing else, a hash table from then on.
 
-use bytes::Bytes;
-
 use super::{Dict, Encodings, Typed, Value, integer};
+use crate::blob::Blob;
 
 /// The members.
 #[derive(Debug, Clone)]
@@ -21,10 +20,6 @@ impl Default for Set {
     }
 }
 
-fn as_bytes(integer: i64) -> Bytes {
-    Bytes::from(integer.to_string())
-}
-
 impl Set {
     /// How many members there are.
     pub fn len(&self) -> usize {
@@ -41,20 +36,22 @@ impl Set {
 
     /// Adds a member; returns whether it is new. Too many integers become a hash table, and
     /// never turn back.
-    pub fn insert(&mut self, member: Bytes, encodings: &Encodings) -> bool {
+    pub fn insert(&mut self, member: impl AsRef<[u8]> + Into<Blob>, encodings: &Encodings) -> bool {
         match &mut self.0 {
             Repr::Table(table) => table.insert(member, ()).is_none(),
-            Repr::Integers(integers) => match integer(&member).map(|n| (n, integers.binary_search(&n))) {
-                Some((_, Ok(_))) => false,
-                Some((n, Err(at))) => {
-                    integers.insert(at, n);
-                    if integers.len() > encodings.set_integers_max {
-                        self.spread();
+            Repr::Integers(integers) => {
+                match integer(member.as_ref()).map(|n| (n, integers.binary_search(&n))) {
+                    Some((_, Ok(_))) => false,
+                    Some((n, Err(at))) => {
+                        integers.insert(at, n);
+                        if integers.len() > encodings.set_integers_max {
+                            self.spread();
+                        }
+                        true
                     }
-                    true
+                    None => self.spread().insert(member, ()).is_none(),
                 }
-                None => self.spread().insert(member, ()).is_none(),
-            },
+            }
         }
     }
 
@@ -62,7 +59,7 @@ impl Set {
         if let Repr::Integers(integers) = &self.0 {
             let mut table = Dict::default();
             for &n in integers {
-                table.insert(as_bytes(n), ());
+                table.insert(Blob::integer(n), ());
             }
             self.0 = Repr::Table(Box::new(table));
         }
@@ -100,12 +97,12 @@ impl Set {
     }
 
     /// All members.
-    pub fn iter(&self) -> impl Iterator<Item = Bytes> {
+    pub fn iter(&self) -> impl Iterator<Item = Blob> {
         let (integers, table) = match &self.0 {
             Repr::Integers(integers) => (Some(integers), None),
             Repr::Table(table) => (None, Some(table)),
         };
-        let integers = integers.into_iter().flatten().map(|&n| as_bytes(n));
+        let integers = integers.into_iter().flatten().map(|&n| Blob::integer(n));
         integers.chain(table.into_iter().flat_map(|table| table.iter()).map(|(member, ())| member.clone()))
     }
 
@@ -133,19 +130,19 @@ impl Set {
     }
 
     /// A member chosen by `draw`, which is given a bound and answers an index below it.
-    pub fn random(&self, mut draw: impl FnMut(usize) -> usize) -> Option<Bytes> {
+    pub fn random(&self, mut draw: impl FnMut(usize) -> usize) -> Option<Blob> {
         match &self.0 {
             Repr::Integers(integers) if integers.is_empty() => None,
-            Repr::Integers(integers) => Some(as_bytes(integers[draw(integers.len())])),
+            Repr::Integers(integers) => Some(Blob::integer(integers[draw(integers.len())])),
             Repr::Table(table) => table.random(draw).map(|(member, ())| member.clone()),
         }
     }
 
     /// One step of an incremental scan, as [`Dict::scan`]; integers come all at once.
-    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(Bytes)) -> u64 {
+    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(Blob)) -> u64 {
         match &self.0 {
             Repr::Integers(integers) => {
-                integers.iter().for_each(|&n| visit(as_bytes(n)));
+                integers.iter().for_each(|&n| visit(Blob::integer(n)));
                 0
             }
             Repr::Table(table) => table.scan(cursor, |member, ()| visit(member.clone())),
@@ -181,7 +178,7 @@ mod tests {
         let encodings = Encodings { set_integers_max: 3, ..Encodings::default() };
         let mut set = Set::default();
         for member in members {
-            set.insert(Bytes::copy_from_slice(member.as_bytes()), &encodings);
+            set.insert(Blob::copy(member.as_bytes()), &encodings);
         }
         set
     }
@@ -202,7 +199,7 @@ mod tests {
             assert_eq!((set.encoding(), set.len()), (encoding, len), "{members:?}");
             assert!(members.iter().all(|member| set.contains(member.as_bytes())), "{members:?}");
         }
-        let sorted: Vec<Bytes> = set(&["3", "-1", "2"]).iter().collect();
+        let sorted: Vec<Blob> = set(&["3", "-1", "2"]).iter().collect();
         assert_eq!(sorted, ["-1", "2", "3"]);
     }
 

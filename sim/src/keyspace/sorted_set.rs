@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use bytes::Bytes;
-
 use super::{Dict, Encodings, Ranked, Typed, Value, Walk};
+use crate::blob::Blob;
 
 /// The members and their scores.
 #[derive(Debug, Clone, Default)]
@@ -27,8 +26,9 @@ impl SortedSet {
     }
 
     /// Gives a member a score, adding it if it is not there; returns the score it had. The score must not be NaN.
-    pub fn insert(&mut self, member: Bytes, score: f64, encodings: &Encodings) -> Option<f64> {
+    pub fn insert(&mut self, member: impl Into<Blob>, score: f64, encodings: &Encodings) -> Option<f64> {
         assert!(!score.is_nan(), "a score is a number");
+        let member = member.into();
         // The compact form writes whole scores as integers, which have one zero.
         let plain = |score: f64, large| if large { score } else { score + 0.0 };
         if let Some(old) = self.scores.get_mut(&member) {
@@ -52,7 +52,7 @@ impl SortedSet {
     }
 
     /// One with these members, each once, that is not compact.
-    pub fn large(members: impl IntoIterator<Item = (Bytes, f64)>) -> SortedSet {
+    pub fn large(members: impl IntoIterator<Item = (impl Into<Blob>, f64)>) -> SortedSet {
         let mut set = SortedSet { large: true, ..SortedSet::default() };
         for (member, score) in members {
             set.insert(member, score, &Encodings::default());
@@ -70,7 +70,7 @@ impl SortedSet {
         let small = self.len() <= encodings.sorted_set_entries_max
             && self.iter().all(|(_, member)| member.len() <= encodings.sorted_set_value_max);
         if small {
-            let members: Vec<(Bytes, f64)> =
+            let members: Vec<(Blob, f64)> =
                 self.iter().map(|(score, member)| (member.clone(), score)).collect();
             *self = SortedSet::default();
             for (member, score) in members {
@@ -98,12 +98,12 @@ impl SortedSet {
     }
 
     /// The member of a rank, with its score.
-    pub fn get(&self, rank: usize) -> Option<(f64, &Bytes)> {
+    pub fn get(&self, rank: usize) -> Option<(f64, &Blob)> {
         self.order.get(rank)
     }
 
     /// How many members come before the first for which `is_before` is false, as [`Ranked::partition`].
-    pub fn partition(&self, is_before: impl FnMut(f64, &Bytes) -> bool) -> usize {
+    pub fn partition(&self, is_before: impl FnMut(f64, &Blob) -> bool) -> usize {
         self.order.partition(is_before)
     }
 
@@ -118,7 +118,7 @@ impl SortedSet {
     }
 
     /// One step of an incremental scan, as [`Dict::scan`]; a compact one comes all at once, in order.
-    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&Bytes, f64)) -> u64 {
+    pub fn scan(&self, cursor: u64, mut visit: impl FnMut(&Blob, f64)) -> u64 {
         if self.large {
             return self.scores.scan(cursor, |member, score| visit(member, *score));
         }
@@ -166,8 +166,8 @@ mod tests {
         ] {
             let mut set = SortedSet::default();
             for member in members {
-                set.insert(Bytes::from_static(member.as_bytes()), 1.0, &small());
-                set.insert(Bytes::from_static(member.as_bytes()), 2.0, &small());
+                set.insert(*member, 1.0, &small());
+                set.insert(*member, 2.0, &small());
             }
             assert_eq!((set.encoding(), set.len()), (encoding, members.len()), "{members:?}");
             members.iter().for_each(|member| assert_eq!(set.remove(member.as_bytes()), Some(2.0)));
@@ -179,7 +179,7 @@ mod tests {
     fn a_new_score_moves_a_member_and_the_other_zero_does_not_replace_the_first() {
         let mut set = SortedSet::default();
         for (member, score) in [("a", 1.0), ("b", 0.0), ("a", -1.0), ("b", -0.0)] {
-            set.insert(Bytes::from_static(member.as_bytes()), score, &small());
+            set.insert(member, score, &small());
         }
         assert_eq!((set.rank(b"a"), set.rank(b"b"), set.rank(b"c")), (Some(0), Some(1), None));
         assert!(set.score(b"b").is_some_and(|score| score.is_sign_positive()));

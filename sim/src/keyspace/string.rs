@@ -1,8 +1,9 @@
 //! Strings: bytes, and how Redis would hold them.
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 
-use super::{Typed, Value, own};
+use super::{Typed, Value};
+use crate::blob::Blob;
 
 /// The most bytes that Redis holds in one allocation with the object's header.
 const EMBSTR_LEN_MAX: usize = 44;
@@ -22,7 +23,7 @@ const INTEGER_LEN_MAX: usize = 20;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Str {
-    bytes: Bytes,
+    bytes: Blob,
     written: Written,
 }
 
@@ -39,28 +40,28 @@ enum Written {
 
 impl Str {
     /// A string set as a whole.
-    pub fn new(bytes: Bytes) -> Str {
-        Str { bytes, written: Written::Whole }
+    pub fn new(bytes: impl Into<Blob>) -> Str {
+        Str { bytes: bytes.into(), written: Written::Whole }
+    }
+
+    /// An integer.
+    pub fn number(n: i64) -> Str {
+        Str::new(Blob::integer(n))
     }
 
     /// A string set as a whole that is held as text even if it is an integer.
-    pub fn text(bytes: Bytes) -> Str {
-        Str { bytes, written: Written::Text }
+    pub fn text(bytes: impl Into<Blob>) -> Str {
+        Str { bytes: bytes.into(), written: Written::Text }
     }
 
     /// A string in the encoding of one that was edited in place.
-    pub fn raw(bytes: Bytes) -> Str {
-        Str { bytes, written: Written::Edited }
+    pub fn raw(bytes: impl Into<Blob>) -> Str {
+        Str { bytes: bytes.into(), written: Written::Edited }
     }
 
     /// The bytes.
-    pub fn bytes(&self) -> &Bytes {
+    pub fn bytes(&self) -> &Blob {
         &self.bytes
-    }
-
-    /// The bytes for a reply. Short ones are copied: sharing them would leave the key with a count of who does.
-    pub fn to_bytes(&self) -> Bytes {
-        own(&self.bytes)
     }
 
     /// The integer it is, written as Redis writes integers: digits with an optional minus, no leading zeros.
@@ -70,11 +71,11 @@ impl Str {
 
     /// Changes the bytes in place.
     pub fn edit<T>(&mut self, change: impl FnOnce(&mut BytesMut) -> T) -> T {
-        let bytes = std::mem::take(&mut self.bytes);
+        let bytes = std::mem::take(&mut self.bytes).into_bytes();
         // The bytes are copied only while a reply or the replication stream still holds them.
         let mut bytes = bytes.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
         let result = change(&mut bytes);
-        self.bytes = bytes.freeze();
+        self.bytes = bytes.freeze().into();
         self.written = Written::Edited;
         result
     }
@@ -98,7 +99,7 @@ impl Typed for Str {
         if let Value::String(string) = value { Some(string) } else { None }
     }
     fn empty() -> Value {
-        Value::String(Str::raw(Bytes::new()))
+        Value::String(Str::raw(Blob::EMPTY))
     }
 }
 
@@ -122,6 +123,8 @@ pub fn integer(text: &[u8]) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
 
     #[test]

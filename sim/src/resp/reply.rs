@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
+use crate::blob::Blob;
+
 /// The protocol version of a connection, chosen with HELLO.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Protocol {
@@ -24,7 +26,7 @@ pub enum Reply {
     /// `:1`
     Integer(i64),
     /// `$3`: any bytes.
-    Bulk(Bytes),
+    Bulk(Blob),
     /// `$-1` (RESP2) or `_` (RESP3): no value.
     Null,
     /// `*-1` (RESP2) or `_` (RESP3): no array, as EXEC and the blocking pops answer.
@@ -68,7 +70,7 @@ impl Reply {
 
     /// A bulk string holding a copy of `bytes`.
     pub fn bulk(bytes: impl AsRef<[u8]>) -> Reply {
-        Reply::Bulk(Bytes::copy_from_slice(bytes.as_ref()))
+        Reply::Bulk(Blob::copy(bytes.as_ref()))
     }
 
     /// The same reply as `protocol` writes it, by whatever protocol it is written with what is around it.
@@ -184,15 +186,33 @@ impl From<bool> for Reply {
     }
 }
 
-impl From<Bytes> for Reply {
-    fn from(bytes: Bytes) -> Reply {
+impl From<Blob> for Reply {
+    fn from(bytes: Blob) -> Reply {
         Reply::Bulk(bytes)
     }
 }
 
-impl From<Option<Bytes>> for Reply {
-    fn from(bytes: Option<Bytes>) -> Reply {
-        bytes.map_or(Reply::Null, Reply::Bulk)
+impl From<&Blob> for Reply {
+    fn from(bytes: &Blob) -> Reply {
+        Reply::Bulk(bytes.clone())
+    }
+}
+
+impl From<Bytes> for Reply {
+    fn from(bytes: Bytes) -> Reply {
+        Reply::Bulk(bytes.into())
+    }
+}
+
+impl From<&Bytes> for Reply {
+    fn from(bytes: &Bytes) -> Reply {
+        Reply::Bulk(bytes.into())
+    }
+}
+
+impl<T: Into<Reply>> From<Option<T>> for Reply {
+    fn from(value: Option<T>) -> Reply {
+        value.map_or(Reply::Null, Into::into)
     }
 }
 
@@ -244,20 +264,8 @@ fn number(out: &mut Vec<u8>, kind: u8, n: i64) {
         out.extend_from_slice(&[kind, b'0' + n as u8, b'\r', b'\n']);
         return;
     }
-    let mut digits = [0u8; 20];
-    let mut at = digits.len();
-    let mut rest = n.unsigned_abs();
-    while rest > 0 {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-    }
-    if n < 0 {
-        at -= 1;
-        digits[at] = b'-';
-    }
     out.push(kind);
-    out.extend_from_slice(&digits[at..]);
+    out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
     out.extend_from_slice(b"\r\n");
 }
 

@@ -56,8 +56,9 @@ pub(super) fn to_lua(lua: &Lua, reply: Reply, protocol: Protocol) -> mlua::Resul
     };
     Ok(match reply {
         Reply::Integer(n) => Value::Number(n as f64),
+        Reply::Bulk(bytes) => Word(&bytes).into_lua(lua)?,
         // No script calls EXEC, in which alone there are replies that are written already.
-        Reply::Bulk(bytes) | Reply::Written(bytes) => Word(&bytes).into_lua(lua)?,
+        Reply::Written(bytes) => Word(&bytes).into_lua(lua)?,
         Reply::Status(text) => field("ok", Word(&quoted(&text)).into_lua(lua)?)?,
         Reply::Error(text) => {
             let table = lua.create_table_with_capacity(0, 2)?;
@@ -265,7 +266,7 @@ fn begin(
 ) -> mlua::Result<Converted> {
     Ok(Converted::Whole(match value {
         _ if places >= PLACES_MAX => TOO_DEEP,
-        Value::String(text) => Reply::Bulk(bytes(text)),
+        Value::String(text) => bytes(text).into(),
         Value::Integer(n) => Reply::Integer(*n),
         Value::Number(n) => Reply::Integer(truncated(*n)),
         Value::Boolean(yes) if protocol == Protocol::Resp3 => Reply::Boolean(*yes),
@@ -364,7 +365,7 @@ mod tests {
     fn kept() -> impl Strategy<Value = Reply> {
         let leaf = prop_oneof![
             (-(1i64 << 53)..=1 << 53).prop_map(Reply::Integer),
-            proptest::collection::vec(any::<u8>(), 0..20).prop_map(|bytes| Reply::Bulk(bytes.into())),
+            proptest::collection::vec(any::<u8>(), 0..20).prop_map(Reply::bulk),
             "[a-zA-Z ]{0,12}".prop_map(|text| Reply::Status(text.into())),
             "[A-Z]{1,6} [a-z ]{0,12}".prop_map(|text| Reply::Error(text.into())),
         ];

@@ -125,7 +125,7 @@ impl Server {
             }
             Protocol::Resp2 => return,
         };
-        let body = keys.unwrap_or_default().iter().cloned().map(Reply::Bulk).collect();
+        let body = keys.unwrap_or_default().iter().map(Reply::from).collect();
         let push = Reply::Push(head.into_iter().chain([Reply::Array(body)]).collect());
         if keys.is_some() {
             return self.node.send(target, &push);

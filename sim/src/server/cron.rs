@@ -117,7 +117,7 @@ impl Server {
             }
             for db in 0..self.node.dbs.len() {
                 let next = self.node.dbs[db].next_expiry().filter(|(when_ms, _)| expired(*when_ms));
-                let Some((_, key)) = next.map(|(when_ms, key)| (when_ms, key.clone())) else { continue };
+                let Some(key) = next.map(|(_, key)| key.to_bytes()) else { continue };
                 let mut effects = Effects::default();
                 expire(&mut self.node, &mut effects, db, key);
                 self.settle(env, None, effects);

@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use super::Server;
 use crate::{
+    blob::Blob,
     config::{Config, Eviction},
     effect::{Changer, Class, Effects, Propagated, Recipients, Touch},
     env::Env,
@@ -60,7 +61,7 @@ impl Evictor {
         for _ in dbs {
             self.last_db = (self.last_db + 1) % dbs.len();
             if let Some((key, _)) = draw(&dbs[self.last_db], policy, env) {
-                return Some((self.last_db, key.clone()));
+                return Some((self.last_db, key.to_bytes()));
             }
         }
         None
@@ -92,11 +93,11 @@ impl Evictor {
                 let reason = reason(config, entry, env.wall.as_millis());
                 let at = self.pool.partition_point(|candidate| candidate.reason < reason);
                 if at == 0 && self.pool.len() == POOL
-                    || self.pool.iter().any(|candidate| candidate.db == db && candidate.key == *key)
+                    || self.pool.iter().any(|candidate| candidate.db == db && *key == candidate.key)
                 {
                     continue;
                 }
-                self.pool.insert(at, Candidate { reason, db, key: key.clone() });
+                self.pool.insert(at, Candidate { reason, db, key: key.to_bytes() });
                 if self.pool.len() > POOL {
                     self.pool.remove(0);
                 }
@@ -176,7 +177,7 @@ fn volatile(policy: Eviction) -> bool {
 }
 
 /// A key that the policy allows to go.
-fn draw<'a>(db: &'a Db, policy: Eviction, env: &mut Env) -> Option<(&'a Bytes, &'a Entry)> {
+fn draw<'a>(db: &'a Db, policy: Eviction, env: &mut Env) -> Option<(&'a Blob, &'a Entry)> {
     if volatile(policy) {
         let (key, ()) = db.volatile().random(|len| env.random_below(len))?;
         return Some((key, db.get(key)?));

@@ -232,7 +232,7 @@ impl Server {
                 self.node.pubsub.of(Subscription::Pattern).keys().chain(left.map(|change| &change.name));
             let heard: BTreeSet<&Bytes> = patterns.filter(|pattern| matches(pattern, &channel)).collect();
             for pattern in heard {
-                let words = [pattern.clone(), channel.clone(), message.clone()].map(Reply::Bulk);
+                let words = [pattern.clone(), channel.clone(), message.clone()].map(Reply::from);
                 let push = [Reply::bulk("pmessage")].into_iter().chain(words).collect();
                 pushes.push((Reply::Push(push), self.subscribers(Subscription::Pattern, pattern, own)));
             }

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
+    blob::Blob,
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Class,
     keyspace::{Str, Value},
@@ -43,13 +44,13 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
     let mut sources = Vec::with_capacity(keys.len());
     for key in keys {
-        sources.push(ctx.read::<Str>(key)?.map(|string| string.to_bytes()).unwrap_or_default());
+        sources.push(ctx.read::<Str>(key)?.map(|string| string.bytes().clone()).unwrap_or_default());
     }
     let result = combine(operation, &sources);
     drop(sources);
     let len = result.len();
     if len > 0 {
-        ctx.put(target, Value::String(Str::raw(result.into())), None);
+        ctx.put(target, Value::String(Str::raw(Bytes::from(result))), None);
         ctx.changed(target, Class::String, "set");
     } else if ctx.remove(target).is_some() {
         ctx.changed(target, Class::Generic, "del");
@@ -58,8 +59,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 }
 
 /// The result is as long as the longest; the others end in zeros.
-fn combine(operation: Operation, sources: &[Bytes]) -> Vec<u8> {
-    let len = sources.iter().map(Bytes::len).max().unwrap_or(0);
+fn combine(operation: Operation, sources: &[Blob]) -> Vec<u8> {
+    let len = sources.iter().map(|source| source.len()).max().unwrap_or(0);
     let (first, others) = sources.split_first().map_or((&[][..], &[][..]), |(first, others)| (first, others));
     let mut result = Vec::with_capacity(len);
     result.extend_from_slice(first);

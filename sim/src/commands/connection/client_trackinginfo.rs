@@ -39,7 +39,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
             (tracking.broken, "broken_redirect"),
         ];
         flags = all.into_iter().filter_map(|(is, flag)| is.then_some(flag)).collect();
-        prefixes.extend(tracking.prefixes.iter().flatten().cloned().map(Reply::Bulk));
+        prefixes.extend(tracking.prefixes.iter().flatten().map(Reply::from));
     }
     Ok(Reply::Map(vec![
         (Reply::bulk("flags"), Reply::Set(flags.into_iter().map(Reply::bulk).collect())),

@@ -26,7 +26,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let message = args.get(1).cloned();
     // A RESP2 subscriber cannot tell a plain reply from a message, so it gets PING's in a message's form.
     if ctx.session().protocol == Protocol::Resp2 && ctx.session().is_subscriber() {
-        return Ok(Reply::Array(vec![Reply::bulk("pong"), Reply::Bulk(message.unwrap_or_default())]));
+        return Ok(Reply::Array(vec![Reply::bulk("pong"), Reply::from(message.unwrap_or_default())]));
     }
-    Ok(message.map_or(Reply::Status("PONG".into()), Reply::Bulk))
+    Ok(message.map_or(Reply::Status("PONG".into()), Reply::from))
 }

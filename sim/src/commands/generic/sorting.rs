@@ -5,6 +5,7 @@ use std::{cmp::Ordering, ops::Range};
 use bytes::Bytes;
 
 use crate::{
+    blob::Blob,
     commands::{Ctx, Error, Origin, double::sortable, integer, partial_sort::partial_sort_by},
     keyspace::{SortedSet, Value},
 };
@@ -27,7 +28,7 @@ pub(super) struct SortOptions {
 /// What an element is sorted by.
 enum Weight {
     Number(f64),
-    Text(Option<Bytes>),
+    Text(Option<Blob>),
 }
 
 impl SortOptions {
@@ -80,11 +81,11 @@ impl SortOptions {
     }
 
     /// The elements of `key` as the options ask for them; `None` where GET finds nothing.
-    pub(super) fn sorted(&self, ctx: &mut Ctx<'_>, key: &[u8]) -> Result<Vec<Option<Bytes>>, Error> {
+    pub(super) fn sorted(&self, ctx: &mut Ctx<'_>, key: &[u8]) -> Result<Vec<Option<Blob>>, Error> {
         let mut unsorted = self.unsorted;
         let mut alphabetical = self.alphabetical;
         let mut taken = None;
-        let elements: Vec<Bytes> = match ctx.entry(key).map(|entry| &entry.value) {
+        let elements: Vec<Blob> = match ctx.entry(key).map(|entry| &entry.value) {
             None => Vec::new(),
             // What has an order of its own is only read as far as it is wanted.
             Some(Value::List(list)) if unsorted => {
@@ -141,12 +142,7 @@ impl SortOptions {
         start..start.saturating_add(count).min(len)
     }
 
-    fn order(
-        &self,
-        ctx: &mut Ctx<'_>,
-        elements: Vec<Bytes>,
-        alphabetical: bool,
-    ) -> Result<Vec<Bytes>, Error> {
+    fn order(&self, ctx: &mut Ctx<'_>, elements: Vec<Blob>, alphabetical: bool) -> Result<Vec<Blob>, Error> {
         let by = self.by.as_ref().filter(|by| star(by).is_some());
         let mut weighed = Vec::with_capacity(elements.len());
         for element in elements {
@@ -164,7 +160,7 @@ impl SortOptions {
             };
             weighed.push((weight, element));
         }
-        let compare = |(a, of_a): &(Weight, Bytes), (b, of_b): &(Weight, Bytes)| {
+        let compare = |(a, of_a): &(Weight, Blob), (b, of_b): &(Weight, Blob)| {
             let order = match (a, b) {
                 (Weight::Number(a), Weight::Number(b)) => {
                     // Equal numbers leave the order to the elements themselves.
@@ -192,7 +188,7 @@ fn star(pattern: &[u8]) -> Option<usize> {
 }
 
 /// The value that `pattern` names for `element`: `#` is the element, `*` in a name is replaced by it, `->` names a field.
-fn look_up(ctx: &mut Ctx<'_>, pattern: &[u8], element: &Bytes) -> Option<Bytes> {
+fn look_up(ctx: &mut Ctx<'_>, pattern: &[u8], element: &Blob) -> Option<Blob> {
     if pattern == b"#" {
         return Some(element.clone());
     }
@@ -206,7 +202,7 @@ fn look_up(ctx: &mut Ctx<'_>, pattern: &[u8], element: &Bytes) -> Option<Bytes> 
     let key = [before, element, after].concat();
     match (&ctx.entry(&key)?.value, field) {
         (Value::Hash(hash), Some(field)) => hash.get(field).cloned(),
-        (Value::String(string), None) => Some(string.to_bytes()),
+        (Value::String(string), None) => Some(string.bytes().clone()),
         _ => None,
     }
 }

@@ -10,6 +10,7 @@ use super::{
     query::{Form, Query, Shape, Target},
 };
 use crate::{
+    blob::Blob,
     commands::{Ctx, Error, partial_sort::partial_sort_by, sorted_set::storing::store_as},
     keyspace::SortedSet,
     resp::Reply,
@@ -26,7 +27,7 @@ struct Found {
     place: Place,
     metres: f64,
     score: f64,
-    member: Bytes,
+    member: Blob,
 }
 
 /// Carries out a command of the family.
@@ -60,7 +61,7 @@ fn order(found: &mut [Found], wanted: usize, farthest_first: bool) {
 }
 
 fn answer(found: Found, query: &Query) -> Reply {
-    let member = Reply::Bulk(found.member);
+    let member = Reply::from(found.member);
     let mut replies = vec![member];
     if query.with_distance {
         replies.push(earth::distance(found.metres / query.unit));

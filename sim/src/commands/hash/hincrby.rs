@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
+    blob::Blob,
     commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
     effect::Class,
     keyspace::Hash,
@@ -29,7 +30,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     };
     let sum = value.checked_add(increment).ok_or(Error::INCREMENT_OVERFLOW)?;
     let encodings = ctx.node.config.encodings;
-    ctx.modify_or_create::<Hash>(key)?.set(field, Bytes::from(sum.to_string()), &encodings);
+    ctx.modify_or_create::<Hash>(key)?.set(field, Blob::integer(sum), &encodings);
     ctx.changed(key, Class::Hash, "hincrby");
     Ok(sum.into())
 }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Class,
-    keyspace::{Hash, own},
+    keyspace::Hash,
     resp::Reply,
 };
 
@@ -33,7 +33,7 @@ pub(super) fn set_all(ctx: &mut Ctx<'_>, args: &[Bytes], command: &str) -> Resul
     }
     let encodings = ctx.node.config.encodings;
     let hash = ctx.modify_or_create::<Hash>(&args[1])?;
-    let new = pairs.iter().filter(|[field, value]| hash.set(field, own(value), &encodings)).count();
+    let new = pairs.iter().filter(|[field, value]| hash.set(field, value, &encodings)).count();
     ctx.changed_by(pairs.len(), &args[1], Class::Hash, "hset");
     Ok(new)
 }

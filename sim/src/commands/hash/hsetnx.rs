@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Class,
-    keyspace::{Hash, own},
+    keyspace::Hash,
     resp::Reply,
 };
 
@@ -28,7 +28,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if hash.contains(field) {
         return Ok(Reply::Integer(0));
     }
-    hash.set(field, own(&args[3]), &encodings);
+    hash.set(field, &args[3], &encodings);
     ctx.changed(key, Class::Hash, "hset");
     Ok(Reply::Integer(1))
 }

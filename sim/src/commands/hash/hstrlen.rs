@@ -21,5 +21,5 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    Ok(ctx.read::<Hash>(&args[1])?.and_then(|hash| hash.get(&args[2])).map_or(0, Bytes::len).into())
+    Ok(ctx.read::<Hash>(&args[1])?.and_then(|hash| hash.get(&args[2])).map_or(0, |value| value.len()).into())
 }

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
+    blob::Blob,
     commands::{Ctx, Error, Flags, Group, Keys, Spec, integer, ranged},
     keyspace::List,
     resp::Reply,
@@ -72,7 +73,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let wanted = counted.map_or(1, all_if_zero);
     let mut found: Vec<Reply> = Vec::new();
     if let Some(list) = ctx.read::<List>(&args[1])? {
-        let is_match = |(_, element): &(usize, &Bytes)| **element == args[2];
+        let is_match = |(_, element): &(usize, &Blob)| **element == args[2];
         let elements = list.iter().enumerate();
         if options.rank > 0 {
             let matches = elements.take(len_max).filter(is_match).skip(skipped).take(wanted);

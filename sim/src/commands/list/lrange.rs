@@ -25,5 +25,5 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let Some(list) = ctx.read::<List>(&args[1])? else { return Ok(Reply::Array(Vec::new())) };
     let range = index_range(start, stop, list.len());
     let elements = list.iter_from(range.start).take(range.len());
-    Ok(Reply::Array(elements.cloned().map(Reply::Bulk).collect()))
+    Ok(Reply::Array(elements.map(Reply::from).collect()))
 }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::ends::{popped, pushed};
 use crate::{
+    blob::Blob,
     commands::{Ctx, Error, Wait},
     effect::Class,
     keyspace::{End, List},
@@ -15,7 +16,7 @@ pub(super) fn shift(
     ctx: &mut Ctx<'_>,
     [from, to]: [&Bytes; 2],
     [from_end, to_end]: [End; 2],
-) -> Result<Option<Bytes>, Error> {
+) -> Result<Option<Blob>, Error> {
     if !ctx.check::<List>(from)? {
         return Ok(None);
     }
@@ -43,5 +44,5 @@ pub(super) fn shift_or_wait(
         return Ok(ctx.wait(args, &args[1..2], wait, Reply::Null));
     };
     ctx.propagate_as(vec![repeated]);
-    Ok(Reply::Bulk(element))
+    Ok(Reply::from(element))
 }

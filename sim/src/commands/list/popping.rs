@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::ends::{end, popped};
 use crate::{
+    blob::Blob,
     commands::{Ctx, Error, Wait, ranged},
     keyspace::{End, List},
     resp::Reply,
@@ -27,14 +28,14 @@ pub(super) fn pop(ctx: &mut Ctx<'_>, args: &[Bytes], from: End, name: &'static s
         return Ok(Reply::NullArray);
     }
     let elements = take(ctx, key, from, count)?;
-    Ok(Reply::Array(elements.into_iter().map(Reply::Bulk).collect()))
+    Ok(Reply::Array(elements.into_iter().map(Reply::from).collect()))
 }
 
 /// Takes up to `count` elements from an end and reports it. Empty where there is no list.
-fn take(ctx: &mut Ctx<'_>, key: &Bytes, from: End, count: i64) -> Result<Vec<Bytes>, Error> {
+fn take(ctx: &mut Ctx<'_>, key: &Bytes, from: End, count: i64) -> Result<Vec<Blob>, Error> {
     let Some(list) = ctx.modify::<List>(key)? else { return Ok(Vec::new()) };
     let count = usize::try_from(count).unwrap_or(usize::MAX).min(list.len());
-    let elements: Vec<Bytes> = std::iter::from_fn(|| list.pop(from)).take(count).collect();
+    let elements: Vec<Blob> = std::iter::from_fn(|| list.pop(from)).take(count).collect();
     if !elements.is_empty() {
         popped(ctx, key, from, elements.len());
     }
@@ -57,7 +58,7 @@ pub(super) fn pop_or_wait(ctx: &mut Ctx<'_>, args: &[Bytes], from: End) -> Resul
     for key in ctx.candidates(keys) {
         if let Some(element) = take(ctx, &key, from, 1)?.pop() {
             ctx.propagate_as(vec![vec![pop_command(from), key.clone()]]);
-            return Ok(Reply::Array(vec![Reply::Bulk(key), Reply::Bulk(element)]));
+            return Ok(Reply::Array(vec![Reply::from(key), Reply::from(element)]));
         }
     }
     Ok(ctx.wait(args, keys, wait, Reply::NullArray))
@@ -93,8 +94,8 @@ pub(super) fn pop_from_many(
         if !elements.is_empty() {
             let taken = Bytes::from(elements.len().to_string());
             ctx.propagate_as(vec![vec![pop_command(from), key.clone(), taken]]);
-            let elements = elements.into_iter().map(Reply::Bulk).collect();
-            return Ok(Reply::Array(vec![Reply::Bulk(key), Reply::Array(elements)]));
+            let elements = elements.into_iter().map(Reply::from).collect();
+            return Ok(Reply::Array(vec![Reply::from(key), Reply::Array(elements)]));
         }
     }
     Ok(match wait {

@@ -6,7 +6,7 @@ use super::ends::pushed;
 use crate::{
     commands::{Ctx, Error},
     effect::Class,
-    keyspace::{End, List, own},
+    keyspace::{End, List},
     resp::Reply,
 };
 
@@ -21,7 +21,7 @@ pub(super) fn push(ctx: &mut Ctx<'_>, args: &[Bytes], end: End, creates: bool) -
             None => return Ok(Reply::Integer(0)),
         }
     };
-    elements.iter().for_each(|element| list.push(end, own(element)));
+    elements.iter().for_each(|element| list.push(end, element));
     let len = list.len();
     ctx.changed_by(elements.len(), key, Class::List, pushed(end));
     Ok(len.into())

@@ -18,7 +18,7 @@ pub(super) fn channels(ctx: &mut Ctx<'_>, kind: Subscription, args: &[Bytes]) ->
     };
     let names = ctx.node.pubsub.of(kind).keys();
     let names = names.filter(|name| pattern.is_none_or(|pattern| matches(pattern, name)));
-    Ok(Reply::Array(names.cloned().map(Reply::Bulk).collect()))
+    Ok(Reply::Array(names.map(Reply::from).collect()))
 }
 
 /// Each name with the number of its subscribers, in one flat array in either protocol.

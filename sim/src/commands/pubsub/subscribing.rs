@@ -21,7 +21,7 @@ pub(super) fn subscribe(ctx: &mut Ctx<'_>, kind: Subscription, names: &[Bytes]) 
         note(ctx, kind, name);
         ctx.node.subscribe(conn, kind, name.clone());
         let left = ctx.session().subscriptions_beside(kind).into();
-        replies.push(Reply::Push(vec![Reply::bulk(word), Reply::Bulk(name.clone()), left]));
+        replies.push(Reply::Push(vec![Reply::bulk(word), Reply::from(name), left]));
     }
     Ok(Reply::Several(replies))
 }
@@ -46,7 +46,7 @@ pub(super) fn unsubscribe(ctx: &mut Ctx<'_>, kind: Subscription, names: &[Bytes]
         note(ctx, kind, name);
         ctx.node.unsubscribe(conn, kind, name);
         let left = ctx.session().subscriptions_beside(kind).into();
-        replies.push(Reply::Push(vec![Reply::bulk(word), Reply::Bulk(name.clone()), left]));
+        replies.push(Reply::Push(vec![Reply::bulk(word), Reply::from(name), left]));
     }
     // Without any there is one reply all the same, about nothing.
     if replies.is_empty() {

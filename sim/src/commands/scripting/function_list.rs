@@ -61,7 +61,7 @@ fn describe(library: &Library, with_code: bool) -> Reply {
 }
 
 fn describe_function(function: &LibraryFunction) -> Reply {
-    let description = function.description.clone().map_or(Reply::Null, Reply::Bulk);
+    let description = function.description.clone().map_or(Reply::Null, Reply::from);
     let flags = function.flags.names().map(|name| Reply::Status(name.into()));
     Reply::Map(vec![
         (Reply::bulk("name"), Reply::bulk(&function.name)),

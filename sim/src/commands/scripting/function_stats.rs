@@ -25,7 +25,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
         Some(busy) => {
             let function = busy.function.as_ref().ok_or(Error::BUSY)?;
             let ran = ctx.env.monotonic.since(busy.since);
-            let command = busy.command.iter().cloned().map(Reply::Bulk);
+            let command = busy.command.iter().map(Reply::from);
             Reply::Map(vec![
                 (Reply::bulk("name"), Reply::bulk(function)),
                 (Reply::bulk("command"), Reply::Array(command.collect())),

@@ -44,9 +44,9 @@ fn show(entry: &Entry, now_ms: i64) -> Reply {
         (Reply::bulk("count"), Reply::Integer(i64::try_from(entry.count).unwrap_or(i64::MAX))),
         (Reply::bulk("reason"), Reply::bulk(entry.reason.name())),
         (Reply::bulk("context"), Reply::bulk(entry.context)),
-        (Reply::bulk("object"), Reply::Bulk(entry.object.clone())),
-        (Reply::bulk("username"), Reply::Bulk(entry.username.clone())),
+        (Reply::bulk("object"), Reply::from(&entry.object)),
+        (Reply::bulk("username"), Reply::from(&entry.username)),
         (Reply::bulk("age-seconds"), Reply::Double(age)),
-        (Reply::bulk("client-info"), Reply::Bulk(entry.client.clone())),
+        (Reply::bulk("client-info"), Reply::from(&entry.client)),
     ])
 }

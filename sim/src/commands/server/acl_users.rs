@@ -20,5 +20,5 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    Ok(Reply::Array(ctx.node.acl.users().map(|user| Reply::Bulk(user.name.clone())).collect()))
+    Ok(Reply::Array(ctx.node.acl.users().map(|user| Reply::from(&user.name)).collect()))
 }

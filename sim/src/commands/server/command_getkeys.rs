@@ -21,5 +21,5 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    Ok(Reply::Array(keys_of(&args[2..])?.into_iter().map(|(key, _)| Reply::Bulk(key)).collect()))
+    Ok(Reply::Array(keys_of(&args[2..])?.into_iter().map(|(key, _)| Reply::from(key)).collect()))
 }

@@ -21,6 +21,6 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let with_flags = |(key, flags)| Reply::Array(vec![Reply::Bulk(key), key_flags(flags)]);
+    let with_flags = |(key, flags)| Reply::Array(vec![Reply::from(key), key_flags(flags)]);
     Ok(Reply::Array(keys_of(&args[2..])?.into_iter().map(with_flags).collect()))
 }

@@ -129,7 +129,7 @@ fn populate(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         if size > 0 {
             value.resize(usize::try_from(size).unwrap_or(0), 0);
         }
-        ctx.put(&key, Value::String(Str::new(value.into())), None);
+        ctx.put(&key, Value::String(Str::new(Bytes::from(value))), None);
         ctx.changed(&key, Class::String, "set");
     }
     // Nobody repeats it: a replica would not have the command.
@@ -385,7 +385,7 @@ mod tests {
             ),
         ] {
             let mut db = Db::default();
-            db.insert(&"k".into(), value, None, Usage::new(102_904_000));
+            db.insert("k", value, None, Usage::new(102_904_000));
             let entry = db.get(b"k").expect("it was just made");
             assert_eq!(
                 object(entry, &Config::default(), 102_905_000),

@@ -38,9 +38,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             Reply::Integer(slow.id as i64),
             Reply::Integer(slow.at),
             Reply::Integer(slow.took_us),
-            Reply::Array(slow.args.iter().cloned().map(Reply::Bulk).collect()),
+            Reply::Array(slow.args.iter().map(Reply::from).collect()),
             Reply::bulk(&slow.peer),
-            Reply::Bulk(slow.name.clone()),
+            Reply::from(&slow.name),
         ])
     };
     Ok(Reply::Array(ctx.node.slowlog.iter().take(count).map(entry).collect()))

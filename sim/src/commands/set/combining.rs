@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
+    blob::Blob,
     commands::{Ctx, Error},
     effect::Class,
     keyspace::{Dict, Encodings, Set, Value},
@@ -29,7 +30,7 @@ fn sets<'a>(ctx: &'a mut Ctx<'_>, keys: &[Bytes]) -> Result<Vec<Option<&'a Set>>
 }
 
 /// The members of all sets; `limit` ends the search, 0 for no limit.
-pub(super) fn intersect(ctx: &mut Ctx<'_>, keys: &[Bytes], limit: usize) -> Result<Vec<Bytes>, Error> {
+pub(super) fn intersect(ctx: &mut Ctx<'_>, keys: &[Bytes], limit: usize) -> Result<Vec<Blob>, Error> {
     let sets: Option<Vec<&Set>> = sets(ctx, keys)?.into_iter().collect();
     let Some(mut sets) = sets else { return Ok(Vec::new()) };
     // The smallest has the fewest candidates.
@@ -42,10 +43,10 @@ pub(super) fn intersect(ctx: &mut Ctx<'_>, keys: &[Bytes], limit: usize) -> Resu
 /// The members of a combination, each once.
 #[derive(Debug, Default)]
 struct Combined {
-    members: Vec<Bytes>,
+    members: Vec<Blob>,
     /// What was in it on the way there, and was taken out: a set of integers that ever had another member stays what that has
     /// made it.
-    passed: Vec<Bytes>,
+    passed: Vec<Blob>,
 }
 
 fn combine(ctx: &mut Ctx<'_>, operation: Operation, keys: &[Bytes]) -> Result<Combined, Error> {
@@ -61,8 +62,8 @@ fn combine(ctx: &mut Ctx<'_>, operation: Operation, keys: &[Bytes]) -> Result<Co
         Operation::Difference => {
             let sets = sets(ctx, keys)?;
             let Some((Some(first), others)) = sets.split_first() else { return Ok(Combined::default()) };
-            let elsewhere = |member: &Bytes| others.iter().flatten().any(|set| set.contains(member));
-            let (passed, members): (Vec<Bytes>, Vec<Bytes>) = first.iter().partition(elsewhere);
+            let elsewhere = |member: &Blob| others.iter().flatten().any(|set| set.contains(member));
+            let (passed, members): (Vec<Blob>, Vec<Blob>) = first.iter().partition(elsewhere);
             let passed = if is_by_removal(first, others) { passed } else { Vec::new() };
             return Ok(Combined { members, passed });
         }
@@ -87,7 +88,7 @@ pub(super) fn answer(ctx: &mut Ctx<'_>, operation: Operation, keys: &[Bytes]) ->
     members.into_iter().for_each(|member| {
         set.insert(member, &unlimited);
     });
-    Ok(Reply::Set(set.iter().map(Reply::Bulk).collect()))
+    Ok(Reply::Set(set.iter().map(Reply::from).collect()))
 }
 
 /// Stores the combination of `keys` at `target`, whatever it held, and answers how many members it has. Without members the

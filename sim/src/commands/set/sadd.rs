@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Class,
-    keyspace::{Set, own},
+    keyspace::Set,
     resp::Reply,
 };
 
@@ -25,10 +25,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let encodings = ctx.node.config.encodings;
     let key = &args[1];
     let set = ctx.modify_or_create::<Set>(key)?;
-    let added = args[2..]
-        .iter()
-        .filter(|member| !set.contains(member) && set.insert(own(member), &encodings))
-        .count();
+    let added = args[2..].iter().filter(|member| set.insert(*member, &encodings)).count();
     if added > 0 {
         ctx.changed_by(added, key, Class::Set, "sadd");
     }

@@ -21,6 +21,6 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let members = ctx.read::<Set>(&args[1])?.map(|set| set.iter().map(Reply::Bulk).collect());
+    let members = ctx.read::<Set>(&args[1])?.map(|set| set.iter().map(Reply::from).collect());
     Ok(Reply::Set(members.unwrap_or_default()))
 }

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
+    blob::Blob,
     commands::{Ctx, Error, Flags, Group, Keys, Spec, draw::draw_elements, ranged},
     effect::Class,
     env::Env,
@@ -38,7 +39,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (env, db) = (&mut *ctx.env, &ctx.node.dbs[ctx.db]);
     let set = db.typed::<Set>(key)?.expect("its length was just asked for");
     let random = |env: &mut Env| set.random(|len| env.random_below(len));
-    let taken: Vec<Bytes> = match wanted {
+    let taken: Vec<Blob> = match wanted {
         1 => random(env).into_iter().collect(),
         _ => {
             let wanted = i64::try_from(wanted).unwrap_or(i64::MAX);
@@ -68,10 +69,10 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     ctx.propagate_as(if count.is_some() && taken.len() == len {
         vec![vec![Bytes::from_static(b"DEL"), key.clone()]]
     } else {
-        let remove = |member: &Bytes| vec![Bytes::from_static(b"SREM"), key.clone(), member.clone()];
+        let remove = |member: &Blob| vec![Bytes::from_static(b"SREM"), key.clone(), member.to_bytes()];
         taken.iter().map(remove).collect()
     });
-    let mut replies: Vec<Reply> = taken.into_iter().map(Reply::Bulk).collect();
+    let mut replies: Vec<Reply> = taken.into_iter().map(Reply::from).collect();
     Ok(match count {
         Some(_) => Reply::Set(replies),
         None => replies.pop().unwrap_or(Reply::Null),

@@ -41,5 +41,5 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let Some(count) = count else { return Ok(set.random(|len| env.random_below(len)).into()) };
     let random = |env: &mut Env| set.random(|len| env.random_below(len));
     let drawn = draw_elements(env, set.len(), count, random, || set.iter().collect())?;
-    Ok(Reply::Array(drawn.into_iter().map(Reply::Bulk).collect()))
+    Ok(Reply::Array(drawn.into_iter().map(Reply::from).collect()))
 }

@@ -30,5 +30,5 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (next, members) =
         options.sweep(cursor, |cursor, found| set.scan(cursor, |member| found.push(member)));
     let wanted = members.into_iter().filter(|member| options.wants(member));
-    Ok(scan::reply(next, wanted.map(Reply::Bulk).collect()))
+    Ok(scan::reply(next, wanted.map(Reply::from).collect()))
 }

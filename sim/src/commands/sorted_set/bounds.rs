@@ -5,6 +5,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use crate::{
+    blob::Blob,
     commands::{Error, double_prefix, index_range},
     keyspace::SortedSet,
 };
@@ -63,22 +64,22 @@ impl LexBound {
 
 impl LexBound {
     /// Whether a range that begins here leaves `member` out.
-    fn is_after(&self, member: &Bytes) -> bool {
+    fn is_after(&self, member: &[u8]) -> bool {
         match self {
             LexBound::Lowest => false,
             LexBound::Highest => true,
-            LexBound::Included(bound) => member < bound,
-            LexBound::Excluded(bound) => member <= bound,
+            LexBound::Included(bound) => *member < **bound,
+            LexBound::Excluded(bound) => *member <= **bound,
         }
     }
 
     /// Whether a range that ends here takes `member` in.
-    fn is_not_before(&self, member: &Bytes) -> bool {
+    fn is_not_before(&self, member: &[u8]) -> bool {
         match self {
             LexBound::Lowest => false,
             LexBound::Highest => true,
-            LexBound::Included(bound) => member <= bound,
-            LexBound::Excluded(bound) => member < bound,
+            LexBound::Included(bound) => *member <= **bound,
+            LexBound::Excluded(bound) => *member < **bound,
         }
     }
 }
@@ -95,7 +96,7 @@ fn lex_ranks(set: &SortedSet, min: &LexBound, max: &LexBound, reversed: bool) ->
         let end = set.partition(|_, member| max.is_not_before(member));
         return start..end.max(start);
     }
-    let members: Vec<&Bytes> = set.iter().map(|(_, member)| member).collect();
+    let members: Vec<&Blob> = set.iter().map(|(_, member)| member).collect();
     if reversed {
         let end = members.iter().rposition(|member| max.is_not_before(member)).map_or(0, |at| at + 1);
         // Backwards a walk ends where a member is too low, not where one is too high.

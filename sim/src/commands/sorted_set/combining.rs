@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::{answering::members, storing::store};
 use crate::{
+    blob::Blob,
     commands::{Ctx, Error, double, integer, ranged},
     keyspace::{Dict, SortedSet, Value},
     resp::Reply,
@@ -68,7 +69,7 @@ impl Input<'_> {
     }
 
     /// All members with their scores, until `visit` says that it has enough.
-    fn visit(&self, mut visit: impl FnMut(Bytes, f64) -> bool) {
+    fn visit(&self, mut visit: impl FnMut(Blob, f64) -> bool) {
         match self.value {
             Some(Value::SortedSet(set)) => {
                 let mut members = set.iter();
@@ -183,7 +184,7 @@ impl<'a> Request<'a> {
     }
 
     /// The members of the result with their scores, each once.
-    fn combine(&self, ctx: &mut Ctx<'_>) -> Vec<(Bytes, f64)> {
+    fn combine(&self, ctx: &mut Ctx<'_>) -> Vec<(Blob, f64)> {
         let inputs = self.inputs(ctx);
         let (first, others) = inputs.split_first().expect("there is at least one key");
         let limit = if self.limit == 0 { usize::MAX } else { self.limit };

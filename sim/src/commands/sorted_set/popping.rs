@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::answering::{members, nested};
 use crate::{
+    blob::Blob,
     commands::{Ctx, Error, Wait, ranged},
     effect::Class,
     keyspace::SortedSet,
@@ -38,7 +39,7 @@ impl Extreme {
 }
 
 /// Takes up to `count` members and reports it. Empty where there is no sorted set.
-fn take(ctx: &mut Ctx<'_>, key: &Bytes, from: Extreme, count: i64) -> Result<Vec<(f64, Bytes)>, Error> {
+fn take(ctx: &mut Ctx<'_>, key: &Bytes, from: Extreme, count: i64) -> Result<Vec<(f64, Blob)>, Error> {
     let Some(set) = ctx.modify::<SortedSet>(key)? else { return Ok(Vec::new()) };
     let len = set.len();
     let count = usize::try_from(count).unwrap_or(usize::MAX).min(len);
@@ -46,7 +47,7 @@ fn take(ctx: &mut Ctx<'_>, key: &Bytes, from: Extreme, count: i64) -> Result<Vec
         Extreme::Min => (0..count, false, "zpopmin"),
         Extreme::Max => (len - count..len, true, "zpopmax"),
     };
-    let taken: Vec<(f64, Bytes)> =
+    let taken: Vec<(f64, Blob)> =
         set.range(ranks, reversed).map(|(score, member)| (score, member.clone())).collect();
     for (_, member) in &taken {
         set.remove(member);
@@ -68,7 +69,7 @@ pub(super) fn pop(ctx: &mut Ctx<'_>, args: &[Bytes], from: Extreme) -> Result<Re
     // One member asked for without a count comes without a nest in either protocol.
     if count.is_none() {
         let first = taken.into_iter().next();
-        let both = first.map(|(score, member)| vec![Reply::Bulk(member), Reply::Double(score)]);
+        let both = first.map(|(score, member)| vec![Reply::from(member), Reply::Double(score)]);
         return Ok(Reply::Array(both.unwrap_or_default()));
     }
     Ok(members(taken.iter().map(|(score, member)| (*score, member)), true))
@@ -81,7 +82,7 @@ pub(super) fn pop_or_wait(ctx: &mut Ctx<'_>, args: &[Bytes], from: Extreme) -> R
     for key in ctx.candidates(keys) {
         if let Some((score, member)) = take(ctx, &key, from, 1)?.pop() {
             ctx.propagate_as(vec![vec![from.command(), key.clone()]]);
-            return Ok(Reply::Array(vec![Reply::Bulk(key), Reply::Bulk(member), Reply::Double(score)]));
+            return Ok(Reply::Array(vec![Reply::from(key), Reply::from(member), Reply::Double(score)]));
         }
     }
     Ok(ctx.wait(args, keys, wait, Reply::NullArray))
@@ -119,7 +120,7 @@ pub(super) fn pop_from_many(
             ctx.propagate_as(vec![vec![from.command(), key.clone(), count]]);
             // Pairs, in both protocols.
             let pairs = nested(taken.iter().map(|(score, member)| (*score, member)));
-            return Ok(Reply::Array(vec![Reply::Bulk(key), pairs]));
+            return Ok(Reply::Array(vec![Reply::from(key), pairs]));
         }
     }
     Ok(match wait {

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::bounds::Bounds;
 use crate::{
+    blob::Blob,
     commands::{Ctx, Error},
     effect::Class,
     keyspace::SortedSet,
@@ -18,7 +19,7 @@ pub(super) fn remove(
     event: &'static str,
 ) -> Result<Reply, Error> {
     let Some(set) = ctx.modify::<SortedSet>(key)? else { return Ok(Reply::Integer(0)) };
-    let members: Vec<Bytes> =
+    let members: Vec<Blob> =
         set.range(bounds.ranks(set, false), false).map(|(_, member)| member.clone()).collect();
     for member in &members {
         set.remove(member);

@@ -47,6 +47,6 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let mut chosen = drawn.into_iter().filter_map(|rank| set.get(rank));
     Ok(match count {
         Some(_) => members(chosen, with_scores),
-        None => chosen.next().map(|(_, member)| member.clone()).into(),
+        None => chosen.next().map(|(_, member)| member).into(),
     })
 }

@@ -36,6 +36,6 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         |score| if compact && is_whole(score) { (score as i64).to_string() } else { format_double(score) };
     // Scores are texts here in both protocols.
     let wanted = members.into_iter().filter(|(member, _)| options.wants(member));
-    let replies = wanted.flat_map(|(member, score)| [Reply::Bulk(member), Reply::bulk(text(score))]);
+    let replies = wanted.flat_map(|(member, score)| [Reply::from(member), Reply::bulk(text(score))]);
     Ok(scan::reply(next, replies.collect()))
 }

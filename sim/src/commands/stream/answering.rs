@@ -17,14 +17,14 @@ pub(super) fn id(id: StreamId) -> Reply {
 pub(super) fn entry(entry: EntryRef<'_>) -> Reply {
     let mut words = Vec::with_capacity(entry.len() * 2);
     for (field, value) in entry.pairs() {
-        words.extend([Reply::Bulk(field), Reply::Bulk(value)]);
+        words.extend([Reply::from(field), Reply::from(value)]);
     }
     Reply::Array(vec![id(entry.id()), Reply::Array(words)])
 }
 
 /// What was read of each stream, by its key.
 pub(super) fn by_stream(ctx: &Ctx<'_>, read: Vec<(Bytes, Vec<Reply>)>) -> Reply {
-    let pairs = read.into_iter().map(|(key, entries)| (Reply::Bulk(key), Reply::Array(entries)));
+    let pairs = read.into_iter().map(|(key, entries)| (Reply::from(key), Reply::Array(entries)));
     match ctx.protocol() {
         Protocol::Resp2 => {
             Reply::Array(pairs.map(|(key, entries)| Reply::Array(vec![key, entries])).collect())

@@ -27,7 +27,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let group = stream.groups.get(name).ok_or_else(|| no_group_of_key(key, name))?;
     let consumers = group.consumers().iter().map(|(name, consumer)| {
         map([
-            ("name", Reply::Bulk(name.clone())),
+            ("name", Reply::from(name)),
             ("pending", consumer.pending().len().into()),
             ("idle", Reply::Integer(now_ms.wrapping_sub(consumer.seen_ms).max(0))),
         ])

@@ -25,7 +25,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let stream = ctx.read::<Stream>(&args[2])?.ok_or(Error::NO_SUCH_KEY)?;
     let groups = stream.groups.iter().map(|(name, group)| {
         map([
-            ("name", Reply::Bulk(name.clone())),
+            ("name", Reply::from(name)),
             ("consumers", group.consumers().len().into()),
             ("pending", group.pending().len().into()),
             ("last-delivered-id", answering::id(group.last_id)),

@@ -80,13 +80,13 @@ fn full(stream: &Stream, count: usize) -> Reply {
         let pending = group.pending().iter().take(count).map(|(id, pending)| {
             Reply::Array(vec![
                 answering::id(*id),
-                Reply::Bulk(pending.consumer.clone()),
+                Reply::from(&pending.consumer),
                 Reply::Integer(pending.delivered_ms),
                 Reply::Integer(pending.deliveries as i64),
             ])
         });
         map([
-            ("name", Reply::Bulk(name.clone())),
+            ("name", Reply::from(name)),
             ("last-delivered-id", answering::id(group.last_id)),
             ("entries-read", group.entries_read.map_or(Reply::Null, Reply::Integer)),
             ("lag", stream.lag(group).map_or(Reply::Null, Reply::Integer)),
@@ -111,7 +111,7 @@ fn consumers(group: &keyspace::Group, count: usize) -> Reply {
             ])
         });
         map([
-            ("name", Reply::Bulk(name.clone())),
+            ("name", Reply::from(name)),
             ("seen-time", Reply::Integer(consumer.seen_ms)),
             ("pel-count", consumer.pending().len().into()),
             ("pending", Reply::Array(pending.collect())),

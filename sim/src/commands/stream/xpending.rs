@@ -56,7 +56,7 @@ impl Listing<'_> {
         let line = |(id, pending): (&StreamId, &keyspace::Pending)| {
             Reply::Array(vec![
                 answering::id(*id),
-                Reply::Bulk(pending.consumer.clone()),
+                Reply::from(&pending.consumer),
                 Reply::Integer(idle(pending.delivered_ms).max(0)),
                 Reply::Integer(pending.deliveries as i64),
             ])
@@ -104,7 +104,7 @@ fn summary(group: &keyspace::Group) -> Reply {
         let busy = group.consumers().iter().filter(|(_, consumer)| !consumer.pending().is_empty());
         let line = |(name, consumer): (&Bytes, &keyspace::Consumer)| {
             let pending = Reply::bulk(consumer.pending().len().to_string());
-            Reply::Array(vec![Reply::Bulk(name.clone()), pending])
+            Reply::Array(vec![Reply::from(name), pending])
         };
         consumers = Reply::Array(busy.map(line).collect());
     }

@@ -6,7 +6,7 @@ use super::setrange::within;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Class,
-    keyspace::{Str, Value, own},
+    keyspace::{Str, Value},
     resp::Reply,
 };
 
@@ -32,7 +32,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             string.bytes().len()
         }
         None => {
-            ctx.put(key, Value::String(Str::new(own(tail))), None);
+            ctx.put(key, Value::String(Str::new(tail)), None);
             tail.len()
         }
     };

@@ -21,5 +21,5 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    Ok(ctx.read::<Str>(&args[1])?.map(|string| string.to_bytes()).into())
+    Ok(ctx.read::<Str>(&args[1])?.map(Str::bytes).into())
 }

@@ -23,7 +23,7 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let key = &args[1];
-    let Some(value) = ctx.read::<Str>(key)?.map(|string| string.to_bytes()) else {
+    let Some(value) = ctx.read::<Str>(key)?.map(|string| string.bytes().clone()) else {
         return Ok(Reply::Null);
     };
     ctx.remove(key);

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
+    blob::Blob,
     commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
     keyspace::Str,
     resp::Reply,
@@ -22,15 +23,15 @@ pub(super) const SPEC: Spec = Spec {
 
 pub(super) fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (start, end) = (integer(&args[2])?, integer(&args[3])?);
-    let bytes = ctx.read::<Str>(&args[1])?.map(|string| string.to_bytes()).unwrap_or_default();
+    let bytes = ctx.read::<Str>(&args[1])?.map(|string| string.bytes().clone()).unwrap_or_default();
     let len = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
     let from_end = |index: i64| if index < 0 { index.saturating_add(len).max(0) } else { index };
     if start < 0 && end < 0 && start > end {
-        return Ok(Bytes::new().into());
+        return Ok(Blob::EMPTY.into());
     }
     let (start, end) = (from_end(start), from_end(end).min(len - 1));
     if start > end || len == 0 {
-        return Ok(Bytes::new().into());
+        return Ok(Blob::EMPTY.into());
     }
-    Ok(bytes.slice(start as usize..=end as usize).into())
+    Ok(bytes.slice(start as usize..end as usize + 1).into())
 }

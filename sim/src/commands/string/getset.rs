@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Class,
-    keyspace::{Str, Value, own},
+    keyspace::{Str, Value},
     resp::Reply,
 };
 
@@ -23,8 +23,8 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (key, value) = (&args[1], &args[2]);
-    let old = ctx.read::<Str>(key)?.map(|string| string.to_bytes());
-    ctx.put(key, Value::String(Str::new(own(value))), None);
+    let old = ctx.read::<Str>(key)?.map(|string| string.bytes().clone());
+    ctx.put(key, Value::String(Str::new(value)), None);
     ctx.changed(key, Class::String, "set");
     ctx.propagate_as(vec![vec!["SET".into(), key.clone(), value.clone()]]);
     Ok(old.into())

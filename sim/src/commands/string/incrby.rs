@@ -27,16 +27,18 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 
 /// Adds to the integer under `key`.
 pub(super) fn add(ctx: &mut Ctx<'_>, key: &Bytes, increment: i64) -> Result<Reply, Error> {
-    let value = match ctx.modify::<Str>(key)? {
-        Some(string) => string.integer().ok_or(Error::NOT_INTEGER)?,
-        None => 0,
+    let sum = match ctx.modify::<Str>(key)? {
+        Some(string) => {
+            let value = string.integer().ok_or(Error::NOT_INTEGER)?;
+            let sum = value.checked_add(increment).ok_or(Error::INCREMENT_OVERFLOW)?;
+            *string = Str::number(sum);
+            sum
+        }
+        None => {
+            ctx.put(key, Value::String(Str::number(increment)), None);
+            increment
+        }
     };
-    let sum = value.checked_add(increment).ok_or(Error::INCREMENT_OVERFLOW)?;
-    let text = Str::new(Bytes::from(sum.to_string()));
-    match ctx.modify_again::<Str>(key)? {
-        Some(string) => *string = text,
-        None => ctx.put(key, Value::String(text), None),
-    }
     ctx.changed(key, Class::String, "incrby");
     Ok(sum.into())
 }

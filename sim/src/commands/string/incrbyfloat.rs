@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, long_double::LongDouble},
     effect::Class,
-    keyspace::{Str, Value, own},
+    keyspace::{Str, Value},
     resp::Reply,
 };
 
@@ -30,7 +30,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let increment = LongDouble::parse(&args[2]).ok_or(Error::NOT_FLOAT)?;
     let sum = value.add(&increment).ok_or(Error::INCREMENT_NOT_FINITE)?;
     let text = Bytes::from(sum.to_string());
-    let new = Str::text(own(&text));
+    let new = Str::text(&text);
     match ctx.modify_again::<Str>(key)? {
         Some(string) => *string = new,
         None => ctx.put(key, Value::String(new), None),

@@ -25,7 +25,7 @@ const CELLS_MAX: usize = 1 << 27;
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let mut text = |key: &Bytes| match ctx.read::<Str>(key) {
-        Ok(string) => Ok(string.map(|string| string.to_bytes()).unwrap_or_default()),
+        Ok(string) => Ok(string.map(|string| string.bytes().clone()).unwrap_or_default()),
         Err(_) => Err(Error::of("ERR The specified keys must contain string values")),
     };
     // Both keys are looked for before either is judged.
@@ -47,7 +47,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let runs = lengths.runs(&a, &b);
     if !options.indices {
         let parts = runs.iter().rev().flat_map(|run| &a[run.a..run.a + run.len]);
-        return Ok(Reply::Bulk(parts.copied().collect()));
+        return Ok(Reply::from(parts.copied().collect::<Bytes>()));
     }
     let ends = |from: usize, len: usize| Reply::Array(vec![from.into(), (from + len - 1).into()]);
     let matches = runs.iter().filter(|run| run.len >= options.len_min).map(|run| {

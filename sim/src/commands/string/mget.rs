@@ -22,7 +22,7 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let values = args[1..].iter().map(|key| match ctx.read::<Str>(key) {
-        Ok(Some(string)) => string.to_bytes().into(),
+        Ok(Some(string)) => string.bytes().into(),
         Ok(None) | Err(_) => Reply::Null,
     });
     Ok(Reply::Array(values.collect()))

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Class,
-    keyspace::{Str, Value, own},
+    keyspace::{Str, Value},
     resp::Reply,
 };
 
@@ -33,7 +33,7 @@ pub(super) fn set_all(ctx: &mut Ctx<'_>, pairs: &[Bytes], command: &str) -> Resu
         return Err(Error::arity(command));
     }
     for [key, value] in pairs {
-        ctx.put(key, Value::String(Str::new(own(value))), None);
+        ctx.put(key, Value::String(Str::new(value)), None);
         ctx.changed(key, Class::String, "set");
     }
     Ok(())

@@ -6,7 +6,7 @@ use super::options::{Of, SetOptions};
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Class,
-    keyspace::{Str, Value, own},
+    keyspace::{Str, Value},
     resp::Reply,
 };
 
@@ -26,7 +26,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let options = SetOptions::parse(&args[3..], Of::Set)?;
     let when_ms = options.expiry.as_ref().map(|expiry| expiry.when_ms(ctx.wall_ms(), "set")).transpose()?;
     let key = &args[1];
-    let old = if options.get { ctx.read::<Str>(key)?.map(|string| string.to_bytes()) } else { None };
+    let old = if options.get { ctx.read::<Str>(key)?.map(|string| string.bytes().clone()) } else { None };
     let answer = |otherwise| if options.get { old.into() } else { otherwise };
     if options.only_if_exists.is_some_and(|wanted| wanted != ctx.pass(key).is_some()) {
         ctx.entry_for_write(key);
@@ -45,7 +45,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 
 /// Sets a key to a string that expires at `expires_ms`; `anew` says that the command gave that time itself.
 pub(super) fn write(ctx: &mut Ctx<'_>, key: &Bytes, value: &Bytes, expires_ms: Option<i64>, anew: bool) {
-    ctx.put(key, Value::String(Str::new(own(value))), expires_ms);
+    ctx.put(key, Value::String(Str::new(value)), expires_ms);
     ctx.changed(key, Class::String, "set");
     if let Some(when_ms) = expires_ms.filter(|_| anew) {
         ctx.touch(key, Class::Generic, "expire");

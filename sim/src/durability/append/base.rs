@@ -33,15 +33,15 @@ pub fn base(dbs: &[Db], libraries: &Libraries) -> Vec<u8> {
 fn value(out: &mut Vec<u8>, key: &[u8], value: &Value) {
     match value {
         Value::String(string) => command(out, &[b"SET", key, string.bytes()]),
-        Value::List(list) => many(out, "RPUSH", key, list.iter().map(|element| [element.clone()])),
-        Value::Set(set) => many(out, "SADD", key, set.iter().map(|member| [member])),
+        Value::List(list) => many(out, "RPUSH", key, list.iter().map(|element| [element.to_bytes()])),
+        Value::Set(set) => many(out, "SADD", key, set.iter().map(|member| [member.into_bytes()])),
         Value::Hash(hash) => {
-            let pairs = hash.iter().map(|(field, value)| [field.clone(), value.clone()]);
+            let pairs = hash.iter().map(|(field, value)| [field.to_bytes(), value.to_bytes()]);
             many(out, "HMSET", key, pairs);
         }
         Value::SortedSet(set) => {
             let members =
-                set.iter().map(|(score, member)| [Bytes::from(format_double(score)), member.clone()]);
+                set.iter().map(|(score, member)| [Bytes::from(format_double(score)), member.to_bytes()]);
             many(out, "ZADD", key, members);
         }
         Value::Stream(stream) => self::stream(out, key, stream),

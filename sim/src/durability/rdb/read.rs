@@ -133,9 +133,9 @@ mod tests {
     fn how_keys_were_used_is_in_a_snapshot_where_eviction_goes_by_it() {
         let now_ms = 1_700_000_000_000;
         let mut db = Db::default();
-        let value = || Value::String(Str::new("v".into()));
-        db.insert(&"idle".into(), value(), None, Usage::idle_for(now_ms, 100));
-        db.insert(&"busy".into(), value(), None, Usage::counted(now_ms, 77));
+        let value = || Value::String(Str::new("v"));
+        db.insert("idle", value(), None, Usage::idle_for(now_ms, 100));
+        db.insert("busy", value(), None, Usage::counted(now_ms, 77));
         let dbs = [db];
         for (policy, idle_ms, frequency) in
             [(Eviction::AllKeysLru, 100_000, 5), (Eviction::VolatileLfu, 0, 77), (Eviction::NoEviction, 0, 5)]
@@ -154,7 +154,7 @@ mod tests {
     fn a_damaged_snapshot_is_refused() {
         let config = Config::default();
         let mut db = Db::default();
-        db.insert(&"k".into(), Value::String(Str::new("v".into())), None, Usage::default());
+        db.insert("k", Value::String(Str::new("v")), None, Usage::default());
         let origin = super::super::Origin { created: 0, replication: None, aof_base: false };
         let snapshot = super::super::write(&[db], &Libraries::default(), &origin, &config);
         assert_eq!(open(&snapshot, &config, 0, true).expect("a whole snapshot").dbs[0].len(), 1);

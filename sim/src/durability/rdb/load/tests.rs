@@ -6,7 +6,7 @@ use super::{
     super::{dump, restore, unseal},
     *,
 };
-use crate::config::Config;
+use crate::{blob::Blob, config::Config};
 
 fn unhex(hex: &str) -> Vec<u8> {
     hex.as_bytes()
@@ -17,7 +17,7 @@ fn unhex(hex: &str) -> Vec<u8> {
 
 /// What a value holds, in a form that can be compared: its type and its elements in order of their bytes where it has none.
 fn contents(value: &Value) -> (&'static str, Vec<String>) {
-    let shown = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
+    let shown = |bytes: &Blob| String::from_utf8_lossy(bytes).into_owned();
     let mut contents: Vec<String> = match value {
         Value::String(string) => vec![shown(string.bytes())],
         Value::List(list) => list.iter().map(shown).collect(),

@@ -1,0 +1,212 @@
+//! Bytes as a database keeps them and a reply tells them: a few of them in place, more of them behind a pointer.
+
+use std::{
+    borrow::Borrow,
+    cmp::Ordering,
+    fmt, hash,
+    ops::{Deref, Range},
+};
+
+use bytes::Bytes;
+
+/// So many bytes are kept in place: as many as fit without taking more room than [`Bytes`] alone.
+const SHORT_LEN_MAX: usize = 23;
+
+/// From this length on, bytes are shared with the command that brought them rather than copied.
+const SHARED_LEN_MIN: usize = 64;
+
+/// A key, a member, a field or a value. Most of them are a few bytes, and those are read without a further trip to memory;
+/// long ones can be handed out without being copied.
+///
+/// ```
+/// use bytes::Bytes;
+/// use lockstorm_sim::blob::Blob;
+/// let blob = Blob::from(&Bytes::from_static(b"lock:7"));
+/// assert_eq!(&blob[..4], b"lock");
+/// assert_eq!(blob.to_bytes(), "lock:7");
+/// ```
+pub struct Blob(Held);
+
+enum Held {
+    Short { len: u8, bytes: [u8; SHORT_LEN_MAX] },
+    Long(Bytes),
+}
+
+/// Long bytes are shared; of others there are two then, for a count of who shares them would stay for good.
+impl Clone for Blob {
+    fn clone(&self) -> Blob {
+        match &self.0 {
+            Held::Long(bytes) if bytes.len() >= SHARED_LEN_MIN => Blob(Held::Long(bytes.clone())),
+            Held::Long(bytes) => Blob(Held::Long(Bytes::copy_from_slice(bytes))),
+            Held::Short { len, bytes } => Blob(Held::Short { len: *len, bytes: *bytes }),
+        }
+    }
+}
+
+impl Blob {
+    /// No bytes.
+    pub const EMPTY: Blob = Blob(Held::Short { len: 0, bytes: [0; SHORT_LEN_MAX] });
+
+    /// A copy of the bytes.
+    pub fn copy(bytes: &[u8]) -> Blob {
+        Blob::short(bytes).unwrap_or_else(|| Blob(Held::Long(Bytes::copy_from_slice(bytes))))
+    }
+
+    fn short(text: &[u8]) -> Option<Blob> {
+        let mut bytes = [0; SHORT_LEN_MAX];
+        bytes.get_mut(..text.len())?.copy_from_slice(text);
+        Some(Blob(Held::Short { len: text.len() as u8, bytes }))
+    }
+
+    /// An integer in decimal digits.
+    pub fn integer(n: i64) -> Blob {
+        Blob::copy(itoa::Buffer::new().format(n).as_bytes())
+    }
+
+    /// Some of the bytes, which are shared if they are many.
+    ///
+    /// # Panics
+    /// When `range` is not within them.
+    pub fn slice(&self, range: Range<usize>) -> Blob {
+        match &self.0 {
+            Held::Long(bytes) if range.len() >= SHARED_LEN_MIN => Blob(Held::Long(bytes.slice(range))),
+            _ => Blob::copy(&self[range]),
+        }
+    }
+
+    /// The bytes for whoever takes no others, who leaves nothing behind with this one unless they are long: then both share them.
+    pub fn to_bytes(&self) -> Bytes {
+        match &self.0 {
+            Held::Long(bytes) if bytes.len() >= SHARED_LEN_MIN => bytes.clone(),
+            _ => Bytes::copy_from_slice(self),
+        }
+    }
+
+    /// The bytes, of which nothing else is kept.
+    pub fn into_bytes(self) -> Bytes {
+        match self.0 {
+            Held::Long(bytes) => bytes,
+            Held::Short { .. } => Bytes::copy_from_slice(&self),
+        }
+    }
+}
+
+impl Default for Blob {
+    fn default() -> Blob {
+        Blob::EMPTY
+    }
+}
+
+impl Deref for Blob {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Held::Short { len, bytes } => &bytes[..usize::from(*len)],
+            Held::Long(bytes) => bytes,
+        }
+    }
+}
+
+/// Bytes that somebody else holds as well: what keeps all of them alive for a few is copied.
+impl From<&Bytes> for Blob {
+    fn from(bytes: &Bytes) -> Blob {
+        if bytes.len() < SHARED_LEN_MIN { Blob::copy(bytes) } else { Blob(Held::Long(bytes.clone())) }
+    }
+}
+
+impl From<&Blob> for Blob {
+    fn from(blob: &Blob) -> Blob {
+        blob.clone()
+    }
+}
+
+/// Bytes that nobody else holds.
+impl From<Bytes> for Blob {
+    fn from(bytes: Bytes) -> Blob {
+        Blob::short(&bytes).unwrap_or(Blob(Held::Long(bytes)))
+    }
+}
+
+impl From<&'static str> for Blob {
+    fn from(text: &'static str) -> Blob {
+        Blob::from(Bytes::from_static(text.as_bytes()))
+    }
+}
+
+impl Borrow<[u8]> for Blob {
+    fn borrow(&self) -> &[u8] {
+        self
+    }
+}
+
+impl AsRef<[u8]> for Blob {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Blob {
+    fn eq(&self, other: &T) -> bool {
+        **self == *other.as_ref()
+    }
+}
+
+impl Eq for Blob {}
+
+impl PartialOrd for Blob {
+    fn partial_cmp(&self, other: &Blob) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Blob {
+    fn cmp(&self, other: &Blob) -> Ordering {
+        (**self).cmp(other)
+    }
+}
+
+impl hash::Hash for Blob {
+    fn hash<H: hash::Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
+impl fmt::Debug for Blob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "b\"{}\"", self.escape_ascii())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_takes_no_more_room_than_bytes_and_leaves_some_for_what_says_which_it_is() {
+        assert_eq!(size_of::<Blob>(), size_of::<Bytes>());
+    }
+
+    #[test]
+    fn bytes_of_each_length_come_back_and_only_long_ones_are_shared() {
+        for (len, is_in_place, is_shared) in [
+            (0, true, false),
+            (1, true, false),
+            (23, true, false),
+            (24, false, false),
+            (63, false, false),
+            (64, false, true),
+        ] {
+            let bytes = Bytes::from(vec![b'x'; len]);
+            let blob = Blob::from(&bytes);
+            assert_eq!(blob, bytes, "{len} bytes");
+            assert_eq!(matches!(blob.0, Held::Short { .. }), is_in_place, "{len} bytes");
+            assert_eq!(blob.as_ptr() == bytes.as_ptr(), is_shared, "{len} bytes that came");
+            assert_eq!(blob.to_bytes().as_ptr() == blob.as_ptr(), is_shared, "{len} bytes that go");
+            assert_eq!(
+                (blob.clone(), blob.to_bytes(), blob.clone().into_bytes()),
+                (blob, bytes.clone(), bytes)
+            );
+        }
+    }
+}
