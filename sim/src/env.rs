@@ -47,9 +47,9 @@ pub struct Env {
     /// serve strangers by real time. Without it, as in the world and by a manual clock, commands take what the node's clock
     /// says: no time, but for DEBUG SLEEP and scripts that do not end. Nothing but what is told of times depends on it.
     pub stopwatch: Option<fn() -> Instant>,
-    /// Reads the clocks of the host, for nodes that live by real time: it goes on between the commands of a script or a
-    /// transaction. Without it, as in the world, all of a step is one moment, but for DEBUG SLEEP.
-    pub clocks: Option<Clocks>,
+    /// Reads the monotonic clock of the host, for nodes that live by real time: it goes on between the commands of a script or
+    /// a transaction, and the wall clock with it. Without it, as in the world, all of a step is one moment, but for DEBUG SLEEP.
+    pub clock: Option<Clock>,
     /// Strangers may come, and `protected-mode` is heeded. In the world nobody does.
     pub strangers: bool,
     /// The files that the node may read and write by name; without it there are none.
@@ -66,19 +66,19 @@ pub struct Env {
     ids: Option<ChaCha8Rng>,
 }
 
-/// What reads the two clocks of a host.
-pub struct Clocks(Box<dyn Fn() -> (Wall, Monotonic)>);
+/// What reads the monotonic clock of a host.
+pub struct Clock(Box<dyn Fn() -> Monotonic>);
 
-impl Clocks {
-    /// Clocks that are read so.
-    pub fn new(read: impl Fn() -> (Wall, Monotonic) + 'static) -> Clocks {
-        Clocks(Box::new(read))
+impl Clock {
+    /// A clock that is read so.
+    pub fn new(read: impl Fn() -> Monotonic + 'static) -> Clock {
+        Clock(Box::new(read))
     }
 }
 
-impl fmt::Debug for Clocks {
+impl fmt::Debug for Clock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Clocks")
+        f.write_str("Clock")
     }
 }
 
@@ -209,7 +209,7 @@ impl Env {
             manual_clock: false,
             script_clock: None,
             stopwatch: None,
-            clocks: None,
+            clock: None,
             strangers: false,
             files: None,
             folder: None,
@@ -231,16 +231,13 @@ impl Env {
         self.descriptors.map_or(wanted, |make_room| make_room(wanted).min(wanted))
     }
 
-    /// Reads the clocks again, where they go on within a step. A node that sleeps after what it did so far, as DEBUG SLEEP
+    /// Reads the clock again, where it goes on within a step. A node that sleeps after what it did so far, as DEBUG SLEEP
     /// within a transaction has it, does what comes next when it has slept.
     pub fn refresh(&mut self, sleeps_until: Option<Monotonic>) {
-        if let Some(clocks) = &self.clocks {
-            let (wall, monotonic) = (clocks.0)();
-            (self.wall, self.monotonic) = (wall, monotonic);
-        }
-        if let Some(until) = sleeps_until.filter(|until| *until > self.monotonic) {
-            self.wall += until.since(self.monotonic);
-            self.monotonic = until;
+        let now = self.clock.as_ref().map(|clock| (clock.0)());
+        if let Some(later) = now.max(sleeps_until).filter(|later| *later > self.monotonic) {
+            self.wall += later.since(self.monotonic);
+            self.monotonic = later;
         }
     }
 

@@ -115,7 +115,7 @@ impl<'a> Ctx<'a> {
     }
 
     /// The wall clock in milliseconds: what commands reckon dates from. It may go on within a batch; see
-    /// [`Env::clocks`](crate::env::Env::clocks).
+    /// [`Env::clock`](crate::env::Env::clock).
     pub fn wall_ms(&self) -> i64 {
         self.env.wall.as_millis()
     }

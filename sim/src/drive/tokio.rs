@@ -21,7 +21,7 @@ use tokio::{
 
 use super::{Ends, ManualClock, Node, Platform, ports::Listening, serve};
 use crate::{
-    env::{Clocks, Env, Files, Folder},
+    env::{Clock, Env, Files, Folder},
     event::Signal,
     log::Line,
     server::Server,
@@ -151,7 +151,7 @@ impl Machine {
         env.strangers = true;
         if !self.manual_clock {
             let start = real.start;
-            env.clocks = Some(Clocks::new(move || (machine_wall(), Monotonic::ZERO + start.elapsed())));
+            env.clock = Some(Clock::new(move || Monotonic::ZERO + start.elapsed()));
         }
         env.script_clock = Some(machine_time);
         env.stopwatch = (!self.manual_clock).then_some(machine_time);

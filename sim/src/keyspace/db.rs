@@ -1,6 +1,6 @@
 //! One database: keys, their values, and when they expire.
 
-use std::collections::BTreeSet;
+use std::{cmp::Reverse, collections::BinaryHeap};
 
 use bytes::Bytes;
 
@@ -44,6 +44,9 @@ impl Entry {
     }
 }
 
+/// So many expiries of the past may be kept however few keys expire.
+const PAST_EXPIRIES: usize = 64;
+
 /// Where a key is in its database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place(u32);
@@ -55,8 +58,9 @@ pub struct Db {
     entries: Dict<Entry>,
     /// Keys that expire, to draw from.
     volatile: Dict<()>,
-    /// The slots of the same keys, in the order in which they expire.
-    expiries: BTreeSet<(i64, u32)>,
+    /// The slots of the same keys, the first to expire on top. What is below may be of the past, of keys that have another time
+    /// by now, or none: a lock that is renewed leaves one behind each time, and taking it out would be a search.
+    expiries: BinaryHeap<Reverse<(i64, u32)>>,
     /// Bytes of all keys, as last reckoned.
     reckoned: usize,
     /// Slots of `entries` whose keys may have changed since, each once.
@@ -88,7 +92,7 @@ impl Db {
 
     /// The key that expires first, and when, in milliseconds of the wall clock.
     pub fn next_expiry(&self) -> Option<(i64, &Blob)> {
-        let (when_ms, slot) = *self.expiries.first()?;
+        let Reverse((when_ms, slot)) = *self.expiries.peek()?;
         Some((when_ms, self.entries.at(slot)?.0))
     }
 
@@ -214,16 +218,33 @@ impl Db {
         if old_ms == new_ms {
             return;
         }
-        if let Some(old_ms) = old_ms {
-            self.expiries.remove(&(old_ms, slot));
-        }
-        if let Some(new_ms) = new_ms {
-            self.expiries.insert((new_ms, slot));
-        }
         match (old_ms, new_ms) {
             (None, Some(_)) => drop(self.volatile.insert(key, ())),
             (Some(_), None) => drop(self.volatile.remove(key.as_ref())),
             _ => {}
+        }
+        if let Some(new_ms) = new_ms {
+            self.expiries.push(Reverse((new_ms, slot)));
+        }
+        self.forget_past_expiries();
+    }
+
+    /// Sees to it that what is on top is true, and that most of what is below is.
+    fn forget_past_expiries(&mut self) {
+        let entries = &self.entries;
+        let is_true = |Reverse((when_ms, slot)): &Reverse<(i64, u32)>| {
+            entries.at(*slot).and_then(|(_, entry)| entry.expires_ms()) == Some(*when_ms)
+        };
+        if self.expiries.len() > 2 * self.volatile.len() + PAST_EXPIRIES {
+            let mut left = std::mem::take(&mut self.expiries).into_vec();
+            left.retain(is_true);
+            // A key that had the same time twice is there twice.
+            left.sort_unstable();
+            left.dedup();
+            self.expiries = left.into();
+        }
+        while self.expiries.peek().is_some_and(|first| !is_true(first)) {
+            self.expiries.pop();
         }
     }
 
@@ -261,7 +282,7 @@ impl Db {
         self.is_unreckoned = Vec::new();
         self.entries.compact();
         let slots = self.entries.slots().filter_map(|(slot, entry)| Some((entry.expires_ms()?, slot)));
-        self.expiries = slots.collect();
+        self.expiries = slots.map(Reverse).collect();
     }
 
     /// Bytes of all keys and values, as [`Entry::memory`] reckons them.
@@ -333,6 +354,31 @@ mod tests {
         }
         assert_eq!(left, (0..10).rev().map(|n| 2000 - n * 100).collect::<Vec<_>>());
         assert_eq!((db.memory(), db.volatile_len()), (0, 0));
+    }
+
+    #[test]
+    fn the_first_to_expire_is_known_after_any_changes_and_renewals_leave_little_behind() {
+        let mut db = Db::default();
+        // Steps of a fixed generator, so that times repeat and slots are used again.
+        let mut state = 1u64;
+        let mut draw = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        for step in 0..20_000 {
+            let key = Bytes::from(draw(50).to_string());
+            let when_ms = (draw(3) > 0).then(|| draw(20) as i64);
+            match draw(4) {
+                0 => drop(db.remove(&key)),
+                1 => _ = db.set_expiry(&key, when_ms),
+                _ => drop(db.insert(&key, Value::String(Str::new("v")), when_ms, Usage::default())),
+            }
+            let times = db.entries().iter().filter_map(|(_, entry)| entry.expires_ms());
+            assert_eq!(db.next_expiry().map(|(when_ms, _)| when_ms), times.min(), "after {step} steps");
+            let first = db.next_expiry().and_then(|(_, key)| db.get(key)).and_then(Entry::expires_ms);
+            assert_eq!(first, db.next_expiry().map(|(when_ms, _)| when_ms), "after {step} steps");
+            assert!(db.expiries.len() <= 2 * db.volatile_len() + PAST_EXPIRIES, "after {step} steps");
+        }
     }
 
     #[test]
