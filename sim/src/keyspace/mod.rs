@@ -23,7 +23,7 @@ pub use encodings::Encodings;
 pub use hash::Hash;
 pub use list::{End, List};
 pub use memory::{OBJECT, embedded_memory, table_memory, text_memory};
-pub use ranked::{Ranked, Walk};
+pub use ranked::{Extreme, Ranked, Walk};
 pub use set::Set;
 pub use sorted_set::SortedSet;
 pub use stream::{Consumer, EntryRef, Group, Keep, Log, Node, Pending, Stream, StreamId, Trim};

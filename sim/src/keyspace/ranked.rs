@@ -15,6 +15,15 @@ const DELTA: u64 = 3;
 /// A heavy side whose inner child weighs this many times its outer child takes a double rotation.
 const GAMMA: u64 = 2;
 
+/// One of the two ends of an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extreme {
+    /// Where the lowest scores are.
+    Min,
+    /// Where the highest scores are.
+    Max,
+}
+
 /// Members with scores, ordered by score and then by the bytes of the member.
 #[derive(Debug, Clone)]
 pub struct Ranked {
@@ -73,6 +82,27 @@ impl Ranked {
             return before > 0;
         }
         self.len() < before
+    }
+
+    /// Takes out the first member, or the last.
+    pub fn pop(&mut self, from: Extreme) -> Option<(f64, Blob)> {
+        if self.is_empty() {
+            return None;
+        }
+        let (at, rest) = self.take_outermost(self.root, from);
+        self.root = rest;
+        let taken = self.give_back(at);
+        if self.is_empty() {
+            *self = Ranked::default();
+        }
+        Some(taken)
+    }
+
+    /// Empties a node that is no longer in the tree, for it to be used again.
+    fn give_back(&mut self, at: u32) -> (f64, Blob) {
+        let node = &mut self.nodes[at as usize];
+        node.left = std::mem::replace(&mut self.free, at);
+        (node.score, std::mem::take(&mut node.member))
     }
 
     /// The rank of a member: how many come before it.
@@ -154,17 +184,15 @@ impl Ranked {
             Ordering::Less => self.nodes[at as usize].left = self.remove_below(left, score, member),
             Ordering::Greater => self.nodes[at as usize].right = self.remove_below(right, score, member),
             Ordering::Equal => {
-                let node = &mut self.nodes[at as usize];
                 // The member's memory goes now, not when the node is used again.
-                node.member = Blob::EMPTY;
-                node.left = std::mem::replace(&mut self.free, at);
+                drop(self.give_back(at));
                 if left == NONE {
                     return right;
                 }
                 if right == NONE {
                     return left;
                 }
-                let (first, rest) = self.take_first(right);
+                let (first, rest) = self.take_outermost(right, Extreme::Min);
                 self.nodes[first as usize].left = left;
                 self.nodes[first as usize].right = rest;
                 return self.balance(first);
@@ -173,15 +201,19 @@ impl Ranked {
         self.balance(at)
     }
 
-    /// Splits the first node off a subtree: that node, and what is left.
-    fn take_first(&mut self, at: u32) -> (u32, u32) {
-        let node = &self.nodes[at as usize];
-        if node.left == NONE {
-            return (at, node.right);
+    /// Splits the first or the last node off a subtree: that node, and what is left.
+    fn take_outermost(&mut self, at: u32, from: Extreme) -> (u32, u32) {
+        let Node { left, right, .. } = self.nodes[at as usize];
+        match from {
+            Extreme::Min if left == NONE => return (at, right),
+            Extreme::Max if right == NONE => return (at, left),
+            _ => {}
         }
-        let (first, rest) = self.take_first(node.left);
-        self.nodes[at as usize].left = rest;
-        (first, self.balance(at))
+        let outer = if from == Extreme::Min { left } else { right };
+        let (outermost, rest) = self.take_outermost(outer, from);
+        let node = &mut self.nodes[at as usize];
+        *(if from == Extreme::Min { &mut node.left } else { &mut node.right }) = rest;
+        (outermost, self.balance(at))
     }
 
     /// Counts a node's subtree anew and rotates it if one side has grown too heavy; returns its new top.
@@ -324,11 +356,20 @@ mod tests {
     proptest! {
         #[test]
         fn it_equals_a_sorted_vector_after_any_operations(
-            steps in prop::collection::vec((any::<bool>(), 0u8..60, 0u8..4), 0..300),
+            steps in prop::collection::vec((any::<bool>(), 0u8..64, 0u8..4), 0..300),
             cut in (0usize..80, 0usize..80),
         ) {
             let (mut ranked, mut naive) = (Ranked::default(), Naive::default());
             for (adds, member, score) in steps {
+                if let (60.., from) = (member, if adds { Extreme::Min } else { Extreme::Max }) {
+                    let expected = match from {
+                        Extreme::Min => (!naive.0.is_empty()).then(|| naive.0.remove(0)),
+                        Extreme::Max => naive.0.pop(),
+                    };
+                    prop_assert_eq!(ranked.pop(from), expected);
+                    sound(&ranked, ranked.root);
+                    continue;
+                }
                 let member = Blob::copy(&[b'm', member]);
                 let there = naive.0.iter().position(|(_, m)| *m == member);
                 match there {

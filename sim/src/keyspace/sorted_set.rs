@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Dict, Encodings, Ranked, Typed, Value, Walk};
+use super::{Dict, Encodings, Extreme, Ranked, Typed, Value, Walk};
 use crate::blob::Blob;
 
 /// The members and their scores.
@@ -85,6 +85,14 @@ impl SortedSet {
         let removed = self.order.remove(score, member);
         debug_assert!(removed, "both halves hold the same members");
         Some(score)
+    }
+
+    /// Takes out the member at one end, with its score.
+    pub fn pop(&mut self, from: Extreme) -> Option<(f64, Blob)> {
+        let (score, member) = self.order.pop(from)?;
+        let removed = self.scores.remove(&member);
+        debug_assert!(removed.is_some(), "both halves hold the same members");
+        Some((score, member))
     }
 
     /// The score of a member.

@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 
-use super::popping::{Extreme, pop_or_wait};
+use super::popping::pop_or_wait;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    keyspace::Extreme,
     resp::Reply,
 };
 

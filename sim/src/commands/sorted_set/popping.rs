@@ -7,52 +7,34 @@ use crate::{
     blob::Blob,
     commands::{Ctx, Error, Wait, ranged},
     effect::Class,
-    keyspace::SortedSet,
+    keyspace::{Extreme, SortedSet},
     resp::Reply,
 };
 
-/// From which end members are taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extreme {
-    /// The lowest scores.
-    Min,
-    /// The highest scores.
-    Max,
+/// The end that a command names.
+fn extreme(word: &[u8]) -> Result<Extreme, Error> {
+    match word.to_ascii_lowercase().as_slice() {
+        b"min" => Ok(Extreme::Min),
+        b"max" => Ok(Extreme::Max),
+        _ => Err(Error::SYNTAX),
+    }
 }
 
-impl Extreme {
-    fn parse(word: &[u8]) -> Result<Extreme, Error> {
-        match word.to_ascii_lowercase().as_slice() {
-            b"min" => Ok(Extreme::Min),
-            b"max" => Ok(Extreme::Max),
-            _ => Err(Error::SYNTAX),
-        }
-    }
-
-    /// The command that replicas repeat.
-    fn command(self) -> Bytes {
-        Bytes::from_static(match self {
-            Extreme::Min => b"ZPOPMIN",
-            Extreme::Max => b"ZPOPMAX",
-        })
-    }
+/// The command that replicas repeat.
+fn pop_command(from: Extreme) -> Bytes {
+    Bytes::from_static(match from {
+        Extreme::Min => b"ZPOPMIN",
+        Extreme::Max => b"ZPOPMAX",
+    })
 }
 
 /// Takes up to `count` members and reports it. Empty where there is no sorted set.
 fn take(ctx: &mut Ctx<'_>, key: &Bytes, from: Extreme, count: i64) -> Result<Vec<(f64, Blob)>, Error> {
     let Some(set) = ctx.modify::<SortedSet>(key)? else { return Ok(Vec::new()) };
-    let len = set.len();
-    let count = usize::try_from(count).unwrap_or(usize::MAX).min(len);
-    let (ranks, reversed, event) = match from {
-        Extreme::Min => (0..count, false, "zpopmin"),
-        Extreme::Max => (len - count..len, true, "zpopmax"),
-    };
-    let taken: Vec<(f64, Blob)> =
-        set.range(ranks, reversed).map(|(score, member)| (score, member.clone())).collect();
-    for (_, member) in &taken {
-        set.remove(member);
-    }
+    let count = usize::try_from(count).unwrap_or(usize::MAX).min(set.len());
+    let taken: Vec<(f64, Blob)> = std::iter::from_fn(|| set.pop(from)).take(count).collect();
     if !taken.is_empty() {
+        let event = if from == Extreme::Min { "zpopmin" } else { "zpopmax" };
         ctx.changed_by(taken.len(), key, Class::SortedSet, event);
         ctx.drop_if_empty(key);
     }
@@ -81,7 +63,7 @@ pub(super) fn pop_or_wait(ctx: &mut Ctx<'_>, args: &[Bytes], from: Extreme) -> R
     let wait = Wait::parse(ctx, timeout)?;
     for key in ctx.candidates(keys) {
         if let Some((score, member)) = take(ctx, &key, from, 1)?.pop() {
-            ctx.propagate_as(vec![vec![from.command(), key.clone()]]);
+            ctx.propagate_as(vec![vec![pop_command(from), key.clone()]]);
             return Ok(Reply::Array(vec![Reply::from(key), Reply::from(member), Reply::Double(score)]));
         }
     }
@@ -99,7 +81,7 @@ pub(super) fn pop_from_many(
     let keys = ranged(&args[0], 1, i64::MAX, Error::NUMKEYS)?;
     let words = usize::try_from(keys).ok().and_then(|keys| args[1..].split_at_checked(keys));
     let (keys, [word, options @ ..]) = words.ok_or(Error::SYNTAX)? else { return Err(Error::SYNTAX) };
-    let from = Extreme::parse(word)?;
+    let from = extreme(word)?;
     let count = match options {
         [] => 1,
         [option, count, rest @ ..] if option.eq_ignore_ascii_case(b"count") => {
@@ -117,7 +99,7 @@ pub(super) fn pop_from_many(
         let taken = take(ctx, &key, from, count)?;
         if !taken.is_empty() {
             let count = Bytes::from(taken.len().to_string());
-            ctx.propagate_as(vec![vec![from.command(), key.clone(), count]]);
+            ctx.propagate_as(vec![vec![pop_command(from), key.clone(), count]]);
             // Pairs, in both protocols.
             let pairs = nested(taken.iter().map(|(score, member)| (*score, member)));
             return Ok(Reply::Array(vec![Reply::from(key), pairs]));

@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 
-use super::popping::{Extreme, pop};
+use super::popping::pop;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    keyspace::Extreme,
     resp::Reply,
 };
 
