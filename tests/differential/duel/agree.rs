@@ -35,6 +35,14 @@ pub(super) fn agree(rules: &[Rule], words: &[Vec<u8>], ours: &[Received], theirs
         if mine.len() > 1 && others_of_mine == others_of_yours {
             return without_counts(&mine) == without_counts(&yours);
         }
+        if let Some(Rule::Exec(queued)) = rules.first()
+            && let (Some(mine), Some(yours)) = (spilled(ours), spilled(theirs))
+        {
+            let agree = |(one, other): (&Wire, &Wire)| {
+                one == other || queued.iter().any(|rule| rule.agree(one, other))
+            };
+            return mine.len() == yours.len() && mine.into_iter().zip(yours).all(agree);
+        }
     }
     let in_order = |all: &[Received]| -> Vec<Received> {
         all.iter().filter(|received| !is_message(received)).cloned().collect()
@@ -57,6 +65,28 @@ pub(super) fn agree(rules: &[Rule], words: &[Vec<u8>], ours: &[Received], theirs
             (Received::Reply(one), Received::Reply(other)) => rule.agree(one, other),
             (one, other) => one == other,
         })
+}
+
+/// The replies of a transaction that subscribed to several channels, which is one reply for each: the array of EXEC is not
+/// meant for so many, and the last ones come behind it. Which is whose cannot be told from their places.
+fn spilled(all: &[Received]) -> Option<Vec<&Wire>> {
+    let subscribes = |reply: &Wire| {
+        matches!(reply, Wire::Items(_, items)
+            if matches!(items.first(), Some(Wire::Bulk(kind)) if kind.ends_with(b"subscribe")))
+    };
+    let replies: Option<Vec<&Wire>> = all
+        .iter()
+        .map(|received| match received {
+            Received::Reply(reply) if !is_message(received) => Some(reply),
+            _ => None,
+        })
+        .collect();
+    match replies?.split_first()? {
+        (Wire::Items(Kind::Array, items), rest) if !rest.is_empty() && items.iter().any(subscribes) => {
+            Some(items.iter().chain(rest.iter().copied()).collect())
+        }
+        _ => None,
+    }
 }
 
 /// What tells of channels that were left, in EXEC or behind it, and everything else.

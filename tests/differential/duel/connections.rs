@@ -44,7 +44,11 @@ impl Duel {
         match (&upper(0)[..], &upper(1)[..]) {
             (b"SELECT", _) => drop(self.elsewhere.insert(conn)),
             (b"ACL", _) => self.users = true,
-            (b"CLIENT", b"PAUSE") => (self.paused, self.single) = (true, true),
+            (b"CLIENT", b"PAUSE") => {
+                (self.paused, self.single) = (true, true);
+                self.pausing.insert(conn);
+            }
+            (b"EXEC", _) => self.paused |= self.pausing.remove(&conn),
             (b"CLIENT", b"UNPAUSE") => self.paused = false,
             (b"CLIENT", b"TRACKING") => self.single |= (2..words.len()).any(|at| upper(at) == b"BCAST"),
             (b"CLIENT", b"REPLY") => match &upper(2)[..] {

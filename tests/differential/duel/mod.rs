@@ -71,6 +71,8 @@ pub(crate) struct Duel {
     queued: BTreeMap<usize, Vec<Rule>>,
     /// Somebody made commands wait.
     paused: bool,
+    /// Those who asked for that, perhaps within a transaction that is still to come.
+    pausing: BTreeSet<usize>,
     /// What is told depends on what the server does at once: commands are played one by one.
     single: bool,
     /// There may be users, and rules for them.
@@ -103,6 +105,7 @@ impl Duel {
             elsewhere: BTreeSet::new(),
             queued: BTreeMap::new(),
             paused: false,
+            pausing: BTreeSet::new(),
             single: false,
             users: false,
             record: None,
@@ -152,6 +155,7 @@ impl Duel {
         self.silent.clear();
         self.elsewhere.clear();
         self.queued.clear();
+        self.pausing.clear();
         self.ids.clear();
         (self.paused, self.single, self.users, self.died) = (false, false, false, false);
         let lines = [
