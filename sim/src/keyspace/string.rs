@@ -15,8 +15,8 @@ const INTEGER_LEN_MAX: usize = 20;
 /// last wrote them.
 ///
 /// ```
-/// use lockstorm_sim::keyspace::Str;
-/// let mut text = Str::new("12".into());
+/// use lockstorm_sim::{blob::Blob, keyspace::Str};
+/// let mut text = Str::new(Blob::from("12"));
 /// assert_eq!(text.encoding(), "int");
 /// text.edit(|bytes| bytes.extend_from_slice(b"3"));
 /// assert_eq!((text.bytes().as_ref(), text.encoding()), (&b"123"[..], "raw"));
