@@ -16,7 +16,7 @@ const SHORT_LEN_MAX: usize = 23;
 const SHARED_LEN_MIN: usize = 64;
 
 /// A key, a member, a field or a value. Most of them are a few bytes, and those are read without a further trip to memory;
-/// long ones can be handed out without being copied.
+/// long ones are shared by those who have them.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -25,22 +25,13 @@ const SHARED_LEN_MIN: usize = 64;
 /// assert_eq!(&blob[..4], b"lock");
 /// assert_eq!(blob.to_bytes(), "lock:7");
 /// ```
+#[derive(Clone)]
 pub struct Blob(Held);
 
+#[derive(Clone)]
 enum Held {
     Short { len: u8, bytes: [u8; SHORT_LEN_MAX] },
     Long(Bytes),
-}
-
-/// Long bytes are shared; of others there are two then, for a count of who shares them would stay for good.
-impl Clone for Blob {
-    fn clone(&self) -> Blob {
-        match &self.0 {
-            Held::Long(bytes) if bytes.len() >= SHARED_LEN_MIN => Blob(Held::Long(bytes.clone())),
-            Held::Long(bytes) => Blob(Held::Long(Bytes::copy_from_slice(bytes))),
-            Held::Short { len, bytes } => Blob(Held::Short { len: *len, bytes: *bytes }),
-        }
-    }
 }
 
 impl Blob {
@@ -74,12 +65,18 @@ impl Blob {
         }
     }
 
-    /// The bytes for whoever takes no others, who leaves nothing behind with this one unless they are long: then both share them.
-    pub fn to_bytes(&self) -> Bytes {
+    /// The bytes for a reply: shared if they are long. Of others there are two then, for a count of who shares them would stay
+    /// behind for good.
+    pub fn apart(&self) -> Blob {
         match &self.0 {
-            Held::Long(bytes) if bytes.len() >= SHARED_LEN_MIN => bytes.clone(),
-            _ => Bytes::copy_from_slice(self),
+            Held::Long(bytes) => Blob::from(bytes),
+            Held::Short { .. } => self.clone(),
         }
+    }
+
+    /// The same for whoever takes no others.
+    pub fn to_bytes(&self) -> Bytes {
+        self.apart().into_bytes()
     }
 
     /// The bytes, of which nothing else is kept.
@@ -183,8 +180,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_takes_no_more_room_than_bytes_and_leaves_some_for_what_says_which_it_is() {
+    fn it_takes_no_more_room_than_bytes() {
         assert_eq!(size_of::<Blob>(), size_of::<Bytes>());
+    }
+
+    #[test]
+    fn integers_are_told_in_digits() {
+        for n in [0, -1, 9, 10, i64::MAX, i64::MIN] {
+            assert_eq!(Blob::integer(n), n.to_string());
+        }
     }
 
     #[test]

@@ -194,7 +194,7 @@ impl From<Blob> for Reply {
 
 impl From<&Blob> for Reply {
     fn from(bytes: &Blob) -> Reply {
-        Reply::Bulk(bytes.clone())
+        Reply::Bulk(bytes.apart())
     }
 }
 

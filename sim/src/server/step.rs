@@ -107,7 +107,6 @@ impl Server {
     pub fn step(&mut self, env: &mut Env, event: Event) {
         if self.node.config.wall_from_monotonic {
             let (wall, monotonic) = self.started;
-            env.clock = None;
             env.wall = wall + env.monotonic.since(monotonic);
         }
         if matches!(event, Event::Alarm) {

@@ -20,5 +20,5 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    Ok(args[1].clone().into())
+    Ok(Reply::from(&args[1]))
 }

@@ -26,5 +26,5 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let now_ms = ctx.node.config.expiry_ms(ctx.now_ms);
     let entries = ctx.raw_db().entries().iter();
     let shown = entries.filter(|(key, entry)| selects(pattern, key) && !entry.is_expired(now_ms));
-    Ok(Reply::Array(shown.map(|(key, _)| Reply::from(key.clone())).collect()))
+    Ok(Reply::Array(shown.map(|(key, _)| key.into()).collect()))
 }

@@ -22,5 +22,5 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let Some(hash) = ctx.read::<Hash>(&args[1])? else { return Ok(Reply::Map(Vec::new())) };
-    Ok(Reply::Map(hash.iter().map(|(field, value)| (field.clone().into(), value.clone().into())).collect()))
+    Ok(Reply::Map(hash.iter().map(|(field, value)| (field.into(), value.into())).collect()))
 }

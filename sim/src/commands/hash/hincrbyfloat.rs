@@ -34,7 +34,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let sum = value.add(&increment).ok_or(Error::INCREMENT_NOT_FINITE)?;
     let text = Bytes::from(sum.to_string());
     let encodings = ctx.node.config.encodings;
-    ctx.modify_or_create::<Hash>(key)?.set(field, text.clone(), &encodings);
+    ctx.modify_or_create::<Hash>(key)?.set(field, &text, &encodings);
     ctx.changed(key, Class::Hash, "hincrbyfloat");
     // The sum, not the increment: rounding is not the replicas' business.
     ctx.propagate_as(vec![vec!["HSET".into(), key.clone(), field.clone(), text.clone()]]);

@@ -43,11 +43,11 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (env, db) = (&mut *ctx.env, &ctx.node.dbs[ctx.db]);
     let hash = db.typed::<Hash>(&args[1])?.expect("it was just read");
     let random = |env: &mut Env| hash.random(|len| env.random_below(len));
-    let Some(count) = count else { return Ok(random(env).map(|(field, _)| field.clone()).into()) };
+    let Some(count) = count else { return Ok(random(env).map(|(field, _)| field).into()) };
     let drawn = draw_elements(env, hash.len(), count, random, || hash.iter().collect())?.into_iter();
     Ok(if with_values {
-        Reply::Pairs(drawn.map(|(field, value)| (field.clone().into(), value.clone().into())).collect())
+        Reply::Pairs(drawn.map(|(field, value)| (field.into(), value.into())).collect())
     } else {
-        Reply::Array(drawn.map(|(field, _)| field.clone().into()).collect())
+        Reply::Array(drawn.map(|(field, _)| field.into()).collect())
     })
 }

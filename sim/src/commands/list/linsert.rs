@@ -32,7 +32,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let Some(pivot) = list.iter().position(|element| *element == args[3]) else {
         return Ok(Reply::Integer(-1));
     };
-    list.insert(pivot + behind, args[4].clone());
+    list.insert(pivot + behind, &args[4]);
     let len = list.len();
     ctx.changed(key, Class::List, "linsert");
     Ok(len.into())

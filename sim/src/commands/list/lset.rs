@@ -27,7 +27,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let list = ctx.modify::<List>(key)?.ok_or(Error::NO_SUCH_KEY)?;
     let index = integer(&args[2])?;
     let index = position(index, list.len()).ok_or(Error::INDEX_OUT_OF_RANGE)?;
-    list.set(index, args[3].clone());
+    list.set(index, &args[3]);
     ctx.changed(key, Class::List, "lset");
     Ok(Reply::OK)
 }

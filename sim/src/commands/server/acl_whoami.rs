@@ -20,5 +20,5 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    Ok(Reply::from(ctx.session().user.clone()))
+    Ok(Reply::from(&ctx.session().user))
 }

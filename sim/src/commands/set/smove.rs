@@ -36,7 +36,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
     ctx.changed(source, Class::Set, "srem");
     ctx.drop_if_empty(source);
-    if ctx.modify_or_create::<Set>(destination)?.insert(member.clone(), &encodings) {
+    if ctx.modify_or_create::<Set>(destination)?.insert(member, &encodings) {
         ctx.changed(destination, Class::Set, "sadd");
     }
     Ok(Reply::Integer(1))

@@ -68,7 +68,7 @@ pub(in crate::commands) fn add(
         if !options.allow(old, score) {
             continue;
         }
-        set.insert(member.clone(), score, &encodings);
+        set.insert(member, score, &encodings);
         result = Some(score);
         match old {
             None => added += 1,

@@ -26,7 +26,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let options = SetOptions::parse(&args[3..], Of::Set)?;
     let when_ms = options.expiry.as_ref().map(|expiry| expiry.when_ms(ctx.wall_ms(), "set")).transpose()?;
     let key = &args[1];
-    let old = if options.get { ctx.read::<Str>(key)?.map(|string| string.bytes().clone()) } else { None };
+    let old = if options.get { ctx.read::<Str>(key)?.map(|string| string.bytes().apart()) } else { None };
     let answer = |otherwise| if options.get { old.into() } else { otherwise };
     if options.only_if_exists.is_some_and(|wanted| wanted != ctx.pass(key).is_some()) {
         ctx.entry_for_write(key);
