@@ -43,6 +43,8 @@ pub(crate) enum Rule {
     Permits,
     /// The same parts, however deep each order changes: libraries and their functions.
     Lines,
+    /// One reply for each channel.
+    Channels,
     /// Nothing but whether it is an error.
     Kind,
 }
@@ -99,6 +101,8 @@ pub(crate) fn of(words: &[Vec<u8>]) -> Rule {
         b"COMMAND" if words.len() == 1 || matches!(&upper(1)[..], b"COUNT" | b"DOCS" | b"INFO") => Rule::Kind,
         _ if words.len() == 2 && upper(1) == b"HELP" => Rule::Kind,
         b"TIME" | b"INFO" | b"LASTSAVE" | b"LOLWUT" | b"ROLE" => Rule::Kind,
+        b"SUBSCRIBE" | b"PSUBSCRIBE" | b"SSUBSCRIBE" => Rule::Channels,
+        b"UNSUBSCRIBE" | b"PUNSUBSCRIBE" | b"SUNSUBSCRIBE" => Rule::Channels,
         b"HELLO" => Rule::Shape,
         b"CLIENT" if matches!(&upper(1)[..], b"LIST" | b"INFO") => Rule::Kind,
         b"OBJECT" if upper(1) == b"FREQ" => Rule::Near(SLACK_MS / 1000),

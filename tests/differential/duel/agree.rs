@@ -38,10 +38,7 @@ pub(super) fn agree(rules: &[Rule], words: &[Vec<u8>], ours: &[Received], theirs
         if let Some(Rule::Exec(queued)) = rules.first()
             && let (Some(mine), Some(yours)) = (spilled(ours), spilled(theirs))
         {
-            let agree = |(one, other): (&Wire, &Wire)| {
-                one == other || queued.iter().any(|rule| rule.agree(one, other))
-            };
-            return mine.len() == yours.len() && mine.into_iter().zip(yours).all(agree);
+            return mine.0 == yours.0 && Rule::Exec(others(queued)).agree(&mine.1, &yours.1);
         }
     }
     let in_order = |all: &[Received]| -> Vec<Received> {
@@ -68,12 +65,8 @@ pub(super) fn agree(rules: &[Rule], words: &[Vec<u8>], ours: &[Received], theirs
 }
 
 /// The replies of a transaction that subscribed to several channels, which is one reply for each: the array of EXEC is not
-/// meant for so many, and the last ones come behind it. Which is whose cannot be told from their places.
-fn spilled(all: &[Received]) -> Option<Vec<&Wire>> {
-    let subscribes = |reply: &Wire| {
-        matches!(reply, Wire::Items(_, items)
-            if matches!(items.first(), Some(Wire::Bulk(kind)) if kind.ends_with(b"subscribe")))
-    };
+/// meant for so many, and the last ones come behind it. What tells of channels, and everything else, in their orders.
+fn spilled(all: &[Received]) -> Option<(Vec<Wire>, Wire)> {
     let replies: Option<Vec<&Wire>> = all
         .iter()
         .map(|received| match received {
@@ -81,12 +74,22 @@ fn spilled(all: &[Received]) -> Option<Vec<&Wire>> {
             _ => None,
         })
         .collect();
-    match replies?.split_first()? {
-        (Wire::Items(Kind::Array, items), rest) if !rest.is_empty() && items.iter().any(subscribes) => {
-            Some(items.iter().chain(rest.iter().copied()).collect())
-        }
-        _ => None,
+    let replies = replies?;
+    let (Wire::Items(Kind::Array, items), rest) = replies.split_first()? else { return None };
+    if rest.is_empty() {
+        return None;
     }
+    let of_channels = |reply: &Wire| {
+        matches!(reply, Wire::Items(_, items)
+            if matches!(items.first(), Some(Wire::Bulk(kind)) if kind.ends_with(b"subscribe")))
+    };
+    let (channels, others) = items.iter().chain(rest.iter().copied()).cloned().partition(of_channels);
+    Some((channels, Wire::Items(Kind::Array, others)))
+}
+
+/// The rules of those that do not tell of channels.
+fn others(queued: &[Rule]) -> Vec<Rule> {
+    queued.iter().filter(|rule| **rule != Rule::Channels).cloned().collect()
 }
 
 /// What tells of channels that were left, in EXEC or behind it, and everything else.

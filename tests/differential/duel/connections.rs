@@ -34,6 +34,7 @@ impl Duel {
         self.owed.remove(&conn);
         self.silent.remove(&conn);
         self.queued.remove(&conn);
+        self.pausing.remove(&conn);
         self.elsewhere.remove(&conn);
         self.ids.remove(&conn);
     }
@@ -49,6 +50,7 @@ impl Duel {
                 self.pausing.insert(conn);
             }
             (b"EXEC", _) => self.paused |= self.pausing.remove(&conn),
+            (b"MULTI" | b"DISCARD" | b"RESET", _) => drop(self.pausing.remove(&conn)),
             (b"CLIENT", b"UNPAUSE") => self.paused = false,
             (b"CLIENT", b"TRACKING") => self.single |= (2..words.len()).any(|at| upper(at) == b"BCAST"),
             (b"CLIENT", b"REPLY") => match &upper(2)[..] {
