@@ -27,7 +27,6 @@ TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 PATIENCE_S = 180
 
 
-
 @dataclass
 class Client:
     """What installs a client, in a copy of its folder, and what runs its suite there."""
@@ -44,9 +43,12 @@ class Client:
 
 NPM = ["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"]
 PIP = [[sys.executable, "-m", "venv", "venv"], ["venv/bin/pip", "install", "-q", "-r", "requirements.txt"]]
+# The library's source as it was published, which has its tests.
+SOURCE = ["venv/bin/pip", "download", "-q", "--no-deps", "--no-binary", "redis", "-c", "requirements.txt", "redis"]
 CLIENTS = {
     "redis-cli": Client([], ["bash", "suite.sh"]),
     "redis-py": Client(PIP, ["venv/bin/python", "suite.py"]),
+    "redis-py-tests": Client([*PIP, SOURCE], ["venv/bin/python", "suite.py"]),
     "ioredis": Client([NPM], ["node", "suite.mjs"]),
     "node-redis": Client([NPM], ["node", "suite.mjs"]),
     "go-redis": Client([["go", "build", "-o", "suite", "."]], ["./suite"]),
