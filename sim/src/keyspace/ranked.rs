@@ -1,19 +1,19 @@
-//! Members in order of score, each findable by its rank: a weight-balanced tree in one vector.
+//! Members in order of score, each findable by its rank: a B-tree in which every node knows how many members are below each
+//! of its children.
 //!
-//! Every node knows the size of its subtree, which keeps the tree balanced and answers ranks alike, so there are no dice
-//! and no bad luck: insert, remove, rank and access by rank are O(log n). The balance parameters (3, 2) are the pair that
-//! Hirai and Yamamoto proved sound for insertion and deletion ("Balancing weight-balanced trees", 2011).
+//! Insert, remove, rank and access by rank are O(log n), without dice and so without bad luck. A node holds many members, the
+//! scores side by side: what a search costs is the places in memory it has to look at, and those are few. The tree is the one
+//! of Bayer and McCreight ("Organization and maintenance of large ordered indices", 1972), counted as Cormen et al. count a
+//! binary one ("Introduction to Algorithms", chapter 14).
 
-use std::{cmp::Ordering, ops::Range};
+use std::{cmp::Ordering, mem, ops::Range};
 
 use crate::blob::Blob;
 
-const NONE: u32 = u32::MAX;
-
-/// No side may weigh more than this many times the other.
-const DELTA: u64 = 3;
-/// A heavy side whose inner child weighs this many times its outer child takes a double rotation.
-const GAMMA: u64 = 2;
+/// How many members a node has at most. One more is there for a moment, which makes a power of two.
+const NODE_LEN_MAX: usize = 31;
+/// How many it has at least, but for the root. Two such nodes and the member between them fit into one.
+const NODE_LEN_MIN: usize = NODE_LEN_MAX / 2;
 
 /// One of the two ends of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,64 +24,63 @@ pub enum Extreme {
     Max,
 }
 
-/// Members with scores, ordered by score and then by the bytes of the member.
-#[derive(Debug, Clone)]
+/// Members with scores, ordered by score and then by the bytes of the member. Scores are never NaN, and both zeros are equal.
+#[derive(Debug, Clone, Default)]
 pub struct Ranked {
-    nodes: Vec<Node>,
-    root: u32,
-    /// The first unused node; the others follow by `left`.
-    free: u32,
+    root: Node,
+    len: usize,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Node {
+    scores: Vec<f64>,
+    members: Vec<Blob>,
+    /// Those before, between and behind the members; none in a leaf.
+    children: Vec<Child>,
 }
 
 #[derive(Debug, Clone)]
-struct Node {
+struct Child {
+    /// How many members are in the node and below it.
+    len: usize,
+    node: Box<Node>,
+}
+
+/// What a node that had grown too large gives to the one above it: a member, and a node with those behind.
+struct Split {
     score: f64,
     member: Blob,
-    left: u32,
-    right: u32,
-    size: u32,
-}
-
-impl Default for Ranked {
-    fn default() -> Ranked {
-        Ranked { nodes: Vec::new(), root: NONE, free: NONE }
-    }
+    behind: Child,
 }
 
 impl Ranked {
     /// How many members there are.
     pub fn len(&self) -> usize {
-        self.size(self.root)
+        self.len
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.root == NONE
+        self.len == 0
     }
 
     /// Adds a member that is not there yet.
     pub fn insert(&mut self, score: f64, member: Blob) {
-        let node = Node { score, member, left: NONE, right: NONE, size: 1 };
-        let at = if self.free == NONE {
-            self.nodes.push(node);
-            u32::try_from(self.nodes.len() - 1).expect("fewer than 2^32 members")
-        } else {
-            let at = self.free;
-            self.free = std::mem::replace(&mut self.nodes[at as usize], node).left;
-            at
-        };
-        self.root = self.insert_below(self.root, at);
+        self.len += 1;
+        if let Some(split) = self.root.insert(score, member) {
+            let grown = Child { len: self.len, node: Box::new(mem::take(&mut self.root)) };
+            self.root.children.push(grown);
+            self.root.put(0, split);
+        }
     }
 
     /// Removes a member; returns whether it was there with that score.
     pub fn remove(&mut self, score: f64, member: &[u8]) -> bool {
-        let before = self.len();
-        self.root = self.remove_below(self.root, score, member);
-        if self.is_empty() {
-            *self = Ranked::default();
-            return before > 0;
+        let removed = self.root.remove(score, member);
+        if removed {
+            self.shrink();
         }
-        self.len() < before
+        removed
     }
 
     /// Takes out the first member, or the last.
@@ -89,214 +88,270 @@ impl Ranked {
         if self.is_empty() {
             return None;
         }
-        let (at, rest) = self.take_outermost(self.root, from);
-        self.root = rest;
-        let taken = self.give_back(at);
-        if self.is_empty() {
-            *self = Ranked::default();
-        }
+        let taken = self.root.pop(from);
+        self.shrink();
         Some(taken)
     }
 
-    /// Empties a node that is no longer in the tree, for it to be used again.
-    fn give_back(&mut self, at: u32) -> (f64, Blob) {
-        let node = &mut self.nodes[at as usize];
-        node.left = std::mem::replace(&mut self.free, at);
-        (node.score, std::mem::take(&mut node.member))
+    /// One member less.
+    fn shrink(&mut self) {
+        self.len -= 1;
+        if self.is_empty() {
+            *self = Ranked::default();
+        } else if self.root.scores.is_empty() {
+            let only = self.root.children.pop().expect("a root without a member has one child");
+            self.root = *only.node;
+        }
     }
 
     /// The rank of a member: how many come before it.
     pub fn rank(&self, score: f64, member: &[u8]) -> Option<usize> {
-        let rank = self.partition(|s, m| order(s, m, score, member) == Ordering::Less);
-        let (found_score, found) = self.get(rank)?;
-        (order(found_score, found, score, member) == Ordering::Equal).then_some(rank)
+        let (mut node, mut before) = (&self.root, 0);
+        loop {
+            match node.find(score, member) {
+                Ok(at) => return Some(before + at + node.below(at + 1)),
+                Err(at) => {
+                    before += at + node.below(at);
+                    node = &node.children.get(at)?.node;
+                }
+            }
+        }
     }
 
     /// The member of a rank, with its score.
     pub fn get(&self, rank: usize) -> Option<(f64, &Blob)> {
-        let (mut at, mut rank) = (self.root, rank);
-        while at != NONE {
-            let node = &self.nodes[at as usize];
-            let before = self.size(node.left);
-            match rank.cmp(&before) {
-                Ordering::Less => at = node.left,
-                Ordering::Equal => return Some((node.score, &node.member)),
-                Ordering::Greater => (at, rank) = (node.right, rank - before - 1),
+        if rank >= self.len {
+            return None;
+        }
+        let (mut node, mut ahead) = (&self.root, rank);
+        loop {
+            match node.at(ahead) {
+                (at, None) => return Some((node.scores[at], &node.members[at])),
+                (at, Some(rest)) => (node, ahead) = (&node.children[at].node, rest),
             }
         }
-        None
     }
 
     /// How many members come before the first for which `is_before` is false. It must not turn true again after that.
     pub fn partition(&self, mut is_before: impl FnMut(f64, &Blob) -> bool) -> usize {
-        let (mut at, mut before) = (self.root, 0);
-        while at != NONE {
-            let node = &self.nodes[at as usize];
-            if is_before(node.score, &node.member) {
-                before += self.size(node.left) + 1;
-                at = node.right;
-            } else {
-                at = node.left;
+        let (mut node, mut before) = (&self.root, 0);
+        loop {
+            let mut at = 0..node.scores.len();
+            while !at.is_empty() {
+                let middle = at.start + at.len() / 2;
+                if is_before(node.scores[middle], &node.members[middle]) {
+                    at.start = middle + 1;
+                } else {
+                    at.end = middle;
+                }
+            }
+            before += at.start + node.below(at.start);
+            match node.children.get(at.start) {
+                Some(child) => node = &child.node,
+                None => return before,
             }
         }
-        before
     }
 
     /// The members of the ranks in `ranks`, in order, or from the last to the first.
     pub fn range(&self, ranks: Range<usize>, reversed: bool) -> Walk<'_> {
         let end = ranks.end.min(self.len());
         let left = end.saturating_sub(ranks.start);
-        let mut walk = Walk { ranked: self, trail: Vec::new(), left, reversed };
+        let mut walk = Walk { trail: Vec::new(), left, reversed };
         if left > 0 {
-            walk.start_at(if reversed { end - 1 } else { ranks.start });
+            walk.start_at(&self.root, if reversed { end - 1 } else { ranks.start });
         }
         walk
     }
+}
 
-    fn size(&self, at: u32) -> usize {
-        if at == NONE { 0 } else { self.nodes[at as usize].size as usize }
-    }
-
-    fn weight(&self, at: u32) -> u64 {
-        self.size(at) as u64 + 1
-    }
-
-    fn insert_below(&mut self, at: u32, new: u32) -> u32 {
-        if at == NONE {
-            return new;
-        }
-        let (here, there) = (&self.nodes[at as usize], &self.nodes[new as usize]);
-        if order(there.score, &there.member, here.score, &here.member) == Ordering::Less {
-            self.nodes[at as usize].left = self.insert_below(here.left, new);
-        } else {
-            self.nodes[at as usize].right = self.insert_below(here.right, new);
-        }
-        self.balance(at)
-    }
-
-    fn remove_below(&mut self, at: u32, score: f64, member: &[u8]) -> u32 {
-        if at == NONE {
-            return NONE;
-        }
-        let node = &self.nodes[at as usize];
-        let (left, right) = (node.left, node.right);
-        match order(score, member, node.score, &node.member) {
-            Ordering::Less => self.nodes[at as usize].left = self.remove_below(left, score, member),
-            Ordering::Greater => self.nodes[at as usize].right = self.remove_below(right, score, member),
-            Ordering::Equal => {
-                // The member's memory goes now, not when the node is used again.
-                drop(self.give_back(at));
-                if left == NONE {
-                    return right;
-                }
-                if right == NONE {
-                    return left;
-                }
-                let (first, rest) = self.take_outermost(right, Extreme::Min);
-                self.nodes[first as usize].left = left;
-                self.nodes[first as usize].right = rest;
-                return self.balance(first);
-            }
-        }
-        self.balance(at)
-    }
-
-    /// Splits the first or the last node off a subtree: that node, and what is left.
-    fn take_outermost(&mut self, at: u32, from: Extreme) -> (u32, u32) {
-        let Node { left, right, .. } = self.nodes[at as usize];
-        match from {
-            Extreme::Min if left == NONE => return (at, right),
-            Extreme::Max if right == NONE => return (at, left),
-            _ => {}
-        }
-        let outer = if from == Extreme::Min { left } else { right };
-        let (outermost, rest) = self.take_outermost(outer, from);
-        let node = &mut self.nodes[at as usize];
-        *(if from == Extreme::Min { &mut node.left } else { &mut node.right }) = rest;
-        (outermost, self.balance(at))
-    }
-
-    /// Counts a node's subtree anew and rotates it if one side has grown too heavy; returns its new top.
-    fn balance(&mut self, at: u32) -> u32 {
-        let node = &self.nodes[at as usize];
-        let (left, right) = (node.left, node.right);
-        let (left_weight, right_weight) = (self.weight(left), self.weight(right));
-        if right_weight > DELTA * left_weight {
-            let heavy = &self.nodes[right as usize];
-            if self.weight(heavy.left) >= GAMMA * self.weight(heavy.right) {
-                self.nodes[at as usize].right = self.rotate_right(right);
-            }
-            return self.rotate_left(at);
-        }
-        if left_weight > DELTA * right_weight {
-            let heavy = &self.nodes[left as usize];
-            if self.weight(heavy.right) >= GAMMA * self.weight(heavy.left) {
-                self.nodes[at as usize].left = self.rotate_left(left);
-            }
-            return self.rotate_right(at);
-        }
-        self.recount(at);
-        at
-    }
-
-    fn rotate_left(&mut self, at: u32) -> u32 {
-        let top = self.nodes[at as usize].right;
-        self.nodes[at as usize].right = std::mem::replace(&mut self.nodes[top as usize].left, at);
-        self.recount(at);
-        self.recount(top);
-        top
-    }
-
-    fn rotate_right(&mut self, at: u32) -> u32 {
-        let top = self.nodes[at as usize].left;
-        self.nodes[at as usize].left = std::mem::replace(&mut self.nodes[top as usize].right, at);
-        self.recount(at);
-        self.recount(top);
-        top
-    }
-
-    fn recount(&mut self, at: u32) {
-        let node = &self.nodes[at as usize];
-        let size = self.size(node.left) + self.size(node.right) + 1;
-        self.nodes[at as usize].size = size as u32;
+impl Child {
+    fn new(node: Node) -> Child {
+        Child { len: node.scores.len() + node.below(node.children.len()), node: Box::new(node) }
     }
 }
 
-/// The order of two members. Scores are never NaN, and both zeros are equal.
-fn order(score: f64, member: &[u8], other_score: f64, other: &[u8]) -> Ordering {
-    score.partial_cmp(&other_score).expect("a score is a number").then_with(|| member.cmp(other))
+impl Node {
+    /// Where a member is, or else before which it belongs.
+    fn find(&self, score: f64, member: &[u8]) -> Result<usize, usize> {
+        let first = self.scores.partition_point(|&other| other < score);
+        let ties = self.scores[first..].partition_point(|&other| other == score);
+        self.members[first..first + ties]
+            .binary_search_by(|other| (**other).cmp(member))
+            .map(|at| first + at)
+            .map_err(|at| first + at)
+    }
+
+    /// How many members are below the first children.
+    fn below(&self, children: usize) -> usize {
+        self.children.iter().take(children).map(|child| child.len).sum()
+    }
+
+    /// Which of the members here has that many before it in this node and below; or which child it is below, and its rank there.
+    fn at(&self, rank: usize) -> (usize, Option<usize>) {
+        let mut ahead = rank;
+        for (at, child) in self.children.iter().enumerate() {
+            match ahead.cmp(&child.len) {
+                Ordering::Less => return (at, Some(ahead)),
+                Ordering::Equal => return (at, None),
+                Ordering::Greater => ahead -= child.len + 1,
+            }
+        }
+        (ahead, None)
+    }
+
+    fn insert(&mut self, score: f64, member: Blob) -> Option<Split> {
+        let (Ok(at) | Err(at)) = self.find(score, &member);
+        match self.children.get_mut(at) {
+            Some(child) => {
+                child.len += 1;
+                if let Some(split) = child.node.insert(score, member) {
+                    self.put(at, split);
+                }
+            }
+            None => {
+                self.scores.insert(at, score);
+                self.members.insert(at, member);
+            }
+        }
+        self.split()
+    }
+
+    /// Takes in what the child at `at` has given away.
+    fn put(&mut self, at: usize, split: Split) {
+        let Split { score, member, behind } = split;
+        self.children[at].len -= behind.len + 1;
+        self.scores.insert(at, score);
+        self.members.insert(at, member);
+        self.children.insert(at + 1, behind);
+    }
+
+    /// Gives away half if there are too many.
+    fn split(&mut self) -> Option<Split> {
+        if self.scores.len() <= NODE_LEN_MAX {
+            return None;
+        }
+        let middle = self.scores.len() / 2;
+        let behind = Node {
+            scores: behind(&mut self.scores, middle + 1),
+            members: behind(&mut self.members, middle + 1),
+            children: if self.children.is_empty() {
+                Vec::new()
+            } else {
+                behind(&mut self.children, middle + 1)
+            },
+        };
+        let (score, member) = (self.scores.pop()?, self.members.pop()?);
+        Some(Split { score, member, behind: Child::new(behind) })
+    }
+
+    fn remove(&mut self, score: f64, member: &[u8]) -> bool {
+        match self.find(score, member) {
+            Ok(at) => self.take(at),
+            Err(at) => {
+                let Some(child) = self.children.get_mut(at) else { return false };
+                if !child.node.remove(score, member) {
+                    return false;
+                }
+                child.len -= 1;
+                self.mend(at);
+            }
+        }
+        true
+    }
+
+    /// Takes out the member at `at`. The last one before it takes its place, if there is a child to take it from.
+    fn take(&mut self, at: usize) {
+        let Some(child) = self.children.get_mut(at) else {
+            self.scores.remove(at);
+            self.members.remove(at);
+            return;
+        };
+        child.len -= 1;
+        (self.scores[at], self.members[at]) = child.node.pop(Extreme::Max);
+        self.mend(at);
+    }
+
+    fn pop(&mut self, from: Extreme) -> (f64, Blob) {
+        let ends = |len: usize| if from == Extreme::Min { 0 } else { len - 1 };
+        if self.children.is_empty() {
+            let at = ends(self.scores.len());
+            return (self.scores.remove(at), self.members.remove(at));
+        }
+        let at = ends(self.children.len());
+        self.children[at].len -= 1;
+        let taken = self.children[at].node.pop(from);
+        self.mend(at);
+        taken
+    }
+
+    /// Joins the child at `at`, if it has too few members, with one beside it; and parts them in the middle, if they are too many
+    /// for one.
+    fn mend(&mut self, at: usize) {
+        if self.children[at].node.scores.len() >= NODE_LEN_MIN {
+            return;
+        }
+        let at = at.saturating_sub(1);
+        let Child { len, node: mut behind } = self.children.remove(at + 1);
+        let (score, member) = (self.scores.remove(at), self.members.remove(at));
+        let child = &mut self.children[at];
+        child.len += 1 + len;
+        child.node.scores.push(score);
+        child.node.scores.append(&mut behind.scores);
+        child.node.members.push(member);
+        child.node.members.append(&mut behind.members);
+        child.node.children.append(&mut behind.children);
+        if let Some(split) = child.node.split() {
+            child.node.give_back();
+            self.put(at, split);
+        }
+    }
+
+    /// Gives back the room that only two nodes need.
+    fn give_back(&mut self) {
+        self.scores.shrink_to(NODE_LEN_MAX + 1);
+        self.members.shrink_to(NODE_LEN_MAX + 1);
+        self.children.shrink_to(NODE_LEN_MAX + 2);
+    }
+}
+
+/// Parts what is behind, with room for what a node may have.
+fn behind<T>(all: &mut Vec<T>, at: usize) -> Vec<T> {
+    let mut behind = Vec::with_capacity(NODE_LEN_MAX + 2);
+    behind.extend(all.drain(at..));
+    behind
 }
 
 /// A walk over members in order, either way.
 pub struct Walk<'a> {
-    ranked: &'a Ranked,
-    /// The nodes still to visit whose subtrees on the near side are done, the next one last.
-    trail: Vec<u32>,
+    /// The nodes that are not done, the innermost last; and how many members of each are before what comes next.
+    trail: Vec<(&'a Node, usize)>,
     left: usize,
     reversed: bool,
 }
 
-impl Walk<'_> {
-    /// The subtree that is walked before the node, and the one after it.
-    fn sides(&self, at: u32) -> (u32, u32) {
-        let node = &self.ranked.nodes[at as usize];
-        if self.reversed { (node.right, node.left) } else { (node.left, node.right) }
+impl<'a> Walk<'a> {
+    fn start_at(&mut self, root: &'a Node, rank: usize) {
+        let (mut node, mut ahead) = (root, rank);
+        loop {
+            match node.at(ahead) {
+                (at, None) => return self.trail.push((node, at + usize::from(self.reversed))),
+                (at, Some(rest)) => {
+                    self.trail.push((node, at));
+                    (node, ahead) = (&node.children[at].node, rest);
+                }
+            }
+        }
     }
 
-    fn start_at(&mut self, rank: usize) {
-        let mut ahead = if self.reversed { self.ranked.len() - 1 - rank } else { rank };
-        let mut at = self.ranked.root;
-        while at != NONE {
-            let (near, far) = self.sides(at);
-            let before = self.ranked.size(near);
-            match ahead.cmp(&before) {
-                Ordering::Less => {
-                    self.trail.push(at);
-                    at = near;
-                }
-                Ordering::Equal => return self.trail.push(at),
-                Ordering::Greater => (at, ahead) = (far, ahead - before - 1),
-            }
+    /// Goes down to the first leaf below the child at `at`, if there are children; or to the last.
+    fn descend(&mut self, node: &'a Node, mut at: usize) {
+        let mut above = node;
+        while let Some(child) = above.children.get(at) {
+            let node = &*child.node;
+            at = if self.reversed { node.scores.len() } else { 0 };
+            self.trail.push((node, at));
+            above = node;
         }
     }
 }
@@ -309,14 +364,19 @@ impl<'a> Iterator for Walk<'a> {
             return None;
         }
         self.left -= 1;
-        let at = self.trail.pop()?;
-        let (_, mut below) = self.sides(at);
-        while below != NONE {
-            self.trail.push(below);
-            (below, _) = self.sides(below);
+        loop {
+            let (node, before) = self.trail.last_mut()?;
+            let node: &Node = node;
+            let next = if self.reversed { before.checked_sub(1) } else { Some(*before) };
+            let Some(at) = next.filter(|&at| at < node.scores.len()) else {
+                self.trail.pop();
+                continue;
+            };
+            *before = if self.reversed { at } else { at + 1 };
+            let child = *before;
+            self.descend(node, child);
+            return Some((node.scores[at], &node.members[at]));
         }
-        let node = &self.ranked.nodes[at as usize];
-        Some((node.score, &node.member))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -330,95 +390,123 @@ mod tests {
 
     use super::*;
 
-    /// What [`Ranked`] must equal: a sorted vector.
-    #[derive(Default)]
-    struct Naive(Vec<(f64, Blob)>);
-
-    impl Naive {
-        fn insert(&mut self, score: f64, member: Blob) {
-            let at = self.0.partition_point(|(s, m)| order(*s, m, score, &member) == Ordering::Less);
-            self.0.insert(at, (score, member));
-        }
+    fn order(one: &(f64, Blob), other: &(f64, Blob)) -> Ordering {
+        one.0.partial_cmp(&other.0).expect("a score is a number").then_with(|| one.1.cmp(&other.1))
     }
 
-    /// The height of a subtree, after checking its balance and its sizes.
-    fn sound(ranked: &Ranked, at: u32) -> usize {
-        if at == NONE {
-            return 0;
+    /// The height below a node, after checking that it is the same everywhere, and what each node may have.
+    fn sound(node: &Node, is_root: bool) -> usize {
+        let len = node.scores.len();
+        assert_eq!(node.members.len(), len);
+        assert!(len <= NODE_LEN_MAX && (is_root || len >= NODE_LEN_MIN), "{len} members");
+        assert!(node.scores.capacity() <= NODE_LEN_MAX + 2, "room for {}", node.scores.capacity());
+        let Some(first) = node.children.first() else { return 1 };
+        assert_eq!(node.children.len(), len + 1);
+        let height = sound(&first.node, false);
+        for child in &node.children {
+            assert_eq!(sound(&child.node, false), height);
+            assert_eq!(child.len, Child::new((*child.node).clone()).len);
         }
-        let node = &ranked.nodes[at as usize];
-        let (left, right) = (ranked.weight(node.left), ranked.weight(node.right));
-        assert!(left <= DELTA * right && right <= DELTA * left, "unbalanced: {left} to {right}");
-        assert_eq!(ranked.size(at) as u64, left + right - 1);
-        1 + sound(ranked, node.left).max(sound(ranked, node.right))
+        height + 1
+    }
+
+    /// Few different scores, so that members decide; one of them is the other zero.
+    const SCORES: [f64; 4] = [0.0, -0.0, 1.5, f64::INFINITY];
+
+    /// What is done to both: a member is added, or taken out if it is there; or one is popped.
+    #[derive(Debug, Clone, Copy)]
+    enum Step {
+        Turn(u16, usize),
+        Pop(Extreme),
+    }
+
+    fn steps(members: u16) -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (0..members, 0..SCORES.len()).prop_map(|(member, score)| Step::Turn(member, score)),
+            1 => prop_oneof![Just(Step::Pop(Extreme::Min)), Just(Step::Pop(Extreme::Max))],
+        ]
     }
 
     proptest! {
         #[test]
         fn it_equals_a_sorted_vector_after_any_operations(
-            steps in prop::collection::vec((any::<bool>(), 0u8..64, 0u8..4), 0..300),
-            cut in (0usize..80, 0usize..80),
+            // Enough for three levels now and then.
+            filled in prop_oneof![Just(0u16), 0u16..1_500],
+            steps in prop_oneof![prop::collection::vec(steps(64), 0..300), prop::collection::vec(steps(2_000), 0..300)],
+            cut in (0usize..1_500, 0usize..1_500),
         ) {
-            let (mut ranked, mut naive) = (Ranked::default(), Naive::default());
-            for (adds, member, score) in steps {
-                if let (60.., from) = (member, if adds { Extreme::Min } else { Extreme::Max }) {
-                    let expected = match from {
-                        Extreme::Min => (!naive.0.is_empty()).then(|| naive.0.remove(0)),
-                        Extreme::Max => naive.0.pop(),
-                    };
-                    prop_assert_eq!(ranked.pop(from), expected);
-                    sound(&ranked, ranked.root);
-                    continue;
-                }
-                let member = Blob::copy(&[b'm', member]);
-                let there = naive.0.iter().position(|(_, m)| *m == member);
-                match there {
-                    None if adds => {
-                        // Few different scores, so that members decide; one of them is the other zero.
-                        let score = [0.0, -0.0, 1.5, f64::INFINITY][usize::from(score)];
-                        ranked.insert(score, member.clone());
-                        naive.insert(score, member);
+            let mut ranked = Ranked::default();
+            let mut naive: Vec<(f64, Blob)> = Vec::new();
+            let named = |member: u16| Blob::copy(&member.to_be_bytes());
+            let fill = (0..filled).map(|member| Step::Turn(member.wrapping_mul(7) % filled, usize::from(member % 4)));
+            for step in fill.chain(steps) {
+                match step {
+                    Step::Pop(from) => {
+                        let expected = match from {
+                            Extreme::Min => (!naive.is_empty()).then(|| naive.remove(0)),
+                            Extreme::Max => naive.pop(),
+                        };
+                        prop_assert_eq!(ranked.pop(from), expected);
                     }
-                    None => prop_assert!(!ranked.remove(0.0, &member)),
-                    Some(at) => {
-                        let (score, member) = naive.0.remove(at);
-                        prop_assert_eq!(ranked.rank(score, &member), Some(at));
-                        prop_assert!(ranked.remove(score, &member));
+                    Step::Turn(member, score) => {
+                        let member = named(member);
+                        match naive.iter().position(|(_, other)| *other == member) {
+                            None => {
+                                let entry = (SCORES[score], member.clone());
+                                prop_assert!(!ranked.remove(SCORES[score], &member));
+                                ranked.insert(SCORES[score], member);
+                                let at = naive.partition_point(|other| order(other, &entry) == Ordering::Less);
+                                naive.insert(at, entry);
+                            }
+                            Some(at) => {
+                                let (score, member) = naive.remove(at);
+                                prop_assert_eq!(ranked.rank(score, &member), Some(at));
+                                prop_assert!(!ranked.remove(0.5, &member));
+                                prop_assert!(ranked.remove(score, &member));
+                            }
+                        }
                     }
                 }
-                sound(&ranked, ranked.root);
-                prop_assert_eq!(ranked.len(), naive.0.len());
+                prop_assert_eq!(ranked.len(), naive.len());
             }
-            let expected: Vec<(f64, &Blob)> = naive.0.iter().map(|(s, m)| (*s, m)).collect();
-            for (rank, (score, member)) in expected.iter().enumerate() {
-                prop_assert_eq!(ranked.get(rank), Some((*score, *member)));
+            sound(&ranked.root, true);
+            for (rank, (score, member)) in naive.iter().enumerate() {
+                prop_assert_eq!(ranked.get(rank), Some((*score, member)));
                 prop_assert_eq!(ranked.rank(*score, member), Some(rank));
             }
-            prop_assert_eq!(ranked.get(expected.len()), None);
+            prop_assert_eq!(ranked.get(naive.len()), None);
+            prop_assert_eq!(ranked.rank(1.0, b"no member"), None);
             prop_assert_eq!(
                 ranked.partition(|score, _| score < 1.5),
-                naive.0.iter().filter(|(score, _)| *score < 1.5).count()
+                naive.iter().filter(|(score, _)| *score < 1.5).count()
             );
-            let from = cut.0.min(expected.len());
-            let part = &expected[from..cut.1.clamp(from, expected.len())];
-            prop_assert_eq!(&ranked.range(cut.0..cut.1, false).collect::<Vec<_>>()[..], part);
-            let mut backwards = part.to_vec();
-            backwards.reverse();
-            prop_assert_eq!(ranked.range(cut.0..cut.1, true).collect::<Vec<_>>(), backwards);
+            let from = cut.0.min(naive.len());
+            let mut part: Vec<(f64, &Blob)> =
+                naive[from..cut.1.clamp(from, naive.len())].iter().map(|(score, member)| (*score, member)).collect();
+            prop_assert_eq!(&ranked.range(cut.0..cut.1, false).collect::<Vec<_>>(), &part);
+            part.reverse();
+            prop_assert_eq!(ranked.range(cut.0..cut.1, true).collect::<Vec<_>>(), part);
         }
     }
 
-    // A weight-balanced tree of these parameters is at most log(4/3) n high: 10,000 members are below 33 levels.
+    // A node has 15 members at least below the root, and 16 children: four levels hold no fewer than 2 * 16^3 - 1 = 8,191, and
+    // five no fewer than 131,071.
     #[test]
-    fn ascending_scores_keep_the_tree_low() {
-        let mut ranked = Ranked::default();
-        for n in 0..10_000 {
-            ranked.insert(f64::from(n), Blob::from("m"));
+    fn the_tree_stays_low_however_members_come_and_go() {
+        for from in [Extreme::Min, Extreme::Max] {
+            let mut ranked = Ranked::default();
+            for n in 0..10_000 {
+                ranked.insert(f64::from(n), Blob::from("m"));
+            }
+            assert!(sound(&ranked.root, true) <= 4);
+            for left in (0..10_000).rev() {
+                assert!(ranked.pop(from).is_some());
+                assert_eq!(ranked.len(), left);
+                if left % 500 == 10 {
+                    sound(&ranked.root, true);
+                }
+            }
+            assert!(ranked.is_empty() && ranked.root.scores.capacity() == 0);
         }
-        assert!(sound(&ranked, ranked.root) < 33);
-        for n in 0..9_990 {
-            assert!(ranked.remove(f64::from(n), b"m"));
-        }
-        assert!(sound(&ranked, ranked.root) < 5);
     }
 }
