@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::{keyspace::Dict, latency, rates::Rates, reply_room, time::Monotonic};
+use crate::{keyspace::Dict, latency, rates::Rates, reply_room, script::Told, time::Monotonic};
 
 /// Counters that INFO prints.
 #[derive(Debug, Clone, Default)]
@@ -119,6 +119,11 @@ impl CallTable {
     }
 }
 
+/// What an error reply counts as: the word that it begins with, or ERR if none is short enough.
+pub fn error_code(text: &str) -> &str {
+    text.bytes().take(32).position(|byte| byte == b' ').map_or("ERR", |end| &text[..end])
+}
+
 impl Stats {
     /// Error codes that are told apart at most: scripts may make up any number of them.
     const CODES_MAX: usize = 128;
@@ -141,14 +146,26 @@ impl Stats {
         self.rates.note(now, counters);
     }
 
-    /// Counts an error reply, by the word that it begins with. One without a first word that is short enough counts as ERR.
+    /// Counts an error reply, by its [`error_code`].
     pub fn note_error(&mut self, text: &str) {
+        self.note_code(error_code(text));
+    }
+
+    /// Counts an error reply of this code.
+    pub fn note_code(&mut self, code: &str) {
         self.errors += 1;
-        let code = text.bytes().take(32).position(|byte| byte == b' ').map_or("ERR", |end| &text[..end]);
         if let Some(count) = self.errors_by_code.get_mut(code) {
             *count += 1;
         } else if self.errors_by_code.len() < Stats::CODES_MAX {
             self.errors_by_code.insert(code.to_owned(), 1);
         }
+    }
+
+    /// Counts the errors in the reply of a script that `command` has run: it has failed once for all that are new, and once for
+    /// each that has been counted before.
+    pub fn note_told(&mut self, command: &'static str, told: &Told) {
+        told.codes.iter().for_each(|code| self.note_code(code));
+        let failed = told.counted + u64::from(!told.codes.is_empty());
+        self.calls_of(command).failed += failed;
     }
 }

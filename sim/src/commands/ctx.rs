@@ -10,6 +10,7 @@ use crate::{
     keyspace::{Db, Draw, Entry, Kind, Place, Typed, Usage, Value},
     node::Node,
     resp::{Protocol, Reply},
+    script::Told,
     session::{Blocked, BlockedOn, Session},
     time::Monotonic,
 };
@@ -65,6 +66,8 @@ pub struct Ctx<'a> {
     pub(super) to: Recipients,
     /// What replicas repeat instead of the command as it was sent.
     pub(super) rewritten: Option<Vec<Vec<Bytes>>>,
+    /// The errors in the reply of a script, in the place of the one that other commands can answer.
+    pub(super) told: Option<Told>,
     /// Set when the command wants to wait.
     pub(super) block: Option<Blocked>,
     /// The key that is ready, when a command that waits is run again for it.
@@ -94,6 +97,7 @@ impl<'a> Ctx<'a> {
             now_ms,
             to: Recipients::All,
             rewritten: None,
+            told: None,
             block: None,
             ready: None,
             pushed_to: false,

@@ -118,7 +118,7 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     if !spec.accepts(args.len()) {
         return Error::arity(spec.name).into();
     }
-    let (dirty_before, errors_before) = (ctx.effects.dirty, ctx.node.stats.errors);
+    let dirty_before = ctx.effects.dirty;
     let monitored = !ctx.node.monitors.is_empty();
     // A script is shown before the commands it calls, a transaction after those it queued.
     let shown_first = monitored && spec.flags.contains(Flags::SKIP_MONITOR);
@@ -135,16 +135,14 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     if monitored && !shown_first && ctx.ready.is_none() {
         monitor::show(ctx, spec, args);
     }
-    let calls = ctx.node.stats.calls_of(spec.name);
     // A command that has waited was counted when it came.
     let is_new = ctx.ready.is_none();
-    calls.executed += u64::from(is_new);
-    if let Reply::Error(text) = &reply {
-        calls.failed += 1;
-        // The error of a script is often that of a command it called, which has been counted then.
-        if ctx.node.stats.errors == errors_before {
-            ctx.node.stats.note_error(text);
-        }
+    ctx.node.stats.calls_of(spec.name).executed += u64::from(is_new);
+    if let Some(told) = ctx.told.take() {
+        ctx.node.stats.note_told(spec.name, &told);
+    } else if let Reply::Error(text) = &reply {
+        ctx.node.stats.calls_of(spec.name).failed += 1;
+        ctx.node.stats.note_error(text);
     }
     let rewritten = ctx.rewritten.take();
     let to = ctx.to;

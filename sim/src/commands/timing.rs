@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::{Ctx, Flags, Origin, Spec, find, secrets::secrets};
-use crate::{env::Env, event::ConnId, node::Node, slowlog::Slow, time::Monotonic};
+use crate::{env::Env, event::ConnId, node::Node, script::Told, slowlog::Slow, time::Monotonic};
 
 /// One command that is being timed.
 pub(super) struct Timing {
@@ -36,8 +36,9 @@ impl Timing {
 }
 
 /// Notes that a script has ended in a later turn than it began in.
-pub(super) fn note_ended(ctx: &mut Ctx<'_>, command: &[Bytes], since: Monotonic) {
+pub(super) fn note_ended(ctx: &mut Ctx<'_>, command: &[Bytes], since: Monotonic, told: &Told) {
     let Ok(spec) = find(command) else { return };
+    ctx.node.stats.note_told(spec.name, told);
     let took = Took { all: ctx.env.monotonic.since(since), waits: false };
     note(ctx.node, ctx.env, Some(ctx.conn), spec, command, took);
 }

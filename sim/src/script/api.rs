@@ -139,7 +139,7 @@ fn elements(reply: &Reply) -> usize {
 fn call(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value> {
     match called(desk, &args)? {
         Err(text) => Err(Failure::reply(text)),
-        Ok(Reply::Error(text)) => Err(Failure::reply(text)),
+        Ok(Reply::Error(text)) => Err(Failure::called(text)),
         Ok(reply) => made(lua, reply, desk.protocol.get()),
     }
 }

@@ -5,6 +5,7 @@
 use bytes::Bytes;
 use mlua::{IntoLua, Lua, LuaString, Table, Value};
 
+use super::failure::{Told, counted_table, is_counted};
 use crate::resp::{Protocol, Reply, format_double, quotable, quoted};
 
 /// What a script returns is converted with so many places of Lua's stack, of which Redis's interpreter has 8,000. An array takes
@@ -15,7 +16,6 @@ const PLACES_MAX: usize = 7_995;
 const DEPTH_MAX: usize = 256;
 /// Replies hold at most so many elements: tables that share tables describe more than memory holds.
 const ELEMENTS_MAX: usize = 1 << 23;
-const TOO_DEEP: Reply = Reply::Error(std::borrow::Cow::Borrowed("ERR reached lua stack limit"));
 
 pub(super) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -60,13 +60,7 @@ pub(super) fn to_lua(lua: &Lua, reply: Reply, protocol: Protocol) -> mlua::Resul
         // No script calls EXEC, in which alone there are replies that are written already.
         Reply::Written(bytes) => Word(&bytes).into_lua(lua)?,
         Reply::Status(text) => field("ok", Word(&quoted(&text)).into_lua(lua)?)?,
-        Reply::Error(text) => {
-            let table = lua.create_table_with_capacity(0, 2)?;
-            table.raw_set("err", Word(&quoted(&text)))?;
-            // A mark of Redis's own, which scripts can see: the error has been counted.
-            table.raw_set("ignore_error_stats_update", true)?;
-            Value::Table(table)
-        }
+        Reply::Error(text) => Value::Table(counted_table(lua, &text)?),
         // What is said about a reply is not for scripts.
         Reply::Several(mut replies) if matches!(replies[..], [Reply::Attribute(_), _]) => {
             to_lua(lua, replies.pop().unwrap_or(Reply::Silence), protocol)?
@@ -125,24 +119,29 @@ fn sequence(lua: &Lua, items: Vec<Reply>, protocol: Protocol) -> mlua::Result<Va
     Ok(Value::Table(table))
 }
 
-/// What a script returned, as a reply. `protocol` is the one that the script chose: it decides what booleans become. `heard` is
+/// What a script returned, as a reply, with the errors in it. `protocol` is the one that the script chose: it decides what booleans become. `heard` is
 /// the one in which the reply is sent.
-pub(super) fn to_reply(lua: &Lua, value: &Value, protocol: Protocol, heard: Protocol) -> mlua::Result<Reply> {
-    let mut room = ELEMENTS_MAX;
+pub(super) fn to_reply(
+    lua: &Lua,
+    value: &Value,
+    protocol: Protocol,
+    heard: Protocol,
+) -> mlua::Result<(Reply, Told)> {
+    let mut course = Course { room: ELEMENTS_MAX, told: Told::default() };
     let mut stack = Stack { open: Vec::new(), parked: None };
-    let mut converted = begin(lua, value, protocol, 0, &mut room)?;
+    let mut converted = begin(lua, value, protocol, 0, &mut course)?;
     loop {
         // A whole value goes into what is around it; what is around a table that has only begun is that table.
         match converted {
             Converted::Whole(reply) => match stack.open.last_mut() {
-                None => return Ok(reply),
+                None => return Ok((reply, course.told)),
                 Some(around) => around.done.push(reply),
             },
             Converted::Begun(kind, table) => stack.push(lua, kind, table)?,
         }
         let places = stack.places();
         converted = match stack.next()? {
-            Some(value) => begin(lua, &value, protocol, places, &mut room)?,
+            Some(value) => begin(lua, &value, protocol, places, &mut course)?,
             None => {
                 let whole = stack.pop()?;
                 let deep = !stack.open.is_empty() && stack.open.len().is_multiple_of(DEPTH_MAX);
@@ -256,29 +255,54 @@ impl Open {
     }
 }
 
-/// Begins with a value; `room` is for as many elements of tables as are still allowed.
+/// Begins with a value; `course` goes through all of them.
 fn begin(
     lua: &Lua,
     value: &Value,
     protocol: Protocol,
     places: usize,
-    room: &mut usize,
+    course: &mut Course,
 ) -> mlua::Result<Converted> {
     Ok(Converted::Whole(match value {
-        _ if places >= PLACES_MAX => TOO_DEEP,
+        _ if places >= PLACES_MAX => course.too_deep(),
         Value::String(text) => bytes(text).into(),
         Value::Integer(n) => Reply::Integer(*n),
         Value::Number(n) => Reply::Integer(truncated(*n)),
         Value::Boolean(yes) if protocol == Protocol::Resp3 => Reply::Boolean(*yes),
         Value::Boolean(true) => Reply::Integer(1),
-        Value::Table(table) => return begin_table(lua, table, room),
+        Value::Table(table) => return begin_table(lua, table, course),
         _ => Reply::Null,
     }))
 }
 
-fn begin_table(lua: &Lua, table: &Table, room: &mut usize) -> mlua::Result<Converted> {
+/// What a conversion may still make, and what it has come across.
+struct Course {
+    /// How many more elements there may be.
+    room: usize,
+    told: Told,
+}
+
+impl Course {
+    /// Takes room; whether there is some left.
+    fn spend(&mut self, elements: usize) -> bool {
+        self.room = self.room.saturating_sub(elements);
+        self.room > 0
+    }
+
+    fn error(&mut self, text: String, is_counted: bool) -> Reply {
+        self.told.note(&text, is_counted);
+        Reply::Error(text.into())
+    }
+
+    fn too_deep(&mut self) -> Reply {
+        self.error("ERR reached lua stack limit".into(), false)
+    }
+}
+
+fn begin_table(lua: &Lua, table: &Table, course: &mut Course) -> mlua::Result<Converted> {
     if let Value::String(text) = table.raw_get("err")? {
-        return Ok(Converted::Whole(Reply::Error(quotable(until_zero(&text.as_bytes())).into())));
+        let text = quotable(until_zero(&text.as_bytes()));
+        return Ok(Converted::Whole(course.error(text, is_counted(table)?)));
     }
     if let Value::String(text) = table.raw_get("ok")? {
         return Ok(Converted::Whole(Reply::Status(quotable(until_zero(&text.as_bytes())).into())));
@@ -302,24 +326,26 @@ fn begin_table(lua: &Lua, table: &Table, room: &mut usize) -> mlua::Result<Conve
         return Ok(Converted::Whole(Reply::Verbatim(letters, bytes(&text))));
     }
     if let Value::Table(map) = table.raw_get("map")? {
-        return flat(lua, &map, Kind::Map, room);
+        return flat(lua, &map, Kind::Map, course);
     }
     if let Value::Table(set) = table.raw_get("set")? {
-        return flat(lua, &set, Kind::Set, room);
+        return flat(lua, &set, Kind::Set, course);
     }
-    *room = room.saturating_sub(table.raw_len() + 1);
-    Ok(if *room == 0 { Converted::Whole(TOO_DEEP) } else { Converted::Begun(Kind::Array, table.clone()) })
+    Ok(if course.spend(table.raw_len() + 1) {
+        Converted::Begun(Kind::Array, table.clone())
+    } else {
+        Converted::Whole(course.too_deep())
+    })
 }
 
 /// The keys of a table, each with its value for a map, one after the other in a table of their own.
-fn flat(lua: &Lua, table: &Table, kind: Kind, room: &mut usize) -> mlua::Result<Converted> {
+fn flat(lua: &Lua, table: &Table, kind: Kind, course: &mut Course) -> mlua::Result<Converted> {
     let elements = lua.create_table()?;
     let mut len = 0;
     for pair in table.pairs::<Value, Value>() {
         let (key, value) = pair?;
-        *room = room.saturating_sub(2);
-        if *room == 0 {
-            return Ok(Converted::Whole(TOO_DEEP));
+        if !course.spend(2) {
+            return Ok(Converted::Whole(course.too_deep()));
         }
         len += 1;
         elements.raw_set(len, key)?;
@@ -361,6 +387,11 @@ mod tests {
 
     use super::*;
 
+    /// The reply alone, to a client of the protocol that the script chose.
+    fn converted(lua: &Lua, value: &Value, protocol: Protocol) -> Reply {
+        to_reply(lua, value, protocol, protocol).expect("there is memory").0
+    }
+
     /// Replies that scripts see as they are: no nulls, which end arrays, and no integers beyond a double's digits.
     fn kept() -> impl Strategy<Value = Reply> {
         let leaf = prop_oneof![
@@ -378,13 +409,13 @@ mod tests {
             let lua = Lua::new();
             for protocol in [Protocol::Resp2, Protocol::Resp3] {
                 let value = to_lua(&lua, reply.clone(), protocol).expect("there is memory");
-                prop_assert_eq!(&to_reply(&lua, &value, protocol, protocol).expect("and it converts back"), &reply);
+                prop_assert_eq!(&converted(&lua, &value, protocol), &reply);
             }
         }
 
         #[test]
         fn a_number_loses_its_fraction_and_nothing_else(n in -1e15f64..1e15) {
-            let reply = to_reply(&Lua::new(), &Value::Number(n), Protocol::Resp2, Protocol::Resp2).expect("numbers convert");
+            let reply = converted(&Lua::new(), &Value::Number(n), Protocol::Resp2);
             prop_assert_eq!(reply, Reply::Integer(n.trunc() as i64));
         }
 
@@ -402,7 +433,7 @@ mod tests {
             for at in (1..=before).chain(before + 2..before + 2 + after) {
                 table.raw_set(at, at).expect("there is memory");
             }
-            let reply = to_reply(&lua, &Value::Table(table), Protocol::Resp2, Protocol::Resp2).expect("tables convert");
+            let reply = converted(&lua, &Value::Table(table), Protocol::Resp2);
             let expected = (1..=before).map(|at| Reply::Integer(at as i64)).collect();
             prop_assert_eq!(reply, Reply::Array(expected));
         }
@@ -411,21 +442,19 @@ mod tests {
     #[test]
     fn a_table_that_holds_itself_ends_in_an_error_and_one_that_shares_tables_ends_at_all() {
         let lua = Lua::new();
-        let run = |body: &str| {
-            to_reply(&lua, &lua.load(body).eval().expect("valid Lua"), Protocol::Resp2, Protocol::Resp2)
-        };
-        let itself = run("local t = {} t[1] = t return t").expect("tables convert");
+        let run = |body: &str| converted(&lua, &lua.load(body).eval().expect("valid Lua"), Protocol::Resp2);
+        let itself = run("local t = {} t[1] = t return t");
         let mut bytes = Vec::new();
         itself.encode(Protocol::Resp2, &mut bytes);
         // As many levels as `redis-server` answers.
         let text = String::from_utf8(bytes).expect("only digits and letters");
         assert_eq!(text, format!("{}-ERR reached lua stack limit\r\n", "*1\r\n".repeat(7_995)));
-        run("local t = {1} for _ = 1, 30 do t = {t, t} end return t").expect("tables convert");
+        run("local t = {1} for _ = 1, 30 do t = {t, t} end return t");
         // Outside of Lua only some thousands of its values can be held at once.
         for table in ["{map = t}", "{set = t}", "t"] {
             let body = format!("local t = {{}} for n = 1, 10000 do t[n] = {{'x' .. n}} end return {table}");
             let mut bytes = Vec::new();
-            run(&body).expect("tables convert").encode(Protocol::Resp3, &mut bytes);
+            run(&body).encode(Protocol::Resp3, &mut bytes);
             assert!(bytes.starts_with(match table {
                 "{map = t}" => b"%10000",
                 "{set = t}" => b"~10000",

@@ -15,7 +15,7 @@ use super::{
     Flags, Host, Library, LibraryFunction, ShebangError,
     convert::{Word, text_field, to_reply},
     desk::{Desk, Limits, Tail},
-    failure::KILLED,
+    failure::{KILLED, Told, is_counted},
     library::Header,
     runner::{Ended, Job},
     shebang,
@@ -95,8 +95,8 @@ pub struct Run<'a> {
 /// What became of a run.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The script answered, perhaps with an error.
-    Reply(Reply),
+    /// The script answered, perhaps with errors.
+    Reply(Reply, Told),
     /// It has taken long enough for others to have their turn.
     Left(Left),
 }
@@ -291,17 +291,23 @@ impl Engine {
         let ended = take(&vm);
         let host = self.desk.host.take().expect("the host was put there above");
         let outcome = match ended {
-            Some(ended) => Outcome::Reply(self.reply(&vm, name, heard, ended)),
+            Some(ended) => {
+                let (reply, told) = self.reply(&vm, name, heard, ended);
+                Outcome::Reply(reply, told)
+            }
             None => Outcome::Left(Left { vm, name: name.to_owned(), heard }),
         };
         (host, outcome)
     }
 
-    /// What the client of a script hears.
-    fn reply(&self, vm: &Vm, name: &str, heard: Protocol, ended: Ended) -> Reply {
+    /// What the client of a script hears, and the errors in it.
+    fn reply(&self, vm: &Vm, name: &str, heard: Protocol, ended: Ended) -> (Reply, Told) {
         let _ = vm.lua.set_memory_limit(0);
-        let reply = match ended {
-            Ok((true, value)) => to_reply(&vm.lua, &value, self.desk.protocol.get(), heard),
+        let failed = match ended {
+            Ok((true, value)) => match to_reply(&vm.lua, &value, self.desk.protocol.get(), heard) {
+                Ok(answered) => return answered,
+                Err(error) => Err(error),
+            },
             // It may be killed in the sandbox as well, on the way out.
             ended if self.desk.killed.get() => {
                 let located = match ended {
@@ -309,19 +315,21 @@ impl Engine {
                     _ => None,
                 };
                 let Tail { chunk, line } = self.desk.tail.get();
-                let killed =
-                    located.unwrap_or_else(|| format!("{KILLED} script: {name}, on @{chunk}:{line}."));
-                Ok(Reply::Error(killed.into()))
+                Ok(located
+                    .unwrap_or_else(|| (format!("{KILLED} script: {name}, on @{chunk}:{line}."), false)))
             }
             // The handler answers a table.
-            Ok((false, Value::Table(error))) => failed(name, &error).map(|text| Reply::Error(text.into())),
+            Ok((false, Value::Table(error))) => failed(name, &error),
             // Without memory Lua calls no handler.
-            Ok((false, error)) => error
-                .to_string()
-                .map(|text| Reply::Error(format!("ERR {}", quotable(text.as_bytes())).into())),
+            Ok((false, error)) => {
+                error.to_string().map(|text| (format!("ERR {}", quotable(text.as_bytes())), false))
+            }
             Err(error) => Err(error),
         };
-        reply.unwrap_or_else(|error| Reply::Error(format!("ERR {error}").into()))
+        let (text, is_counted) = failed.unwrap_or_else(|error| (format!("ERR {error}"), false));
+        let mut told = Told::default();
+        told.note(&text, is_counted);
+        (Reply::Error(text.into()), told)
     }
 }
 
@@ -330,12 +338,12 @@ fn error_text(error: &Table) -> mlua::Result<String> {
     Ok(text_field(error, "err")?.map_or_else(|| "ERR unknown error".into(), |text| quotable(&text)))
 }
 
-/// The error reply of a script or a function that failed.
-fn failed(name: &str, error: &Table) -> mlua::Result<String> {
+/// The error reply of a script or a function that failed, and whether it has been counted.
+fn failed(name: &str, error: &Table) -> mlua::Result<(String, bool)> {
     let text = error_text(error)?;
     let source = text_field(error, "source")?.map_or_else(String::new, |source| quotable(&source));
     let line = text_field(error, "line")?.map_or_else(String::new, |line| quotable(&line));
-    Ok(format!("{text} script: {name}, on {source}:{line}."))
+    Ok((format!("{text} script: {name}, on {source}:{line}."), is_counted(error)?))
 }
 
 /// Words as a Lua table.

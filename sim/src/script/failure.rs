@@ -6,7 +6,30 @@ use super::{
     convert::Word,
     desk::{Desk, Tail},
 };
-use crate::resp::{quotable, quoted};
+use crate::{
+    resp::{quotable, quoted},
+    stats::error_code,
+};
+
+/// The errors in the reply of a script, which may be several.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// How many are those of commands that the script called, and were counted then.
+    pub counted: u64,
+    /// The codes of the others.
+    pub codes: Vec<String>,
+}
+
+impl Told {
+    /// Notes an error in the reply.
+    pub(super) fn note(&mut self, text: &str, is_counted: bool) {
+        if is_counted {
+            self.counted += 1;
+        } else {
+            self.codes.push(error_code(text).to_owned());
+        }
+    }
+}
 
 /// What Rust raises inside Lua.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -14,6 +37,9 @@ pub(super) enum Failure {
     /// An error reply, which `redis.call` and its siblings raise as a table.
     #[error("{0}")]
     Reply(String),
+    /// The same, of a command that was called: there it has been counted.
+    #[error("{0}")]
+    Called(String),
     /// A mistake in calling a library, which Lua raises as a text with the caller's position before it.
     #[error("{0}")]
     Library(String),
@@ -26,6 +52,11 @@ impl Failure {
     /// An error reply, as an error for mlua.
     pub(super) fn reply(text: impl Into<String>) -> mlua::Error {
         mlua::Error::external(Failure::Reply(text.into()))
+    }
+
+    /// The error reply of a command that was called.
+    pub(super) fn called(text: impl Into<String>) -> mlua::Error {
+        mlua::Error::external(Failure::Called(text.into()))
     }
 
     /// A library's error, with the position of the script's call before it.
@@ -97,6 +128,9 @@ impl Caller {
 /// The chunk name of the sandbox, whose frames are not the script's.
 pub(super) const SANDBOX: &str = "sandbox";
 
+/// The field that says of an error reply that it has been counted. The name is Redis's own, for scripts can see it.
+const COUNTED: &str = "ignore_error_stats_update";
+
 /// What Lua calls the frames that tail calls have replaced, as the sandbox's wrappers are by what they wrap.
 const TAIL_CALL: &str = "(tail call)";
 
@@ -117,6 +151,7 @@ pub(super) fn explain(lua: &Lua, err: Value) -> mlua::Result<(Value, bool)> {
     let Value::Error(err) = err else { return Ok((err, false)) };
     Ok(match fault(&err) {
         Failure::Reply(text) => (Value::Table(reply_table(lua, &text)?), false),
+        Failure::Called(text) => (Value::Table(counted_table(lua, &text)?), false),
         Failure::Library(text) => (Value::String(lua.create_string(text)?), false),
         Failure::Killed => (Value::Nil, true),
     })
@@ -126,6 +161,18 @@ fn reply_table(lua: &Lua, text: &str) -> mlua::Result<Table> {
     let table = lua.create_table_with_capacity(0, 3)?;
     table.raw_set("err", Word(&quoted(text)))?;
     Ok(table)
+}
+
+/// The error reply of a command that was called, as a script sees it.
+pub(super) fn counted_table(lua: &Lua, text: &str) -> mlua::Result<Table> {
+    let table = reply_table(lua, text)?;
+    table.raw_set(COUNTED, true)?;
+    Ok(table)
+}
+
+/// Whether the error reply in a table has been counted.
+pub(super) fn is_counted(table: &Table) -> mlua::Result<bool> {
+    Ok(matches!(table.raw_get(COUNTED)?, Value::Boolean(true)))
 }
 
 /// What a script that does not end is told when it is killed.
@@ -164,6 +211,7 @@ pub(super) fn locate(lua: &Lua, err: Value) -> mlua::Result<Value> {
         Value::Table(table) => table,
         Value::Error(err) => match fault(&err) {
             Failure::Reply(text) => reply_table(lua, &text)?,
+            Failure::Called(text) => counted_table(lua, &text)?,
             Failure::Library(text) => reply_table(lua, &format!("ERR {text}"))?,
             Failure::Killed => reply_table(lua, KILLED)?,
         },

@@ -135,8 +135,9 @@ fn run(
     let run = Run { callee, keys, args: argv, budget, turn, heard: own.1 };
     let (loan, outcome) = with_loan(ctx, loan, |loan| engine.run(loan, &run));
     Ok(match outcome {
-        Outcome::Reply(reply) => {
+        Outcome::Reply(reply, told) => {
             come_home(ctx, loan, own);
+            ctx.told = Some(told);
             reply
         }
         Outcome::Left(script) => {
@@ -223,20 +224,20 @@ pub(crate) fn next_turn(ctx: &mut Ctx<'_>, busy: Busy) -> Option<Reply> {
     let news = std::mem::replace(ctx.effects, held);
     let (loan, outcome) = with_loan(ctx, loan_of(host), |loan| engine.go_on(loan, script, TURN));
     let wrote = loan.wrote;
-    let reply = match outcome {
+    let (reply, told) = match outcome {
         Outcome::Left(script) => {
             let held = std::mem::replace(ctx.effects, news);
             let host: Box<dyn Host> = loan;
             ctx.node.busy = Some(Busy { script, host, held, wrote, ..busy });
             return None;
         }
-        Outcome::Reply(reply) => reply,
+        Outcome::Reply(reply, told) => (reply, told),
     };
     come_home(ctx, loan, own);
     let done = std::mem::replace(ctx.effects, news);
     ctx.effects.append(done);
     ctx.env.refresh(ctx.node.stalled_until);
-    timing::note_ended(ctx, &busy.command, busy.since);
+    timing::note_ended(ctx, &busy.command, busy.since, &told);
     // Time has gone on for everybody but the script.
     ctx.now_ms = ctx.wall_ms();
     let reply = match busy.transaction {
