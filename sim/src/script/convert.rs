@@ -119,8 +119,8 @@ fn sequence(lua: &Lua, items: Vec<Reply>, protocol: Protocol) -> mlua::Result<Va
     Ok(Value::Table(table))
 }
 
-/// What a script returned, as a reply, with the errors in it. `protocol` is the one that the script chose: it decides what booleans become. `heard` is
-/// the one in which the reply is sent.
+/// What a script returned, as a reply, with the errors in it. `protocol` is the one that the script chose: it decides what
+/// booleans become. `heard` is the one in which the reply is sent.
 pub(super) fn to_reply(
     lua: &Lua,
     value: &Value,
