@@ -12,9 +12,11 @@ import argparse
 import difflib
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -23,8 +25,6 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-# Longer than any suite takes on a machine that is busy with something else.
-PATIENCE_S = 180
 
 
 @dataclass
@@ -39,6 +39,8 @@ class Client:
     beside: str | None = None
     # An example of the root package that it starts, by the path in PEER.
     example: str | None = None
+    # Seconds: longer than the suite takes on a machine that is busy with something else.
+    patience: int = 180
 
 
 NPM = ["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"]
@@ -48,7 +50,7 @@ SOURCE = ["venv/bin/pip", "download", "-q", "--no-deps", "--no-binary", "redis",
 CLIENTS = {
     "redis-cli": Client([], ["bash", "suite.sh"]),
     "redis-py": Client(PIP, ["venv/bin/python", "suite.py"]),
-    "redis-py-tests": Client([*PIP, SOURCE], ["venv/bin/python", "suite.py"]),
+    "redis-py-tests": Client([*PIP, SOURCE], ["venv/bin/python", "suite.py"], patience=900),
     "ioredis": Client([NPM], ["node", "suite.mjs"]),
     "node-redis": Client([NPM], ["node", "suite.mjs"]),
     "go-redis": Client([["go", "build", "-o", "suite", "."]], ["./suite"]),
@@ -86,7 +88,8 @@ def install(name):
     source = HERE / name
     newest = max(path.stat().st_mtime for path in source.rglob("*"))
     if not stamp.exists() or stamp.stat().st_mtime < newest:
-        shutil.copytree(source, copy, dirs_exist_ok=True)
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(source, copy)
         for step in client.steps:
             run(step, copy, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         stamp.touch()
@@ -100,7 +103,7 @@ def free_port():
 
 
 class Server:
-    """A private server, ended when its block is left."""
+    """A private server, ended when its block is left. What it saves is nobody else's."""
 
     def __init__(self, kind, command):
         self.kind = kind
@@ -108,8 +111,9 @@ class Server:
         self.command = [part.replace("{port}", str(self.port)) for part in command]
 
     def __enter__(self):
+        self.folder = tempfile.TemporaryDirectory()
         self.process = subprocess.Popen(
-            self.command, cwd=TARGET, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            self.command, cwd=self.folder.name, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         deadline = time.monotonic() + 10
         while True:
@@ -124,6 +128,7 @@ class Server:
     def __exit__(self, *_):
         self.process.terminate()
         self.process.wait(timeout=10)
+        self.folder.cleanup()
 
 
 def play(name, copy, servers):
@@ -133,16 +138,26 @@ def play(name, copy, servers):
     environment = dict(os.environ, REDIS_HOST="127.0.0.1", REDIS_PORT=ports[0], REDIS_PORTS=",".join(ports))
     if client.example:
         environment["PEER"] = str(TARGET / "debug" / "examples" / client.example)
-    try:
-        done = subprocess.run(
-            client.suite, cwd=copy, env=environment, text=True, capture_output=True, timeout=PATIENCE_S
-        )
-    except subprocess.TimeoutExpired as late:
-        said = (late.stdout or b"").decode(errors="replace")
-        return said.splitlines(), f"{name} on {kind}: not done after {PATIENCE_S} s"
-    lines = done.stdout.splitlines()
-    if done.returncode != 0 or not lines or lines[-1] != "done":
-        return lines, f"{name} on {kind} ended with {done.returncode}\n{done.stderr}"
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(
+        client.suite, cwd=copy, env=environment, text=True, start_new_session=True, **pipes
+    ) as suite:
+        late = False
+        try:
+            said, complained = suite.communicate(timeout=client.patience)
+        except subprocess.TimeoutExpired:
+            late = True
+        finally:
+            # With whatever it has started.
+            if suite.poll() is None:
+                os.killpg(suite.pid, signal.SIGKILL)
+        if late:
+            said, complained = suite.communicate()
+    lines = said.splitlines()
+    if late:
+        return lines, f"{name} on {kind}: not done after {client.patience} s\n{complained}"
+    if suite.returncode != 0 or not lines or lines[-1] != "done":
+        return lines, f"{name} on {kind} ended with {suite.returncode}\n{complained}"
     return lines, None
 
 

@@ -16,25 +16,29 @@ URL = f"redis://{os.environ['REDIS_HOST']}:{os.environ['REDIS_PORT']}/0"
 # Those that ask a server for much and wait for little. The others test the library by itself, or want servers of other kinds.
 FILES = ["test_commands.py", "test_encoding.py", "test_function.py", "test_pipeline.py", "test_scripting.py"]
 OTHERS = ["redismod", "ssl", "onlycluster", "cp_integration", "multidb_integration"]
+# Wants a replica on a port of its own choice.
+ELSEWHERE = "tests/test_commands.py::TestRedisCommands::test_psync"
 OUTCOME = re.compile(r"^(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS) (\[\d+\] )?(tests/\S+)")
 
 
-def unpacked():
+def fresh_copy():
     """The folder of the tests, where no library lies beside them: they are to find the one that is installed."""
     [source] = Path().glob("redis-*.tar.gz")
-    folder = Path(source.name.removesuffix(".tar.gz"))
-    if not folder.exists():
-        with tarfile.open(source) as archive:
-            archive.extractall(filter="data")
-        shutil.rmtree(folder / "redis")
+    unpacked = Path("unpacked")
+    shutil.rmtree(unpacked, ignore_errors=True)
+    with tarfile.open(source) as archive:
+        archive.extractall(unpacked, filter="data")
+    folder = unpacked / source.name.removesuffix(".tar.gz")
+    shutil.rmtree(folder / "redis")
     return folder
 
 
 def main():
-    folder = unpacked()
+    folder = fresh_copy()
     for protocol in "2", "3":
         asked = [sys.executable, "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", "--timeout", "30", "--tb", "short"]
-        asked += ["--redis-url", URL, "--protocol", protocol, "-m", " and ".join(f"not {other}" for other in OTHERS)]
+        asked += ["--redis-url", URL, "--redis-mod-url", URL, "--protocol", protocol]
+        asked += ["-m", " and ".join(f"not {other}" for other in OTHERS), "--deselect", ELSEWHERE]
         asked += [f"tests/{file}" for file in FILES]
         done = subprocess.run(asked, cwd=folder, text=True, capture_output=True)
         # 1 says that some have failed.
