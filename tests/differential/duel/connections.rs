@@ -50,7 +50,11 @@ impl Duel {
                 self.pausing.insert(conn);
             }
             (b"EXEC", _) => self.paused |= self.pausing.remove(&conn),
-            (b"MULTI" | b"DISCARD" | b"RESET", _) => drop(self.pausing.remove(&conn)),
+            (b"DISCARD" | b"RESET", _) => drop(self.pausing.remove(&conn)),
+            // MULTI inside MULTI is refused, and what was queued stays.
+            (b"MULTI", _) if self.queued.get(&conn).is_none_or(Vec::is_empty) => {
+                self.pausing.remove(&conn);
+            }
             (b"CLIENT", b"UNPAUSE") => self.paused = false,
             (b"CLIENT", b"TRACKING") => self.single |= (2..words.len()).any(|at| upper(at) == b"BCAST"),
             (b"CLIENT", b"REPLY") => match &upper(2)[..] {
