@@ -10,8 +10,10 @@ use std::{cmp::Ordering, mem, ops::Range};
 
 use crate::blob::Blob;
 
-/// How many members a node has at most. One more is there for a moment, which makes a power of two.
+/// How many members a node has at most.
 const NODE_LEN_MAX: usize = 31;
+/// How many it has room for: one more is there for a moment.
+const NODE_ROOM: usize = NODE_LEN_MAX + 1;
 /// How many it has at least, but for the root. Two such nodes and the member between them fit into one.
 const NODE_LEN_MIN: usize = NODE_LEN_MAX / 2;
 
@@ -74,13 +76,11 @@ impl Ranked {
         }
     }
 
-    /// Removes a member; returns whether it was there with that score.
-    pub fn remove(&mut self, score: f64, member: &[u8]) -> bool {
-        let removed = self.root.remove(score, member);
-        if removed {
-            self.shrink();
-        }
-        removed
+    /// Takes out a member, if it is there with that score.
+    pub fn remove(&mut self, score: f64, member: &[u8]) -> Option<Blob> {
+        let removed = self.root.remove(score, member)?;
+        self.shrink();
+        Some(removed)
     }
 
     /// Takes out the first member, or the last.
@@ -232,44 +232,47 @@ impl Node {
             return None;
         }
         let middle = self.scores.len() / 2;
-        let behind = Node {
-            scores: behind(&mut self.scores, middle + 1),
-            members: behind(&mut self.members, middle + 1),
-            children: if self.children.is_empty() {
-                Vec::new()
-            } else {
-                behind(&mut self.children, middle + 1)
-            },
+        let mut behind = Node {
+            scores: part(&mut self.scores, middle + 1, NODE_ROOM),
+            members: part(&mut self.members, middle + 1, NODE_ROOM),
+            children: Vec::new(),
         };
+        if !self.children.is_empty() {
+            behind.children = part(&mut self.children, middle + 1, NODE_ROOM + 1);
+        }
         let (score, member) = (self.scores.pop()?, self.members.pop()?);
+        // There may have been as many as two nodes have.
+        self.scores.shrink_to(NODE_ROOM);
+        self.members.shrink_to(NODE_ROOM);
+        self.children.shrink_to(NODE_ROOM + 1);
         Some(Split { score, member, behind: Child::new(behind) })
     }
 
-    fn remove(&mut self, score: f64, member: &[u8]) -> bool {
+    fn remove(&mut self, score: f64, member: &[u8]) -> Option<Blob> {
         match self.find(score, member) {
-            Ok(at) => self.take(at),
+            Ok(at) => Some(self.take(at)),
             Err(at) => {
-                let Some(child) = self.children.get_mut(at) else { return false };
-                if !child.node.remove(score, member) {
-                    return false;
-                }
+                let child = self.children.get_mut(at)?;
+                let removed = child.node.remove(score, member)?;
                 child.len -= 1;
                 self.mend(at);
+                Some(removed)
             }
         }
-        true
     }
 
     /// Takes out the member at `at`. The last one before it takes its place, if there is a child to take it from.
-    fn take(&mut self, at: usize) {
+    fn take(&mut self, at: usize) -> Blob {
         let Some(child) = self.children.get_mut(at) else {
             self.scores.remove(at);
-            self.members.remove(at);
-            return;
+            return self.members.remove(at);
         };
         child.len -= 1;
-        (self.scores[at], self.members[at]) = child.node.pop(Extreme::Max);
+        let (score, member) = child.node.pop(Extreme::Max);
+        self.scores[at] = score;
+        let taken = mem::replace(&mut self.members[at], member);
         self.mend(at);
+        taken
     }
 
     fn pop(&mut self, from: Extreme) -> (f64, Blob) {
@@ -302,24 +305,16 @@ impl Node {
         child.node.members.append(&mut behind.members);
         child.node.children.append(&mut behind.children);
         if let Some(split) = child.node.split() {
-            child.node.give_back();
             self.put(at, split);
         }
     }
-
-    /// Gives back the room that only two nodes need.
-    fn give_back(&mut self) {
-        self.scores.shrink_to(NODE_LEN_MAX + 1);
-        self.members.shrink_to(NODE_LEN_MAX + 1);
-        self.children.shrink_to(NODE_LEN_MAX + 2);
-    }
 }
 
-/// Parts what is behind, with room for what a node may have.
-fn behind<T>(all: &mut Vec<T>, at: usize) -> Vec<T> {
-    let mut behind = Vec::with_capacity(NODE_LEN_MAX + 2);
-    behind.extend(all.drain(at..));
-    behind
+/// Parts what is from `at` on, with room for so many.
+fn part<T>(all: &mut Vec<T>, at: usize, room: usize) -> Vec<T> {
+    let mut parted = Vec::with_capacity(room);
+    parted.extend(all.drain(at..));
+    parted
 }
 
 /// A walk over members in order, either way.
@@ -399,7 +394,9 @@ mod tests {
         let len = node.scores.len();
         assert_eq!(node.members.len(), len);
         assert!(len <= NODE_LEN_MAX && (is_root || len >= NODE_LEN_MIN), "{len} members");
-        assert!(node.scores.capacity() <= NODE_LEN_MAX + 2, "room for {}", node.scores.capacity());
+        let rooms = [node.scores.capacity(), node.members.capacity(), node.children.capacity()];
+        // A vector that grows by one has room for twice as many.
+        assert!(rooms.iter().all(|&room| room <= 2 * NODE_ROOM), "room for {rooms:?}");
         let Some(first) = node.children.first() else { return 1 };
         assert_eq!(node.children.len(), len + 1);
         let height = sound(&first.node, false);
@@ -453,7 +450,7 @@ mod tests {
                         match naive.iter().position(|(_, other)| *other == member) {
                             None => {
                                 let entry = (SCORES[score], member.clone());
-                                prop_assert!(!ranked.remove(SCORES[score], &member));
+                                prop_assert_eq!(ranked.remove(SCORES[score], &member), None);
                                 ranked.insert(SCORES[score], member);
                                 let at = naive.partition_point(|other| order(other, &entry) == Ordering::Less);
                                 naive.insert(at, entry);
@@ -461,8 +458,8 @@ mod tests {
                             Some(at) => {
                                 let (score, member) = naive.remove(at);
                                 prop_assert_eq!(ranked.rank(score, &member), Some(at));
-                                prop_assert!(!ranked.remove(0.5, &member));
-                                prop_assert!(ranked.remove(score, &member));
+                                prop_assert_eq!(ranked.remove(0.5, &member), None);
+                                prop_assert_eq!(ranked.remove(score, &member), Some(member));
                             }
                         }
                     }

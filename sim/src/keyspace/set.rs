@@ -103,7 +103,7 @@ impl Set {
             Repr::Table(table) => (None, Some(table)),
         };
         let integers = integers.into_iter().flatten().map(|&n| Blob::integer(n));
-        integers.chain(table.into_iter().flat_map(|table| table.iter()).map(|(member, ())| member.clone()))
+        integers.chain(table.into_iter().flat_map(|table| table.iter()).map(|(member, ())| member.apart()))
     }
 
     /// Bytes of each member, of a set that is held as integers.
@@ -134,7 +134,7 @@ impl Set {
         match &self.0 {
             Repr::Integers(integers) if integers.is_empty() => None,
             Repr::Integers(integers) => Some(Blob::integer(integers[draw(integers.len())])),
-            Repr::Table(table) => table.random(draw).map(|(member, ())| member.clone()),
+            Repr::Table(table) => table.random(draw).map(|(member, ())| member.apart()),
         }
     }
 
@@ -145,7 +145,7 @@ impl Set {
                 integers.iter().for_each(|&n| visit(Blob::integer(n)));
                 0
             }
-            Repr::Table(table) => table.scan(cursor, |member, ()| visit(member.clone())),
+            Repr::Table(table) => table.scan(cursor, |member, ()| visit(member.apart())),
         }
     }
 

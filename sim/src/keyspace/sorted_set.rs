@@ -38,8 +38,9 @@ impl SortedSet {
             if was == score {
                 *old = was;
             } else {
-                self.order.remove(was, &member);
-                self.order.insert(score, member);
+                // The one that is there may share its bytes with the table.
+                let kept = self.order.remove(was, &member);
+                self.order.insert(score, kept.expect("both halves hold the same members"));
             }
             return Some(was);
         }
@@ -83,7 +84,7 @@ impl SortedSet {
     pub fn remove(&mut self, member: &[u8]) -> Option<f64> {
         let (_, score) = self.scores.remove(member)?;
         let removed = self.order.remove(score, member);
-        debug_assert!(removed, "both halves hold the same members");
+        debug_assert!(removed.is_some(), "both halves hold the same members");
         Some(score)
     }
 

@@ -44,7 +44,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
     let mut sources = Vec::with_capacity(keys.len());
     for key in keys {
-        sources.push(ctx.read::<Str>(key)?.map(|string| string.bytes().clone()).unwrap_or_default());
+        sources.push(ctx.read::<Str>(key)?.map(|string| string.bytes().apart()).unwrap_or_default());
     }
     let result = combine(operation, &sources);
     drop(sources);

@@ -92,18 +92,18 @@ impl SortOptions {
                 let Range { start, end } = self.wanted(list.len());
                 taken = Some(end - start);
                 if self.descending {
-                    list.iter().rev().skip(start).take(end - start).cloned().collect()
+                    list.iter().rev().skip(start).take(end - start).map(Blob::apart).collect()
                 } else {
-                    list.iter_from(start).take(end - start).cloned().collect()
+                    list.iter_from(start).take(end - start).map(Blob::apart).collect()
                 }
             }
             Some(Value::SortedSet(set)) if unsorted => {
                 let Range { start, end } = self.wanted(set.len());
                 taken = Some(end - start);
                 let ranks = if self.descending { set.len() - end..set.len() - start } else { start..end };
-                set.range(ranks, self.descending).map(|(_, member)| member.clone()).collect()
+                set.range(ranks, self.descending).map(|(_, member)| member.apart()).collect()
             }
-            Some(Value::List(list)) => list.iter().cloned().collect(),
+            Some(Value::List(list)) => list.iter().map(Blob::apart).collect(),
             Some(Value::Set(set)) => {
                 let elements = set.iter().collect();
                 // A set has no order of its own, and what is stored or seen by a script must be the same everywhere.
@@ -112,7 +112,7 @@ impl SortOptions {
                 }
                 elements
             }
-            Some(Value::SortedSet(set)) => set.iter().map(|(_, member)| member.clone()).collect(),
+            Some(Value::SortedSet(set)) => set.iter().map(|(_, member)| member.apart()).collect(),
             Some(_) => return Err(Error::WRONG_TYPE),
         };
         // Sorting a sorted set needs its general form, which then stays.
@@ -201,8 +201,8 @@ fn look_up(ctx: &mut Ctx<'_>, pattern: &[u8], element: &Blob) -> Option<Blob> {
     };
     let key = [before, element, after].concat();
     match (&ctx.entry(&key)?.value, field) {
-        (Value::Hash(hash), Some(field)) => hash.get(field).cloned(),
-        (Value::String(string), None) => Some(string.bytes().clone()),
+        (Value::Hash(hash), Some(field)) => hash.get(field).map(Blob::apart),
+        (Value::String(string), None) => Some(string.bytes().apart()),
         _ => None,
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn shift(
     let Some(element) = ctx.modify::<List>(from)?.and_then(|list| list.pop(from_end)) else {
         return Ok(None);
     };
-    ctx.modify_or_create::<List>(to)?.push(to_end, element.clone());
+    ctx.modify_or_create::<List>(to)?.push(to_end, element.apart());
     ctx.touch(to, Class::List, pushed(to_end));
     ctx.take_as_pushed_to();
     popped(ctx, from, from_end, 1);

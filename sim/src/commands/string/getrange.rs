@@ -23,7 +23,8 @@ pub(super) const SPEC: Spec = Spec {
 
 pub(super) fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (start, end) = (integer(&args[2])?, integer(&args[3])?);
-    let bytes = ctx.read::<Str>(&args[1])?.map(|string| string.bytes().clone()).unwrap_or_default();
+    let Some(string) = ctx.read::<Str>(&args[1])? else { return Ok(Blob::EMPTY.into()) };
+    let bytes = string.bytes();
     let len = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
     let from_end = |index: i64| if index < 0 { index.saturating_add(len).max(0) } else { index };
     if start < 0 && end < 0 && start > end {

@@ -25,7 +25,7 @@ const CELLS_MAX: usize = 1 << 27;
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let mut text = |key: &Bytes| match ctx.read::<Str>(key) {
-        Ok(string) => Ok(string.map(|string| string.bytes().clone()).unwrap_or_default()),
+        Ok(string) => Ok(string.map(|string| string.bytes().apart()).unwrap_or_default()),
         Err(_) => Err(Error::of("ERR The specified keys must contain string values")),
     };
     // Both keys are looked for before either is judged.
