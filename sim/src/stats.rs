@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::{keyspace::Dict, latency, rates::Rates, reply_room, script::Told, time::Monotonic};
+use crate::{keyspace::Dict, latency, rates::Rates, reply_room, time::Monotonic};
 
 /// Counters that INFO prints.
 #[derive(Debug, Clone, Default)]
@@ -119,8 +119,28 @@ impl CallTable {
     }
 }
 
+/// The errors in the reply of a script, which may be several.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// How many are those of commands that the script called, and were counted then.
+    counted: u64,
+    /// The codes of the others.
+    codes: Vec<String>,
+}
+
+impl Told {
+    /// Notes an error in the reply.
+    pub fn note(&mut self, text: &str, is_counted: bool) {
+        if is_counted {
+            self.counted += 1;
+        } else {
+            self.codes.push(error_code(text).to_owned());
+        }
+    }
+}
+
 /// What an error reply counts as: the word that it begins with, or ERR if none is short enough.
-pub fn error_code(text: &str) -> &str {
+fn error_code(text: &str) -> &str {
     text.bytes().take(32).position(|byte| byte == b' ').map_or("ERR", |end| &text[..end])
 }
 
@@ -146,13 +166,13 @@ impl Stats {
         self.rates.note(now, counters);
     }
 
-    /// Counts an error reply, by its [`error_code`].
+    /// Counts an error reply, by its code.
     pub fn note_error(&mut self, text: &str) {
         self.note_code(error_code(text));
     }
 
     /// Counts an error reply of this code.
-    pub fn note_code(&mut self, code: &str) {
+    fn note_code(&mut self, code: &str) {
         self.errors += 1;
         if let Some(count) = self.errors_by_code.get_mut(code) {
             *count += 1;

@@ -10,8 +10,8 @@ use crate::{
     keyspace::{Db, Draw, Entry, Kind, Place, Typed, Usage, Value},
     node::Node,
     resp::{Protocol, Reply},
-    script::Told,
     session::{Blocked, BlockedOn, Session},
+    stats::Told,
     time::Monotonic,
 };
 

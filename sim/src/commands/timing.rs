@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::{Ctx, Flags, Origin, Spec, find, secrets::secrets};
-use crate::{env::Env, event::ConnId, node::Node, script::Told, slowlog::Slow, time::Monotonic};
+use crate::{env::Env, event::ConnId, node::Node, slowlog::Slow, stats::Told, time::Monotonic};
 
 /// One command that is being timed.
 pub(super) struct Timing {

@@ -5,8 +5,11 @@
 use bytes::Bytes;
 use mlua::{IntoLua, Lua, LuaString, Table, Value};
 
-use super::failure::{Told, counted_table, is_counted};
-use crate::resp::{Protocol, Reply, format_double, quotable, quoted};
+use super::failure::{counted_table, is_counted};
+use crate::{
+    resp::{Protocol, Reply, format_double, quotable, quoted},
+    stats::Told,
+};
 
 /// What a script returns is converted with so many places of Lua's stack, of which Redis's interpreter has 8,000. An array takes
 /// one, a map or a set three, and a key of a map one more. Tables can contain themselves.

@@ -15,7 +15,7 @@ use super::{
     Flags, Host, Library, LibraryFunction, ShebangError,
     convert::{Word, text_field, to_reply},
     desk::{Desk, Limits, Tail},
-    failure::{KILLED, Told, is_counted},
+    failure::{KILLED, is_counted},
     library::Header,
     runner::{Ended, Job},
     shebang,
@@ -24,6 +24,7 @@ use super::{
 use crate::{
     keyspace::Dict,
     resp::{Protocol, Reply, quotable},
+    stats::Told,
 };
 
 /// What the code of a library may take while it is loaded.

@@ -6,30 +6,7 @@ use super::{
     convert::Word,
     desk::{Desk, Tail},
 };
-use crate::{
-    resp::{quotable, quoted},
-    stats::error_code,
-};
-
-/// The errors in the reply of a script, which may be several.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Told {
-    /// How many are those of commands that the script called, and were counted then.
-    pub counted: u64,
-    /// The codes of the others.
-    pub codes: Vec<String>,
-}
-
-impl Told {
-    /// Notes an error in the reply.
-    pub(super) fn note(&mut self, text: &str, is_counted: bool) {
-        if is_counted {
-            self.counted += 1;
-        } else {
-            self.codes.push(error_code(text).to_owned());
-        }
-    }
-}
+use crate::resp::{quotable, quoted};
 
 /// What Rust raises inside Lua.
 #[derive(Debug, Clone, thiserror::Error)]

@@ -30,6 +30,5 @@ mod vm;
 
 pub use desk::Host;
 pub use engine::{Callee, Engine, Left, Outcome, Run, Script};
-pub use failure::Told;
 pub use library::{Header, Libraries, Library, LibraryFunction};
 pub use shebang::{Flags, ShebangError, declared};
