@@ -181,11 +181,10 @@ impl Stats {
         }
     }
 
-    /// Counts the errors in the reply of a script that `command` has run: it has failed once for all that are new, and once for
-    /// each that has been counted before.
-    pub fn note_told(&mut self, command: &'static str, told: &Told) {
+    /// Counts the errors in the reply of a script, and answers how often the command that ran it has failed by them: once for
+    /// all that are new, and once for each that has been counted before.
+    pub fn note_told(&mut self, told: &Told) -> u64 {
         told.codes.iter().for_each(|code| self.note_code(code));
-        let failed = told.counted + u64::from(!told.codes.is_empty());
-        self.calls_of(command).failed += failed;
+        told.counted + u64::from(!told.codes.is_empty())
     }
 }

@@ -137,13 +137,17 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     }
     // A command that has waited was counted when it came.
     let is_new = ctx.ready.is_none();
-    ctx.node.stats.calls_of(spec.name).executed += u64::from(is_new);
-    if let Some(told) = ctx.told.take() {
-        ctx.node.stats.note_told(spec.name, &told);
-    } else if let Reply::Error(text) = &reply {
-        ctx.node.stats.calls_of(spec.name).failed += 1;
-        ctx.node.stats.note_error(text);
-    }
+    let failed = match (ctx.told.take(), &reply) {
+        (Some(told), _) => ctx.node.stats.note_told(&told),
+        (None, Reply::Error(text)) => {
+            ctx.node.stats.note_error(text);
+            1
+        }
+        (None, _) => 0,
+    };
+    let calls = ctx.node.stats.calls_of(spec.name);
+    calls.executed += u64::from(is_new);
+    calls.failed += failed;
     let rewritten = ctx.rewritten.take();
     let to = ctx.to;
     if to == Recipients::Nobody || !ctx.node.repeats() {

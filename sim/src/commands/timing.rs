@@ -38,7 +38,8 @@ impl Timing {
 /// Notes that a script has ended in a later turn than it began in.
 pub(super) fn note_ended(ctx: &mut Ctx<'_>, command: &[Bytes], since: Monotonic, told: &Told) {
     let Ok(spec) = find(command) else { return };
-    ctx.node.stats.note_told(spec.name, told);
+    let failed = ctx.node.stats.note_told(told);
+    ctx.node.stats.calls_of(spec.name).failed += failed;
     let took = Took { all: ctx.env.monotonic.since(since), waits: false };
     note(ctx.node, ctx.env, Some(ctx.conn), spec, command, took);
 }

@@ -258,7 +258,7 @@ impl Open {
     }
 }
 
-/// Begins with a value; `course` goes through all of them.
+/// Begins with a value, which counts against what the whole conversion may make.
 fn begin(
     lua: &Lua,
     value: &Value,
