@@ -90,12 +90,15 @@ fn spilled(all: &[Received]) -> Option<(Vec<Wire>, Wire)> {
     if rest.is_empty() {
         return None;
     }
-    let of_channels = |reply: &Wire| {
-        matches!(reply, Wire::Items(_, items)
-            if matches!(items.first(), Some(Wire::Bulk(kind)) if kind.ends_with(b"subscribe")))
-    };
-    let (channels, others) = items.iter().chain(rest.iter().copied()).cloned().partition(of_channels);
+    let all = items.iter().chain(rest.iter().copied()).cloned();
+    let (channels, others) = all.partition(|reply| tells_of_channel(reply, b"subscribe"));
     Some((channels, Wire::Items(Kind::Array, others)))
+}
+
+/// Whether it tells of a channel, by a kind that ends so.
+fn tells_of_channel(reply: &Wire, ending: &[u8]) -> bool {
+    matches!(reply, Wire::Items(_, items)
+        if matches!(items.first(), Some(Wire::Bulk(kind)) if kind.ends_with(ending)))
 }
 
 /// The rules of those that do not tell of channels.
@@ -111,13 +114,9 @@ fn goodbyes(all: &[Received]) -> (Vec<Received>, Vec<Received>) {
         }
         other => vec![other.clone()],
     });
-    let leaves = |received: &Received| match received {
-        Received::Reply(Wire::Items(_, items)) => {
-            matches!(items.first(), Some(Wire::Bulk(kind)) if kind.ends_with(b"unsubscribe"))
-        }
-        _ => false,
-    };
-    flat.partition(leaves)
+    flat.partition(
+        |received| matches!(received, Received::Reply(reply) if tells_of_channel(reply, b"unsubscribe")),
+    )
 }
 
 /// The channels left, in order of their names, and how many remained each time.
