@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import threading
 import time
 import tomllib
@@ -135,11 +136,12 @@ class Runner:
         for job in range(arguments.jobs):
             self.ports.put(PORTS + job * PORTS_EACH)
 
-    def prepare(self, unit):
+    def prepare(self, unit, servers):
         """A folder for the unit alone: units that share one would clear away each other's files."""
         folder = WORK / "units" / unit.replace("/", "-")
         shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(self.suite / "tests", folder / "tests")
+        shutil.copytree(self.suite / "tests", folder / "tests", ignore=shutil.ignore_patterns("tmp"))
+        (folder / "tests" / "tmp").symlink_to(servers)
         for name in ["runtest", "utils"]:
             (folder / name).symlink_to(self.suite / name)
         (folder / "src").mkdir()
@@ -154,15 +156,31 @@ class Runner:
     def play(self, unit):
         port = self.ports.get()
         try:
-            return self.play_at(port, unit)
+            # What servers keep is where names are short: that of a Unix socket has 107 bytes, and a checkout may lie deep.
+            with tempfile.TemporaryDirectory(prefix="lockstorm-", ignore_cleanup_errors=True) as servers:
+                outcome = self.play_at(port, unit, servers)
+                self.keep(outcome, servers)
+            self.tell(outcome)
+            return outcome
         finally:
             self.ports.put(port)
 
-    def play_at(self, port, unit):
-        folder = self.prepare(unit)
+    def keep(self, outcome, servers):
+        """Leaves what servers wrote beside the log of a unit that failed; one that panicked fails any unit."""
+        for log in sorted(Path(servers).glob("*/stdout")):
+            _, panic, rest = log.read_text(errors="replace").partition("panicked at ")
+            if panic and outcome.ended is None:
+                outcome.ended = f"a server panicked at {said(rest.splitlines())}"
+        kept = outcome.log.parent / "tests" / "tmp"
+        kept.unlink()
+        if self.wrong(outcome):
+            shutil.copytree(servers, kept, ignore=lambda at, names: [name for name in names if Path(at, name).is_socket()])
+
+    def play_at(self, port, unit, servers):
+        folder = self.prepare(unit, servers)
         excepted = [] if self.arguments.excepted else list(self.exceptions.get(unit, {}))
         (folder / "skipped").write_text("".join(f"{name}\n" for name in excepted))
-        command = ["./runtest", "--single", unit, "--clients", "1", "--durable", "--skipfile", "skipped"]
+        command = ["./runtest", "--single", unit, "--clients", "1", "--durable", "--dont-clean", "--skipfile", "skipped"]
         command += ["--timeout", str(SILENCE_S), "--baseport", str(port), "--portcount", str(PORTS_EACH)]
         left_out = [] if self.arguments.excepted else list(self.tags.get(unit, {}))
         for tag in [*self.arguments.tags.split(), *left_out]:
@@ -187,7 +205,6 @@ class Runner:
                 process.wait()
         outcome.seconds = time.monotonic() - begun
         self.read(outcome)
-        self.tell(outcome)
         return outcome
 
     def read(self, outcome):

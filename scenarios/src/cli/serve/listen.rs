@@ -39,8 +39,17 @@ pub(super) fn unix(path: &str, mode: &str) -> Result<(UnixListener, SocketFile)>
     if left {
         fs::remove_file(path).into_diagnostic().wrap_err_with(|| format!("cannot replace {path}"))?;
     }
-    let listener =
-        UnixListener::bind(path).into_diagnostic().wrap_err_with(|| format!("cannot listen at {path}"))?;
+    let listener = UnixListener::bind(path).map_err(|error| match error.kind() {
+        // What is invalid about a path is that it does not fit into an address.
+        io::ErrorKind::InvalidInput => {
+            let length = path.len();
+            miette!(
+                help = "give a path from the folder that the server starts in, or one that is less deep",
+                "cannot listen at {path}: {length} bytes are too many for the path of a Unix socket"
+            )
+        }
+        _ => miette!("cannot listen at {path}: {error}"),
+    })?;
     let file = SocketFile(path.into());
     let mode = u32::from_str_radix(mode, 8).unwrap_or(0);
     if mode != 0 {
