@@ -43,12 +43,10 @@ pub struct Env {
     /// themselves. Who drives such a node answers [`Action::GoOn`]. Without it, as in the world, what a script does depends on
     /// no machine's speed: one that takes [`Config::script_budget`](crate::config::Config::script_budget) is endless.
     pub script_clock: Option<fn() -> Instant>,
-    /// Reads the machine's own clock, by which commands are timed (SLOWLOG, LATENCY, INFO commandstats). It is for nodes that
-    /// serve strangers by real time. Without it, as in the world and by a manual clock, commands take what the node's clock
-    /// says: no time, but for DEBUG SLEEP and scripts that do not end. Nothing but what is told of times depends on it.
-    pub stopwatch: Option<fn() -> Instant>,
     /// Reads the monotonic clock of the host, for nodes that live by real time: it goes on between the commands of a script or
-    /// a transaction, and the wall clock with it. Without it, as in the world, all of a step is one moment, but for DEBUG SLEEP.
+    /// a transaction, and the wall clock with it, and commands are timed by it (SLOWLOG, LATENCY, INFO commandstats). Without
+    /// it, as in the world and by a manual clock, all of a step is one moment, and commands take no time, but for DEBUG SLEEP
+    /// and scripts that do not end.
     pub clock: Option<Clock>,
     /// Strangers may come, and `protected-mode` is heeded. In the world nobody does.
     pub strangers: bool,
@@ -61,9 +59,10 @@ pub struct Env {
     pub descriptors: Option<fn(usize) -> usize>,
     /// The TCP ports that the node may listen on elsewhere; without it they are its driver's to choose.
     pub ports: Option<Box<dyn Ports>>,
-    entropy: ChaCha8Rng,
+    /// Large, and not used by most of those who are handed the rest of this.
+    entropy: Box<ChaCha8Rng>,
     /// Where ids come from, if not from `entropy`.
-    ids: Option<ChaCha8Rng>,
+    ids: Option<Box<ChaCha8Rng>>,
 }
 
 /// What reads the monotonic clock of a host.
@@ -208,14 +207,13 @@ impl Env {
             logging: None,
             manual_clock: false,
             script_clock: None,
-            stopwatch: None,
             clock: None,
             strangers: false,
             files: None,
             folder: None,
             descriptors: None,
             ports: None,
-            entropy,
+            entropy: Box::new(entropy),
             ids: None,
         }
     }
@@ -223,7 +221,7 @@ impl Env {
     /// Draws ids from `ids` from now on, and all else as before. A replica knows the history of its master by an id, so servers
     /// that can meet must never draw the same ones, as those do whose dice have one seed.
     pub fn set_ids(&mut self, ids: ChaCha8Rng) {
-        self.ids = Some(ids);
+        self.ids = Some(Box::new(ids));
     }
 
     /// How many of so many clients there is room for.
@@ -234,22 +232,26 @@ impl Env {
     /// Reads the clock again, where it goes on within a step. A node that sleeps after what it did so far, as DEBUG SLEEP
     /// within a transaction has it, does what comes next when it has slept.
     pub fn refresh(&mut self, sleeps_until: Option<Monotonic>) {
-        let now = self.clock.as_ref().map(|clock| (clock.0)());
-        if let Some(later) = now.max(sleeps_until).filter(|later| *later > self.monotonic) {
+        if let Some(later) = self.begin().max(sleeps_until).filter(|later| *later > self.monotonic) {
             self.wall += later.since(self.monotonic);
             self.monotonic = later;
         }
     }
 
-    /// Begins to time something by the machine's own clock, where that is done.
-    pub fn begin(&self) -> Option<Instant> {
-        self.stopwatch.map(|read| read())
+    /// Begins to time something by the clock that goes on within a step, where there is one.
+    pub fn begin(&self) -> Option<Monotonic> {
+        self.clock.as_ref().map(|clock| (clock.0)())
+    }
+
+    /// The same right after [`Env::refresh`], which has read the clock.
+    pub fn begin_refreshed(&self) -> Option<Monotonic> {
+        self.clock.is_some().then_some(self.monotonic)
     }
 
     /// How long it took: no time where there is no such clock.
-    pub fn took(&self, began: Option<Instant>) -> Duration {
+    pub fn took(&self, began: Option<Monotonic>) -> Duration {
         let ended = self.begin();
-        began.zip(ended).map_or(Duration::ZERO, |(began, ended)| ended.duration_since(began))
+        began.zip(ended).map_or(Duration::ZERO, |(began, ended)| ended.since(began))
     }
 
     /// Writes a line into the log, if its level is wanted there.

@@ -1,6 +1,6 @@
 //! How long commands take, and who is told: INFO commandstats and latencystats, SLOWLOG, LATENCY.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -9,8 +9,8 @@ use crate::{env::Env, event::ConnId, node::Node, slowlog::Slow, stats::Told, tim
 
 /// One command that is being timed.
 pub(super) struct Timing {
-    /// What the machine's own clock showed when it began, where commands are timed by it.
-    began: Option<Instant>,
+    /// When it began, where commands are timed.
+    began: Option<Monotonic>,
     /// How long the node had been told to stand still already: other commands of a transaction have their own times.
     stood_still: Duration,
     was_busy: bool,
@@ -20,7 +20,8 @@ impl Timing {
     /// Begins with a command.
     pub(super) fn begin(ctx: &Ctx<'_>) -> Timing {
         let (stood_still, was_busy) = (ctx.node.stood_still, ctx.node.busy.is_some());
-        Timing { began: ctx.env.begin(), stood_still, was_busy }
+        let began = if ctx.origin == Origin::Script { ctx.env.begin_refreshed() } else { ctx.env.begin() };
+        Timing { began, stood_still, was_busy }
     }
 
     /// Notes that the command is done. One that waits goes on later, a script without an end is not done until it is killed.

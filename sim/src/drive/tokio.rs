@@ -154,7 +154,6 @@ impl Machine {
             env.clock = Some(Clock::new(move || Monotonic::ZERO + start.elapsed()));
         }
         env.script_clock = Some(machine_time);
-        env.stopwatch = (!self.manual_clock).then_some(machine_time);
         env.logging = real.logs().then(Default::default);
         let started = start(&mut env);
         if started.is_err() {
@@ -177,7 +176,7 @@ impl fmt::Debug for Machine {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "how long commands and scripts take by a real clock; see Env")]
+#[expect(clippy::disallowed_methods, reason = "how long scripts take by a real clock; see Env")]
 fn machine_time() -> Instant {
     Instant::now()
 }

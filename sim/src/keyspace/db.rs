@@ -1,10 +1,8 @@
 //! One database: keys, their values, and when they expire.
 
-use std::collections::BTreeSet;
-
 use bytes::Bytes;
 
-use super::{Dict, Draw, Typed, Usage, Value, WrongType};
+use super::{Dict, Draw, Typed, Usage, Value, WrongType, expiries::Expiries};
 use crate::blob::Blob;
 
 /// A key's value and its expiry.
@@ -59,8 +57,8 @@ pub struct Db {
     entries: Dict<Entry>,
     /// Keys that expire, to draw from.
     volatile: Dict<()>,
-    /// The slots of the same keys, in the order in which they expire.
-    expiries: BTreeSet<(i64, u32)>,
+    /// Which of them is first.
+    expiries: Expiries,
     /// Bytes of all keys, as last reckoned.
     reckoned: usize,
     /// Slots of `entries` whose keys may have changed since, each once.
@@ -90,10 +88,22 @@ impl Db {
         &self.volatile
     }
 
-    /// The key that expires first, and when, in milliseconds of the wall clock.
-    pub fn next_expiry(&self) -> Option<(i64, &Blob)> {
-        let (when_ms, slot) = *self.expiries.first()?;
-        Some((when_ms, self.entries.at(slot)?.0))
+    /// When to look for a key that has expired, in milliseconds of the wall clock: none expires before.
+    pub fn next_expiry_ms(&self) -> Option<i64> {
+        self.expiries.first().map(|(when_ms, _)| when_ms)
+    }
+
+    /// Looks at the key for which it is time at [`Db::next_expiry_ms`], and answers it if it expires then, as the first of all.
+    /// One that expires later by now has its time later from here on.
+    pub fn look_at_next(&mut self) -> Option<&Blob> {
+        let (look_ms, slot) = self.expiries.first()?;
+        let (key, entry) = self.entries.at(slot)?;
+        let when_ms = entry.expires_ms().filter(|when_ms| *when_ms > look_ms);
+        if let Some(when_ms) = when_ms {
+            self.expiries.postpone_first(when_ms);
+            return None;
+        }
+        Some(key)
     }
 
     /// All keys and entries, for scans, samples and snapshots.
@@ -218,12 +228,7 @@ impl Db {
         if old_ms == new_ms {
             return;
         }
-        if let Some(old_ms) = old_ms {
-            self.expiries.remove(&(old_ms, slot));
-        }
-        if let Some(new_ms) = new_ms {
-            self.expiries.insert((new_ms, slot));
-        }
+        self.expiries.set(slot, new_ms);
         match (old_ms, new_ms) {
             (None, Some(_)) => drop(self.volatile.insert(key, ())),
             (Some(_), None) => drop(self.volatile.remove(key.as_ref())),
@@ -265,7 +270,7 @@ impl Db {
         self.reckon();
         self.is_unreckoned = Vec::new();
         self.entries.compact();
-        let slots = self.entries.slots().filter_map(|(slot, entry)| Some((entry.expires_ms()?, slot)));
+        let slots = self.entries.slots().filter_map(|(slot, entry)| Some((slot, entry.expires_ms()?)));
         self.expiries = slots.collect();
     }
 
@@ -329,8 +334,9 @@ mod tests {
             assert!(db.remove(&key(n)).is_some());
         }
         let mut left = Vec::new();
-        while let Some((when_ms, key)) = db.next_expiry() {
-            let (entry, key) = (db.get(key).map(Entry::expires_ms), key.clone());
+        while let Some(when_ms) = db.next_expiry_ms() {
+            let key = db.look_at_next().expect("none was renewed").clone();
+            let entry = db.get(&key).map(Entry::expires_ms);
             assert_eq!(entry, Some(Some(when_ms)), "{key:?} is told by its own time");
             left.push(when_ms);
             assert_eq!(db.memory(), weighed / 1000 * db.len());
@@ -363,9 +369,16 @@ mod tests {
                 _ = db.remove(draw(300).to_string().as_bytes());
             }
             let times = db.entries().iter().filter_map(|(_, entry)| entry.expires_ms());
-            let first =
-                db.next_expiry().map(|(when_ms, key)| (when_ms, db.get(key).and_then(Entry::expires_ms)));
-            assert_eq!(first, times.min().map(|when_ms| (when_ms, Some(when_ms))), "after {step} steps");
+            let first_ms = times.min();
+            // Nothing expires before the time that is told, and who looks often enough finds the first.
+            assert!(db.next_expiry_ms() <= first_ms && db.next_expiry_ms().is_some() == first_ms.is_some());
+            let mut looks = db.clone();
+            let found = (0..=looks.volatile_len()).find_map(|_| looks.look_at_next().cloned());
+            let found_ms = found.and_then(|key| db.get(&key)?.expires_ms());
+            assert_eq!((found_ms, looks.next_expiry_ms()), (first_ms, first_ms), "after {step} steps");
+            if draw(4) == 0 {
+                db = looks;
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 mod db;
 mod dict;
 mod encodings;
+mod expiries;
 mod hash;
 mod list;
 mod listpack;

@@ -109,8 +109,11 @@ fn words(args: &MultiValue) -> Result<Vec<Bytes>, &'static str> {
     if args.is_empty() {
         return Err("ERR Please specify at least one argument for this redis lib call");
     }
-    let words: Option<Vec<Bytes>> = args.iter().map(argument).collect();
-    words.ok_or("ERR Lua redis lib command arguments must be strings or integers")
+    let mut words = Vec::with_capacity(args.len());
+    for arg in args {
+        words.push(argument(arg).ok_or("ERR Lua redis lib command arguments must be strings or integers")?);
+    }
+    Ok(words)
 }
 
 /// Instructions that a command counts for, whatever it does.

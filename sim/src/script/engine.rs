@@ -355,3 +355,59 @@ fn words(lua: &Lua, words: &[Bytes]) -> mlua::Result<Table> {
         Err(_) => Either::Right(Word(word)),
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    /// A node with a bug in all of its commands.
+    #[derive(Debug)]
+    struct Broken;
+
+    impl Host for Broken {
+        fn call(&mut self, _: Vec<Bytes>) -> Reply {
+            panic!("a bug in a command")
+        }
+
+        fn may_call(&mut self, _: &[Bytes]) -> Option<bool> {
+            None
+        }
+
+        fn set_protocol(&mut self, _: Protocol) {}
+
+        fn set_propagation(&mut self, _: bool, _: bool) {}
+    }
+
+    #[test]
+    fn no_script_catches_a_bug() {
+        for body in [
+            "return redis.call('x')",
+            "return redis.pcall('x')",
+            "return pcall(redis.call, 'x')",
+            "return pcall(pcall, pcall, redis.call, 'x')",
+            "return xpcall(function() redis.call('x') end, function(err) return 1 end)",
+            "return xpcall(function() redis.call('x') end, function(err) error(err) end)",
+            "return xpcall(function() error('x') end, function(err) redis.call('x') end)",
+            "return coroutine.resume(coroutine.create(function() redis.call('x') end))",
+            "return coroutine.wrap(function() redis.call('x') end)()",
+            "return pcall(string.gsub, 'a', 'a', function() redis.call('x') end)",
+            "return pcall(table.sort, {1, 2, 3}, function() redis.call('x') end)",
+        ] {
+            let engine = Engine::default();
+            let script = engine.load(body.as_bytes()).expect("it compiles");
+            let run = Run {
+                callee: Callee::Script(&script),
+                keys: &[],
+                args: &[],
+                budget: 1_000_000,
+                turn: Duration::ZERO,
+                heard: Protocol::Resp2,
+            };
+            let caught = catch_unwind(AssertUnwindSafe(|| engine.run(Box::new(Broken), &run).1));
+            let panic = caught.expect_err(body);
+            assert_eq!(panic.downcast_ref::<&str>(), Some(&"a bug in a command"), "{body}");
+        }
+    }
+}

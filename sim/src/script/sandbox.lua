@@ -35,7 +35,8 @@ local function spare(target)
 end
 
 -- Errors raised by Rust arrive as userdata, and become what Redis raises: a table with the reply, or a text. The end of a
--- script that ran for too long is not for scripts to catch.
+-- script that ran for too long is not for scripts to catch. A panic is none at all: Rust raises it again wherever it is shown
+-- one. What Lua calls as a handler of errors answers it instead, for an error in a handler is lost.
 local function plain(err)
   if type(err) ~= "userdata" then return err end
   local value, fatal = rust.explain(err)
@@ -66,10 +67,15 @@ local function guarded(f)
   return function() return handed(f()) end
 end
 
--- What runs a script or a function: one result is all that a reply is made of.
+-- What runs a script or a function: one result is all that a reply is made of. A script has no arguments of its own.
 local running, running_keys, running_args
 local function begin()
-  return (running(running_keys, running_args))
+  return (running())
+end
+if is_library then
+  function begin()
+    return (running(running_keys, running_args))
+  end
 end
 
 -- Where C would have no position to tell, these have one.
@@ -182,14 +188,23 @@ function base.pcall(...)
   return settled_text(rawpcall(called, ...))
 end
 
+-- A handler that fails is asked again, with its own error, until C's stack would be full.
+local HANDLED_MAX = 221
+
 function base.xpcall(...)
   if select("#", ...) < 2 then error("bad argument #2 to 'xpcall' (value expected)", 2) end
   local f, handler = ...
   return settled(rawxpcall(guarded(f), function(err)
-    local value, fatal = err, false
-    if type(err) == "userdata" then value, fatal = rust.explain(err) end
-    if fatal then return err end
-    return handler(bare(value))
+    for _ = 1, HANDLED_MAX do
+      local explained, value, fatal = true, err, false
+      if type(err) == "userdata" then explained, value, fatal = rawpcall(rust.explain, err) end
+      if not explained then return value end
+      if fatal then return err end
+      local handled, result = rawpcall(handler, bare(value))
+      if handled then return result end
+      err = result
+    end
+    return "error in error handling"
   end))
 end
 
@@ -342,7 +357,8 @@ local seen = freeze(globals)
 globals._G = seen
 
 local function locate(err)
-  return rust.locate(bare(err))
+  local _, located = rawpcall(rust.locate, bare(err))
+  return located
 end
 
 local view = rawgetmetatable(seen)

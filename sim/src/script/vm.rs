@@ -55,8 +55,8 @@ pub(super) struct Vm {
 impl Vm {
     pub(super) fn new(desk: &Rc<Desk>, dialect: Dialect) -> mlua::Result<Vm> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
-        // A panic in Rust passes through: the sandbox's own `pcall` hands every error to Rust before a script sees it.
-        let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
+        // A panic in Rust passes through Lua's own `pcall`, too: the sandbox's hands every error to Rust before a script sees it.
+        let lua = Lua::new_with(libraries, LuaOptions::new())?;
         lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().step_multiplier(GC_STEP)));
         lua.set_app_data(Rc::clone(desk));
         let rust = api::functions(&lua, desk, dialect)?;

@@ -4,20 +4,21 @@
 //! A running server wakes for every tick. Here ticks on which there is nothing to do are skipped, and the alarm is set for
 //! the first one on which there is: an idle node sleeps. What happens on a tick still happens on the same grid.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Server;
 use crate::{
+    blob::Blob,
     commands::expire,
     effect::Effects,
     env::Env,
     event::ConnId,
-    keyspace::Entry,
+    keyspace::{Db, Entry},
     session::{Role, Session},
     time::Monotonic,
 };
 
-/// Keys that one tick expires at most; the rest waits for the next tick, so that a mass expiry does not hold up everything.
+/// Keys that one tick looks at at most; the rest waits for the next tick, so that a mass expiry does not hold up everything.
 const EXPIRED_PER_TICK_MAX: usize = 10_000;
 
 /// Where the node is on the grid of ticks.
@@ -91,7 +92,7 @@ impl Server {
         [expiry, idle, written].into_iter().flatten().min()
     }
 
-    /// The earliest expiry of a key that this node is to delete by itself.
+    /// When to look for an expired key that this node is to delete by itself.
     fn next_expiry_ms(&self) -> Option<i64> {
         if !self.node.active_expire || self.node.is_paused() || self.node.loading.is_some() {
             return None;
@@ -99,7 +100,7 @@ impl Server {
         if self.node.is_replica() {
             return self.node.replication.own_expiries.next_ms();
         }
-        self.node.dbs.iter().filter_map(|db| db.next_expiry().map(|(when_ms, _)| when_ms)).min()
+        self.node.dbs.iter().filter_map(Db::next_expiry_ms).min()
     }
 
     /// Deletes expired keys, the longest expired first. A running server finds them by sampling, and so leaves some of them
@@ -116,8 +117,10 @@ impl Server {
                 continue;
             }
             for db in 0..self.node.dbs.len() {
-                let next = self.node.dbs[db].next_expiry().filter(|(when_ms, _)| expired(*when_ms));
-                let Some(key) = next.map(|(_, key)| key.to_bytes()) else { continue };
+                if !self.node.dbs[db].next_expiry_ms().is_some_and(expired) {
+                    continue;
+                }
+                let Some(key) = self.node.dbs[db].look_at_next().map(Blob::to_bytes) else { continue };
                 let mut effects = Effects::default();
                 expire(&mut self.node, &mut effects, db, key);
                 self.settle(env, None, effects);
@@ -155,7 +158,7 @@ impl Server {
     }
 
     /// Notes that something other than a command has taken long, if it has.
-    pub(super) fn note_spike(&mut self, env: &Env, event: &'static str, began: Option<Instant>) {
+    pub(super) fn note_spike(&mut self, env: &Env, event: &'static str, began: Option<Monotonic>) {
         let threshold_ms = self.node.config.latency_monitor_threshold;
         if threshold_ms > 0 {
             self.node.latency.note(event, env.wall.as_secs(), env.took(began), threshold_ms);
