@@ -230,6 +230,12 @@ pub enum Job {
         /// The changes that it holds, of those that count for the next save point.
         dirty: u64,
     },
+    /// A snapshot for the replicas that wait for it.
+    ForReplicas {
+        /// All of it, if it goes through a file, and the changes that it holds, as above. What goes over connections as it is written
+        /// is no save.
+        file: Option<(Bytes, u64)>,
+    },
     /// The base of the append-only file.
     Rewrite {
         /// All of it.

@@ -61,10 +61,8 @@ pub struct Db {
     expiries: Expiries,
     /// Bytes of all keys, as last reckoned.
     reckoned: usize,
-    /// Slots of `entries` whose keys may have changed since, each once.
-    unreckoned: Vec<u32>,
-    /// Which slots those are.
-    is_unreckoned: Vec<bool>,
+    /// Slots of `entries` whose keys may have changed since.
+    unreckoned: Slots,
 }
 
 impl Db {
@@ -140,7 +138,7 @@ impl Db {
     /// When nothing is there any more.
     pub fn used_mut(&mut self, place: Place, now_ms: i64, draw: Option<Draw>) -> &mut Value {
         let (_, entry) = self.entries.at_mut(place.0).expect("the place of a key");
-        mark(&mut self.unreckoned, &mut self.is_unreckoned, place.0);
+        self.unreckoned.add(place.0);
         entry.usage.note(now_ms, draw);
         &mut entry.value
     }
@@ -169,7 +167,7 @@ impl Db {
     /// When the key holds another type.
     pub fn typed_mut<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&mut T>, WrongType> {
         let Some((slot, entry)) = self.entries.get_slot_mut(key) else { return Ok(None) };
-        mark(&mut self.unreckoned, &mut self.is_unreckoned, slot);
+        self.unreckoned.add(slot);
         T::of_mut(&mut entry.value).ok_or(WrongType).map(Some)
     }
 
@@ -214,7 +212,7 @@ impl Db {
         expires_ms: Option<i64>,
     ) {
         self.forget(old);
-        mark(&mut self.unreckoned, &mut self.is_unreckoned, slot);
+        self.unreckoned.add(slot);
         self.track(key, slot, old.and_then(Entry::expires_ms), Expires::at(expires_ms).when_ms());
     }
 
@@ -228,7 +226,10 @@ impl Db {
         if old_ms == new_ms {
             return;
         }
-        self.expiries.set(slot, new_ms);
+        // A lease that is renewed keeps its place.
+        if old_ms.zip(new_ms).is_none_or(|(old_ms, new_ms)| new_ms < old_ms) {
+            self.expiries.set(slot, new_ms);
+        }
         match (old_ms, new_ms) {
             (None, Some(_)) => drop(self.volatile.insert(key, ())),
             (Some(_), None) => drop(self.volatile.remove(key.as_ref())),
@@ -249,7 +250,7 @@ impl Db {
         let old_ms = entry.expires_ms();
         entry.expires = Expires::at(expires_ms);
         let new_ms = entry.expires_ms();
-        mark(&mut self.unreckoned, &mut self.is_unreckoned, slot);
+        self.unreckoned.add(slot);
         self.track(key, slot, old_ms, new_ms);
         true
     }
@@ -268,7 +269,7 @@ impl Db {
     /// Gives memory back. Keys change their slots, so nothing may be left that tells them by these.
     fn compact(&mut self) {
         self.reckon();
-        self.is_unreckoned = Vec::new();
+        self.unreckoned = Slots::default();
         self.entries.compact();
         let slots = self.entries.slots().filter_map(|(slot, entry)| Some((slot, entry.expires_ms()?)));
         self.expiries = slots.collect();
@@ -276,15 +277,14 @@ impl Db {
 
     /// Bytes of all keys and values, as [`Entry::memory`] reckons them.
     pub fn memory(&self) -> usize {
-        let changed = self.unreckoned.iter().filter_map(|&slot| self.entries.at(slot));
+        let changed = self.unreckoned.all.iter().filter_map(|&slot| self.entries.at(slot));
         changed
             .fold(self.reckoned, |sum, (key, entry)| (sum + entry.memory(key)).saturating_sub(entry.reckoned))
     }
 
     /// The same; what has changed is looked at, and need not be the next time.
     pub fn reckon(&mut self) -> usize {
-        for slot in std::mem::take(&mut self.unreckoned) {
-            self.is_unreckoned[slot as usize] = false;
+        for slot in self.unreckoned.take() {
             if let Some((key, entry)) = self.entries.at_mut(slot) {
                 let now = entry.memory(key);
                 self.reckoned = (self.reckoned + now).saturating_sub(entry.reckoned);
@@ -304,14 +304,38 @@ impl Db {
     }
 }
 
-/// Notes that the key in a slot may have changed its size.
-fn mark(unreckoned: &mut Vec<u32>, is_unreckoned: &mut Vec<bool>, slot: u32) {
-    let at = slot as usize;
-    if at >= is_unreckoned.len() {
-        is_unreckoned.resize((at + 1).next_power_of_two(), false);
+/// Slots, each once, in the order in which they came.
+#[derive(Debug, Clone, Default)]
+struct Slots {
+    all: Vec<u32>,
+    /// Which they are, a bit for each: whoever adds one that is there already, as most do, finds that near at hand.
+    bits: Vec<u64>,
+}
+
+impl Slots {
+    fn add(&mut self, slot: u32) {
+        let (word, bit) = Slots::place(slot);
+        if word >= self.bits.len() {
+            self.bits.resize((word + 1).next_power_of_two(), 0);
+        }
+        if self.bits[word] & bit == 0 {
+            self.bits[word] |= bit;
+            self.all.push(slot);
+        }
     }
-    if !std::mem::replace(&mut is_unreckoned[at], true) {
-        unreckoned.push(slot);
+
+    /// Takes all of them out.
+    fn take(&mut self) -> Vec<u32> {
+        let all = std::mem::take(&mut self.all);
+        for &slot in &all {
+            let (word, bit) = Slots::place(slot);
+            self.bits[word] &= !bit;
+        }
+        all
+    }
+
+    fn place(slot: u32) -> (usize, u64) {
+        (slot as usize / 64, 1 << (slot % 64))
     }
 }
 

@@ -23,15 +23,10 @@ impl Expiries {
         self.order.first().copied()
     }
 
-    /// The key in a slot expires then, or no more.
+    /// The key in a slot expires then, or no more. Nothing need be said of one that expires later than before.
     pub(super) fn set(&mut self, slot: u32, when_ms: Option<i64>) {
-        let at = slot as usize;
-        let look_ms = self.looks_ms.get(at).copied().unwrap_or(NEVER);
-        let when_ms = when_ms.map_or(NEVER, |when_ms| when_ms.max(NEVER + 1));
-        if look_ms == when_ms || look_ms != NEVER && when_ms > look_ms {
-            return;
-        }
-        self.place(slot, look_ms, when_ms);
+        let look_ms = self.looks_ms.get(slot as usize).copied().unwrap_or(NEVER);
+        self.place(slot, look_ms, when_ms.map_or(NEVER, |when_ms| when_ms.max(NEVER + 1)));
     }
 
     /// The slot that is first has been looked at: the key in it expires then, which is not before.

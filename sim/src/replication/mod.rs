@@ -46,8 +46,6 @@ pub struct Replication {
     pub no_replicas_since: i64,
     /// Full and partial resynchronisations served, and partial ones refused.
     pub syncs: Syncs,
-    /// When the file is written that a snapshot for replicas goes through, if one does.
-    pub file_written_at: Option<Monotonic>,
     /// Clients that wait for acknowledgements (WAIT), and perhaps some that waited.
     pub waiting: BTreeSet<ConnId>,
     /// The database selected in the stream at the position that came with a snapshot from disk, until it is used.
@@ -87,7 +85,6 @@ impl Replication {
             good_replicas: 0,
             no_replicas_since: 0,
             syncs: Syncs::default(),
-            file_written_at: None,
             waiting: BTreeSet::new(),
             loaded_db: None,
             ack_wanted: false,
@@ -168,6 +165,13 @@ impl Replication {
             _ => None,
         });
         saving.min()
+    }
+
+    /// Sends those away who wait for a snapshot that will not be written.
+    pub fn give_up_snapshots(&mut self) {
+        let waits = |replica: &ReplicaLink| matches!(replica.feed, Feed::Saving { .. });
+        let waiting = self.replicas.iter().filter(|(_, replica)| waits(replica)).map(|(&conn, _)| conn);
+        self.to_close.extend(waiting);
     }
 
     /// Counts the replicas that acknowledged something within `lag_max` seconds.

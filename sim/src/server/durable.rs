@@ -21,9 +21,8 @@ const RETRY_SECS: i64 = 6;
 impl Node {
     /// When what is appended is made durable, as things are: `no-appendfsync-on-rewrite` leaves it to the operating system while
     /// something is written in the background.
-    fn fsync_policy(&self, now: Monotonic) -> Fsync {
-        let rests =
-            self.writes_aside(now) && options::value(&self.config, "no-appendfsync-on-rewrite") == "yes";
+    fn fsync_policy(&self) -> Fsync {
+        let rests = self.writes_aside() && options::value(&self.config, "no-appendfsync-on-rewrite") == "yes";
         if rests { Fsync::No } else { self.config.appendfsync }
     }
 
@@ -31,7 +30,7 @@ impl Node {
     /// a server has promised too much to go on without.
     pub(super) fn write_log(&mut self, env: &mut Env) {
         let had_failed = self.append_log.failed;
-        let policy = self.fsync_policy(env.monotonic);
+        let policy = self.fsync_policy();
         let Node { disk, append_log, .. } = self;
         match append_log.write(disk, env.folder.as_deref(), policy, env.wall.as_secs()) {
             Ok(()) if had_failed => {
@@ -126,7 +125,7 @@ impl Server {
             }
         }
         self.node.write_log(env);
-        let policy = self.node.fsync_policy(env.monotonic);
+        let policy = self.node.fsync_policy();
         let Node { disk, append_log, config, rewrite_scheduled, .. } = &mut *self.node;
         let mut wants_rewrite = *rewrite_scheduled;
         if append_log.state == LogState::On {
@@ -144,14 +143,14 @@ impl Server {
         }
         let failures = self.node.stats.rewrites_failed;
         if wants_rewrite
-            && !self.node.writes_aside(env.monotonic)
+            && !self.node.writes_aside()
             && self.node.append_log.retry.may_try(failures, now_secs)
             && let Err(error) = self.node.begin_rewrite(env)
         {
             self.node.append_log.retry.failed(now_secs);
             env.log(Level::Warning, || format!("The append-only file cannot be rewritten: {error}"));
         }
-        if self.save_due_secs().is_some_and(|due| now_secs >= due) && !self.node.writes_aside(env.monotonic) {
+        if self.save_due_secs().is_some_and(|due| now_secs >= due) && !self.node.writes_aside() {
             self.node.begin_snapshot(env);
         }
     }
@@ -205,11 +204,10 @@ impl Server {
         let append_log = &self.node.append_log;
         let retry = append_log.retry.due_secs().filter(|_| self.node.rewrite_scheduled);
         // Nothing begins while something is written aside; what ends that looks at the disk as well.
-        let aside = self.node.background.is_some() || self.node.replication.saved_at().is_some();
-        let free = self.node.file_written_at(env.monotonic).unwrap_or(env.monotonic);
+        let aside = self.node.background.is_some();
         let begins = [self.save_due_secs(), retry].into_iter().flatten().min().filter(|_| !aside);
-        let begins = begins.map(|due| free.max(env.monotonic + Wall::from_secs(due).since(env.wall)));
-        let policy = self.node.fsync_policy(env.monotonic);
+        let begins = begins.map(|due| env.monotonic + Wall::from_secs(due).since(env.wall));
+        let policy = self.node.fsync_policy();
         let log = self.node.disk.log.as_ref().filter(|_| append_log.state == LogState::On);
         let sync = log.and_then(|log| append_log.due(log, policy, env.wall, env.monotonic));
         let folder = append_log.folder_due(policy, env.wall, env.monotonic);

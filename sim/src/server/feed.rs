@@ -9,9 +9,9 @@ use crate::{
     env::Env,
     event::ConnId,
     log::Level,
-    node::Node,
+    node::{Job, Node},
     options,
-    replication::{Feed, History, encode, encode_batch},
+    replication::{Feed, ReplicaLink, encode, encode_batch},
 };
 
 impl Server {
@@ -94,8 +94,9 @@ impl Server {
         self.node.replication.count_good(now_secs, lag_max);
     }
 
-    /// Takes a snapshot for the replicas that have waited long enough for company, and sends it.
+    /// Begins to write a snapshot for the replicas that have waited long enough for company.
     pub(super) fn start_due_snapshots(&mut self, env: &mut Env) {
+        self.join_snapshot(env);
         // Nor is the data whole in the middle of a script.
         if self.node.background.is_some() || self.node.busy.is_some() {
             return;
@@ -121,58 +122,75 @@ impl Server {
         }
         // Whoever reads the stream from here on has no database selected yet.
         self.node.replication.selected = None;
-        self.node.stats.forks += 1;
         let origin = self.node.snapshot_origin(now_secs, false);
         let snapshot = rdb::write(&self.node.dbs, &self.node.libraries, &origin, &self.node.config);
-        if waiting.iter().any(|(_, marked)| !marked)
-            && self.node.keep_snapshot(env, snapshot.clone()).is_err()
-        {
-            // Who was to be sent the file is sent away.
-            self.node.save_failed = true;
-            waiting.retain(|(conn, marked)| {
-                self.node.replication.to_close.extend((!marked).then_some(*conn));
-                *marked
-            });
-        }
-        let History { id, offset, .. } = self.node.replication.history.clone();
-        let promise = format!("+FULLRESYNC {id} {offset}\r\n");
-        let until = env.monotonic + self.node.key_time("rdb-key-save-delay", self.node.keys_len());
+        let through_file = waiting.iter().any(|(_, marked)| !marked);
+        let until = self.node.begin_snapshot_for_replicas(env, through_file.then(|| snapshot.clone()));
+        let offset = self.node.replication.history.offset;
         for (conn, marked) in waiting {
-            let name = self.node.replica_name(conn);
-            env.log(Level::Notice, || format!("Starting full sync with replica {name}"));
             let mark = env.random_id();
-            let Some(replica) = self.node.replication.replicas.get_mut(&conn) else { continue };
-            replica.acked_at = now_secs;
-            let pre_psync = replica.pre_psync;
+            let Some(replica) = self.node.replication.replicas.get(&conn) else { continue };
             let snapshot = if replica.libraries_only {
                 rdb::write(&[], &self.node.libraries, &origin, &self.node.config)
             } else {
                 snapshot.clone()
             };
-            replica.feed = Feed::Saving { until, snapshot, mark: marked.then(|| mark.clone()), offset };
-            if !pre_psync {
-                self.node.send_raw(conn, promise.as_bytes());
-            }
-            if marked {
-                self.node.send_raw(conn, format!("$EOF:{mark}\r\n").as_bytes());
-            } else {
-                self.node.replication.file_written_at = Some(until);
-            }
+            self.promise(env, conn, Feed::Saving { until, snapshot, mark: marked.then_some(mark), offset });
         }
         self.node.replication.keep_for_replicas();
     }
 
-    /// Sends the snapshots that have been written to the replicas that wait for them.
-    pub(super) fn send_written_snapshots(&mut self, env: &mut Env) {
-        if self.node.replication.saved_at().is_none_or(|at| env.monotonic < at) {
+    /// Lets replicas that have come since share the snapshot that is being written, if it goes through a file.
+    fn join_snapshot(&mut self, env: &mut Env) {
+        let Some(Job::ForReplicas { file: Some(_) }) = self.node.background.as_ref().map(|all| &all.job)
+        else {
             return;
+        };
+        let replicas = &self.node.replication.replicas;
+        let shared = replicas.values().find_map(|replica| match &replica.feed {
+            feed @ Feed::Saving { mark: None, .. } if !replica.libraries_only => Some(feed.clone()),
+            _ => None,
+        });
+        let Some(shared) = shared else { return };
+        let diskless = self.node.config.repl_diskless_sync;
+        let comes = |replica: &ReplicaLink| {
+            matches!(replica.feed, Feed::WaitingForSnapshot { .. })
+                && !(replica.eof && diskless || replica.libraries_only)
+        };
+        let come: Vec<ConnId> =
+            replicas.iter().filter(|(_, replica)| comes(replica)).map(|(&conn, _)| conn).collect();
+        come.into_iter().for_each(|conn| self.promise(env, conn, shared.clone()));
+    }
+
+    /// Tells a replica from where on it will get the stream, behind the snapshot that it is to wait for.
+    fn promise(&mut self, env: &mut Env, conn: ConnId, feed: Feed) {
+        let Feed::Saving { ref mark, offset, .. } = feed else { return };
+        let promise = format!("+FULLRESYNC {} {offset}\r\n", self.node.replication.history.id);
+        let begin = mark.as_ref().map(|mark| format!("$EOF:{mark}\r\n"));
+        let name = self.node.replica_name(conn);
+        env.log(Level::Notice, || format!("Starting full sync with replica {name}"));
+        let Some(replica) = self.node.replication.replicas.get_mut(&conn) else { return };
+        replica.acked_at = env.wall.as_secs();
+        let pre_psync = replica.pre_psync;
+        replica.feed = feed;
+        if !pre_psync {
+            self.node.send_raw(conn, promise.as_bytes());
         }
+        if let Some(begin) = begin {
+            self.node.send_raw(conn, begin.as_bytes());
+        }
+    }
+
+    /// Sends the snapshot that has been written to the replicas that wait for it. If the file that it went through could not be
+    /// written, who was to be sent that is sent away.
+    pub(super) fn send_written_snapshots(&mut self, env: &mut Env, kept: bool) {
         let now_secs = env.wall.as_secs();
         let Node { replication, .. } = &mut *self.node;
         let mut written = Vec::new();
         for (&conn, replica) in &mut replication.replicas {
             match &mut replica.feed {
-                Feed::Saving { until, snapshot, mark, offset } if env.monotonic >= *until => {
+                Feed::Saving { mark: None, .. } if !kept => replication.to_close.push(conn),
+                Feed::Saving { snapshot, mark, offset, .. } => {
                     written.push((conn, std::mem::take(snapshot), mark.take(), *offset));
                 }
                 _ => {}

@@ -68,6 +68,7 @@ impl Server {
 
     /// What the step has left to do among peers, before replies go out.
     pub(super) fn settle_peers(&mut self, env: &mut Env) {
+        self.node.give_up_deserted_snapshot(env);
         if self.node.replication.is_idle() {
             self.node.replication.cron_due = None;
             return;
@@ -83,7 +84,7 @@ impl Server {
             self.dial_master(env);
         }
         self.start_due_snapshots(env);
-        self.send_written_snapshots(env);
+        self.end_snapshot_for_replicas(env);
         // To ask makes the stream longer, which a pause promises not to.
         if self.node.replication.ack_wanted && !self.node.is_paused() {
             self.node.replication.ack_wanted = false;

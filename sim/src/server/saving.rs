@@ -56,6 +56,25 @@ impl Node {
         self.disk.keep_snapshot(snapshot, env.folder.as_deref(), &name)
     }
 
+    /// Keeps a snapshot that has been written in the background, with so many of the changes that count for the next save point.
+    /// Answers whether the disk has taken it.
+    fn keep_written(&mut self, env: &mut Env, snapshot: Bytes, dirty: u64) -> bool {
+        let kept = self.keep_snapshot(env, snapshot);
+        self.save_failed = kept.is_err();
+        match kept {
+            Ok(()) => {
+                self.saved_at = env.wall.as_secs();
+                self.stats.dirty = self.stats.dirty.saturating_sub(dirty);
+                env.log(Level::Notice, || "Background saving terminated with success".into());
+                true
+            }
+            Err(error) => {
+                env.log(Level::Warning, || format!("Background saving error: {error}"));
+                false
+            }
+        }
+    }
+
     /// The snapshot that was kept last, if it is there.
     pub fn kept_snapshot(&self, env: &Env) -> Option<Bytes> {
         match &env.folder {
@@ -75,35 +94,48 @@ impl Node {
         self.begin_background(env, job);
     }
 
-    fn begin_background(&mut self, env: &Env, job: Job) {
+    /// Begins to write a snapshot for replicas, through a file or not, and answers when all of it is written.
+    pub fn begin_snapshot_for_replicas(&mut self, env: &Env, file: Option<Bytes>) -> Monotonic {
+        self.stats.saves += u64::from(file.is_some());
+        let job = Job::ForReplicas { file: file.map(|file| (file, self.stats.dirty)) };
+        self.begin_background(env, job)
+    }
+
+    fn begin_background(&mut self, env: &Env, job: Job) -> Monotonic {
         self.stats.forks += 1;
         let keys = self.keys_len();
         let (began, since) = (env.monotonic, env.wall.as_secs());
         let until = began + self.key_time("rdb-key-save-delay", keys);
         self.background = Some(Background { job, began, since, until, keys });
+        until
     }
 
-    /// Gives up the snapshot that is written in the background, if one is.
+    /// Gives up the snapshot that is written in the background, if one is. Replicas that wait for it have to ask again.
     pub fn give_up_snapshot(&mut self, env: &mut Env) {
-        let is_snapshot = |background: &mut Background| matches!(background.job, Job::Snapshot { .. });
-        if let Some(given_up) = self.background.take_if(is_snapshot) {
-            self.stats.save_secs = Some(env.wall.as_secs() - given_up.since);
-            env.log(Level::Warning, || "Background saving terminated by signal 10".into());
+        let is_snapshot = |background: &mut Background| !matches!(background.job, Job::Rewrite { .. });
+        let Some(given_up) = self.background.take_if(is_snapshot) else { return };
+        self.stats.save_secs = Some(env.wall.as_secs() - given_up.since);
+        env.log(Level::Warning, || "Background saving terminated by signal 10".into());
+        if matches!(given_up.job, Job::ForReplicas { .. }) {
+            self.replication.give_up_snapshots();
         }
     }
 
-    /// Whether a snapshot is being written. One for replicas that goes through a file is finished though they have gone, if the
-    /// node saves its data anyway.
-    pub fn writes_snapshot(&self, now: Monotonic) -> bool {
-        let own = |background: &Background| matches!(background.job, Job::Snapshot { .. });
-        self.background.as_ref().is_some_and(own)
-            || self.replication.saved_at().is_some()
-            || self.file_written_at(now).is_some()
+    /// Gives up a snapshot that all replicas it is for have gone from. One that goes through a file is finished nevertheless, if
+    /// the node saves its data anyway.
+    pub fn give_up_deserted_snapshot(&mut self, env: &mut Env) {
+        let deserted = match self.background.as_ref().map(|background| &background.job) {
+            Some(Job::ForReplicas { file }) => file.is_none() || self.config.save.is_empty(),
+            _ => false,
+        };
+        if deserted && self.replication.saved_at().is_none() {
+            self.give_up_snapshot(env);
+        }
     }
 
-    /// When the file is written that a snapshot for replicas goes through, whoever still waits for it.
-    pub fn file_written_at(&self, now: Monotonic) -> Option<Monotonic> {
-        self.replication.file_written_at.filter(|at| now < *at && !self.config.save.is_empty())
+    /// Whether a snapshot is being written.
+    pub fn writes_snapshot(&self) -> bool {
+        self.background.is_some() && !self.rewrites_log()
     }
 
     /// Whether the append-only file is being begun anew in the background.
@@ -112,8 +144,8 @@ impl Node {
     }
 
     /// Whether anything is being written in the background: one thing at a time is.
-    pub fn writes_aside(&self, now: Monotonic) -> bool {
-        self.rewrites_log() || self.writes_snapshot(now)
+    pub fn writes_aside(&self) -> bool {
+        self.background.is_some()
     }
 
     /// Begins to write the append-only file, with all there is now as its base. Where that cannot be done now (`later`), or
@@ -124,7 +156,7 @@ impl Node {
     /// When the disk does not take a file.
     pub fn start_log(&mut self, env: &mut Env, later: bool) -> Result<(), SaveError> {
         self.append_log.state = LogState::Waiting;
-        if later || self.writes_snapshot(env.monotonic) {
+        if later || self.writes_snapshot() {
             self.rewrite_scheduled = true;
             env.log(Level::Warning, || {
                 "The append-only file is to be written: an AOF background was scheduled to begin when it can"
@@ -262,22 +294,27 @@ impl Node {
 impl Server {
     /// Puts on the disk what has been written in the background, if that is over.
     pub(super) fn end_background(&mut self, env: &mut Env) {
-        let over = |background: &mut Background| background.until <= env.monotonic;
+        self.end_background_if(env, |_| true);
+    }
+
+    /// The same for what replicas wait for alone, which hear of it at once.
+    pub(super) fn end_snapshot_for_replicas(&mut self, env: &mut Env) {
+        self.end_background_if(env, |job| matches!(job, Job::ForReplicas { .. }));
+    }
+
+    fn end_background_if(&mut self, env: &mut Env, ends: impl Fn(&Job) -> bool) {
+        let over = |background: &mut Background| background.until <= env.monotonic && ends(&background.job);
         let Some(ended) = self.node.background.take_if(over) else { return };
         let took_secs = env.wall.as_secs() - ended.since;
         match ended.job {
             Job::Snapshot { snapshot, dirty } => {
                 self.node.stats.save_secs = Some(took_secs);
-                let kept = self.node.keep_snapshot(env, snapshot);
-                self.node.save_failed = kept.is_err();
-                match kept {
-                    Ok(()) => {
-                        self.node.saved_at = env.wall.as_secs();
-                        self.node.stats.dirty = self.node.stats.dirty.saturating_sub(dirty);
-                        env.log(Level::Notice, || "Background saving terminated with success".into());
-                    }
-                    Err(error) => env.log(Level::Warning, || format!("Background saving error: {error}")),
-                }
+                self.node.keep_written(env, snapshot, dirty);
+            }
+            Job::ForReplicas { file } => {
+                self.node.stats.save_secs = Some(took_secs);
+                let kept = file.is_none_or(|(snapshot, dirty)| self.node.keep_written(env, snapshot, dirty));
+                self.send_written_snapshots(env, kept);
             }
             Job::Rewrite { base, extension, behind } => {
                 self.node.stats.rewrite_secs = Some(took_secs);

@@ -24,7 +24,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     if ctx.node.rewrites_log() {
         return Err(Error("ERR Background append only file rewriting already in progress".into()));
     }
-    if ctx.node.writes_snapshot(ctx.env.monotonic) || ctx.origin == Origin::Exec {
+    if ctx.node.writes_snapshot() || ctx.origin == Origin::Exec {
         ctx.node.rewrite_scheduled = true;
         // Whoever asks for it does not want to wait for the end of a rest.
         ctx.node.stats.rewrites_failed = 0;

@@ -24,7 +24,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if args.len() > 1 && !schedule {
         return Err(Error::SYNTAX);
     }
-    if ctx.node.writes_snapshot(ctx.env.monotonic) {
+    if ctx.node.writes_snapshot() {
         return Err(Error::SAVING);
     }
     let in_exec = ctx.origin == Origin::Exec;

@@ -21,7 +21,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    if ctx.node.writes_snapshot(ctx.env.monotonic) {
+    if ctx.node.writes_snapshot() {
         return Err(Error::SAVING);
     }
     ctx.node.stats.saves += 1;

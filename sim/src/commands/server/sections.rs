@@ -216,7 +216,7 @@ fn persistence(ctx: &Ctx<'_>, out: &mut String) {
         "current_save_keys_processed": processed,
         "current_save_keys_total": total,
         "rdb_changes_since_last_save": node.stats.dirty,
-        "rdb_bgsave_in_progress": u8::from(node.writes_snapshot(ctx.env.monotonic)),
+        "rdb_bgsave_in_progress": u8::from(node.writes_snapshot()),
         "rdb_last_save_time": node.saved_at,
         "rdb_last_bgsave_status": status(node.save_failed),
         "rdb_last_bgsave_time_sec": node.stats.save_secs.unwrap_or(-1),
