@@ -2,6 +2,7 @@
 //! keeps.
 
 mod data;
+mod renames;
 mod served;
 
 use std::{

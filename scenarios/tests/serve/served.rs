@@ -80,6 +80,46 @@ impl Drop for Served {
     }
 }
 
+/// A private `redis-server` on a folder, if there is one of the version that is simulated.
+pub(crate) fn redis(folder: &Path, arguments: &[&str]) -> Option<Served> {
+    let version = Command::new("redis-server").arg("--version").output().ok()?;
+    if !String::from_utf8_lossy(&version.stdout).contains("v=7.0.") {
+        return None;
+    }
+    for _ in 0..5 {
+        let free = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+        let address = free.local_addr().expect("it is bound");
+        drop(free);
+        let mut child = Command::new("redis-server")
+            .args(["--port", &address.port().to_string(), "--enable-debug-command", "yes", "--dir"])
+            .arg(folder)
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("redis-server runs");
+        let out = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut served = Served { child, out, address };
+        let mut line = String::new();
+        while !line.contains("Ready to accept connections") {
+            line.clear();
+            // Somebody else may have taken the port.
+            if served.out.read_line(&mut line).expect("a log") == 0 {
+                break;
+            }
+        }
+        if !line.is_empty() {
+            return Some(served);
+        }
+    }
+    panic!("redis-server does not start");
+}
+
+pub(crate) fn nothing_to_compare_with() {
+    eprintln!("no redis-server 7.0 on the PATH: nothing is compared with it");
+    assert!(std::env::var_os("LOCKSTORM_REQUIRE_REDIS").is_none_or(|value| value != "1"));
+}
+
 #[track_caller]
 pub(crate) fn asks(stream: &mut (impl Read + Write), command: &str, expected: &str) {
     stream.write_all(format!("{command}\r\n").as_bytes()).expect("open");

@@ -26,7 +26,11 @@ static BY_NAME: LazyLock<Dict<&'static Spec>> = LazyLock::new(|| {
 /// # Errors
 /// The error reply for a name that is none, or for a subcommand that is none.
 pub fn find(args: &[Bytes]) -> Result<&'static Spec, Error> {
-    let name = args.first().map_or(&b""[..], |name| name);
+    find_named(args.first().map_or(&b""[..], |name| name), args)
+}
+
+/// The specification of the command of this name, which `args` call it by their first word.
+fn find_named(name: &[u8], args: &[Bytes]) -> Result<&'static Spec, Error> {
     let mut lower = [0u8; 32];
     let spec = lower.get_mut(..name.len()).and_then(|lower| {
         lower.copy_from_slice(name);
@@ -42,10 +46,8 @@ pub fn find(args: &[Bytes]) -> Result<&'static Spec, Error> {
         sub.name.split_once('|').is_some_and(|(_, sub)| sub.as_bytes().eq_ignore_ascii_case(wanted))
     });
     of.copied().ok_or_else(|| {
-        let wanted = printable(wanted, 128);
-        Error(
-            format!("ERR unknown subcommand '{wanted}'. Try {} HELP.", spec.name.to_ascii_uppercase()).into(),
-        )
+        let (wanted, container) = (printable(wanted, 128), printable(&args[0].to_ascii_uppercase(), 128));
+        Error(format!("ERR unknown subcommand '{wanted}'. Try {container} HELP.").into())
     })
 }
 
@@ -60,9 +62,7 @@ pub fn find_in(config: &Config, args: &[Bytes]) -> Result<&'static Spec, Error> 
     let name = args.first().map_or(&b""[..], |name| name);
     let called = |known: &str| known.as_bytes().eq_ignore_ascii_case(name);
     if let Some((old, _)) = config.renames.iter().find(|(_, new)| called(new)) {
-        let mut words = args.to_vec();
-        words[0] = Bytes::copy_from_slice(old.as_bytes());
-        return find(&words);
+        return find_named(old.as_bytes(), args);
     }
     if config.renames.iter().any(|(old, _)| called(old)) {
         return Err(unknown(args));

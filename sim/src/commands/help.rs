@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 
-use super::{Ctx, Error, docs, find};
+use super::{Ctx, Error, docs, find_in};
 use crate::resp::Reply;
 
 /// The `run` of every HELP: one line for each subcommand's name and arguments, one for its summary.
-pub(super) fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let container = find(&args[..1])?;
-    let upper = container.name.to_ascii_uppercase();
+pub(super) fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let container = find_in(&ctx.node.config, &args[..1])?;
+    let upper = String::from_utf8_lossy(&args[0]).to_ascii_uppercase();
     let mut lines = vec![format!("{upper} <subcommand> [<argument> ...], where the subcommand is one of:")];
     for subcommand in container.subcommands {
         let (_, name) = subcommand.name.split_once('|').unwrap_or_default();
@@ -20,6 +20,6 @@ pub(super) fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 }
 
 /// The `run` of a container itself, which does nothing without a subcommand.
-pub(super) fn container(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    Err(Error::arity(find(&args[..1])?.name))
+pub(super) fn container(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    Err(Error::arity(find_in(&ctx.node.config, &args[..1])?.name))
 }

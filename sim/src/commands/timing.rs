@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Ctx, Flags, Origin, Spec, find, secrets::secrets};
+use super::{Ctx, Flags, Origin, Spec, find_in, secrets::secrets};
 use crate::{env::Env, event::ConnId, node::Node, slowlog::Slow, stats::Told, time::Monotonic};
 
 /// One command that is being timed.
@@ -38,7 +38,7 @@ impl Timing {
 
 /// Notes that a script has ended in a later turn than it began in.
 pub(super) fn note_ended(ctx: &mut Ctx<'_>, command: &[Bytes], since: Monotonic, told: &Told) {
-    let Ok(spec) = find(command) else { return };
+    let Ok(spec) = find_in(&ctx.node.config, command) else { return };
     let failed = ctx.node.stats.note_told(told);
     ctx.node.stats.calls_of(spec.name).failed += failed;
     let took = Took { all: ctx.env.monotonic.since(since), waits: false };

@@ -4,21 +4,23 @@ use bytes::Bytes;
 
 use crate::{
     commands::{
-        ALL, Begin, Categories, Error, Find, Flags, KeyFlags, KeySpec, Keys, Spec, docs, find, has_keys,
+        ALL, Begin, Categories, Error, Find, Flags, KeyFlags, KeySpec, Keys, Spec, docs, find_in, has_keys,
         key_specs, key_uses, tips::tips,
     },
+    config::Config,
     resp::Reply,
 };
 
-/// Every command that is no subcommand.
-pub(super) fn all() -> impl Iterator<Item = &'static Spec> {
-    ALL.iter().copied().flatten().copied()
+/// Every command that is no subcommand and can be called, by whatever name.
+pub(super) fn all(config: &Config) -> impl Iterator<Item = &'static Spec> {
+    let is_gone = |spec: &Spec| config.renames.iter().any(|(old, new)| old == spec.name && new.is_empty());
+    ALL.iter().copied().flatten().copied().filter(move |spec| !is_gone(spec))
 }
 
-/// The command of a name, or the subcommand of a name such as `config|get`.
-pub(super) fn by_full_name(name: &[u8]) -> Option<&'static Spec> {
+/// The command that is called by a name, or the subcommand that is by a name such as `config|get`.
+pub(super) fn by_full_name(config: &Config, name: &[u8]) -> Option<&'static Spec> {
     let words: Vec<Bytes> = name.splitn(2, |byte| *byte == b'|').map(Bytes::copy_from_slice).collect();
-    find(&words).ok().filter(|spec| spec.name.contains('|') == (words.len() == 2))
+    find_in(config, &words).ok().filter(|spec| spec.name.contains('|') == (words.len() == 2))
 }
 
 /// A command as COMMAND INFO answers it.
@@ -154,8 +156,8 @@ pub(super) fn key_flags(flags: KeyFlags) -> Reply {
 }
 
 /// The keys among `words`, which are a command.
-pub(super) fn keys_of(words: &[Bytes]) -> Result<Vec<(Bytes, KeyFlags)>, Error> {
-    let spec = find(words).map_err(|_| Error::of("ERR Invalid command specified"))?;
+pub(super) fn keys_of(config: &Config, words: &[Bytes]) -> Result<Vec<(Bytes, KeyFlags)>, Error> {
+    let spec = find_in(config, words).map_err(|_| Error::of("ERR Invalid command specified"))?;
     if !has_keys(spec) {
         return Err(Error::of("ERR The command has no key arguments"));
     }

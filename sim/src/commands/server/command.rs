@@ -28,6 +28,6 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-fn run(_: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    Ok(Reply::Array(all().map(describe).collect()))
+fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    Ok(Reply::Array(all(&ctx.node.config).map(describe).collect()))
 }

@@ -20,6 +20,6 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-fn run(_: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    Ok(all().count().into())
+fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    Ok(all(&ctx.node.config).count().into())
 }

@@ -20,11 +20,11 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let documented = if args.len() == 2 {
-        all().map(document).collect()
+        all(&ctx.node.config).map(document).collect()
     } else {
-        args[2..].iter().filter_map(|name| by_full_name(name)).map(document).collect()
+        args[2..].iter().filter_map(|name| by_full_name(&ctx.node.config, name)).map(document).collect()
     };
     Ok(Reply::Map(documented))
 }

@@ -20,6 +20,8 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    Ok(Reply::Array(keys_of(&args[2..])?.into_iter().map(|(key, _)| Reply::from(key)).collect()))
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    Ok(Reply::Array(
+        keys_of(&ctx.node.config, &args[2..])?.into_iter().map(|(key, _)| Reply::from(key)).collect(),
+    ))
 }

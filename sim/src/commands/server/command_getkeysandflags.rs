@@ -20,7 +20,7 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let with_flags = |(key, flags)| Reply::Array(vec![Reply::from(key), key_flags(flags)]);
-    Ok(Reply::Array(keys_of(&args[2..])?.into_iter().map(with_flags).collect()))
+    Ok(Reply::Array(keys_of(&ctx.node.config, &args[2..])?.into_iter().map(with_flags).collect()))
 }

@@ -20,10 +20,11 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if args.len() == 2 {
-        return Ok(Reply::Array(all().map(describe).collect()));
+        return Ok(Reply::Array(all(&ctx.node.config).map(describe).collect()));
     }
-    let described = args[2..].iter().map(|name| by_full_name(name).map_or(Reply::Null, describe));
+    let described =
+        args[2..].iter().map(|name| by_full_name(&ctx.node.config, name).map_or(Reply::Null, describe));
     Ok(Reply::Array(described.collect()))
 }

@@ -21,7 +21,7 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let wanted: Box<dyn Fn(&&'static Spec) -> bool + '_> = match args {
         [_, _] => Box::new(|_| true),
         [_, _, filter, by, value] if filter.eq_ignore_ascii_case(b"filterby") => {
@@ -38,6 +38,7 @@ fn run(_: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         }
         _ => return Err(Error::SYNTAX),
     };
-    let names = all().flat_map(|spec| [spec].into_iter().chain(spec.subcommands.iter().copied()));
+    let names =
+        all(&ctx.node.config).flat_map(|spec| [spec].into_iter().chain(spec.subcommands.iter().copied()));
     Ok(Reply::Array(names.filter(|spec| wanted(spec)).map(|spec| Reply::bulk(spec.name)).collect()))
 }

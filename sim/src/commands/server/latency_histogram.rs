@@ -2,8 +2,10 @@
 
 use bytes::Bytes;
 
+use super::catalogue::by_full_name;
+
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, find},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
     latency::Histogram,
     resp::Reply,
 };
@@ -32,17 +34,11 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         ctx.node.stats.by_command().for_each(|(name, _)| called(name, &mut out));
     }
     for name in &args[2..] {
-        let Ok(spec) = find(std::slice::from_ref(name)).or_else(|_| find_sub(name)) else { continue };
+        let Some(spec) = by_full_name(&ctx.node.config, name) else { continue };
         called(spec.name, &mut out);
         spec.subcommands.iter().for_each(|sub| called(sub.name, &mut out));
     }
     Ok(Reply::Map(out))
-}
-
-/// The subcommand that is named with a bar, as `config|get`.
-fn find_sub(name: &Bytes) -> Result<&'static Spec, Error> {
-    let words: Vec<Bytes> = name.splitn(2, |byte| *byte == b'|').map(Bytes::copy_from_slice).collect();
-    find(&words).and_then(|spec| if spec.name.contains('|') { Ok(spec) } else { Err(Error::SYNTAX) })
 }
 
 fn show(latencies: &Histogram) -> Reply {
