@@ -66,18 +66,23 @@ pub struct Env {
 }
 
 /// What reads the monotonic clock of a host.
-pub struct Clock(Box<dyn Fn() -> Monotonic>);
-
-impl Clock {
-    /// A clock that is read so.
-    pub fn new(read: impl Fn() -> Monotonic + 'static) -> Clock {
-        Clock(Box::new(read))
-    }
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    read: fn() -> Instant,
+    start: Instant,
+    /// When it was last read for the clocks of the step.
+    refreshed: Instant,
 }
 
-impl fmt::Debug for Clock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Clock")
+impl Clock {
+    /// The clock that is read so, and has shown the origin of [`Monotonic`] at `start`.
+    pub fn new(read: fn() -> Instant, start: Instant) -> Clock {
+        Clock { read, start, refreshed: start }
+    }
+
+    fn refresh(&mut self) -> Monotonic {
+        self.refreshed = (self.read)();
+        Monotonic::ZERO + self.refreshed.duration_since(self.start)
     }
 }
 
@@ -232,26 +237,27 @@ impl Env {
     /// Reads the clock again, where it goes on within a step. A node that sleeps after what it did so far, as DEBUG SLEEP
     /// within a transaction has it, does what comes next when it has slept.
     pub fn refresh(&mut self, sleeps_until: Option<Monotonic>) {
-        if let Some(later) = self.begin().max(sleeps_until).filter(|later| *later > self.monotonic) {
+        let now = self.clock.as_mut().map(Clock::refresh);
+        if let Some(later) = now.max(sleeps_until).filter(|later| *later > self.monotonic) {
             self.wall += later.since(self.monotonic);
             self.monotonic = later;
         }
     }
 
     /// Begins to time something by the clock that goes on within a step, where there is one.
-    pub fn begin(&self) -> Option<Monotonic> {
-        self.clock.as_ref().map(|clock| (clock.0)())
+    pub fn begin(&self) -> Option<Instant> {
+        self.clock.map(|clock| (clock.read)())
     }
 
     /// The same right after [`Env::refresh`], which has read the clock.
-    pub fn begin_refreshed(&self) -> Option<Monotonic> {
-        self.clock.is_some().then_some(self.monotonic)
+    pub fn begin_refreshed(&self) -> Option<Instant> {
+        self.clock.map(|clock| clock.refreshed)
     }
 
     /// How long it took: no time where there is no such clock.
-    pub fn took(&self, began: Option<Monotonic>) -> Duration {
+    pub fn took(&self, began: Option<Instant>) -> Duration {
         let ended = self.begin();
-        began.zip(ended).map_or(Duration::ZERO, |(began, ended)| ended.since(began))
+        began.zip(ended).map_or(Duration::ZERO, |(began, ended)| ended.duration_since(began))
     }
 
     /// Writes a line into the log, if its level is wanted there.

@@ -1,6 +1,6 @@
 //! How long commands take, and who is told: INFO commandstats and latencystats, SLOWLOG, LATENCY.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -10,7 +10,7 @@ use crate::{env::Env, event::ConnId, node::Node, slowlog::Slow, stats::Told, tim
 /// One command that is being timed.
 pub(super) struct Timing {
     /// When it began, where commands are timed.
-    began: Option<Monotonic>,
+    began: Option<Instant>,
     /// How long the node had been told to stand still already: other commands of a transaction have their own times.
     stood_still: Duration,
     was_busy: bool,

@@ -150,8 +150,7 @@ impl Machine {
         env.ports = Some(Box::new(self.listeners.tcp.clone()));
         env.strangers = true;
         if !self.manual_clock {
-            let start = real.start;
-            env.clock = Some(Clock::new(move || Monotonic::ZERO + start.elapsed()));
+            env.clock = Some(Clock::new(machine_time, real.start));
         }
         env.script_clock = Some(machine_time);
         env.logging = real.logs().then(Default::default);
@@ -176,7 +175,7 @@ impl fmt::Debug for Machine {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "how long scripts take by a real clock; see Env")]
+#[expect(clippy::disallowed_methods, reason = "how long commands and scripts take by a real clock; see Env")]
 fn machine_time() -> Instant {
     Instant::now()
 }

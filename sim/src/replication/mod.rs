@@ -169,9 +169,12 @@ impl Replication {
 
     /// Sends those away who wait for a snapshot that will not be written.
     pub fn give_up_snapshots(&mut self) {
-        let waits = |replica: &ReplicaLink| matches!(replica.feed, Feed::Saving { .. });
-        let waiting = self.replicas.iter().filter(|(_, replica)| waits(replica)).map(|(&conn, _)| conn);
-        self.to_close.extend(waiting);
+        for (&conn, replica) in &mut self.replicas {
+            if matches!(replica.feed, Feed::Saving { .. }) {
+                replica.feed = Feed::Introduced;
+                self.to_close.push(conn);
+            }
+        }
     }
 
     /// Counts the replicas that acknowledged something within `lag_max` seconds.

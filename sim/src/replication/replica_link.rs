@@ -13,6 +13,8 @@ pub enum Feed {
     WaitingForSnapshot {
         /// When it began to wait.
         since: i64,
+        /// It has just come, and shares a snapshot that is being written already, if that suits it.
+        may_share: bool,
     },
     /// The snapshot is being written, which takes as long as `rdb-key-save-delay` says.
     Saving {

@@ -188,13 +188,14 @@ function base.pcall(...)
   return settled_text(rawpcall(called, ...))
 end
 
--- A handler that fails is asked again, with its own error, until C's stack would be full.
+-- A handler that fails is asked again, with its own error, until C's stack would be full: so often where nothing else is on it.
 local HANDLED_MAX = 221
 
 function base.xpcall(...)
   if select("#", ...) < 2 then error("bad argument #2 to 'xpcall' (value expected)", 2) end
   local f, handler = ...
   return settled(rawxpcall(guarded(f), function(err)
+    if type(handler) ~= "function" then return "error in error handling" end
     for _ = 1, HANDLED_MAX do
       local explained, value, fatal = true, err, false
       if type(err) == "userdata" then explained, value, fatal = rawpcall(rust.explain, err) end

@@ -4,7 +4,7 @@
 //! A running server wakes for every tick. Here ticks on which there is nothing to do are skipped, and the alarm is set for
 //! the first one on which there is: an idle node sleeps. What happens on a tick still happens on the same grid.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Server;
 use crate::{
@@ -158,7 +158,7 @@ impl Server {
     }
 
     /// Notes that something other than a command has taken long, if it has.
-    pub(super) fn note_spike(&mut self, env: &Env, event: &'static str, began: Option<Monotonic>) {
+    pub(super) fn note_spike(&mut self, env: &Env, event: &'static str, began: Option<Instant>) {
         let threshold_ms = self.node.config.latency_monitor_threshold;
         if threshold_ms > 0 {
             self.node.latency.note(event, env.wall.as_secs(), env.took(began), threshold_ms);

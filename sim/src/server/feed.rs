@@ -96,7 +96,7 @@ impl Server {
 
     /// Begins to write a snapshot for the replicas that have waited long enough for company.
     pub(super) fn start_due_snapshots(&mut self, env: &mut Env) {
-        self.join_snapshot(env);
+        self.share_snapshot(env);
         // Nor is the data whole in the middle of a script.
         if self.node.background.is_some() || self.node.busy.is_some() {
             return;
@@ -104,62 +104,74 @@ impl Server {
         let now_secs = env.wall.as_secs();
         let diskless = self.node.config.repl_diskless_sync;
         let delay = self.node.config.repl_diskless_sync_delay as i64;
-        let mut waiting: Vec<(ConnId, bool)> = Vec::new();
-        let mut longest = 0;
-        for (&conn, replica) in &self.node.replication.replicas {
-            if let Feed::WaitingForSnapshot { since } = replica.feed {
-                waiting.push((conn, replica.eof && diskless));
-                // Without an end mark the snapshot goes through a file, for which nobody waits.
-                longest = longest.max(if replica.eof && diskless { now_secs - since } else { delay });
-            }
-        }
+        let waiting =
+            self.node.replication.replicas.iter().filter_map(|(&conn, replica)| match replica.feed {
+                Feed::WaitingForSnapshot { since, .. } => Some((conn, replica, since)),
+                _ => None,
+            });
+        // Those who want something else have their turn after this one.
+        let mut waiting: Vec<_> = waiting.collect();
+        let Some(libraries_only) = waiting.first().map(|(_, replica, _)| replica.libraries_only) else {
+            return;
+        };
+        waiting.retain(|(_, replica, _)| replica.libraries_only == libraries_only);
+        // Without an end mark the snapshot goes through a file, for which nobody waits.
+        let longest = waiting
+            .iter()
+            .map(|(_, replica, since)| if replica.eof && diskless { now_secs - since } else { delay });
+        let longest = longest.max().unwrap_or(0);
         // So many replicas are company enough.
         let enough = options::find("repl-diskless-sync-max-replicas");
         let enough = enough.and_then(|option| option.get(&self.node.config).parse().ok()).unwrap_or(0);
         let in_company = enough > 0 && waiting.len() >= enough;
-        if waiting.is_empty() || (longest < delay && !in_company) {
+        if longest < delay && !in_company {
             return;
         }
+        let marked = (diskless || libraries_only) && waiting.iter().all(|(_, replica, _)| replica.eof);
+        let waiting: Vec<ConnId> = waiting.into_iter().map(|(conn, ..)| conn).collect();
         // Whoever reads the stream from here on has no database selected yet.
         self.node.replication.selected = None;
         let origin = self.node.snapshot_origin(now_secs, false);
-        let snapshot = rdb::write(&self.node.dbs, &self.node.libraries, &origin, &self.node.config);
-        let through_file = waiting.iter().any(|(_, marked)| !marked);
-        let until = self.node.begin_snapshot_for_replicas(env, through_file.then(|| snapshot.clone()));
+        let dbs = if libraries_only { &[][..] } else { &self.node.dbs[..] };
+        let snapshot = rdb::write(dbs, &self.node.libraries, &origin, &self.node.config);
+        let until = self.node.begin_snapshot_for_replicas(env, (!marked).then(|| snapshot.clone()));
         let offset = self.node.replication.history.offset;
-        for (conn, marked) in waiting {
+        for conn in waiting {
             let mark = env.random_id();
-            let Some(replica) = self.node.replication.replicas.get(&conn) else { continue };
-            let snapshot = if replica.libraries_only {
-                rdb::write(&[], &self.node.libraries, &origin, &self.node.config)
-            } else {
-                snapshot.clone()
-            };
+            let snapshot = snapshot.clone();
             self.promise(env, conn, Feed::Saving { until, snapshot, mark: marked.then_some(mark), offset });
         }
         self.node.replication.keep_for_replicas();
     }
 
-    /// Lets replicas that have come since share the snapshot that is being written, if it goes through a file.
-    fn join_snapshot(&mut self, env: &mut Env) {
-        let Some(Job::ForReplicas { file: Some(_) }) = self.node.background.as_ref().map(|all| &all.job)
-        else {
-            return;
-        };
-        let replicas = &self.node.replication.replicas;
-        let shared = replicas.values().find_map(|replica| match &replica.feed {
-            feed @ Feed::Saving { mark: None, .. } if !replica.libraries_only => Some(feed.clone()),
-            _ => None,
-        });
-        let Some(shared) = shared else { return };
-        let diskless = self.node.config.repl_diskless_sync;
-        let comes = |replica: &ReplicaLink| {
-            matches!(replica.feed, Feed::WaitingForSnapshot { .. })
-                && !(replica.eof && diskless || replica.libraries_only)
-        };
-        let come: Vec<ConnId> =
-            replicas.iter().filter(|(_, replica)| comes(replica)).map(|(&conn, _)| conn).collect();
-        come.into_iter().for_each(|conn| self.promise(env, conn, shared.clone()));
+    /// Lets a replica that has just come share the snapshot that is being written through a file, with the first one that it is
+    /// for: if it can all that this one can, and wants the same.
+    fn share_snapshot(&mut self, env: &mut Env) {
+        let job = self.node.background.as_ref().map(|background| &background.job);
+        let is_file = matches!(job, Some(Job::ForReplicas { file: Some(_) }));
+        let replicas = &mut self.node.replication.replicas;
+        let mut come: Vec<ConnId> = Vec::new();
+        for (&conn, replica) in replicas.iter_mut() {
+            if let Feed::WaitingForSnapshot { may_share, .. } = &mut replica.feed
+                && std::mem::take(may_share)
+                && is_file
+            {
+                come.push(conn);
+            }
+        }
+        for conn in come {
+            let replicas = &self.node.replication.replicas;
+            let comer = &replicas[&conn];
+            let suits = |replica: &&ReplicaLink| {
+                matches!(replica.feed, Feed::Saving { .. }) && (!replica.snapshot_only || comer.snapshot_only)
+            };
+            let Some(first) = replicas.values().find(suits) else { continue };
+            let can_all = (comer.eof || !first.eof) && (comer.psync2 || !first.psync2);
+            if can_all && comer.libraries_only == first.libraries_only {
+                let shared = first.feed.clone();
+                self.promise(env, conn, shared);
+            }
+        }
     }
 
     /// Tells a replica from where on it will get the stream, behind the snapshot that it is to wait for.
@@ -189,7 +201,10 @@ impl Server {
         let mut written = Vec::new();
         for (&conn, replica) in &mut replication.replicas {
             match &mut replica.feed {
-                Feed::Saving { mark: None, .. } if !kept => replication.to_close.push(conn),
+                Feed::Saving { mark: None, .. } if !kept => {
+                    replica.feed = Feed::Introduced;
+                    replication.to_close.push(conn);
+                }
                 Feed::Saving { snapshot, mark, offset, .. } => {
                     written.push((conn, std::mem::take(snapshot), mark.take(), *offset));
                 }

@@ -68,7 +68,6 @@ impl Server {
 
     /// What the step has left to do among peers, before replies go out.
     pub(super) fn settle_peers(&mut self, env: &mut Env) {
-        self.node.give_up_deserted_snapshot(env);
         if self.node.replication.is_idle() {
             self.node.replication.cron_due = None;
             return;
@@ -76,15 +75,14 @@ impl Server {
         if std::mem::take(&mut self.node.replication.role_changed) {
             self.role_changed(env);
         }
-        for conn in std::mem::take(&mut self.node.replication.to_close) {
-            self.close_peer(env, conn);
-        }
+        self.close_peers(env);
         let redial = |stage: &Stage| *stage == Stage::Down { redial: true };
         if self.node.replication.master.as_ref().is_some_and(|link| redial(&link.stage)) {
             self.dial_master(env);
         }
         self.start_due_snapshots(env);
         self.end_snapshot_for_replicas(env);
+        self.close_peers(env);
         // To ask makes the stream longer, which a pause promises not to.
         if self.node.replication.ack_wanted && !self.node.is_paused() {
             self.node.replication.ack_wanted = false;
@@ -125,6 +123,12 @@ impl Server {
         }
     }
 
+    fn close_peers(&mut self, env: &mut Env) {
+        for conn in std::mem::take(&mut self.node.replication.to_close) {
+            self.close_peer(env, conn);
+        }
+    }
+
     /// Closes a connection to a peer, which may not stand yet.
     fn close_peer(&mut self, env: &mut Env, conn: ConnId) {
         self.peer_gone(env, conn);
@@ -155,12 +159,16 @@ impl Server {
             });
         }
         let replication = &mut self.node.replication;
-        if replication.replicas.remove(&conn).is_some() {
+        if let Some(gone) = replication.replicas.remove(&conn) {
             if replication.attached().next().is_none() {
                 replication.no_replicas_since = now_secs;
             }
             replication.count_good(now_secs, self.node.config.min_replicas_max_lag);
             replication.keep_for_replicas();
+            // Of those that are sent away nobody knows any more what they have waited for.
+            if matches!(gone.feed, Feed::Saving { .. } | Feed::Introduced) {
+                self.node.give_up_deserted_snapshot(env);
+            }
         }
     }
 

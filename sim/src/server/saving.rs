@@ -96,7 +96,10 @@ impl Node {
 
     /// Begins to write a snapshot for replicas, through a file or not, and answers when all of it is written.
     pub fn begin_snapshot_for_replicas(&mut self, env: &Env, file: Option<Bytes>) -> Monotonic {
-        self.stats.saves += u64::from(file.is_some());
+        if file.is_some() {
+            self.stats.saves += 1;
+            self.save_tried_at = env.wall.as_secs();
+        }
         let job = Job::ForReplicas { file: file.map(|file| (file, self.stats.dirty)) };
         self.begin_background(env, job)
     }
@@ -121,14 +124,13 @@ impl Node {
         }
     }
 
-    /// Gives up a snapshot that all replicas it is for have gone from. One that goes through a file is finished nevertheless, if
-    /// the node saves its data anyway.
+    /// Gives up a snapshot that the last of the replicas it is for has gone from, if it goes through a file that the node does not
+    /// want for itself. What goes over connections is noticed only by who writes to them, mostly at the end.
     pub fn give_up_deserted_snapshot(&mut self, env: &mut Env) {
-        let deserted = match self.background.as_ref().map(|background| &background.job) {
-            Some(Job::ForReplicas { file }) => file.is_none() || self.config.save.is_empty(),
-            _ => false,
-        };
-        if deserted && self.replication.saved_at().is_none() {
+        let job = self.background.as_ref().map(|background| &background.job);
+        let is_for_them =
+            matches!(job, Some(Job::ForReplicas { file: Some(_) })) && self.config.save.is_empty();
+        if is_for_them && self.replication.saved_at().is_none() {
             self.give_up_snapshot(env);
         }
     }

@@ -141,7 +141,7 @@ impl Server {
     /// Whether no replica lacks anything of the stream.
     fn replicas_have_all(&self) -> bool {
         let replication = &self.node.replication;
-        let online = replication.replicas.values().filter(|replica| replica.feed == Feed::Online);
-        online.into_iter().all(|replica| replica.acked >= replication.history.offset)
+        // Those who still wait for a snapshot have acknowledged nothing.
+        replication.attached().all(|(_, replica)| replica.acked >= replication.history.offset)
     }
 }

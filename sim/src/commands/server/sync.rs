@@ -74,7 +74,7 @@ pub(super) fn begin(ctx: &mut Ctx<'_>, pre_psync: bool) -> Result<Reply, Error> 
     }
     ctx.node.replication.syncs.full += 1;
     let replica = attach(ctx);
-    replica.feed = Feed::WaitingForSnapshot { since };
+    replica.feed = Feed::WaitingForSnapshot { since, may_share: true };
     replica.pre_psync = pre_psync;
     Ok(Reply::Silence)
 }
