@@ -8,14 +8,24 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ),
     (
         "bgsave",
-        "As BGREWRITEAOF. The snapshot stays on the node's own simulated disk, and with `lockstorm serve --data` in a file.",
+        "As BGREWRITEAOF. The snapshot stays on the node's own simulated disk, and with `lockstorm serve --data` in a file. Where \
+         FLUSHALL has ended one, the next may begin at once; there it may with the next periodic work. One that goes over \
+         connections is written to its end though all replicas have gone.",
     ),
     ("client|info", "File descriptors and events are made up: a node owns no sockets."),
     ("client|list", "As CLIENT INFO."),
+    (
+        "client|tracking",
+        "What falls out of a full table (`tracking-table-max-keys`) is told behind the reply, and not with the next periodic work.",
+    ),
     ("command|docs", "Summaries, complexity and history are in words of its own."),
     (
         "config|get",
         "`enable-debug-command` is `yes`: DEBUG is what a laboratory is for. Paths are those of no machine.",
+    ),
+    (
+        "config|rewrite",
+        "Lines that are added are in another order; `dir` is added only where data is kept in a folder.",
     ),
     (
         "config|set",
@@ -35,7 +45,8 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ),
     (
         "eval",
-        "A script that does not compile is quoted as UTF-8: other bytes are replaced in the error. SCRIPT KILL also ends what runs in \
+        "A script that does not compile is quoted as UTF-8: other bytes are replaced in the error. Levels of `error` beyond a \
+         `pcall` or `xpcall` are other places, and a few calls fit less into each other. SCRIPT KILL also ends what runs in \
          a coroutine. By a simulated clock time stands still in a script, but for DEBUG SLEEP, and one that takes a hundred million steps of Lua \
          is endless: it is busy until it is killed.",
     ),
@@ -62,15 +73,16 @@ const DIFFERENCES: &[(&str, &str)] = &[
     (
         "memory|usage",
         "Reckoned by a model of 64-bit Redis, not measured: within 4% for strings and compact encodings, 10% for streams, 25% for \
-         tables.",
+         tables; not so for lists in nodes of a few elements (`list-max-listpack-size` 0 to 2).",
     ),
     (
         "migrate",
-        "In a script it answers that the target cannot be reached: Lua cannot be left standing in the middle of a call.",
+        "A port that is none is one where nobody can be written to, also where connecting to it fails there. In a script it answers that the target cannot be reached: Lua cannot be left standing in the middle of a call.",
     ),
     ("module|load", "Always refused, also with `enable-module-command`: nothing here could run a module."),
     ("module|loadex", "Always refused, also with `enable-module-command`: nothing here could run a module."),
     ("module|unload", "Always refused, also with `enable-module-command`: there are no modules."),
+    ("object|freq", "As OBJECT IDLETIME."),
     (
         "object|idletime",
         "Each key has a time of its own, where Redis has small integers once for all keys that hold them, and so one time for all.",
