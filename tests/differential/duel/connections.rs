@@ -131,7 +131,9 @@ impl Duel {
         if self.elsewhere.contains(&conn) {
             return true;
         }
-        let Some(encoding) = self.encoding(words.get(1).map_or(b"", |key| &key[..])) else { return true };
+        // A command without its key is refused, also where there is a key with an empty name.
+        let Some(key) = words.get(1) else { return true };
+        let Some(encoding) = self.encoding(key) else { return true };
         let name = words[0].to_ascii_uppercase();
         match &encoding[..] {
             // What a value was before decides where long lists are cut, and how wide a set of integers is.
@@ -142,7 +144,7 @@ impl Duel {
             b"int" | b"embstr" | b"raw" | b"skiplist" => name != b"DUMP",
             // A group remembers when it was last read from.
             b"stream" if name == b"DUMP" => {
-                let groups = self.ask_sim(&[b"XINFO".to_vec(), b"GROUPS".to_vec(), words[1].clone()]);
+                let groups = self.ask_sim(&[b"XINFO".to_vec(), b"GROUPS".to_vec(), key.clone()]);
                 !matches!(groups, Received::Reply(Wire::Items(_, groups)) if groups.is_empty())
             }
             _ => true,
