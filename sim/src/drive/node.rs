@@ -110,6 +110,8 @@ pub(super) struct Driver<P: Platform> {
     alarm_waker: Cell<Option<Waker>>,
     /// Where a manual clock is on its way to.
     destination: Cell<Option<Monotonic>>,
+    /// The server has hung up on somebody, who has not been told yet.
+    hung_up_on: Cell<bool>,
     /// The server neither reads nor answers at the moment; these connections want to know when it does again.
     stalled: Cell<bool>,
     unstalled: RefCell<Vec<Waker>>,
@@ -136,6 +138,7 @@ pub async fn serve<P: Platform>(platform: P, listener: P::Listener, node: Node, 
         alarm: Cell::default(),
         alarm_waker: Cell::default(),
         destination: Cell::default(),
+        hung_up_on: Cell::default(),
         stalled: Cell::default(),
         unstalled: RefCell::default(),
         newborn: RefCell::default(),
@@ -218,6 +221,11 @@ impl<P: Platform> Driver<P> {
         self.stalled.get()
     }
 
+    /// Whether the server has hung up on somebody since this was last asked.
+    pub(super) fn has_hung_up(&self) -> bool {
+        self.hung_up_on.take()
+    }
+
     fn travel_to(&self, at: Option<Monotonic>) {
         self.destination.set(self.destination.get().max(at));
     }
@@ -257,7 +265,10 @@ impl<P: Platform> Driver<P> {
         for action in actions.drain(..) {
             match action {
                 Action::Send { conn, bytes } => self.send(conn, bytes),
-                Action::Close { conn } => self.with_wire(conn, |wire| wire.closing = true),
+                Action::Close { conn } => {
+                    self.hung_up_on.set(true);
+                    self.with_wire(conn, |wire| wire.closing = true);
+                }
                 Action::Dial { conn, host, port, from } => self.dial(conn, host, port, from),
                 Action::Alarm { at } => {
                     self.alarm.set(Some(at));

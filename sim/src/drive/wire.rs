@@ -82,6 +82,8 @@ struct Wire<P: Platform> {
 enum Next {
     /// There may be more to do at once.
     Again,
+    /// Others have their turn first.
+    Later,
     /// Whatever it waits for will wake it.
     Wait,
     /// It is over.
@@ -97,6 +99,10 @@ impl<P: Platform> Wire<P> {
             };
             match next {
                 Next::Again => {}
+                Next::Later => {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
                 Next::Wait => return Poll::Pending,
                 Next::End => return Poll::Ready(()),
             }
@@ -264,7 +270,9 @@ impl<P: Platform> Wire<P> {
         // What this brings to send is written right after it, in this poll: no need to be woken for it.
         self.outgoing.borrow_mut().waker = None;
         self.driver.step(Event::Bytes { conn: self.conn, bytes });
-        Next::Again
+        // Who is killed learns of it before whoever asked for that is answered, as from a server, which closes the socket in the
+        // middle of the command. Their tasks have been woken already, and so come first.
+        if self.driver.has_hung_up() { Next::Later } else { Next::Again }
     }
 
     fn hang_up(&mut self) -> Next {

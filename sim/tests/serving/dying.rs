@@ -1,6 +1,6 @@
 //! Clients that die at the worst moment, and servers that end in order.
 
-use std::time::Instant;
+use std::{io::Read, time::Instant};
 
 use lockstorm_sim::TestServer;
 
@@ -62,6 +62,29 @@ fn a_shutdown_answers_what_came_before_it_and_hangs_up_on_everybody() {
     assert_eq!(last.rest().len(), answer.len(), "the answer is whole, and nothing follows it");
     for mut peer in peers {
         assert_eq!(peer.rest(), b"");
+    }
+}
+
+/// Clients that kill one wait for nothing before they look for what its end has changed.
+#[test]
+fn who_is_killed_learns_of_it_before_who_asked_for_that_is_answered() {
+    let server = TestServer::start_blocking().expect("a free port");
+    let mut killer = Peer::connect(&server);
+    for (command, answer) in [
+        ("CLIENT KILL TYPE normal", ":1\r\n"),
+        (
+            "MULTI\r\nCLIENT KILL TYPE normal\r\nPING\r\nEXEC",
+            "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n+PONG\r\n",
+        ),
+    ] {
+        for _ in 0..100 {
+            let mut killed = Peer::connect(&server);
+            killed.asks("PING", "+PONG\r\n");
+            killer.asks(command, answer);
+            killed.stream.set_nonblocking(true).expect("it can be");
+            let mut byte = [0];
+            assert_eq!(killed.stream.read(&mut byte).expect("the end has come already"), 0);
+        }
     }
 }
 
