@@ -1,15 +1,25 @@
 //! A hash table in insertion-friendly memory, with a cursor that keeps SCAN's promise while the table changes.
 //!
-//! Entries live in one vector, chained per bucket by index. The cursor counts through bucket numbers with their bits
-//! reversed, so that growing or shrinking the table splits or joins buckets without losing any that is yet to come: an
-//! element present from the first call to the last is returned at least once. The technique is Pieter Noordhuis's, as
-//! Redis's documentation of SCAN describes it.
+//! Entries live in numbered slots, chained per bucket by number. A large table grows by a few buckets with each element that
+//! is added, so that nobody waits until all of them have found new places. The technique is Witold Litwin's ("Linear hashing: a
+//! new tool for file and table addressing", VLDB 1980).
+//!
+//! The cursor counts through bucket numbers with their bits reversed, so that growing or shrinking the table splits or joins
+//! buckets without losing any that is yet to come: an element present from the first call to the last is returned at least
+//! once. The technique is Pieter Noordhuis's, as Redis's documentation of SCAN describes it.
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::segments::Segments;
 use crate::blob::Blob;
 
 const NONE: u32 = u32::MAX;
+
+/// A table with so many buckets grows bit by bit; a smaller one doubles, which takes no longer than a command.
+const LARGE: usize = 1 << 10;
+
+/// So many buckets come with an element that is added, until there are twice as many: more than one, so that this comes to an end.
+const ADDED: usize = 2;
 
 fn hash_of(key: &[u8]) -> u32 {
     xxh3_64(key) as u32
@@ -20,11 +30,13 @@ fn hash_of(key: &[u8]) -> u32 {
 /// The order of iteration is that of insertion until something is removed, and always a function of the operations alone.
 #[derive(Debug, Clone)]
 pub struct Dict<V> {
-    /// To the first entry of each bucket; the length is a power of two, or 0.
-    buckets: Vec<Link>,
+    /// To the first entry of each bucket. Their number is 0 or a power of two; or, while a large table grows, between two of them.
+    buckets: Segments<Link>,
+    /// How many bits of a hash say which bucket it belongs to: as many as there are buckets for, up to the next power of two.
+    mask: u32,
     /// One for each slot, to the next in its bucket, or to the next free slot.
-    links: Vec<Link>,
-    slots: Vec<Option<(Blob, V)>>,
+    links: Segments<Link>,
+    slots: Segments<Option<(Blob, V)>>,
     free: u32,
     len: usize,
 }
@@ -44,7 +56,8 @@ impl Link {
 
 impl<V> Default for Dict<V> {
     fn default() -> Self {
-        Dict { buckets: Vec::new(), links: Vec::new(), slots: Vec::new(), free: NONE, len: 0 }
+        let (buckets, links, slots) = Default::default();
+        Dict { buckets, mask: 0, links, slots, free: NONE, len: 0 }
     }
 }
 
@@ -60,7 +73,7 @@ impl<V> Dict<V> {
     }
 
     fn find(&self, key: &[u8], hash: u32) -> Option<u32> {
-        let mut link = *self.buckets.get(self.bucket_of(hash)?)?;
+        let mut link = *self.buckets.get(self.bucket_of(hash))?;
         while link.at != NONE {
             if link.hash == hash && self.slots[link.at as usize].as_ref().is_some_and(|(k, _)| **k == *key) {
                 return Some(link.at);
@@ -70,8 +83,11 @@ impl<V> Dict<V> {
         None
     }
 
-    fn bucket_of(&self, hash: u32) -> Option<usize> {
-        (!self.buckets.is_empty()).then(|| hash as usize & (self.buckets.len() - 1))
+    /// The bucket of a hash, which need not be there if there are none at all.
+    fn bucket_of(&self, hash: u32) -> usize {
+        let bucket = (hash & self.mask) as usize;
+        // Where a bucket is not there yet, its elements are still with those that it will be split from.
+        if bucket < self.buckets.len() { bucket } else { bucket & (self.mask >> 1) as usize }
     }
 
     /// The value of `key`.
@@ -146,10 +162,10 @@ impl<V> Dict<V> {
 
     /// Adds a key that is not there; returns the number of its slot.
     fn add(&mut self, hash: u32, key: Blob, value: V) -> u32 {
-        if self.len >= self.buckets.len() {
-            self.resize((self.buckets.len() * 2).max(4));
+        if self.len >= self.buckets.len() || self.grows() {
+            self.grow();
         }
-        let bucket = self.bucket_of(hash).expect("there are buckets after growing");
+        let bucket = self.bucket_of(hash);
         let next = self.buckets[bucket];
         let at = if self.free == NONE {
             self.links.push(next);
@@ -188,7 +204,7 @@ impl<V> Dict<V> {
     pub(super) fn take(&mut self, key: &[u8]) -> Option<(u32, Blob, V)> {
         let hash = hash_of(key);
         let at = self.find(key, hash)?;
-        let bucket = self.bucket_of(hash)?;
+        let bucket = self.bucket_of(hash);
         let next = std::mem::replace(&mut self.links[at as usize], Link { hash, at: self.free });
         let mut before = NONE;
         let mut link = self.buckets[bucket];
@@ -212,15 +228,48 @@ impl<V> Dict<V> {
         empty || (self.buckets.len() > 64 && self.len * 8 < self.buckets.len())
     }
 
-    fn resize(&mut self, buckets: usize) {
-        let hashes = self.hashes();
-        self.link(buckets, &hashes);
+    /// Whether a large table is on its way to twice as many buckets.
+    fn grows(&self) -> bool {
+        self.buckets.len() <= self.mask as usize
+    }
+
+    /// Makes room for more elements: at once, or in a large table as much as one more needs.
+    #[cold]
+    fn grow(&mut self) {
+        let buckets = self.buckets.len();
+        if buckets < LARGE {
+            let hashes = self.hashes();
+            return self.link((buckets * 2).max(4), &hashes);
+        }
+        for _ in 0..ADDED {
+            self.split();
+            if !self.grows() {
+                break;
+            }
+        }
+    }
+
+    /// Adds one bucket, and brings there what belongs to it from the bucket that had it so far.
+    fn split(&mut self) {
+        let new = self.buckets.len();
+        self.mask = (new + 1).next_power_of_two() as u32 - 1;
+        let old = new & (self.mask >> 1) as usize;
+        let (mut kept, mut moved) = (Link::NONE, Link::NONE);
+        let mut link = self.buckets[old];
+        while link.at != NONE {
+            let heap = if (link.hash & self.mask) as usize == new { &mut moved } else { &mut kept };
+            let next = std::mem::replace(&mut self.links[link.at as usize], *heap);
+            *heap = link;
+            link = next;
+        }
+        self.buckets[old] = kept;
+        self.buckets.push(moved);
     }
 
     /// The hash of what is in each slot.
     fn hashes(&self) -> Vec<u32> {
         let mut hashes = vec![0; self.slots.len()];
-        for bucket in &self.buckets {
+        for bucket in self.buckets.iter() {
             let mut link = *bucket;
             while link.at != NONE {
                 hashes[link.at as usize] = link.hash;
@@ -232,7 +281,8 @@ impl<V> Dict<V> {
 
     /// Makes as many buckets, and puts every full slot into one; free slots stay as they are.
     fn link(&mut self, buckets: usize, hashes: &[u32]) {
-        self.buckets = vec![Link::NONE; buckets];
+        self.buckets = Segments::of(Link::NONE, buckets);
+        self.mask = buckets as u32 - 1;
         for (at, hash) in hashes.iter().copied().enumerate().filter(|(at, _)| self.slots[*at].is_some()) {
             let first = &mut self.buckets[hash as usize & (buckets - 1)];
             self.links[at] = std::mem::replace(first, Link { hash, at: at as u32 });
@@ -245,13 +295,10 @@ impl<V> Dict<V> {
             *self = Dict::default();
             return;
         }
-        let mut hashes = self.hashes();
-        let mut full = self.slots.iter().map(Option::is_some);
-        hashes.retain(|_| full.next() == Some(true));
+        let hashes = self.hashes().into_iter().zip(self.slots.iter());
+        let hashes: Vec<u32> = hashes.filter(|(_, slot)| slot.is_some()).map(|(hash, _)| hash).collect();
         self.slots.retain(Option::is_some);
-        self.slots.shrink_to_fit();
-        self.links.truncate(self.slots.len());
-        self.links.shrink_to_fit();
+        self.links = Segments::of(Link::NONE, self.slots.len());
         self.free = NONE;
         self.link(self.len.next_power_of_two().max(4), &hashes);
     }
@@ -266,8 +313,8 @@ impl<V> Dict<V> {
     pub fn sample(&self, count: usize) -> impl Iterator<Item = (&Blob, &V)> {
         // At least one slot in eight is full.
         let looked_at = 16 * count.max(1);
-        let slots = self.slots.iter().step_by((self.slots.len() / looked_at).max(1));
-        slots.filter_map(|slot| slot.as_ref().map(|(key, value)| (key, value))).take(count)
+        let slots = (0..self.slots.len()).step_by((self.slots.len() / looked_at).max(1));
+        slots.filter_map(|at| self.slots[at].as_ref().map(|(key, value)| (key, value))).take(count)
     }
 
     /// One step of an incremental scan: calls `visit` for the elements of the bucket at `cursor`, and returns the cursor to
@@ -276,13 +323,19 @@ impl<V> Dict<V> {
         if self.buckets.is_empty() {
             return 0;
         }
-        let mask = self.buckets.len() as u64 - 1;
-        let mut at = self.buckets[(cursor & mask) as usize].at;
-        while at != NONE {
-            if let Some((key, value)) = &self.slots[at as usize] {
-                visit(key, value);
+        // While the table grows, a bucket and what has been split from it count as one.
+        let mask = u64::from(if self.grows() { self.mask >> 1 } else { self.mask });
+        let bucket = (cursor & mask) as usize;
+        let split =
+            (self.grows()).then_some(bucket + mask as usize + 1).filter(|at| *at < self.buckets.len());
+        for bucket in [Some(bucket), split].into_iter().flatten() {
+            let mut at = self.buckets[bucket].at;
+            while at != NONE {
+                if let Some((key, value)) = &self.slots[at as usize] {
+                    visit(key, value);
+                }
+                at = self.links[at as usize].at;
             }
-            at = self.links[at as usize].at;
         }
         // Count up in the reversed bits: set the bits above the mask, reverse, add one, reverse back.
         (cursor | !mask).reverse_bits().wrapping_add(1).reverse_bits()
@@ -339,6 +392,35 @@ mod tests {
     }
 
     #[test]
+    fn a_large_table_grows_by_a_few_buckets_with_each_element() {
+        let (mut dict, mut model) = (Dict::default(), std::collections::BTreeMap::new());
+        let mut caught_growing = 0;
+        for n in 0..40_000 {
+            let before = dict.buckets.len();
+            assert_eq!(dict.insert(key(n), n), model.insert(key(n), n));
+            assert!(before < LARGE || dict.buckets.len() <= before + ADDED, "{n}");
+            // Some go while others come.
+            if n % 3 == 0 {
+                let gone = key(n / 2);
+                assert_eq!(dict.remove(&gone).map(|(_, n)| n), model.remove(&gone), "{n}");
+            }
+            if n % 1_777 == 0 {
+                caught_growing += u32::from(dict.grows());
+                assert!(model.iter().all(|(key, n)| dict.get(key) == Some(n)), "{n}");
+                let (mut seen, mut cursor) = (Vec::new(), 0);
+                while {
+                    cursor = dict.scan(cursor, |key, _| seen.push(key.clone()));
+                    cursor != 0
+                } {}
+                seen.sort();
+                assert!(seen.iter().eq(model.keys()), "each one once while nothing changes, {n}");
+            }
+        }
+        assert!((1..20).contains(&caught_growing), "{caught_growing} looks while it grew, of 23");
+        assert_eq!((dict.len(), dict.buckets.len()), (model.len(), 1 << 15));
+    }
+
+    #[test]
     fn a_sample_is_found_however_long_the_gaps_are() {
         let mut dict = Dict::default();
         (0..10_000).for_each(|n| _ = dict.insert(key(n), n));
@@ -360,6 +442,6 @@ mod tests {
             assert_eq!(dict.len(), 499 - n as usize);
             assert!(n == 499 || dict.get(&key(499)) == Some(&499));
         }
-        assert_eq!(dict.slots.capacity(), 0);
+        assert_eq!((dict.slots.len(), dict.links.len(), dict.buckets.len()), (0, 0, 0));
     }
 }

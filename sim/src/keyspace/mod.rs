@@ -11,6 +11,7 @@ mod list;
 mod listpack;
 mod memory;
 mod ranked;
+mod segments;
 mod set;
 mod sorted_set;
 mod stream;
