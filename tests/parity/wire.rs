@@ -67,7 +67,13 @@ impl Wire {
     pub(crate) fn take_snapshot(buffer: &mut BytesMut) -> Option<Wire> {
         let begin = buffer.iter().position(|byte| *byte != b'\n')?;
         let end = begin + buffer[begin..].windows(2).position(|two| two == b"\r\n")?;
-        let digits = buffer[begin..end].strip_prefix(b"$").expect("a snapshot has a length");
+        let digits = buffer[begin..end].strip_prefix(b"$").expect("a snapshot has a length or an end");
+        if let Some(mark) = digits.strip_prefix(b"EOF:") {
+            let len = buffer[end + 2..].windows(mark.len()).position(|part| part == mark)?;
+            let (bytes, behind) = (buffer[end + 2..][..len].to_vec(), end + 2 + len + mark.len());
+            buffer.advance(behind);
+            return Some(Wire::Bulk(bytes));
+        }
         let len: usize = std::str::from_utf8(digits).ok()?.parse().expect("a length");
         let bytes = buffer.get(end + 2..end + 2 + len)?.to_vec();
         buffer.advance(end + 2 + len);

@@ -180,14 +180,14 @@ impl Replication {
     /// Counts the replicas that acknowledged something within `lag_max` seconds.
     pub fn count_good(&mut self, now_secs: i64, lag_max: u64) {
         let recent = |replica: &&ReplicaLink| {
-            replica.feed == Feed::Online && replica.lag_secs(now_secs) <= lag_max as i64
+            replica.is_online() && replica.lag_secs(now_secs) <= lag_max as i64
         };
         self.good_replicas = self.replicas.values().filter(recent).count();
     }
 
     /// How many replicas have acknowledged the stream up to `offset`.
     pub fn acknowledged(&self, offset: u64) -> usize {
-        let reached = |replica: &&ReplicaLink| replica.feed == Feed::Online && replica.acked >= offset;
+        let reached = |replica: &&ReplicaLink| replica.is_online() && replica.acked >= offset;
         self.replicas.values().filter(reached).count()
     }
 }

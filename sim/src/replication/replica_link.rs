@@ -27,7 +27,8 @@ pub enum Feed {
         /// The offset that it stands at.
         offset: u64,
     },
-    /// The snapshot is on its way; what was written since waits in the backlog until the replica says that it has loaded it.
+    /// The snapshot has gone over the connection; what was written since waits in the backlog until the replica says that it has
+    /// loaded it. For all else it is online.
     Loading {
         /// The offset that it stands at.
         offset: u64,
@@ -88,6 +89,11 @@ impl ReplicaLink {
         }
     }
 
+    /// Whether it has been sent all that it needs to follow, as INFO and ROLE tell of it.
+    pub fn is_online(&self) -> bool {
+        matches!(self.feed, Feed::Loading { .. } | Feed::Online)
+    }
+
     /// Seconds since the last acknowledgement.
     pub fn lag_secs(&self, now_secs: i64) -> i64 {
         now_secs.saturating_sub(self.acked_at)
@@ -97,8 +103,7 @@ impl ReplicaLink {
     pub fn state(&self) -> &'static str {
         match self.feed {
             Feed::Introduced | Feed::WaitingForSnapshot { .. } | Feed::Saving { .. } => "wait_bgsave",
-            Feed::Loading { .. } => "send_bulk",
-            Feed::Online => "online",
+            Feed::Loading { .. } | Feed::Online => "online",
         }
     }
 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
-    replication::{Failover, Feed},
+    replication::Failover,
     resp::Reply,
 };
 
@@ -73,7 +73,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         let port = u16::try_from(port).ok();
         match port.and_then(|port| ctx.node.replica_at(&host, port)) {
             None => return Err(Error::of("ERR FAILOVER target HOST and PORT is not a replica.")),
-            Some(replica) if replica.feed != Feed::Online => {
+            Some(replica) if !replica.is_online() => {
                 return Err(Error::of("ERR FAILOVER target replica is not online."));
             }
             Some(replica) => target = Some((host, replica.port)),

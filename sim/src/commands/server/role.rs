@@ -4,7 +4,6 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
-    replication::Feed,
     resp::Reply,
 };
 
@@ -33,7 +32,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
             Reply::Integer(offset),
         ]));
     }
-    let online = replication.replicas.iter().filter(|(_, replica)| replica.feed == Feed::Online);
+    let online = replication.replicas.iter().filter(|(_, replica)| replica.is_online());
     let replicas = online.map(|(conn, replica)| {
         let address = ctx.node.replica_address(*conn);
         let words = [address, replica.port.to_string(), replica.acked.to_string()];

@@ -10,7 +10,7 @@ use crate::{
     event::ConnId,
     node::{Node, Receiving},
     options,
-    replication::{Backlog, Failover, Feed, NO_ID},
+    replication::{Backlog, Failover, NO_ID},
     session::{Role, Session},
     stats::Calls,
 };
@@ -357,10 +357,9 @@ fn replication(ctx: &Ctx<'_>, out: &mut String) {
         lines!(out, "min_slaves_good_slaves": replication.good_replicas);
     }
     for (at, (conn, replica)) in replication.attached().enumerate() {
-        let state = if replica.feed == Feed::Online { "online" } else { replica.state() };
         let (ip, port) = (ctx.node.replica_address(*conn), replica.port);
         let (acked, lag) = (replica.acked, replica.lag_secs(now_secs));
-        line(out, format_args!("slave{at}:ip={ip},port={port},state={state},offset={acked},lag={lag}"));
+        line(out, format_args!("slave{at}:ip={ip},port={port},state={},offset={acked},lag={lag}", replica.state()));
     }
     let backlog = replication.backlog.as_ref();
     lines!(out,
