@@ -4,6 +4,7 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -95,7 +96,14 @@ impl Drop for RedisServer {
         // It may be dead already.
         let _ = self.process.kill();
         let _ = self.process.wait();
+        // A replica writes one, even with no save points.
+        let _ = std::fs::remove_file(snapshot_of(self.port));
     }
+}
+
+/// Where a server would put a snapshot.
+fn snapshot_of(port: u16) -> PathBuf {
+    std::env::temp_dir().join(format!("lockstorm-{port}.rdb"))
 }
 
 fn free_port() -> u16 {
@@ -106,12 +114,10 @@ fn free_port() -> u16 {
 fn launch(port: u16, options: &[String]) -> Option<Child> {
     let mut process = Command::new("redis-server")
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
-        .args([
-            "--dir",
-            &std::env::temp_dir().to_string_lossy(),
-            "--dbfilename",
-            &format!("lockstorm-{port}.rdb"),
-        ])
+        .arg("--dir")
+        .arg(snapshot_of(port).parent().expect("it is in a folder"))
+        .arg("--dbfilename")
+        .arg(snapshot_of(port).file_name().expect("it has a name"))
         .args(["--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes"])
         .args(options)
         .stdout(Stdio::null())

@@ -179,9 +179,8 @@ impl Replication {
 
     /// Counts the replicas that acknowledged something within `lag_max` seconds.
     pub fn count_good(&mut self, now_secs: i64, lag_max: u64) {
-        let recent = |replica: &&ReplicaLink| {
-            replica.is_online() && replica.lag_secs(now_secs) <= lag_max as i64
-        };
+        let recent =
+            |replica: &&ReplicaLink| replica.is_online() && replica.lag_secs(now_secs) <= lag_max as i64;
         self.good_replicas = self.replicas.values().filter(recent).count();
     }
 

@@ -3,13 +3,7 @@
 //! Writes wait meanwhile (`Node::pause`). The replica becomes a master when it is asked for the stream with PSYNC FAILOVER.
 
 use super::Server;
-use crate::{
-    env::Env,
-    log::Level,
-    node::Node,
-    replication::ReplicaLink,
-    time::Monotonic,
-};
+use crate::{env::Env, log::Level, node::Node, replication::ReplicaLink, time::Monotonic};
 
 impl Node {
     /// Calls off a hand-over. A node that follows the new master already is a master again, under a new id.

@@ -359,7 +359,10 @@ fn replication(ctx: &Ctx<'_>, out: &mut String) {
     for (at, (conn, replica)) in replication.attached().enumerate() {
         let (ip, port) = (ctx.node.replica_address(*conn), replica.port);
         let (acked, lag) = (replica.acked, replica.lag_secs(now_secs));
-        line(out, format_args!("slave{at}:ip={ip},port={port},state={},offset={acked},lag={lag}", replica.state()));
+        line(
+            out,
+            format_args!("slave{at}:ip={ip},port={port},state={},offset={acked},lag={lag}", replica.state()),
+        );
     }
     let backlog = replication.backlog.as_ref();
     lines!(out,
