@@ -5,8 +5,9 @@
 
 Prints, for each test and length of pipeline, the middle of the rounds in thousands of requests per second and their ratio,
 and the same for the processor time that each server used for a request, in microseconds; then memory for a million small
-keys in a fresh server and the longest wait while they come, and how long a server takes from its start to its first answer. Whatever else the machine does spoils the requests per
-second of both alike, and processor time less: the ratios are what counts, and 1 or more is in favour of lockstorm.
+keys in a fresh server and the longest wait while they come, and how long a server takes from its start to its first answer.
+Whatever else the machine does spoils the requests per second of both alike, and processor time less: the ratios are what
+counts, and 1 or more is in favour of lockstorm.
 """
 
 import argparse

@@ -51,12 +51,14 @@ pub(crate) enum Wire {
 }
 
 impl Wire {
-    /// Takes one whole reply off the front of `buffer`; `None` while it is not all there.
+    /// Takes one whole reply off the front of `buffer`, and the line breaks before it, which keep a replica's patience; `None`
+    /// while it is not all there.
     ///
     /// # Panics
     /// When the bytes are no reply: then a server is broken, and so is the rest of its stream.
     pub(crate) fn take(buffer: &mut BytesMut) -> Option<Wire> {
-        let mut rest = &buffer[..];
+        let breaks = buffer.iter().take_while(|byte| **byte == b'\n').count();
+        let mut rest = &buffer[breaks..];
         let wire = Wire::read(&mut rest)?;
         let used = buffer.len() - rest.len();
         buffer.advance(used);

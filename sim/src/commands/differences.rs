@@ -54,7 +54,11 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("exec", "By a simulated or a manual clock time stands still in a transaction, but for DEBUG SLEEP."),
     ("fcall", "As EVAL."),
     ("hrandfield", "Drawn from the node's seed."),
-    ("info", "What a process has (compiler, CPU time, resident memory) is a constant."),
+    (
+        "info",
+        "What a process has (compiler, CPU time, resident memory) is a constant. A replica is online as soon as its snapshot is on \
+         its way, also one that does not read; there it is once all has been sent.",
+    ),
     ("lastsave", "The node's own clock, and its own simulated disk."),
     (
         "latency",

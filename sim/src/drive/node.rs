@@ -110,8 +110,8 @@ pub(super) struct Driver<P: Platform> {
     alarm_waker: Cell<Option<Waker>>,
     /// Where a manual clock is on its way to.
     destination: Cell<Option<Monotonic>>,
-    /// The server has hung up on somebody, who has not been told yet.
-    hung_up_on: Cell<bool>,
+    /// The server has hung up on somebody in the last step.
+    hung_up: Cell<bool>,
     /// The server neither reads nor answers at the moment; these connections want to know when it does again.
     stalled: Cell<bool>,
     unstalled: RefCell<Vec<Waker>>,
@@ -138,7 +138,7 @@ pub async fn serve<P: Platform>(platform: P, listener: P::Listener, node: Node, 
         alarm: Cell::default(),
         alarm_waker: Cell::default(),
         destination: Cell::default(),
-        hung_up_on: Cell::default(),
+        hung_up: Cell::default(),
         stalled: Cell::default(),
         unstalled: RefCell::default(),
         newborn: RefCell::default(),
@@ -185,6 +185,7 @@ pub async fn serve<P: Platform>(platform: P, listener: P::Listener, node: Node, 
 impl<P: Platform> Driver<P> {
     /// Gives the server an event, and carries out what it asks for.
     pub(super) fn step(self: &Rc<Self>, event: Event) {
+        self.hung_up.set(false);
         self.step_once(event);
         self.move_clock();
     }
@@ -221,9 +222,9 @@ impl<P: Platform> Driver<P> {
         self.stalled.get()
     }
 
-    /// Whether the server has hung up on somebody since this was last asked.
+    /// Whether the server has hung up on somebody in the last step.
     pub(super) fn has_hung_up(&self) -> bool {
-        self.hung_up_on.take()
+        self.hung_up.get()
     }
 
     fn travel_to(&self, at: Option<Monotonic>) {
@@ -262,13 +263,19 @@ impl<P: Platform> Driver<P> {
             self.node.tell(observation);
         }
         log.iter().for_each(|line| self.platform.log(line));
+        // Who is killed learns of it before whoever asked for that is answered, as from a server, which closes the socket in the
+        // middle of the command. What it was sent is still written: nothing is, before all of this is done.
+        for action in &actions {
+            if let Action::Close { conn } = action {
+                self.hung_up.set(true);
+                self.with_wire(*conn, |wire| wire.closing = true);
+            }
+        }
         for action in actions.drain(..) {
             match action {
                 Action::Send { conn, bytes } => self.send(conn, bytes),
-                Action::Close { conn } => {
-                    self.hung_up_on.set(true);
-                    self.with_wire(conn, |wire| wire.closing = true);
-                }
+                // This may be a connection that was asked for in the same step.
+                Action::Close { conn } => self.with_wire(conn, |wire| wire.closing = true),
                 Action::Dial { conn, host, port, from } => self.dial(conn, host, port, from),
                 Action::Alarm { at } => {
                     self.alarm.set(Some(at));

@@ -270,8 +270,7 @@ impl<P: Platform> Wire<P> {
         // What this brings to send is written right after it, in this poll: no need to be woken for it.
         self.outgoing.borrow_mut().waker = None;
         self.driver.step(Event::Bytes { conn: self.conn, bytes });
-        // Who is killed learns of it before whoever asked for that is answered, as from a server, which closes the socket in the
-        // middle of the command. Their tasks have been woken already, and so come first.
+        // Those who are hung up on have been woken, and have their turn before this one is answered.
         if self.driver.has_hung_up() { Next::Later } else { Next::Again }
     }
 

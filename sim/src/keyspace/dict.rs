@@ -32,7 +32,7 @@ fn hash_of(key: &[u8]) -> u32 {
 pub struct Dict<V> {
     /// To the first entry of each bucket. Their number is 0 or a power of two; or, while a large table grows, between two of them.
     buckets: Segments<Link>,
-    /// How many bits of a hash say which bucket it belongs to: as many as there are buckets for, up to the next power of two.
+    /// The bits of a hash that say which bucket it belongs to: those of all numbers up to the next power of two of buckets.
     mask: u32,
     /// One for each slot, to the next in its bucket, or to the next free slot.
     links: Segments<Link>,
@@ -234,7 +234,7 @@ impl<V> Dict<V> {
     }
 
     /// Makes room for more elements: at once, or in a large table as much as one more needs.
-    #[cold]
+    #[inline(never)]
     fn grow(&mut self) {
         let buckets = self.buckets.len();
         if buckets < LARGE {
@@ -252,7 +252,7 @@ impl<V> Dict<V> {
     /// Adds one bucket, and brings there what belongs to it from the bucket that had it so far.
     fn split(&mut self) {
         let new = self.buckets.len();
-        self.mask = (new + 1).next_power_of_two() as u32 - 1;
+        self.mask = u32::MAX >> (new as u32).leading_zeros();
         let old = new & (self.mask >> 1) as usize;
         let (mut kept, mut moved) = (Link::NONE, Link::NONE);
         let mut link = self.buckets[old];

@@ -77,7 +77,7 @@ impl<T> Segments<T> {
         }
     }
 
-    #[cold]
+    #[inline(never)]
     fn push_behind(&mut self, element: T) {
         if self.rest.last().is_none_or(|last| last.len() == Self::LEN) {
             self.rest.push(Vec::with_capacity(Self::LEN));

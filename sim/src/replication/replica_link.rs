@@ -27,7 +27,7 @@ pub enum Feed {
         /// The offset that it stands at.
         offset: u64,
     },
-    /// The snapshot has gone over the connection; what was written since waits in the backlog until the replica says that it has
+    /// The snapshot goes over the connection; what was written since waits in the backlog until the replica says that it has
     /// loaded it. For all else it is online.
     Loading {
         /// The offset that it stands at.
@@ -58,7 +58,7 @@ pub struct ReplicaLink {
     pub feed: Feed,
     /// The offset it has last acknowledged.
     pub acked: u64,
-    /// The wall-clock second of that.
+    /// The wall-clock second of that, or of a line break that came since: so a replica says that it is still loading.
     pub acked_at: i64,
 }
 
@@ -94,9 +94,9 @@ impl ReplicaLink {
         matches!(self.feed, Feed::Loading { .. } | Feed::Online)
     }
 
-    /// Seconds since the last acknowledgement.
+    /// Seconds since it was last heard of; 0 while it is not online.
     pub fn lag_secs(&self, now_secs: i64) -> i64 {
-        now_secs.saturating_sub(self.acked_at)
+        if self.is_online() { now_secs.saturating_sub(self.acked_at) } else { 0 }
     }
 
     /// The state as INFO names it.

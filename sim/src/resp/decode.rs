@@ -67,6 +67,8 @@ pub struct Decoder {
     held: usize,
     /// How far what is left of the buffer has been searched in vain for the end of a line.
     searched: usize,
+    /// A line came with nothing on it.
+    blank: bool,
 }
 
 /// Room that a connection keeps for what it sends next: a pipeline of small commands.
@@ -112,6 +114,11 @@ impl Decoder {
         self.unread() + self.held
     }
 
+    /// Whether a line has come with nothing on it since this was last asked: by that a replica says that it is still there.
+    pub fn take_blank(&mut self) -> bool {
+        std::mem::take(&mut self.blank)
+    }
+
     /// Bytes that no part of a command was taken from yet.
     pub fn unread(&self) -> usize {
         self.buffer.len() - self.taken
@@ -154,7 +161,10 @@ impl Decoder {
                     }
                     Some(_) => match self.inline(limits)? {
                         None => return Ok(None),
-                        Some(args) if args.is_empty() => continue,
+                        Some(args) if args.is_empty() => {
+                            self.blank = true;
+                            continue;
+                        }
                         Some(args) => return Ok(Some(args)),
                     },
                 }

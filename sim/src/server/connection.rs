@@ -118,7 +118,14 @@ impl Server {
                 limits = limits.unauthenticated();
             }
             match session.decoder.next(&limits) {
-                Ok(None) => return,
+                Ok(None) => {
+                    if session.decoder.take_blank()
+                        && let Some(replica) = self.node.replication.replicas.get_mut(&conn)
+                    {
+                        replica.acked_at = env.wall.as_secs();
+                    }
+                    return;
+                }
                 Ok(Some(args)) => self.command(env, conn, args),
                 Err(error) => {
                     let text = error.to_string();

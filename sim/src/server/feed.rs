@@ -73,21 +73,18 @@ impl Server {
                         stuck.push(conn);
                     }
                     Feed::Saving { mark: None, .. } => waiting.push(conn),
-                    Feed::Online if !replica.pre_psync && replica.lag_secs(now_secs) > timeout => {
-                        late.push((conn, "streaming sync"));
-                    }
-                    Feed::Loading { .. } if replica.lag_secs(now_secs) > timeout => {
-                        late.push((conn, "full sync"));
-                    }
+                    _ if !replica.pre_psync && replica.lag_secs(now_secs) > timeout => late.push(conn),
                     _ => {}
                 }
             }
             // A line break keeps the replica's patience while the snapshot is not begun.
             waiting.into_iter().for_each(|conn| self.node.send_raw(conn, b"\n"));
             self.node.replication.to_close.extend(stuck);
-            for (conn, during) in late {
+            for conn in late {
                 let address = self.node.replica_name(conn);
-                env.log(Level::Warning, || format!("Disconnecting timedout replica ({during}): {address}"));
+                env.log(Level::Warning, || {
+                    format!("Disconnecting timedout replica (streaming sync): {address}")
+                });
                 self.node.replication.to_close.push(conn);
             }
         }
@@ -220,16 +217,20 @@ impl Server {
                 Some(_) => Feed::Loading { offset },
                 None => Feed::Online,
             };
-            let online = replica.feed == Feed::Online;
+            let (online, follows) = (replica.is_online(), replica.feed == Feed::Online);
             if mark.is_none() {
                 self.node.send_raw(conn, format!("${}\r\n", snapshot.len()).as_bytes());
             }
             self.node.send_raw(conn, &snapshot);
             self.node.send_raw(conn, mark.unwrap_or_default().as_bytes());
-            if online {
+            if follows {
                 let backlog = self.node.replication.backlog.as_ref();
                 let since = backlog.and_then(|backlog| backlog.since(offset + 1));
                 self.node.send_raw(conn, &since.expect("the backlog holds what a replica waits for"));
+            }
+            if online {
+                let name = self.node.replica_name(conn);
+                env.log(Level::Notice, || format!("Synchronization with replica {name} succeeded"));
             }
         }
         self.node.replication.keep_for_replicas();

@@ -41,7 +41,7 @@ impl Server {
             env.log(Level::Notice, || "Failover time out exceeded, failing over.".into());
         }
         let offset = self.node.replication.history.offset;
-        let has_all = |replica: &ReplicaLink| replica.is_online() && replica.acked == offset;
+        let has_all = |replica: &ReplicaLink| replica.acked == offset;
         let chosen = match failover.target {
             Some((host, port)) => {
                 let caught_up = self.node.replica_at(&host, port).is_some_and(has_all);

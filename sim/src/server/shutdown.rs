@@ -11,7 +11,6 @@ use crate::{
     log::Level,
     node::{Node, Shutdown},
     options,
-    replication::Feed,
     session::{Blocked, BlockedOn},
     time::Monotonic,
 };
@@ -38,7 +37,7 @@ impl Node {
         let [mut all, mut in_sync] = [0; 2];
         for (&conn, replica) in self.replication.attached() {
             all += 1;
-            if replica.feed == Feed::Online && replica.acked >= offset {
+            if replica.acked >= offset {
                 in_sync += 1;
                 continue;
             }

@@ -6,6 +6,7 @@ use super::sync;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, integer, printable},
     log::Level,
+    replication::Feed,
     resp::Reply,
 };
 
@@ -55,7 +56,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     ctx.env.log(Level::Notice, || {
         format!("Partial resynchronization request from {name} accepted: {} bytes of backlog", missed.len())
     });
-    let replica = sync::attach(ctx);
+    let replica = sync::attach(ctx, Feed::Online);
     let answer = if replica.psync2 {
         format!("+CONTINUE {}\r\n", ctx.node.replication.history.id)
     } else {
@@ -64,6 +65,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let conn = ctx.conn;
     ctx.node.send_raw(conn, answer.as_bytes());
     ctx.node.send_raw(conn, &missed);
+    let lag_max = ctx.node.config.min_replicas_max_lag;
+    ctx.node.replication.count_good(ctx.env.wall.as_secs(), lag_max);
     Ok(Reply::Silence)
 }
 

@@ -4,7 +4,6 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, integer, printable},
-    log::Level,
     replication::{Feed, ReplicaLink},
     resp::Reply,
 };
@@ -81,7 +80,6 @@ fn replica<'c>(ctx: &'c mut Ctx<'_>) -> &'c mut ReplicaLink {
 
 fn acknowledged(ctx: &mut Ctx<'_>, offset: &[u8]) -> Reply {
     let (conn, now_secs) = (ctx.conn, ctx.env.wall.as_secs());
-    let lag_max = ctx.node.config.min_replicas_max_lag;
     let replication = &mut ctx.node.replication;
     let Some(replica) = replication.replicas.get_mut(&conn) else { return Reply::Silence };
     let offset = integer(offset).ok().and_then(|offset| u64::try_from(offset).ok());
@@ -91,13 +89,10 @@ fn acknowledged(ctx: &mut Ctx<'_>, offset: &[u8]) -> Reply {
     // The first word after the snapshot: it is loaded, and what was written meanwhile may follow.
     if let Feed::Loading { offset } = replica.feed {
         replica.feed = Feed::Online;
-        replication.count_good(now_secs, lag_max);
         let pending = replication.backlog.as_ref().and_then(|backlog| backlog.since(offset + 1));
         replication.keep_for_replicas();
         let pending = pending.expect("the backlog holds what a replica waits for");
         ctx.node.send_raw(conn, &pending);
-        let name = ctx.node.replica_name(conn);
-        ctx.env.log(Level::Notice, || format!("Synchronization with replica {name} succeeded"));
     }
     Reply::Silence
 }

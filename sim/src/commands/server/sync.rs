@@ -48,18 +48,15 @@ pub(super) fn refuse_if_not_now(ctx: &mut Ctx<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes the connection a replica that gets the stream from here on.
-pub(super) fn attach<'c>(ctx: &'c mut Ctx<'_>) -> &'c mut ReplicaLink {
+/// Makes the connection a replica, whose feeding begins like this.
+pub(super) fn attach<'c>(ctx: &'c mut Ctx<'_>, feed: Feed) -> &'c mut ReplicaLink {
     ctx.session().role = Role::Replica;
     let now_secs = ctx.env.wall.as_secs();
-    let lag_max = ctx.node.config.min_replicas_max_lag;
-    let conn = ctx.conn;
-    let replica =
-        ctx.node.replication.replicas.entry(conn).or_insert_with(|| ReplicaLink::introduced(now_secs));
-    replica.feed = Feed::Online;
+    let replicas = &mut ctx.node.replication.replicas;
+    let replica = replicas.entry(ctx.conn).or_insert_with(|| ReplicaLink::introduced(now_secs));
+    replica.feed = feed;
     replica.acked_at = now_secs;
-    ctx.node.replication.count_good(now_secs, lag_max);
-    ctx.node.replication.replicas.get_mut(&conn).expect("it was just put there")
+    replica
 }
 
 /// Begins a full resynchronisation: the snapshot is taken when it is due.
@@ -73,8 +70,7 @@ pub(super) fn begin(ctx: &mut Ctx<'_>, pre_psync: bool) -> Result<Reply, Error> 
         replication.backlog = Some(Backlog::new(size, replication.history.offset));
     }
     ctx.node.replication.syncs.full += 1;
-    let replica = attach(ctx);
-    replica.feed = Feed::WaitingForSnapshot { since, may_share: true };
+    let replica = attach(ctx, Feed::WaitingForSnapshot { since, may_share: true });
     replica.pre_psync = pre_psync;
     Ok(Reply::Silence)
 }
