@@ -23,10 +23,11 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (source, destination, member) = (&args[1], &args[2], &args[3]);
-    let Some(has) = ctx.modify::<Set>(source)?.map(|set| set.contains(member)) else {
-        return Ok(Reply::Integer(0));
-    };
-    ctx.check::<Set>(destination)?;
+    // Both are looked up before either is judged, so that whichever has expired goes.
+    let has = ctx.modify::<Set>(source).map(|set| set.map(|set| set.contains(member)));
+    let there = ctx.check::<Set>(destination);
+    let Some(has) = has? else { return Ok(Reply::Integer(0)) };
+    there?;
     if source == destination || !has {
         return Ok(has.into());
     }
