@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
-    keyspace::{Stream, StreamId},
+    keyspace::{Stream, StreamId, Typed},
     resp::Reply,
 };
 
@@ -68,7 +68,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 fn resume(ctx: &mut Ctx<'_>, args: &[Bytes], words: &Words<'_>, key: Bytes) -> Result<Reply, Error> {
     let at = words.keys.iter().position(|waited| *waited == key).unwrap_or(0);
     let after = id(&words.ids[at], 0)?;
-    let stream = ctx.read::<Stream>(&key)?.filter(|stream| stream.log.last_id > after);
+    // Whoever has waited looks no key up: no hit, no miss, and no event of one.
+    let value = ctx.entry_for_write(&key).map(|entry| Stream::of(&entry.value).ok_or(Error::WRONG_TYPE));
+    let stream = value.transpose()?.filter(|stream| stream.log.last_id > after);
     let from = stream.zip(after.next());
     let Some((stream, from)) = from else {
         let wait = words.wait.ok_or(Error::SYNTAX)?;

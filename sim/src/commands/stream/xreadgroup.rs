@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
-    keyspace::{Stream, StreamId},
+    keyspace::{Stream, StreamId, Typed},
     resp::Reply,
 };
 
@@ -111,7 +111,8 @@ fn resume(
     key: Bytes,
     repeated: &mut Vec<Vec<Bytes>>,
 ) -> Result<Reply, Error> {
-    let is_stream = matches!(ctx.read::<Stream>(&key), Ok(Some(_)));
+    // Whoever has waited looks no key up: no hit, no miss, and no event of one.
+    let is_stream = ctx.entry_for_write(&key).is_some_and(|entry| Stream::of(&entry.value).is_some());
     if !is_stream {
         return Err(Error::of("UNBLOCKED the stream key no longer exists"));
     }
