@@ -56,6 +56,27 @@ impl Class {
             Class::Unannounced => 0,
         }
     }
+
+    /// When those who have read a key are told of such a change of it, unless the command has a way of its own.
+    fn signal(self) -> Signal {
+        match self {
+            // That a key is new is told beside how it changed.
+            Class::StreamGroup | Class::New | Class::Miss => Signal::Apart,
+            Class::Expired => Signal::Last,
+            _ => Signal::First,
+        }
+    }
+}
+
+/// When those who have read a key, or watch it, are told that it has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// Before the event is published, as of most changes.
+    First,
+    /// Once it is published.
+    Last,
+    /// With another touch, or not at all.
+    Apart,
 }
 
 /// A key that changed, with the event's name as keyspace notifications have it.
@@ -73,6 +94,21 @@ pub struct Touch {
     pub wanted: Notify,
     /// Who changed it, for client-side caching.
     pub changer: Changer,
+    /// When those who have read it, or watch it, are told.
+    pub signal: Signal,
+}
+
+impl Touch {
+    /// A touch that is told as its class is.
+    pub fn new(
+        db: usize,
+        key: Bytes,
+        (class, event): (Class, &'static str),
+        wanted: Notify,
+        changer: Changer,
+    ) -> Touch {
+        Touch { db, key, class, event, wanted, changer, signal: class.signal() }
+    }
 }
 
 /// Who changed a key, as far as NOLOOP of CLIENT TRACKING spares it.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::{Error, Wait};
 use crate::{
-    effect::{Changer, Class, Effects, Propagated, Publication, Recipients, Touch},
+    effect::{Changer, Class, Effects, Propagated, Publication, Recipients, Signal, Touch},
     env::Env,
     event::ConnId,
     keyspace::{Db, Draw, Entry, Kind, Place, Typed, Usage, Value},
@@ -22,14 +22,13 @@ pub fn expire(node: &mut Node, effects: &mut Effects, db: usize, key: Bytes) {
         node.stats.expired += 1;
         let args = vec![Bytes::from_static(b"DEL"), key.clone()];
         effects.propagated.push(Propagated { db, args, to: Recipients::All });
-        effects.touched.push(Touch {
-            wanted: node.config.notify_keyspace_events,
+        effects.touched.push(Touch::new(
             db,
             key,
-            class: Class::Expired,
-            event: "expired",
-            changer: Changer::Server,
-        });
+            (Class::Expired, "expired"),
+            node.config.notify_keyspace_events,
+            Changer::Server,
+        ));
     }
 }
 
@@ -327,11 +326,19 @@ impl<'a> Ctx<'a> {
 
     /// Removes the key of a collection that has lost its last element, and reports it.
     pub fn drop_if_empty(&mut self, key: &Bytes) {
-        let db = &mut self.node.dbs[self.db];
-        if db.get(key).is_some_and(|entry| entry.value.is_empty_collection()) {
-            db.remove(key);
+        if self.remove_if_empty(key) {
             self.touch(key, Class::Generic, "del");
         }
+    }
+
+    /// Removes the key of a collection that has lost its last element; whether it had.
+    pub fn remove_if_empty(&mut self, key: &Bytes) -> bool {
+        let db = &mut self.node.dbs[self.db];
+        let is_empty = db.get(key).is_some_and(|entry| entry.value.is_empty_collection());
+        if is_empty {
+            db.remove(key);
+        }
+        is_empty
     }
 
     /// Whether a key that is to expire at `when_ms` had better be removed at once. A replica leaves that to its master.
@@ -376,8 +383,25 @@ impl<'a> Ctx<'a> {
         self.touch(key, class, event);
     }
 
+    /// Reports that `changes` elements were taken from a collection, and removes it with its last one. Those who have read the
+    /// key hear of it behind the events, where they follow both.
+    pub fn taken(&mut self, changes: usize, key: &Bytes, class: Class, event: &'static str) {
+        self.effects.dirty += changes as u64;
+        if self.remove_if_empty(key) {
+            self.touch_as(key, class, event, Some(Signal::Apart));
+            self.touch_as(key, Class::Generic, "del", Some(Signal::Last));
+        } else {
+            self.touch_as(key, class, event, Some(Signal::Last));
+        }
+    }
+
     /// Reports an event about `key` that does not count as a change of its own.
     pub fn touch(&mut self, key: &Bytes, class: Class, event: &'static str) {
+        self.touch_as(key, class, event, None);
+    }
+
+    /// Reports an event about `key`, of which those who have read it, or watch it, are told as `signal` says.
+    pub fn touch_as(&mut self, key: &Bytes, class: Class, event: &'static str, signal: Option<Signal>) {
         if self.env.observing || self.node.heeds_touches() {
             let wanted = self.node.config.notify_keyspace_events;
             let served = self.pushed_to && self.ready.as_ref() == Some(key);
@@ -386,7 +410,9 @@ impl<'a> Ctx<'a> {
                 _ if served => Changer::Pusher,
                 _ => Changer::Client,
             };
-            self.effects.touched.push(Touch { db: self.db, key: key.clone(), class, event, wanted, changer });
+            let mut touch = Touch::new(self.db, key.clone(), (class, event), wanted, changer);
+            touch.signal = signal.unwrap_or(touch.signal);
+            self.effects.touched.push(touch);
         }
     }
 

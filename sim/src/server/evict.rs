@@ -156,14 +156,13 @@ impl Server {
         let mut effects = Effects::default();
         let args = vec![Bytes::from_static(b"DEL"), key.clone()];
         effects.propagated.push(Propagated { db, args, to: Recipients::All });
-        effects.touched.push(Touch {
+        effects.touched.push(Touch::new(
             db,
             key,
-            wanted: self.node.config.notify_keyspace_events,
-            class: Class::Evicted,
-            event: "evicted",
-            changer: Changer::Server,
-        });
+            (Class::Evicted, "evicted"),
+            self.node.config.notify_keyspace_events,
+            Changer::Server,
+        ));
         self.settle(env, None, effects);
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::Server;
 use crate::{
-    effect::{Class, Effects, Propagated, Publication, Recipients, Resubscription, Touch},
+    effect::{Class, Effects, Propagated, Publication, Recipients, Resubscription, Signal, Touch},
     env::{Env, Observation},
     event::ConnId,
     glob::matches,
@@ -78,16 +78,15 @@ impl Server {
             while let Some((_, cached)) = cached.next_if(|(before, _)| *before <= at) {
                 self.note_cached(cached, by);
             }
+            if touch.signal == Signal::First {
+                self.tell_of_change(touch, by);
+            }
             self.notify(env, touch, hearers.of_touch(at));
-            if touch.class == Class::Miss {
-                continue;
+            if touch.signal == Signal::Last {
+                self.tell_of_change(touch, by);
             }
-            // That a key is new is told beside how it changed, and no change of its own.
-            if !matches!(touch.class, Class::StreamGroup | Class::New) {
-                self.node.break_watches(touch.db, &touch.key);
-                self.invalidate(touch, by);
-            }
-            if env.observing {
+            // What nobody announces is no news, or is told of by the event that goes with it.
+            if env.observing && !matches!(touch.class, Class::Miss | Class::Unannounced) {
                 let (db, key, event) = (touch.db, touch.key.clone(), touch.event);
                 env.observations.push(Observation::Key { db, key, event, by });
             }
@@ -103,6 +102,12 @@ impl Server {
         for (number, (_, message)) in published {
             self.deliver(env, message, hearers.of_message(number));
         }
+    }
+
+    /// Tells those who have read a key, or watch it, that it has changed.
+    fn tell_of_change(&mut self, touch: &Touch, by: Option<ConnId>) {
+        self.node.break_watches(touch.db, &touch.key);
+        self.invalidate(touch, by);
     }
 
     /// Gives replicas and the append-only file what each of them is to have.

@@ -47,13 +47,15 @@ pub(super) fn agree(rules: &[Rule], words: &[Vec<u8>], ours: &[Received], theirs
     let in_order = |all: &[Received]| -> Vec<Received> {
         all.iter().filter(|received| !is_message(received)).cloned().collect()
     };
+    // A table says in which order those patterns come that meet one message.
     let messages = |all: &[Received]| {
         let mut messages: Vec<String> = all
             .iter()
             .filter(|received| is_message(received))
             .map(|one| shown(std::slice::from_ref(one)))
             .collect();
-        messages.sort();
+        let by_pattern = |message: &String| message.contains("pmessage");
+        messages.chunk_by_mut(|one, other| by_pattern(one) && by_pattern(other)).for_each(<[String]>::sort);
         messages
     };
     let (one, other) = (in_order(ours), in_order(theirs));

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, int32},
-    effect::Class,
+    effect::{Class, Signal},
     resp::Reply,
 };
 
@@ -33,7 +33,11 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
     let Some(entry) = ctx.remove(key) else { return Ok(Reply::Integer(0)) };
     ctx.in_db(db, |ctx| ctx.put_entry(key, entry));
-    ctx.changed(key, Class::Generic, "move_from");
-    ctx.in_db(db, |ctx| ctx.touch(key, Class::Generic, "move_to"));
+    ctx.effects.dirty += 1;
+    // Readers hear of both keys before either is told of.
+    ctx.touch(key, Class::Unannounced, "move_from");
+    ctx.in_db(db, |ctx| ctx.touch(key, Class::Unannounced, "move_to"));
+    ctx.touch_as(key, Class::Generic, "move_from", Some(Signal::Apart));
+    ctx.in_db(db, |ctx| ctx.touch_as(key, Class::Generic, "move_to", Some(Signal::Apart)));
     Ok(Reply::Integer(1))
 }

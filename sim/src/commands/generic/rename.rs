@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
-    effect::Class,
+    effect::{Class, Signal},
     resp::Reply,
 };
 
@@ -42,7 +42,11 @@ pub(super) fn rename(ctx: &mut Ctx<'_>, from: &Bytes, to: &Bytes, replace: bool)
     }
     let Some(entry) = ctx.remove(from) else { return Err(Error::NO_SUCH_KEY) };
     ctx.put_entry(to, entry);
-    ctx.changed(from, Class::Generic, "rename_from");
-    ctx.touch(to, Class::Generic, "rename_to");
+    ctx.effects.dirty += 1;
+    // Readers hear of both keys before either is told of.
+    ctx.touch(from, Class::Unannounced, "rename_from");
+    ctx.touch(to, Class::Unannounced, "rename_to");
+    ctx.touch_as(from, Class::Generic, "rename_from", Some(Signal::Apart));
+    ctx.touch_as(to, Class::Generic, "rename_to", Some(Signal::Apart));
     Ok(true)
 }

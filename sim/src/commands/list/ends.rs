@@ -39,8 +39,7 @@ pub(super) fn popped(ctx: &mut Ctx<'_>, key: &Bytes, end: End, count: usize) {
         End::Left => "lpop",
         End::Right => "rpop",
     };
-    ctx.changed_by(count, key, Class::List, event);
-    ctx.drop_if_empty(key);
+    ctx.taken(count, key, Class::List, event);
 }
 
 /// Index `index` of a list of `len` elements, where negative ones count from the tail.

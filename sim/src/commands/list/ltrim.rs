@@ -29,7 +29,6 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let kept = index_range(start, stop, before);
     let removed = before - kept.len();
     list.trim(kept.start, kept.end);
-    ctx.changed_by(removed, key, Class::List, "ltrim");
-    ctx.drop_if_empty(key);
+    ctx.taken(removed, key, Class::List, "ltrim");
     Ok(Reply::OK)
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
-    effect::Class,
+    effect::{Class, Signal},
     keyspace::Set,
     resp::Reply,
 };
@@ -35,9 +35,15 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if let Some(set) = ctx.modify_again::<Set>(source)? {
         set.remove(member);
     }
-    ctx.changed(source, Class::Set, "srem");
-    ctx.drop_if_empty(source);
-    if ctx.modify_or_create::<Set>(destination)?.insert(member, &encodings) {
+    ctx.effects.dirty += 1;
+    ctx.touch_as(source, Class::Set, "srem", Some(Signal::Apart));
+    if ctx.remove_if_empty(source) {
+        ctx.touch_as(source, Class::Generic, "del", Some(Signal::Apart));
+    }
+    // Only once the destination is there do readers hear of the source.
+    let is_new = ctx.modify_or_create::<Set>(destination)?.insert(member, &encodings);
+    ctx.touch(source, Class::Unannounced, "srem");
+    if is_new {
         ctx.changed(destination, Class::Set, "sadd");
     }
     Ok(Reply::Integer(1))

@@ -63,8 +63,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if taken.is_empty() {
         return Ok(Reply::Set(Vec::new()));
     }
-    ctx.changed_by(taken.len(), key, Class::Set, "spop");
-    ctx.drop_if_empty(key);
+    ctx.taken(taken.len(), key, Class::Set, "spop");
     // The dice are this node's: replicas are told what they showed.
     ctx.propagate_as(if count.is_some() && taken.len() == len {
         vec![vec![Bytes::from_static(b"DEL"), key.clone()]]

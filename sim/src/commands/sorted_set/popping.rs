@@ -6,7 +6,7 @@ use super::answering::{members, nested};
 use crate::{
     blob::Blob,
     commands::{Ctx, Error, Wait, ranged},
-    effect::Class,
+    effect::{Class, Signal},
     keyspace::{Extreme, SortedSet},
     resp::Reply,
 };
@@ -35,7 +35,8 @@ fn take(ctx: &mut Ctx<'_>, key: &Bytes, from: Extreme, count: i64) -> Result<Vec
     let taken: Vec<(f64, Blob)> = std::iter::from_fn(|| set.pop(from)).take(count).collect();
     if !taken.is_empty() {
         let event = if from == Extreme::Min { "zpopmin" } else { "zpopmax" };
-        ctx.changed_by(taken.len(), key, Class::SortedSet, event);
+        ctx.effects.dirty += taken.len() as u64;
+        ctx.touch_as(key, Class::SortedSet, event, Some(Signal::Last));
         ctx.drop_if_empty(key);
     }
     Ok(taken)

@@ -26,8 +26,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let Some(set) = ctx.modify::<SortedSet>(key)? else { return Ok(Reply::Integer(0)) };
     let removed = args[2..].iter().filter(|member| set.remove(member).is_some()).count();
     if removed > 0 {
-        ctx.changed_by(removed, key, Class::SortedSet, "zrem");
-        ctx.drop_if_empty(key);
+        ctx.taken(removed, key, Class::SortedSet, "zrem");
     }
     Ok(removed.into())
 }

@@ -31,7 +31,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let trimmed = log.trim(&trim);
     let repeated = options.repeated(args, log);
     if trimmed > 0 {
-        ctx.changed_by(trimmed, key, Class::Stream, "xtrim");
+        ctx.taken(trimmed, key, Class::Stream, "xtrim");
         if let Some(repeated) = repeated {
             ctx.propagate_as(vec![repeated]);
         }
