@@ -204,6 +204,8 @@ pub struct Effects {
     pub swapped: Vec<(usize, usize)>,
     /// How many changes there were since the last save, in Redis's count.
     pub dirty: u64,
+    /// Of how many touched keys those who have read them have been told already.
+    pub told: usize,
 }
 
 impl Effects {
@@ -254,6 +256,9 @@ impl Effects {
     /// Adds what another batch did after this one.
     pub fn append(&mut self, after: Effects) {
         let (before, published) = (self.touched.len(), self.published.len());
+        if after.told > 0 {
+            self.told = before + after.told;
+        }
         self.cached.extend(after.cached.into_iter().map(|(at, cached)| (before + at, cached)));
         self.touched.extend(after.touched);
         self.propagated.extend(after.propagated);

@@ -66,6 +66,7 @@ pub mod freeing;
 pub mod migration;
 
 pub mod node;
+mod caching;
 mod footprint;
 mod listeners;
 mod sending;

@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use crate::{
     acl::Acl,
+    caching::Owed,
     config::{Config, Notify},
     durability::{AppendLog, Disk, LogState, rdb},
     effect::Effects,
@@ -106,6 +107,8 @@ pub struct Node {
     pub monitors: BTreeSet<ConnId>,
     /// What a connection that monitors is to be shown of the command that it sent itself.
     pub shown: Vec<Reply>,
+    /// What a connection that tracks is to be told of the command that it sent itself.
+    pub owed: Vec<Owed>,
     /// More memory is in use than `maxmemory` allows, and nothing more can be evicted.
     pub out_of_memory: bool,
     /// What is written while the node goes on.
@@ -322,6 +325,7 @@ impl Node {
             quiet: BTreeSet::new(),
             monitors: BTreeSet::new(),
             shown: Vec::new(),
+            owed: Vec::new(),
             out_of_memory: false,
             background: None,
             rewrite_scheduled: false,

@@ -16,8 +16,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("client|list", "As CLIENT INFO."),
     (
         "client|tracking",
-        "What falls out of a full table (`tracking-table-max-keys`) is told behind the reply, and not with the next periodic work. \
-         In a transaction that changes NOLOOP, the last word counts for all that it has changed before.",
+        "What falls out of a full table (`tracking-table-max-keys`) is told behind the reply, and not with the next periodic work.",
     ),
     ("command|docs", "Summaries, complexity and history are in words of its own."),
     (

@@ -114,7 +114,7 @@ impl Server {
             }
             self.answer_waiting(env, conn, args, reply);
         }
-        self.tell_owed(conn);
+        self.node.tell_owed(conn);
     }
 
     /// Answers the clients whose time is up.

@@ -59,7 +59,7 @@ impl Server {
             session.blocked.take_if(|blocked| blocked.on == BlockedOn::Script);
         }
         self.node.send(conn, &reply);
-        self.tell_owed(conn);
+        self.node.tell_owed(conn);
         if env.observing {
             env.observations.push(Observation::Command { conn, args, reply });
         }

@@ -55,7 +55,7 @@ impl Server {
         let reply = self.settle_reply(env, conn, effects, reply);
         self.answer(env, conn, &reply);
         std::mem::take(&mut self.node.shown).iter().for_each(|line| self.node.send(conn, line));
-        self.tell_owed(conn);
+        self.node.tell_owed(conn);
         if env.observing {
             env.observations.push(Observation::Command { conn, args, reply });
         } else if let Some(session) = self.node.sessions.get_mut(conn) {

@@ -353,7 +353,7 @@ impl Server {
         }
         self.node.take_in(opened.dbs, &opened.libraries).map_err(|_| Broken)?;
         self.node.data_replaced();
-        self.invalidate_all(None);
+        self.node.invalidate_all(None);
         // The history changes: those below must begin anew as well.
         self.node.replication.drop_replicas();
         let (id, offset) = position.unwrap_or_else(|| (env.random_id(), 0));

@@ -142,7 +142,7 @@ impl Server {
         let confined = session.protocol == Protocol::Resp2 && session.is_subscriber();
         access::refuse(node, env, conn, spec, args, context).map_err(|denied| denied.error(spec))?;
         self.make_room(env);
-        self.limit_tracking(env);
+        self.node.limit_tracking(env);
         let node = &mut self.node;
         if node.out_of_memory && (flags.contains(Flags::DENYOOM) || queuing) && !obeys {
             return Err(Error::OUT_OF_MEMORY);

@@ -106,7 +106,7 @@ impl Server {
         };
         self.node.stats.dirty = 0;
         self.node.data_replaced();
-        self.invalidate_all(None);
+        self.node.invalidate_all(None);
         let (now, now_secs) = (env.monotonic, env.wall.as_secs());
         let keys = self.node.keys_len();
         if !self.node.begin_loading(keys, len, Purpose::Client(conn), now, now_secs) {

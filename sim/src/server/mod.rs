@@ -8,7 +8,6 @@
 
 mod blocking;
 mod busy;
-mod caching;
 mod connection;
 mod cron;
 mod durable;

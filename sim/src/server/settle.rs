@@ -76,14 +76,15 @@ impl Server {
                 self.deliver(env, message, hearers.of_message(number));
             }
             while let Some((_, cached)) = cached.next_if(|(before, _)| *before <= at) {
-                self.note_cached(cached, by);
+                self.node.note_cached(cached, by);
             }
+            let is_told = at < effects.told;
             if touch.signal == Signal::First {
-                self.tell_of_change(touch, by);
+                self.tell_of_change(touch, by, is_told);
             }
             self.notify(env, touch, hearers.of_touch(at));
             if touch.signal == Signal::Last {
-                self.tell_of_change(touch, by);
+                self.tell_of_change(touch, by, is_told);
             }
             // What nobody announces is no news, or is told of by the event that goes with it.
             if env.observing && !matches!(touch.class, Class::Miss | Class::Unannounced) {
@@ -91,7 +92,7 @@ impl Server {
                 env.observations.push(Observation::Key { db, key, event, by });
             }
         }
-        cached.for_each(|(_, cached)| self.note_cached(cached, by));
+        cached.for_each(|(_, cached)| self.node.note_cached(cached, by));
         self.note_ready(&effects.touched);
         let now_ms = env.wall.as_millis();
         if effects.apart {
@@ -104,10 +105,12 @@ impl Server {
         }
     }
 
-    /// Tells those who have read a key, or watch it, that it has changed.
-    fn tell_of_change(&mut self, touch: &Touch, by: Option<ConnId>) {
+    /// Tells those who watch a key that it has changed, and those who have read it unless they know.
+    fn tell_of_change(&mut self, touch: &Touch, by: Option<ConnId>, is_told: bool) {
         self.node.break_watches(touch.db, &touch.key);
-        self.invalidate(touch, by);
+        if !is_told {
+            self.node.invalidate(touch, by);
+        }
     }
 
     /// Gives replicas and the append-only file what each of them is to have.

@@ -46,8 +46,6 @@ pub struct Server {
     pub(super) ready: VecDeque<(usize, Bytes)>,
     /// The keys that are to be evicted next.
     pub(super) evictor: Evictor,
-    /// Keys that the command being run has changed and that its own connection had read; all keys for none.
-    pub(super) owed: Vec<Option<Bytes>>,
     /// What the client whose transaction is run hears of it, each with the number of the command.
     pub(super) heard: Vec<(usize, Reply)>,
     /// The alarm the driver was last asked for.
@@ -74,7 +72,6 @@ impl Server {
             held: 0,
             ready: VecDeque::new(),
             evictor: Evictor::default(),
-            owed: Vec::new(),
             heard: Vec::new(),
             alarm: None,
             queued: VecDeque::new(),
@@ -141,7 +138,7 @@ impl Server {
         }
         if !self.is_stalled() {
             self.evict_clients(env);
-            self.tell_audiences();
+            self.node.tell_audiences();
             self.flush(env);
             self.node.stats.note_rates(env.monotonic);
         }
@@ -191,7 +188,7 @@ impl Server {
         // While a script runs, nothing else does.
         if self.node.busy.is_none() {
             self.heed_new_limit(env);
-            self.limit_tracking(env);
+            self.node.limit_tracking(env);
             self.run_cron(env);
             self.close_idle_targets(env);
             self.serve_ready(env);

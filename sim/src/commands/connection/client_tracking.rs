@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer, printable},
+    commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec, integer, printable},
     event::ConnId,
     resp::Reply,
     tracking::{Consent, Tracking},
@@ -36,6 +36,9 @@ struct Options {
 }
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    if ctx.origin == Origin::Exec {
+        ctx.node.tell_so_far(ctx.effects, ctx.conn);
+    }
     let options = parse(ctx, &args[3..])?;
     if args[2].eq_ignore_ascii_case(b"off") {
         ctx.node.stop_tracking(ctx.conn);
