@@ -145,6 +145,8 @@ impl SortOptions {
     fn order(&self, ctx: &mut Ctx<'_>, elements: Vec<Blob>, alphabetical: bool) -> Result<Vec<Blob>, Error> {
         let by = self.by.as_ref().filter(|by| star(by).is_some());
         let mut weighed = Vec::with_capacity(elements.len());
+        // Whoever listens hears of all keys that are missing, those behind the first that is no number among them.
+        let mut all_are_numbers = true;
         for element in elements {
             let text = match by {
                 Some(pattern) => look_up(ctx, pattern, &element),
@@ -154,11 +156,13 @@ impl SortOptions {
                 Weight::Text(text)
             } else {
                 let number = text.map_or(Some(0.0), |text| sortable(&text));
-                Weight::Number(
-                    number.ok_or(Error::of("ERR One or more scores can't be converted into double"))?,
-                )
+                all_are_numbers &= number.is_some();
+                Weight::Number(number.unwrap_or_default())
             };
             weighed.push((weight, element));
+        }
+        if !all_are_numbers {
+            return Err(Error::of("ERR One or more scores can't be converted into double"));
         }
         let compare = |(a, of_a): &(Weight, Blob), (b, of_b): &(Weight, Blob)| {
             let order = match (a, b) {
