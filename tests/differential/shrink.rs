@@ -38,17 +38,17 @@ pub(crate) fn shrink(duel: &mut Duel, steps: &[Step], difference: Difference) ->
         shrinker.drop_words();
         shrinker.drop_steps();
         shrinker.shorten_words();
-        shrinker.duel.patience = Duration::from_millis(1500);
     }
-    let Shrinker { best, difference, .. } = shrinker;
-    let smallest = found.then(|| {
-        duel.record = Some(Record::default());
-        let difference = duel.play(&best).unwrap_or(difference);
-        let transcript = duel.record.take().map(Record::finish).unwrap_or_default();
-        Smallest { steps: best, difference, transcript }
-    });
+    let steps = shrinker.best;
     duel.patience = patience;
-    smallest
+    if !found {
+        return None;
+    }
+    // On a machine with much to do an answer may have been missed for want of patience.
+    duel.record = Some(Record::default());
+    let difference = duel.play(&steps);
+    let transcript = duel.record.take().map(Record::finish).unwrap_or_default();
+    Some(Smallest { steps, difference: difference?, transcript })
 }
 
 /// The steps up to the difference, and those that show it when it was seen in the keys.

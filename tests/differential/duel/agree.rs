@@ -60,7 +60,7 @@ pub(super) fn agree(rules: &[Rule], words: &[Vec<u8>], ours: &[Received], theirs
     };
     let (one, other) = (in_order(ours), in_order(theirs));
     let rules = ours.iter().zip(rules).filter(|(received, _)| !is_message(received)).map(|(_, rule)| rule);
-    one.len() == other.len()
+    ours.iter().map(is_message).eq(theirs.iter().map(is_message))
         && messages(ours) == messages(theirs)
         && one.iter().zip(&other).zip(rules).all(|((one, other), rule)| match (one, other) {
             (Received::Reply(Wire::Items(Kind::Push, _)), _) => one == other,

@@ -34,6 +34,7 @@ impl Duel {
         self.owed.remove(&conn);
         self.silent.remove(&conn);
         self.queued.remove(&conn);
+        self.transacting.remove(&conn);
         self.pausing.remove(&conn);
         self.elsewhere.remove(&conn);
         self.ids.remove(&conn);
@@ -49,11 +50,20 @@ impl Duel {
                 (self.paused, self.single) = (true, true);
                 self.pausing.insert(conn);
             }
-            (b"EXEC", _) => self.paused |= self.pausing.remove(&conn),
-            (b"DISCARD" | b"RESET", _) => drop(self.pausing.remove(&conn)),
-            // MULTI inside MULTI is refused, and what was queued stays.
-            (b"MULTI", _) if self.queued.get(&conn).is_none_or(Vec::is_empty) => {
+            (b"EXEC", _) => {
+                self.transacting.remove(&conn);
+                self.paused |= self.pausing.remove(&conn);
+            }
+            (b"DISCARD" | b"RESET", _) => {
+                self.transacting.remove(&conn);
                 self.pausing.remove(&conn);
+            }
+            (b"MULTI", _) => {
+                self.transacting.insert(conn);
+                // MULTI inside MULTI is refused, and what was queued stays.
+                if self.queued.get(&conn).is_none_or(Vec::is_empty) {
+                    self.pausing.remove(&conn);
+                }
             }
             (b"CLIENT", b"UNPAUSE") => self.paused = false,
             (b"CLIENT", b"TRACKING") => self.single |= (2..words.len()).any(|at| upper(at) == b"BCAST"),

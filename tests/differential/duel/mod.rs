@@ -69,6 +69,8 @@ pub(crate) struct Duel {
     elsewhere: BTreeSet<usize>,
     /// The rules of the commands that a connection has queued.
     queued: BTreeMap<usize, Vec<Rule>>,
+    /// Those that may be in a transaction.
+    transacting: BTreeSet<usize>,
     /// Somebody made commands wait.
     paused: bool,
     /// Those who asked for that, perhaps within a transaction that is still to come.
@@ -105,6 +107,7 @@ impl Duel {
             elsewhere: BTreeSet::new(),
             queued: BTreeMap::new(),
             paused: false,
+            transacting: BTreeSet::new(),
             pausing: BTreeSet::new(),
             single: false,
             users: false,
@@ -155,6 +158,7 @@ impl Duel {
         self.silent.clear();
         self.elsewhere.clear();
         self.queued.clear();
+        self.transacting.clear();
         self.pausing.clear();
         self.ids.clear();
         (self.paused, self.single, self.users, self.died) = (false, false, false, false);

@@ -80,7 +80,10 @@ impl Duel {
                 let lost = matches!(step, Step::Raw(..)) && self.silent.contains(&conn);
                 // Nor can be carried across what nobody tells during a pause.
                 let lost = lost || matches!(step, Step::Cross(..)) && self.paused;
-                if lost || self.waiting.contains(&conn) || kills(step.words(), self.paused) {
+                if lost
+                    || self.waiting.contains(&conn)
+                    || kills(step.words(), self.paused, self.transacting.contains(&conn))
+                {
                     return None;
                 }
                 if self.closed.contains(&conn) {
@@ -314,14 +317,14 @@ impl Duel {
 
 /// What `redis-server` 7.0 does not survive, and what would keep it from answering anybody. It does not survive
 /// `EVAL "error({})" 0` and two functions of one library whose names differ in case either; those are never drawn.
-fn kills(words: &[Vec<u8>], paused: bool) -> bool {
+fn kills(words: &[Vec<u8>], paused: bool, transacting: bool) -> bool {
     let upper = |at: usize| words.get(at).map(|word| word.to_ascii_uppercase()).unwrap_or_default();
     match (&upper(0)[..], &upper(1)[..]) {
         (b"CLIENT", b"UNBLOCK") => paused,
         // It would look for a key that is not past its time for ever.
         (b"RANDOMKEY", _) => paused,
-        // Of two pauses the longer and the stricter counts.
-        (b"CLIENT", b"PAUSE") => upper(3) != b"WRITE" && (paused || upper(2).len() > 2),
+        // Of two pauses the longer and the stricter counts; nobody knows what there will be when a transaction is run.
+        (b"CLIENT", b"PAUSE") => upper(3) != b"WRITE" && (paused || transacting || upper(2).len() > 2),
         _ => false,
     }
 }
