@@ -111,6 +111,12 @@ pub enum Action {
         /// The connection to close.
         conn: ConnId,
     },
+    /// Close the connection without waiting for its peer: what was sent before and finds no room in the network is dropped. No
+    /// [`Event::Closed`] follows.
+    Kill {
+        /// The connection to close.
+        conn: ConnId,
+    },
     /// Call again with [`Event::Alarm`] at this time of the host's monotonic clock. Replaces the alarm before it.
     Alarm {
         /// When.

@@ -388,10 +388,11 @@ impl Node {
         }
     }
 
-    /// Closes a connection at the end of the step, and drops what it was to be sent.
+    /// Closes a connection at the end of the step, and drops what it was to be sent and has not read.
     pub fn kill(&mut self, conn: ConnId) {
         if let Some(session) = self.sessions.get_mut(conn) {
             session.out.clear();
+            session.killed = true;
         }
         self.close(conn);
     }

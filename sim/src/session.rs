@@ -240,6 +240,8 @@ pub struct Session {
     pub quits: bool,
     /// Close after the replies so far are sent; nothing more is read or written.
     pub closing: bool,
+    /// It is closing, and what it has not read by now is not for it any more.
+    pub killed: bool,
     /// It is closing, and there is no reply after which it would be closed: it is left alone until its client goes.
     pub lingers: bool,
     /// The replication offset after this client's last write, which WAIT waits for.
@@ -294,6 +296,7 @@ impl Session {
             last_command: "NULL",
             quits: false,
             closing: false,
+            killed: false,
             lingers: false,
             last_write_offset: 0,
         }

@@ -97,7 +97,9 @@ impl Simulated {
                 Action::Send { conn, bytes } => {
                     self.lines.entry(conn).or_default().buffer.extend_from_slice(&bytes);
                 }
-                Action::Close { conn } => self.lines.entry(conn).or_default().closed = true,
+                Action::Close { conn } | Action::Kill { conn } => {
+                    self.lines.entry(conn).or_default().closed = true
+                }
                 Action::Alarm { at } => self.alarm = Some(at),
                 // There is nobody else in a transcript's world.
                 Action::Dial { conn, .. } => self.step(Event::Closed { conn }),

@@ -266,7 +266,7 @@ impl<P: Platform> Driver<P> {
         // Who is killed learns of it before whoever asked for that is answered, as from a server, which closes the socket in the
         // middle of the command. What it was sent is still written: nothing is, before all of this is done.
         for action in &actions {
-            if let Action::Close { conn } = action {
+            if let Action::Close { conn } | Action::Kill { conn } = action {
                 self.hung_up.set(true);
                 self.with_wire(*conn, |wire| wire.closing = true);
             }
@@ -276,6 +276,7 @@ impl<P: Platform> Driver<P> {
                 Action::Send { conn, bytes } => self.send(conn, bytes),
                 // This may be a connection that was asked for in the same step.
                 Action::Close { conn } => self.with_wire(conn, |wire| wire.closing = true),
+                Action::Kill { conn } => self.with_wire(conn, |wire| wire.killed = true),
                 Action::Dial { conn, host, port, from } => self.dial(conn, host, port, from),
                 Action::Alarm { at } => {
                     self.alarm.set(Some(at));

@@ -25,6 +25,8 @@ pub(super) struct Outgoing {
     pub(super) overrun: bool,
     /// No more follows: close when all is written.
     pub(super) closing: bool,
+    /// Close even so when the peer leaves it no room to write all.
+    pub(super) killed: bool,
     /// The network has taken a reply, and so all that follows.
     pub(super) mute: bool,
     /// There is a connection to write to; while a dialed one is awaited there is none.

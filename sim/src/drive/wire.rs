@@ -135,6 +135,10 @@ impl<P: Platform> Wire<P> {
                 }
                 match Pin::new(&mut self.stream).poll_write(cx, &piece) {
                     Poll::Pending => {
+                        if self.outgoing.borrow().killed {
+                            self.driver.forget(self.conn);
+                            return Next::End;
+                        }
                         self.note_unsent();
                         if self.is_out_of_patience(cx) {
                             return self.hang_up();

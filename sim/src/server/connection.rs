@@ -169,7 +169,8 @@ impl Server {
     pub(super) fn flush(&mut self, env: &mut Env) {
         for conn in std::mem::take(&mut self.node.pending) {
             let Some(session) = self.node.sessions.get_mut(conn) else { continue };
-            let (closing, is_replica) = (session.closing, session.role == Role::Replica);
+            let (closing, killed, is_replica) =
+                (session.closing, session.killed, session.role == Role::Replica);
             if session.overran {
                 env.log(Level::Warning, || {
                     format!(
@@ -197,7 +198,7 @@ impl Server {
             }
             if closing {
                 self.disconnected(env, conn);
-                env.outbox.push(Action::Close { conn });
+                env.outbox.push(if killed { Action::Kill { conn } } else { Action::Close { conn } });
             }
         }
     }

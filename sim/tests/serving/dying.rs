@@ -88,6 +88,23 @@ fn who_is_killed_learns_of_it_before_who_asked_for_that_is_answered() {
     }
 }
 
+/// As on a server: the memory is free at once, whoever reads, and a client hears no old replies after its end.
+#[test]
+fn who_is_killed_is_not_waited_for() {
+    const REPLIES: usize = 200;
+    let server = TestServer::start_blocking().expect("a free port");
+    let mut killer = Peer::connect(&server);
+    killer.asks("SETRANGE k 1048575 v", ":1048576\r\n");
+    let mut slow = Peer::connect(&server);
+    slow.asks("CLIENT SETNAME slow", "+OK\r\n");
+    slow.send("GET k\r\n".repeat(REPLIES));
+    // The last of the replies are made, and the network has no room for them.
+    while !killer.info("commandstats", "cmdstat_get").starts_with(&format!("calls={REPLIES},")) {}
+    killer.asks("CLIENT KILL TYPE normal", ":1\r\n");
+    let read = slow.rest().len();
+    assert!(read < REPLIES << 19, "{read}");
+}
+
 #[test]
 fn a_server_of_ones_own_is_there_within_milliseconds() {
     // Other tests run beside this one: the quickest of some starts is what it takes.
