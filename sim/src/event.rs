@@ -14,6 +14,9 @@ use crate::time::Monotonic;
 pub struct ConnId(pub u64);
 
 impl ConnId {
+    /// The number of the first client. A server keeps those before it for clients of its own, in whose names scripts and functions
+    /// run.
+    pub const FIRST: u64 = 3;
     /// The first number that the server gives to connections it dials itself.
     pub const DIALED: u64 = 1 << 48;
 }

@@ -46,6 +46,11 @@ pub fn selects(pattern: &[u8], name: &[u8]) -> bool {
     pattern == b"*" || matches(pattern, name)
 }
 
+/// The same without regard to case, as names of the server's own are compared: CONFIG GET, COMMAND LIST, FUNCTION LIST.
+pub fn matches_in_any_case(pattern: &[u8], name: &[u8]) -> bool {
+    matches(&pattern.to_ascii_lowercase(), &name.to_ascii_lowercase())
+}
+
 /// Matches one byte against the element of the pattern at `p`; returns the index behind the element.
 fn one(pattern: &[u8], p: usize, byte: u8) -> Option<usize> {
     match *pattern.get(p)? {

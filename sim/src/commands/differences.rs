@@ -18,7 +18,13 @@ const DIFFERENCES: &[(&str, &str)] = &[
         "client|tracking",
         "What falls out of a full table (`tracking-table-max-keys`) is told behind the reply, and not with the next periodic work.",
     ),
+    (
+        "cluster",
+        "There is no cluster mode: `cluster-enabled yes` is refused, and all of this answers as a server without it.",
+    ),
+    ("command", "Notes of key specifications are in words of its own."),
     ("command|docs", "Summaries, complexity and history are in words of its own."),
+    ("command|info", "As COMMAND."),
     (
         "config|get",
         "`enable-debug-command` is `yes`: DEBUG is what a laboratory is for. Paths are those of no machine.",

@@ -410,7 +410,7 @@ fn wake(waker: &Cell<Option<Waker>>) {
 
 /// Takes connections in, and numbers them.
 async fn accept<P: Platform>(driver: Rc<Driver<P>>, listener: P::Listener) {
-    let mut next = 1;
+    let mut next = ConnId::FIRST;
     loop {
         let Ok(stream) = driver.platform.accept(&listener).await else {
             // Out of file descriptors, most likely; some connection has to go first.

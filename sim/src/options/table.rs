@@ -6,8 +6,8 @@ use super::{
     Kind::{self, Checked, CheckedText, Choice, Flag, Integer, Memory, MemoryOrPercent, Text},
     Opt,
     values::{
-        buffer_limits, defragmentation, events, host_name, master, no_tls, no_tls_port, oom_scores,
-        percentiles, print_percentiles, process_title, save_points, shutdown_options,
+        buffer_limits, defragmentation, events, host_name, master, no_cluster, no_tls, no_tls_port,
+        oom_scores, percentiles, print_percentiles, process_title, save_points, shutdown_options,
     },
 };
 use crate::{
@@ -144,7 +144,7 @@ pub static OPTIONS: &[Opt] = &[
     opt("cluster-announce-port", Integer(0, PORT), Free, Kept("0")),
     opt("cluster-announce-tls-port", Integer(0, PORT), Free, Kept("0")),
     opt("cluster-config-file", Text, Never, Kept("nodes.conf")),
-    opt("cluster-enabled", Flag, Never, Kept("no")),
+    opt("cluster-enabled", Checked(no_cluster), Never, Kept("no")),
     opt("cluster-link-sendbuf-limit", Memory(0, u64::MAX), Free, Kept("0")),
     opt("cluster-migration-barrier", Integer(0, I32), Free, Kept("1")),
     opt("cluster-node-timeout", Integer(0, i64::MAX), Free, Kept("15000")),

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, printable},
-    glob::matches,
+    glob::matches_in_any_case,
     resp::Reply,
     script::{Library, LibraryFunction},
 };
@@ -37,11 +37,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             }
         }
     }
-    // Names are compared in lower case.
-    let pattern = pattern.map(|pattern| pattern.to_ascii_lowercase());
     let wanted = |library: &Library| {
-        let name = library.name.to_ascii_lowercase();
-        pattern.as_ref().is_none_or(|pattern| matches(pattern, name.as_bytes()))
+        pattern.as_ref().is_none_or(|pattern| matches_in_any_case(pattern, library.name.as_bytes()))
     };
     let libraries = ctx.node.libraries.iter().filter(|library| wanted(library));
     Ok(Reply::Array(libraries.map(|library| describe(library, with_code)).collect()))

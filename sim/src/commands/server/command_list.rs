@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::catalogue::all;
 use crate::{
     commands::{Categories, Ctx, Error, Flags, Group, Keys, Spec},
-    glob::matches,
+    glob::matches_in_any_case,
     resp::Reply,
 };
 
@@ -32,7 +32,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
                     let wanted = Categories::named(value).unwrap_or(Categories::empty());
                     Box::new(move |spec| Categories::of(spec).intersects(wanted))
                 }
-                b"pattern" => Box::new(|spec| matches(value, spec.name.as_bytes())),
+                b"pattern" => Box::new(|spec| matches_in_any_case(value, spec.name.as_bytes())),
                 _ => return Err(Error::SYNTAX),
             }
         }

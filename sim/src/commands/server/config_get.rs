@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
-    glob::matches,
+    glob::matches_in_any_case,
     options::{self, Opt},
     resp::Reply,
 };
@@ -28,9 +28,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let mut wanted: BTreeMap<String, (String, &Opt)> = BTreeMap::new();
     for pattern in &args[2..] {
         if pattern.iter().any(|byte| b"*?[".contains(byte)) {
-            let pattern = pattern.to_ascii_lowercase();
             let shown = options::names().filter(|(_, option)| !option.hidden);
-            for (name, option) in shown.filter(|(name, _)| matches(&pattern, name.as_bytes())) {
+            for (name, option) in shown.filter(|(name, _)| matches_in_any_case(pattern, name.as_bytes())) {
                 wanted.entry(name.into()).or_insert((name.into(), option));
             }
         } else {

@@ -94,9 +94,12 @@ pub(super) fn squares(env: &mut Env, columns: i64, in_row: i64, rows: i64) -> St
         }
     }
     let mut text = String::new();
-    for row in canvas.signs.chunks(canvas.columns().max(1)) {
+    for (row, y) in canvas.signs.chunks(canvas.columns().max(1)).zip((0..).step_by(4)) {
         text.extend(row.iter().filter_map(|sign| char::from_u32(0x2800 + u32::from(*sign))));
-        text.push('\n');
+        // As a server has it, a last row of signs that is a single line of points ends no line.
+        if y != height - 1 {
+            text.push('\n');
+        }
     }
     text
 }
