@@ -44,16 +44,15 @@ impl User {
         User { enabled: true, nopass: true, root, ..User::new(DEFAULT, true) }
     }
 
-    /// The channel patterns that are left, where not all that `before` had are.
+    /// The channel patterns that are left, where `before` had any. Redis 7.0 means to pass over changes that take none away, but
+    /// compares them with copies of themselves.
     pub fn channels_left(&self, before: &User) -> Option<Vec<&Bytes>> {
         if self.all_selectors().any(|selector| selector.all_channels) {
             return None;
         }
-        let left: Vec<&Bytes> = self.all_selectors().flat_map(|selector| &selector.channels).collect();
-        let kept = before.all_selectors().all(|selector| {
-            !selector.all_channels && selector.channels.iter().all(|channel| left.contains(&channel))
-        });
-        (!kept).then_some(left)
+        let had_any = |selector: &Selector| selector.all_channels || !selector.channels.is_empty();
+        let left = || self.all_selectors().flat_map(|selector| &selector.channels).collect();
+        before.all_selectors().any(had_any).then(left)
     }
 
     /// All of its selectors, the root first.
