@@ -8,21 +8,13 @@ use crate::{
     event::ConnId,
     node::Node,
     resp::{Protocol, Reply},
+    tracking::Owed,
 };
 
 /// Where connections with the older protocol, to which others have redirected, hear of changes.
 const CHANNEL: &str = "__redis__:invalidate";
 /// An array of nothing, on the wire.
 const EMPTY: &[u8] = b"*0\r\n";
-
-/// What a connection is to be told behind the reply to its own command.
-#[derive(Debug)]
-pub struct Owed {
-    /// A key that it had read and has changed; none for all keys.
-    key: Option<Bytes>,
-    /// Who was to be told instead. That counts where the command has ended the tracking.
-    redirect: Option<ConnId>,
-}
 
 impl Node {
     /// Tells of what a batch has done since that was last told. A command that changes how its connection is told (CLIENT

@@ -9,7 +9,6 @@ use bytes::Bytes;
 
 use crate::{
     acl::Acl,
-    caching::Owed,
     config::{Config, Notify},
     durability::{AppendLog, Disk, LogState, rdb},
     effect::Effects,
@@ -29,7 +28,7 @@ use crate::{
     slowlog::SlowLog,
     stats::Stats,
     time::Monotonic,
-    tracking::Table,
+    tracking::{Owed, Table},
     waiting::Waiting,
 };
 

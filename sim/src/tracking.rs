@@ -47,6 +47,15 @@ impl Tracking {
     }
 }
 
+/// What a connection is to be told behind the reply to its own command.
+#[derive(Debug)]
+pub struct Owed {
+    /// A key that it had read and has changed; none for all keys.
+    pub key: Option<Bytes>,
+    /// Who was to be told instead. That counts where the command has ended the tracking.
+    pub redirect: Option<ConnId>,
+}
+
 /// Those who hear of all keys that begin alike.
 #[derive(Debug, Default)]
 struct Audience {
