@@ -3,12 +3,11 @@
 use bytes::Bytes;
 
 use crate::{
-    effect::{Cached, Changer, Effects, Signal, Touch},
+    effect::{Cached, Changer, Touch},
     env::Env,
     event::ConnId,
     node::Node,
     resp::{Protocol, Reply},
-    tracking::Owed,
 };
 
 /// Where connections with the older protocol, to which others have redirected, hear of changes.
@@ -17,28 +16,16 @@ const CHANNEL: &str = "__redis__:invalidate";
 const EMPTY: &[u8] = b"*0\r\n";
 
 impl Node {
-    /// Tells of what a batch has done since that was last told. A command that changes how its connection is told (CLIENT
-    /// TRACKING in a transaction) calls this before: what was done until then goes by what was.
-    pub fn tell_so_far(&mut self, effects: &mut Effects, by: ConnId) {
-        let mut cached = std::mem::take(&mut effects.cached).into_iter().peekable();
-        for (at, touch) in effects.touched.iter().enumerate().skip(effects.told) {
-            while let Some((_, cached)) = cached.next_if(|(before, _)| *before <= at) {
-                self.note_cached(cached, Some(by));
-            }
-            if touch.signal != Signal::Apart {
-                self.invalidate(touch, Some(by));
-            }
-        }
-        cached.for_each(|(_, cached)| self.note_cached(cached, Some(by)));
-        effects.told = effects.touched.len();
-    }
-
-    /// A command has read a key, or emptied databases.
+    /// A command has read a key, emptied databases, or chosen how its connection is told.
     pub fn note_cached(&mut self, cached: Cached, by: Option<ConnId>) {
         match (cached, by) {
             (Cached::Read(key), Some(conn)) => self.tracking.remember(conn, &key),
-            (Cached::Read(_), None) => {}
             (Cached::Flushed, _) => self.invalidate_all(by),
+            // Who did it may be gone since.
+            (Cached::Retracked(way), Some(conn)) if self.sessions.contains(conn) => {
+                self.tracking.turn(conn, way)
+            }
+            (Cached::Read(_) | Cached::Retracked(_), _) => {}
         }
     }
 
@@ -58,26 +45,21 @@ impl Node {
 
     fn tell_readers(&mut self, key: &Bytes, by: Option<ConnId>) {
         for conn in self.tracking.forget(key) {
-            let tracking = self.sessions.get(conn).and_then(|session| session.tracking.as_ref());
-            let Some(tracking) = tracking.filter(|tracking| tracking.prefixes.is_none()) else { continue };
+            let way = self.tracking.way(conn).filter(|way| way.prefixes.is_none());
+            let Some(no_loop) = way.map(|way| way.no_loop) else { continue };
             if Some(conn) != by {
                 self.tell(conn, Some(std::slice::from_ref(key)));
-            } else if !tracking.no_loop {
-                let redirect = tracking.redirect;
-                self.owed.push(Owed { key: Some(key.clone()), redirect });
+            } else if !no_loop {
+                self.owed.push(Some(key.clone()));
             }
         }
     }
 
     /// Whole databases have changed: whoever tracks is told that nothing it has is worth anything.
     pub fn invalidate_all(&mut self, by: Option<ConnId>) {
-        let tracks = self
-            .sessions
-            .iter()
-            .filter_map(|session| Some((session.id, session.tracking.as_ref()?.redirect)));
-        for (conn, redirect) in tracks.collect::<Vec<_>>() {
+        for conn in self.tracking.told().collect::<Vec<_>>() {
             if Some(conn) == by {
-                self.owed.push(Owed { key: None, redirect });
+                self.owed.push(None);
             } else {
                 self.tell(conn, None);
             }
@@ -87,10 +69,8 @@ impl Node {
 
     /// Tells a connection of what its own command has changed, now that it has its reply.
     pub fn tell_owed(&mut self, conn: ConnId) {
-        for Owed { key, redirect } in std::mem::take(&mut self.owed) {
-            let Some(session) = self.sessions.get(conn) else { return };
-            let redirect = session.tracking.as_ref().map_or(redirect, |tracking| tracking.redirect);
-            self.tell_through(conn, redirect, key.as_ref().map(std::slice::from_ref));
+        for key in std::mem::take(&mut self.owed) {
+            self.tell(conn, key.as_ref().map(std::slice::from_ref));
         }
     }
 
@@ -99,12 +79,7 @@ impl Node {
         if self.tracking.prefixes_len() == 0 {
             return;
         }
-        let sessions = &self.sessions;
-        let spares = |conn: ConnId| {
-            let tracking = sessions.get(conn).and_then(|session| session.tracking.as_ref());
-            tracking.is_some_and(|tracking| tracking.no_loop)
-        };
-        for (conn, keys) in self.tracking.take_notices(spares) {
+        for (conn, keys) in self.tracking.take_notices() {
             self.tell(conn, Some(&keys));
         }
     }
@@ -122,19 +97,15 @@ impl Node {
 
     /// Tells a connection, or whom it has redirected to, that keys have changed; `None` for all of them.
     fn tell(&mut self, conn: ConnId, keys: Option<&[Bytes]>) {
-        let tracking = self.sessions.get(conn).and_then(|session| session.tracking.as_ref());
-        if let Some(redirect) = tracking.map(|tracking| tracking.redirect) {
-            self.tell_through(conn, redirect, keys);
-        }
-    }
-
-    fn tell_through(&mut self, conn: ConnId, redirect: Option<ConnId>, keys: Option<&[Bytes]>) {
         let sessions = &mut self.sessions;
-        let Some(own) = sessions.get(conn).map(|session| session.protocol) else { return };
+        let Some((own, redirect)) = sessions.get(conn).map(|session| (session.protocol, session.redirect))
+        else {
+            return;
+        };
         let target = redirect.unwrap_or(conn);
         let Some(session) = sessions.get(target) else {
-            if let Some(tracking) = sessions.get_mut(conn).and_then(|session| session.tracking.as_mut()) {
-                tracking.broken = true;
+            if let Some(session) = sessions.get_mut(conn) {
+                session.redirect_broken = true;
             }
             // There is nobody to tell but the one who does not listen here.
             if own == Protocol::Resp3 {

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 
-use crate::{config::Notify, keyspace::Db, pubsub::Subscription};
+use crate::{config::Notify, keyspace::Db, pubsub::Subscription, tracking::Tracking};
 
 /// The class of a keyspace event, one letter of `notify-keyspace-events`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum Class {
     New,
     /// `m`: a key was asked for and is not there. Only reported where it is listened to, and no change.
     Miss,
-    /// None: a key changed in a way that only WATCH and replicas learn of.
+    /// None: those who have read a key, or watch it, are told apart from the event, or there is none.
     Unannounced,
 }
 
@@ -179,6 +179,8 @@ pub enum Cached {
     Read(Bytes),
     /// It emptied databases.
     Flushed,
+    /// It chose how its connection is told of what comes: none for not at all.
+    Retracked(Option<Tracking>),
 }
 
 /// Everything that a batch of commands did. Empty for reads.
@@ -204,8 +206,6 @@ pub struct Effects {
     pub swapped: Vec<(usize, usize)>,
     /// How many changes there were since the last save, in Redis's count.
     pub dirty: u64,
-    /// Of how many touched keys those who have read them have been told already.
-    pub told: usize,
 }
 
 impl Effects {
@@ -256,9 +256,6 @@ impl Effects {
     /// Adds what another batch did after this one.
     pub fn append(&mut self, after: Effects) {
         let (before, published) = (self.touched.len(), self.published.len());
-        if after.told > 0 {
-            self.told = before + after.told;
-        }
         self.cached.extend(after.cached.into_iter().map(|(at, cached)| (before + at, cached)));
         self.touched.extend(after.touched);
         self.propagated.extend(after.propagated);

@@ -35,13 +35,13 @@ pub mod config;
 
 pub mod pubsub;
 
+pub mod tracking;
+
 pub mod effect;
 
 pub mod options;
 
 pub mod config_file;
-
-pub mod tracking;
 
 pub mod reply_room;
 pub mod session;

@@ -5,13 +5,22 @@ use bytes::Bytes;
 use crate::{event::ConnId, glob::matches, node::Node, pubsub::Subscription, tracking::Tracking};
 
 impl Node {
-    /// Tells a connection of keys that change, from now on in this way.
-    pub fn track(&mut self, conn: ConnId, tracking: Tracking) {
+    /// A connection chooses how it is to be told of keys that change, and who is told instead. That counts for what comes, so
+    /// whoever calls this reports it as an effect, too.
+    pub fn track(&mut self, conn: ConnId, tracking: Tracking, redirect: Option<ConnId>) {
         let Some(session) = self.sessions.get_mut(conn) else { return };
-        for prefix in tracking.prefixes.iter().flatten() {
-            self.tracking.listen(conn, prefix.clone());
-        }
+        (session.redirect, session.redirect_broken) = (redirect, false);
         self.tracking.trackers += usize::from(session.tracking.replace(tracking).is_none());
+    }
+
+    /// It does not want to be told any more. What it has read is forgotten when it changes, and what it is still to be told goes
+    /// where it last chose.
+    pub fn untrack(&mut self, conn: ConnId) {
+        let Some(session) = self.sessions.get_mut(conn) else { return };
+        if session.tracking.take().is_some() {
+            session.redirect_broken = false;
+            self.tracking.trackers -= 1;
+        }
     }
 
     /// Whether a connection wants to be told when keys change that it reads now.
@@ -20,14 +29,10 @@ impl Node {
         tracking.is_some_and(Tracking::remembers)
     }
 
-    /// Tells it no more. What it has read is forgotten when it changes.
+    /// Tells a connection no more, from now on.
     pub fn stop_tracking(&mut self, conn: ConnId) {
-        let session = self.sessions.get_mut(conn);
-        let Some(tracking) = session.and_then(|session| session.tracking.take()) else { return };
-        self.tracking.trackers -= 1;
-        for prefix in tracking.prefixes.iter().flatten() {
-            self.tracking.leave(conn, prefix);
-        }
+        self.untrack(conn);
+        self.tracking.turn(conn, None);
     }
 
     /// Makes a connection listen.

@@ -28,7 +28,7 @@ use crate::{
     slowlog::SlowLog,
     stats::Stats,
     time::Monotonic,
-    tracking::{Owed, Table},
+    tracking::Table,
     waiting::Waiting,
 };
 
@@ -106,8 +106,8 @@ pub struct Node {
     pub monitors: BTreeSet<ConnId>,
     /// What a connection that monitors is to be shown of the command that it sent itself.
     pub shown: Vec<Reply>,
-    /// What a connection that tracks is to be told of the command that it sent itself.
-    pub owed: Vec<Owed>,
+    /// What a connection that tracks is to be told of the command that it sent itself: a key that has changed, or all (none).
+    pub owed: Vec<Option<Bytes>>,
     /// More memory is in use than `maxmemory` allows, and nothing more can be evicted.
     pub out_of_memory: bool,
     /// What is written while the node goes on.

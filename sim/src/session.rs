@@ -222,6 +222,10 @@ pub struct Session {
     pub no_evict: bool,
     /// CLIENT TRACKING.
     pub tracking: Option<Tracking>,
+    /// Who is told instead (`REDIRECT`), also of what is still to be told when the tracking has ended.
+    pub redirect: Option<ConnId>,
+    /// That one is gone, as was found out when there was something to tell.
+    pub redirect_broken: bool,
     /// MONITOR.
     pub monitor: bool,
     /// READONLY (cluster replicas).
@@ -287,6 +291,8 @@ impl Session {
             replies: Replies::On,
             no_evict: false,
             tracking: None,
+            redirect: None,
+            redirect_broken: false,
             monitor: false,
             readonly: false,
             blocked: None,

@@ -19,7 +19,7 @@ pub enum Consent {
 }
 
 /// How a connection is told of changes (CLIENT TRACKING).
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tracking {
     /// It hears of every key that begins with one of these, whether it asked for it or not (`BCAST`).
     pub prefixes: Option<BTreeSet<Bytes>>,
@@ -27,10 +27,6 @@ pub struct Tracking {
     pub consent: Consent,
     /// What it changes itself is not told (`NOLOOP`).
     pub no_loop: bool,
-    /// Who is told instead (`REDIRECT`).
-    pub redirect: Option<ConnId>,
-    /// That one is gone, as was found out when there was something to tell.
-    pub broken: bool,
     /// CLIENT CACHING was called for the next command.
     pub exception: bool,
 }
@@ -45,15 +41,6 @@ impl Tracking {
         };
         consents && self.prefixes.is_none()
     }
-}
-
-/// What a connection is to be told behind the reply to its own command.
-#[derive(Debug)]
-pub struct Owed {
-    /// A key that it had read and has changed; none for all keys.
-    pub key: Option<Bytes>,
-    /// Who was to be told instead. That counts where the command has ended the tracking.
-    pub redirect: Option<ConnId>,
 }
 
 /// Those who hear of all keys that begin alike.
@@ -76,6 +63,8 @@ pub struct Table {
     items: usize,
     /// Connections that track.
     pub trackers: usize,
+    /// How each of them is told of the change that is being told: a transaction may have chosen another way since.
+    ways: BTreeMap<ConnId, Tracking>,
     audiences: BTreeMap<Bytes, Audience>,
 }
 
@@ -126,19 +115,35 @@ impl Table {
         self.keys.random(draw).map(|(key, _)| key.to_bytes())
     }
 
-    /// Adds a connection to those who hear of all keys that begin with `prefix`.
-    pub fn listen(&mut self, conn: ConnId, prefix: Bytes) {
-        self.audiences.entry(prefix).or_default().members.insert(conn);
+    /// Tells a connection of what comes in another way than before, or not at all.
+    pub fn turn(&mut self, conn: ConnId, way: Option<Tracking>) {
+        let Some(way) = way else { return self.leave(conn) };
+        for prefix in way.prefixes.iter().flatten() {
+            self.audiences.entry(prefix.clone()).or_default().members.insert(conn);
+        }
+        self.ways.insert(conn, way);
     }
 
-    /// Takes it out again.
-    pub fn leave(&mut self, conn: ConnId, prefix: &Bytes) {
-        if let Some(audience) = self.audiences.get_mut(prefix) {
-            audience.members.remove(&conn);
-            if audience.members.is_empty() {
-                self.audiences.remove(prefix);
+    fn leave(&mut self, conn: ConnId) {
+        let way = self.ways.remove(&conn);
+        for prefix in way.iter().flat_map(|way| &way.prefixes).flatten() {
+            if let Some(audience) = self.audiences.get_mut(prefix) {
+                audience.members.remove(&conn);
+                if audience.members.is_empty() {
+                    self.audiences.remove(prefix);
+                }
             }
         }
+    }
+
+    /// How a connection is told; none for one that is told nothing.
+    pub fn way(&self, conn: ConnId) -> Option<&Tracking> {
+        self.ways.get(&conn)
+    }
+
+    /// Those who are told anything, in the order of their connections.
+    pub fn told(&self) -> impl Iterator<Item = ConnId> {
+        self.ways.keys().copied()
     }
 
     /// Notes a change for those who hear of all keys that begin as this one does.
@@ -150,8 +155,10 @@ impl Table {
         }
     }
 
-    /// What those who listen to prefixes are to be told now. `spares` says who does not want to hear of its own changes.
-    pub fn take_notices(&mut self, spares: impl Fn(ConnId) -> bool) -> Vec<Notice> {
+    /// What those who listen to prefixes are to be told now.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        let ways = &self.ways;
+        let spares = |conn: ConnId| ways.get(&conn).is_some_and(|way| way.no_loop);
         let mut notices = Vec::new();
         for audience in self.audiences.values_mut().filter(|audience| !audience.changed.is_empty()) {
             let changed = std::mem::take(&mut audience.changed);

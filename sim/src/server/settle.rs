@@ -78,13 +78,12 @@ impl Server {
             while let Some((_, cached)) = cached.next_if(|(before, _)| *before <= at) {
                 self.node.note_cached(cached, by);
             }
-            let is_told = at < effects.told;
             if touch.signal == Signal::First {
-                self.tell_of_change(touch, by, is_told);
+                self.tell_of_change(touch, by);
             }
             self.notify(env, touch, hearers.of_touch(at));
             if touch.signal == Signal::Last {
-                self.tell_of_change(touch, by, is_told);
+                self.tell_of_change(touch, by);
             }
             // What nobody announces is no news, or is told of by the event that goes with it.
             if env.observing && !matches!(touch.class, Class::Miss | Class::Unannounced) {
@@ -105,12 +104,10 @@ impl Server {
         }
     }
 
-    /// Tells those who watch a key that it has changed, and those who have read it unless they know.
-    fn tell_of_change(&mut self, touch: &Touch, by: Option<ConnId>, is_told: bool) {
+    /// Tells those who watch a key, and those who have read it, that it has changed.
+    fn tell_of_change(&mut self, touch: &Touch, by: Option<ConnId>) {
         self.node.break_watches(touch.db, &touch.key);
-        if !is_told {
-            self.node.invalidate(touch, by);
-        }
+        self.node.invalidate(touch, by);
     }
 
     /// Gives replicas and the append-only file what each of them is to have.

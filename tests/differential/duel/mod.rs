@@ -228,7 +228,8 @@ impl Duel {
             }
             at = end;
         }
-        if self.paused
+        // What waits for a moment only is over then on both.
+        if (self.paused || !self.waiting.is_empty())
             && let Some(difference) = self.batch(&[Step::Sleep(120)], 0, 1)
         {
             return Some(Difference { at: steps.len() - 1, show: vec![Step::Sleep(120)], ..difference });

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec, integer, printable},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer, printable},
+    effect::Cached,
     event::ConnId,
     resp::Reply,
     tracking::{Consent, Tracking},
@@ -36,12 +37,10 @@ struct Options {
 }
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    if ctx.origin == Origin::Exec {
-        ctx.node.tell_so_far(ctx.effects, ctx.conn);
-    }
     let options = parse(ctx, &args[3..])?;
     if args[2].eq_ignore_ascii_case(b"off") {
-        ctx.node.stop_tracking(ctx.conn);
+        ctx.node.untrack(ctx.conn);
+        ctx.effects.cache(Cached::Retracked(None));
         return Ok(Reply::OK);
     }
     if !args[2].eq_ignore_ascii_case(b"on") {
@@ -66,10 +65,10 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         (_, true) => Consent::OptOut,
         _ => Consent::Given,
     };
-    let (no_loop, redirect) = (options.no_loop, options.redirect);
     let exception = ctx.session().tracking.as_ref().is_some_and(|before| before.exception);
-    let conn = ctx.conn;
-    ctx.node.track(conn, Tracking { prefixes, consent, no_loop, redirect, broken: false, exception });
+    let tracking = Tracking { prefixes, consent, no_loop: options.no_loop, exception };
+    ctx.node.track(ctx.conn, tracking.clone(), options.redirect);
+    ctx.effects.cache(Cached::Retracked(Some(tracking)));
     // Of new prefixes that overlap each other only the first is refused its company. About the others the server complains, and
     // takes them.
     Ok(match overlap {

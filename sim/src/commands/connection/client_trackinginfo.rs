@@ -24,7 +24,7 @@ pub(super) const SPEC: Spec = Spec {
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     let session = ctx.session();
     let redirect = Reply::Integer(redirection(session));
-    let mut flags = vec!["off"];
+    let mut flags = Vec::new();
     let mut prefixes = Vec::new();
     if let Some(tracking) = &session.tracking {
         let (is_exception, consent) = (tracking.exception, tracking.consent);
@@ -36,10 +36,14 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
             (consent == Consent::OptOut, "optout"),
             (consent == Consent::OptOut && is_exception, "caching-no"),
             (tracking.no_loop, "noloop"),
-            (tracking.broken, "broken_redirect"),
         ];
-        flags = all.into_iter().filter_map(|(is, flag)| is.then_some(flag)).collect();
+        flags.extend(all.into_iter().filter_map(|(is, flag)| is.then_some(flag)));
         prefixes.extend(tracking.prefixes.iter().flatten().map(Reply::from));
+    } else {
+        flags.push("off");
+    }
+    if session.redirect_broken {
+        flags.push("broken_redirect");
     }
     Ok(Reply::Map(vec![
         (Reply::bulk("flags"), Reply::Set(flags.into_iter().map(Reply::bulk).collect())),

@@ -88,9 +88,11 @@ pub(in crate::commands) fn describe(session: &Session, now: Monotonic) -> Vec<u8
 
 /// Who is told of changes in the place of a connection: 0 for itself, -1 where nobody is.
 pub(super) fn redirection(session: &Session) -> i64 {
-    let tracking = session.tracking.as_ref();
-    tracking
-        .map_or(-1, |tracking| tracking.redirect.map_or(0, |conn| i64::try_from(conn.0).unwrap_or(i64::MAX)))
+    match (&session.tracking, session.redirect) {
+        (None, _) => -1,
+        (Some(_), None) => 0,
+        (Some(_), Some(conn)) => i64::try_from(conn.0).unwrap_or(i64::MAX),
+    }
 }
 
 fn flags(session: &Session) -> String {
@@ -103,7 +105,7 @@ fn flags(session: &Session) -> String {
         (session.transaction.is_some() || session.executing.is_some(), 'x'),
         (session.blocked.is_some(), 'b'),
         (tracking.is_some(), 't'),
-        (tracking.is_some_and(|tracking| tracking.broken), 'R'),
+        (session.redirect_broken, 'R'),
         (tracking.is_some_and(|tracking| tracking.prefixes.is_some()), 'B'),
         (session.watch_broken, 'd'),
         (session.closing, 'c'),
