@@ -109,7 +109,8 @@ pub enum Action {
         /// The address of its own to come from (`bind-source-addr`), as far as the machine has it; any for none.
         from: Option<IpAddr>,
     },
-    /// Close the connection once what was sent before is written. No [`Event::Closed`] follows.
+    /// Close the connection once what was sent before is written. [`Event::Closed`] follows only where the server still knows of
+    /// it: it has been sent more than the network was sure to take.
     Close {
         /// The connection to close.
         conn: ConnId,

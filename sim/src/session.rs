@@ -246,7 +246,8 @@ pub struct Session {
     pub closing: bool,
     /// It is closing, and what it has not read by now is not for it any more.
     pub killed: bool,
-    /// It is closing, and there is no reply after which it would be closed: it is left alone until its client goes.
+    /// It is closing, but not yet: there is no reply after which it would be closed, so that it is left alone until its client goes,
+    /// or it has not read its replies.
     pub lingers: bool,
     /// The replication offset after this client's last write, which WAIT waits for.
     pub last_write_offset: u64,

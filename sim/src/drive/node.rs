@@ -264,7 +264,7 @@ impl<P: Platform> Driver<P> {
         }
         log.iter().for_each(|line| self.platform.log(line));
         // Who is killed learns of it before whoever asked for that is answered, as from a server, which closes the socket in the
-        // middle of the command. What it was sent is still written: nothing is, before all of this is done.
+        // middle of the command. Nothing is written before all of this is done, so what it is sent here comes first.
         for action in &actions {
             if let Action::Close { conn } | Action::Kill { conn } = action {
                 self.hung_up.set(true);
@@ -371,17 +371,14 @@ impl<P: Platform> Driver<P> {
         wire
     }
 
-    /// The other side closed, or never was there.
+    /// A connection is over: the other side closed, or never was there, or has all that the server had for it.
     pub(super) fn hung_up(self: &Rc<Self>, conn: ConnId) {
-        // A connection that the server has closed itself is none of its business any more.
         let wire = self.wires.borrow_mut().remove(&conn);
-        if wire.is_some_and(|wire| !wire.borrow().closing) {
+        // One that the server has closed itself is none of its business any more, unless it waited for this.
+        let waits = || self.node.look(|server| server.node().sessions.contains(conn)) == Some(true);
+        if wire.is_some_and(|wire| !wire.borrow().closing || waits()) {
             self.step(Event::Closed { conn });
         }
-    }
-
-    pub(super) fn forget(&self, conn: ConnId) {
-        self.wires.borrow_mut().remove(&conn);
     }
 
     fn with_wire(&self, conn: ConnId, f: impl FnOnce(&mut Outgoing)) {

@@ -136,8 +136,7 @@ impl<P: Platform> Wire<P> {
                 match Pin::new(&mut self.stream).poll_write(cx, &piece) {
                     Poll::Pending => {
                         if self.outgoing.borrow().killed {
-                            self.driver.forget(self.conn);
-                            return Next::End;
+                            return self.hang_up();
                         }
                         self.note_unsent();
                         if self.is_out_of_patience(cx) {
@@ -161,8 +160,7 @@ impl<P: Platform> Wire<P> {
             if Pin::new(&mut self.stream).poll_shutdown(cx).is_pending() {
                 return Next::Wait;
             }
-            self.driver.forget(self.conn);
-            return Next::End;
+            return self.hang_up();
         }
     }
 

@@ -28,6 +28,9 @@ const PROTECTED: &str = "-DENIED Redis is running in protected mode because prot
     option. 4) Setup a an authentication password for the default user. NOTE: You only need to do one of the above \
     things in order for the server to start accepting connections from the outside.\r\n";
 
+/// So many bytes find room in the network even where the peer reads nothing, so that nobody looks after them.
+const ROOM: usize = 16 << 10;
+
 impl Server {
     pub(super) fn connected(&mut self, env: &mut Env, conn: ConnId, peer: String, local: String) {
         let node = &self.node;
@@ -169,8 +172,12 @@ impl Server {
     pub(super) fn flush(&mut self, env: &mut Env) {
         for conn in std::mem::take(&mut self.node.pending) {
             let Some(session) = self.node.sessions.get_mut(conn) else { continue };
-            let (closing, killed, is_replica) =
-                (session.closing, session.killed, session.role == Role::Replica);
+            let (leaving, killed, is_replica) =
+                (session.is_leaving(), session.killed, session.role == Role::Replica);
+            // A client counts, and can be killed, until the driver says that the network has taken all of it.
+            let unread = session.role == Role::Client && session.out.len() + session.unsent > ROOM;
+            session.lingers |= leaving && !killed && unread;
+            let lingers = session.lingers;
             if session.overran {
                 env.log(Level::Warning, || {
                     format!(
@@ -196,8 +203,10 @@ impl Server {
                 *out += bytes.len() as u64;
                 env.outbox.push(Action::Send { conn, bytes });
             }
-            if closing {
-                self.disconnected(env, conn);
+            if leaving {
+                if !lingers {
+                    self.disconnected(env, conn);
+                }
                 env.outbox.push(if killed { Action::Kill { conn } } else { Action::Close { conn } });
             }
         }

@@ -88,21 +88,52 @@ fn who_is_killed_learns_of_it_before_who_asked_for_that_is_answered() {
     }
 }
 
-/// As on a server: the memory is free at once, whoever reads, and a client hears no old replies after its end.
-#[test]
-fn who_is_killed_is_not_waited_for() {
-    const REPLIES: usize = 200;
-    let server = TestServer::start_blocking().expect("a free port");
-    let mut killer = Peer::connect(&server);
-    killer.asks("SETRANGE k 1048575 v", ":1048576\r\n");
-    let mut slow = Peer::connect(&server);
+const REPLIES: usize = 200;
+
+/// A client that has been answered with a megabyte each time and reads nothing, and another one.
+fn slow_reader(server: &TestServer) -> (Peer, Peer) {
+    let mut other = Peer::connect(server);
+    other.asks("SETRANGE k 1048575 v", ":1048576\r\n");
+    let mut slow = Peer::connect(server);
     slow.asks("CLIENT SETNAME slow", "+OK\r\n");
     slow.send("GET k\r\n".repeat(REPLIES));
     // The last of the replies are made, and the network has no room for them.
-    while !killer.info("commandstats", "cmdstat_get").starts_with(&format!("calls={REPLIES},")) {}
+    while !other.info("commandstats", "cmdstat_get").starts_with(&format!("calls={REPLIES},")) {}
+    (slow, other)
+}
+
+/// As on a server: the memory is free at once, whoever reads, and a client hears no old replies after its end.
+#[test]
+fn who_is_killed_is_not_waited_for() {
+    let server = TestServer::start_blocking().expect("a free port");
+    let (mut slow, mut killer) = slow_reader(&server);
     killer.asks("CLIENT KILL TYPE normal", ":1\r\n");
     let read = slow.rest().len();
     assert!(read < REPLIES << 19, "{read}");
+}
+
+/// It was forgotten at once, with replies that nobody could free: as on a server, it can be killed until it has read them.
+#[test]
+fn who_goes_without_reading_can_be_killed() {
+    for goes in ["QUIT\r\n", "*1\r\n:no bulk\r\n"] {
+        let server = TestServer::start_blocking().expect("a free port");
+        let (mut slow, mut killer) = slow_reader(&server);
+        slow.send(goes);
+        while !killer.text("CLIENT LIST").contains("flags=c") {}
+        killer.asks("CLIENT KILL TYPE normal", ":1\r\n");
+        let read = slow.rest().len();
+        assert!(read < REPLIES << 19, "{read}");
+    }
+}
+
+#[test]
+fn who_goes_and_reads_has_every_reply_and_is_gone() {
+    let server = TestServer::start_blocking().expect("a free port");
+    let (mut slow, mut other) = slow_reader(&server);
+    slow.send("QUIT\r\n");
+    let replies = slow.rest();
+    assert!(replies.len() > REPLIES << 20 && replies.ends_with(b"+OK\r\n"), "{}", replies.len());
+    other.awaits("clients", "connected_clients", "1");
 }
 
 #[test]
