@@ -298,7 +298,7 @@ impl<'a> Ctx<'a> {
         }
         // Who waits in a group of a stream is to learn that it is gone.
         if self.node.dbs[self.db].get(key).is_some_and(|old| old.value.kind() == Kind::Stream) {
-            self.touch(key, Class::Unannounced, "overwritten");
+            self.signal(key);
         }
         self.note_own(key, expires_ms);
         let db = &mut self.node.dbs[self.db];
@@ -398,6 +398,11 @@ impl<'a> Ctx<'a> {
     /// Reports an event about `key` that does not count as a change of its own.
     pub fn touch(&mut self, key: &Bytes, class: Class, event: &'static str) {
         self.touch_as(key, class, event, None);
+    }
+
+    /// Tells those who have read `key`, or watch it, that it has changed; its event, if there is one, is reported apart.
+    pub fn signal(&mut self, key: &Bytes) {
+        self.touch(key, Class::Unannounced, "");
     }
 
     /// Reports an event about `key`, of which those who have read it, or watch it, are told as `signal` says.

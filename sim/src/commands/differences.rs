@@ -115,6 +115,11 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("sort_ro", "As SORT."),
     ("spop", "Drawn from the node's seed."),
     ("srandmember", "Drawn from the node's seed."),
+    (
+        "subscribe",
+        "Who hears of a keyspace event that its own command has made (RESP3) hears of it before the reply. There some commands \
+         tell of it behind their reply (LPUSH, ZADD), and a few in the midst of it (ZPOPMIN).",
+    ),
     ("zrandmember", "Drawn from the node's seed."),
 ];
 

@@ -35,8 +35,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     ctx.in_db(db, |ctx| ctx.put_entry(key, entry));
     ctx.effects.dirty += 1;
     // Readers hear of both keys before either is told of.
-    ctx.touch(key, Class::Unannounced, "move_from");
-    ctx.in_db(db, |ctx| ctx.touch(key, Class::Unannounced, "move_to"));
+    ctx.signal(key);
+    ctx.in_db(db, |ctx| ctx.signal(key));
     ctx.touch_as(key, Class::Generic, "move_from", Some(Signal::Apart));
     ctx.in_db(db, |ctx| ctx.touch_as(key, Class::Generic, "move_to", Some(Signal::Apart)));
     Ok(Reply::Integer(1))

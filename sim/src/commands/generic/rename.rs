@@ -44,8 +44,8 @@ pub(super) fn rename(ctx: &mut Ctx<'_>, from: &Bytes, to: &Bytes, replace: bool)
     ctx.put_entry(to, entry);
     ctx.effects.dirty += 1;
     // Readers hear of both keys before either is told of.
-    ctx.touch(from, Class::Unannounced, "rename_from");
-    ctx.touch(to, Class::Unannounced, "rename_to");
+    ctx.signal(from);
+    ctx.signal(to);
     ctx.touch_as(from, Class::Generic, "rename_from", Some(Signal::Apart));
     ctx.touch_as(to, Class::Generic, "rename_to", Some(Signal::Apart));
     Ok(true)

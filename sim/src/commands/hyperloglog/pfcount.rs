@@ -5,7 +5,6 @@ use bytes::Bytes;
 use super::sketch;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
-    effect::Class,
     keyspace::Str,
     resp::Reply,
 };
@@ -51,7 +50,8 @@ fn one(ctx: &mut Ctx<'_>, key: &Bytes) -> Result<u64, Error> {
         }
     })?;
     if is_new {
-        ctx.changed(key, Class::Unannounced, "pfcount");
+        ctx.effects.dirty += 1;
+        ctx.signal(key);
     }
     Ok(estimate)
 }

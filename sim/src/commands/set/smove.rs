@@ -42,7 +42,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
     // Only once the destination is there do readers hear of the source.
     let is_new = ctx.modify_or_create::<Set>(destination)?.insert(member, &encodings);
-    ctx.touch(source, Class::Unannounced, "srem");
+    ctx.signal(source);
     if is_new {
         ctx.changed(destination, Class::Set, "sadd");
     }

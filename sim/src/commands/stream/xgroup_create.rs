@@ -61,7 +61,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
     stream.groups.insert(Bytes::copy_from_slice(name), keyspace::Group::new(from, read));
     if !is_there {
-        ctx.touch(key, Class::Unannounced, "xgroup-create");
+        ctx.signal(key);
     }
     ctx.changed(key, Class::StreamGroup, "xgroup-create");
     Ok(Reply::OK)
