@@ -67,8 +67,9 @@ impl Node {
         self.tracking.clear();
     }
 
-    /// Tells a connection of what its own command has changed, now that it has its reply.
+    /// Tells a connection of what its own command has done and changed, now that it has its reply.
     pub fn tell_owed(&mut self, conn: ConnId) {
+        std::mem::take(&mut self.behind).iter().for_each(|push| self.send(conn, push));
         for key in std::mem::take(&mut self.owed) {
             self.tell(conn, key.as_ref().map(std::slice::from_ref));
         }

@@ -96,6 +96,8 @@ pub struct Touch {
     pub changer: Changer,
     /// When those who have read it, or watch it, are told.
     pub signal: Signal,
+    /// The client whose command it was hears of the event behind its reply.
+    pub behind: bool,
 }
 
 impl Touch {
@@ -107,7 +109,7 @@ impl Touch {
         wanted: Notify,
         changer: Changer,
     ) -> Touch {
-        Touch { db, key, class, event, wanted, changer, signal: class.signal() }
+        Touch { db, key, class, event, wanted, changer, signal: class.signal(), behind: false }
     }
 }
 

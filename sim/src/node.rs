@@ -106,6 +106,8 @@ pub struct Node {
     pub monitors: BTreeSet<ConnId>,
     /// What a connection that monitors is to be shown of the command that it sent itself.
     pub shown: Vec<Reply>,
+    /// What a connection hears of the events of its own command once it has the reply.
+    pub behind: Vec<Reply>,
     /// What a connection that tracks is to be told of the command that it sent itself: a key that has changed, or all (none).
     pub owed: Vec<Option<Bytes>>,
     /// More memory is in use than `maxmemory` allows, and nothing more can be evicted.
@@ -324,6 +326,7 @@ impl Node {
             quiet: BTreeSet::new(),
             monitors: BTreeSet::new(),
             shown: Vec::new(),
+            behind: Vec::new(),
             owed: Vec::new(),
             out_of_memory: false,
             background: None,

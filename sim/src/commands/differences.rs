@@ -117,8 +117,9 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("srandmember", "Drawn from the node's seed."),
     (
         "subscribe",
-        "Who hears of a keyspace event that its own command has made (RESP3) hears of it before the reply. There some commands \
-         tell of it behind their reply (LPUSH, ZADD), and a few in the midst of it (ZPOPMIN).",
+        "Who hears of a keyspace event that its own command has made (RESP3) has it before the reply or behind it, as there. What is \
+         written in the midst of a reply there (ZPOPMIN, XREADGROUP) comes before it, and so does the end of a key that SINTERSTORE \
+         leaves without elements.",
     ),
     ("zrandmember", "Drawn from the node's seed."),
 ];

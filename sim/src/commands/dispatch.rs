@@ -4,9 +4,11 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 
-use super::{ALL, Ctx, Error, Flags, Group, Origin, Spec, key_uses, server::monitor, timing::Timing};
+use super::{
+    ALL, Ctx, Error, Flags, Group, Origin, Spec, behind::is_behind, key_uses, server::monitor, timing::Timing,
+};
 use crate::{
-    config::Config,
+    config::{Config, Notify},
     effect::{Cached, Propagated, Recipients},
     keyspace::Dict,
     resp::{Reply, quotable},
@@ -125,9 +127,17 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     if shown_first {
         monitor::show(ctx, spec, args);
     }
+    let touched_before = ctx.effects.touched.len();
     let timing = Timing::begin(ctx);
     let reply = (spec.run)(ctx, args).unwrap_or_else(Reply::from);
     timing.end(ctx, spec, args);
+    let notifies = ctx.node.config.notify_keyspace_events != Notify::default();
+    if notifies && matches!(ctx.origin, Origin::Client | Origin::Exec) {
+        for touch in &mut ctx.effects.touched[touched_before..] {
+            // What commands of a transaction have done stays as they did it.
+            touch.behind |= is_behind(spec.name, touch.event, &reply);
+        }
+    }
     if ctx.node.tracking.trackers > 0 {
         remember(ctx, spec, args);
     }

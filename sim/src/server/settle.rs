@@ -16,14 +16,26 @@ use crate::{
     session::Session,
 };
 
-/// A client that may hear of what its own transaction does.
+/// A client that may hear of what its own command does.
 #[derive(Debug, Clone, Copy)]
 struct Hearer<'a> {
     conn: ConnId,
     /// The number of the command in the transaction.
-    command: usize,
+    command: Option<usize>,
+    /// It hears of it behind the reply.
+    behind: bool,
     /// What it began or stopped to listen to afterwards.
     later: &'a [Resubscription],
+}
+
+/// What a client has heard of its own transaction.
+#[derive(Debug)]
+pub(super) struct Heard {
+    /// The number of the command that said it.
+    command: usize,
+    /// It comes behind the reply of that.
+    behind: bool,
+    push: Reply,
 }
 
 /// Who made a batch, and what matters to hearing it.
@@ -35,19 +47,21 @@ struct Hearers<'a> {
 }
 
 impl<'a> Hearers<'a> {
-    fn of_touch(self, at: usize) -> Option<Hearer<'a>> {
-        self.at(|(touched, _)| touched <= at)
+    fn of_touch(self, at: usize, behind: bool) -> Option<Hearer<'a>> {
+        self.at(|(touched, _)| touched <= at, behind)
     }
 
     fn of_message(self, number: usize) -> Option<Hearer<'a>> {
-        self.at(|(_, messages)| messages <= number)
+        self.at(|(_, messages)| messages <= number, false)
     }
 
     /// The client as it was after all that `is_past` says has been.
-    fn at(self, is_past: impl Fn((usize, usize)) -> bool) -> Option<Hearer<'a>> {
+    fn at(self, is_past: impl Fn((usize, usize)) -> bool, behind: bool) -> Option<Hearer<'a>> {
         let command = self.cuts.partition_point(|&cut| is_past(cut));
         let later = &self.resubscribed[self.resubscribed.partition_point(|change| is_past(change.at))..];
-        self.by.filter(|_| command < self.cuts.len()).map(|conn| Hearer { conn, command, later })
+        let command = (command < self.cuts.len()).then_some(command);
+        // What comes before the reply of a command that stands alone is sent at once.
+        self.by.filter(|_| command.is_some() || behind).map(|conn| Hearer { conn, command, behind, later })
     }
 }
 
@@ -81,7 +95,7 @@ impl Server {
             if touch.signal == Signal::First {
                 self.tell_of_change(touch, by);
             }
-            self.notify(env, touch, hearers.of_touch(at));
+            self.notify(env, touch, hearers.of_touch(at, touch.behind));
             if touch.signal == Signal::Last {
                 self.tell_of_change(touch, by);
             }
@@ -142,24 +156,28 @@ impl Server {
     }
 
     /// Puts what a client has heard of its own transaction where a server writes it: into the reply of EXEC, before the replies of
-    /// the commands that said it.
+    /// the commands that said it, or behind them.
     fn with_heard(&mut self, conn: ConnId, mut reply: Reply) -> Reply {
         let silent = self.node.sessions.get(conn).is_some_and(Session::is_silent);
         let mut heard = std::mem::take(&mut self.heard);
-        while let Some((command, push)) = heard.pop() {
+        while let Some(Heard { command, behind, push }) = heard.pop() {
             let slot = match &mut reply {
                 Reply::Array(replies) if !silent => replies.get_mut(command),
                 _ => None,
             };
             let Some(slot) = slot else {
                 // Nobody is to have the reply, but for the messages.
-                heard.push((command, push));
-                heard.iter().for_each(|(_, push)| self.node.send(conn, push));
+                heard.push(Heard { command, behind, push });
+                heard.iter().for_each(|heard| self.node.send(conn, &heard.push));
                 break;
             };
             match slot {
-                Reply::Several(all) => all.insert(0, push),
-                _ => *slot = Reply::Several(vec![push, std::mem::replace(slot, Reply::Silence)]),
+                // What comes behind the reply has come later, so the reply is still the first here.
+                Reply::Several(all) => all.insert(usize::from(behind), push),
+                _ => {
+                    let reply = std::mem::replace(slot, Reply::Silence);
+                    *slot = Reply::Several(if behind { vec![reply, push] } else { vec![push, reply] });
+                }
             }
         }
         reply
@@ -247,7 +265,10 @@ impl Server {
             receivers += subscribers.len();
             for conn in subscribers {
                 match own.filter(|own| own.conn == conn) {
-                    Some(own) => self.heard.push((own.command, push.clone())),
+                    Some(Hearer { command: Some(command), behind, .. }) => {
+                        self.heard.push(Heard { command, behind, push: push.clone() });
+                    }
+                    Some(_) => self.node.behind.push(push.clone()),
                     None => self.node.send(conn, &push),
                 }
             }

@@ -4,14 +4,13 @@ use std::{collections::VecDeque, time::Duration};
 
 use bytes::Bytes;
 
-use super::{cron::Cron, evict::Evictor};
+use super::{cron::Cron, evict::Evictor, settle::Heard};
 use crate::{
     commands::access::load_configured,
     config::Config,
     env::Env,
     event::{Action, Event},
     node::Node,
-    resp::Reply,
     time::{Monotonic, Wall},
 };
 
@@ -46,8 +45,8 @@ pub struct Server {
     pub(super) ready: VecDeque<(usize, Bytes)>,
     /// The keys that are to be evicted next.
     pub(super) evictor: Evictor,
-    /// What the client whose transaction is run hears of it, each with the number of the command.
-    pub(super) heard: Vec<(usize, Reply)>,
+    /// What the client whose transaction is run hears of it.
+    pub(super) heard: Vec<Heard>,
     /// The alarm the driver was last asked for.
     alarm: Option<Monotonic>,
     /// Events that came while the node was stalled, in order.

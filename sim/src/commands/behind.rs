@@ -1,0 +1,40 @@
+//! Which events of a command its own client hears of behind the reply, where it listens to them (RESP3).
+//!
+//! A server writes the reply and the events as it comes to them. That `redis-server` 7.0 writes some events in the midst of a reply
+//! (ZPOPMIN, XREADGROUP) is not followed: those come before it. So does the end of a key that SINTERSTORE leaves without
+//! elements, which there comes behind it unless a set is missing.
+
+use crate::resp::Reply;
+
+/// Commands, and those of their events that come once the reply is written.
+const BEHIND: &[(&str, &str)] = &[
+    ("getset", "new set"),
+    ("getdel getex", "del expire persist"),
+    ("bitfield", "setbit"),
+    ("expire pexpire expireat pexpireat", "expire"),
+    ("lpush rpush lpushx rpushx", "lpush rpush"),
+    ("lpop rpop lmpop blpop brpop blmpop", "lpop rpop del"),
+    // What they move is put there before the reply, and taken away behind it.
+    ("lmove rpoplpush blmove brpoplpush", "lpop rpop del"),
+    ("lset", "lset"),
+    ("spop", "del"),
+    ("sinterstore", "sinterstore"),
+    ("sunionstore sdiffstore", "sunionstore sdiffstore del"),
+    ("hset hmset hsetnx hincrby hincrbyfloat", "hset hincrby hincrbyfloat"),
+    ("zadd zincrby geoadd", "zadd zincr"),
+    ("zpopmin zpopmax bzpopmin bzpopmax zmpop bzmpop", "del"),
+    ("zrangestore zunionstore zinterstore zdiffstore", "zrangestore zunionstore zinterstore zdiffstore del"),
+    ("xadd", "xadd xtrim"),
+    ("xgroup|create xgroup|setid xgroup|destroy", "xgroup-create xgroup-setid xgroup-destroy"),
+    ("xsetid", "xsetid"),
+];
+
+/// Whether the client of a command that was answered with `reply` hears of this event behind it.
+pub(super) fn is_behind(command: &str, event: &str, reply: &Reply) -> bool {
+    let among = |names: &str, name: &str| names.split(' ').any(|one| one == name);
+    if command == "set" {
+        // With GET it answers before it sets.
+        return *reply != Reply::OK;
+    }
+    BEHIND.iter().any(|(commands, events)| among(commands, command) && among(events, event))
+}
