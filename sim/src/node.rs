@@ -382,7 +382,8 @@ impl Node {
     /// server.
     pub fn close_after_reply(&mut self, conn: ConnId) {
         let Some(session) = self.sessions.get_mut(conn) else { return };
-        if session.is_silent() && session.out.is_empty() {
+        let has_all = session.out.is_empty() && session.unsent == 0;
+        if session.is_silent() && has_all && !session.killed {
             session.closing = true;
             session.lingers = true;
         } else {

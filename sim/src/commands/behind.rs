@@ -29,12 +29,17 @@ const BEHIND: &[(&str, &str)] = &[
     ("xsetid", "xsetid"),
 ];
 
-/// Whether the client of a command that was answered with `reply` hears of this event behind it.
-pub(super) fn is_behind(command: &str, event: &str, reply: &Reply) -> bool {
-    let among = |names: &str, name: &str| names.split(' ').any(|one| one == name);
+/// The events of a command, answered with `reply`, that its client hears of behind that; none for most commands.
+pub(super) fn events_behind(command: &str, reply: &Reply) -> Option<&'static str> {
+    // With GET it answers before it sets.
     if command == "set" {
-        // With GET it answers before it sets.
-        return *reply != Reply::OK;
+        return (*reply != Reply::OK).then_some("new set expire");
     }
-    BEHIND.iter().any(|(commands, events)| among(commands, command) && among(events, event))
+    let row = BEHIND.iter().find(|(commands, _)| is_among(commands, command));
+    row.map(|(_, events)| *events)
+}
+
+/// Whether a name is one of some.
+pub(super) fn is_among(names: &str, name: &str) -> bool {
+    names.split(' ').any(|one| one == name)
 }

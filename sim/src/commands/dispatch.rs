@@ -5,7 +5,11 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 
 use super::{
-    ALL, Ctx, Error, Flags, Group, Origin, Spec, behind::is_behind, key_uses, server::monitor, timing::Timing,
+    ALL, Ctx, Error, Flags, Group, Origin, Spec,
+    behind::{events_behind, is_among},
+    key_uses,
+    server::monitor,
+    timing::Timing,
 };
 use crate::{
     config::{Config, Notify},
@@ -131,11 +135,12 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     let timing = Timing::begin(ctx);
     let reply = (spec.run)(ctx, args).unwrap_or_else(Reply::from);
     timing.end(ctx, spec, args);
-    let notifies = ctx.node.config.notify_keyspace_events != Notify::default();
-    if notifies && matches!(ctx.origin, Origin::Client | Origin::Exec) {
+    if ctx.node.config.notify_keyspace_events != Notify::default()
+        && matches!(ctx.origin, Origin::Client | Origin::Exec)
+        && let Some(events) = events_behind(spec.name, &reply)
+    {
         for touch in &mut ctx.effects.touched[touched_before..] {
-            // What commands of a transaction have done stays as they did it.
-            touch.behind |= is_behind(spec.name, touch.event, &reply);
+            touch.behind = is_among(events, touch.event);
         }
     }
     if ctx.node.tracking.trackers > 0 {

@@ -195,9 +195,12 @@ impl<P: Platform> Wire<P> {
 
     /// Reads what the peer has sent, one command or one piece at a time.
     fn read(&mut self, cx: &mut Context<'_>) -> Next {
-        // What comes after the end of a connection is for nobody; what comes to a node that does nothing has time.
-        if self.outgoing.borrow().closing || self.driver.is_stalled(cx) {
+        // What comes to a node that does nothing has time.
+        if self.driver.is_stalled(cx) {
             return Next::Wait;
+        }
+        if self.outgoing.borrow().closing {
+            return self.discard(cx);
         }
         if let Some((delay, _)) = &mut self.held {
             if delay.as_mut().poll(cx).is_pending() {
@@ -227,6 +230,19 @@ impl<P: Platform> Wire<P> {
                     Next::Again
                 }
             },
+        }
+    }
+
+    /// Reads what comes after the end of a connection, which is for nobody. If it were left unread, the network would answer it with
+    /// a reset, and drop replies that are on their way.
+    fn discard(&mut self, cx: &mut Context<'_>) -> Next {
+        let driver = self.driver.clone();
+        let mut buffer = driver.buffer.borrow_mut();
+        let mut buffer = ReadBuf::new(&mut buffer);
+        match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
+            Poll::Pending => Next::Wait,
+            Poll::Ready(Ok(())) if !buffer.filled().is_empty() => Next::Again,
+            Poll::Ready(_) => self.hang_up(),
         }
     }
 

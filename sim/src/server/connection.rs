@@ -175,8 +175,8 @@ impl Server {
             let (leaving, killed, is_replica) =
                 (session.is_leaving(), session.killed, session.role == Role::Replica);
             // A client counts, and can be killed, until the driver says that the network has taken all of it.
-            let unread = session.role == Role::Client && session.out.len() + session.unsent > ROOM;
-            session.lingers |= leaving && !killed && unread;
+            let unread = session.unsent > 0 || session.out.len() > ROOM;
+            session.lingers |= leaving && !killed && unread && session.role == Role::Client;
             let lingers = session.lingers;
             if session.overran {
                 env.log(Level::Warning, || {

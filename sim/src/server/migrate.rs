@@ -116,9 +116,11 @@ impl Server {
             }
         }
         let reply = self.settle_reply(env, client, effects, reply);
-        let Some(session) = self.node.sessions.get_mut(client) else { return };
-        let blocked = session.blocked.take_if(|blocked| blocked.on == BlockedOn::Migration);
+        let session = self.node.sessions.get_mut(client);
+        let blocked =
+            session.and_then(|session| session.blocked.take_if(|blocked| blocked.on == BlockedOn::Migration));
         self.node.send(client, &reply);
+        self.node.tell_owed(client);
         self.node.woken.push_back(client);
         if env.observing {
             let args = blocked.map(|blocked| blocked.args).unwrap_or_default();

@@ -116,6 +116,25 @@ fn nothing_else_happens_while_keys_are_on_their_way() {
     assert_eq!((net.call(0, "GET a"), net.call(1, "GET a")), ("$1 2".into(), "$1 1".into()));
 }
 
+/// Whoever sent the next command was told instead.
+#[test]
+fn who_had_read_what_it_sends_away_hears_of_it_itself() {
+    let mut net = pair("");
+    net.call(0, "SET a 1");
+    let (reader, other) = (net.connect(0), net.connect(0));
+    for (conn, command) in
+        [(reader, "HELLO 3"), (other, "HELLO 3"), (reader, "CLIENT TRACKING ON"), (reader, "GET a")]
+    {
+        net.send(0, conn, command);
+        net.received(0, conn);
+    }
+    net.send(0, reader, &format!("MIGRATE {TARGET} a 0 1000"));
+    net.run(Duration::from_secs(5));
+    assert_eq!(net.received(0, reader), "+OK >2 $10 invalidate *1 $1 a");
+    net.send(0, other, "PING");
+    assert_eq!(net.received(0, other), "+PONG");
+}
+
 #[test]
 fn replicas_hear_of_what_has_gone() {
     let base = Config { save: Vec::new(), repl_diskless_sync_delay: 0, ..Config::default() };

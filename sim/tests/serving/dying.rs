@@ -136,6 +136,30 @@ fn who_goes_and_reads_has_every_reply_and_is_gone() {
     other.awaits("clients", "connected_clients", "1");
 }
 
+/// What it had sent behind that was left unread, and the network dropped the replies with it.
+#[test]
+fn what_comes_behind_the_end_costs_no_replies() {
+    let server = TestServer::start_blocking().expect("a free port");
+    let (mut slow, mut other) = slow_reader(&server);
+    slow.send("QUIT\r\n");
+    slow.send("SET tail 1\r\n".repeat(20_000));
+    while !other.text("CLIENT LIST").contains("flags=c") {}
+    let replies = slow.rest();
+    assert!(replies.len() > REPLIES << 20 && replies.ends_with(b"+OK\r\n"), "{}", replies.len());
+}
+
+/// One that wants no more replies was kept for ever once it had the earlier ones.
+#[test]
+fn who_goes_in_silence_has_the_replies_from_before_and_is_gone() {
+    let server = TestServer::start_blocking().expect("a free port");
+    let (mut slow, mut other) = slow_reader(&server);
+    slow.send("CLIENT REPLY OFF\r\n");
+    slow.send("QUIT\r\n");
+    while !other.text("CLIENT LIST").contains("flags=c") {}
+    assert!(slow.rest().len() > REPLIES << 20);
+    other.awaits("clients", "connected_clients", "1");
+}
+
 #[test]
 fn a_server_of_ones_own_is_there_within_milliseconds() {
     // Other tests run beside this one: the quickest of some starts is what it takes.
