@@ -199,18 +199,18 @@ impl<P: Platform> Wire<P> {
         if self.driver.is_stalled(cx) {
             return Next::Wait;
         }
-        if self.outgoing.borrow().closing {
-            return self.discard(cx);
-        }
-        if let Some((delay, _)) = &mut self.held {
-            if delay.as_mut().poll(cx).is_pending() {
-                return Next::Wait;
+        let closing = self.outgoing.borrow().closing;
+        if !closing {
+            if let Some((delay, _)) = &mut self.held {
+                if delay.as_mut().poll(cx).is_pending() {
+                    return Next::Wait;
+                }
+                let (_, bytes) = self.held.take().expect("just polled");
+                return self.give(bytes);
             }
-            let (_, bytes) = self.held.take().expect("just polled");
-            return self.give(bytes);
-        }
-        if let Some(next) = self.next_command() {
-            return next;
+            if let Some(next) = self.next_command() {
+                return next;
+            }
         }
         let driver = self.driver.clone();
         let mut buffer = driver.buffer.borrow_mut();
@@ -219,6 +219,9 @@ impl<P: Platform> Wire<P> {
             Poll::Pending => Next::Wait,
             Poll::Ready(Err(_)) => self.hang_up(),
             Poll::Ready(Ok(())) if buffer.filled().is_empty() => self.hang_up(),
+            // What comes after the end of a connection is for nobody. If it were left unread, the network would answer it with a
+            // reset, and drop replies that are on their way.
+            Poll::Ready(Ok(())) if closing => Next::Again,
             Poll::Ready(Ok(())) => match &mut self.tap {
                 None => {
                     let bytes = Bytes::copy_from_slice(buffer.filled());
@@ -230,19 +233,6 @@ impl<P: Platform> Wire<P> {
                     Next::Again
                 }
             },
-        }
-    }
-
-    /// Reads what comes after the end of a connection, which is for nobody. If it were left unread, the network would answer it with
-    /// a reset, and drop replies that are on their way.
-    fn discard(&mut self, cx: &mut Context<'_>) -> Next {
-        let driver = self.driver.clone();
-        let mut buffer = driver.buffer.borrow_mut();
-        let mut buffer = ReadBuf::new(&mut buffer);
-        match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
-            Poll::Pending => Next::Wait,
-            Poll::Ready(Ok(())) if !buffer.filled().is_empty() => Next::Again,
-            Poll::Ready(_) => self.hang_up(),
         }
     }
 
