@@ -113,20 +113,23 @@ impl<'a> Evidence<'a> {
         asked.chain(held).chain(believed).filter(|(of, _)| *of == lock).map(|(_, owner)| owner).collect()
     }
 
-    /// What no overlap means among so many intervals of one kind (`thing`), whose absence is said with `nothing`: that it held,
-    /// if the question arose at all.
-    pub(super) fn none_at_once(&self, seen: usize, thing: &str, nothing: &str) -> Verdict {
+    /// What no overlap means among intervals of one kind (`thing`), whose absence is said with `nothing`: that it held, if the
+    /// question arose at all, which it does about a lock that somebody had and somebody else wanted, too.
+    pub(super) fn none_at_once<I: Interval>(&self, seen: &[I], thing: &str, nothing: &str) -> Verdict {
         if let Some(why) = self.given_up() {
             return Verdict::undecided(why);
         }
-        if seen == 0 {
+        if seen.is_empty() {
             return Verdict::undecided(nothing);
         }
-        let contended = self.history.header.locks().any(|lock| self.contenders(lock).len() > 1);
-        if !contended {
+        let had: BTreeSet<Lock> = seen.iter().map(Interval::lock).collect();
+        if !had.into_iter().any(|lock| self.contenders(lock).len() > 1) {
             return Verdict::undecided("Only one owner ever asked for it: nothing was put to the test.");
         }
-        Verdict::holds(format!("{}, no two of different owners at one instant.", words::many(seen, thing)))
+        Verdict::holds(format!(
+            "{}, no two of different owners at one instant.",
+            words::many(seen.len(), thing)
+        ))
     }
 
     /// Why a run that showed nothing wrong still proves nothing: it did not get to its end.

@@ -231,4 +231,34 @@ mod tests {
         let found = first_line("l1", &red_lock(majority(), 9_805));
         assert_eq!(found, "violated overlap=94ms times=1");
     }
+
+    /// The nested hold outlasts the outer one, and is given back after the outer one's lease: that once ended the promise in
+    /// the past, and what had been an overlap was none.
+    #[test]
+    fn what_a_nested_hold_was_promised_is_not_undone_by_its_release() {
+        let story = Story::one_node().at(0).granted("m", "c1", 5_000).at(1).granted("m", "c1", 9_000);
+        let story = story.at(6_000).granted("m", "c2", 1_000).at(7_000).released("m", "c1");
+        assert_eq!(first_line("l1", &story.ends(10_000)), "violated overlap=1s times=1");
+    }
+
+    /// The node counts on from a hold that true time calls over: the nested one is promised, and gone with its release. The
+    /// promise once went on after it.
+    #[test]
+    fn a_nested_hold_of_one_that_is_over_ends_with_its_own_release() {
+        let story = Story::one_node().at(0).granted("m", "c1", 1_000).at(1_500).granted("m", "c1", 9_000);
+        let story = story.at(2_000).released("m", "c1").granted("m", "c2", 1_000);
+        assert_eq!(first_line("l1", &story.ends(10_000)), "holds overlap=0ms times=0");
+    }
+
+    /// As the promise of `a` ends that of `d` begins, and C1 has three of five all the while. It once had two promises, and
+    /// an overlap with each.
+    #[test]
+    fn one_node_of_a_quorum_that_takes_over_from_another_leaves_no_gap() {
+        let story = Story::quorum().at(1).granted("a", "c1", 5_000).granted("b", "c1", 10_000);
+        let story = story.granted("c", "c1", 10_000).at(2_000).vanished("c", "c1", How::Crash);
+        let story =
+            story.granted("c", "c2", 10_000).granted("e", "c2", 10_000).vanished("b", "c1", How::Crash);
+        let story = story.at(3_000).granted("b", "c2", 10_000).at(4_899).granted("d", "c1", 10_000);
+        assert_eq!(first_line("l1", &story.ends(25_000)), "violated overlap=6.899s times=1");
+    }
 }

@@ -112,7 +112,7 @@ pub(super) fn judge<I: Interval + Clone>(
     let longest = worst(&found);
     let verdict = match longest {
         Some(overlap) => Verdict::Violated { witness: witness(evidence.history, overlap, wording) },
-        None => evidence.none_at_once(judged.len(), wording.thing, wording.nothing),
+        None => evidence.none_at_once(&judged, wording.thing, wording.nothing),
     };
     let measures = vec![
         Measure::time("overlap", longest.map_or(Duration::ZERO, Overlap::length)),

@@ -55,13 +55,26 @@ struct Open {
     node: Host,
     mode: Mode,
     count: u32,
-    /// Until when, for each nested hold.
+    /// Until when, for each nested hold, the outermost first.
     holds: Vec<True>,
+    /// Until when nested holds ran that have been given back since.
+    ran: True,
 }
 
 impl Open {
+    fn new(from: True, node: Host, mode: Mode) -> Self {
+        Self { from, node, mode, count: 0, holds: Vec::new(), ran: from }
+    }
+
     fn until(&self) -> True {
-        self.holds.iter().copied().max().unwrap_or(self.from)
+        self.holds.iter().copied().max().unwrap_or(self.ran).max(self.ran)
+    }
+
+    /// Only so many holds are left at this instant.
+    fn cut(&mut self, left: usize, at: True) {
+        let over = self.holds.iter().skip(left).map(|until| at.min(*until));
+        self.ran = over.fold(self.ran, True::max);
+        self.holds.truncate(left);
     }
 }
 
@@ -95,10 +108,12 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
                 if let Some(lapsed) = open.remove_if(&key, |state| state.until() < at) {
                     close(key, lapsed, None);
                 }
-                let fresh = || Open { from: at, node: event.host, mode: *mode, count: 0, holds: Vec::new() };
-                let state = open.entry(key).or_insert_with(fresh);
-                // The node says how deep it is: what it no longer counts was lost, not released, and is held anew.
-                state.holds.truncate(count.saturating_sub(1) as usize);
+                let state = open.entry(key).or_insert_with(|| Open::new(at, event.host, *mode));
+                // The node says how deep it is: what it no longer counts was lost, not released, and is held anew. What it
+                // still counts although the promise was over is promised no more.
+                let outer = count.saturating_sub(1) as usize;
+                state.cut(outer, at);
+                state.holds.resize(outer, at);
                 state.holds.push(end);
                 state.count = state.count.max(*count);
             }
@@ -110,8 +125,9 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
                     close(key, lapsed, None);
                 }
                 // A node that extends what true time calls over grants it anew.
-                let fresh = || Open { from: at, node: event.host, mode, count: 1, holds: vec![end] };
-                let state = open.entry(key).or_insert_with(fresh);
+                let state = open.entry(key).or_insert_with(|| Open::new(at, event.host, mode));
+                state.count = state.count.max(1);
+                state.holds.resize(state.holds.len().max(1), at);
                 for hold in &mut state.holds {
                     *hold = end.max(*hold);
                 }
@@ -122,7 +138,7 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
                         close(key, state, Some(at));
                     }
                 } else if let Some(state) = open.get_mut(&key) {
-                    state.holds.truncate((*left as usize).max(1));
+                    state.cut(*left as usize, at);
                 }
             }
             _ => {}
@@ -137,9 +153,10 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
         .collect();
     for promise in &mut all {
         if promise.until > history.header.end {
-            (promise.until, promise.end) = (history.header.end.max(promise.from), PromiseEnd::RunOver);
+            (promise.until, promise.end) = (history.header.end, PromiseEnd::RunOver);
         }
     }
+    all.retain(|promise| promise.from < promise.until);
     all.sort_by_key(|promise| (promise.lock, promise.from, promise.owner));
     all
 }
@@ -154,7 +171,6 @@ fn quorum(parts: Vec<(usize, Promise)>, needed: usize) -> Vec<Promise> {
     if needed <= 1 && parts.iter().all(|(group, _)| *group == parts[0].0) {
         return parts.into_iter().map(|(_, promise)| promise).collect();
     }
-    // Ends before beginnings at one instant: a group that grants again just as its promise ends is not two.
     let mut edges: Vec<(True, bool, usize)> = Vec::with_capacity(parts.len() * 2);
     for (at, (_, promise)) in parts.iter().enumerate() {
         edges.push((promise.from, true, at));
@@ -162,12 +178,20 @@ fn quorum(parts: Vec<(usize, Promise)>, needed: usize) -> Vec<Promise> {
     }
     edges.sort_unstable();
     let (mut live, mut began, mut all) = (0_usize, None, Vec::new());
-    for (at, begins, part) in edges {
-        let part = &parts[part].1;
-        live = if begins { live + 1 } else { live.saturating_sub(1) };
-        match began {
-            None if live >= needed => began = Some((at, part.node, part.mode)),
-            Some((from, node, mode)) if live < needed => {
+    // What happens at one instant happens at once: a group that grants as another's promise ends leaves no gap.
+    for edges in edges.chunk_by(|one, other| one.0 == other.0) {
+        let (at, mut ended, mut begun) = (edges[0].0, None, None);
+        for (_, begins, part) in edges {
+            let part = &parts[*part].1;
+            if *begins {
+                (live, begun) = (live + 1, Some(part));
+            } else {
+                (live, ended) = (live.saturating_sub(1), Some(part));
+            }
+        }
+        match (began, begun, ended) {
+            (None, Some(part), _) if live >= needed => began = Some((at, part.node, part.mode)),
+            (Some((from, node, mode)), _, Some(part)) if live < needed => {
                 let Promise { lock, owner, end, count, .. } = *part;
                 all.push(Promise { lock, owner, mode, from, until: at, end, node, count });
                 began = None;
