@@ -30,7 +30,7 @@ pub(super) const L3: Checker = Checker {
 
 fn check(evidence: &Evidence<'_>) -> Finding {
     let writes = writes(evidence);
-    let sections = sections(&writes);
+    let sections = sections(evidence, &writes);
     let found = overlaps(&sections);
     let longest = worst(&found);
     let stranger = writes.iter().find(|write| write.since.is_none());
@@ -102,7 +102,10 @@ fn quiet(evidence: &Evidence<'_>, writes: &[Write], sections: &[Section]) -> Ver
 
 #[cfg(test)]
 mod tests {
-    use crate::{checker::tests::explained, history::story::Story};
+    use crate::{
+        checker::tests::{explained, first_line},
+        history::{LockKind, story::Story},
+    };
 
     #[test]
     fn explanations() {
@@ -172,5 +175,14 @@ mod tests {
             ),
         ];
         insta::assert_snapshot!(explained("l3", &stories));
+    }
+
+    /// Both have one of two permits, and write as they may. It was once taken for a violation.
+    #[test]
+    fn who_holds_one_of_several_permits_does_not_write_alone() {
+        let story = Story::of_kind(LockKind::Semaphore { permits: 2 }).at(0).granted("m", "c1", 1_000);
+        let story = story.granted("m", "c2", 1_000).at(10).wrote("c1", None, 9).wrote("c2", None, 9);
+        let history = story.at(20).wrote("c1", None, 19).ends(3_000);
+        assert_eq!(first_line("l3", &history), "undecided overlap=0ms times=0 writes=3");
     }
 }

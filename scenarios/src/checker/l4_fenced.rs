@@ -47,7 +47,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             Fence::AtLeast => write.accepted.at_least,
         })
         .collect();
-    let stale = stale(&accepted);
+    let stale = stale(evidence, &accepted);
     let verdict = match (fence, stale.first()) {
         (Fence::None, _) => Verdict::undecided("The resource checks no tokens."),
         (_, Some(stale)) => Verdict::Violated { witness: witness(evidence, stale) },
@@ -61,19 +61,41 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     L4.finding(verdict, measures)
 }
 
-fn stale<'a>(accepted: &[&'a Write]) -> Vec<Stale<'a>> {
-    let mut newest: BTreeMap<Lock, &Write> = BTreeMap::new();
-    let mut by_token: BTreeMap<(Lock, u64), &Write> = BTreeMap::new();
+/// The writes that came too late, each with the write that shows it: the newest before it, or else the first with its token.
+fn stale<'a>(evidence: &Evidence<'_>, accepted: &[&'a Write]) -> Vec<Stale<'a>> {
+    // The newest write so far, and the newest of those by other owners than its own.
+    let mut newest: BTreeMap<Lock, [Option<&Write>; 2]> = BTreeMap::new();
+    // The first write with a token, and the first with it by another owner.
+    let mut by_token: BTreeMap<(Lock, u64), [Option<&Write>; 2]> = BTreeMap::new();
     let mut found = Vec::new();
-    for write in accepted.iter().copied() {
-        let newer = newest.get(&write.lock).copied().filter(|newest| newest.since > write.since);
-        let twin = write.token.map(|token| *by_token.entry((write.lock, token)).or_insert(write));
-        let other = |before: &&Write| before.owner != write.owner;
-        if let Some(before) = newer.filter(other).or(twin.filter(other)) {
-            found.push(Stale { write, before });
-        }
-        if newer.is_none() {
-            newest.insert(write.lock, write);
+    for write in accepted.iter().copied().filter(|write| evidence.is_exclusive(write.lock)) {
+        let others =
+            |of: &[Option<&'a Write>; 2]| of.iter().flatten().copied().find(|one| one.owner != write.owner);
+        let newest = newest.entry(write.lock).or_default();
+        let newer = others(newest).filter(|newest| newest.since > write.since);
+        let twin = write.token.and_then(|token| {
+            let first = by_token.entry((write.lock, token)).or_default();
+            let twin = others(first);
+            match first {
+                [None, _] => first[0] = Some(write),
+                [Some(one), None] if one.owner != write.owner => first[1] = Some(write),
+                _ => {}
+            }
+            twin
+        });
+        found.extend(newer.or(twin).map(|before| Stale { write, before }));
+        match newest {
+            [Some(first), _] if first.owner == write.owner => {
+                if write.since >= first.since {
+                    newest[0] = Some(write);
+                }
+            }
+            [Some(first), second] if first.since > write.since => {
+                if second.is_none_or(|second| write.since >= second.since) {
+                    newest[1] = Some(write);
+                }
+            }
+            _ => *newest = [Some(write), newest[0]],
         }
     }
     found
@@ -134,7 +156,7 @@ fn quiet(evidence: &Evidence<'_>, writes: &[Write], accepted: usize) -> Verdict 
 #[cfg(test)]
 mod tests {
     use crate::{
-        checker::tests::explained,
+        checker::tests::{explained, first_line},
         history::{Fence, LockKind, story::Story},
     };
 
@@ -171,5 +193,24 @@ mod tests {
             ("only one wrote", two(Fence::Greater).at(1_100).wrote("c2", Some(34), 1_099).ends(3_000)),
         ];
         insta::assert_snapshot!(explained("l4", &stories));
+    }
+
+    /// C1 holds the lock before C2 and after it. Its new write once hid that its old one came after C2's.
+    #[test]
+    fn a_stale_write_is_seen_behind_a_new_one_of_its_owner() {
+        let story = Story::one_node().fenced(Fence::Greater).at(0).granted("m", "c1", 1_000);
+        let story = story.at(1_001).granted("m", "c2", 1_000).at(1_100).wrote("c2", Some(34), 1_099);
+        let story = story.at(2_002).granted("m", "c1", 1_000).at(2_100).wrote("c1", Some(35), 2_099);
+        let history = story.at(2_200).wrote("c1", Some(36), 900).ends(3_000);
+        assert_eq!(first_line("l4", &history), "violated stale=1 accepted=3 rejected=0");
+    }
+
+    /// Two of two permits are out, and both owners write with the tokens they have.
+    #[test]
+    fn writes_under_several_permits_are_in_no_order() {
+        let story = Story::of_kind(LockKind::Semaphore { permits: 2 }).fenced(Fence::Greater);
+        let story = story.at(0).granted("m", "c1", 1_000).at(1).granted("m", "c2", 1_000);
+        let history = story.at(10).wrote("c2", Some(1), 9).wrote("c1", Some(2), 9).ends(3_000);
+        assert_eq!(first_line("l4", &history), "undecided stale=0 accepted=2 rejected=0");
     }
 }

@@ -61,10 +61,10 @@ pub(super) struct Section {
 
 interval!(Section);
 
-/// The sections behind these writes, by lock and then by when they began.
-pub(super) fn sections(writes: &[Write]) -> Vec<Section> {
+/// The sections behind these writes, by lock and then by when they began. Who holds one of many permits has none to itself.
+pub(super) fn sections(evidence: &Evidence<'_>, writes: &[Write]) -> Vec<Section> {
     let mut all: std::collections::BTreeMap<(Lock, True, Owner), Section> = std::collections::BTreeMap::new();
-    for write in writes {
+    for write in writes.iter().filter(|write| evidence.is_exclusive(write.lock)) {
         let Write { lock, owner, sent, arrived, .. } = *write;
         let Some(from) = write.since else { continue };
         let mode = Mode::Exclusive;
@@ -81,11 +81,13 @@ pub(super) fn sections(writes: &[Write]) -> Vec<Section> {
     all.into_values().collect()
 }
 
-/// Whether writes were put to the test: somebody wrote, and some lock was held by more than one owner.
+/// Whether writes were put to the test: somebody wrote to what a lock guards that more than one owner had, one at a time.
 pub(super) fn tested(evidence: &Evidence<'_>, writes: &[Write]) -> bool {
     let promised = evidence.promises.iter().map(|promise| (promise.lock, promise.owner));
     let believed = evidence.beliefs.iter().map(|belief| (belief.lock, belief.owner));
     let holders: std::collections::BTreeSet<(Lock, Owner)> = promised.chain(believed).collect();
     let contended = |lock: Lock| holders.iter().filter(|(of, _)| *of == lock).count() > 1;
-    !writes.is_empty() && evidence.history.header.locks().any(contended)
+    let written = |lock: Lock| writes.iter().any(|write| write.lock == lock);
+    let mut locks = evidence.history.header.locks();
+    locks.any(|lock| evidence.is_exclusive(lock) && contended(lock) && written(lock))
 }
