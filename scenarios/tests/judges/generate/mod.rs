@@ -1,0 +1,144 @@
+//! Histories out of bytes: bytes are what shrinks well, and every way of leaving some out or making some smaller is a
+//! history again.
+
+pub(crate) mod noise;
+pub(crate) mod world;
+
+use lockstorm::history::{
+    Authority, Bounds, Clock, Ended, Fence, Header, History, Host, HostInfo, HostKind, LockInfo, LockKind,
+    Owner, Resource, Segment,
+};
+use lockstorm_sim::time::True;
+use proptest::{
+    arbitrary::any,
+    collection::vec,
+    strategy::Strategy,
+    test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
+};
+use std::time::Duration;
+
+/// What a history is made of: how things stand, and then step by step what happens.
+pub(crate) type Bytes = ([u8; 12], Vec<[u8; 6]>);
+
+/// At most so many steps, enough for a hold that is lost, two that follow and a late write.
+fn bytes(steps_max: usize) -> impl Strategy<Value = Bytes> {
+    (any::<[u8; 12]>(), vec(any::<[u8; 6]>(), 0..steps_max))
+}
+
+/// What proptest draws from, so that a seed always is the same history.
+pub(crate) fn runner(seed: u64) -> TestRunner {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let config = Config { failure_persistence: None, ..Config::default() };
+    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
+}
+
+/// One of several, the first for a zero.
+fn one_of<T: Copy>(from: &[T], byte: u8) -> T {
+    from[usize::from(byte) % from.len()]
+}
+
+fn ms(millis: i64) -> True {
+    True::from_millis(millis)
+}
+
+/// Leases in milliseconds: some shorter than the allowance for drift, some that end at one instant when taken one after
+/// the other.
+const LEASES: &[Option<u64>] =
+    &[Some(1_000), Some(500), Some(2_000), Some(10_000), Some(100), Some(10), None, Some(30_000)];
+
+/// How much later the next step is: most at the same instant or a round time after, so that instants meet.
+const STEPS: &[Duration] = &[
+    Duration::ZERO,
+    Duration::from_millis(500),
+    Duration::from_millis(1),
+    Duration::from_millis(100),
+    Duration::ZERO,
+    Duration::from_secs(1),
+    Duration::from_millis(10),
+    Duration::from_nanos(1),
+    Duration::from_millis(1_500),
+    Duration::from_secs(5),
+];
+
+/// The hosts and locks that some bytes mean: up to five nodes, then up to four clients with two owners each, then a resource.
+struct Cast {
+    history: History,
+    nodes: Vec<Host>,
+    clients: Vec<Host>,
+    shop: Host,
+    owners: Vec<Owner>,
+}
+
+fn cast(of: &[u8; 12]) -> Cast {
+    let (node_count, quorum) = one_of(&[(1, false), (2, false), (3, true), (5, true), (4, true)], of[0]);
+    let client_count = 2 + usize::from(of[1] % 3);
+    let host = |kind: HostKind, name: String| HostInfo { name: name.into(), kind };
+    let mut hosts: Vec<HostInfo> =
+        (0..node_count).map(|at| host(HostKind::Node, format!("n{}", at + 1))).collect();
+    hosts.extend((0..client_count).map(|at| host(HostKind::Client, format!("c{}", at + 1))));
+    hosts.push(host(HostKind::Resource, "shop".to_owned()));
+    let nodes: Vec<Host> = (0..node_count as u16).map(Host).collect();
+    let clients: Vec<Host> = (0..client_count as u16).map(|at| Host(node_count as u16 + at)).collect();
+    let shop = Host(hosts.len() as u16 - 1);
+    let lock = |name: &str, kind: LockKind| {
+        let drift_ms = one_of(&[0, 12, 102], of[2]);
+        // Neither readers nor permits go by quorum.
+        let kind = if quorum && kind != LockKind::Fair { LockKind::Exclusive } else { kind };
+        let authority = match quorum {
+            true => Authority::majority(nodes.clone(), drift_ms),
+            false => Authority::group(nodes.clone()),
+        };
+        let (keys, lasting_keys) = (vec![name.into()], vec![format!("{name}:token").into()]);
+        LockInfo { name: name.into(), kind, keys, lasting_keys, authority }
+    };
+    let kinds = [
+        LockKind::Exclusive,
+        LockKind::Fair,
+        LockKind::ReadWrite,
+        LockKind::Semaphore { permits: 1 },
+        LockKind::Exclusive,
+        LockKind::Semaphore { permits: 2 },
+    ];
+    let mut locks = vec![lock("stock", one_of(&kinds, of[3]))];
+    if of[4] % 4 == 3 {
+        locks.push(lock("till", one_of(&kinds, of[3] / 8)));
+    }
+    let mut header = Header::new("generated", hosts, locks, True::ZERO);
+    header.resource = (of[5] % 4 < 3).then(|| Resource {
+        host: shop,
+        fence: one_of(&[Fence::Greater, Fence::AtLeast, Fence::None], of[5]),
+    });
+    if of[6] % 8 == 7 {
+        header.ended = Ended::Early("too many events".into());
+    }
+    if of[7] % 4 == 3 {
+        header.engine = "real".into();
+    }
+    header.bounds = Bounds {
+        progress: Duration::from_secs(one_of(&[1, 5], of[8])),
+        wake: Duration::from_millis(one_of(&[100, 1_000], of[8] / 2)),
+        attempts_per_second: one_of(&[3, 1, 100], of[8] / 4),
+    };
+    let mut history = History::new(header);
+    for (at, host) in nodes.iter().chain(&clients).enumerate() {
+        let byte = of[9 + at % 3].wrapping_mul(at as u8 + 1);
+        let ahead = one_of(&[0, 0, 1_500_000, -700, 40_000], byte) * 1_000_000;
+        let rate = 1_000_000_000 + one_of(&[0, 0, 0, 20_000_000, -20_000_000, 1], byte / 5);
+        let first = Segment { from: True::ZERO, readings: [ahead, 0, 0], rates: [rate; 3] };
+        history.clocks[usize::from(host.0)] = Clock::try_from(vec![first]).expect("one piece");
+    }
+    let two = |client: &Host| {
+        let name = history_name(&history, *client);
+        [1, 2].map(|number| (format!("{name}:{number}"), *client))
+    };
+    let names: Vec<(String, Host)> = clients.iter().flat_map(two).collect();
+    // Firsts first, so that small bytes mean owners of different clients.
+    let firsts = names.iter().step_by(2).chain(names.iter().skip(1).step_by(2)).cloned().collect::<Vec<_>>();
+    let owners = firsts.iter().map(|(name, client)| history.owner(name, *client)).collect();
+    Cast { history, nodes, clients, shop, owners }
+}
+
+fn history_name(history: &History, host: Host) -> String {
+    history.host_name(host).to_owned()
+}

@@ -1,0 +1,183 @@
+//! Histories that make no sense: any event at any time, by anybody. What a checker says of one is of no use to anybody, but
+//! its definition has an answer.
+
+use lockstorm::history::{
+    Accepted, Call, Clock, CommandCount, Deadline, Face, History, How, KeyLeft, Life, Lock, LockKind, Mode,
+    Op, Outcome, Party, Role, Segment, Wait, Wake, What, Why,
+};
+use lockstorm_sim::time::{True, Wall};
+use proptest::strategy::Strategy;
+use std::time::Duration;
+
+use super::{Bytes, Cast, LEASES, STEPS, bytes, cast, ms, one_of};
+
+pub(crate) fn strategy() -> impl Strategy<Value = Bytes> {
+    bytes(30)
+}
+
+pub(crate) fn history((of, steps): Bytes) -> History {
+    let Cast { mut history, nodes, clients, shop, owners } = cast(&of);
+    let mut now = ms(0);
+    let mut greatest = None;
+    for step @ [pause, kind, who, where_to, how, much] in &steps {
+        now += one_of(STEPS, *pause);
+        let owner = one_of(&owners, *who);
+        let client = history.client_of(owner);
+        let node = one_of(&nodes, *where_to);
+        let lock = Lock(u16::from(*where_to / 16) % history.header.locks.len() as u16);
+        let lease_ms = one_of(LEASES, *much);
+        let wall = history.clock(node).reading(Face::Wall, now);
+        let until = lease_ms.map(|lease| Wall::from_nanos(wall) + Duration::from_millis(lease));
+        let count = one_of(&[1, 1, 2, 3], *how);
+        // One owner keeps to one mode: no lock's events say which of two it gave back.
+        let reads = owner.0.is_multiple_of(3) && history.lock(lock).kind == LockKind::ReadWrite;
+        let mode = if reads { Mode::Shared } else { Mode::Exclusive };
+        let other = one_of(&clients, *how / 4);
+        let by = one_of(
+            &[
+                Party { client, owner: None },
+                Party { client, owner: None },
+                Party { client: other, owner: Some(owner) },
+                Party { client: other, owner: None },
+                Party { client: other, owner: Some(one_of(&owners, *much)) },
+            ],
+            *how / 8,
+        );
+        let op = Op(u32::from(*how % 8));
+        let token = one_of(&[None, Some(1), Some(2), Some(3), Some(4)], *much / 8);
+        let any_host = one_of(&[&nodes[..], &clients[..]].concat(), *where_to);
+        let clock = one_of(&[Face::Boottime, Face::Wall, Face::Monotonic], *how / 4);
+        let (host, what) = match kind % 24 {
+            0..4 => (node, What::Granted { lock, owner, lease_ms, until, count, token, mode }),
+            4..6 => {
+                let left = one_of(&[0, 0, 1, 2], *how);
+                (node, What::Released { lock, owner, by, left, lease_ms: None, until: None })
+            }
+            6 => (node, What::Extended { lock, owner, by, lease_ms, until }),
+            7 => {
+                let how = one_of(
+                    &[
+                        How::Expired,
+                        How::Crash,
+                        How::Deleted(by),
+                        How::Failover,
+                        How::Overwritten(by),
+                        How::Forced(by),
+                    ],
+                    *how,
+                );
+                (node, What::Vanished { lock, owner, how })
+            }
+            8..11 => {
+                let reading = history.clock(client).reading(clock, now);
+                let until =
+                    lease_ms.map(|lease| Deadline { clock, nanos: reading + lease as i64 * 1_000_000 });
+                (client, What::Believes { lock, owner, until, token, count, mode })
+            }
+            11 => {
+                let why = one_of(&[Why::Released, Why::Lost, Why::Expired], *how);
+                (client, What::Disbelieves { lock, owner, why })
+            }
+            12..14 => {
+                let wait = one_of(&[Wait::No, Wait::Ms(500), Wait::Unbounded], *much);
+                let acquire = Call::Acquire { wait, lease_ms };
+                let call = one_of(
+                    &[acquire, acquire, Call::Release, Call::Query, Call::Extend { lease_ms: 500 }],
+                    *much / 4,
+                );
+                (client, What::Invoke { op, lock, owner, call })
+            }
+            14..16 => {
+                let failed = |definite| Outcome::Failed { definite, message: "no reply".into() };
+                let outcome = match much % 4 {
+                    0 | 3 => Outcome::Ok,
+                    1 => Outcome::Refused,
+                    _ => failed(*much > 128),
+                };
+                (client, What::Return { op, outcome })
+            }
+            16 => (node, What::Refused { lock, owner }),
+            17 => match how % 4 {
+                0 => (client, What::Waiting { lock, owner }),
+                1 => (client, What::Woken { lock, owner, by: one_of(&[Wake::Message, Wake::Timer], *much) }),
+                2 => (client, What::Enqueued { lock, owner }),
+                _ => (client, What::Dequeued { lock, owner }),
+            },
+            18 => {
+                let length = usize::from(*how % 4);
+                let mut waiters = Vec::new();
+                for number in 0..length {
+                    let waiter = one_of(&owners, much.wrapping_add(number as u8 * 3));
+                    if !waiters.contains(&waiter) {
+                        waiters.push(waiter);
+                    }
+                }
+                (node, What::Queue { lock, waiters: waiters.into() })
+            }
+            19 => {
+                let life = one_of(
+                    &[Life::Crashed, Life::Started, Life::Paused, Life::Resumed, Life::Suspended],
+                    *how,
+                );
+                (any_host, What::Life { life })
+            }
+            20 => (node, What::Became { role: one_of(&[Role::Master, Role::Replica], *how) }),
+            21 if how.is_multiple_of(2) => {
+                changes_clock(&mut history, usize::from(any_host.0), now, *much);
+                continue;
+            }
+            21 if *how == 1 => {
+                history.header.calm = Some(now);
+                continue;
+            }
+            21 => (node, What::Published { lock, receivers: 1 }),
+            _ => {
+                let ago = one_of(&[0, 10, 600, 1_500], *how);
+                let sent = True::from_nanos((now.as_nanos() - ago * 1_000_000).max(0));
+                let accepted = Accepted { greater: token > greatest, at_least: token >= greatest };
+                greatest = greatest.max(token);
+                (shop, What::Write { lock, owner, token, sent, accepted })
+            }
+        };
+        history.record(now, host, what);
+        left_behind(&mut history, step);
+    }
+    history.header.end = now + one_of(STEPS, of[11]);
+    history
+}
+
+/// A host's clocks jump or change their speed.
+fn changes_clock(history: &mut History, host: usize, now: True, much: u8) {
+    let mut segments = history.clocks[host].segments().to_vec();
+    let clock = &history.clocks[host];
+    let faces = [Face::Wall, Face::Monotonic, Face::Boottime];
+    let mut readings = faces.map(|face| clock.reading(face, now));
+    let step = one_of(&[900_000_000, -400_000_000, 0, 5_000_000_000], much);
+    readings[0] = readings[0].saturating_add(step);
+    let rate = one_of(&[1_000_000_000, 1_000_000_000, 2_000_000_000, 500_000_000], much / 4);
+    let monotonic = if much > 200 { 0 } else { rate };
+    segments.retain(|segment| segment.from < now);
+    segments.push(Segment { from: now, readings, rates: [rate, monotonic, rate] });
+    history.clocks[host] = Clock::try_from(segments).expect("in order");
+}
+
+/// Now and then a key is left on a node, or a command was counted.
+fn left_behind(history: &mut History, [_, _, who, where_to, how, much]: &[u8; 6]) {
+    let node = history.events.last().map_or(lockstorm::history::Host(0), |event| event.host);
+    match how % 16 {
+        7 => {
+            let key =
+                one_of(&["stock", "stock:token", "redisson_lock_queue:{stock}", "till", "other"], *much);
+            history.keys_left.push(KeyLeft {
+                node,
+                key: key.into(),
+                ttl_ms: one_of(&[None, Some(70)], *who),
+            });
+        }
+        8 => {
+            let client = lockstorm::history::Host(u16::from(*where_to) % history.header.hosts.len() as u16);
+            history.commands.push(CommandCount { node, client, name: "SET".into(), count: u64::from(*much) });
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,593 @@
+//! Histories that could have been: a handful of servers and clients that keep the rules of their lock, and whatever goes
+//! wrong around them. Servers expire keys by their own clocks, lose them in crashes, forget them in failovers; requests,
+//! replies and writes come late or never; clients nest their holds, give up, stand still and crash.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use lockstorm::history::{
+    Accepted, Call, Clock, Deadline, Face, History, Host, How, Life, Lock, LockKind, Mode, Op, Outcome,
+    Owner, Party, Role, Segment, Wait, Wake, What, Why,
+};
+use lockstorm_sim::time::{True, Wall};
+use proptest::strategy::Strategy;
+
+use super::{Bytes, Cast, LEASES, STEPS, bytes, cast, ms, one_of};
+
+pub(crate) fn strategy() -> impl Strategy<Value = Bytes> {
+    bytes(48)
+}
+
+/// A lock's key on one node.
+#[derive(Debug, Clone, Default)]
+struct Key {
+    holders: BTreeMap<Owner, u32>,
+    mode: Mode,
+    /// By the node's wall clock, in milliseconds.
+    expires_ms: Option<i64>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Node {
+    down: bool,
+    keys: BTreeMap<Lock, Key>,
+    queues: BTreeMap<Lock, Vec<Owner>>,
+    token: u64,
+}
+
+/// What a client sent to a group of nodes.
+#[derive(Debug, Clone, Copy)]
+struct Request {
+    op: Option<Op>,
+    lock: Lock,
+    owner: Owner,
+    group: usize,
+    wants: Wants,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wants {
+    Acquire(Option<u64>),
+    Release,
+    Renew(Option<u64>),
+}
+
+/// A call that has not come back.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    op: Op,
+    lock: Lock,
+    wants: Wants,
+    since: True,
+    /// How many groups granted it, or released, and the token that came with it.
+    done: usize,
+    token: Option<u64>,
+    depth: u32,
+}
+
+/// A write that is on its way to the resource.
+#[derive(Debug, Clone, Copy)]
+struct Late {
+    lock: Lock,
+    owner: Owner,
+    token: Option<u64>,
+    sent: True,
+}
+
+struct World {
+    history: History,
+    nodes: Vec<Host>,
+    clients: Vec<Host>,
+    shop: Host,
+    owners: Vec<Owner>,
+    now: True,
+    ops: u32,
+    state: Vec<Node>,
+    /// The master of each group.
+    masters: Vec<usize>,
+    calls: BTreeMap<Owner, Open>,
+    still: Vec<Host>,
+    under_way: Vec<Request>,
+    late: Vec<Late>,
+    tokens: BTreeMap<Owner, u64>,
+    greatest: Option<u64>,
+}
+
+pub(crate) fn history((of, steps): Bytes) -> History {
+    let Cast { history, nodes, clients, shop, owners } = cast(&of);
+    let groups = &history.header.locks[0].authority.groups;
+    let masters = groups.iter().map(|group| usize::from(group[0].0)).collect();
+    let state = vec![Node::default(); nodes.len()];
+    let mut world = World {
+        history,
+        nodes,
+        clients,
+        shop,
+        owners,
+        now: ms(0),
+        ops: 0,
+        state,
+        masters,
+        calls: BTreeMap::new(),
+        still: Vec::new(),
+        under_way: Vec::new(),
+        late: Vec::new(),
+        tokens: BTreeMap::new(),
+        greatest: None,
+    };
+    for step in &steps {
+        world.passes(one_of(STEPS, step[0]));
+        world.step(step);
+    }
+    world.passes(one_of(STEPS, of[11]));
+    world.history.header.end = world.now;
+    world.history
+}
+
+impl World {
+    fn tell(&mut self, host: Host, what: What) {
+        self.history.record(self.now, host, what);
+    }
+
+    fn wall_ms(&self, node: usize, at: True) -> i64 {
+        self.history.clock(self.nodes[node]).reading(Face::Wall, at) / 1_000_000
+    }
+
+    /// Time passes, and keys expire when their node's clock says so, one after the other.
+    fn passes(&mut self, length: Duration) {
+        let until = self.now + length;
+        loop {
+            let mut first: Option<(True, usize, Lock)> = None;
+            for (node, state) in self.state.iter().enumerate().filter(|(_, state)| !state.down) {
+                for (lock, key) in &state.keys {
+                    let Some(expires) = key.expires_ms else { continue };
+                    let clock = self.history.clock(self.nodes[node]);
+                    let Some(at) = clock.expires(Wall::from_millis(expires), self.now) else { continue };
+                    if at <= until && first.is_none_or(|(earliest, ..)| at < earliest) {
+                        first = Some((at, node, *lock));
+                    }
+                }
+            }
+            let Some((at, node, lock)) = first else { break };
+            self.now = at;
+            self.loses(node, lock, How::Expired);
+        }
+        self.now = until;
+    }
+
+    /// A node loses a lock's key.
+    fn loses(&mut self, node: usize, lock: Lock, how: How) {
+        let Some(key) = self.state[node].keys.remove(&lock) else { return };
+        for owner in key.holders.into_keys() {
+            self.tell(self.nodes[node], What::Vanished { lock, owner, how });
+        }
+    }
+
+    fn able(&self, host: Host) -> bool {
+        !self.still.contains(&host)
+    }
+
+    fn step(&mut self, &[_, kind, who, which, how, much]: &[u8; 6]) {
+        let owner = one_of(&self.owners, who);
+        let client = self.history.client_of(owner);
+        let lock = Lock(u16::from(which) % self.history.header.locks.len() as u16);
+        let node = usize::from(which / 4) % self.nodes.len();
+        match kind % 32 {
+            // The most common first, and whole: a call, what the nodes make of it, and its reply.
+            0..6 => self.calls(owner, lock, Wants::Acquire(one_of(LEASES, how)), much),
+            6..10 => self.calls(owner, lock, Wants::Release, much),
+            10..12 => self.comes_back(owner, how),
+            12..14 if self.able(client) => self.writes(owner, lock, how, much),
+            14 => self.arrives(much),
+            15 | 16 => self.delivers(usize::from(much)),
+            17 if self.able(client) => self.renews(owner, lock, one_of(LEASES, how), much),
+            18 => self.crashes_node(node, how),
+            19 => self.crashes_client(client, how),
+            20 => self.stands_still(one_of(&[&self.nodes[..], &self.clients[..]].concat(), which), how),
+            21 => {
+                self.changes_clock(one_of(&[&self.nodes[..], &self.clients[..]].concat(), which), how, much)
+            }
+            22 => self.fails_over(how),
+            23 => {
+                let party = Party { client: one_of(&self.clients, much), owner: None };
+                let ways = [
+                    How::Evicted,
+                    How::Flushed,
+                    How::Deleted(party),
+                    How::Forced(party),
+                    How::Overwritten(party),
+                ];
+                self.loses(node, lock, one_of(&ways, how));
+            }
+            24 => self.waits(owner, how),
+            25 => self.leaves_queue(owner, how),
+            26 => {
+                let why = one_of(&[Why::Lost, Why::Expired, Why::Released], how);
+                self.tell(client, What::Disbelieves { lock, owner, why });
+            }
+            27 => self.history.header.calm = Some(self.now),
+            28 => {
+                let words = one_of(&["a cut", "a pause", "a step"], how);
+                let targets = vec![self.nodes[node]];
+                self.history.fault_started(self.now, words, targets, false);
+            }
+            29 => self.renews_for_another(owner, lock, node, much),
+            _ => {}
+        }
+    }
+
+    /// An owner calls; some nodes hear of it at once, others later. It comes back at once unless it is told not to.
+    fn calls(&mut self, owner: Owner, lock: Lock, wants: Wants, reach: u8) {
+        let client = self.history.client_of(owner);
+        if self.calls.contains_key(&owner) || !self.able(client) {
+            return;
+        }
+        let op = Op(self.ops);
+        self.ops += 1;
+        let call = match wants {
+            Wants::Acquire(lease_ms) => {
+                Call::Acquire { wait: one_of(&[Wait::No, Wait::Ms(1_000), Wait::Unbounded], reach), lease_ms }
+            }
+            _ => Call::Release,
+        };
+        let (since, done, token) = (self.now, 0, None);
+        self.calls.insert(owner, Open { op, lock, wants, since, done, token, depth: 1 });
+        self.tell(client, What::Invoke { op, lock, owner, call });
+        if wants == Wants::Release {
+            self.tell(client, What::Disbelieves { lock, owner, why: Why::Released });
+        }
+        for group in 0..self.masters.len() {
+            let request = Request { op: Some(op), lock, owner, group, wants };
+            // A zero reaches every node.
+            if reach & (1 << (group % 6)) == 0 {
+                self.executes(request);
+            } else {
+                self.under_way.push(request);
+            }
+        }
+        if reach < 64 {
+            self.comes_back(owner, 0);
+        }
+    }
+
+    /// A node executes a request.
+    fn executes(&mut self, Request { op, lock, owner, group, wants }: Request) {
+        let node = self.masters[group];
+        let host = self.nodes[node];
+        if self.state[node].down || !self.able(host) {
+            self.under_way.push(Request { op, lock, owner, group, wants });
+            return;
+        }
+        let client = self.history.client_of(owner);
+        let mut key = self.state[node].keys.get(&lock).cloned().unwrap_or_default();
+        let until = |key: &Key| key.expires_ms.map(Wall::from_millis);
+        let by = Party { client, owner: None };
+        match wants {
+            Wants::Acquire(lease_ms) => {
+                let kind = self.history.lock(lock).kind;
+                let mode = if kind == LockKind::ReadWrite && !owner.0.is_multiple_of(3) {
+                    Mode::Shared
+                } else {
+                    Mode::Exclusive
+                };
+                let queue = self.state[node].queues.entry(lock).or_default();
+                let others = key.holders.iter().filter(|(other, _)| **other != owner);
+                let free = match kind {
+                    LockKind::Semaphore { permits } => key.holders.values().sum::<u32>() < permits,
+                    LockKind::ReadWrite => {
+                        others.count() == 0 || (mode == Mode::Shared && key.mode == Mode::Shared)
+                    }
+                    _ => others.count() == 0,
+                };
+                let held = key.holders.contains_key(&owner);
+                if !free || (!held && queue.first().is_some_and(|first| *first != owner)) {
+                    let joins = kind == LockKind::Fair && !queue.contains(&owner);
+                    self.tell(host, What::Refused { lock, owner });
+                    if joins {
+                        self.queue(node, lock, |queue| queue.push(owner));
+                    }
+                    return;
+                }
+                self.state[node].token += 1;
+                let token = Some(self.state[node].token);
+                let count = key.holders.entry(owner).or_default();
+                *count += 1;
+                let count = *count;
+                key.mode = mode;
+                key.expires_ms = lease_ms.map(|lease| self.wall_ms(node, self.now) + lease as i64);
+                let until = until(&key);
+                self.tell(host, What::Granted { lock, owner, lease_ms, until, count, token, mode });
+                let others: Vec<Owner> =
+                    key.holders.keys().filter(|other| **other != owner).copied().collect();
+                for owner in others {
+                    self.tell(host, What::Extended { lock, owner, by, lease_ms, until });
+                }
+                self.state[node].keys.insert(lock, key);
+                if self.state[node].queues[&lock].contains(&owner) {
+                    self.queue(node, lock, |queue| queue.retain(|waiter| *waiter != owner));
+                }
+                if let Some(open) = self.calls.get_mut(&owner).filter(|open| Some(open.op) == op) {
+                    open.done += 1;
+                    (open.token, open.depth) = (token, count);
+                }
+            }
+            Wants::Release => {
+                let Some(count) = key.holders.get_mut(&owner) else { return };
+                *count -= 1;
+                let left = *count;
+                if left == 0 {
+                    key.holders.remove(&owner);
+                }
+                let (lease_ms, until) = match left {
+                    0 => (None, None),
+                    _ => (
+                        key.expires_ms.map(|at| (at - self.wall_ms(node, self.now)).max(0) as u64),
+                        until(&key),
+                    ),
+                };
+                if key.holders.is_empty() {
+                    self.state[node].keys.remove(&lock);
+                } else {
+                    self.state[node].keys.insert(lock, key);
+                }
+                self.tell(host, What::Released { lock, owner, by, left, lease_ms, until });
+                self.tell(host, What::Published { lock, receivers: 1 });
+                if let Some(open) = self.calls.get_mut(&owner).filter(|open| Some(open.op) == op) {
+                    open.done += 1;
+                }
+            }
+            Wants::Renew(lease_ms) => {
+                if !key.holders.contains_key(&owner) {
+                    return;
+                }
+                key.expires_ms = lease_ms.map(|lease| self.wall_ms(node, self.now) + lease as i64);
+                let until = until(&key);
+                let holders: Vec<Owner> = key.holders.keys().copied().collect();
+                self.state[node].keys.insert(lock, key);
+                for owner in holders {
+                    self.tell(host, What::Extended { lock, owner, by, lease_ms, until });
+                }
+            }
+        }
+    }
+
+    fn queue(&mut self, node: usize, lock: Lock, change: impl FnOnce(&mut Vec<Owner>)) {
+        let queue = self.state[node].queues.entry(lock).or_default();
+        change(queue);
+        let waiters = queue.clone().into();
+        self.tell(self.nodes[node], What::Queue { lock, waiters });
+    }
+
+    /// A call comes back, as the nodes decided or as the network did.
+    fn comes_back(&mut self, owner: Owner, how: u8) {
+        let client = self.history.client_of(owner);
+        if !self.able(client) {
+            return;
+        }
+        let Some(Open { op, lock, wants, since, done, token, depth }) = self.calls.remove(&owner) else {
+            return;
+        };
+        let needed = self.history.lock(lock).authority.quorum;
+        let outcome = match how % 8 {
+            6 => Outcome::Failed { definite: false, message: "no reply".into() },
+            7 => Outcome::Failed { definite: done == 0, message: "given up".into() },
+            _ if done >= needed => Outcome::Ok,
+            _ => Outcome::Refused,
+        };
+        if let (Outcome::Ok, Wants::Acquire(lease_ms)) = (&outcome, wants) {
+            self.tokens.extend(token.map(|token| (owner, token)));
+            self.believes(owner, lock, lease_ms, since, token, depth);
+        }
+        self.tell(client, What::Return { op, outcome });
+    }
+
+    fn believes(
+        &mut self,
+        owner: Owner,
+        lock: Lock,
+        lease_ms: Option<u64>,
+        since: True,
+        token: Option<u64>,
+        count: u32,
+    ) {
+        let client = self.history.client_of(owner);
+        let drift = self.history.lock(lock).authority.drift_ms;
+        let clock = one_of(&[Face::Boottime, Face::Boottime, Face::Wall, Face::Monotonic], owner.0 as u8);
+        let until = lease_ms.map(|lease| {
+            let asked = self.history.clock(client).reading(clock, since);
+            Deadline { clock, nanos: asked + lease.saturating_sub(drift) as i64 * 1_000_000 }
+        });
+        let mode = Mode::Exclusive;
+        let mode = if self.history.lock(lock).kind == LockKind::ReadWrite && !owner.0.is_multiple_of(3) {
+            Mode::Shared
+        } else {
+            mode
+        };
+        self.tell(client, What::Believes { lock, owner, until, token, count, mode });
+    }
+
+    fn delivers(&mut self, which: usize) {
+        if !self.under_way.is_empty() {
+            let request = self.under_way.remove(which % self.under_way.len());
+            self.executes(request);
+        }
+    }
+
+    fn renews(&mut self, owner: Owner, lock: Lock, lease_ms: Option<u64>, reach: u8) {
+        for group in 0..self.masters.len() {
+            let request = Request { op: None, lock, owner, group, wants: Wants::Renew(lease_ms) };
+            if reach & (1 << (group % 6)) == 0 {
+                self.executes(request);
+            } else {
+                self.under_way.push(request);
+            }
+        }
+        if reach < 128 {
+            self.believes(owner, lock, lease_ms, self.now, None, 1);
+        }
+    }
+
+    /// Somebody renews, or gives back, what another holds.
+    fn renews_for_another(&mut self, owner: Owner, lock: Lock, node: usize, much: u8) {
+        let by = Party { client: one_of(&self.clients, much), owner: None };
+        let Some(key) = self.state[node].keys.get_mut(&lock) else { return };
+        if !key.holders.contains_key(&owner) {
+            return;
+        }
+        let until = key.expires_ms.map(Wall::from_millis);
+        let what = if much.is_multiple_of(2) {
+            What::Extended { lock, owner, by, lease_ms: Some(500), until }
+        } else {
+            key.holders.remove(&owner);
+            if key.holders.is_empty() {
+                self.state[node].keys.remove(&lock);
+            }
+            What::Released { lock, owner, by, left: 0, lease_ms: None, until: None }
+        };
+        self.tell(self.nodes[node], what);
+    }
+
+    /// An owner writes with the token of its latest grant, or with another one; some writes come late.
+    fn writes(&mut self, owner: Owner, lock: Lock, how: u8, much: u8) {
+        let own = self.tokens.get(&owner).copied();
+        let token = one_of(&[own, own, own, own.map(|token| token.saturating_sub(1)), None], how);
+        let write = Late { lock, owner, token, sent: self.now };
+        if much < 128 {
+            self.lands(write);
+        } else {
+            self.late.push(write);
+        }
+    }
+
+    fn arrives(&mut self, which: u8) {
+        if !self.late.is_empty() {
+            let write = self.late.remove(usize::from(which) % self.late.len());
+            self.lands(write);
+        }
+    }
+
+    fn lands(&mut self, Late { lock, owner, token, sent }: Late) {
+        let accepted = Accepted { greater: token > self.greatest, at_least: token >= self.greatest };
+        self.greatest = self.greatest.max(token);
+        self.tell(self.shop, What::Write { lock, owner, token, sent, accepted });
+    }
+
+    /// A node crashes, or comes back: with its disk, or without.
+    fn crashes_node(&mut self, node: usize, how: u8) {
+        let host = self.nodes[node];
+        if !self.state[node].down {
+            self.state[node].down = true;
+            self.tell(host, What::Life { life: Life::Crashed });
+            return;
+        }
+        self.state[node].down = false;
+        self.tell(host, What::Life { life: Life::Started });
+        if how.is_multiple_of(2) {
+            let locks: Vec<Lock> = self.state[node].keys.keys().copied().collect();
+            for lock in locks {
+                self.loses(node, lock, How::Crash);
+                self.queue(node, lock, Vec::clear);
+            }
+        }
+    }
+
+    /// A client crashes, or comes back having forgotten everything.
+    fn crashes_client(&mut self, client: Host, how: u8) {
+        if how % 4 == 3 || !self.able(client) {
+            self.still.retain(|host| *host != client);
+            self.tell(client, What::Life { life: Life::Started });
+            return;
+        }
+        self.still.push(client);
+        self.tell(client, What::Life { life: Life::Crashed });
+        let gone: Vec<Owner> =
+            self.owners.iter().filter(|owner| self.history.client_of(**owner) == client).copied().collect();
+        for owner in gone {
+            self.calls.remove(&owner);
+            self.tokens.remove(&owner);
+        }
+    }
+
+    fn stands_still(&mut self, host: Host, how: u8) {
+        let life = if self.able(host) {
+            self.still.push(host);
+            one_of(&[Life::Paused, Life::Suspended], how)
+        } else {
+            self.still.retain(|other| *other != host);
+            Life::Resumed
+        };
+        self.tell(host, What::Life { life });
+    }
+
+    /// A wall clock jumps, or all of a host's clocks change their speed.
+    fn changes_clock(&mut self, host: Host, how: u8, much: u8) {
+        let clock = self.history.clock(host);
+        let mut readings =
+            [Face::Wall, Face::Monotonic, Face::Boottime].map(|face| clock.reading(face, self.now));
+        let mut segments = clock.segments().to_vec();
+        let rates = segments.last().expect("never none").rates;
+        segments.retain(|segment| segment.from < self.now);
+        let rates = match how % 4 {
+            3 => [one_of(&[1_000_000_000, 1_100_000_000, 900_000_000], much); 3],
+            2 => [rates[0], one_of(&[0, rates[2]], much), rates[2]],
+            _ => {
+                readings[0] += one_of(&[2_000, 400, -400, -20_000, 40_000], much) * 1_000_000;
+                rates
+            }
+        };
+        segments.push(Segment { from: self.now, readings, rates });
+        self.history.clocks[usize::from(host.0)] = Clock::try_from(segments).expect("in order");
+    }
+
+    /// Another node of the first group takes over, with what it has of the master's keys or without.
+    fn fails_over(&mut self, how: u8) {
+        if self.nodes.len() != 2 {
+            return;
+        }
+        let (old, new) = (self.masters[0], 1 - self.masters[0]);
+        self.masters[0] = new;
+        let (old_host, new_host) = (self.nodes[old], self.nodes[new]);
+        let held = std::mem::take(&mut self.state[old].keys);
+        let queues = std::mem::take(&mut self.state[old].queues);
+        self.tell(old_host, What::Became { role: Role::Replica });
+        self.tell(new_host, What::Became { role: Role::Master });
+        if how.is_multiple_of(2) {
+            for (lock, key) in held {
+                for owner in key.holders.into_keys() {
+                    self.tell(new_host, What::Vanished { lock, owner, how: How::Failover });
+                }
+            }
+        } else {
+            (self.state[new].keys, self.state[new].queues) = (held, queues);
+            self.state[new].token = self.state[old].token;
+        }
+    }
+
+    /// An owner that waits says so, or that it was woken.
+    fn waits(&mut self, owner: Owner, how: u8) {
+        let client = self.history.client_of(owner);
+        let Some(lock) = self.calls.get(&owner).filter(|_| self.able(client)).map(|open| open.lock) else {
+            return;
+        };
+        let what = match how % 4 {
+            0 | 1 => What::Waiting { lock, owner },
+            2 => What::Woken { lock, owner, by: Wake::Message },
+            _ => What::Woken { lock, owner, by: Wake::Timer },
+        };
+        self.tell(client, what);
+    }
+
+    /// An owner gives its place in the queue up, or is thrown out.
+    fn leaves_queue(&mut self, owner: Owner, how: u8) {
+        let node = self.masters[0];
+        let queues = self.state[node].queues.iter();
+        let Some(lock) = queues.filter(|(_, queue)| queue.contains(&owner)).map(|(lock, _)| *lock).next()
+        else {
+            return;
+        };
+        if how.is_multiple_of(2) {
+            let client = self.history.client_of(owner);
+            self.tell(client, What::Dequeued { lock, owner });
+        }
+        self.queue(node, lock, |queue| queue.retain(|waiter| *waiter != owner));
+    }
+}

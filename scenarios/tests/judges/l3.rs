@@ -1,0 +1,40 @@
+//! L3, as it is defined: a critical section runs from the beginning of a hold to the arrival of the last write that came of
+//! it. The layer is violated iff critical sections of two owners have an instant in common, or somebody writes who never had
+//! the lock. Of a semaphore's permits many may be out, so its critical sections may overlap.
+
+use std::time::Duration;
+
+use lockstorm::history::{History, Mode};
+
+use crate::{
+    Answer,
+    past::{Stretch, clashes, excludes, given_up},
+    section::{Write, tested, writes},
+};
+
+pub(crate) fn judge(history: &History) -> Answer {
+    let writes = writes(history);
+    let mut sections: Vec<Stretch> = Vec::new();
+    for write in writes.iter().filter(|write| excludes(history, write.lock)) {
+        let Some(from) = write.hold else { continue };
+        let same =
+            |other: &&Write| (other.lock, other.owner, other.hold) == (write.lock, write.owner, write.hold);
+        let until = writes.iter().filter(same).map(|other| other.arrived).max().unwrap_or(write.arrived);
+        let (lock, owner, mode) = (write.lock, write.owner, Mode::Exclusive);
+        let section = Stretch { lock, owner, mode, from, until };
+        if !sections.contains(&section) {
+            sections.push(section);
+        }
+    }
+    let clashes = clashes(&sections);
+    let strangers = writes.iter().any(|write| write.hold.is_none());
+    let word = match !clashes.is_empty() || strangers {
+        true => "violated",
+        false if given_up(history) || !tested(history, &writes) => "undecided",
+        false => "holds",
+    };
+    Answer::of(word)
+        .time("overlap", clashes.iter().max().copied().unwrap_or(Duration::ZERO))
+        .count("times", clashes.len())
+        .count("writes", writes.len())
+}

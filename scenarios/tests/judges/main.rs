@@ -1,0 +1,191 @@
+//! A second judge for every checker, and whether the two agree.
+//!
+//! Each checker of `lockstorm::checker` is written to be quick and to explain itself. Here each has a reference that is
+//! neither: a file that states the definition in plain sentences and works it out from the raw events, however long that
+//! takes. Both judge generated histories, plausible ones and absurd ones, and every stock scenario. Where they differ,
+//! one of them is wrong.
+//!
+//! `cargo test -p lockstorm --test judges` tries a few thousand histories.
+//! `LOCKSTORM_SEEDS=0..1000000 cargo test --release -p lockstorm --test judges -- generated` tries a million, and
+//! `LOCKSTORM_SEEDS=17..18` the one that was found.
+
+mod generate;
+mod l1;
+mod l2;
+mod l3;
+mod l4;
+mod past;
+mod runs;
+mod section;
+
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Write},
+    ops::Range,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use lockstorm::{checker, history::History, report::timeline, trial::parse_seeds, verdict::Quantity};
+use proptest::strategy::{Strategy, ValueTree};
+
+/// What a reference says of a history: the verdict's word, and what it measured.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Answer {
+    word: &'static str,
+    measures: Vec<(&'static str, Quantity)>,
+}
+
+impl Answer {
+    pub(crate) fn of(word: &'static str) -> Answer {
+        Answer { word, measures: Vec::new() }
+    }
+
+    fn measured(mut self, name: &'static str, quantity: Quantity) -> Answer {
+        self.measures.push((name, quantity));
+        self
+    }
+
+    pub(crate) fn time(self, name: &'static str, length: Duration) -> Answer {
+        self.measured(name, Quantity::Time(length))
+    }
+
+    pub(crate) fn count(self, name: &'static str, count: usize) -> Answer {
+        self.measured(name, Quantity::Number(count as f64))
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word)?;
+        self.measures.iter().try_for_each(|(name, quantity)| match quantity {
+            Quantity::Time(length) => write!(f, " {name}={length:?}"),
+            Quantity::Number(number) => write!(f, " {name}={number}"),
+        })
+    }
+}
+
+/// What a history is asked.
+type Judge = fn(&History) -> Answer;
+
+/// The reference of every checker, by the checker's name.
+const JUDGES: &[(&str, Judge)] =
+    &[("l1", l1::judge), ("l2", l2::judge), ("l3", l3::judge), ("l4", l4::judge)];
+
+/// Where checkers and their references differ: the checker's name, and what each of them says.
+pub(crate) fn differences(history: &History) -> Vec<(&'static str, String)> {
+    let mut differences = Vec::new();
+    for finding in checker::check(history) {
+        let Some((name, judge)) = JUDGES.iter().find(|(name, _)| *name == finding.checker) else { continue };
+        let measures = finding.measures.iter().map(|measure| (measure.name, measure.quantity)).collect();
+        let checker = Answer { word: finding.verdict.word(), measures };
+        let reference = judge(history);
+        if checker != reference {
+            let why = finding.verdict.sentence();
+            let says =
+                format!("{name}: the checker says {checker} ({why})\n    its reference says {reference}");
+            differences.push((finding.checker, says));
+        }
+    }
+    differences
+}
+
+/// The differences with the history they are about, to be read by a person.
+pub(crate) fn told(history: &History, differences: &[(&str, String)]) -> String {
+    let mut text = String::new();
+    for lock in history.header.locks() {
+        let _ = writeln!(text, "  lock {lock}: {:?}", history.lock(lock));
+    }
+    for (host, clock) in history.header.hosts.iter().zip(&history.clocks) {
+        if clock.segments().len() > 1 || clock.segments()[0].rates != [1_000_000_000; 3] {
+            let _ = writeln!(text, "  clock of {}: {:?}", host.name, clock.segments());
+        }
+    }
+    let header = &history.header;
+    let _ = writeln!(
+        text,
+        "  calm {:?}, end {:?}, {:?}, {:?}",
+        header.calm, header.end, header.ended, header.resource
+    );
+    text.push_str(&timeline(history, 60));
+    for (_, difference) in differences {
+        let _ = writeln!(text, "  {difference}");
+    }
+    text
+}
+
+/// The smallest history that the judges of one checker differ about, of those that come of one seed, told.
+fn smallest<S: Strategy>(
+    seed: u64,
+    strategy: &S,
+    history: fn(S::Value) -> History,
+    checker: &'static str,
+) -> String {
+    let differ = |history: &History| {
+        let mut differences = differences(history);
+        // What is shrunk must stay about the same checker, or one mistake leads to another.
+        differences.retain(|(of, _)| *of == checker);
+        (!differences.is_empty()).then_some(differences)
+    };
+    let mut tree = strategy.new_tree(&mut generate::runner(seed)).expect("a strategy that rejects nothing");
+    let mut smallest = tree.current();
+    while tree.simplify() {
+        while differ(&history(tree.current())).is_none() && tree.complicate() {}
+        if differ(&history(tree.current())).is_none() {
+            break;
+        }
+        smallest = tree.current();
+    }
+    let history = history(smallest);
+    format!("seed {seed}, made small:\n{}", told(&history, &differ(&history).unwrap_or_default()))
+}
+
+/// How many histories of each kind are tried if the environment does not say.
+const SEEDS: Range<u64> = 0..2_000;
+
+/// Judges histories on every processor, and panics with how many differ: for each checker the first of them, made small.
+fn generated<S: Strategy>(strategy: impl Fn() -> S + Sync, history: fn(S::Value) -> History) {
+    let seeds = std::env::var("LOCKSTORM_SEEDS").map_or(SEEDS, |seeds| parse_seeds(&seeds).expect("a range"));
+    let next = AtomicU64::new(seeds.start);
+    let found: Mutex<BTreeMap<&'static str, Vec<u64>>> = Mutex::default();
+    let work = || {
+        let strategy = strategy();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end {
+                return;
+            }
+            let tree =
+                strategy.new_tree(&mut generate::runner(seed)).expect("a strategy that rejects nothing");
+            for (checker, _) in differences(&history(tree.current())) {
+                found.lock().expect("nobody panics").entry(checker).or_default().push(seed);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    let found = found.into_inner().expect("every thread is done");
+    let mut text = String::new();
+    for (checker, differ) in &found {
+        let first = differ.iter().min().expect("one at least");
+        let smallest = smallest(*first, &strategy(), history, checker);
+        let _ = writeln!(text, "{checker}: the judges differ in {} of {seeds:?}; {smallest}", differ.len());
+    }
+    assert!(found.is_empty(), "{text}");
+}
+
+#[test]
+fn the_judges_agree_on_generated_histories_that_could_have_been() {
+    generated(generate::world::strategy, generate::world::history);
+}
+
+#[test]
+fn the_judges_agree_on_generated_histories_that_make_no_sense() {
+    generated(generate::noise::strategy, generate::noise::history);
+}

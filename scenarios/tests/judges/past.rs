@@ -1,0 +1,273 @@
+//! The words that the definitions share, worked out the slow way: who was entitled to a lock at an instant, who believed to
+//! hold it, who had asked.
+//!
+//! Everything is told by instants. Something that was so at one instant goes on until the next instant at which anything
+//! could change it; a stretch is as many of those in a row as it was so.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use lockstorm::history::{
+    Call, Deadline, Ended, Event, Fence, Header, History, Host, Life, Lock, LockKind, Mode, Owner, Party,
+    What,
+};
+use lockstorm_sim::time::True;
+
+/// A stretch of true time in which an owner had a lock, in whatever sense; its end is not part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub(crate) lock: Lock,
+    pub(crate) owner: Owner,
+    pub(crate) mode: Mode,
+    pub(crate) from: True,
+    pub(crate) until: True,
+}
+
+/// From when until when something holds for one reason.
+type Span = (True, True);
+
+/// Every lock with every owner.
+pub(crate) fn pairs(history: &History) -> Vec<(Lock, Owner)> {
+    let owners = 0..history.owners.len() as u32;
+    history.header.locks().flat_map(|lock| owners.clone().map(move |owner| (lock, Owner(owner)))).collect()
+}
+
+/// Whether the run was given up before its end.
+pub(crate) fn given_up(history: &History) -> bool {
+    history.header.ended != Ended::Complete
+}
+
+/// Whether only one owner, or readers alone, may have the lock at an instant.
+pub(crate) fn excludes(history: &History, lock: Lock) -> bool {
+    !matches!(history.lock(lock).kind, LockKind::Semaphore { .. })
+}
+
+/// What the resource turns away.
+pub(crate) fn fence(header: &Header) -> Fence {
+    header.resource.as_ref().map_or(Fence::None, |resource| resource.fence)
+}
+
+/// Whether a command was sent by the owner itself: it names it, or names nobody and comes from its client.
+pub(crate) fn own(history: &History, owner: Owner, by: Party) -> bool {
+    match by.owner {
+        Some(named) => named == owner,
+        None => by.client == history.client_of(owner),
+    }
+}
+
+/// The events about a lock and an owner on any host of a group.
+fn about<'a>(history: &'a History, lock: Lock, owner: Owner, group: &[Host]) -> Vec<&'a Event> {
+    let wanted = |event: &&Event| {
+        event.what.lock() == Some(lock) && event.what.owner() == Some(owner) && group.contains(&event.host)
+    };
+    history.events.iter().filter(wanted).collect()
+}
+
+/// Why a group owed the lock to an owner, one span per grant and per renewal.
+///
+/// A grant at *t* for the lease *L* is a promise until *t + L*, less the allowance for drift where there is one. So is a
+/// renewal that the owner sent itself. The promise is over when the owner has given all its holds back; that of a nested
+/// hold also when the owner has given back so many that it is not left, or when the node grants a hold of that depth
+/// anew. Nothing else ends one.
+fn promises_of_group(history: &History, lock: Lock, owner: Owner, group: &[Host]) -> Vec<Span> {
+    let events = about(history, lock, owner, group);
+    let drift = history.lock(lock).authority.drift_ms;
+    let end = |at: True, lease_ms: Option<u64>| match lease_ms {
+        None => True::MAX,
+        Some(lease) => at + Duration::from_millis(lease.saturating_sub(drift)),
+    };
+    let mut spans = Vec::new();
+    for (number, event) in events.iter().enumerate() {
+        // A renewal is for what the owner holds, however often: it is as deep as the outermost hold.
+        let (depth, lease_ms) = match &event.what {
+            What::Granted { count, lease_ms, .. } => (*count, *lease_ms),
+            What::Extended { by, lease_ms, .. } if own(history, owner, *by) => (1, *lease_ms),
+            _ => continue,
+        };
+        let ends_it = |later: &&&Event| match &later.what {
+            What::Released { by, left, .. } => own(history, owner, *by) && *left < depth,
+            What::Granted { count, .. } => *count <= depth,
+            _ => false,
+        };
+        let ended = events[number + 1..].iter().find(ends_it).map_or(True::MAX, |later| later.at);
+        spans.push((event.at, end(event.at, lease_ms).min(ended)));
+    }
+    spans
+}
+
+/// When an owner was promised a lock: while so many groups as its authority needs owed it to the owner.
+///
+/// A promise that the owner gave back is not the one it gets next, even at the same instant.
+pub(crate) fn promised(history: &History, lock: Lock, owner: Owner) -> Vec<Stretch> {
+    let authority = &history.lock(lock).authority;
+    let groups: Vec<Vec<Span>> =
+        authority.groups.iter().map(|group| promises_of_group(history, lock, owner, group)).collect();
+    let given_back = |event: &&Event| match &event.what {
+        What::Released { lock: of, owner: whose, by, left: 0, .. } => {
+            (*of, *whose) == (lock, owner)
+                && authority.groups.len() == 1
+                && authority.groups[0].contains(&event.host)
+                && own(history, owner, *by)
+        }
+        _ => false,
+    };
+    let cuts = history.events.iter().filter(given_back).map(|event| event.at).collect();
+    let so = |at: True| groups.iter().filter(|group| group.iter().any(|span| within(*span, at))).count();
+    let mode = |from: True| granted_mode(history, lock, owner, from);
+    let spans = stretches(&groups.concat(), &cuts, history.header.end, |at| so(at) >= authority.quorum);
+    spans.into_iter().map(|(from, until)| Stretch { lock, owner, mode: mode(from), from, until }).collect()
+}
+
+/// When an owner believed to hold a lock.
+///
+/// It does from when it says so until it says otherwise, until its client crashes or starts, or until the clock that it
+/// named has shown the reading that it named. A belief that it gave up is not the one it takes up next.
+pub(crate) fn believed(history: &History, lock: Lock, owner: Owner) -> Vec<Stretch> {
+    let ends = |event: &Event| match &event.what {
+        What::Disbelieves { lock: of, owner: whose, .. } => (*of, *whose) == (lock, owner),
+        What::Life { life: Life::Crashed | Life::Started } => event.host == history.client_of(owner),
+        _ => false,
+    };
+    let mut spans = Vec::new();
+    let mut modes = Vec::new();
+    for (number, event) in history.events.iter().enumerate() {
+        let What::Believes { lock: of, owner: whose, until, mode, .. } = &event.what else { continue };
+        if (*of, *whose) != (lock, owner) {
+            continue;
+        }
+        let says = |later: &&Event| {
+            let again = matches!(&later.what, What::Believes { lock: of, owner: whose, .. }
+                if (*of, *whose) == (lock, owner));
+            again || ends(later)
+        };
+        let told = history.events[number + 1..].iter().find(says).map_or(True::MAX, |later| later.at);
+        let lapsed = until.map_or(True::MAX, |until| shown(history, event.host, until, event.at));
+        spans.push((event.at, told.min(lapsed)));
+        modes.push((event.at, *mode));
+    }
+    let cuts = history.events.iter().filter(|event| ends(event)).map(|event| event.at).collect();
+    let so = |at: True| spans.iter().any(|span| within(*span, at));
+    let mode = |from: True| modes.iter().rfind(|(at, _)| *at == from).map_or(Mode::Exclusive, |mode| mode.1);
+    let stretch = |(from, until)| Stretch { lock, owner, mode: mode(from), from, until };
+    stretches(&spans, &cuts, history.header.end, so).into_iter().map(stretch).collect()
+}
+
+/// In which mode a promise is that began then: in that of the grant that began it. What a renewal began that found nothing to
+/// renew is taken for exclusive, unless the promise before it was not given back.
+fn granted_mode(history: &History, lock: Lock, owner: Owner, from: True) -> Mode {
+    let mut latest = Mode::Exclusive;
+    for event in history.events.iter().filter(|event| event.at <= from) {
+        match &event.what {
+            What::Granted { lock: of, owner: whose, mode, .. } if (*of, *whose) == (lock, owner) => {
+                latest = *mode;
+                if event.at == from {
+                    break;
+                }
+            }
+            What::Released { lock: of, owner: whose, by, left: 0, .. }
+                if (*of, *whose) == (lock, owner) && own(history, owner, *by) =>
+            {
+                latest = Mode::Exclusive;
+            }
+            What::Extended { lock: of, owner: whose, by, .. }
+                if (*of, *whose) == (lock, owner) && event.at == from && own(history, owner, *by) =>
+            {
+                break;
+            }
+            _ => {}
+        }
+    }
+    latest
+}
+
+fn within((from, until): Span, at: True) -> bool {
+    from <= at && at < until
+}
+
+/// The longest stretches before `end` in which it was so, where only the ends of these spans change anything; none goes on
+/// through a cut.
+fn stretches(spans: &[Span], cuts: &BTreeSet<True>, end: True, so: impl Fn(True) -> bool) -> Vec<Span> {
+    let edges = spans.iter().flat_map(|(from, until)| [*from, *until]).chain(cuts.iter().copied());
+    let mut instants: BTreeSet<True> = edges.filter(|at| *at < end).collect();
+    instants.insert(end);
+    let instants: Vec<True> = instants.into_iter().collect();
+    let mut found: Vec<Span> = Vec::new();
+    for pair in instants.windows(2) {
+        let (from, until) = (pair[0], pair[1]);
+        match found.last_mut() {
+            _ if !so(from) => {}
+            Some(last) if last.1 == from && !cuts.contains(&from) => last.1 = until,
+            _ => found.push((from, until)),
+        }
+    }
+    found
+}
+
+/// The first instant, not before `from`, at which a host's clock shows a reading or more; the end of time if it does not
+/// while the run lasts. Looked for piece by piece, for within a piece a clock never goes back.
+pub(crate) fn shown(history: &History, host: Host, reading: Deadline, from: True) -> True {
+    let clock = history.clock(host);
+    let shows = |at: i64| clock.reading(reading.clock, True::from_nanos(at)) >= reading.nanos;
+    let pieces = clock.segments();
+    for (number, piece) in pieces.iter().enumerate() {
+        let next = pieces.get(number + 1).map_or(history.header.end, |next| next.from);
+        let (mut no, last) = (piece.from.max(from).as_nanos(), next.as_nanos() - 1);
+        if no > last {
+            continue;
+        }
+        if shows(no) {
+            return True::from_nanos(no);
+        }
+        if !shows(last) {
+            continue;
+        }
+        let mut yes = last;
+        while yes - no > 1 {
+            let middle = no + (yes - no) / 2;
+            if shows(middle) { yes = middle } else { no = middle }
+        }
+        return True::from_nanos(yes);
+    }
+    True::MAX
+}
+
+/// All promises, or all beliefs, of every owner in every lock.
+pub(crate) fn of_all(history: &History, one: fn(&History, Lock, Owner) -> Vec<Stretch>) -> Vec<Stretch> {
+    pairs(history).into_iter().flat_map(|(lock, owner)| one(history, lock, owner)).collect()
+}
+
+/// From when until when two stretches exclude each other: of different owners in one lock, not both of readers.
+pub(crate) fn clash(one: &Stretch, other: &Stretch) -> Option<Span> {
+    let (from, until) = (one.from.max(other.from), one.until.min(other.until));
+    let apart = one.lock != other.lock || one.owner == other.owner;
+    let readers = one.mode == Mode::Shared && other.mode == Mode::Shared;
+    (!apart && !readers && from < until).then_some((from, until))
+}
+
+/// All clashes among these stretches.
+pub(crate) fn clashes(stretches: &[Stretch]) -> Vec<Duration> {
+    let mut found = Vec::new();
+    for (number, one) in stretches.iter().enumerate() {
+        for other in &stretches[number + 1..] {
+            found.extend(clash(one, other).map(|(from, until)| until.since(from)));
+        }
+    }
+    found
+}
+
+/// Who ever asked to hold a lock, was promised it or believed in it.
+pub(crate) fn contenders(history: &History, lock: Lock) -> BTreeSet<Owner> {
+    let asked = |owner: Owner| {
+        let acquires = |event: &Event| match &event.what {
+            What::Invoke { lock: of, owner: whose, call: Call::Acquire { .. }, .. } => {
+                (*of, *whose) == (lock, owner)
+            }
+            _ => false,
+        };
+        history.events.iter().any(acquires)
+    };
+    let had = |owner: Owner| {
+        !promised(history, lock, owner).is_empty() || !believed(history, lock, owner).is_empty()
+    };
+    let owners = (0..history.owners.len() as u32).map(Owner);
+    owners.filter(|owner| asked(*owner) || had(*owner)).collect()
+}
