@@ -45,6 +45,7 @@ pub const ALL: &[Stock] = stock![
     "single/del_without_token.toml",
     "single/eviction.toml",
     "single/fencing_token_regresses.toml",
+    "single/late_request_of_a_crashed_client.toml",
     "single/late_write.toml",
     "single/leaked_hold.toml",
     "single/lost_acquire_reply.toml",

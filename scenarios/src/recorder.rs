@@ -130,8 +130,11 @@ impl Recorder {
         self.due.pop_front()
     }
 
-    /// Whom a name in Redis stands for: the client that wrote it, or whoever it stood for before, or nobody known, who is
-    /// then an owner of `node`.
+    /// The owner that a name in Redis stands for: the one it has stood for before, else the owner that its client is at
+    /// present, else, for a name of no known client, an owner of `node`.
+    ///
+    /// A name that is known comes first: a request of a process that has crashed may still arrive when its host is
+    /// somebody else already.
     ///
     /// Of a quorum every name is an owner of its own: nodes that granted two attempts of one client, one of them long given
     /// up, have not granted the lock together.
@@ -139,13 +142,14 @@ impl Recorder {
         if self.history.header.locks[0].authority.quorum > 1 {
             return self.history.owner(name, client.unwrap_or(node));
         }
-        let of_client = client.and_then(|client| self.current.get(&client).copied());
-        if let Some(owner) = of_client {
-            self.names.insert(name.to_owned(), owner);
-            return owner;
+        if let Some(owner) = self.names.get(name) {
+            return *owner;
         }
-        match self.names.get(name) {
-            Some(owner) => *owner,
+        match client.and_then(|client| self.current.get(&client).copied()) {
+            Some(owner) => {
+                self.names.insert(name.to_owned(), owner);
+                owner
+            }
             None => self.history.owner(name, node),
         }
     }
@@ -203,6 +207,7 @@ impl Teller {
         let mut recorder = self.shared.get();
         let owner = recorder.history.owner(&name, self.host);
         recorder.current.insert(self.host, owner);
+        recorder.names.insert(name, owner);
         owner
     }
 
