@@ -104,6 +104,11 @@ fn what_contradicts_itself_is_pointed_at() {
         "both steps and",
     );
     with(steps, "«workload» = {}", "a workload needs a kind");
+    with(
+        steps,
+        "workload.contend = { hold = \"1s\", think = \"1s\", levels = «0» }",
+        "a round cannot take 0 levels",
+    );
     with("[client.c1]", "[client.«redis»]\n[client.c1]", "two hosts are called `redis`");
     with("[node.redis]", "[node.redis]\n[node.«resource»]", "choose another name");
     with("[node.redis]", "[node.redis]\n[node.n]\ncount = «0»", "there are no hosts in [node.n]");

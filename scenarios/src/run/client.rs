@@ -215,14 +215,39 @@ impl Actor {
             let granted = self.ask(Ask { lease, wait, mode: Mode::Exclusive }).await;
             if let Ok(Some(hold)) = granted {
                 let Span(length) = drawn(contend.hold, &mut stream);
-                let held = [hold.clone()];
-                let every = contend.write_every.map_or(length / 2, |Span(every)| every);
-                self.work(&held, self.ctx.moment().0 + length, Some(every), true).await;
-                let _ = self.give_back(&*hold).await;
+                let levels = contend.levels.map_or(1, |levels| 1 + stream.below(u64::from(levels)));
+                self.hold_levels(hold, levels, length, contend.write_every).await;
             }
             let Span(think) = drawn(contend.think, &mut stream);
             // A round takes time even where nothing is thought: a lock that fails at once must not become an endless loop.
             self.ctx.wire_delay(think.max(Duration::from_millis(1))).await;
+        }
+    }
+
+    /// Takes further levels of a lock, works `length` in all, and gives the levels back one by one. The time is spread evenly
+    /// over going in and coming out. A level that is refused is the deepest; one that is lost ends the work.
+    async fn hold_levels(
+        &self,
+        first: Rc<dyn Held>,
+        levels: u64,
+        length: Duration,
+        write_every: Option<Span>,
+    ) {
+        let mut held = vec![first];
+        let stretch = length / u32::try_from(2 * levels - 1).unwrap_or(u32::MAX);
+        let every = write_every.map_or(stretch / 2, |Span(every)| every);
+        for _ in 1..levels {
+            self.work(&held, self.ctx.moment().0 + stretch, Some(every), true).await;
+            let ask = Ask { lease: self.lease(None, false), wait: Patience::None, mode: Mode::Exclusive };
+            match self.ask(ask).await {
+                Ok(Some(hold)) => held.push(hold),
+                _ => break,
+            }
+        }
+        while let Some(innermost) = held.last().cloned() {
+            self.work(&held, self.ctx.moment().0 + stretch, Some(every), true).await;
+            let _ = self.give_back(&*innermost).await;
+            held.pop();
         }
     }
 

@@ -180,4 +180,8 @@ pub struct Contend {
     /// How many rounds; until the end of the storm if left out.
     #[serde(default)]
     pub rounds: Option<u32>,
+    /// How many levels of a reentrant lock a round takes at most: each round draws how many, takes them one inside the other
+    /// and gives them back one by one. One if left out.
+    #[serde(default)]
+    pub levels: Option<u32>,
 }

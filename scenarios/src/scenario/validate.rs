@@ -19,6 +19,9 @@ const HOSTS_MAX: u32 = 1000;
 /// The most occurrences of one fault: beyond it a period was written without its unit in mind.
 const OCCURRENCES_MAX: u128 = 100_000;
 
+/// The most levels of a reentrant lock that one round of a workload takes.
+const LEVELS_MAX: u32 = 100;
+
 /// The shortest time between two of anything that is done again and again.
 const PERIOD_MIN: Duration = Duration::from_micros(10);
 
@@ -168,6 +171,12 @@ fn check_client(
     };
     let write_every = places.of_value(&["client", name, "workload", "contend", "write_every"]);
     check_period(write_every, contend.write_every)?;
+    if let Some(levels) = contend.levels.filter(|levels| !(1..=LEVELS_MAX).contains(levels)) {
+        let place = places.of_value(&["client", name, "workload", "contend", "levels"]);
+        let message =
+            format!("a round cannot take {levels} levels of the lock: from one to {LEVELS_MAX} it can");
+        return Err(Mistake::at(place, message));
+    }
     if !client.steps.is_empty() {
         let message = format!("client {name} has both steps and a workload: give one");
         return Err(Mistake::at(place, message));
