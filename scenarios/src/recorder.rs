@@ -18,7 +18,7 @@ use crate::{
     history::{Call, Deadline, History, Host, Lock, Mode, Op, Outcome, Owner, Wait, Wake, What, Why},
 };
 
-/// The one lock of a scenario.
+/// The lock that a scenario is about; any others are those it is taken together with.
 pub const LOCK: Lock = Lock(0);
 
 /// A history being written.
@@ -37,10 +37,10 @@ pub struct Recorder {
     names: BTreeMap<String, Owner>,
     /// The holds that each owner believes in, with the clock reading each ends at: an owner of nested holds believes in the
     /// lock until the last of them is given back.
-    holds: BTreeMap<Owner, BTreeMap<u64, Boottime>>,
-    /// Who believes to hold the lock, who waits for it: the longest first.
-    believers: Vec<Owner>,
-    waiters: Vec<Owner>,
+    holds: BTreeMap<(Lock, Owner), BTreeMap<u64, Boottime>>,
+    /// Owners that believe they hold a lock, and owners that wait for one: the longest first.
+    believers: Vec<(Lock, Owner)>,
+    waiters: Vec<(Lock, Owner)>,
 }
 
 #[derive(Debug)]
@@ -161,12 +161,12 @@ impl Recorder {
 
     /// The client that has believed longest to hold the lock, of those that still do.
     pub fn holder(&self) -> Option<Host> {
-        self.believers.first().map(|owner| self.history.client_of(*owner))
+        self.believers.first().map(|(_, owner)| self.history.client_of(*owner))
     }
 
     /// The client that has waited longest.
     pub fn waiter(&self) -> Option<Host> {
-        self.waiters.first().map(|owner| self.history.client_of(*owner))
+        self.waiters.first().map(|(_, owner)| self.history.client_of(*owner))
     }
 }
 
@@ -176,6 +176,8 @@ pub struct Teller {
     shared: Shared,
     ctx: HostCtx,
     host: Host,
+    /// The lock that this is about.
+    lock: Lock,
     /// The clock that the client's deadlines are readings of.
     clock: Face,
 }
@@ -183,7 +185,13 @@ pub struct Teller {
 impl Teller {
     /// For the client on this host.
     pub fn new(shared: Shared, ctx: HostCtx, host: Host) -> Teller {
-        Teller { shared, ctx, host, clock: Face::Boottime }
+        Teller { shared, ctx, host, lock: LOCK, clock: Face::Boottime }
+    }
+
+    /// The same, about this lock.
+    #[must_use]
+    pub fn about(&self, lock: Lock) -> Teller {
+        Teller { lock, ..self.clone() }
     }
 
     /// The same, for a client whose deadlines are readings of this clock.
@@ -228,7 +236,7 @@ impl Teller {
             Call::Release => Some(Happening::Releasing),
             _ => None,
         };
-        self.tell(What::Invoke { op, lock: LOCK, owner, call }, happening);
+        self.tell(What::Invoke { op, lock: self.lock, owner, call }, happening);
         op
     }
 
@@ -255,48 +263,48 @@ impl Teller {
         let again = {
             let mut recorder = self.shared.get();
             let Recorder { waiters, history, .. } = &mut *recorder;
-            waiters.retain(|waiter| history.client_of(*waiter) != self.host);
-            let again = recorder.believers.contains(&owner);
+            waiters.retain(|(lock, waiter)| *lock != self.lock || history.client_of(*waiter) != self.host);
+            let again = recorder.believers.contains(&(self.lock, owner));
             if !again {
-                recorder.believers.push(owner);
+                recorder.believers.push((self.lock, owner));
             }
             again
         };
-        let what = What::Believes { lock: LOCK, owner, until, token, count, mode };
+        let what = What::Believes { lock: self.lock, owner, until, token, count, mode };
         self.tell(what, again.then_some(Happening::Renewed));
     }
 
     /// From now on the owner knows that it does not hold the lock.
     pub fn disbelieves(&self, owner: Owner, why: Why) {
-        self.shared.get().believers.retain(|believer| *believer != owner);
+        self.shared.get().believers.retain(|believer| *believer != (self.lock, owner));
         let happening = (why != Why::Released).then_some(Happening::Lost);
-        self.tell(What::Disbelieves { lock: LOCK, owner, why }, happening);
+        self.tell(What::Disbelieves { lock: self.lock, owner, why }, happening);
     }
 
     /// The owner was refused and waits.
     pub fn waits(&self, owner: Owner) {
         {
             let mut recorder = self.shared.get();
-            if !recorder.waiters.contains(&owner) {
-                recorder.waiters.push(owner);
+            if !recorder.waiters.contains(&(self.lock, owner)) {
+                recorder.waiters.push((self.lock, owner));
             }
         }
-        self.tell(What::Waiting { lock: LOCK, owner }, Some(Happening::Waiting));
+        self.tell(What::Waiting { lock: self.lock, owner }, Some(Happening::Waiting));
     }
 
     /// The owner stopped waiting in order to try again.
     pub fn woken(&self, owner: Owner, by: Wake) {
-        self.tell(What::Woken { lock: LOCK, owner, by }, None);
+        self.tell(What::Woken { lock: self.lock, owner, by }, None);
     }
 
     /// The owner has given up waiting.
     pub fn gave_up(&self, owner: Owner) {
-        self.shared.get().waiters.retain(|waiter| *waiter != owner);
+        self.shared.get().waiters.retain(|waiter| *waiter != (self.lock, owner));
     }
 
     /// One of the production client's holds began or was renewed.
     fn holds(&self, owner: Owner, hold: u64, until: Boottime, token: Option<u64>) {
-        self.shared.get().holds.entry(owner).or_default().insert(hold, until);
+        self.shared.get().holds.entry((self.lock, owner)).or_default().insert(hold, until);
         self.believes_in_holds(owner, token);
     }
 
@@ -304,7 +312,7 @@ impl Teller {
     fn let_go(&self, owner: Owner, hold: u64, why: Why) {
         let left = {
             let mut recorder = self.shared.get();
-            let Some(holds) = recorder.holds.get_mut(&owner) else { return };
+            let Some(holds) = recorder.holds.get_mut(&(self.lock, owner)) else { return };
             if holds.remove(&hold).is_none() {
                 return;
             }
@@ -320,7 +328,7 @@ impl Teller {
     fn believes_in_holds(&self, owner: Owner, token: Option<u64>) {
         let (until, count) = {
             let recorder = self.shared.get();
-            let holds = recorder.holds.get(&owner).cloned().unwrap_or_default();
+            let holds = recorder.holds.get(&(self.lock, owner)).cloned().unwrap_or_default();
             (holds.values().max().copied(), u32::try_from(holds.len()).unwrap_or(u32::MAX))
         };
         let until = until.map(|until| match self.clock {
@@ -348,24 +356,23 @@ impl Teller {
 impl Observer for Teller {
     fn observe(&self, event: &lockstorm_client::Event<'_>) {
         use lockstorm_client::What as Told;
-        if event.lock != &*self.shared.get().history.header.locks[0].name {
-            return;
-        }
-        let owner = self.owner_named(event.owner);
+        let Some(lock) = self.shared.get().history.header.lock(event.lock) else { return };
+        let about = self.about(lock);
+        let owner = about.owner_named(event.owner);
         let boottime = |deadline: lockstorm_client::Boottime| {
             Boottime::from_nanos(i64::try_from(deadline.0.as_nanos()).unwrap_or(i64::MAX))
         };
         match event.what {
             Told::Acquired { hold, deadline, token, .. } => {
-                self.holds(owner, hold, boottime(deadline), token)
+                about.holds(owner, hold, boottime(deadline), token)
             }
-            Told::Renewed { hold, deadline } => self.holds(owner, hold, boottime(deadline), None),
-            Told::Lost { hold, why: LostReason::Expired } => self.let_go(owner, hold, Why::Expired),
-            Told::Lost { hold, .. } => self.let_go(owner, hold, Why::Lost),
-            Told::Releasing { hold } => self.let_go(owner, hold, Why::Released),
-            Told::Waiting { .. } => self.waits(owner),
-            Told::Woken { by: WokenBy::Message } => self.woken(owner, Wake::Message),
-            Told::Woken { by: WokenBy::Timer } => self.woken(owner, Wake::Timer),
+            Told::Renewed { hold, deadline } => about.holds(owner, hold, boottime(deadline), None),
+            Told::Lost { hold, why: LostReason::Expired } => about.let_go(owner, hold, Why::Expired),
+            Told::Lost { hold, .. } => about.let_go(owner, hold, Why::Lost),
+            Told::Releasing { hold } => about.let_go(owner, hold, Why::Released),
+            Told::Waiting { .. } => about.waits(owner),
+            Told::Woken { by: WokenBy::Message } => about.woken(owner, Wake::Message),
+            Told::Woken { by: WokenBy::Timer } => about.woken(owner, Wake::Timer),
             _ => {}
         }
     }

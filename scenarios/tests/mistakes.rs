@@ -133,6 +133,9 @@ fn what_contradicts_itself_is_pointed_at() {
     with("[expect]", "[run]\nseeds = «1000001»\n[expect]", "from one to 1000000 can");
     with("[expect]", "[lock]\nkind = «\"semaphore\"»\n[expect]", "\"client\" is no lock of the kind");
     with("[expect]", "[lock]\n«permits» = 2\n[expect]", "only a semaphore has permits");
+    with("[expect]", "[lock]\nalso = «[\"lock\"]»\n[expect]", "the lock \"lock\" is there already");
+    let several = "[lock]\nsubject = \"del-without-token\"\nalso = «[\"other\"]»\n[expect]";
+    with("[expect]", several, "only the production client takes several locks");
     let semaphore = "[lock]\nkind = \"semaphore\"\nsubject = \"semaphore\"\npermits = «0»\n[expect]";
     with("[expect]", semaphore, "nobody could ever get a permit");
     with("{ acquire = {} }", "{ acquire = { shared = «true» } }", "only a read-write lock can be shared");

@@ -11,9 +11,9 @@ use super::{Stage, resource::Writer};
 use crate::{
     bridge::HostEnv,
     code::{Code, CodeHost, Write},
-    history::{Call, Life, Mode, Outcome, Owner, What},
+    history::{Call, Life, Lock, Mode, Outcome, Owner, What},
     plan::{Action, PlannedStep},
-    recorder::Teller,
+    recorder::{LOCK, Teller},
     scenario::{Client, Contend, LockKind},
     subject::{self, Ask, Failure, Held, Patience, Seat, Subject},
     units::{Draw, Span},
@@ -81,6 +81,9 @@ async fn run_code(code: &Code, ctx: HostCtx, stage: Rc<Stage>, seat: Seat, owner
     std::future::pending::<()>().await;
 }
 
+/// One level of each lock on trial, in the order in which they were taken.
+type Level = Vec<(Lock, Rc<dyn Held>)>;
+
 /// A script that ends before its last step.
 struct Stopped;
 
@@ -123,7 +126,7 @@ impl Actor {
                 let lease = self.lease(acquire.lease, acquire.watchdog);
                 let wait = acquire.wait.map_or(Patience::Unbounded, |Span(wait)| Patience::For(wait));
                 loop {
-                    match self.ask(Ask { lease, wait, mode: mode(acquire.shared) }).await {
+                    match self.ask(Ask { lock: LOCK, lease, wait, mode: mode(acquire.shared) }).await {
                         Ok(Some(hold)) => {
                             held.push(hold);
                             return Ok(());
@@ -136,7 +139,10 @@ impl Actor {
             }
             Action::TryAcquire(attempt) => {
                 let lease = self.lease(attempt.lease, attempt.watchdog);
-                match self.ask(Ask { lease, wait: Patience::None, mode: mode(attempt.shared) }).await {
+                match self
+                    .ask(Ask { lock: LOCK, lease, wait: Patience::None, mode: mode(attempt.shared) })
+                    .await
+                {
                     Ok(Some(hold)) => held.push(hold),
                     _ => return Err(Stopped),
                 }
@@ -144,7 +150,7 @@ impl Actor {
             Action::Poll(poll) => {
                 let lease = self.lease(poll.lease, false);
                 loop {
-                    let ask = Ask { lease, wait: Patience::None, mode: mode(poll.shared) };
+                    let ask = Ask { lock: LOCK, lease, wait: Patience::None, mode: mode(poll.shared) };
                     if let Ok(Some(hold)) = self.ask(ask).await {
                         held.push(hold);
                         return Ok(());
@@ -157,12 +163,12 @@ impl Actor {
             }
             Action::Release(release) => {
                 let Some(hold) = held.pop() else { return Ok(()) };
-                let given_back = self.give_back(&*hold).await;
+                let given_back = self.give_back(LOCK, &*hold).await;
                 if let (Err(failure), Some(Span(after))) = (given_back, release.retry_after)
                     && !failure.definite
                 {
                     self.ctx.wire_delay(after).await;
-                    let _ = self.give_back(&*hold).await;
+                    let _ = self.give_back(LOCK, &*hold).await;
                 }
             }
             Action::Extend(extend) => {
@@ -212,11 +218,10 @@ impl Actor {
             {
                 return;
             }
-            let granted = self.ask(Ask { lease, wait, mode: Mode::Exclusive }).await;
-            if let Ok(Some(hold)) = granted {
+            if let Some(held) = self.take_all(wait, lease).await {
                 let Span(length) = drawn(contend.hold, &mut stream);
                 let levels = contend.levels.map_or(1, |levels| 1 + stream.below(u64::from(levels)));
-                self.hold_levels(hold, levels, length, contend.write_every).await;
+                self.hold_levels(held, levels, length, contend.write_every).await;
             }
             let Span(think) = drawn(contend.think, &mut stream);
             // A round takes time even where nothing is thought: a lock that fails at once must not become an endless loop.
@@ -224,30 +229,46 @@ impl Actor {
         }
     }
 
-    /// Takes further levels of a lock, works `length` in all, and gives the levels back one by one. The time is spread evenly
-    /// over going in and coming out. A level that is refused is the deepest; one that is lost ends the work.
-    async fn hold_levels(
-        &self,
-        first: Rc<dyn Held>,
-        levels: u64,
-        length: Duration,
-        write_every: Option<Span>,
-    ) {
-        let mut held = vec![first];
-        let stretch = length / u32::try_from(2 * levels - 1).unwrap_or(u32::MAX);
-        let every = write_every.map_or(stretch / 2, |Span(every)| every);
-        for _ in 1..levels {
-            self.work(&held, self.ctx.moment().0 + stretch, Some(every), true).await;
-            let ask = Ask { lease: self.lease(None, false), wait: Patience::None, mode: Mode::Exclusive };
-            match self.ask(ask).await {
-                Ok(Some(hold)) => held.push(hold),
-                _ => break,
+    /// Takes one level of every lock, in their order; those that were granted are given back if one is not.
+    async fn take_all(&self, wait: Patience, lease: Option<Duration>) -> Option<Level> {
+        let mut level = Level::new();
+        let locks: Vec<Lock> = self.stage.shared.get().history.header.locks().collect();
+        for lock in locks {
+            match self.ask(Ask { lock, lease, wait, mode: Mode::Exclusive }).await {
+                Ok(Some(hold)) => level.push((lock, hold)),
+                _ => {
+                    self.give_all_back(level).await;
+                    return None;
+                }
             }
         }
-        while let Some(innermost) = held.last().cloned() {
-            self.work(&held, self.ctx.moment().0 + stretch, Some(every), true).await;
-            let _ = self.give_back(&*innermost).await;
-            held.pop();
+        Some(level)
+    }
+
+    async fn give_all_back(&self, level: Level) {
+        for (lock, hold) in level.iter().rev() {
+            let _ = self.give_back(*lock, &**hold).await;
+        }
+    }
+
+    /// Takes further levels of the locks, works `length` in all, and gives the levels back one by one. The time is spread
+    /// evenly over going in and coming out. A level that is refused is the deepest; one that is lost ends the work.
+    async fn hold_levels(&self, first: Level, levels: u64, length: Duration, write_every: Option<Span>) {
+        let stretch = length / u32::try_from(2 * levels - 1).unwrap_or(u32::MAX);
+        let every = write_every.map_or(stretch / 2, |Span(every)| every);
+        // The resource is that of the first lock, so that its tokens go with the writes.
+        let guarding = |level: &Level| level.iter().take(1).map(|(_, hold)| hold.clone()).collect::<Vec<_>>();
+        let mut held = vec![first];
+        while let Some(innermost) = held.last().filter(|_| (held.len() as u64) < levels) {
+            self.work(&guarding(innermost), self.ctx.moment().0 + stretch, Some(every), true).await;
+            match self.take_all(Patience::None, self.lease(None, false)).await {
+                Some(level) => held.push(level),
+                None => break,
+            }
+        }
+        while let Some(innermost) = held.pop() {
+            self.work(&guarding(&innermost), self.ctx.moment().0 + stretch, Some(every), true).await;
+            self.give_all_back(innermost).await;
         }
     }
 
@@ -289,7 +310,8 @@ impl Actor {
         };
         let lease_ms = ask.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
         let call = Call::Acquire { wait: Teller::wait(wait), lease_ms };
-        let op = self.teller.invoked(self.owner, call);
+        let teller = self.teller.about(ask.lock);
+        let op = teller.invoked(self.owner, call);
         let granted = self.subject.acquire(ask).await;
         let outcome = match &granted {
             Ok(Some(_)) => Outcome::Ok,
@@ -297,20 +319,21 @@ impl Actor {
             Err(failure) => failed(failure),
         };
         if outcome != Outcome::Ok {
-            self.teller.gave_up(self.owner);
+            teller.gave_up(self.owner);
         }
-        self.teller.returned(op, call, outcome);
+        teller.returned(op, call, outcome);
         granted
     }
 
-    async fn give_back(&self, hold: &dyn Held) -> Result<(), Failure> {
-        let op = self.teller.invoked(self.owner, Call::Release);
+    async fn give_back(&self, lock: Lock, hold: &dyn Held) -> Result<(), Failure> {
+        let teller = self.teller.about(lock);
+        let op = teller.invoked(self.owner, Call::Release);
         let released = hold.release().await;
         let outcome = match &released {
             Ok(()) => Outcome::Ok,
             Err(failure) => failed(failure),
         };
-        self.teller.returned(op, Call::Release, outcome);
+        teller.returned(op, Call::Release, outcome);
         released
     }
 

@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use lockstorm_sim::{keyspace::Value, node::Node, time::Wall};
 
-use crate::{
-    history::{Host, How, LockKind, Mode, Owner, Party, What},
-    recorder::LOCK,
-};
+use crate::history::{Host, How, Lock, LockKind, Mode, Owner, Party, What};
 
 /// The keys that one lock lives in.
 #[derive(Debug, Clone)]
@@ -157,6 +154,8 @@ fn moved(before: &BTreeMap<String, u32>, taken: i64, by: Option<&str>) -> BTreeM
 
 /// What has changed the keys.
 pub(super) struct Cause<'a> {
+    /// The lock that the keys are of.
+    pub(super) lock: Lock,
     /// The keyspace event, or the command.
     pub(super) event: &'a str,
     /// Whose command it was, if it was a client's.
@@ -176,7 +175,7 @@ pub(super) trait Names {
 
 /// What a change means for the lock.
 pub(super) fn changes(before: &State, now: &State, cause: &Cause<'_>, names: &dyn Names) -> Vec<What> {
-    let Cause { event, by, node, wall_ms } = *cause;
+    let Cause { lock, event, by, node, wall_ms } = *cause;
     let lease_ms = now.expires_ms.map(|at| u64::try_from(at - wall_ms).unwrap_or(0));
     let until = now.expires_ms.map(Wall::from_millis);
     let mut changes = Vec::new();
@@ -190,10 +189,10 @@ pub(super) fn changes(before: &State, now: &State, cause: &Cause<'_>, names: &dy
             // A command that finds the key expired has not released it, whoever sent it.
             Some(by) if !by_itself(event) && names.client_of(owner) == by.client => {
                 let (lease_ms, until) = if left == 0 { (None, None) } else { (lease_ms, until) };
-                What::Released { lock: LOCK, owner, by, left, lease_ms, until }
+                What::Released { lock, owner, by, left, lease_ms, until }
             }
             _ if left > 0 => continue,
-            _ => What::Vanished { lock: LOCK, owner, how: how(event, by, !now.holders.is_empty()) },
+            _ => What::Vanished { lock, owner, how: how(event, by, !now.holders.is_empty()) },
         });
     }
     for (name, count) in &now.holders {
@@ -201,10 +200,10 @@ pub(super) fn changes(before: &State, now: &State, cause: &Cause<'_>, names: &dy
         let owner = names.owner(name, by.filter(|_| *count > had));
         if *count > had {
             let (count, token, mode) = (*count, now.token, now.mode);
-            changes.push(What::Granted { lock: LOCK, owner, lease_ms, until, count, token, mode });
+            changes.push(What::Granted { lock, owner, lease_ms, until, count, token, mode });
         } else if *count == had && before.expires_ms != now.expires_ms {
             let by = by.unwrap_or(Party { client: node, owner: None });
-            changes.push(What::Extended { lock: LOCK, owner, by, lease_ms, until });
+            changes.push(What::Extended { lock, owner, by, lease_ms, until });
         }
     }
     changes

@@ -17,8 +17,8 @@ use lockstorm_sim::{
 
 use crate::{
     history::{
-        Authority, Clock, Ended, Fence as HistoryFence, Header, History, Host, HostInfo, HostKind, LockInfo,
-        LockKind as HistoryLockKind, Resource as HistoryResource, Segment,
+        Authority, Clock, Ended, Fence as HistoryFence, Header, History, Host, HostInfo, HostKind, Lock,
+        LockInfo, LockKind as HistoryLockKind, Resource as HistoryResource, Segment,
     },
     plan::{Plan, Software},
     recorder::Shared,
@@ -217,9 +217,10 @@ impl Stage {
         ctx.control().now(Verb::Finish);
     }
 
-    /// The keys that the lock lives in.
-    fn keys(&self) -> held::Keys {
-        held::Keys::of(&self.plan.scenario.lock.name)
+    /// The locks, with the keys that each lives in.
+    fn locks(&self) -> Vec<(Lock, held::Keys)> {
+        let names = self.plan.scenario.lock.names();
+        names.enumerate().map(|(at, name)| (Lock(at as u16), held::Keys::of(name))).collect()
     }
 }
 
@@ -252,23 +253,24 @@ fn header(plan: &Plan, title: &str) -> Header {
         }
         _ => Authority { groups: groups.into_iter().take(1).collect(), quorum: 1, drift_ms: 0 },
     };
-    let name: Box<str> = lock.name.as_str().into();
     let kind = match lock.kind {
         LockKind::Plain | LockKind::Fenced | LockKind::Red => HistoryLockKind::Exclusive,
         LockKind::Fair => HistoryLockKind::Fair,
         LockKind::ReadWrite => HistoryLockKind::ReadWrite,
         LockKind::Semaphore => HistoryLockKind::Semaphore { permits: lock.permits.unwrap_or(1) },
     };
-    let keys = held::Keys::of(&lock.name);
-    let lasting_keys = vec![String::from_utf8_lossy(&keys.token).into()];
-    let info = LockInfo { keys: vec![name.clone()], lasting_keys, name, kind, authority };
+    let infos = lock.names().map(|name| {
+        let lasting_keys = vec![String::from_utf8_lossy(&held::Keys::of(name).token).into()];
+        let (name, authority) = (Box::<str>::from(name), authority.clone());
+        LockInfo { keys: vec![name.clone()], lasting_keys, name, kind, authority }
+    });
     let resource = plan.hosts.iter().position(|host| matches!(host.software, Software::Resource));
     let fence = match plan.scenario.resource.as_ref().map(|resource| resource.fence) {
         Some(Fence::Greater) => HistoryFence::Greater,
         Some(Fence::GreaterOrEqual) => HistoryFence::AtLeast,
         _ => HistoryFence::None,
     };
-    let mut header = Header::new(title, hosts, vec![info], plan.phases.ends);
+    let mut header = Header::new(title, hosts, infos.collect(), plan.phases.ends);
     header.seed = plan.seed;
     header.resource = resource.map(|at| HistoryResource { host: Host(at as u16), fence });
     header.calm = Some(plan.phases.storm_ends);

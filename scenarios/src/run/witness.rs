@@ -9,8 +9,8 @@ use lockstorm_sim::{
 
 use super::held::{Cause, Keys, Names, Reading, State, changes, queue_of};
 use crate::{
-    history::{CommandCount, Host, How, KeyLeft, Life, Owner, Party, Role, What},
-    recorder::{LOCK, Shared},
+    history::{CommandCount, Host, How, KeyLeft, Life, Lock, Owner, Party, Role, What},
+    recorder::Shared,
 };
 
 /// Watches one node.
@@ -20,11 +20,9 @@ pub(super) struct Witness {
     pub(super) shared: Shared,
     pub(super) host: Host,
     pub(super) node: Node,
-    pub(super) keys: Keys,
     /// The hosts by name, to find who a connection belongs to.
     pub(super) hosts: BTreeMap<String, Host>,
-    state: State,
-    queue: Vec<String>,
+    locks: Vec<Watched>,
     /// The node has crashed and not been looked at since: what it had and has no more, the crash took.
     fresh: u64,
     /// Whose each connection is, since the node has come up.
@@ -33,17 +31,28 @@ pub(super) struct Witness {
     counts: BTreeMap<Host, BTreeMap<Bytes, u64>>,
 }
 
+/// One lock as the node has it.
+#[derive(Debug)]
+struct Watched {
+    lock: Lock,
+    keys: Keys,
+    state: State,
+    queue: Vec<String>,
+}
+
 impl Witness {
     pub(super) fn new(
         ctx: HostCtx,
         shared: Shared,
         host: Host,
         node: Node,
-        keys: Keys,
+        keys: impl IntoIterator<Item = (Lock, Keys)>,
         hosts: BTreeMap<String, Host>,
     ) -> Witness {
-        let (state, queue, fresh, peers, counts) = Default::default();
-        Witness { ctx, shared, host, node, keys, hosts, state, queue, fresh, peers, counts }
+        let watched = |(lock, keys)| Watched { lock, keys, state: State::default(), queue: Vec::new() };
+        let locks = keys.into_iter().map(watched).collect();
+        let (fresh, peers, counts) = Default::default();
+        Witness { ctx, shared, host, node, hosts, locks, fresh, peers, counts }
     }
 
     /// Takes in one observation of the node.
@@ -57,24 +66,26 @@ impl Witness {
             Observation::Command { conn, args, .. } => {
                 let Some((name, rest)) = args.split_first() else { return };
                 if name.eq_ignore_ascii_case(b"FLUSHALL") || name.eq_ignore_ascii_case(b"FLUSHDB") {
-                    self.compare("flushed", Some(*conn));
+                    (0..self.locks.len()).for_each(|at| self.compare(at, "flushed", Some(*conn)));
                 }
-                let about = rest.iter().any(|arg| self.keys.are_meant_by(arg));
+                let about = rest.iter().any(|arg| self.lock_meant_by(arg).is_some());
                 if let Some(client) = self.client(*conn).filter(|_| about) {
                     *self.counts.entry(client).or_default().entry(name.clone()).or_default() += 1;
                 }
             }
             Observation::Key { key, event, by, .. } => {
-                if *key == self.keys.lock {
-                    self.compare(event, *by);
-                } else if *key == self.keys.queue {
-                    self.compare_queue();
+                for at in 0..self.locks.len() {
+                    if *key == self.locks[at].keys.lock {
+                        self.compare(at, event, *by);
+                    } else if *key == self.locks[at].keys.queue {
+                        self.compare_queue(at);
+                    }
                 }
             }
             Observation::Published { channel, receivers, .. } => {
-                if self.keys.are_meant_by(channel) {
+                if let Some(lock) = self.lock_meant_by(channel) {
                     let receivers = u32::try_from(*receivers).unwrap_or(u32::MAX);
-                    self.tell(What::Published { lock: LOCK, receivers });
+                    self.tell(What::Published { lock, receivers });
                 }
             }
             Observation::Role { role } => {
@@ -86,44 +97,52 @@ impl Witness {
 
     /// Compares what the node has with what it had: after a restart, or when its data was replaced by a master's.
     fn look_again(&mut self, how: How) {
-        let now = self.read(None);
-        let gone: Vec<String> =
-            self.state.holders.keys().filter(|name| !now.holders.contains_key(*name)).cloned().collect();
-        for name in gone {
-            let owner = self.owner(&name, None);
-            self.tell(What::Vanished { lock: LOCK, owner, how });
+        for at in 0..self.locks.len() {
+            let now = self.read(&self.locks[at], None);
+            let Watched { lock, state, .. } = &self.locks[at];
+            for name in state.holders.keys().filter(|name| !now.holders.contains_key(*name)) {
+                let owner = self.owner(name, None);
+                self.tell(What::Vanished { lock: *lock, owner, how });
+            }
+            self.locks[at].state = now;
+            self.compare_queue(at);
         }
-        self.state = now;
-        self.compare_queue();
     }
 
-    fn compare(&mut self, event: &str, by: Option<ConnId>) {
+    fn compare(&mut self, at: usize, event: &str, by: Option<ConnId>) {
         // What a node repeats from its master was granted there.
         let party = self.party(by);
-        let now = self.read(party.flatten());
-        let before = std::mem::replace(&mut self.state, now);
+        let now = self.read(&self.locks[at], party.flatten());
+        let before = std::mem::replace(&mut self.locks[at].state, now);
         let Some(by) = party else { return };
-        let cause = Cause { event, by, node: self.host, wall_ms: self.ctx.wall().as_millis() };
-        changes(&before, &self.state, &cause, self).into_iter().for_each(|what| self.tell(what));
+        let Watched { lock, state, .. } = &self.locks[at];
+        let cause = Cause { lock: *lock, event, by, node: self.host, wall_ms: self.ctx.wall().as_millis() };
+        changes(&before, state, &cause, self).into_iter().for_each(|what| self.tell(what));
     }
 
-    fn compare_queue(&mut self) {
-        let queue = self.node.look(|server| queue_of(server.node(), &self.keys)).unwrap_or_default();
-        if queue != self.queue {
+    fn compare_queue(&mut self, at: usize) {
+        let Watched { lock, keys, queue: before, .. } = &self.locks[at];
+        let queue = self.node.look(|server| queue_of(server.node(), keys)).unwrap_or_default();
+        if queue != *before {
             let waiters = queue.iter().map(|name| self.owner(name, None)).collect();
-            self.queue = queue;
-            self.tell(What::Queue { lock: LOCK, waiters });
+            self.tell(What::Queue { lock: *lock, waiters });
+            self.locks[at].queue = queue;
         }
     }
 
-    /// Who holds the lock as this node has it, and until when, after something that this client may have done.
-    fn read(&self, by: Option<Party>) -> State {
+    /// The owners of a lock as this node has it, and until when, after something that this client may have done.
+    fn read(&self, watched: &Watched, by: Option<Party>) -> State {
         let (kind, name) = {
             let recorder = self.shared.get();
-            (recorder.history.lock(LOCK).kind, by.and_then(|by| recorder.name_of(by.client)))
+            (recorder.history.lock(watched.lock).kind, by.and_then(|by| recorder.name_of(by.client)))
         };
-        let reading = self.node.look(|server| Reading::of(server.node(), &self.keys)).unwrap_or_default();
-        State::new(kind, &reading, &self.state, name.as_deref())
+        let reading = self.node.look(|server| Reading::of(server.node(), &watched.keys)).unwrap_or_default();
+        State::new(kind, &reading, &watched.state, name.as_deref())
+    }
+
+    /// The lock that a word of a command, a key or a channel belongs to.
+    fn lock_meant_by(&self, word: &[u8]) -> Option<Lock> {
+        self.locks.iter().find(|watched| watched.keys.are_meant_by(word)).map(|watched| watched.lock)
     }
 
     /// Who did something: `None` when it was repeated from a master, `Some(None)` when no client did it.
@@ -181,7 +200,7 @@ impl Witness {
         let now_ms = self.ctx.wall().as_millis();
         let left = self.node.look(|server| {
             let Some(db) = server.node().dbs.first() else { return Vec::new() };
-            let mine = db.entries().iter().filter(|(key, _)| self.keys.are_meant_by(key));
+            let mine = db.entries().iter().filter(|(key, _)| self.lock_meant_by(key).is_some());
             let alive = mine.filter(|(_, entry)| !entry.is_expired(now_ms));
             let mut left: Vec<KeyLeft> = alive
                 .map(|(key, entry)| KeyLeft {

@@ -12,6 +12,9 @@ use crate::{name::Name, units::Span};
 pub struct Lock {
     /// Its name, which is also its key.
     pub name: String,
+    /// Further locks of the same kind, with the same settings on the same nodes, which a workload takes together with this
+    /// one, in this order. Only the production client takes several, and steps take the first.
+    pub also: Vec<String>,
     /// Which lock of the client it is.
     pub kind: LockKind,
     /// Who implements it: the production client, or a model of another algorithm (`lockstorm list subjects`).
@@ -43,6 +46,7 @@ impl Default for Lock {
     fn default() -> Lock {
         Lock {
             name: "lock".to_owned(),
+            also: Vec::new(),
             kind: LockKind::Plain,
             subject: SubjectName::Client,
             nodes: None,
@@ -56,6 +60,13 @@ impl Default for Lock {
             fair_wait: None,
             permits: None,
         }
+    }
+}
+
+impl Lock {
+    /// The names of all locks on trial, in the order in which a workload takes them.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.name.as_str()).chain(self.also.iter().map(String::as_str))
     }
 }
 

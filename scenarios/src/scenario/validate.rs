@@ -4,7 +4,9 @@ use std::{collections::BTreeSet, ops::Range, time::Duration};
 
 use lockstorm_sim::{config::Config, options};
 
-use super::{Client, LockKind, Node, SEEDS_MAX, Scenario, StepEntry, error::Mistake, places::Places, word};
+use super::{
+    Client, LockKind, Node, SEEDS_MAX, Scenario, StepEntry, SubjectName, error::Mistake, places::Places, word,
+};
 use crate::{
     checker,
     fault::{self, Fault},
@@ -113,6 +115,18 @@ fn check_lock(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistak
         let (subject, kind) = (word(lock.subject), word(lock.kind));
         let message = format!("the subject \"{subject}\" is no lock of the kind \"{kind}\"");
         return Err(Mistake::at(places.of_value(&["lock", "kind"]), message));
+    }
+    let names: Vec<&str> = lock.names().collect();
+    for (at, name) in lock.also.iter().enumerate() {
+        let place = places.of_value(&["lock", "also"]);
+        if names[..=at].contains(&name.as_str()) {
+            return Err(Mistake::at(place, format!("the lock {name:?} is there already")));
+        }
+        if !matches!(lock.subject, SubjectName::Client | SubjectName::ClientOnMonotonicClock) {
+            let message =
+                format!("only the production client takes several locks, not {:?}", word(lock.subject));
+            return Err(Mistake::at(place, message));
+        }
     }
     match lock.permits {
         Some(0) => Err(Mistake::at(places.of_value(&["lock", "permits"]), "nobody could ever get a permit")),

@@ -33,8 +33,9 @@ fn on(env: HostEnv, seat: Seat) -> Local<'static, Result<Rc<dyn Subject>, Failur
             clients.push(builder(&env, &seat, group).build().map_err(failure)?);
         }
         let other = format!("warm-up of {}", seat.ctx.name());
-        let (handle, other) = (handle(lock, &clients, &lock.name)?, handle(lock, &clients, &other)?);
-        Ok(Rc::new(Production { handle, other }) as Rc<dyn Subject>)
+        let handles = lock.names().map(|name| handle(lock, &clients, name)).collect::<Result<_, _>>()?;
+        let other = handle(lock, &clients, &other)?;
+        Ok(Rc::new(Production { handles, other }) as Rc<dyn Subject>)
     })
 }
 
@@ -68,14 +69,15 @@ pub(crate) fn builder(env: &HostEnv, seat: &Seat, group: &[String]) -> Builder {
     builder
 }
 
-/// The client's handle of the lock on trial.
+/// The client's handle of a lock on trial.
 enum Handle {
     One(Lock),
     Red(RedLock),
 }
 
 struct Production {
-    handle: Handle,
+    /// By number of the lock.
+    handles: Vec<Handle>,
     /// Another lock of the same kind on the same nodes, for the warm-up: scripts are loaded with the first lock of a process.
     other: Handle,
 }
@@ -122,9 +124,10 @@ impl Subject for Production {
     fn acquire(&self, ask: Ask) -> Local<'_, Result<Option<Rc<dyn Held>>, Failure>> {
         Box::pin(async move {
             let owner = OwnerId::new(OWNER);
+            let handle = &self.handles[usize::from(ask.lock.0)];
             let guard = match ask.wait {
                 Patience::Unbounded => {
-                    let wanted = match &self.handle {
+                    let wanted = match handle {
                         Handle::One(lock) => lock.acquire(),
                         Handle::Red(lock) => lock.acquire(),
                     };
@@ -135,7 +138,7 @@ impl Subject for Production {
                     }
                 }
                 Patience::None | Patience::For(_) => {
-                    let wanted = match (&self.handle, ask.wait) {
+                    let wanted = match (handle, ask.wait) {
                         (Handle::One(lock), Patience::For(wait)) => lock.try_acquire_for(wait),
                         (Handle::Red(lock), Patience::For(wait)) => lock.try_acquire_for(wait),
                         (Handle::One(lock), _) => lock.try_acquire(),

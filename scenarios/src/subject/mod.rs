@@ -11,7 +11,12 @@ use std::{pin::Pin, rc::Rc, time::Duration};
 
 use lockstorm_sim::world::HostCtx;
 
-use crate::{history::Mode, plan::Plan, recorder::Teller, scenario::SubjectName};
+use crate::{
+    history::{Lock, Mode},
+    plan::Plan,
+    recorder::Teller,
+    scenario::SubjectName,
+};
 
 /// A future on one host of the world; it never leaves its thread.
 pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -45,6 +50,8 @@ pub struct Seat {
 /// What an application asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ask {
+    /// Which of the locks on trial.
+    pub lock: Lock,
     /// For how long; `None` for the watchdog.
     pub lease: Option<Duration>,
     /// How long to wait.

@@ -156,7 +156,7 @@ impl Watcher {
     /// or does not let itself be watched.
     pub(super) async fn begin(ctx: HostCtx, stage: Rc<Stage>) -> Option<Watcher> {
         let (reader, monitor) = connections(&ctx).await?;
-        let (keys, host) = (stage.keys(), stage.host(ctx.name()));
+        let (keys, host) = (Keys::of(&stage.plan.scenario.lock.name), stage.host(ctx.name()));
         let (mirror, name) = (Mirror::new(keys.clone()), escaped(&keys.lock));
         let (state, queue) = Default::default();
         let mut watcher = Watcher { ctx, stage, host, keys, name, reader, monitor, mirror, state, queue };
@@ -326,7 +326,7 @@ impl Watcher {
             Some(_) => event,
         };
         let by = by.map(|client| Party { client, owner: None });
-        let cause = Cause { event, by, node: self.host, wall_ms };
+        let cause = Cause { lock: LOCK, event, by, node: self.host, wall_ms };
         let at = self.true_time(at);
         changes(&before, &self.state, &cause, self).into_iter().for_each(|what| self.tell(at, what));
         if queued != self.queue {
