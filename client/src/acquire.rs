@@ -183,14 +183,18 @@ impl Acquisition {
         let confirmed = within(&*env, env.now() + patience, subscription.confirmed());
         tokio::select! {
             biased;
-            confirmed = confirmed => if confirmed.is_none() {
-                return Err(Error::definite(ErrorKind::SubscribeTimeout(patience)));
+            confirmed = confirmed => match confirmed {
+                Some(confirmed) => confirmed?,
+                None => return Err(Error::definite(ErrorKind::SubscribeTimeout(patience))),
             },
             () = self.given_up() => return Ok(None),
         }
         let mut backoff = Backoff::default();
         loop {
             let epoch = subscription.epoch();
+            if let Some(error) = subscription.refusal() {
+                return Err(error);
+            }
             let busy = match self.attempt().await? {
                 Outcome::Granted(guard) => return Ok(Some(guard)),
                 Outcome::Busy(ttl) => ttl,

@@ -4,7 +4,8 @@ mod support;
 
 use std::sync::{Arc, Mutex};
 
-use lockstorm_client::{Client, Event, Observer, What, WokenBy};
+use lockstorm_client::{Client, ErrorKind, Event, Observer, What, WokenBy};
+use lockstorm_sim::TestServer;
 use support::{RedisServer, eventually, soon, task};
 
 const CHANNEL: &str = "redisson_lock__channel:{stock}";
@@ -84,4 +85,79 @@ async fn no_release_is_missed() {
         // A single missed release costs the 30 s of a lease.
         soon("400 hand-offs", worker).await.unwrap();
     }
+}
+
+fn connection(url: &str) -> redis::Client {
+    redis::Client::open(url).unwrap()
+}
+
+async fn text(redis: &mut redis::aio::MultiplexedConnection, command: &str) -> String {
+    let mut words = command.split(' ');
+    let mut cmd = redis::cmd(words.next().unwrap());
+    cmd.arg(words.collect::<Vec<_>>());
+    cmd.query_async(redis).await.unwrap()
+}
+
+/// A user that may not listen, as new users of Redis 7 by default: its waiters fail with NOPERM, instead of making one
+/// connection after another (24,553 in 7.5 s) until the time for a subscription is over.
+async fn refused_subscription(url: &str) {
+    let mut redis = connection(url).get_multiplexed_async_connection().await.unwrap();
+    let all = "ACL SETUSER app on >secret ~* +@all resetchannels";
+    assert_eq!(text(&mut redis, all).await, "OK");
+    let holder = Client::connect(url).await.unwrap();
+    let guards =
+        [holder.lock("stock").acquire().await.unwrap(), holder.lock("other").acquire().await.unwrap()];
+    let client = Client::connect(&url.replace("redis://", "redis://app:secret@")).await.unwrap();
+    for lock in [client.lock("stock"), client.fair_lock("stock")] {
+        let error = soon("it is told", lock.acquire().into_future()).await.unwrap_err();
+        let ErrorKind::Server { code, .. } = error.kind() else { panic!("{error}") };
+        assert_eq!((code.as_str(), error.is_definite(), error.is_transient()), ("NOPERM", true, false));
+    }
+
+    // Allowed to listen for one of two: the other's refusal is its own.
+    let one = "ACL SETUSER app &redisson_lock__channel:{stock}";
+    assert_eq!(text(&mut redis, one).await, "OK");
+    let ask = |name: &str| {
+        let lock = client.lock(name);
+        task(async move { lock.acquire().await })
+    };
+    let (stock, other) = (ask("stock"), ask("other"));
+    assert_eq!(code_of(soon("it is told", other).await.unwrap().unwrap_err()), "NOPERM");
+    let [guard, _other] = guards;
+    guard.release().await.unwrap();
+    let guard = soon("it hears of the release", stock).await.unwrap().unwrap();
+
+    // Forbidden again while it waits: the server ends the connection that listens.
+    let stock = ask("stock");
+    let listening = async || {
+        let numsub = redis::cmd("PUBSUB").arg("NUMSUB").arg(CHANNEL).query_async(&mut redis.clone()).await;
+        numsub.is_ok_and(|reply: (String, i64)| reply.1 == 1)
+    };
+    eventually("it listens", listening).await;
+    assert_eq!(text(&mut redis, "ACL SETUSER app resetchannels").await, "OK");
+    assert_eq!(code_of(soon("it is told", stock).await.unwrap().unwrap_err()), "NOPERM");
+    // It may not announce its release either.
+    drop(guard);
+    let info = text(&mut redis, "INFO stats").await;
+    let made =
+        info.lines().find_map(|line| line.strip_prefix("total_connections_received:")).expect("it counts");
+    // This one, two for each of the clients, and those that took the place of the one that was ended.
+    let made: usize = made.parse().unwrap();
+    assert!(made < 15, "{made} connections");
+}
+
+fn code_of(error: lockstorm_client::Error) -> String {
+    let ErrorKind::Server { code, .. } = error.kind() else { panic!("{error}") };
+    code.clone()
+}
+
+#[tokio::test]
+async fn a_refused_subscription_fails_the_acquisition() {
+    let Some(server) = RedisServer::start() else { return };
+    refused_subscription(&server.url()).await;
+}
+
+#[tokio::test]
+async fn a_refused_subscription_fails_the_acquisition_on_the_simulator() {
+    refused_subscription(&TestServer::start().await.unwrap().url()).await;
 }

@@ -164,11 +164,11 @@ impl Connection {
     }
 
     pub(crate) async fn subscribe(&self, channels: &[String]) -> Result<()> {
-        self.sender.clone().subscribe(channels).await.map_err(|error| broken(&error))
+        self.sender.clone().subscribe(channels).await.map_err(|error| refused_or_broken(&error))
     }
 
     pub(crate) async fn unsubscribe(&self, channels: &[String]) -> Result<()> {
-        self.sender.clone().unsubscribe(channels).await.map_err(|error| broken(&error))
+        self.sender.clone().unsubscribe(channels).await.map_err(|error| refused_or_broken(&error))
     }
 
     /// Whether new requests may go this way.
@@ -183,10 +183,28 @@ impl Connection {
 
     /// Completes when the connection has ended.
     pub(crate) async fn ended(&self) {
-        let ended = self.shared.ended.notified();
+        self.end().come().await;
+    }
+
+    /// The end of the connection, for one who waits for it without keeping the connection.
+    pub(super) fn end(&self) -> End {
+        End(self.shared.clone())
+    }
+}
+
+/// The end of a connection that may be in use still.
+pub(super) struct End(Arc<Shared>);
+
+impl End {
+    pub(super) fn has_come(&self) -> bool {
+        self.0.closed.load(Ordering::Acquire)
+    }
+
+    pub(super) async fn come(&self) {
+        let ended = self.0.ended.notified();
         tokio::pin!(ended);
         ended.as_mut().enable();
-        if !self.shared.closed.load(Ordering::Acquire) {
+        if !self.has_come() {
             ended.await;
         }
     }
@@ -222,6 +240,17 @@ fn login_failed(endpoint: &Endpoint, error: &redis::RedisError) -> Error {
 /// An error of the connection itself: the request may or may not have been obeyed.
 fn broken(error: &redis::RedisError) -> Error {
     Error::indefinite(ErrorKind::Disconnected(error.to_string()))
+}
+
+/// An error reply or an error of the connection, where the driver makes one of them.
+fn refused_or_broken(error: &redis::RedisError) -> Error {
+    error.code().map_or_else(
+        || broken(error),
+        |code| {
+            let message = error.detail().unwrap_or_default().to_owned();
+            Error::definite(ErrorKind::Server { code: code.to_owned(), message })
+        },
+    )
 }
 
 /// An error reply: the request was refused before it changed anything.

@@ -5,7 +5,7 @@ mod moves;
 mod replicas;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use redis::{Cmd, Value};
 use tokio::sync::Mutex;
@@ -14,7 +14,7 @@ use crate::config::{Config, ReplicaWait, millis};
 use crate::env::{Env, pause, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::script::Call;
-use connection::{Connection, OnPush};
+use connection::{Connection, End, OnPush};
 use moves::Moves;
 pub(crate) use moves::Position;
 
@@ -29,17 +29,29 @@ pub(crate) struct Router {
     /// Tells the subscriber of every new connection, so that it can follow to a new master.
     moves: Arc<Moves>,
     replicas: AtomicUsize,
+    closed: AtomicBool,
 }
 
 impl Router {
     pub(crate) fn new(env: Arc<dyn Env>, config: Arc<Config>) -> Self {
         let (current, moves) = (Mutex::new(None), Arc::default());
-        Self { env, config, current, moves, replicas: AtomicUsize::new(UNKNOWN) }
+        Self {
+            env,
+            config,
+            current,
+            moves,
+            replicas: AtomicUsize::new(UNKNOWN),
+            closed: AtomicBool::new(false),
+        }
     }
 
     /// The connection for new requests. An error is always definite: nothing was sent.
     pub(crate) async fn connection(&self) -> Result<Arc<Connection>> {
         let mut current = self.current.lock().await;
+        if self.closed.load(Ordering::Acquire) {
+            *current = None;
+            return Err(Error::definite(ErrorKind::Shutdown));
+        }
         if let Some(connection) = current.as_ref().filter(|connection| connection.is_fit()) {
             return Ok(connection.clone());
         }
@@ -55,6 +67,15 @@ impl Router {
         Ok(connection)
     }
 
+    /// Lets go of the connection, and makes none any more.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        if let Ok(mut current) = self.current.try_lock() {
+            *current = None;
+        }
+        self.moves.moved();
+    }
+
     /// A second connection to the same server, for subscriptions.
     pub(crate) async fn subscriber(&self, on_push: OnPush) -> Result<Arc<Connection>> {
         let master = self.connection().await?;
@@ -65,6 +86,15 @@ impl Router {
     /// Where requests go now, to hear when they take a new connection.
     pub(crate) fn position(&self) -> Position {
         self.moves.position()
+    }
+
+    /// What must happen for a server to come back with other data: the connection in use ends, or another one is made.
+    pub(crate) fn disturbance(&self) -> Disturbance {
+        let position = self.position();
+        // Locked, it is about to be another one.
+        let current = self.current.try_lock().ok();
+        let end = current.and_then(|current| current.as_ref().map(|connection| connection.end()));
+        Disturbance { position, end: end.filter(|end| !end.has_come()) }
     }
 
     /// The WAIT that must follow a change and the acknowledgements it must bring, when replicas are asked for.
@@ -195,6 +225,28 @@ impl Router {
 
     fn may_repeat(&self, error: &Error, attempt: u32) -> bool {
         attempt < self.config.retry_attempts && (error.is_transient() || !error.is_definite())
+    }
+}
+
+/// See [`Router::disturbance`].
+pub(crate) struct Disturbance {
+    position: Position,
+    end: Option<End>,
+}
+
+impl Disturbance {
+    pub(crate) async fn come(&self) {
+        let end = async {
+            match &self.end {
+                Some(end) => end.come().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.position.left() => {}
+            () = end => {}
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 use super::channel::Channel;
 use crate::config::Config;
 use crate::env::{Env, pause, within};
+use crate::error::{Error, ErrorKind, Result};
 use crate::hold::locked;
 use crate::route::connection::{Connection, OnPush};
 use crate::route::{Position, Router};
@@ -64,8 +65,11 @@ impl Hub {
         locked(&self.state).channels.get(name).cloned()
     }
 
+    /// The channels to listen for. Those that were refused have waiters until these have heard of it.
     fn wanted(&self) -> BTreeSet<String> {
-        locked(&self.state).channels.keys().cloned().collect()
+        let state = locked(&self.state);
+        let wanted = state.channels.iter().filter(|(_, channel)| channel.refusal().is_none());
+        wanted.map(|(name, _)| name.clone()).collect()
     }
 
     fn dispatch(&self, push: &PushInfo) {
@@ -81,7 +85,7 @@ impl Hub {
         if message == b"1" { channel.wake_all() } else { channel.wake_one() }
     }
 
-    async fn connect(self: &Arc<Self>) -> crate::error::Result<Arc<Connection>> {
+    async fn connect(self: &Arc<Self>) -> Result<Arc<Connection>> {
         let hub = Arc::downgrade(self);
         let on_push: OnPush = Arc::new(move |push| {
             if let Some(hub) = hub.upgrade() {
@@ -91,35 +95,62 @@ impl Hub {
         self.router.subscriber(on_push).await
     }
 
-    /// Brings the subscriptions of `connection` in line with the channels that have waiters. False when it is broken.
-    async fn align(&self, connection: &Connection, subscribed: &mut BTreeSet<String>) -> bool {
+    /// Brings the subscriptions of `connection` in line with the channels that have waiters. An error is that of the
+    /// connection; a refusal is told to the channel's waiters.
+    async fn align(&self, connection: &Connection, subscribed: &mut BTreeSet<String>) -> Result<()> {
         let wanted = self.wanted();
         let gone: Vec<_> = subscribed.difference(&wanted).cloned().collect();
         for names in gone.chunks(CHANNELS_AT_ONCE) {
-            if self.answered(connection.unsubscribe(names)).await.is_none() {
-                return false;
-            }
+            self.answered(connection.unsubscribe(names)).await?;
         }
+        subscribed.retain(|name| wanted.contains(name));
         let new: Vec<_> = wanted.difference(subscribed).cloned().collect();
         for names in new.chunks(CHANNELS_AT_ONCE) {
-            if self.answered(connection.subscribe(names)).await.is_none() {
-                return false;
-            }
-            // Messages before this moment are lost to those who wait already.
-            for channel in names.iter().filter_map(|name| self.channel(name)) {
-                channel.wake_all();
+            match self.answered(connection.subscribe(names)).await {
+                Ok(()) => self.begin(names, subscribed),
+                // One channel that is refused refuses the command, so that each is asked for alone.
+                Err(error) if is_refusal(&error) => {
+                    for name in names.chunks(1) {
+                        match self.answered(connection.subscribe(name)).await {
+                            Ok(()) => self.begin(name, subscribed),
+                            Err(error) if is_refusal(&error) => self.refuse(name, &error),
+                            Err(error) => return Err(error),
+                        }
+                    }
+                }
+                Err(error) => return Err(error),
             }
         }
-        *subscribed = wanted;
         for channel in subscribed.iter().filter_map(|name| self.channel(name)) {
             channel.confirm();
         }
-        true
+        Ok(())
     }
 
-    async fn answered<T>(&self, work: impl Future<Output = crate::error::Result<T>>) -> Option<T> {
-        within(&*self.env, self.env.now() + self.config.response_timeout, work).await?.ok()
+    /// The server has begun to listen for `names`.
+    fn begin(&self, names: &[String], subscribed: &mut BTreeSet<String>) {
+        // Messages before this moment are lost to those who wait already.
+        for channel in names.iter().filter_map(|name| self.channel(name)) {
+            channel.wake_all();
+        }
+        subscribed.extend(names.iter().cloned());
     }
+
+    fn refuse(&self, names: &[String], error: &Error) {
+        for channel in names.iter().filter_map(|name| self.channel(name)) {
+            channel.refuse(error);
+        }
+    }
+
+    async fn answered<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let limit = self.env.now() + self.config.response_timeout;
+        within(&*self.env, limit, work).await.unwrap_or_else(|| Err(self.router.no_reply()))
+    }
+}
+
+/// Whether the server has understood, and will say the same again.
+fn is_refusal(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Server { .. }) && !error.is_transient()
 }
 
 impl Drop for Hub {
@@ -137,42 +168,56 @@ async fn serve(hub: Weak<Hub>, changed: Arc<Notify>) {
             changed.notified().await;
             continue;
         }
-        match strong.connect().await {
+        let (env, config) = (strong.env.clone(), strong.config.clone());
+        let fails = match strong.connect().await {
             Ok(connection) => {
-                failures = 0;
-                let position = strong.router.position();
+                let (position, begun) = (strong.router.position(), env.now());
                 drop(strong);
-                serve_on(&hub, &changed, &connection, &position).await;
+                let ending = serve_on(&hub, &changed, &connection, &position).await;
+                // A connection that ends at once is worth no more than none.
+                matches!(ending, Ending::Broken) && env.now() - begun < config.retry_delay
             }
-            Err(_) => {
-                let (env, wait) = (strong.env.clone(), strong.config.retry_delay(&*strong.env, failures));
+            Err(error) => {
+                if is_refusal(&error) {
+                    strong.refuse(&Vec::from_iter(strong.wanted()), &error);
+                }
                 drop(strong);
-                failures += 1;
-                pause(&*env, wait).await;
+                true
             }
+        };
+        if fails {
+            pause(&*env, config.retry_delay(&*env, failures)).await;
         }
+        failures = if fails { failures + 1 } else { 0 };
     }
 }
 
+/// Why a connection is of no more use.
+enum Ending {
+    Broken,
+    /// The master is elsewhere, or the hub is gone.
+    Left,
+}
+
 /// Serves until the connection is of no more use: it broke, it is silent, or the master is elsewhere.
-async fn serve_on(hub: &Weak<Hub>, changed: &Notify, connection: &Connection, position: &Position) {
+async fn serve_on(hub: &Weak<Hub>, changed: &Notify, connection: &Connection, position: &Position) -> Ending {
     let mut subscribed = BTreeSet::new();
     loop {
-        let Some(strong) = hub.upgrade() else { return };
-        if !strong.align(connection, &mut subscribed).await {
-            return;
+        let Some(strong) = hub.upgrade() else { return Ending::Left };
+        if strong.align(connection, &mut subscribed).await.is_err() {
+            return Ending::Broken;
         }
         let (env, ping_due) = (strong.env.clone(), strong.env.now() + strong.config.ping_interval);
         drop(strong);
         tokio::select! {
             biased;
-            () = connection.ended() => return,
-            () = position.left() => return,
+            () = connection.ended() => return Ending::Broken,
+            () = position.left() => return Ending::Left,
             () = changed.notified() => {}
             () = env.sleep_until(ping_due) => {
-                let Some(strong) = hub.upgrade() else { return };
-                if strong.answered(connection.call(&redis::cmd("PING"))).await.is_none() {
-                    return;
+                let Some(strong) = hub.upgrade() else { return Ending::Left };
+                if strong.answered(connection.call(&redis::cmd("PING"))).await.is_err() {
+                    return Ending::Broken;
                 }
             }
         }
