@@ -123,3 +123,63 @@ async fn a_dropped_client_leaves_no_connection() {
     drop(client);
     eventually("only the one that asks is left", async || connected().await == 1).await;
 }
+
+/// A server that is back without its data has given the lock away for all its clients know. The next renewal is ten seconds
+/// away; the holder looks as soon as it has a connection again.
+#[tokio::test]
+async fn a_holder_looks_at_once_after_a_reconnect() {
+    let Some(mut server) = RedisServer::start() else { return };
+    let client = Client::connect(&server.url()).await.unwrap();
+    let guard = client.lock("stock").acquire().await.unwrap();
+    #[expect(clippy::disallowed_methods, reason = "a limit in real time")]
+    let begun = std::time::Instant::now();
+    server.crash();
+    server.restart();
+    assert_eq!(soon("the server says so", guard.lost()).await, LostReason::NotHeld);
+    // The server is away for a moment, and the delay before a repeat is a second at most.
+    assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
+}
+
+/// Shared by the test and its observer.
+#[derive(Default)]
+struct Told {
+    failed: Mutex<Option<std::time::Instant>>,
+    renewed: Mutex<Option<std::time::Instant>>,
+}
+
+impl Observer for Told {
+    fn observe(&self, event: &Event<'_>) {
+        #[expect(clippy::disallowed_methods, reason = "a limit in real time")]
+        let now = std::time::Instant::now();
+        match event.what {
+            What::RenewFailed { .. } => *self.failed.lock().unwrap() = Some(now),
+            What::Renewed { .. } => *self.renewed.lock().unwrap() = Some(now),
+            _ => {}
+        }
+    }
+}
+
+/// A renewal is refused, as by a master that is about to change. The next try comes after the delay before a repeat, not a
+/// third of the lease later.
+#[tokio::test]
+async fn a_failed_renewal_is_repeated_soon() {
+    let Some(server) = RedisServer::start() else { return };
+    let told = Arc::new(Told::default());
+    let client = Client::builder()
+        .endpoint(server.url())
+        .watchdog_timeout(Duration::from_secs(9))
+        .retry_delay(Duration::from_millis(50), Duration::from_millis(100))
+        .observer(told.clone())
+        .connect()
+        .await
+        .unwrap();
+    let guard = client.lock("stock").acquire().await.unwrap();
+    // A master that nothing listens at, so that the data stays.
+    server.command(&["REPLICAOF", "127.0.0.1", "1"]).await;
+    eventually("a renewal is refused", async || told.failed.lock().unwrap().is_some()).await;
+    server.command(&["REPLICAOF", "NO", "ONE"]).await;
+    eventually("it is repeated", async || told.renewed.lock().unwrap().is_some()).await;
+    let (failed, renewed) = (told.failed.lock().unwrap().unwrap(), told.renewed.lock().unwrap().unwrap());
+    assert!(renewed - failed < Duration::from_millis(1500), "{:?}", renewed - failed);
+    guard.release().await.unwrap();
+}

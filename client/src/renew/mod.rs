@@ -1,7 +1,8 @@
 //! The watchdog: renews the leases of locks that are held without one of their own.
 //!
 //! Each (lock, owner) has its own due time, a third of a lease after its last success. Those that are due together
-//! share a script, a failing script is repeated until the lease has run out, and no script waits for another.
+//! share a script, a failing script is repeated until the lease has run out, and no script waits for another. All are due
+//! when the connection ends or another one is made: the server may have come back without its data.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -113,6 +114,8 @@ impl Watchdog {
     /// Runs while there is anything to renew.
     async fn run(self: Arc<Self>) {
         loop {
+            // From before the look, so that nothing is missed that happens behind it.
+            let disturbance = self.router.disturbance();
             let (next, expired) = {
                 let mut state = locked(&self.state);
                 let expired = self.start_due(&mut state);
@@ -125,11 +128,27 @@ impl Watchdog {
                 hold.lose(LostReason::Expired);
             }
             let Some(next) = next else { return };
-            match next {
-                Some(due) => drop(within(&*self.env, due, self.changed.notified()).await),
-                // Everything is in flight; whoever comes back rings.
-                None => self.changed.notified().await,
+            let due = async {
+                match next {
+                    Some(due) => self.env.sleep_until(due).await,
+                    // Everything is in flight; whoever comes back rings.
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = self.changed.notified() => {}
+                () = disturbance.come() => self.hasten(),
+                () = due => {}
             }
+        }
+    }
+
+    /// Makes everything due that is not under way.
+    fn hasten(&self) {
+        let now = self.env.now();
+        for entry in locked(&self.state).entries.values_mut() {
+            entry.due = now;
         }
     }
 
