@@ -22,6 +22,7 @@ use crate::protocol::{Answer, Ask, Protocol, remaining};
 use crate::route::connection::Connection;
 use crate::session::{Session, Turn};
 use crate::wake::Subscription;
+use crate::work::Token;
 
 /// How long a caller is ready to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +78,7 @@ struct Acquisition {
     wait_ms: u64,
     /// A request that may have put the owner into the queue was sent.
     queued: bool,
+    _under_way: Token,
 }
 
 /// What one request came to.
@@ -102,7 +104,16 @@ impl Acquisition {
             Patience::For(_) => (Some(begun), request.session.config.fair_wait_timeout),
             Patience::Once | Patience::Forever => (None, request.session.config.fair_wait_timeout),
         };
-        Self { request, turn, answer: Some(answer), end, wait_ms: millis(wait), queued: false }
+        let under_way = request.session.around.work.begin();
+        Self {
+            request,
+            turn,
+            answer: Some(answer),
+            end,
+            wait_ms: millis(wait),
+            queued: false,
+            _under_way: under_way,
+        }
     }
 
     fn env(&self) -> &dyn Env {
@@ -128,9 +139,19 @@ impl Acquisition {
     }
 
     async fn run(mut self) {
-        let outcome = self.obtain().await;
+        let work = self.request.session.around.work.clone();
+        if work.is_closing() {
+            self.give_answer(Err(Error::definite(ErrorKind::Shutdown)));
+            return;
+        }
+        let outcome = match self.obtain().await {
+            // It was not the caller who gave up.
+            Ok(None) if work.is_closing() => Err(Error::definite(ErrorKind::Shutdown)),
+            outcome => outcome,
+        };
         if self.queued && !matches!(outcome, Ok(Some(_))) {
-            self.abandon().await;
+            let Request { session, protocol, lock, owner, .. } = &self.request;
+            session.departures.leave(*protocol, lock, owner, self.wait_ms);
         }
         self.give_answer(outcome);
     }
@@ -146,7 +167,7 @@ impl Acquisition {
         self.end.is_some_and(|end| self.env().now() >= end)
     }
 
-    /// Completes when the caller is no longer interested, or its time is up.
+    /// Completes when the caller is no longer interested, its time is up, or the client is closed.
     async fn given_up(&mut self) {
         let end = self.end.map(|end| self.env().sleep_until(end));
         let ended = async {
@@ -162,10 +183,12 @@ impl Acquisition {
                 None => std::future::pending().await,
             }
         };
+        let work = self.request.session.around.work.clone();
         tokio::select! {
             biased;
             () = gone => {}
             () = ended => {}
+            () = work.closing() => {}
         }
     }
 
@@ -203,7 +226,7 @@ impl Acquisition {
             if self.time_is_up() {
                 return Ok(None);
             }
-            let sleep = backoff.sleep(busy, self.request.session.config.watchdog_timeout);
+            let sleep = self.at_most(backoff.sleep(busy, self.request.session.config.watchdog_timeout));
             self.tell(What::Waiting { at_most: Some(sleep) });
             let limit = env.now() + sleep;
             tokio::select! {
@@ -211,6 +234,15 @@ impl Acquisition {
                 by = subscription.wait(epoch, limit) => self.tell(What::Woken { by }),
                 () = self.given_up() => return Ok(None),
             }
+        }
+    }
+
+    /// A place in a queue is kept by asking often enough.
+    fn at_most(&self, sleep: Duration) -> Duration {
+        if self.request.protocol.queues() {
+            sleep.min(Duration::from_millis(self.wait_ms) / 2)
+        } else {
+            sleep
         }
     }
 
@@ -250,6 +282,12 @@ impl Acquisition {
         let Some(_mine) = within(session.env(), limit, turn.mine.lock()).await else {
             return Err(unchanged(router.no_reply()));
         };
+        // One that is gone before its turn has come sends nothing.
+        let _asks = tokio::select! {
+            biased;
+            () = self.given_up() => return Err(unchanged(router.no_reply())),
+            permit = session.asks.acquire() => permit,
+        };
         let connection = router.connection().await?;
         let wait = router.limited(&connection, router.replica_wait(&connection)).await.map_err(unchanged)?;
         let needed = wait.as_ref().map_or(0, |(_, needed)| *needed);
@@ -259,7 +297,10 @@ impl Acquisition {
         } else {
             self.request.protocol.acquire(&self.ask())
         };
-        self.queued |= !once;
+        if !once && self.request.protocol.queues() {
+            session.departures.stay(&self.request.lock, &self.request.owner).await;
+            self.queued = true;
+        }
 
         let sent = session.env().boottime();
         let asked = connection.clone();
@@ -441,14 +482,6 @@ impl Acquisition {
     async fn undone(&self, error: Error) -> Error {
         if self.undo().await { unchanged(error) } else { error }
     }
-
-    /// Leaves the queue, so that nobody waits for one who does not.
-    async fn abandon(&self) {
-        if let Some(call) = self.request.protocol.abandon(&self.ask()) {
-            // If that fails, the place ends with its deadline.
-            let _ = self.request.session.router.run_repeatable(&call).await;
-        }
-    }
 }
 
 /// Nothing was sent that could have changed the lock, or it was taken back.
@@ -481,6 +514,29 @@ impl Backoff {
                 ttl + Duration::from_millis(1)
             }
             None => unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Redis expires a key when its time is past: who asks at the very millisecond finds it, with 0 ms left, takes that for
+    /// another's turn, and comes again after 50 ms.
+    #[test]
+    fn a_waiter_sleeps_until_the_lease_is_past() {
+        let (ms, unknown) = (Duration::from_millis, Duration::from_secs(30));
+        let mut backoff = Backoff::default();
+        for (ttl, sleep) in [
+            (Some(ms(100)), ms(101)),
+            (Some(ms(0)), ms(50)),
+            (Some(ms(0)), ms(100)),
+            (Some(ms(1)), ms(2)),
+            (Some(ms(0)), ms(50)),
+            (None, unknown),
+        ] {
+            assert_eq!(backoff.sleep(ttl, unknown), sleep, "{ttl:?}");
         }
     }
 }

@@ -131,6 +131,12 @@ impl Builder {
         self
     }
 
+    /// How long [`Client::close`] waits. Default 10 s.
+    pub fn close_timeout(mut self, timeout: Duration) -> Self {
+        self.config.close_timeout = timeout;
+        self
+    }
+
     /// How many replicas must confirm each change. Default none.
     pub fn replica_wait(mut self, wait: ReplicaWait) -> Self {
         self.config.replica_wait = wait;
@@ -187,7 +193,7 @@ impl Builder {
             return Err(Error::config("the client id is empty"));
         }
         let observer = observer.unwrap_or_else(|| Arc::new(Silent));
-        let around = Surroundings { env, observer, holds: Arc::default() };
+        let around = Surroundings { env, observer, holds: Arc::default(), work: Arc::default() };
         Ok(Client { session: Session::new(around, config, client_id) })
     }
 

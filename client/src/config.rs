@@ -73,6 +73,7 @@ pub(crate) struct Config {
     pub(crate) ping_interval: Duration,
     pub(crate) replica_wait: ReplicaWait,
     pub(crate) replica_timeout: Duration,
+    pub(crate) close_timeout: Duration,
     pub(crate) name_mapper: Option<NameMapper>,
 }
 
@@ -92,6 +93,7 @@ impl Default for Config {
             ping_interval: Duration::from_secs(30),
             replica_wait: ReplicaWait::None,
             replica_timeout: Duration::from_secs(1),
+            close_timeout: Duration::from_secs(10),
             name_mapper: None,
         }
     }

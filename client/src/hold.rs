@@ -1,14 +1,17 @@
 //! One granted lock as this client believes it: until when, and whether it is known to be lost.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 
 use crate::config::drift_margin;
 use crate::env::{Boottime, Env, within};
+use crate::error::{ErrorKind, Result};
 use crate::observer::{Event, LostReason, Observer, What};
+use crate::work::{Token, Work};
 
 /// How late a waiter may notice that a suspended machine is awake again: tokio's timers stand still meanwhile.
 const RESUME_CHECK: Duration = Duration::from_secs(1);
@@ -24,6 +27,7 @@ pub(crate) struct Surroundings {
     pub(crate) env: Arc<dyn Env>,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) holds: Arc<Holds>,
+    pub(crate) work: Arc<Work>,
 }
 
 impl Surroundings {
@@ -41,7 +45,14 @@ struct Numbered {
     granted: u64,
     /// By lock and number. A hold leaves when it is dropped.
     alive: BTreeMap<(String, u64), Weak<Hold>>,
+    /// The locks of releases under way, by the number of the hold.
+    releasing: BTreeMap<u64, String>,
+    /// The locks of releases that have failed since the client was closed.
+    failed: Vec<String>,
 }
+
+/// Releases a hold whose guard is still there.
+type GiveBack = Box<dyn Fn() -> Option<BoxFuture<'static, Result<()>>> + Send + Sync>;
 
 impl Holds {
     fn next(&self) -> u64 {
@@ -52,6 +63,32 @@ impl Holds {
 
     fn add(&self, hold: &Arc<Hold>) {
         locked(&self.0).alive.insert((hold.lock.clone(), hold.number), Arc::downgrade(hold));
+    }
+
+    /// Begins to release every hold that was not given back; how many there were.
+    pub(crate) fn give_all_back(&self, env: &dyn Env) -> usize {
+        let all: Vec<Arc<Hold>> = locked(&self.0).alive.values().filter_map(Weak::upgrade).collect();
+        let releases: Vec<_> =
+            all.iter().filter_map(|hold| hold.give_back.get().and_then(|give| give())).collect();
+        let count = releases.len();
+        for release in releases {
+            env.spawn(Box::pin(async move {
+                // The outcome is noted with the hold.
+                let _ = release.await;
+            }));
+        }
+        count
+    }
+
+    /// How many releases are under way.
+    pub(crate) fn releasing(&self) -> usize {
+        locked(&self.0).releasing.len()
+    }
+
+    /// The locks whose release is under way, or has failed since the client was closed.
+    pub(crate) fn unreleased(&self) -> Vec<String> {
+        let numbered = locked(&self.0);
+        numbered.failed.iter().chain(numbered.releasing.values()).cloned().collect()
     }
 
     /// Settles that every hold of `lock` is lost.
@@ -79,12 +116,15 @@ pub(crate) struct Hold {
     pub(crate) granted: Boottime,
     state: Mutex<State>,
     changed: Notify,
+    give_back: OnceLock<GiveBack>,
 }
 
 struct State {
     deadline: Boottime,
     lost: Option<LostReason>,
     released: bool,
+    /// While the release is under way.
+    releasing: Option<Token>,
 }
 
 impl Hold {
@@ -108,11 +148,21 @@ impl Hold {
             token,
             granted: around.env.boottime(),
             around,
-            state: Mutex::new(State { deadline, lost: None, released: false }),
+            state: Mutex::new(State { deadline, lost: None, released: false, releasing: None }),
             changed: Notify::new(),
+            give_back: OnceLock::new(),
         });
         holds.add(&hold);
         hold
+    }
+
+    /// How the hold is given back when the client is closed before its guard is dropped.
+    pub(crate) fn given_back_by(
+        &self,
+        give_back: impl Fn() -> Option<BoxFuture<'static, Result<()>>> + Send + Sync + 'static,
+    ) {
+        // A hold has one guard.
+        let _ = self.give_back.set(Box::new(give_back));
     }
 
     fn tell(&self, what: What<'_>) {
@@ -191,13 +241,25 @@ impl Hold {
                 return false;
             }
             state.released = true;
+            state.releasing = Some(self.around.work.begin());
         }
+        locked(&self.around.holds.0).releasing.insert(self.number, self.lock.clone());
         self.tell(What::Releasing { hold: self.number });
         self.changed.notify_waiters();
         true
     }
 
     pub(crate) fn released(&self, error: Option<&crate::error::Error>) {
+        {
+            let mut numbered = locked(&self.around.holds.0);
+            numbered.releasing.remove(&self.number);
+            let failed = error.is_some_and(|error| !matches!(error.kind(), ErrorKind::NotHeld { .. }));
+            if failed && self.around.work.is_closing() {
+                numbered.failed.push(self.lock.clone());
+            }
+        }
+        let under_way = locked(&self.state).releasing.take();
+        drop(under_way);
         self.tell(What::Released { hold: self.number, error });
     }
 

@@ -32,8 +32,21 @@
 //! * The holder is told when its lease has run out by its own clock.
 //! * The fair lock: the wait is in milliseconds whatever the lease, a waiter that gives up gives back the wait it asked
 //!   with, a place without a deadline counts as dead, and releasing a free lock is an error.
+//! * The fair lock, again: a head that asks has its wait anew, so that no live waiter loses its place to the clock, and those
+//!   behind it, Redisson's among them, get theirs later by as much. Redisson's waiters do not do so: as the head each of them
+//!   loses its place as among its own kind.
 //! * RedLock is the published one: a value on each server, where Redisson's is one of its plain locks. The two exclude
 //!   each other, but neither hears the other's release: who waits for it asks again and again.
+//!
+//! # What goes on in the background
+//!
+//! An acquisition whose caller is gone sends nothing more. What it has sent is followed up until its outcome is known, and
+//! what was granted is given back. At most 1,024 acquisitions of a client are on the wire at a time; others wait for their
+//! turn. Places in queues are given back 200 to a script, of 16 locks at a time, and again until that has worked; a client
+//! remembers 50,000 of them, beyond which places end with their deadlines. A node of a RedLock that leaves 1,024 requests
+//! unanswered counts as silent until some of them are settled.
+//!
+//! All of it ends with the runtime. [`Client::close`], awaited before, releases what is held and waits for the rest.
 //!
 //! # Map of the code
 //!
@@ -45,15 +58,17 @@
 //! | `names`, `owner` | keys, channels and fields as Redisson writes them |
 //! | `observer` | the events of locks |
 //! | `script` | Lua scripts and calls of them |
+//! | `work` | what a client has under way |
 //! | `hold` | what this client believes of one granted lock |
+//! | `protocol` | what a kind of lock must say about itself |
 //! | `route/` | connections, finding the master, WAIT, safe repetition |
 //! | `wake/` | subscriptions that wake waiters |
 //! | `renew/` | the watchdog |
+//! | `departures` | leaving the queues of fair locks |
 //! | `session` | what all locks of a client share |
-//! | `protocol` | what a kind of lock must say about itself |
 //! | `guard`, `keeper` | a held lock, and giving it back |
 //! | `acquire` | the wait loop, and what happens when a reply is lost |
-//! | `lock`, `client` | the handles |
+//! | `lock`, `client`, `close` | the handles, and their end |
 //! | `locks/` | one folder per kind: Rust and Lua side by side |
 //!
 //! To add a lock, add a folder under `locks/` that implements `protocol::Protocol` and a constructor on [`Client`].
@@ -65,12 +80,14 @@ mod names;
 mod owner;
 mod observer;
 mod script;
+mod work;
 mod hold;
+mod protocol;
 mod route;
 mod wake;
 mod renew;
+mod departures;
 mod session;
-mod protocol;
 mod guard;
 mod keeper;
 mod acquire;

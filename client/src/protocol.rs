@@ -33,6 +33,14 @@ pub(crate) struct Unlock<'a> {
     pub(crate) now_ms: u64,
 }
 
+/// Waiters that leave a queue.
+pub(crate) struct Leave<'a> {
+    pub(crate) lock: &'a str,
+    /// The owner field of each, and the `wait_ms` that it asked with.
+    pub(crate) waiters: &'a [(&'a str, u64)],
+    pub(crate) now_ms: u64,
+}
+
 /// The lock's answer to an [`Ask`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
@@ -68,8 +76,14 @@ pub(crate) trait Protocol: Send + Sync + 'static {
     /// Frees the lock whoever holds it. Replies 1 when there was anything to free.
     fn force_release(&self, lock: &str, now_ms: u64) -> Call;
 
-    /// Gives the place in the queue back, of a waiter that asked with this `wait_ms`.
-    fn abandon(&self, _ask: &Ask<'_>) -> Option<Call> {
+    /// Whether those who ask get a place in a queue, which they keep by asking again within their wait and give back
+    /// with [`Protocol::leave`].
+    fn queues(&self) -> bool {
+        false
+    }
+
+    /// Gives places in the queue back, of locks that have one.
+    fn leave(&self, _leave: &Leave<'_>) -> Option<Call> {
         None
     }
 

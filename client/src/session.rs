@@ -4,13 +4,23 @@ use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
+use tokio::sync::Semaphore;
+
 use crate::config::Config;
+use crate::departures::Departures;
 use crate::env::Env;
 use crate::hold::{Hold, Surroundings, locked};
 use crate::owner::{self, OwnerId};
 use crate::renew::Watchdog;
 use crate::route::Router;
 use crate::wake::Hub;
+
+/// How many acquisitions of one client are under way on the wire at a time. A caller who goes before the turn of its
+/// request has come leaves nothing to do; what was sent is followed up until its outcome is known, and no more than this.
+const ASKS_AT_ONCE: usize = 1024;
+
+/// How many nodes' worth of RedLocks may be unanswered by this client's server. It counts as silent for those beyond.
+const CLAIMS_AT_ONCE: usize = 1024;
 
 /// The state behind all handles of one client.
 pub(crate) struct Session {
@@ -20,6 +30,11 @@ pub(crate) struct Session {
     pub(crate) router: Arc<Router>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) watchdog: Arc<Watchdog>,
+    pub(crate) departures: Arc<Departures>,
+    /// Permits to ask for a lock.
+    pub(crate) asks: Semaphore,
+    /// Permits to ask this client's server for its part of a RedLock.
+    pub(crate) claims: Arc<Semaphore>,
     turns: Mutex<Turns>,
 }
 
@@ -28,8 +43,12 @@ impl Session {
         let (env, config) = (around.env.clone(), Arc::new(config));
         let router = Arc::new(Router::new(env.clone(), config.clone()));
         let hub = Hub::new(env.clone(), config.clone(), router.clone());
-        let watchdog = Watchdog::new(env, config.clone(), router.clone());
-        Arc::new(Self { around, config, client_id, router, hub, watchdog, turns: Mutex::default() })
+        let watchdog = Watchdog::new(env.clone(), config.clone(), router.clone());
+        let departures = Departures::new(env, config.clone(), router.clone(), around.work.clone());
+        let asks = Semaphore::new(ASKS_AT_ONCE);
+        let claims = Arc::new(Semaphore::new(CLAIMS_AT_ONCE));
+        let turns = Mutex::default();
+        Arc::new(Self { around, config, client_id, router, hub, watchdog, departures, asks, claims, turns })
     }
 
     pub(crate) fn env(&self) -> &dyn Env {

@@ -11,10 +11,16 @@ const RELEASE: &str = include_str!("../src/locks/reentrant/release.lua");
 const FORCE_RELEASE: &str = include_str!("../src/locks/reentrant/force_release.lua");
 const RENEW: &str = include_str!("../src/renew/renew.lua");
 const FENCED_ACQUIRE: &str = include_str!("../src/locks/fenced/acquire.lua");
-const FAIR_ACQUIRE: &str =
-    concat!(include_str!("../src/locks/fair/sweep.lua"), include_str!("../src/locks/fair/acquire.lua"));
-const FAIR_TRY_ACQUIRE: &str =
-    concat!(include_str!("../src/locks/fair/sweep.lua"), include_str!("../src/locks/fair/try_acquire.lua"));
+const FAIR_ACQUIRE: &str = concat!(
+    include_str!("../src/locks/fair/sweep.lua"),
+    include_str!("../src/locks/fair/shift.lua"),
+    include_str!("../src/locks/fair/acquire.lua")
+);
+const FAIR_TRY_ACQUIRE: &str = concat!(
+    include_str!("../src/locks/fair/sweep.lua"),
+    include_str!("../src/locks/fair/shift.lua"),
+    include_str!("../src/locks/fair/try_acquire.lua")
+);
 const FAIR_ABANDON: &str = include_str!("../src/locks/fair/abandon.lua");
 const FAIR_RELEASE: &str =
     concat!(include_str!("../src/locks/fair/sweep.lua"), include_str!("../src/locks/fair/release.lua"));
@@ -220,6 +226,11 @@ async fn fair_dead_head_is_swept_after_its_deadline() {
     assert_eq!(v.fair_acquire("W2", 300_000, NOW).await, int(0));
     assert_eq!(v.fair_acquire("W2", 300_000, NOW + 329_999).await, int(0));
     assert_eq!(v.fair_acquire("W2", 300_000, NOW + 330_001).await, NIL);
+    assert_eq!(v.queue().await, []);
+    // With its deadline: a waiter that has one is in the queue already, and would not be queued again.
+    assert_eq!(v.get::<i64>(&format!("ZCARD {}", FAIR[2])).await, 0);
+    v.fair_acquire("W1", 300_000, NOW + 330_002).await;
+    assert_eq!(v.queue().await.len(), 1);
 }
 
 /// Redisson waits for ever for a head that has no deadline.
@@ -232,20 +243,134 @@ async fn fair_head_without_deadline_counts_as_dead() {
     assert_eq!(v.queue().await, []);
 }
 
-/// With waits of 2, 20 and 20 s. Redisson's asynchronous form gives 300 s back instead of the wait that was asked for,
-/// which moves the deadlines of the live into the past.
+/// A head that asks within its last 300 s is given them anew, after what the holder has left, and those behind keep their
+/// distances; Redisson's scripts leave the deadlines alone, and sweep a live head. A waiter further back changes nothing.
 #[tokio::test]
-async fn fair_abandon_gives_back_the_wait_that_was_asked_for() {
+async fn fair_head_that_asks_keeps_its_place() {
     let Some(mut v) = Vectors::start().await else { return };
+    let wait = 300_000;
     v.get::<i64>("HSET fl H 1").await;
-    v.get::<i64>("PEXPIRE fl 30000").await;
-    let Value::Int(left) = v.fair_acquire("A", 2_000, NOW).await else { panic!() };
-    v.fair_acquire("B", 20_000, NOW).await;
-    v.fair_acquire("C", 20_000, NOW).await;
-    assert_eq!(v.queue().await, waiting(&[("A", left + 2_000), ("B", left + 22_000), ("C", left + 42_000)]));
+    v.get::<i64>(&format!("RPUSH {} W1 W2 W3", FAIR[1])).await;
+    v.get::<i64>(&format!("ZADD {} {} W1 {} W2 {} W3", FAIR[2], NOW + 330_000, NOW + 630_000, NOW + 640_000))
+        .await;
+    for (asks, at, queue) in [
+        ("W1", 30_000, [330_000, 630_000, 640_000]),
+        ("W2", 329_000, [330_000, 630_000, 640_000]),
+        ("W1", 30_001, [330_001, 630_001, 640_001]),
+        ("W1", 329_000, [629_000, 929_000, 939_000]),
+        ("W1", 628_999, [928_999, 1_228_999, 1_238_999]),
+    ] {
+        assert_eq!(v.fair_acquire(asks, wait, NOW + at).await, int(0));
+        let [first, second, third] = queue;
+        assert_eq!(v.queue().await, waiting(&[("W1", first), ("W2", second), ("W3", third)]), "{asks} {at}");
+    }
+    // What the holder has left comes on top, as for a new waiter.
+    v.get::<i64>("PEXPIRE fl 1000000").await;
+    let Value::Int(left) = v.fair_acquire("W1", wait, NOW + 928_000).await else { panic!() };
+    let first = 928_000 + left + 300_000;
+    assert_eq!(v.queue().await, waiting(&[("W1", first), ("W2", first + 300_000), ("W3", first + 310_000)]));
+}
+
+/// The head has 100 s of its 300 s left when it is granted the lock: those behind come nearer by these 100 s. With 300 s,
+/// as in Redisson's scripts, a next waiter with a wait of 10 s would count as dead at once.
+#[tokio::test]
+async fn fair_grant_leaves_the_next_its_own_wait() {
+    let Some(mut v) = Vectors::start().await else { return };
+    for immediate in [false, true] {
+        v.get::<i64>(&format!("DEL {} {} {}", FAIR[0], FAIR[1], FAIR[2])).await;
+        v.get::<i64>(&format!("RPUSH {} W1 W2", FAIR[1])).await;
+        v.get::<i64>(&format!("ZADD {} {} W1 {} W2", FAIR[2], NOW + 330_000, NOW + 340_000)).await;
+        let granted = if immediate {
+            let args: [&dyn ToString; 4] = [&LEASE, &"W1", &(NOW + 230_000), &300_000];
+            v.run(FAIR_TRY_ACQUIRE, &FAIR[..3], &args).await.unwrap()
+        } else {
+            v.fair_acquire("W1", 300_000, NOW + 230_000).await
+        };
+        assert_eq!(granted, NIL);
+        assert_eq!(v.queue().await, waiting(&[("W2", 240_000)]), "immediate: {immediate}");
+        assert_eq!(v.get::<i64>(&format!("ZCARD {}", FAIR[2])).await, 1);
+    }
+}
+
+/// Waiters with waits of 2, 20, 20, 5 and 20 s, of which some leave. Redisson's asynchronous form gives 300 s back instead
+/// of the wait that was asked for, which moves the deadlines of the live into the past. As often as it is repeated, a
+/// waiter leaves once.
+#[tokio::test]
+async fn fair_abandon_gives_back_the_waits_that_were_asked_for() {
+    let Some(mut v) = Vectors::start().await else { return };
     let keys = [FAIR[1], FAIR[2], FAIR[0], FAIR[3]];
-    assert_eq!(v.run(FAIR_ABANDON, &keys, &[&"A", &2_000, &0, &"PUBLISH"]).await.unwrap(), int(1));
-    assert_eq!(v.queue().await, waiting(&[("B", left + 20_000), ("C", left + 40_000)]));
+    let waits = [("A", 2_000), ("B", 20_000), ("C", 20_000), ("D", 5_000), ("E", 20_000)];
+    for (leaving, at, left_over) in [
+        ("A", 0, [("B", 20_000), ("C", 40_000), ("D", 45_000), ("E", 65_000)].as_slice()),
+        // 1.5 s later the head has 500 ms less than its own wait, and does not take the wait of the next along.
+        ("A", 31_500, &[("B", 21_500), ("C", 41_500), ("D", 46_500), ("E", 66_500)]),
+        ("BD", 0, &[("A", 2_000), ("C", 22_000), ("E", 42_000)]),
+        ("ABCE", 0, &[("D", 5_000)]),
+        ("E", 0, &[("A", 2_000), ("B", 22_000), ("C", 42_000), ("D", 47_000)]),
+        ("XY", 0, &[("A", 2_000), ("B", 22_000), ("C", 42_000), ("D", 47_000), ("E", 67_000)]),
+        ("ABCDE", 0, &[]),
+    ] {
+        v.get::<i64>(&format!("DEL {} {} {}", FAIR[0], FAIR[1], FAIR[2])).await;
+        v.get::<i64>("HSET fl H 1").await;
+        // A holder's lease of 30 s and the waits one after another.
+        let mut deadline = 30_000;
+        for (owner, wait) in waits {
+            deadline += wait;
+            v.get::<i64>(&format!("RPUSH {} {owner}", FAIR[1])).await;
+            v.get::<i64>(&format!("ZADD {} {} {owner}", FAIR[2], NOW + deadline)).await;
+        }
+        let expected: Vec<_> =
+            left_over.iter().map(|(owner, deadline)| (*owner, 30_000 + deadline)).collect();
+        let now = NOW + at;
+        let mut args: Vec<&dyn ToString> = vec![&now, &0, &"PUBLISH"];
+        let owners: Vec<String> = leaving.chars().map(String::from).collect();
+        let asked: Vec<u64> = owners
+            .iter()
+            .map(|owner| waits.iter().find(|(known, _)| known == owner).map_or(1_000, |(_, wait)| *wait))
+            .collect();
+        for (owner, wait) in owners.iter().zip(&asked) {
+            args.extend([owner as &dyn ToString, wait as &dyn ToString]);
+        }
+        let left = i64::try_from(waits.len() - expected.len()).unwrap();
+        assert_eq!(v.run(FAIR_ABANDON, &keys, &args).await.unwrap(), int(left), "{leaving} leave");
+        assert_eq!(v.queue().await, waiting(&expected), "{leaving} leave");
+        assert_eq!(v.run(FAIR_ABANDON, &keys, &args).await.unwrap(), int(0), "{leaving} leave again");
+        assert_eq!(v.queue().await, waiting(&expected), "{leaving} leave again");
+        let deadlines: usize = v.get(&format!("ZCARD {}", FAIR[2])).await;
+        assert_eq!(deadlines, expected.len());
+    }
+}
+
+/// The release was announced to the head, which leaves without having looked: the next one is told.
+#[tokio::test]
+async fn fair_head_that_leaves_tells_the_next() {
+    let Some(mut v) = Vectors::start().await else { return };
+    let keys = [FAIR[1], FAIR[2], FAIR[0], FAIR[3]];
+    let mut listener = redis::Client::open(v.server.url()).unwrap().get_async_pubsub().await.unwrap();
+    listener.psubscribe("redisson_lock__channel:{fl}:*").await.unwrap();
+    let mut told = listener.on_message();
+    for (lock, leaving, next) in [
+        (None, "W2", None),
+        (Some("HSET fl H 1"), "W1", None),
+        // Only this one is said anything of, and comes first.
+        (None, "W1", Some("redisson_lock__channel:{fl}:W2")),
+    ] {
+        v.get::<i64>(&format!("DEL {} {} {}", FAIR[0], FAIR[1], FAIR[2])).await;
+        v.get::<i64>(&format!("RPUSH {} W1 W2 W3", FAIR[1])).await;
+        v.get::<i64>(&format!("ZADD {} {} W1 {} W2 {} W3", FAIR[2], NOW + 1, NOW + 2, NOW + 3)).await;
+        if let Some(lock) = lock {
+            v.get::<i64>(lock).await;
+        }
+        let reply = v.run(FAIR_ABANDON, &keys, &[&NOW, &0, &"PUBLISH", &leaving, &1]).await.unwrap();
+        assert_eq!(reply, int(1));
+        if let Some(next) = next {
+            let told = futures_util::StreamExt::next(&mut told).await.unwrap();
+            assert_eq!(
+                (told.get_channel_name(), told.get_payload::<String>().unwrap()),
+                (next, "0".to_owned())
+            );
+        }
+    }
 }
 
 /// Redisson reports success to anybody who unlocks a free fair lock; the head of the queue is told all the same.

@@ -24,6 +24,7 @@ pub const ALL: &[Stock] = stock![
     "fair/clock_ahead.toml",
     "fair/clock_behind.toml",
     "fair/dead_head.toml",
+    "fair/live_waiter.toml",
     "fair/queue_lost_on_failover.toml",
     "red/clock_drift.toml",
     "red/clock_jump.toml",

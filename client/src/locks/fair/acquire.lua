@@ -8,14 +8,16 @@ local lease, owner, wait, now = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), t
 sweep(queue, deadlines, now)
 
 local left = redis.call('PTTL', lock)
+local head = redis.call('LINDEX', queue, 0)
+local deadline = redis.call('ZSCORE', deadlines, owner)
 if left == -2 then
-  local head = redis.call('LINDEX', queue, 0)
   if not head or head == owner then
     redis.call('LPOP', queue)
     redis.call('ZREM', deadlines, owner)
-    -- The others need to wait for one less.
-    for _, waiter in ipairs(redis.call('ZRANGE', deadlines, 0, -1)) do
-      redis.call('ZINCRBY', deadlines, -wait, waiter)
+    if deadline then
+      -- The others need to wait for one less. They do not come nearer than the head had left: the next one has its own
+      -- wait from now on.
+      shift(deadlines, -math.max(0, math.min(wait, deadline - now)))
     end
     redis.call('HSET', lock, owner, 1)
     redis.call('PEXPIRE', lock, lease)
@@ -30,16 +32,21 @@ elseif redis.call('HEXISTS', lock, owner) == 1 then
   return nil
 end
 
-if redis.call('ZSCORE', deadlines, owner) then
-  return math.max(0, left)
+if deadline then
+  local holders = math.max(0, left)
+  -- A head that asks is alive, and gets its wait anew. Those behind keep their distances to it.
+  if head == owner and deadline - now < wait then
+    shift(deadlines, holders + wait - (deadline - now))
+  end
+  return holders
 end
 
 local before = left
 local tail = redis.call('LINDEX', queue, -1)
 if tail and tail ~= owner then
-  local deadline = redis.call('ZSCORE', deadlines, tail)
-  if deadline then
-    before = tonumber(deadline) - now
+  local behind = redis.call('ZSCORE', deadlines, tail)
+  if behind then
+    before = tonumber(behind) - now
   end
 end
 if redis.call('ZADD', deadlines, before + wait + now, owner) == 1 then

@@ -1,17 +1,27 @@
 //! The fair lock, Redisson's `RFairLock`: waiters stand in a queue, and the lock goes to its head.
 //!
-//! Each place in the queue has a deadline by its client's wall clock; when that has passed, the waiter counts as dead
-//! and is swept out. Where Redisson's scripts differ: a place without a deadline counts as dead at once, instead of
-//! blocking the queue for ever, and to release a lock that is not held is an error also when nobody holds it.
+//! Each place in the queue has a deadline by its client's wall clock, its own wait after that of the place before it; when
+//! it has passed at the head, the waiter counts as dead and is swept out. The head that asks again is alive: its
+//! deadline is set anew, and those behind it keep their distances. That suffices for all, because
+//!
+//! * each queued waiter asks again within half of its wait ([`Protocol::queues`]), and
+//! * whoever becomes the head has its own wait left at least: a head that is granted the lock or leaves brings the others
+//!   nearer by its wait, and by no more than it had left itself.
+//!
+//! Where Redisson's scripts differ: they never set a deadline anew, so that a live waiter loses its place when the holder
+//! works for longer than its lease and the wait; a place without a deadline counts as dead at once, instead of
+//! blocking the queue for ever; and to release a lock that is not held is an error also when nobody holds it. A waiter
+//! of Redisson's behind one of ours keeps its place as long as ours does; as the head it loses it as among its own kind,
+//! and whoever is right behind it may then lose its place, too.
 
 use crate::client::Client;
 use crate::lock::Lock;
 use crate::names::{fair_deadlines, fair_queue, lock_channel, unlock_latch, waiter_channel};
-use crate::protocol::{Ask, Protocol, Unlock};
+use crate::protocol::{Ask, Leave, Protocol, Unlock};
 use crate::script::{Call, script};
 
-script!(ACQUIRE, "sweep.lua", "acquire.lua");
-script!(TRY_ACQUIRE, "sweep.lua", "try_acquire.lua");
+script!(ACQUIRE, "sweep.lua", "shift.lua", "acquire.lua");
+script!(TRY_ACQUIRE, "sweep.lua", "shift.lua", "try_acquire.lua");
 script!(ABANDON, "abandon.lua");
 script!(RELEASE, "sweep.lua", "release.lua");
 script!(FORCE_RELEASE, "sweep.lua", "force_release.lua");
@@ -83,10 +93,18 @@ impl Protocol for Fair {
             .arg("PUBLISH")
     }
 
-    fn abandon(&self, ask: &Ask<'_>) -> Option<Call> {
-        let keys =
-            [fair_queue(ask.lock), fair_deadlines(ask.lock), ask.lock.to_owned(), lock_channel(ask.lock)];
-        Some(ABANDON.call(keys).arg(ask.owner).arg(ask.wait_ms).arg(0).arg("PUBLISH"))
+    fn queues(&self) -> bool {
+        true
+    }
+
+    fn leave(&self, leave: &Leave<'_>) -> Option<Call> {
+        let lock = leave.lock;
+        let call = ABANDON
+            .call([fair_queue(lock), fair_deadlines(lock), lock.to_owned(), lock_channel(lock)])
+            .arg(leave.now_ms)
+            .arg(0)
+            .arg("PUBLISH");
+        Some(leave.waiters.iter().fold(call, |call, (owner, wait_ms)| call.arg(owner).arg(wait_ms)))
     }
 
     fn channel(&self, lock: &str, owner: &str) -> String {

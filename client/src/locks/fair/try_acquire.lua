@@ -12,10 +12,11 @@ if left == -2 then
   if head and head ~= owner then
     return 1
   end
+  local deadline = redis.call('ZSCORE', deadlines, owner)
   redis.call('LPOP', queue)
   redis.call('ZREM', deadlines, owner)
-  for _, waiter in ipairs(redis.call('ZRANGE', deadlines, 0, -1)) do
-    redis.call('ZINCRBY', deadlines, -wait, waiter)
+  if deadline then
+    shift(deadlines, -math.max(0, math.min(wait, deadline - now)))
   end
   redis.call('HSET', lock, owner, 1)
   redis.call('PEXPIRE', lock, lease)

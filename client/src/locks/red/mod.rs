@@ -238,9 +238,17 @@ impl RedLock {
             Patience::For(wait) => Some(begun + wait),
             Patience::Once | Patience::Forever => None,
         };
+        let work = &self.first().around.work;
+        let _under_way = work.begin();
         let mut attempts = 0;
         let mut unanswered = 0;
         let outcome = loop {
+            if answer.is_closed() {
+                return;
+            }
+            if work.is_closing() {
+                break Err(Error::definite(ErrorKind::Shutdown));
+            }
             let tally = match self.attempt(&turn, lease).await {
                 Ok(guard) => break Ok(Some(guard)),
                 Err(tally) => tally,
@@ -260,6 +268,7 @@ impl RedLock {
             tokio::select! {
                 biased;
                 () = answer.closed() => return,
+                () = work.closing() => {}
                 () = pause(&*env, delay) => {}
             }
         };

@@ -55,6 +55,13 @@ pub(super) async fn claim(
     freed: mpsc::Sender<Result<bool>>,
 ) {
     let env = session.around.env.clone();
+    // Kept until the node has answered, or what it may have been asked is undone.
+    let Ok(unanswered) = session.claims.clone().try_acquire_owned() else {
+        let _ = votes.send(Vote::Unknown(Error::definite(session.router.no_reply().kind().clone()))).await;
+        let _ = freed.send(Ok(false)).await;
+        return;
+    };
+    let mut unanswered = Some(unanswered);
     let connection = tokio::select! {
         biased;
         connection = session.router.connection() => connection,
@@ -64,8 +71,8 @@ pub(super) async fn claim(
         Ok(connection) => connection,
         Err(error) => {
             // Nothing was sent, so that there is nothing to free.
+            drop(unanswered);
             let _ = votes.send(Vote::Unknown(error)).await;
-            told(&released).await;
             let _ = freed.send(Ok(false)).await;
             return;
         }
@@ -77,6 +84,9 @@ pub(super) async fn claim(
         tokio::select! {
             biased;
             reply = &mut reply => {
+                if reply.is_ok() {
+                    unanswered = None;
+                }
                 // Whoever counts may have counted enough.
                 let _ = votes.send(vote(reply)).await;
                 told(&released).await;
@@ -84,11 +94,13 @@ pub(super) async fn claim(
             () = told(&released) => {}
         }
     }
+    let _under_way = session.around.work.begin();
     let limit = env.now() + claim.lease + session.config.response_timeout;
     let done = match within(&*env, limit, free(&session, &claim, connection)).await {
         Some(done) => done,
         None => Err(session.router.no_reply()),
     };
+    drop(unanswered);
     let _ = freed.send(done).await;
 }
 
@@ -138,11 +150,14 @@ pub(super) async fn extend(session: Arc<Session>, claim: Claim, lease: Duration,
         let connection = session.router.connection().await?;
         session.router.limited(&connection, connection.run(&call, None)).await
     };
-    let vote = match asked.await {
-        Ok((Value::Int(1), _)) => Vote::Yes,
-        Ok((Value::Int(_), _)) => Vote::No,
-        Ok((other, _)) => Vote::Unknown(Error::unexpected(&other)),
-        Err(error) => Vote::Unknown(error),
+    // An answer that takes longer than what was asked for is worth nothing.
+    let limit = session.env().now() + lease;
+    let vote = match within(session.env(), limit, asked).await {
+        Some(Ok((Value::Int(1), _))) => Vote::Yes,
+        Some(Ok((Value::Int(_), _))) => Vote::No,
+        Some(Ok((other, _))) => Vote::Unknown(Error::unexpected(&other)),
+        Some(Err(error)) => Vote::Unknown(error),
+        None => Vote::Unknown(session.router.no_reply()),
     };
     let _ = votes.send(vote).await;
 }

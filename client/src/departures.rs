@@ -1,0 +1,217 @@
+//! Leaving the queues of fair locks: the places of waiters that no longer wait are given back together.
+//!
+//! A script that takes waiters out walks the queue once, however many they are. Each lock has one such script under way
+//! at a time, and those that leave meanwhile go together in the next. One that fails is repeated.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use crate::config::{Config, millis};
+use crate::env::{Env, Monotonic, pause};
+use crate::hold::locked;
+use crate::protocol::{Leave, Protocol};
+use crate::route::Router;
+use crate::work::{Token, Work};
+
+/// How many waiters one script takes out: few enough that it does not keep a server busy for long.
+const AT_ONCE: usize = 200;
+
+/// How many queues are left at a time.
+const WORKERS: usize = 16;
+
+/// How many places a client remembers to give back while it cannot. Those beyond end with their deadlines.
+const MOST: usize = 50_000;
+
+/// The waiters of one client that have left, and whose places are still to be given back.
+pub(crate) struct Departures {
+    env: Arc<dyn Env>,
+    config: Arc<Config>,
+    router: Arc<Router>,
+    work: Arc<Work>,
+    state: Mutex<State>,
+    /// Notified when a script has ended.
+    settled: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    /// By lock.
+    lines: BTreeMap<String, Line>,
+    /// The lock that was served last: the one behind it is next, so that none waits for ever.
+    last: String,
+    workers: usize,
+    /// In all lines.
+    waiting: usize,
+}
+
+/// Those who leave one queue.
+struct Line {
+    protocol: &'static dyn Protocol,
+    /// By owner.
+    waiting: BTreeMap<String, Place>,
+    /// The owners that the script under way takes out.
+    sent: BTreeSet<String>,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    /// What the waiter had asked with.
+    wait_ms: u64,
+    /// The place is as good as over then, given back or not.
+    over: Monotonic,
+}
+
+/// One script's worth.
+struct Batch {
+    protocol: &'static dyn Protocol,
+    lock: String,
+    waiters: Vec<(String, Place)>,
+}
+
+impl Departures {
+    pub(crate) fn new(
+        env: Arc<dyn Env>,
+        config: Arc<Config>,
+        router: Arc<Router>,
+        work: Arc<Work>,
+    ) -> Arc<Self> {
+        Arc::new(Self { env, config, router, work, state: Mutex::default(), settled: Notify::new() })
+    }
+
+    /// Gives the place of `owner` back, who asked with `wait_ms`. The work is done in the background.
+    pub(crate) fn leave(
+        self: &Arc<Self>,
+        protocol: &'static dyn Protocol,
+        lock: &str,
+        owner: &str,
+        wait_ms: u64,
+    ) {
+        let counts_for = self.config.fair_wait_timeout.max(Duration::from_millis(wait_ms));
+        let over = self.env.now() + counts_for + self.config.watchdog_timeout;
+        let first = {
+            let mut state = locked(&self.state);
+            if state.waiting >= MOST {
+                return;
+            }
+            let line = state.lines.entry(lock.to_owned()).or_insert_with(|| Line {
+                protocol,
+                waiting: BTreeMap::new(),
+                sent: BTreeSet::new(),
+            });
+            let is_new = line.waiting.insert(owner.to_owned(), Place { wait_ms, over }).is_none();
+            state.waiting += usize::from(is_new);
+            let first = state.workers < WORKERS.min(state.lines.len());
+            state.workers += usize::from(first);
+            first
+        };
+        if first {
+            self.env.spawn(Box::pin(self.clone().serve(self.work.begin())));
+        }
+    }
+
+    /// Completes when no place of `owner` is to be given back any more, for an owner that asks anew: it keeps the place
+    /// that it was about to leave.
+    pub(crate) async fn stay(&self, lock: &str, owner: &str) {
+        loop {
+            // In line before the look, so that an end in between is not missed.
+            let mut settled = std::pin::pin!(self.settled.notified());
+            settled.as_mut().enable();
+            {
+                let mut state = locked(&self.state);
+                let Some(line) = state.lines.get_mut(lock) else { return };
+                let stays = line.waiting.remove(owner).is_some();
+                let is_leaving = line.sent.contains(owner);
+                state.waiting -= usize::from(stays);
+                if !is_leaving {
+                    return;
+                }
+            }
+            settled.await;
+        }
+    }
+
+    /// How many places are still to be given back.
+    pub(crate) fn left(&self) -> usize {
+        let state = locked(&self.state);
+        state.waiting + state.lines.values().map(|line| line.sent.len()).sum::<usize>()
+    }
+
+    /// Sends one script after the other until all have left.
+    async fn serve(self: Arc<Self>, _under_way: Token) {
+        let mut failures = 0;
+        while let Some(Batch { protocol, lock, waiters }) = self.next() {
+            let leaving: Vec<_> =
+                waiters.iter().map(|(owner, place)| (owner.as_str(), place.wait_ms)).collect();
+            let leave = Leave { lock: &lock, waiters: &leaving, now_ms: millis(self.env.wall().0) };
+            let error = match protocol.leave(&leave) {
+                // No replica needs to confirm that somebody is gone.
+                Some(call) => self.router.run_unconfirmed(&call).await.err(),
+                None => None,
+            };
+            let fails = error.is_some_and(|error| error.is_transient() || !error.is_definite());
+            if fails {
+                // Still as those of this worker, so that the others do not ask the same in vain.
+                pause(&*self.env, self.config.retry_delay(&*self.env, failures)).await;
+            }
+            failures = if fails { failures + 1 } else { 0 };
+            self.settle(&lock, if fails { waiters } else { Vec::new() });
+        }
+    }
+
+    /// Those who go next. Without any the worker ends.
+    fn next(&self) -> Option<Batch> {
+        let now = self.env.now();
+        let mut state = locked(&self.state);
+        let State { lines, last, waiting, workers } = &mut *state;
+        loop {
+            let behind = (Bound::Excluded(last.as_str()), Bound::Unbounded);
+            let mut in_turn = lines.range::<str, _>(behind).chain(lines.iter());
+            let next = in_turn.find_map(|(lock, line)| line.sent.is_empty().then(|| lock.clone()));
+            let Some(lock) = next else {
+                *workers -= 1;
+                return None;
+            };
+            last.clone_from(&lock);
+            let line = lines.get_mut(&lock)?;
+            let mut waiters = Vec::new();
+            while waiters.len() < AT_ONCE
+                && let Some((owner, place)) = line.waiting.pop_first()
+            {
+                *waiting -= 1;
+                if place.over > now {
+                    waiters.push((owner, place));
+                }
+            }
+            if waiters.is_empty() {
+                lines.remove(&lock);
+                continue;
+            }
+            line.sent = waiters.iter().map(|(owner, _)| owner.clone()).collect();
+            return Some(Batch { protocol: line.protocol, lock, waiters });
+        }
+    }
+
+    /// The script has ended; those of `again` are still in the queue.
+    fn settle(&self, lock: &str, again: Vec<(String, Place)>) {
+        {
+            let mut state = locked(&self.state);
+            let State { lines, waiting, .. } = &mut *state;
+            if let Some(line) = lines.get_mut(lock) {
+                line.sent.clear();
+                let before = line.waiting.len();
+                for (owner, place) in again {
+                    line.waiting.entry(owner).or_insert(place);
+                }
+                *waiting += line.waiting.len() - before;
+                if line.waiting.is_empty() {
+                    lines.remove(lock);
+                }
+            }
+        }
+        self.settled.notify_waiters();
+    }
+}
