@@ -39,7 +39,9 @@ pub(crate) trait Keeper: Send + Sync + 'static {
 /// # Ok(()) }
 /// ```
 ///
-/// Dropping a guard releases the lock in the background, as well as that is possible.
+/// Dropping a guard releases the lock in the background, as well as that is possible. At the end of `main` it is not: the
+/// runtime ends, and the lock stays until its lease does, 30 s without one. [`Client::close`](crate::Client::close), awaited
+/// at the end, waits for such releases.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct Guard {
     hold: Arc<Hold>,
@@ -49,6 +51,11 @@ pub struct Guard {
 
 impl Guard {
     pub(crate) fn new(hold: Arc<Hold>, keeper: Arc<dyn Keeper>, env: Arc<dyn Env>) -> Self {
+        let (of, by) = (Arc::downgrade(&hold), Arc::downgrade(&keeper));
+        hold.given_back_by(move || {
+            let (hold, keeper) = (of.upgrade()?, by.upgrade()?);
+            hold.releasing().then(|| keeper.release(hold))
+        });
         Self { hold, keeper, env }
     }
 

@@ -93,9 +93,11 @@ mod keeper;
 mod acquire;
 mod lock;
 mod client;
+mod close;
 mod locks;
 
 pub use client::{Builder, Client};
+pub use close::Unfinished;
 pub use config::ReplicaWait;
 pub use env::{Boottime, BoxStream, Env, Monotonic, Stream, TokioEnv, Wall};
 pub use error::{Error, ErrorKind, Result};

@@ -1,0 +1,67 @@
+//! The end of a client: everything is given back.
+
+use crate::client::Client;
+use crate::env::within;
+
+/// What [`Client::close`] could not do in its time. It ends by itself: locks with their leases, places in queues with their
+/// deadlines.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the client is closed, and {} may still be held, with {others} other calls without an outcome: {}",
+    match locks.len() { 1 => "1 lock".to_owned(), n => format!("{n} locks") },
+    if locks.is_empty() { "none".to_owned() } else { locks.join(", ") })]
+#[non_exhaustive]
+pub struct Unfinished {
+    /// The keys of locks whose release has failed or was not answered, once for each level.
+    pub locks: Vec<String>,
+    /// How many acquisitions and departures from queues have no outcome.
+    pub others: usize,
+}
+
+impl Client {
+    /// Gives back all that this client holds, ends what waits, and waits until nothing of the client is under way, for at
+    /// most [`Builder::close_timeout`](crate::Builder::close_timeout). To be awaited before the runtime ends: a guard that is
+    /// dropped at the end of `main` has nobody left to release its lock, which then stays until its lease ends.
+    ///
+    /// Guards that the application still has are released: they are not valid any more, and to release them once more is
+    /// [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld). Acquisitions, also later ones, fail with
+    /// [`ErrorKind::Shutdown`](crate::ErrorKind::Shutdown). A RedLock belongs to the first of its clients, which is to be
+    /// closed first.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> lockstorm_client::Result<()> {
+    /// # let server = lockstorm_sim::TestServer::start().await.expect("a free port");
+    /// # let url = server.url();
+    /// let client = lockstorm_client::Client::connect(&url).await?;
+    /// let guard = client.lock("stock").acquire().await?;
+    /// drop(guard); // released in the background
+    /// if let Err(unfinished) = client.close().await {
+    ///     eprintln!("{unfinished}");
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Unfinished`] when something could not be given back, or not in time.
+    pub async fn close(&self) -> Result<(), Unfinished> {
+        let session = &self.session;
+        let (env, around) = (session.env(), &session.around);
+        around.work.close();
+        let limit = env.now() + session.config.close_timeout;
+        let closing = async {
+            // A grant that was under way may come meanwhile.
+            while around.holds.give_all_back(env) > 0 || around.work.under_way() > 0 {
+                around.work.done().await;
+            }
+        };
+        within(env, limit, closing).await;
+        let unreleased = around.holds.unreleased();
+        let places = session.departures.left();
+        let others = around.work.under_way().saturating_sub(around.holds.releasing()).max(places);
+        session.router.close();
+        if unreleased.is_empty() && others == 0 {
+            return Ok(());
+        }
+        Err(Unfinished { locks: unreleased, others })
+    }
+}
