@@ -23,6 +23,8 @@ pub(super) struct Belief {
     pub(super) end: BeliefEnd,
     /// The greatest token it got.
     pub(super) token: Option<u64>,
+    /// When it learned of each acquisition of this belief: the first, and every one that was nested in it.
+    pub(super) acquired: Vec<True>,
     /// The reading it counted on last, with when it began to.
     pub(super) deadline: Option<(True, Deadline)>,
 }
@@ -49,13 +51,15 @@ struct Open {
     belief: Belief,
     /// When its deadline comes, in true time; `MAX` if it never does.
     lapses: True,
+    /// How many times it thinks that it holds the lock.
+    count: u32,
 }
 
 /// All beliefs of a history, by lock and then by when they began.
 pub(super) fn beliefs(history: &History) -> Vec<Belief> {
     let mut open: BTreeMap<(Lock, Owner), Open> = BTreeMap::new();
     let mut all = Vec::new();
-    let mut close = |Open { mut belief, lapses }: Open, at: True, why: BeliefEnd| {
+    let mut close = |Open { mut belief, lapses, .. }: Open, at: True, why: BeliefEnd| {
         (belief.until, belief.end) = if lapses < at { (lapses, BeliefEnd::OwnClock) } else { (at, why) };
         // A belief that lapsed before it began was none: the client looked at its clock first.
         if belief.from < belief.until {
@@ -65,7 +69,7 @@ pub(super) fn beliefs(history: &History) -> Vec<Belief> {
     for event in &history.events {
         let at = event.at;
         match &event.what {
-            What::Believes { lock, owner, until, token, mode, .. } => {
+            What::Believes { lock, owner, until, token, count, mode } => {
                 let lapses = until.map_or(True::MAX, |deadline| {
                     history.clock(event.host).first_true(deadline, at).unwrap_or(True::MAX)
                 });
@@ -86,13 +90,19 @@ pub(super) fn beliefs(history: &History) -> Vec<Belief> {
                             until: at,
                             end,
                             token: None,
+                            acquired: Vec::new(),
                             deadline: None,
                         },
                         lapses,
+                        count: 0,
                     }
                 };
                 let state = open.entry((*lock, *owner)).or_insert_with(fresh);
                 state.lapses = lapses;
+                if *count > state.count {
+                    state.belief.acquired.push(at);
+                }
+                state.count = *count;
                 state.belief.deadline = until.map(|deadline| (at, deadline));
                 state.belief.token = state.belief.token.max(*token);
             }

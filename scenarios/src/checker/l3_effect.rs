@@ -104,12 +104,18 @@ fn quiet(evidence: &Evidence<'_>, writes: &[Write], sections: &[Section]) -> Ver
 mod tests {
     use crate::{
         checker::tests::{explained, first_line},
-        history::{LockKind, story::Story},
+        history::{How, LockKind, story::Story},
     };
 
     #[test]
     fn explanations() {
         let two = || Story::one_node().at(0).granted("m", "c1", 1_000).at(1_001).granted("m", "c2", 1_000);
+        // m loses what it granted c1 while its promise still runs; c2 has the lock and writes, then c1 may have it again.
+        let lost = || {
+            let story = Story::one_node().at(0).granted("m", "c1", 10_000).believes("c1", 10_000);
+            let story = story.at(500).vanished("m", "c1", How::Crash).granted("m", "c2", 10_000);
+            story.believes("c2", 10_000).at(600).wrote("c2", None, 599).at(700).unlocks("c2", "m")
+        };
         let stories = [
             (
                 "one after the other",
@@ -155,6 +161,48 @@ mod tests {
                     .granted("m", "c1", 1_000)
                     .at(2_010)
                     .wrote("c1", None, 2_009)
+                    .ends(3_000),
+            ),
+            (
+                "lost by the node and granted again, each hold has its own writes",
+                lost()
+                    .at(800)
+                    .granted("m", "c1", 10_000)
+                    .believes_times("c1", 2, 10_000)
+                    .at(900)
+                    .wrote("c1", None, 899)
+                    .ends(3_000),
+            ),
+            (
+                "a write of the lost hold is stale, although its owner has the lock again",
+                lost()
+                    .at(800)
+                    .granted("m", "c1", 10_000)
+                    .believes_times("c1", 2, 10_000)
+                    .at(900)
+                    .wrote("c1", None, 590)
+                    .ends(3_000),
+            ),
+            (
+                "a grant that its owner has not heard of changes nothing about its writes",
+                lost().at(800).granted("m", "c1", 10_000).at(900).wrote("c1", None, 899).ends(3_000),
+            ),
+            (
+                "a nested hold is part of the outer one",
+                Story::one_node()
+                    .at(0)
+                    .granted("m", "c1", 1_000)
+                    .believes("c1", 1_000)
+                    .at(500)
+                    .granted("m", "c1", 1_000)
+                    .believes_times("c1", 2, 1_000)
+                    .at(1_501)
+                    .granted("m", "c2", 1_000)
+                    .believes("c2", 1_000)
+                    .at(1_510)
+                    .wrote("c2", None, 1_509)
+                    .at(1_520)
+                    .wrote("c1", None, 1_400)
                     .ends(3_000),
             ),
             ("who never held it", two().at(1_100).wrote("c3", None, 1_099).ends(3_000)),

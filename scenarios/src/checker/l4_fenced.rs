@@ -157,7 +157,7 @@ fn quiet(evidence: &Evidence<'_>, writes: &[Write], accepted: usize) -> Verdict 
 mod tests {
     use crate::{
         checker::tests::{explained, first_line},
-        history::{Fence, LockKind, story::Story},
+        history::{Fence, How, LockKind, story::Story},
     };
 
     #[test]
@@ -174,6 +174,22 @@ mod tests {
                 .wrote("c1", Some(tokens[0]), 2_050)
                 .ends(3_000)
         };
+        // The clock of m jumps while its promise to c1 still runs; c2 gets the lock in between, and c1 has it again.
+        let again = |tokens: [u64; 3]| {
+            let story =
+                Story::one_node().fenced(Fence::Greater).at(0).granted_with("m", "c1", 10_000, tokens[0]);
+            let story =
+                story.at(500).vanished("m", "c1", How::Expired).granted_with("m", "c2", 10_000, tokens[1]);
+            let story = story.at(600).wrote("c2", Some(tokens[1]), 599).at(700).released("m", "c2");
+            story.at(800).granted_with("m", "c1", 10_000, tokens[2])
+        };
+        // c1, c2 and c3 hold the lock one after the other; c3 writes before c2, with a token that is smaller.
+        let three = || {
+            let story = Story::one_node().fenced(Fence::Greater).at(0).granted_with("m", "c1", 1_000, 33);
+            let story = story.at(10).wrote("c1", Some(33), 9).at(1_001).granted_with("m", "c2", 1_000, 35);
+            let story = story.at(2_002).granted_with("m", "c3", 1_000, 34);
+            story.at(2_010).wrote("c3", Some(34), 2_009)
+        };
         let stories = [
             ("33 is refused after 34", stale(Fence::Greater, [33, 34])),
             ("and so it is where 34 would pass again", stale(Fence::AtLeast, [33, 34])),
@@ -189,6 +205,27 @@ mod tests {
                     .wrote("c2", Some(34), 1_099)
                     .ends(3_000),
             ),
+            (
+                "34 twice, one after the other: nothing tells them apart",
+                two(Fence::AtLeast)
+                    .at(1_050)
+                    .wrote("c1", Some(34), 1_049)
+                    .at(1_100)
+                    .wrote("c2", Some(34), 1_099)
+                    .ends(3_000),
+            ),
+            (
+                "a write between two others is compared with the newest",
+                three().at(2_020).wrote("c2", Some(35), 2_019).ends(3_000),
+            ),
+            (
+                "lost by the node and granted again, each hold has its own writes",
+                again([1, 2, 3]).at(900).wrote("c1", Some(3), 899).ends(3_000),
+            ),
+            (
+                "the token of the hold that was lost is stale, although its owner has the lock again",
+                again([3, 2, 4]).at(900).wrote("c1", Some(3), 899).ends(3_000),
+            ),
             ("a resource that checks nothing", stale(Fence::None, [33, 34])),
             ("only one wrote", two(Fence::Greater).at(1_100).wrote("c2", Some(34), 1_099).ends(3_000)),
         ];
@@ -199,7 +236,8 @@ mod tests {
     #[test]
     fn a_stale_write_is_seen_behind_a_new_one_of_its_owner() {
         let story = Story::one_node().fenced(Fence::Greater).at(0).granted("m", "c1", 1_000);
-        let story = story.at(1_001).granted("m", "c2", 1_000).at(1_100).wrote("c2", Some(34), 1_099);
+        let story = story.at(1_001).vanished("m", "c1", How::Expired).granted("m", "c2", 1_000);
+        let story = story.at(1_100).wrote("c2", Some(34), 1_099);
         let story = story.at(2_002).granted("m", "c1", 1_000).at(2_100).wrote("c1", Some(35), 2_099);
         let history = story.at(2_200).wrote("c1", Some(36), 900).ends(3_000);
         assert_eq!(first_line("l4", &history), "violated stale=1 accepted=3 rejected=0");

@@ -5,9 +5,9 @@
 //! gone early (a clock that jumped, an eviction, a crash, a failover, somebody else's DEL) is a promise broken, not ended.
 //!
 //! Where a quorum must grant, the promise exists while at least that many groups' promises are live, each shorter than its
-//! lease by the drift allowance: that is the validity which the algorithm itself publishes.
+//! own lease by the drift allowance: that is the validity which the algorithm itself publishes.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use lockstorm_sim::time::True;
 
@@ -163,7 +163,7 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
 
 /// Until when a grant at `at` binds.
 fn promised(authority: &Authority, at: True, lease_ms: Option<u64>) -> True {
-    lease_ms.map_or(True::MAX, |lease| at + Duration::from_millis(lease.saturating_sub(authority.drift_ms)))
+    lease_ms.map_or(True::MAX, |lease| at + authority.drift.promised(lease))
 }
 
 /// The intervals in which promises of at least `needed` different groups are live.

@@ -14,7 +14,7 @@ use super::{
 };
 
 /// The version of the form; a reader refuses what it does not know.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// The first line.
 #[derive(Serialize, Deserialize)]
@@ -225,7 +225,7 @@ mod tests {
         for (file, words) in [
             (String::new(), "line 1 of the history: it is empty"),
             ("{}".to_owned(), "line 1 of the history: missing field"),
-            (with(0, "\"lockstorm_history\":1", "\"lockstorm_history\":2"), "it is of format 2"),
+            (with(0, "\"lockstorm_history\":2", "\"lockstorm_history\":1"), "it is of format 1"),
             (with(0, "\"quorum\":1", "\"quorum\":2"), "lock `stock` needs 2 of 1 groups"),
             (with(0, "\"quorum\":1", "\"quorum\":0"), "lock `stock` needs 0 of 1 groups"),
             (with(0, "\"c1:1\"", "\"c2:1\""), "owner `c2:1` is there twice"),

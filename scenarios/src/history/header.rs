@@ -137,21 +137,43 @@ pub struct Authority {
     pub groups: Vec<Vec<Host>>,
     /// How many groups must have granted at once.
     pub quorum: usize,
-    /// What a quorum's promise is shorter than its lease, in milliseconds: the allowance for clocks that drift.
-    pub drift_ms: u64,
+    /// What a promise is shorter than the lease that was given.
+    #[serde(default)]
+    pub drift: Drift,
+}
+
+/// The allowance for clocks that drift: a part of each lease, and a constant on top.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Drift {
+    /// So many thousandths of the lease.
+    pub per_mille: u64,
+    /// Milliseconds on top.
+    pub plus_ms: u64,
+}
+
+impl Drift {
+    /// One part in a hundred and two milliseconds, as RedLock was published.
+    pub const RED_LOCK: Self = Self { per_mille: 10, plus_ms: 2 };
+
+    /// What is left of a lease for the promise.
+    pub fn promised(self, lease_ms: u64) -> Duration {
+        let counted =
+            Duration::from_micros(lease_ms.saturating_mul(1_000_u64.saturating_sub(self.per_mille)));
+        counted.saturating_sub(Duration::from_millis(self.plus_ms))
+    }
 }
 
 impl Authority {
     /// One node, or a master and its replicas.
     pub fn group(nodes: impl IntoIterator<Item = Host>) -> Self {
-        Self { groups: vec![nodes.into_iter().collect()], quorum: 1, drift_ms: 0 }
+        Self { groups: vec![nodes.into_iter().collect()], quorum: 1, drift: Drift::default() }
     }
 
     /// A majority of independent nodes.
-    pub fn majority(nodes: impl IntoIterator<Item = Host>, drift_ms: u64) -> Self {
+    pub fn majority(nodes: impl IntoIterator<Item = Host>, drift: Drift) -> Self {
         let groups: Vec<Vec<Host>> = nodes.into_iter().map(|node| vec![node]).collect();
         let quorum = groups.len() / 2 + 1;
-        Self { groups, quorum, drift_ms }
+        Self { groups, quorum, drift }
     }
 
     /// The group a node belongs to.

@@ -20,7 +20,9 @@ use serde::{Deserialize, Serialize};
 pub use clock::{Clock, Deadline, Face, Segment};
 pub use event::{Accepted, Call, Event, How, Life, Mode, Outcome, Party, Role, Wait, Wake, What, Why};
 pub use file::ReadError;
-pub use header::{Authority, Bounds, Ended, Fence, Header, HostInfo, HostKind, LockInfo, LockKind, Resource};
+pub use header::{
+    Authority, Bounds, Drift, Ended, Fence, Header, HostInfo, HostKind, LockInfo, LockKind, Resource,
+};
 pub use id::{Host, Lock, Op, Owner};
 
 /// Who an owner is: the name the lock knows it by, and the client it lives on.

@@ -6,9 +6,9 @@ use std::{collections::BTreeMap, time::Duration};
 use lockstorm_sim::time::{True, Wall};
 
 use super::{
-    Accepted, Authority, Bounds, Call, Clock, CommandCount, Deadline, Ended, Face, Fence, Header, History,
-    Host, HostInfo, HostKind, How, KeyLeft, Life, Lock, LockInfo, LockKind, Mode, Op, Outcome, Owner, Party,
-    Resource, Segment, Wait, Wake, What, Why,
+    Accepted, Authority, Bounds, Call, Clock, CommandCount, Deadline, Drift, Ended, Face, Fence, Header,
+    History, Host, HostInfo, HostKind, How, KeyLeft, Life, Lock, LockInfo, LockKind, Mode, Op, Outcome,
+    Owner, Party, Resource, Segment, Wait, Wake, What, Why,
 };
 
 /// The one lock of a story.
@@ -60,9 +60,11 @@ impl Story {
         Self::with(&["m", "r"], kind, Authority::group)
     }
 
-    /// Five independent nodes, `a` to `e`; a promise is 102 ms shorter than its lease.
+    /// Five independent nodes, `a` to `e`; a promise of ten seconds is 102 ms shorter than its lease.
     pub(crate) fn quorum() -> Self {
-        Self::with(&["a", "b", "c", "d", "e"], LockKind::Exclusive, |nodes| Authority::majority(nodes, 102))
+        Self::with(&["a", "b", "c", "d", "e"], LockKind::Exclusive, |nodes| {
+            Authority::majority(nodes, Drift::RED_LOCK)
+        })
     }
 
     fn host(&self, name: &str) -> Host {
@@ -197,6 +199,15 @@ impl Story {
         self.tell(client, What::Believes { lock: STOCK, owner, until, token: None, count: 1, mode })
     }
 
+    /// A client believes that it holds the lock so many times, and for so long by its boottime clock.
+    pub(crate) fn believes_times(mut self, client: &str, count: u32, for_ms: i64) -> Self {
+        let owner = self.owner(client);
+        let now = self.history.clock(self.host(client)).reading(Face::Boottime, self.now);
+        let until = Some(Deadline { clock: Face::Boottime, nanos: now + for_ms * 1_000_000 });
+        let (token, mode) = (None, Mode::Exclusive);
+        self.tell(client, What::Believes { lock: STOCK, owner, until, token, count, mode })
+    }
+
     /// A client believes that it holds the lock until it is told otherwise.
     pub(crate) fn believes_for_ever(mut self, client: &str) -> Self {
         let owner = self.owner(client);
@@ -224,12 +235,21 @@ impl Story {
         self.granted_in(node, client, lease_ms, Mode::Exclusive)
     }
 
-    pub(crate) fn granted_in(mut self, node: &str, client: &str, lease_ms: u64, mode: Mode) -> Self {
+    pub(crate) fn granted_in(self, node: &str, client: &str, lease_ms: u64, mode: Mode) -> Self {
+        self.grants(node, client, lease_ms, mode, None)
+    }
+
+    /// A node grants a client the lock with a fencing token.
+    pub(crate) fn granted_with(self, node: &str, client: &str, lease_ms: u64, token: u64) -> Self {
+        self.grants(node, client, lease_ms, Mode::Exclusive, Some(token))
+    }
+
+    fn grants(mut self, node: &str, client: &str, lease_ms: u64, mode: Mode, token: Option<u64>) -> Self {
         let (owner, at) = (self.owner(client), self.host(node));
         let count = self.counts.entry((at, owner)).or_default();
         *count += 1;
         let (count, until) = (*count, self.wall(node, lease_ms));
-        let (lock, lease_ms, token) = (STOCK, Some(lease_ms), None);
+        let (lock, lease_ms) = (STOCK, Some(lease_ms));
         self.tell(node, What::Granted { lock, owner, lease_ms, until, count, token, mode })
     }
 

@@ -17,8 +17,8 @@ use lockstorm_sim::{
 
 use crate::{
     history::{
-        Authority, Clock, Ended, Fence as HistoryFence, Header, History, Host, HostInfo, HostKind, Lock,
-        LockInfo, LockKind as HistoryLockKind, Resource as HistoryResource, Segment,
+        Authority, Clock, Drift, Ended, Fence as HistoryFence, Header, History, Host, HostInfo, HostKind,
+        Lock, LockInfo, LockKind as HistoryLockKind, Resource as HistoryResource, Segment,
     },
     plan::{Plan, Software},
     recorder::Shared,
@@ -246,12 +246,8 @@ fn header(plan: &Plan, title: &str) -> Header {
     let groups: Vec<Vec<Host>> =
         plan.lock_nodes.iter().map(|node| plan.group_of(node).iter().map(number).collect()).collect();
     let authority = match lock.kind {
-        // One part in a hundred and two milliseconds: what the published algorithm allows clocks to differ by.
-        LockKind::Red => {
-            let lease_ms = lock.lease.unwrap_or(lock.watchdog).0.as_millis() as u64;
-            Authority { quorum: groups.len() / 2 + 1, groups, drift_ms: lease_ms / 100 + 2 }
-        }
-        _ => Authority { groups: groups.into_iter().take(1).collect(), quorum: 1, drift_ms: 0 },
+        LockKind::Red => Authority { quorum: groups.len() / 2 + 1, groups, drift: Drift::RED_LOCK },
+        _ => Authority { groups: groups.into_iter().take(1).collect(), quorum: 1, drift: Drift::default() },
     };
     let kind = match lock.kind {
         LockKind::Plain | LockKind::Fenced | LockKind::Red => HistoryLockKind::Exclusive,

@@ -70,10 +70,14 @@ fn about<'a>(history: &'a History, lock: Lock, owner: Owner, group: &[Host]) -> 
 /// anew. Nothing else ends one.
 fn promises_of_group(history: &History, lock: Lock, owner: Owner, group: &[Host]) -> Vec<Span> {
     let events = about(history, lock, owner, group);
-    let drift = history.lock(lock).authority.drift_ms;
+    let drift = history.lock(lock).authority.drift;
     let end = |at: True, lease_ms: Option<u64>| match lease_ms {
         None => True::MAX,
-        Some(lease) => at + Duration::from_millis(lease.saturating_sub(drift)),
+        Some(lease) => {
+            let whole = Duration::from_millis(lease);
+            let allowed = whole * drift.per_mille as u32 / 1_000 + Duration::from_millis(drift.plus_ms);
+            at + whole.saturating_sub(allowed)
+        }
     };
     let mut spans = Vec::new();
     for (number, event) in events.iter().enumerate() {

@@ -1,9 +1,11 @@
 //! Writes at the resource, and the holds they came of.
 
+use std::collections::BTreeSet;
+
 use lockstorm::history::{Accepted, History, Lock, Owner, What};
 use lockstorm_sim::time::True;
 
-use crate::past::{believed, excludes, promised};
+use crate::past::{Stretch, believed, excludes, promised};
 
 /// A write that arrived.
 #[derive(Debug, Clone, Copy)]
@@ -17,18 +19,77 @@ pub(crate) struct Write {
     pub(crate) hold: Option<True>,
 }
 
-/// When the hold began that an owner had at an instant, or had last: the latest that it was granted by then, or that it
-/// believed in if it was granted none.
-fn hold(history: &History, lock: Lock, owner: Owner, sent: True) -> Option<True> {
-    let latest = |begun: Vec<True>| begun.into_iter().filter(|at| *at <= sent).max();
-    latest(begun(history, lock, owner))
-        .or_else(|| latest(believed(history, lock, owner).iter().map(|belief| belief.from).collect()))
+/// What gave an owner a hold, or one more level of it.
+struct Grant {
+    at: True,
+    /// When the hold began of which it is.
+    began: True,
+    token: Option<u64>,
 }
 
-/// When an owner's holds began: where one group decides, whenever a node counted its first; of a quorum, whenever enough
-/// nodes had granted it.
-fn begun(history: &History, lock: Lock, owner: Owner) -> Vec<True> {
-    promised(history, lock, owner).iter().map(|promise| promise.from).collect()
+/// What an owner was granted by an instant, in the order in which it was.
+///
+/// Where one group decides, a hold begins whenever a node counts its first, and every other grant is of the hold that began
+/// last. Of a quorum a hold begins whenever enough nodes have granted it, under no token.
+fn granted(history: &History, lock: Lock, owner: Owner, by: True) -> Vec<Grant> {
+    let authority = &history.lock(lock).authority;
+    if authority.quorum > 1 {
+        let promised = promised(history, lock, owner).into_iter().filter(|promise| promise.from <= by);
+        let of = |promise: Stretch| Grant { at: promise.from, began: promise.from, token: None };
+        return promised.map(of).collect();
+    }
+    let mut grants: Vec<Grant> = Vec::new();
+    for event in history.events.iter().filter(|event| event.at <= by) {
+        let What::Granted { lock: of, owner: whose, count, token, .. } = &event.what else { continue };
+        if (*of, *whose) != (lock, owner) || !authority.groups.iter().any(|group| group.contains(&event.host))
+        {
+            continue;
+        }
+        let outer = grants.last().filter(|_| *count > 1).map(|grant| grant.began);
+        grants.push(Grant { at: event.at, began: outer.unwrap_or(event.at), token: *token });
+    }
+    grants
+}
+
+/// When an owner learned by an instant that it has a hold, or one more level of it: whenever it believed in more of them than
+/// just before.
+fn learned(history: &History, lock: Lock, owner: Owner, by: True) -> BTreeSet<True> {
+    let mut learned = BTreeSet::new();
+    for belief in believed(history, lock, owner) {
+        let mut had = 0;
+        for event in history.events.iter().filter(|event| belief.from <= event.at && event.at < belief.until)
+        {
+            let What::Believes { lock: of, owner: whose, count, .. } = &event.what else { continue };
+            if (*of, *whose) != (lock, owner) {
+                continue;
+            }
+            if *count > had {
+                learned.insert(event.at);
+            }
+            had = *count;
+        }
+    }
+    learned.retain(|at| *at <= by);
+    learned
+}
+
+/// When the hold began of which a write came.
+///
+/// It is the hold of the latest grant with its token. Where there is none, it is the hold that the owner had learned of last:
+/// that of the latest grant since it had learned of the one before, or, if there was none, one that began when it learned
+/// of it. An owner that has learned of nothing is taken to know of every grant.
+fn hold(history: &History, lock: Lock, owner: Owner, token: Option<u64>, sent: True) -> Option<True> {
+    let granted = granted(history, lock, owner, sent);
+    let named = granted.iter().rfind(|grant| token.is_some() && grant.token == token);
+    if let Some(named) = named {
+        return Some(named.began);
+    }
+    let mut learned: Vec<True> = learned(history, lock, owner, sent).into_iter().collect();
+    let Some(known) = learned.pop() else { return granted.last().map(|grant| grant.began) };
+    let before = learned.pop();
+    let meant =
+        granted.iter().filter(|grant| grant.at <= known && before.is_none_or(|before| before < grant.at));
+    Some(meant.last().map_or(known, |grant| grant.began))
 }
 
 /// All writes, in the order they arrived.
@@ -37,7 +98,7 @@ pub(crate) fn writes(history: &History) -> Vec<Write> {
     for event in &history.events {
         let What::Write { lock, owner, token, sent, accepted } = &event.what else { continue };
         let (lock, owner, token, arrived, accepted) = (*lock, *owner, *token, event.at, *accepted);
-        let hold = hold(history, lock, owner, *sent);
+        let hold = hold(history, lock, owner, token, *sent);
         writes.push(Write { lock, owner, token, arrived, accepted, hold });
     }
     writes

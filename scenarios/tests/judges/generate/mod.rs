@@ -5,8 +5,8 @@ pub(crate) mod noise;
 pub(crate) mod world;
 
 use lockstorm::history::{
-    Authority, Bounds, Clock, Ended, Fence, Header, History, Host, HostInfo, HostKind, LockInfo, LockKind,
-    Owner, Resource, Segment,
+    Authority, Bounds, Clock, Drift, Ended, Fence, Header, History, Host, HostInfo, HostKind, LockInfo,
+    LockKind, Owner, Resource, Segment,
 };
 use lockstorm_sim::time::True;
 use proptest::{
@@ -82,11 +82,12 @@ fn cast(of: &[u8; 12]) -> Cast {
     let clients: Vec<Host> = (0..client_count as u16).map(|at| Host(node_count as u16 + at)).collect();
     let shop = Host(hosts.len() as u16 - 1);
     let lock = |name: &str, kind: LockKind| {
-        let drift_ms = one_of(&[0, 12, 102], of[2]);
+        let constant = Drift { per_mille: 0, plus_ms: 102 };
+        let drift = one_of(&[Drift::default(), Drift::RED_LOCK, constant], of[2]);
         // Neither readers nor permits go by quorum.
         let kind = if quorum && kind != LockKind::Fair { LockKind::Exclusive } else { kind };
         let authority = match quorum {
-            true => Authority::majority(nodes.clone(), drift_ms),
+            true => Authority::majority(nodes.clone(), drift),
             false => Authority::group(nodes.clone()),
         };
         let (keys, lasting_keys) = (vec![name.into()], vec![format!("{name}:token").into()]);

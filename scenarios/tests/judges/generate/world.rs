@@ -390,11 +390,11 @@ impl World {
         count: u32,
     ) {
         let client = self.history.client_of(owner);
-        let drift = self.history.lock(lock).authority.drift_ms;
+        let drift = self.history.lock(lock).authority.drift;
         let clock = one_of(&[Face::Boottime, Face::Boottime, Face::Wall, Face::Monotonic], owner.0 as u8);
         let until = lease_ms.map(|lease| {
             let asked = self.history.clock(client).reading(clock, since);
-            Deadline { clock, nanos: asked + lease.saturating_sub(drift) as i64 * 1_000_000 }
+            Deadline { clock, nanos: asked + drift.promised(lease).as_nanos() as i64 }
         });
         let mode = Mode::Exclusive;
         let mode = if self.history.lock(lock).kind == LockKind::ReadWrite && !owner.0.is_multiple_of(3) {
