@@ -446,7 +446,10 @@ impl Acquisition {
     /// Makes a grant a guard, unless its lease is over already: the reply was long under way, or this process stood
     /// still.
     async fn accept(&self, deadline: Boottime, token: Option<u64>) -> Result<Outcome> {
-        if self.env().boottime() >= deadline {
+        // A caller that has gone would have its guard dropped and released in its own time; the owner's next request must not
+        // find that level still counted.
+        let gone = self.answer.as_ref().is_none_or(oneshot::Sender::is_closed);
+        if gone || self.env().boottime() >= deadline {
             self.undo().await;
             return Ok(Outcome::Busy(Some(Duration::ZERO)));
         }
