@@ -38,6 +38,8 @@ pub struct Recorder {
     /// The holds that each owner believes in, with the clock reading each ends at: an owner of nested holds believes in the
     /// lock until the last of them is given back.
     holds: BTreeMap<(Lock, Owner), BTreeMap<u64, Boottime>>,
+    /// The owner that each client last came to believe in, by lock.
+    believed: BTreeMap<(Lock, Host), Owner>,
     /// Owners that believe they hold a lock, and owners that wait for one: the longest first.
     believers: Vec<(Lock, Owner)>,
     waiters: Vec<(Lock, Owner)>,
@@ -73,6 +75,7 @@ impl Shared {
             current: BTreeMap::new(),
             names: BTreeMap::new(),
             holds: BTreeMap::new(),
+            believed: BTreeMap::new(),
             believers: Vec::new(),
             waiters: Vec::new(),
         };
@@ -216,7 +219,19 @@ impl Teller {
         let owner = recorder.history.owner(&name, self.host);
         recorder.current.insert(self.host, owner);
         recorder.names.insert(name, owner);
+        recorder.believed.retain(|(_, host), _| *host != self.host);
         owner
+    }
+
+    /// The owner for which this client writes when it does not say for which: the one that came last to believe that it holds
+    /// the lock, of those that still do; failing that, the last one that did; failing that, the one that it is.
+    pub fn writer(&self, otherwise: Owner) -> Owner {
+        let recorder = self.shared.get();
+        let of_client = |(lock, owner): &&(Lock, Owner)| {
+            *lock == self.lock && recorder.history.client_of(*owner) == self.host
+        };
+        let still = recorder.believers.iter().rev().find(of_client).map(|(_, owner)| owner);
+        still.or(recorder.believed.get(&(self.lock, self.host))).copied().unwrap_or(otherwise)
     }
 
     /// The owner that a name in Redis stands for, which this client has chosen.
@@ -267,6 +282,7 @@ impl Teller {
             let again = recorder.believers.contains(&(self.lock, owner));
             if !again {
                 recorder.believers.push((self.lock, owner));
+                recorder.believed.insert((self.lock, self.host), owner);
             }
             again
         };

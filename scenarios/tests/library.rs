@@ -3,13 +3,14 @@
 use std::{fs, path::PathBuf, time::Duration};
 
 use lockstorm::{
-    code::CodeHost,
+    code::{Code, CodeHost},
     experiment::Failed,
     history::What,
-    scenario::{Resource, Scenario},
+    scenario::{Lock, LockKind, Resource, Scenario},
     units::Span,
     verdict::Expectation,
 };
+use lockstorm_client::RedLock;
 
 /// Two clients whose code is this, on one node, for ten seconds.
 fn two<F: Future<Output = ()> + 'static>(
@@ -62,6 +63,56 @@ fn code_of_ones_own_is_judged_by_how_it_uses_the_lock() {
         lockstorm::experiment(two(careless, checker, Expectation::holds())).seeds(0..3).check();
     }
     lockstorm::experiment(two(careless, "l3", Expectation::violated())).seeds(0..3).check();
+}
+
+/// Holds a RedLock of three masters, whose every acquisition is another owner in Redis.
+async fn careful_with_red_lock(host: CodeHost) {
+    let clients = host.clients().into_iter().map(|client| client.build().expect("it knows a node"));
+    let lock = RedLock::new(clients, host.lock_name()).expect("three masters");
+    for _ in 0..3 {
+        let wanted = lock.acquire().lease(Duration::from_secs(5));
+        let Ok(guard) = host.acquiring(None, wanted).await else { continue };
+        host.sleep(Duration::from_millis(50)).await;
+        host.write(None).await;
+        let _ = host.releasing(guard.release()).await;
+        host.sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// As above, but writes when it has given the lock back.
+async fn careless_with_red_lock(host: CodeHost) {
+    let clients = host.clients().into_iter().map(|client| client.build().expect("it knows a node"));
+    let lock = RedLock::new(clients, host.lock_name()).expect("three masters");
+    for _ in 0..3 {
+        let wanted = lock.acquire().lease(Duration::from_secs(5));
+        let Ok(guard) = host.acquiring(None, wanted).await else { continue };
+        let _ = host.releasing(guard.release()).await;
+        host.sleep(Duration::from_millis(200)).await;
+        host.write(None).await;
+    }
+}
+
+/// The write names no owner; that of the acquisition is meant, under whose name the masters have granted the lock.
+#[test]
+fn a_write_of_ones_own_code_is_of_the_red_lock_that_it_holds() {
+    let of = |code: Code, expected: Expectation| {
+        let lock = Lock { kind: LockKind::Red, ..Lock::default() };
+        let scenario = Scenario::builder("a RedLock of one's own").lock(lock);
+        ["a", "b", "c"]
+            .into_iter()
+            .fold(scenario, |scenario, name| scenario.node(name, Default::default()))
+            .client_code("c1", code.clone())
+            .client_code("c2", code)
+            .resource(Resource::default())
+            .lasting(Span::secs(20), Span::default())
+            .expect("l3", expected)
+            .build()
+    };
+    let judged = lockstorm::experiment(of(careful_with_red_lock.into(), Expectation::holds())).seeds(0..3);
+    judged.check();
+    let judged =
+        lockstorm::experiment(of(careless_with_red_lock.into(), Expectation::violated())).seeds(0..3);
+    judged.check();
 }
 
 #[test]

@@ -71,10 +71,11 @@ async fn run_code(code: &Code, ctx: HostCtx, stage: Rc<Stage>, seat: Seat, owner
     }
     let name = ctx.name().to_owned();
     let (lock, teller) = (stage.plan.scenario.lock.name.clone(), seat.teller.clone());
+    let writing = teller.clone();
     let (own, groups) = (env.clone(), seat.groups.clone());
     let builders = move || groups.iter().map(|group| subject::client::builder(&own, &seat, group)).collect();
     let write: Write = Rc::new(move |token| {
-        let writer = writer.clone();
+        let (writer, owner) = (writer.clone(), writing.writer(owner));
         Box::pin(async move { writer.write(owner, token).await })
     });
     code.start(CodeHost { env, name, lock, owner, teller, builders: Rc::new(builders), write }).await;
