@@ -117,7 +117,7 @@ fn witness(history: &History, burst: Burst, bound: usize) -> Witness {
         history.lock(lock).name,
         words::instant(from)
     );
-    let (faults, fault) = words::faults(history, from);
+    let (faults, fault) = words::faults(history, lock, &[owner], from);
     let story = faults.into_iter().collect();
     Witness { summary, story, from, until, lock: Some(lock), owners: vec![owner], fault }
 }

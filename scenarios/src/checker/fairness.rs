@@ -123,11 +123,16 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     for event in &history.events {
         let now = event.at;
         match &event.what {
-            What::Life { life: Life::Crashed | Life::Paused | Life::Suspended } => {
+            What::Life { life: Life::Paused | Life::Suspended } => {
                 state.standing_still.insert(event.host);
             }
-            What::Life { life: Life::Started | Life::Resumed } => {
+            What::Life { life: Life::Resumed } => {
                 state.standing_still.remove(&event.host);
+            }
+            // Its calls went with it: who starts on that host again is another owner.
+            What::Life { life: Life::Crashed | Life::Started } => {
+                state.standing_still.remove(&event.host);
+                state.asking.retain(|(_, owner)| history.client_of(*owner) != event.host);
             }
             What::Return { op, .. } => {
                 if let Some((lock, owner)) = state.calls.remove(op) {
@@ -196,7 +201,7 @@ fn witness(history: &History, first: &(Lock, Owner, Wrong), overtakes: usize, sw
         }
     };
     owners.push(*owner);
-    let (faults, fault) = words::faults(history, at);
+    let (faults, fault) = words::faults(history, *lock, &owners, at);
     let mut story =
         vec![format!("In all {}; live waiters thrown out: {swept}.", words::many(overtakes, "overtake"))];
     story.extend(faults);
@@ -243,6 +248,28 @@ mod tests {
             (
                 "a dead head is passed rightly",
                 queue().at(50).life("c2", Life::Crashed).at(101).granted("m", "c3", 30_000).ends(1_000),
+            ),
+            (
+                "who stood still and goes on is passed wrongly",
+                queue()
+                    .at(50)
+                    .life("c2", Life::Paused)
+                    .at(60)
+                    .life("c2", Life::Resumed)
+                    .at(101)
+                    .granted("m", "c3", 30_000)
+                    .ends(1_000),
+            ),
+            (
+                "a dead head is dead for good, although its host starts again",
+                queue()
+                    .at(50)
+                    .life("c2", Life::Crashed)
+                    .at(60)
+                    .life("c2", Life::Started)
+                    .at(101)
+                    .granted("m", "c3", 30_000)
+                    .ends(1_000),
             ),
             (
                 "who gave up is passed rightly",

@@ -3,13 +3,18 @@
 //! A promise is what [`super::promise`] says: a lease of true time from the grant, ended early only by its own owner. The
 //! layer is violated iff promises of two different owners overlap by more than no time.
 
+use std::time::Duration;
+
 use super::{
     Checker,
     evidence::Evidence,
     overlap::{MEASURES, Wording, judge},
     words,
 };
-use crate::verdict::Finding;
+use crate::{
+    history::{History, What},
+    verdict::Finding,
+};
 
 /// The checker.
 pub(super) const L1: Checker = Checker {
@@ -22,11 +27,37 @@ pub(super) const L1: Checker = Checker {
 fn check(evidence: &Evidence<'_>) -> Finding {
     let wording = Wording {
         thing: "promise",
-        nothing: "No server ever granted the lock (or never so many as a quorum needs).",
+        nothing: no_promise(evidence.history),
         both: "were both promised",
         words: words::promise,
     };
     judge(&L1, evidence, &evidence.promises, &wording)
+}
+
+/// Why there is no promise at all.
+fn no_promise(history: &History) -> String {
+    let (mut granted, mut lasting, mut alone) = (0, 0, true);
+    for event in &history.events {
+        let What::Granted { lock, lease_ms, .. } = event.what else { continue };
+        let authority = &history.lock(lock).authority;
+        if authority.group_of(event.host).is_none() {
+            continue;
+        }
+        granted += 1;
+        alone &= authority.quorum == 1;
+        let length = lease_ms.map_or(Duration::MAX, |lease_ms| authority.drift.promised(lease_ms));
+        lasting += usize::from(!length.is_zero());
+    }
+    let times = words::many(granted, "time");
+    match (granted, lasting) {
+        (0, _) => "No server ever granted the lock.".to_owned(),
+        (_, 0) if alone => format!("Servers granted the lock {times}, each time with a lease of no length."),
+        (_, 0) => format!(
+            "Servers granted the lock {times}, each time with a lease of which the allowance for drift leaves nothing."
+        ),
+        _ if alone => format!("Servers granted the lock {times}, and each grant was released at once."),
+        _ => format!("Servers granted the lock {times}, but never so many at one instant as a quorum needs."),
+    }
 }
 
 #[cfg(test)]
@@ -160,6 +191,83 @@ mod tests {
                     .at(1_000)
                     .granted("m", "c2", 1_000)
                     .ends(40_000),
+            ),
+            (
+                "another's release does not end a promise",
+                Story::one_node()
+                    .at(0)
+                    .granted("m", "c1", 1_000)
+                    .at(400)
+                    .released_by("m", "c1", "c2")
+                    .granted("m", "c2", 1_000)
+                    .ends(3_000),
+            ),
+            (
+                "what the node lost and grants the same owner again is promised anew",
+                Story::one_node()
+                    .at(0)
+                    .granted("m", "c1", 10_000)
+                    .at(100)
+                    .vanished("m", "c1", How::Crash)
+                    .granted("m", "c1", 1_000)
+                    .at(1_101)
+                    .vanished("m", "c1", How::Expired)
+                    .granted("m", "c2", 1_000)
+                    .ends(40_000),
+            ),
+            (
+                "nested holds that the node lost do not count among those that are left after a release",
+                Story::one_node()
+                    .at(0)
+                    .granted("m", "c1", 1_000)
+                    .granted("m", "c1", 1_000)
+                    .at(100)
+                    .vanished("m", "c1", How::Crash)
+                    .granted("m", "c1", 2_000)
+                    .granted("m", "c1", 1_000)
+                    .at(200)
+                    .released("m", "c1")
+                    .at(1_500)
+                    .granted("m", "c2", 1_000)
+                    .ends(40_000),
+            ),
+            (
+                "leases of no length",
+                Story::one_node().at(0).granted("m", "c1", 0).at(10).granted("m", "c2", 0).ends(3_000),
+            ),
+            (
+                "leases of which nothing is left",
+                Story::quorum()
+                    .at(0)
+                    .granted("a", "c1", 2)
+                    .granted("b", "c1", 2)
+                    .granted("c", "c1", 2)
+                    .ends(3_000),
+            ),
+            (
+                "the allowance follows the lease that was given",
+                Story::quorum()
+                    .at(0)
+                    .granted("a", "c1", 250)
+                    .granted("b", "c1", 250)
+                    .granted("c", "c1", 250)
+                    .at(246)
+                    .granted("c", "c2", 250)
+                    .granted("d", "c2", 250)
+                    .granted("e", "c2", 250)
+                    .ends(3_000),
+            ),
+            (
+                "one node's promise ends as another's begins: never three at once",
+                Story::quorum()
+                    .at(0)
+                    .granted("a", "c1", 10_000)
+                    .at(5_000)
+                    .granted("b", "c1", 10_000)
+                    .at(9_898)
+                    .granted("c", "c1", 10_000)
+                    .granted("d", "c2", 10_000)
+                    .ends(25_000),
             ),
             (
                 "readers beside readers",

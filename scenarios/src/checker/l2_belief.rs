@@ -23,7 +23,7 @@ pub(super) const L2: Checker = Checker {
 fn check(evidence: &Evidence<'_>) -> Finding {
     let wording = Wording {
         thing: "belief",
-        nothing: "Nobody ever believed to hold the lock.",
+        nothing: "Nobody ever believed to hold the lock.".to_owned(),
         both: "both believed to hold",
         words: words::belief,
     };
@@ -84,6 +84,49 @@ mod tests {
             ),
             ("a suspended client that counts by the monotonic clock", suspended(Face::Monotonic)),
             ("a suspended client that counts by the boottime clock", suspended(Face::Boottime)),
+            (
+                "a release of its own that the network held up frees its next hold",
+                Story::one_node()
+                    .at(0)
+                    .locks("c1", "m", 30_000)
+                    .at(1_000)
+                    .fault_until(9_000, "a request from c1 to m is late by 6s", &["c1"])
+                    .unlocks("c1", "m")
+                    .at(2_000)
+                    .locks("c1", "m", 30_000)
+                    .at(7_000)
+                    .released("m", "c1")
+                    .at(7_500)
+                    .locks("c2", "m", 30_000)
+                    .ends(60_000),
+            ),
+            (
+                "a long belief beside two short ones",
+                Story::one_node()
+                    .at(0)
+                    .believes("c1", 10_000)
+                    .at(1_000)
+                    .believes("c2", 4_000)
+                    .at(2_000)
+                    .believes("c3", 7_000)
+                    .ends(20_000),
+            ),
+            (
+                "of many faults those are told that were in force",
+                (0..6)
+                    .fold(Story::one_node().at(0).believes_for_ever("c1"), |story, pause| {
+                        let from = 1_000 + 100 * pause;
+                        story.at(from).fault_until(from + 50, "c1 stood still", &["c1"])
+                    })
+                    .at(2_000)
+                    .fault("m crashed", &["m"])
+                    .fault_until(3_000, "c4 was cut off from m", &["c4"])
+                    .at(2_100)
+                    .fault_until(2_200, "c1 was cut off from m", &["c1", "m"])
+                    .at(2_300)
+                    .believes("c2", 1_000)
+                    .ends(5_000),
+            ),
             (
                 "a renewal carries the belief on",
                 Story::one_node()

@@ -91,7 +91,7 @@ pub(super) const MEASURES: &[(&str, &str)] =
 pub(super) struct Wording<I> {
     /// What one is called, and what is said when there is none.
     pub(super) thing: &'static str,
-    pub(super) nothing: &'static str,
+    pub(super) nothing: String,
     /// What two owners did at once with the lock.
     pub(super) both: &'static str,
     /// How one began and ended.
@@ -112,7 +112,7 @@ pub(super) fn judge<I: Interval + Clone>(
     let longest = worst(&found);
     let verdict = match longest {
         Some(overlap) => Verdict::Violated { witness: witness(evidence.history, overlap, wording) },
-        None => evidence.none_at_once(&judged, wording.thing, wording.nothing),
+        None => evidence.none_at_once(&judged, wording.thing, &wording.nothing),
     };
     let measures = vec![
         Measure::time("overlap", longest.map_or(Duration::ZERO, Overlap::length)),

@@ -4,7 +4,7 @@ use lockstorm_sim::time::True;
 
 use super::{Checker, evidence::Evidence, promise::Promise, words};
 use crate::{
-    history::{Lock, LockKind},
+    history::{Lock, LockKind, Owner},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -61,8 +61,8 @@ fn check(evidence: &Evidence<'_>) -> Finding {
                 words::instant(from)
             );
             let story = holding.iter().take(6).map(|promise| words::promise(history, promise)).collect();
-            let owners = holding.iter().map(|promise| promise.owner).collect();
-            let (_, fault) = words::faults(history, from);
+            let owners: Vec<Owner> = holding.iter().map(|promise| promise.owner).collect();
+            let (_, fault) = words::faults(history, lock, &owners, from);
             worst = Some(Witness { summary, story, from, until, lock: Some(lock), owners, fault });
         }
     }

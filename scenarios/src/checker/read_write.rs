@@ -79,12 +79,12 @@ fn check(evidence: &Evidence<'_>) -> Finding {
                 words::instant(event.at),
                 history.owner_name(*other)
             );
-            let (story, fault) = words::faults(history, event.at);
             let (from, until, lock) = (event.at, event.at, event.what.lock());
+            let owners = vec![*other, *owner];
+            let (story, fault) =
+                lock.map_or((None, None), |lock| words::faults(history, lock, &owners, event.at));
             let story = story.into_iter().collect();
-            Verdict::Violated {
-                witness: Witness { summary, story, from, until, lock, owners: vec![*other, *owner], fault },
-            }
+            Verdict::Violated { witness: Witness { summary, story, from, until, lock, owners, fault } }
         }
         None => match evidence.given_up() {
             Some(why) => Verdict::undecided(why),

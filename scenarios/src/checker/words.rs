@@ -6,9 +6,9 @@ use lockstorm_sim::time::True;
 
 use super::{
     belief::{Belief, BeliefEnd},
-    promise::{Promise, PromiseEnd},
+    promise::{Promise, PromiseEnd, is_own},
 };
-use crate::history::{Fault, History, Host, How, Lock, Owner, What};
+use crate::history::{Call, Event, Fault, History, Host, How, Lock, Owner, Party, What};
 
 /// A true instant in seconds, to the millisecond where that is exact enough.
 pub(crate) fn instant(at: True) -> String {
@@ -84,12 +84,17 @@ pub(super) fn belief(history: &History, belief: &Belief) -> String {
     format!("{owner} believed to hold it from {}{end}.", instant(belief.from))
 }
 
-/// How a hold went away, as the end of a sentence that begins with the node.
-pub(super) fn vanished(history: &History, node: Host, how: How) -> String {
-    let by = |party: crate::history::Party| match party.owner {
+/// Who sent a command.
+pub(super) fn party(history: &History, party: Party) -> String {
+    match party.owner {
         Some(owner) => history.owner_name(owner),
         None => history.host_name(party.client).to_owned(),
-    };
+    }
+}
+
+/// How a hold went away, as the end of a sentence that begins with the node.
+pub(super) fn vanished(history: &History, node: Host, how: How) -> String {
+    let by = |of: Party| party(history, of);
     match how {
         How::Expired => {
             let drift = "its wall clock said that the lease was over";
@@ -109,9 +114,10 @@ pub(super) fn vanished(history: &History, node: Host, how: How) -> String {
 /// What made it possible that `owner`, who held a lock since then, was not alone `by` then: in sentences, and as the
 /// nearest fault of the history.
 ///
-/// The last way its hold went away comes first. Then the faults that were in force and could matter, as they came; the
-/// nearest is one on the node where the hold went, failing that on the owner's client, failing that on another of the
-/// lock's nodes, and of equals the latest.
+/// The last way its hold went away comes first, be it by a release of its own that the node executed late. Then the faults
+/// since the hold began that could matter, as they came. Of many those are told that matter most: first what was in force when
+/// the hold went, then what was done to the node where it went, to the owner's client, to another of the lock's nodes; of
+/// equals the latest.
 pub(super) fn cause(
     history: &History,
     lock: Lock,
@@ -122,32 +128,33 @@ pub(super) fn cause(
     let within = history.events.partition_point(|event| event.at < since)
         ..history.events.partition_point(|event| event.at <= by);
     let authority = &history.lock(lock).authority;
-    let gone = history.events[within].iter().rev().find_map(|event| match &event.what {
-        What::Vanished { lock: of, owner: whose, how } if *of == lock && *whose == owner => {
-            authority.group_of(event.host).map(|_| (event.at, event.host, *how))
-        }
-        _ => None,
+    let gone = history.events[within].iter().rev().find(|event| {
+        let ends = match event.what {
+            What::Vanished { .. } => true,
+            What::Released { left, .. } => left == 0,
+            _ => false,
+        };
+        let of_hold = event.what.lock() == Some(lock) && event.what.owner() == Some(owner);
+        ends && of_hold && authority.group_of(event.host).is_some()
     });
     let client = history.client_of(owner);
     let near = |fault: &Fault| {
         let on = |host: Host| fault.targets.contains(&host);
         match gone {
-            Some((_, node, _)) if on(node) => 3,
+            Some(event) if on(event.host) => 3,
             _ if on(client) => 2,
             _ if fault.targets.iter().any(|host| authority.group_of(*host).is_some()) => 1,
             _ => 0,
         }
     };
     // A fault that is over may still be the cause (a step of a clock is over at once), unless it was before the hold.
-    let in_force = |fault: &Fault| fault.from <= by && fault.until.is_none_or(|until| until >= since);
-    let faults: Vec<(usize, &Fault)> =
-        history.faults.iter().enumerate().filter(|(_, fault)| in_force(fault) && near(fault) > 0).collect();
-    let nearest = faults.iter().max_by_key(|(_, fault)| (near(fault), fault.from)).map(|(at, _)| *at);
-    let mut story = Vec::new();
-    if let Some((at, node, how)) = gone {
-        story.push(format!("At {} {}.", instant(at), vanished(history, node, how)));
-    }
-    match told(&faults) {
+    let since_hold = |fault: &Fault| fault.from <= by && fault.until.is_none_or(|until| until >= since);
+    let instant = gone.map_or(by, |event| event.at);
+    let faults = history.faults.iter().enumerate();
+    let faults = faults.filter(|(_, fault)| since_hold(fault) && near(fault) > 0);
+    let (told, nearest) = told(faults, instant, near);
+    let mut story: Vec<String> = gone.map(|event| ended(history, owner, event)).into_iter().collect();
+    match told {
         Some(faults) => story.push(faults),
         None if gone.is_none() => story.push("No fault was needed.".to_owned()),
         None => {}
@@ -155,21 +162,67 @@ pub(super) fn cause(
     (story, nearest)
 }
 
-/// All faults that began by then, wherever: in a sentence, and the latest.
-pub(super) fn faults(history: &History, by: True) -> (Option<String>, Option<usize>) {
-    let faults: Vec<(usize, &Fault)> =
-        history.faults.iter().enumerate().filter(|(_, fault)| fault.from <= by).collect();
-    (told(&faults), faults.last().map(|(at, _)| *at))
+/// How a hold of an owner ended on a node.
+fn ended(history: &History, owner: Owner, event: &Event) -> String {
+    let (at, node) = (instant(event.at), history.host_name(event.host));
+    match event.what {
+        What::Vanished { how, .. } => format!("At {at} {}.", vanished(history, event.host, how)),
+        What::Released { by, .. } if !is_own(history, owner, by) => {
+            format!("At {at} {} released it on {node}.", party(history, by))
+        }
+        _ => {
+            let before = history.events.partition_point(|other| other.at <= event.at);
+            let asked = history.events[..before].iter().rev().find(|asked| {
+                let release = matches!(asked.what, What::Invoke { call: Call::Release, .. });
+                release && (asked.what.lock(), asked.what.owner()) == (event.what.lock(), Some(owner))
+            });
+            let asked = asked
+                .map_or_else(String::new, |call| format!(" that it had asked for at {}", instant(call.at)));
+            format!("At {at} {node} executed a release by {} itself{asked}.", history.owner_name(owner))
+        }
+    }
 }
 
-fn told(faults: &[(usize, &Fault)]) -> Option<String> {
-    let latest = &faults[faults.len().saturating_sub(FAULTS_TOLD)..];
+/// All faults that began by then: in a sentence, and the one that matters most to these owners of a lock.
+pub(super) fn faults(
+    history: &History,
+    lock: Lock,
+    owners: &[Owner],
+    by: True,
+) -> (Option<String>, Option<usize>) {
+    let involved = |host: &Host| {
+        let client = owners.iter().any(|owner| history.client_of(*owner) == *host);
+        client || history.lock(lock).authority.group_of(*host).is_some()
+    };
+    let faults = history.faults.iter().enumerate().filter(|(_, fault)| fault.from <= by);
+    told(faults, by, |fault| if fault.targets.iter().any(involved) { 2 } else { 1 })
+}
+
+/// Those of these faults that matter most for what happened at an instant, in a sentence and in the order they began, with how
+/// many were left out; and the one that matters most.
+fn told<'a>(
+    faults: impl Iterator<Item = (usize, &'a Fault)>,
+    instant: True,
+    near: impl Fn(&Fault) -> u8,
+) -> (Option<String>, Option<usize>) {
+    let mut faults: Vec<(usize, &Fault)> = faults.collect();
+    // What happens at once, a crash or a step of a clock, stays in force.
+    let in_force = |fault: &Fault| fault.from <= instant && fault.until.is_none_or(|until| until >= instant);
+    faults.sort_by_key(|(_, fault)| std::cmp::Reverse((in_force(fault), near(fault), fault.from)));
+    let nearest = faults.first().map(|(number, _)| *number);
+    let left_out = faults.len().saturating_sub(FAULTS_TOLD);
+    faults.truncate(FAULTS_TOLD);
+    faults.sort_by_key(|(number, _)| *number);
     let said: Vec<String> =
-        latest.iter().map(|(_, fault)| format!("{} {}", fault.words, span(fault))).collect();
-    (!said.is_empty()).then(|| format!("The faults before it: {}.", said.join("; ")))
+        faults.iter().map(|(_, fault)| format!("{} {}", fault.words, span(fault))).collect();
+    let others = match left_out {
+        0 => String::new(),
+        others => format!("; and {} that seemed to matter less", many(others, "other")),
+    };
+    ((!said.is_empty()).then(|| format!("The faults before it: {}{others}.", said.join("; "))), nearest)
 }
 
-/// How many faults one explanation tells, the latest.
+/// How many faults one explanation tells.
 const FAULTS_TOLD: usize = 4;
 
 /// `at 1.000 s`, `from 1.000 s to 2.000 s`, or `from 1.000 s on`.

@@ -8,7 +8,7 @@ use lockstorm_sim::time::{True, Wall};
 use super::{
     Accepted, Authority, Bounds, Call, Clock, CommandCount, Deadline, Drift, Ended, Face, Fence, Header,
     History, Host, HostInfo, HostKind, How, KeyLeft, Life, Lock, LockInfo, LockKind, Mode, Op, Outcome,
-    Owner, Party, Resource, Segment, Wait, Wake, What, Why,
+    Owner, Party, Resource, Role, Segment, Wait, Wake, What, Why,
 };
 
 /// The one lock of a story.
@@ -162,6 +162,17 @@ impl Story {
 
     pub(crate) fn life(self, host: &str, life: Life) -> Self {
         self.tell(host, What::Life { life })
+    }
+
+    pub(crate) fn became(self, node: &str, role: Role) -> Self {
+        self.tell(node, What::Became { role })
+    }
+
+    /// A node has so many holds of a client by replication.
+    pub(crate) fn counts(mut self, node: &str, client: &str, count: u32) -> Self {
+        let (owner, at) = (self.owner(client), self.host(node));
+        self.counts.insert((at, owner), count);
+        self
     }
 
     /// A client calls.
