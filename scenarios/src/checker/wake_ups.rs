@@ -1,7 +1,9 @@
 //! Wake-ups: after a release, how long until a waiter tries again?
 //!
 //! A message takes one delay of the network; a waiter that missed it sleeps until its timer, which is the rest of a lease.
-//! Measured from the release at the node to the first sign of life of a waiter: it was woken, asked again or got the lock.
+//! Measured from the release at the node to the first sign of life of a waiter: it was woken, asked again or got the lock. A
+//! waiter is one whose acquisition is under way on a host that has not crashed since; while all of them stand still, nobody
+//! is late.
 //! Waiters of a quorum go by their own timers, so there is nothing to judge.
 
 use std::{collections::BTreeMap, collections::BTreeSet, time::Duration};
@@ -10,7 +12,7 @@ use lockstorm_sim::time::True;
 
 use super::{Checker, evidence::Evidence, words};
 use crate::{
-    history::{Event, History, Host, Life, Lock, Owner, Wake, What},
+    history::{Call, Event, History, Host, Life, Lock, Op, Owner, Wake, What},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -30,11 +32,33 @@ pub(super) const WAKE_UPS: Checker = Checker {
 #[derive(Debug, Default)]
 struct State {
     waiting: BTreeMap<Lock, BTreeSet<Owner>>,
+    /// The acquisitions under way: a waiter whose call comes back waits no more, whatever it came back with.
+    asking: BTreeMap<Op, (Lock, Owner)>,
     /// Releases that nobody has reacted to.
-    pending: BTreeMap<Lock, True>,
+    pending: BTreeMap<Lock, Gap>,
+    /// Those of them to which nobody can, since all who wait stand still.
+    interrupted: BTreeMap<Lock, Gap>,
+    /// How many releases there were with somebody waiting.
+    releases: u64,
     standing_still: BTreeSet<Host>,
-    /// From when until when nobody reacted.
-    gaps: Vec<(Lock, True, True)>,
+    /// When nobody reacted.
+    gaps: Vec<Gap>,
+}
+
+/// A stretch after a release in which no waiter reacted although one could.
+#[derive(Debug, Clone, Copy)]
+struct Gap {
+    lock: Lock,
+    released: True,
+    /// The release, or when a waiter that had stood still went on.
+    since: True,
+    until: True,
+}
+
+impl Gap {
+    fn length(&self) -> Duration {
+        self.until.since(self.since)
+    }
 }
 
 impl State {
@@ -45,18 +69,53 @@ impl State {
 
     fn reacts(&mut self, lock: Lock, owner: Owner, now: True) {
         let waits = self.waiting.get(&lock).is_some_and(|waiting| waiting.contains(&owner));
-        if waits && let Some(since) = self.pending.remove(&lock) {
-            self.gaps.push((lock, since, now));
+        if waits {
+            self.interrupted.remove(&lock);
+            if let Some(gap) = self.pending.remove(&lock) {
+                self.gaps.push(Gap { until: now, ..gap });
+            }
+        }
+    }
+
+    /// A release is for those who wait and can act: while there are none, nobody is late.
+    fn who_is_left(&mut self, history: &History, now: True) {
+        for lock in self.pending.keys().chain(self.interrupted.keys()).copied().collect::<Vec<Lock>>() {
+            let waits = self.waits(history, lock);
+            if !waits && let Some(gap) = self.pending.remove(&lock) {
+                self.gaps.push(Gap { until: now, ..gap });
+                self.interrupted.insert(lock, gap);
+            }
+            if waits && let Some(gap) = self.interrupted.remove(&lock) {
+                self.pending.insert(lock, Gap { since: now, ..gap });
+            }
+            if self.waiting.get(&lock).is_none_or(BTreeSet::is_empty) {
+                self.interrupted.remove(&lock);
+            }
         }
     }
 
     fn take(&mut self, history: &History, event: &Event) {
         match &event.what {
-            What::Life { life: Life::Crashed | Life::Paused | Life::Suspended } => {
+            What::Life { life: Life::Paused | Life::Suspended } => {
                 self.standing_still.insert(event.host);
             }
-            What::Life { .. } => {
+            What::Life { life: Life::Resumed } => {
                 self.standing_still.remove(&event.host);
+            }
+            // Who starts on that host again is another owner.
+            What::Life { life: Life::Crashed | Life::Started } => {
+                self.standing_still.remove(&event.host);
+                for waiting in self.waiting.values_mut() {
+                    waiting.retain(|owner| history.client_of(*owner) != event.host);
+                }
+            }
+            What::Invoke { op, lock, owner, call: Call::Acquire { .. } } => {
+                self.asking.insert(*op, (*lock, *owner));
+            }
+            What::Return { op, .. } => {
+                if let Some((lock, owner)) = self.asking.remove(op) {
+                    self.waiting.entry(lock).or_default().remove(&owner);
+                }
             }
             What::Waiting { lock, owner } => {
                 self.waiting.entry(*lock).or_default().insert(*owner);
@@ -68,16 +127,22 @@ impl State {
                 self.reacts(*lock, *owner, event.at);
                 // Somebody who did not wait was quicker: there is nothing to be woken for any more.
                 self.pending.remove(lock);
+                self.interrupted.remove(lock);
                 self.waiting.entry(*lock).or_default().remove(owner);
             }
             What::Believes { lock, owner, .. } | What::Dequeued { lock, owner } => {
                 self.waiting.entry(*lock).or_default().remove(owner);
             }
             What::Released { lock, left: 0, .. } if self.waits(history, *lock) => {
-                self.pending.entry(*lock).or_insert(event.at);
+                let (lock, released) = (*lock, event.at);
+                self.pending.entry(lock).or_insert_with(|| {
+                    self.releases += 1;
+                    Gap { lock, released, since: released, until: released }
+                });
             }
             _ => {}
         }
+        self.who_is_left(history, event.at);
     }
 }
 
@@ -97,14 +162,13 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         }
     }
     let end = history.header.end;
-    let unanswered: Vec<(Lock, True)> = std::mem::take(&mut state.pending).into_iter().collect();
-    for (lock, since) in unanswered {
-        if state.waits(history, lock) {
-            state.gaps.push((lock, since, end));
+    for gap in std::mem::take(&mut state.pending).into_values() {
+        if state.waits(history, gap.lock) {
+            state.gaps.push(Gap { until: end, ..gap });
         }
     }
-    let worst = state.gaps.iter().rev().max_by_key(|(_, since, until)| until.since(*since));
-    let longest = worst.map_or(Duration::ZERO, |(_, since, until)| until.since(*since));
+    let worst = state.gaps.iter().rev().max_by_key(|gap| gap.length());
+    let longest = worst.map_or(Duration::ZERO, Gap::length);
     let bound = history.header.bounds.wake;
     let verdict = match worst {
         Some(gap) if longest > bound => Verdict::Violated { witness: witness(history, gap) },
@@ -112,28 +176,33 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         None => Verdict::undecided("Nobody waited for a release."),
         Some(_) => Verdict::holds(format!(
             "{} with somebody waiting, the slowest answered after {}.",
-            words::many(state.gaps.len(), "release"),
+            words::many(state.releases as usize, "release"),
             words::length(longest)
         )),
     };
     let measures = vec![
         Measure::time("longest", longest),
-        Measure::count("releases", state.gaps.len() as u64),
+        Measure::count("releases", state.releases),
         Measure::count("messages", messages),
         Measure::count("timers", timers),
     ];
     WAKE_UPS.finding(verdict, measures)
 }
 
-fn witness(history: &History, (lock, since, until): &(Lock, True, True)) -> Witness {
-    let summary = format!(
-        "`{}` was released at {} and no waiter tried again for {}.",
-        history.lock(*lock).name,
-        words::instant(*since),
-        words::length(until.since(*since))
-    );
+fn witness(history: &History, gap: &Gap) -> Witness {
+    let Gap { lock, released, since, until } = gap;
+    let name = &history.lock(*lock).name;
+    let (released_at, length) = (words::instant(*released), words::length(gap.length()));
+    let summary = if since == released {
+        format!("`{name}` was released at {released_at} and no waiter tried again for {length}.")
+    } else {
+        let since = words::instant(*since);
+        format!(
+            "`{name}` was released at {released_at}, and no waiter tried again for {length} after one that had stood still went on at {since}."
+        )
+    };
     let of_lock =
-        |event: &&Event| event.what.lock() == Some(*lock) && event.at >= *since && event.at <= *until;
+        |event: &&Event| event.what.lock() == Some(*lock) && event.at >= *released && event.at <= *until;
     let published = history.events.iter().filter(of_lock).find_map(|event| match &event.what {
         What::Published { receivers, .. } => Some((event.at, *receivers)),
         _ => None,
@@ -163,7 +232,7 @@ fn witness(history: &History, (lock, since, until): &(Lock, True, True)) -> Witn
 mod tests {
     use crate::{
         checker::tests::explained,
-        history::{Life, Wake, story::Story},
+        history::{Life, Outcome, Wake, story::Story},
     };
 
     #[test]
@@ -180,6 +249,48 @@ mod tests {
             (
                 "somebody else was quicker",
                 waits().unlocks("c1", "m").at(1_001).locks("c3", "m", 30_000).ends(60_000),
+            ),
+            (
+                "the only waiter had given up",
+                waits().at(900).returns("c2", Outcome::Refused).at(1_000).unlocks("c1", "m").ends(60_000),
+            ),
+            (
+                "the only waiter gives up half a second after the release",
+                waits().unlocks("c1", "m").at(1_500).returns("c2", Outcome::Refused).ends(60_000),
+            ),
+            (
+                "the waiter is dead, although its host has started again",
+                waits()
+                    .life("c2", Life::Crashed)
+                    .at(1_100)
+                    .life("c2", Life::Started)
+                    .at(1_200)
+                    .unlocks("c1", "m")
+                    .ends(60_000),
+            ),
+            (
+                "the waiter stands still while the message comes, and is quick afterwards",
+                waits()
+                    .unlocks("c1", "m")
+                    .at(1_001)
+                    .life("c2", Life::Paused)
+                    .at(9_000)
+                    .life("c2", Life::Resumed)
+                    .at(9_001)
+                    .woken("c2", Wake::Message)
+                    .ends(60_000),
+            ),
+            (
+                "the waiter stands still while the message is lost",
+                waits()
+                    .unlocks("c1", "m")
+                    .at(1_001)
+                    .life("c2", Life::Paused)
+                    .at(9_000)
+                    .life("c2", Life::Resumed)
+                    .at(30_002)
+                    .woken("c2", Wake::Timer)
+                    .ends(60_000),
             ),
             ("the waiter is dead", waits().life("c2", Life::Crashed).unlocks("c1", "m").ends(60_000)),
         ];
