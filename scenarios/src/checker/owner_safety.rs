@@ -1,6 +1,11 @@
 //! Owner safety: does anybody release, delete, overwrite or extend what another holds?
 //!
-//! Whoever takes a lock by the lock's own way to force it is not judged: that is what it is for.
+//! Whoever takes a lock by the lock's own way to force it is not judged: that is what it is for. Nor are readers that extend
+//! each other's holds: they share one key, which must live as long as any of them may read.
+
+use std::collections::BTreeMap;
+
+use lockstorm_sim::time::True;
 
 use super::{
     Checker,
@@ -9,7 +14,7 @@ use super::{
     words,
 };
 use crate::{
-    history::{Call, Event, History, How, Outcome, Owner, Party, What},
+    history::{Call, Event, History, Host, How, Lock, Mode, Outcome, Owner, Party, What},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -36,11 +41,56 @@ fn done(event: &Event) -> Option<(&'static str, Owner, Party)> {
     }
 }
 
+/// From when until when each owner shared a lock on a node.
+#[derive(Default)]
+struct Readers(BTreeMap<(Lock, Host, Owner), Vec<(True, Option<True>)>>);
+
+impl Readers {
+    fn of(history: &History) -> Self {
+        let mut readers = Self::default();
+        for event in &history.events {
+            let Some((lock, owner)) = event.what.lock().zip(event.what.owner()) else { continue };
+            let shared = readers.0.entry((lock, event.host, owner)).or_default();
+            let open = shared.last_mut().filter(|(_, until)| until.is_none());
+            match &event.what {
+                What::Granted { mode: Mode::Shared, .. } if open.is_none() => shared.push((event.at, None)),
+                What::Granted { mode: Mode::Exclusive, .. }
+                | What::Released { left: 0, .. }
+                | What::Vanished { .. } => {
+                    if let Some((_, until)) = open {
+                        *until = Some(event.at);
+                    }
+                }
+                _ => {}
+            }
+        }
+        readers
+    }
+
+    /// Whether the owner shared the lock then, or came or went at that instant.
+    fn shares(&self, lock: Lock, node: Host, owner: Owner, at: True) -> bool {
+        let of_owner = self.0.get(&(lock, node, owner)).map_or(&[][..], Vec::as_slice);
+        of_owner.iter().any(|(from, until)| *from <= at && until.is_none_or(|until| at <= until))
+    }
+
+    /// Whether one reader extended the key that it shares with another.
+    fn extended(&self, history: &History, event: &Event) -> bool {
+        let What::Extended { lock, owner, by, .. } = &event.what else { return false };
+        let shares = |owner: Owner| self.shares(*lock, event.host, owner, event.at);
+        let owners = (0..history.owners.len()).map(|number| Owner(number as u32));
+        shares(*owner) && owners.filter(|other| is_own(history, *other, *by)).any(shares)
+    }
+}
+
 fn check(evidence: &Evidence<'_>) -> Finding {
     let history = evidence.history;
+    let readers = Readers::of(history);
     let (mut seen, mut foreign) = (0_u64, Vec::new());
     for event in &history.events {
         let Some((verb, owner, by)) = done(event) else { continue };
+        if !is_own(history, owner, by) && readers.extended(history, event) {
+            continue;
+        }
         seen += 1;
         if !is_own(history, owner, by) {
             foreign.push((event, verb, owner, by));
@@ -76,10 +126,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
 }
 
 fn witness(history: &History, event: &Event, verb: &str, owner: Owner, by: Party) -> Witness {
-    let who = match by.owner {
-        Some(by) => history.owner_name(by),
-        None => history.host_name(by.client).to_owned(),
-    };
+    let who = words::party(history, by);
     let whose = history.owner_name(owner);
     let summary = format!(
         "{who} {verb} what {whose} held, at {} on {}.",
@@ -99,7 +146,7 @@ fn witness(history: &History, event: &Event, verb: &str, owner: Owner, by: Party
 mod tests {
     use crate::{
         checker::tests::explained,
-        history::{Call, How, Outcome, Party, story::Story},
+        history::{Call, How, LockKind, Mode, Outcome, Party, story::Story},
     };
 
     #[test]
@@ -110,6 +157,8 @@ mod tests {
             let by = Party { client: crate::history::Host(2), owner: None };
             story.vanished("m", "c1", How::Overwritten(by)).ends(3_000)
         };
+        let readers =
+            || Story::of_kind(LockKind::ReadWrite).at(0).granted_in("m", "c1", 1_000, Mode::Shared).at(500);
         let stories = [
             ("its own release", held().released("m", "c1").ends(3_000)),
             ("its own extension", held().extended("m", "c1", 1_000).ends(3_000)),
@@ -124,6 +173,30 @@ mod tests {
             (
                 "another's release changes nothing, without a word",
                 held().calls("c2", Call::Release).at(501).returns("c2", Outcome::Ok).ends(3_000),
+            ),
+            (
+                "a reader that comes, and one that goes, extend the key of all",
+                readers()
+                    .extended_by("m", "c1", 1_000, "c2")
+                    .granted_in("m", "c2", 1_000, Mode::Shared)
+                    .at(600)
+                    .released("m", "c2")
+                    .extended_by("m", "c1", 1_000, "c2")
+                    .ends(3_000),
+            ),
+            (
+                "one that does not read extends a reader's key",
+                readers().extended_by("m", "c1", 1_000, "c3").ends(3_000),
+            ),
+            (
+                "one that has read before extends a reader's key",
+                readers()
+                    .granted_in("m", "c2", 1_000, Mode::Shared)
+                    .at(600)
+                    .released("m", "c2")
+                    .at(700)
+                    .extended_by("m", "c1", 1_000, "c2")
+                    .ends(3_000),
             ),
             ("the end of the lease", held().vanished("m", "c1", How::Expired).ends(3_000)),
         ];
