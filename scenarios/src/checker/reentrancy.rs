@@ -14,7 +14,7 @@ use lockstorm_sim::time::True;
 
 use super::{Checker, evidence::Evidence, words};
 use crate::{
-    history::{Call, Event, History, Lock, Op, Outcome, Owner, What},
+    history::{Call, Event, History, Lock, Op, Outcome, Owner, Role, What},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -51,7 +51,11 @@ struct Account {
     maybe_more: u32,
     maybe_less: u32,
     under_way: u32,
-    /// A hold went away by itself: the node may count less.
+    /// The node has granted the lock since an acquire succeeded last.
+    unheard: bool,
+    /// An acquire came back refused although it had been granted: its client had not heard of it.
+    refused_unheard: bool,
+    /// A hold went away by itself, or another node counts from now on that may not have it: it may count less.
     lost: bool,
     /// What each group counts.
     counted: BTreeMap<usize, u32>,
@@ -77,7 +81,9 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             }
             What::Granted { lock, owner, count, .. } => {
                 if let Some(group) = group(*lock) {
-                    accounts.entry((*lock, *owner)).or_default().counted.insert(group, *count);
+                    let account = accounts.entry((*lock, *owner)).or_default();
+                    account.counted.insert(group, *count);
+                    account.unheard = true;
                     deepest = deepest.max(*count);
                 }
             }
@@ -93,11 +99,17 @@ fn check(evidence: &Evidence<'_>) -> Finding {
                     account.lost = true;
                 }
             }
+            What::Became { role: Role::Master } => {
+                let granting = |lock: Lock| history.lock(lock).authority.group_of(event.host).is_some();
+                let accounts = accounts.iter_mut().filter(|((lock, _), _)| granting(*lock));
+                accounts.for_each(|(_, account)| account.lost = true);
+            }
             What::Return { op, outcome } => {
                 let Some((lock, owner, call)) = calls.remove(op) else { continue };
                 let account = accounts.entry((lock, owner)).or_default();
-                tested |= returned(account, call, outcome);
                 let counted = account.counted.values().copied().max().unwrap_or(0);
+                let lost = account.lost;
+                tested |= returned(account, call, outcome, counted);
                 let judged = history.lock(lock).authority.quorum == 1;
                 if account.under_way > 0
                     || *outcome != Outcome::Ok
@@ -108,7 +120,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
                 }
                 let excess = counted.saturating_sub(account.expected + account.maybe_more);
                 let least = account.expected.saturating_sub(account.maybe_less);
-                let missing = if account.lost { 0 } else { least.saturating_sub(counted) };
+                let missing = if lost { 0 } else { least.saturating_sub(counted) };
                 if excess.max(missing) > off {
                     off = excess.max(missing);
                     worst = Some((event, lock, owner, counted, account.expected));
@@ -136,18 +148,19 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         .finding(verdict, vec![Measure::count("off", off.into()), Measure::count("deepest", deepest.into())])
 }
 
-/// Books a call that came back; whether it put the property to the test: a success after a reply that was lost.
-fn returned(account: &mut Account, call: Call, outcome: &Outcome) -> bool {
+/// Books a call that came back; whether it put the property to the test: a success after a reply that was lost, or after a grant of
+/// which the caller did not hear.
+fn returned(account: &mut Account, call: Call, outcome: &Outcome, counted: u32) -> bool {
     account.under_way = account.under_way.saturating_sub(1);
     match (call, outcome) {
         (Call::Acquire { .. }, Outcome::Ok) => {
-            let again = account.maybe_more > 0;
-            if account.lost {
-                // What was lost was not released; the count starts anew with this hold.
-                account.expected = 0;
-                account.lost = false;
-            }
+            let again = account.maybe_more > 0 || account.refused_unheard;
+            (account.unheard, account.refused_unheard) = (false, false);
             account.expected += 1;
+            if std::mem::take(&mut account.lost) {
+                // What was lost was not released: the count goes on from what the node had left of it.
+                account.expected = counted.clamp(1, account.expected);
+            }
             account.maybe_more = 0;
             again
         }
@@ -159,6 +172,10 @@ fn returned(account: &mut Account, call: Call, outcome: &Outcome) -> bool {
         }
         (Call::Release, Outcome::Refused) => {
             (account.expected, account.maybe_less) = (0, 0);
+            false
+        }
+        (Call::Acquire { .. }, Outcome::Refused) => {
+            account.refused_unheard |= account.unheard;
             false
         }
         (Call::Acquire { .. }, Outcome::Failed { definite: false, .. }) => {
@@ -200,7 +217,7 @@ fn witness(
 mod tests {
     use crate::{
         checker::tests::explained,
-        history::{Outcome, story::Story},
+        history::{LockKind, Outcome, Role, story::Story},
     };
 
     fn lost() -> Outcome {
@@ -210,6 +227,12 @@ mod tests {
     #[test]
     fn explanations() {
         let once = || Story::one_node().at(0).locks("c1", "m", 30_000);
+        // c1 holds the lock on m when r takes its place, which counts so many holds already.
+        let twice = |node: &str, had: u32| {
+            let story = Story::failover(LockKind::Exclusive).at(0).locks("c1", "m", 30_000);
+            let story = story.at(10).became(node, Role::Master).counts(node, "c1", had);
+            story.at(20).locks("c1", node, 30_000).ends(1_000)
+        };
         let stories = [
             (
                 "two in, two out",
@@ -261,6 +284,9 @@ mod tests {
                 "a hold that the node never counted",
                 once().at(10).asks("c1").returns("c1", Outcome::Ok).ends(1_000),
             ),
+            ("the replica that was promoted had not heard of the hold", twice("r", 0)),
+            ("the replica that was promoted had the hold", twice("r", 1)),
+            ("the replica that was promoted counts one too many", twice("r", 2)),
             ("once only", once().at(10).unlocks("c1", "m").ends(1_000)),
         ];
         insta::assert_snapshot!(explained("reentrancy", &stories));
