@@ -33,6 +33,7 @@ pub const ALL: &[Stock] = stock![
     "red/fsync_always.toml",
     "red/fsync_everysec.toml",
     "red/half_quorum.toml",
+    "red/lease_of_the_try.toml",
     "red/no_validity.toml",
     "red/one_way_partition.toml",
     "red/pause_after_check.toml",
@@ -46,13 +47,17 @@ pub const ALL: &[Stock] = stock![
     "single/del_without_token.toml",
     "single/eviction.toml",
     "single/fencing_token_regresses.toml",
+    "single/given_up_while_granted.toml",
+    "single/granted_again.toml",
     "single/late_request_of_a_crashed_client.toml",
     "single/late_write.toml",
     "single/leaked_hold.toml",
     "single/lost_acquire_reply.toml",
     "single/lost_release_reply.toml",
     "single/minority_master.toml",
+    "single/nested_holds.toml",
     "single/pause_beyond_lease.toml",
+    "single/readers_share_a_key.toml",
     "single/replica_clock_skew.toml",
     "single/stalled_server.toml",
     "single/wait_for_replicas.toml",
@@ -68,6 +73,7 @@ pub const ALL: &[Stock] = stock![
     "watchdog/one_failed_renewal.toml",
     "watchdog/partition_outlives_lease.toml",
     "watchdog/renewal_at_expiry.toml",
+    "watchdog/told_of_loss.toml",
 ];
 
 impl Stock {
