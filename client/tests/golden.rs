@@ -4,7 +4,7 @@
 mod support;
 
 use redis::{FromRedisValue, Value, aio::MultiplexedConnection};
-use support::RedisServer;
+use support::{RedisServer, soon};
 
 const ACQUIRE: &str = include_str!("../src/locks/reentrant/acquire.lua");
 const RELEASE: &str = include_str!("../src/locks/reentrant/release.lua");
@@ -364,7 +364,7 @@ async fn fair_head_that_leaves_tells_the_next() {
         let reply = v.run(FAIR_ABANDON, &keys, &[&NOW, &0, &"PUBLISH", &leaving, &1]).await.unwrap();
         assert_eq!(reply, int(1));
         if let Some(next) = next {
-            let told = futures_util::StreamExt::next(&mut told).await.unwrap();
+            let told = soon("the next is told", futures_util::StreamExt::next(&mut told)).await.unwrap();
             assert_eq!(
                 (told.get_channel_name(), told.get_payload::<String>().unwrap()),
                 (next, "0".to_owned())
@@ -383,6 +383,7 @@ async fn fair_release_of_a_free_lock_is_not_held_but_tells_the_head() {
     let mut listener = redis::Client::open(v.server.url()).unwrap().get_async_pubsub().await.unwrap();
     listener.subscribe("redisson_lock__channel:{fl}:W1").await.unwrap();
     assert_eq!(v.fair_release("H", NOW).await, NIL);
-    let told = futures_util::StreamExt::next(&mut listener.on_message()).await.unwrap();
+    let mut messages = listener.on_message();
+    let told = soon("the head is told", futures_util::StreamExt::next(&mut messages)).await.unwrap();
     assert_eq!(told.get_payload::<String>().unwrap(), "0");
 }

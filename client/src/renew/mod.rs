@@ -12,7 +12,7 @@ use redis::Value;
 use tokio::sync::Notify;
 
 use crate::config::{Config, millis};
-use crate::env::{Env, Monotonic, within};
+use crate::env::{Boottime, Env, Monotonic, within};
 use crate::error::{Error, Result};
 use crate::hold::{Hold, locked};
 use crate::observer::LostReason;
@@ -200,9 +200,7 @@ impl Watchdog {
                 entry.due = due;
                 entry.failures = if matches!(news_of_all, News::Failed) { entry.failures + 1 } else { 0 };
                 if matches!(news_of_all, News::NotHeld) {
-                    // That is no news of a lock granted since the question was sent.
-                    let older = entry.holds.extract_if(.., |hold| hold.granted <= sent);
-                    news.extend(older.map(|hold| (hold, news_of_all)));
+                    news.extend(granted_before(&mut entry.holds, sent).map(|hold| (hold, news_of_all)));
                 } else {
                     news.extend(entry.holds.iter().map(|hold| (hold.clone(), news_of_all)));
                 }
@@ -242,10 +240,45 @@ impl Watchdog {
     }
 }
 
+/// Takes those out that the reply to a question sent at `sent` can be about: it says nothing about a lock that was granted
+/// since.
+fn granted_before(holds: &mut Vec<Arc<Hold>>, sent: Boottime) -> impl Iterator<Item = Arc<Hold>> {
+    holds.extract_if(.., move |hold| hold.granted <= sent)
+}
+
 /// What a renewal came to, for the holds of one entry.
 #[derive(Clone, Copy)]
 enum News {
     Renewed,
     NotHeld,
     Failed,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::TokioEnv;
+    use crate::hold::Surroundings;
+    use crate::observer::Silent;
+
+    /// The owner's lock was gone when it was asked for, and granted to it anew before the reply came on another connection.
+    #[tokio::test]
+    async fn not_held_says_nothing_about_a_hold_granted_since_the_question() {
+        let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
+        let around = Surroundings {
+            env: env.clone(),
+            observer: Arc::new(Silent),
+            holds: Arc::default(),
+            work: Arc::default(),
+        };
+        let lease = Duration::from_secs(30);
+        let grant = || Hold::granted(around.clone(), "l", "o", env.boottime() + lease, lease, None);
+        let older = grant();
+        let sent = env.boottime();
+        while env.boottime() == sent {}
+        let mut holds = vec![older.clone(), grant()];
+        let over: Vec<_> = granted_before(&mut holds, sent).map(|hold| hold.number).collect();
+        assert_eq!(over, [older.number]);
+        assert_eq!(holds.len(), 1);
+    }
 }
