@@ -139,6 +139,9 @@ impl Acquisition {
     }
 
     async fn run(mut self) {
+        if self.answer.as_ref().is_some_and(oneshot::Sender::is_closed) {
+            return;
+        }
         let work = self.request.session.around.work.clone();
         if work.is_closing() {
             self.give_answer(Err(Error::definite(ErrorKind::Shutdown)));

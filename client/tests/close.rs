@@ -151,6 +151,7 @@ async fn callers_that_are_gone_leave_bounded_work() {
     client.lock("stock").acquire().await.unwrap().release().await.unwrap();
     proxy.replies(Flow::Hold);
     let before = alive_tasks();
+    let mut looked_at = 1;
     for lock in [client.lock("stock"), client.fair_lock("queue")] {
         for _ in 0..10_000 {
             assert!(lock.acquire().into_future().now_or_never().is_none());
@@ -163,7 +164,8 @@ async fn callers_that_are_gone_leave_bounded_work() {
                 asking
             })
             .collect();
-        tokio::task::yield_now().await;
+        looked_at += begun.len();
+        eventually("all are looked at", async || *attempts.0.lock().unwrap() == looked_at).await;
         drop(begun);
     }
     eventually("what has sent nothing ends", async || alive_tasks() - before <= BOUND).await;
