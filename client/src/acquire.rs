@@ -240,13 +240,12 @@ impl Acquisition {
         }
     }
 
-    /// A place in a queue is kept by asking often enough.
+    /// A place in a queue is kept by asking often enough, and no wait is so short that it is asked for without a pause.
     fn at_most(&self, sleep: Duration) -> Duration {
-        if self.request.protocol.queues() {
-            sleep.min(Duration::from_millis(self.wait_ms) / 2)
-        } else {
-            sleep
+        if !self.request.protocol.queues() {
+            return sleep;
         }
+        sleep.min((Duration::from_millis(self.wait_ms) / 2).max(Backoff::FIRST))
     }
 
     /// Asks until there is an answer, or an error that repeating does not mend.

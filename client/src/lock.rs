@@ -33,7 +33,8 @@ impl Lock {
     /// Waits until the lock is granted, however long that takes.
     ///
     /// # Errors
-    /// When Redis stays out of reach for all attempts that the client's configuration allows.
+    /// When Redis stays out of reach for all attempts that the client's configuration allows, and when it refuses what
+    /// waiting needs: a user without the right to the lock's channel gets `NOPERM` from it.
     pub fn acquire(&self) -> Acquire {
         Acquire(self.wanted(Patience::Forever))
     }

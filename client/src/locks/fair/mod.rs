@@ -29,6 +29,7 @@ script!(FORCE_RELEASE, "sweep.lua", "force_release.lua");
 impl Client {
     /// A lock that is granted in the order in which it was asked for.
     ///
+    /// A live waiter keeps its place by asking now and then, however long the holder works, as long as its clock is right.
     /// A waiter that dies keeps its place until its deadline: the time it was ready to wait, or the client's
     /// [`fair_wait_timeout`](crate::Builder::fair_wait_timeout), after those before it.
     ///
