@@ -5,6 +5,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use lockstorm_client::{Client, OwnerId};
+use lockstorm_sim::TestServer;
 use support::{Flow, Proxy, RedisServer, eventually, soon, task};
 
 const QUEUE: &str = "redisson_lock_queue:{stock}";
@@ -122,10 +123,9 @@ async fn four_thousand_waiters_leave_within_two_seconds() {
 }
 
 /// 500 waiters that leave together need a few scripts, not one each, and none stays behind.
-#[tokio::test]
-async fn waiters_that_leave_together_share_scripts() {
-    let Some(server) = RedisServer::start() else { return };
-    let client = Client::connect(&server.url()).await.unwrap();
+async fn leave_together(url: &str) {
+    let mut redis = redis::Client::open(url).unwrap().get_multiplexed_async_connection().await.unwrap();
+    let client = Client::connect(url).await.unwrap();
     let lock = client.fair_lock("stock");
     let holder = lock.acquire().await.unwrap();
     let mut waiting = tokio::task::JoinSet::new();
@@ -133,12 +133,15 @@ async fn waiters_that_leave_together_share_scripts() {
         let lock = lock.clone();
         waiting.spawn(async move { lock.acquire().await });
     }
-    eventually("all queue", async || queued(&server).await == 500).await;
-    server.command(&["CONFIG", "RESETSTAT"]).await;
+    let counted = async |command: &str, key: &str| {
+        redis::cmd(command).arg(key).query_async::<i64>(&mut redis.clone()).await.unwrap()
+    };
+    eventually("all queue", async || counted("LLEN", QUEUE).await == 500).await;
+    redis::cmd("CONFIG").arg("RESETSTAT").exec_async(&mut redis.clone()).await.unwrap();
     waiting.abort_all();
-    eventually("all leave", async || queued(&server).await == 0).await;
-    assert_eq!(int(&server, &["ZCARD", DEADLINES]).await, 0);
-    let stats: String = redis::from_redis_value(server.command(&["INFO", "commandstats"]).await).unwrap();
+    eventually("all leave", async || counted("LLEN", QUEUE).await == 0).await;
+    assert_eq!(counted("ZCARD", DEADLINES).await, 0);
+    let stats: String = redis::cmd("INFO").arg("commandstats").query_async(&mut redis).await.unwrap();
     // Each script reads the queue once.
     let scripts =
         stats.lines().find_map(|line| line.strip_prefix("cmdstat_lrange:calls=")).expect("they leave");
@@ -146,6 +149,17 @@ async fn waiters_that_leave_together_share_scripts() {
     // 500 in scripts of 200 make three; as those that are gone come in pieces, a few more.
     assert!(scripts <= 50, "{scripts} scripts");
     holder.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn waiters_that_leave_together_share_scripts() {
+    let Some(server) = RedisServer::start() else { return };
+    leave_together(&server.url()).await;
+}
+
+#[tokio::test]
+async fn waiters_that_leave_together_share_scripts_on_the_simulator() {
+    leave_together(&TestServer::start().await.unwrap().url()).await;
 }
 
 /// The server does not answer while the waiter leaves, for longer than all repeats of one call take. The place is given
