@@ -125,10 +125,13 @@ impl Server {
             let parts = self.node.append_log.parts.as_ref();
             return if parts.is_none_or(Parts::is_empty) { Err(NONE.into()) } else { Ok(len) };
         }
-        if self.node.append_log.state != LogState::On {
+        // BGREWRITEAOF leaves a file that can be read also where none is written.
+        if !self.load_log(env) {
             return Err(NONE.into());
         }
-        self.load_log(env);
+        if self.node.append_log.state == LogState::On {
+            self.node.append_log.resume(env.wall.as_secs());
+        }
         Ok(self.node.disk.data_len())
     }
 

@@ -69,7 +69,9 @@ impl Server {
     pub fn restart(config: Config, disk: Disk, env: &mut Env) -> Server {
         let mut server = Server::unread(config, disk, env);
         if server.node.config.appendonly {
-            server.load_log(env);
+            if server.load_log(env) {
+                server.node.append_log.resume(env.wall.as_secs());
+            }
         } else if let Some(snapshot) = server.node.disk.snapshot.clone() {
             let _ = server.load_snapshot(env, &snapshot);
         }
@@ -174,17 +176,20 @@ impl Server {
         Ok(())
     }
 
-    /// Reads the append-only file that is on the disk in memory.
-    pub(super) fn load_log(&mut self, env: &mut Env) {
-        let Some(log) = self.node.disk.log.clone() else { return };
+    /// Reads the append-only file that is on the disk in memory, whether it is written still or not; answers whether there is
+    /// one that can be read.
+    pub(super) fn load_log(&mut self, env: &mut Env) -> bool {
+        let Some(log) = self.node.disk.log.clone() else { return false };
         // Expired keys stay: the commands behind the base still work on them.
-        let Ok(opened) = rdb::open(&log.base, &self.node.config, env.wall.as_millis(), true) else { return };
+        let Ok(opened) = rdb::open(&log.base, &self.node.config, env.wall.as_millis(), true) else {
+            return false;
+        };
         if self.node.take_in(opened.dbs, &opened.libraries).is_err() {
-            return;
+            return false;
         }
         // What a loss of power has cut off is left out.
         let _ = self.repeat_file(env, log.commands.into(), 0);
-        self.node.append_log.resume(env.wall.as_secs());
+        true
     }
 
     /// Reads the append-only file of the folder, and goes on with it.
