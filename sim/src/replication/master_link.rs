@@ -66,7 +66,7 @@ pub struct MasterLink {
     pub stage: Stage,
     /// The wall-clock second at which the master was last heard of (or the attempt began).
     pub heard_at: i64,
-    /// Since which wall-clock second the link is down; `None` while it stands.
+    /// Since which wall-clock second the link is down; `None` while it stands, and before this node has had any.
     pub down_since: Option<i64>,
     /// The database selected in the stream, if this node's position in it can be continued from.
     pub resume: Option<usize>,
@@ -89,7 +89,7 @@ impl MasterLink {
             conn: None,
             stage: Stage::Down { redial: true },
             heard_at: now_secs,
-            down_since: Some(now_secs),
+            down_since: None,
             resume,
             buffer: BytesMut::new(),
             decoder: Decoder::default(),
@@ -101,8 +101,10 @@ impl MasterLink {
     /// The connection is gone, or is given up: what was received and not applied is forgotten.
     pub fn lost(&mut self, now_secs: i64) -> Option<ConnId> {
         let redial = matches!(self.stage, Stage::Connected | Stage::Transfer { .. });
+        if self.is_up() {
+            self.down_since = Some(now_secs);
+        }
         self.stage = Stage::Down { redial };
-        self.down_since.get_or_insert(now_secs);
         self.buffer.clear();
         self.decoder = Decoder::default();
         self.batch = None;

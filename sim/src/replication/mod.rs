@@ -115,17 +115,17 @@ impl Replication {
 
     /// Begins to follow another master. Whoever was a master itself first asks for a continuation of its own history.
     pub fn follow(&mut self, host: String, port: u16, backlog_size: usize, now_secs: i64) {
-        let resume = match self.master.take() {
+        let (resume, down_since) = match self.master.take() {
             None => {
                 self.backlog.get_or_insert_with(|| Backlog::new(backlog_size, self.history.offset));
-                Some(self.selected.unwrap_or(0))
+                (Some(self.selected.unwrap_or(0)), None)
             }
             Some(old) => {
                 self.to_close.extend(old.conn);
-                old.resume
+                (old.resume, old.is_up().then_some(now_secs).or(old.down_since))
             }
         };
-        self.master = Some(MasterLink::new(host, port, resume, now_secs));
+        self.master = Some(MasterLink { down_since, ..MasterLink::new(host, port, resume, now_secs) });
         self.role_changed = true;
     }
 

@@ -3,7 +3,13 @@
 use std::time::Duration;
 
 use crate::switch::{LATENCY, Switch};
-use lockstorm_sim::{config::Config, server::Server};
+use lockstorm_sim::{
+    config::Config,
+    durability::Disk,
+    env::Env,
+    event::{Action, ConnId, Event},
+    server::Server,
+};
 
 /// Replicas get their snapshot at once: the five seconds that a server waits for more of them are tested once.
 fn prompt() -> Config {
@@ -73,6 +79,29 @@ fn a_broken_link_costs_only_what_was_missed() {
     let syncs = net.server(0).node().replication.syncs;
     // The one refused is the first: a node that was a master asks to go on with its own history.
     assert_eq!((syncs.full, syncs.partial, syncs.partial_refused), (1, 1, 1));
+}
+
+/// As `redis-server` answers: with `replicaof` from the start there is no position yet, and no link that was lost.
+#[test]
+fn a_replica_from_the_start_that_never_reached_its_master_says_so() {
+    let mut env = Env::new(1);
+    let config = Config { replicaof: Some(("nowhere".into(), 1)), ..Config::default() };
+    let mut server = Server::restart(config, Disk::default(), &mut env);
+    let conn = ConnId(1);
+    server.step(&mut env, Event::Connected { conn, peer: "c:1".into(), local: "n:1".into() });
+    env.wall += Duration::from_secs(7);
+    env.monotonic += Duration::from_secs(7);
+    server.step(&mut env, Event::Alarm);
+    env.outbox.clear();
+    server.step(&mut env, Event::Bytes { conn, bytes: "INFO replication\r\n".into() });
+    let said = env.outbox.iter().find_map(|action| match action {
+        Action::Send { bytes, .. } => Some(String::from_utf8_lossy(bytes).into_owned()),
+        _ => None,
+    });
+    let said = said.expect("it is answered");
+    for line in ["slave_read_repl_offset:1", "slave_repl_offset:1", "master_link_down_since_seconds:-1"] {
+        assert!(said.lines().any(|said| said == line), "{line} is not in {said}");
+    }
 }
 
 #[test]

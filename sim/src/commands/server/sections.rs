@@ -333,6 +333,8 @@ fn replication(ctx: &Ctx<'_>, out: &mut String) {
     lines!(out, "role": if replication.master.is_some() { "slave" } else { "master" });
     let offset = replication.history.offset;
     if let Some(link) = &replication.master {
+        // A replica without a position in any stream shows the first there could be.
+        let position = if link.is_up() || link.resume.is_some() { offset } else { 1 };
         let heard = if link.is_up() { now_secs - link.heard_at } else { -1 };
         lines!(out,
             "master_host": link.host,
@@ -340,11 +342,11 @@ fn replication(ctx: &Ctx<'_>, out: &mut String) {
             "master_link_status": if link.is_up() { "up" } else { "down" },
             "master_last_io_seconds_ago": heard,
             "master_sync_in_progress": u8::from(link.state() == "sync"),
-            "slave_read_repl_offset": offset + if link.is_up() { link.buffer.len() as u64 } else { 0 },
-            "slave_repl_offset": offset,
+            "slave_read_repl_offset": position + if link.is_up() { link.buffer.len() as u64 } else { 0 },
+            "slave_repl_offset": position,
         );
-        if let Some(since) = link.down_since {
-            lines!(out, "master_link_down_since_seconds": now_secs - since);
+        if !link.is_up() {
+            lines!(out, "master_link_down_since_seconds": link.down_since.map_or(-1, |since| now_secs - since));
         }
         lines!(out,
             "slave_priority": 100,
