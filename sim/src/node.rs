@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -12,6 +12,7 @@ use crate::{
     config::{Config, Notify},
     durability::{AppendLog, Disk, LogState, rdb},
     effect::Effects,
+    env::Env,
     event::ConnId,
     freeing::is_worth_background,
     keyspace::{Db, Value},
@@ -490,6 +491,19 @@ impl Node {
         self.dbs = dbs;
         self.replication.own_expiries.clear();
         Ok(())
+    }
+
+    /// Whether what takes long is noted (`latency-monitor-threshold`).
+    pub fn times_spikes(&self) -> bool {
+        self.config.latency_monitor_threshold > 0
+    }
+
+    /// Notes that something other than a command has taken long since it began, if it has.
+    pub fn note_spike(&mut self, env: &Env, event: &'static str, began: Option<Instant>) {
+        if self.times_spikes() {
+            let threshold_ms = self.config.latency_monitor_threshold;
+            self.latency.note(event, env.wall.as_secs(), env.took(began), threshold_ms);
+        }
     }
 
     /// Counts a value that is gone, if a server would have freed it in the background.

@@ -16,9 +16,12 @@ use crate::{
 };
 
 /// Deletes a key that is past its time, with the effects of an expiry.
-pub fn expire(node: &mut Node, effects: &mut Effects, db: usize, key: Bytes) {
+pub fn expire(node: &mut Node, env: &Env, effects: &mut Effects, db: usize, key: Bytes) {
+    let began = node.times_spikes().then(|| env.begin()).flatten();
     if let Some(gone) = node.dbs[db].remove(&key) {
         node.count_freed(&gone.value, node.config.lazy_free.expire);
+        drop(gone);
+        node.note_spike(env, "expire-del", began);
         node.stats.expired += 1;
         let args = vec![Bytes::from_static(b"DEL"), key.clone()];
         effects.propagated.push(Propagated { db, args, to: Recipients::All });
@@ -139,7 +142,7 @@ impl<'a> Ctx<'a> {
             return Some(place);
         }
         if !self.node.is_replica() && !self.node.is_paused() {
-            expire(self.node, self.effects, self.db, Bytes::copy_from_slice(key));
+            expire(self.node, self.env, self.effects, self.db, Bytes::copy_from_slice(key));
         }
         None
     }
@@ -154,7 +157,7 @@ impl<'a> Ctx<'a> {
             && !self.node.is_paused()
             && self.node.dbs[self.db].find(key).is_some()
         {
-            expire(self.node, self.effects, self.db, Bytes::copy_from_slice(key));
+            expire(self.node, self.env, self.effects, self.db, Bytes::copy_from_slice(key));
         }
         found
     }

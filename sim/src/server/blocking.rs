@@ -84,7 +84,7 @@ impl Server {
         let is_awaited = !self.node.waiting.queue(db, key).is_empty();
         if is_expired && is_awaited && !self.node.is_replica() && !self.node.is_paused() {
             let mut effects = Effects::default();
-            expire(&mut self.node, &mut effects, db, key.clone());
+            expire(&mut self.node, env, &mut effects, db, key.clone());
             self.settle(env, None, effects);
         }
     }

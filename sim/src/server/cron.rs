@@ -4,7 +4,7 @@
 //! A running server wakes for every tick. Here ticks on which there is nothing to do are skipped, and the alarm is set for
 //! the first one on which there is: an idle node sleeps. What happens on a tick still happens on the same grid.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::Server;
 use crate::{
@@ -59,7 +59,7 @@ impl Server {
         let began = env.begin();
         self.end_background(env);
         self.expire_actively(env);
-        self.note_spike(env, "expire-cycle", began);
+        self.node.note_spike(env, "expire-cycle", began);
         self.close_idle(env);
     }
 
@@ -122,7 +122,7 @@ impl Server {
                 }
                 let Some(key) = self.node.dbs[db].look_at_next().map(Blob::to_bytes) else { continue };
                 let mut effects = Effects::default();
-                expire(&mut self.node, &mut effects, db, key);
+                expire(&mut self.node, env, &mut effects, db, key);
                 self.settle(env, None, effects);
             }
         }
@@ -134,7 +134,7 @@ impl Server {
         match self.node.dbs[db].get(&key).and_then(Entry::expires_ms) {
             Some(when_ms) if now_ms > when_ms => {
                 let mut effects = Effects::default();
-                expire(&mut self.node, &mut effects, db, key);
+                expire(&mut self.node, env, &mut effects, db, key);
                 self.settle(env, None, effects);
             }
             Some(when_ms) => self.node.replication.own_expiries.note(db, &key, when_ms),
@@ -155,14 +155,6 @@ impl Server {
         self.node.quiet.remove(&(session.quiet_since, conn));
         session.quiet_since = at;
         self.node.quiet.insert((at, conn));
-    }
-
-    /// Notes that something other than a command has taken long, if it has.
-    pub(super) fn note_spike(&mut self, env: &Env, event: &'static str, began: Option<Instant>) {
-        let threshold_ms = self.node.config.latency_monitor_threshold;
-        if threshold_ms > 0 {
-            self.node.latency.note(event, env.wall.as_secs(), env.took(began), threshold_ms);
-        }
     }
 
     fn close_idle(&mut self, env: &mut Env) {

@@ -132,7 +132,7 @@ impl Server {
             };
             self.evict(env, db, key);
         }
-        self.note_spike(env, "eviction-cycle", began);
+        self.node.note_spike(env, "eviction-cycle", began);
     }
 
     /// Begins to make room when `maxmemory` was changed, whether or not a command comes.

@@ -40,3 +40,26 @@ fn commands_take_no_time_by_a_manual_clock_but_what_they_sleep() {
         "*2\r\n$5\r\ndebug\r\n*4\r\n$5\r\ncalls\r\n:1\r\n$14\r\nhistogram_usec\r\n*2\r\n:270532\r\n:1\r\n",
     );
 }
+
+/// It takes a server some fifty times as long to free them, which is no reason to say nothing.
+#[test]
+fn a_large_value_that_expires_is_noted_as_taking_its_time() {
+    let server = TestServer::start_blocking().expect("a free port");
+    let mut peer = Peer::connect(&server);
+    peer.asks("CONFIG SET latency-monitor-threshold 1", "+OK\r\n");
+    // Members that are too long for their slots are freed one by one.
+    let member = "('a member that is kept apart '):rep(2) .. i";
+    let fill = format!("EVAL \"for i = 1, 300000 do redis.call('sadd', 'large', {member}) end\" 0");
+    peer.asks("DEBUG SET-ACTIVE-EXPIRE 0", "+OK\r\n");
+    peer.asks(&fill, "$-1\r\n");
+    peer.asks("PEXPIRE large 1", ":1\r\n");
+    while peer.line("EXISTS large") == ":1\r\n" {}
+    peer.asks("LATENCY RESET expire-cycle", ":0\r\n");
+    peer.asks("LATENCY RESET expire-del", ":1\r\n");
+    peer.asks("DEBUG SET-ACTIVE-EXPIRE 1", "+OK\r\n");
+    peer.asks(&fill, "$-1\r\n");
+    peer.asks("PEXPIRE large 1", ":1\r\n");
+    peer.awaits("stats", "expired_keys", "2");
+    peer.asks("LATENCY RESET expire-cycle", ":1\r\n");
+    peer.asks("LATENCY RESET expire-del", ":1\r\n");
+}
