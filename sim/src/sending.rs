@@ -1,6 +1,13 @@
 //! What is written to connections, and how much of it they may leave unread.
 
-use crate::{config::BufferLimit, event::ConnId, node::Node, resp::Reply, session::Role, time::Monotonic};
+use crate::{
+    config::BufferLimit,
+    event::ConnId,
+    node::Node,
+    resp::{Reply, Sink},
+    session::Role,
+    time::Monotonic,
+};
 
 impl Node {
     /// Writes a reply or a push to a connection, to be sent at the end of the step. CLIENT REPLY holds back replies, never

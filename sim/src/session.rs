@@ -9,7 +9,7 @@ use crate::{
     event::ConnId,
     pubsub::{Names, Subscription},
     reply_room::ReplyRoom,
-    resp::{Decoder, Protocol},
+    resp::{Decoder, Outbox, Protocol},
     time::Monotonic,
     tracking::Tracking,
 };
@@ -173,7 +173,7 @@ pub struct Session {
     /// Bytes not yet read as commands.
     pub decoder: Decoder,
     /// Bytes to send at the end of the step.
-    pub out: Vec<u8>,
+    pub out: Outbox,
     /// The room for them.
     pub room: ReplyRoom,
     /// Bytes sent before that the network has not taken: the driver keeps them, and says how many.
@@ -267,7 +267,7 @@ impl Session {
             local,
             role: Role::Client,
             decoder: Decoder::default(),
-            out: Vec::new(),
+            out: Outbox::default(),
             room: ReplyRoom::new(now),
             unsent: 0,
             overran: false,

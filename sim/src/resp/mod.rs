@@ -6,5 +6,8 @@
 mod decode;
 mod reply;
 
+mod outbox;
+
 pub use decode::{Decoder, Limits, ProtocolError, split_words};
-pub use reply::{Protocol, Reply, format_double, quotable, quoted};
+pub use outbox::Outbox;
+pub use reply::{Protocol, Reply, Sink, format_double, quotable, quoted};

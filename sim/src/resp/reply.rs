@@ -62,6 +62,30 @@ pub enum Reply {
     Silence,
 }
 
+/// Where replies are written to.
+pub trait Sink {
+    /// Writes one byte.
+    fn push(&mut self, byte: u8);
+
+    /// Writes bytes.
+    fn extend_from_slice(&mut self, bytes: &[u8]);
+
+    /// Writes the bytes of a value, which may be shared instead of copied.
+    fn blob(&mut self, blob: &Blob) {
+        self.extend_from_slice(blob);
+    }
+}
+
+impl Sink for Vec<u8> {
+    fn push(&mut self, byte: u8) {
+        self.push(byte);
+    }
+
+    fn extend_from_slice(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
 impl Reply {
     /// The reply of a command that succeeded and has nothing to say.
     pub const OK: Reply = Reply::Status(Cow::Borrowed("OK"));
@@ -102,13 +126,17 @@ impl Reply {
     /// Reply::Map(vec![(Reply::bulk("a"), Reply::Integer(1))]).encode(Protocol::Resp2, &mut out);
     /// assert_eq!(out, b"*2\r\n$1\r\na\r\n:1\r\n");
     /// ```
-    pub fn encode(&self, protocol: Protocol, out: &mut Vec<u8>) {
+    pub fn encode(&self, protocol: Protocol, out: &mut impl Sink) {
         let resp3 = protocol == Protocol::Resp3;
         match self {
             Reply::Status(text) => line(out, b'+', &quoted(text)),
             Reply::Error(text) => line(out, b'-', &quoted(text)),
             Reply::Integer(n) => number(out, b':', *n),
-            Reply::Bulk(bytes) => bulk(out, b'$', bytes),
+            Reply::Bulk(bytes) => {
+                number(out, b'$', bytes.len() as i64);
+                out.blob(bytes);
+                out.extend_from_slice(b"\r\n");
+            }
             Reply::Null if resp3 => out.extend_from_slice(b"_\r\n"),
             Reply::Null => out.extend_from_slice(b"$-1\r\n"),
             Reply::NullArray if resp3 => out.extend_from_slice(b"_\r\n"),
@@ -249,16 +277,21 @@ pub fn quoted(text: &str) -> Cow<'_, [u8]> {
 }
 
 /// A status or error line. Line breaks inside would end the line early, so they become spaces.
-fn line(out: &mut Vec<u8>, kind: u8, text: &[u8]) {
+fn line(out: &mut impl Sink, kind: u8, text: &[u8]) {
     out.push(kind);
     // Those at the end of an error are left out.
     let breaks = text.iter().rev().take_while(|b| kind == b'-' && matches!(b, b'\r' | b'\n')).count();
     let text = &text[..text.len() - breaks];
-    out.extend(text.iter().map(|&b| if b == b'\r' || b == b'\n' { b' ' } else { b }));
+    for (at, part) in text.split(|b| matches!(b, b'\r' | b'\n')).enumerate() {
+        if at > 0 {
+            out.push(b' ');
+        }
+        out.extend_from_slice(part);
+    }
     out.extend_from_slice(b"\r\n");
 }
 
-fn number(out: &mut Vec<u8>, kind: u8, n: i64) {
+fn number(out: &mut impl Sink, kind: u8, n: i64) {
     // Numbers of one digit are most numbers, and formatting machinery is most of their cost.
     if (0..10).contains(&n) {
         out.extend_from_slice(&[kind, b'0' + n as u8, b'\r', b'\n']);
@@ -269,13 +302,13 @@ fn number(out: &mut Vec<u8>, kind: u8, n: i64) {
     out.extend_from_slice(b"\r\n");
 }
 
-fn bulk(out: &mut Vec<u8>, kind: u8, bytes: &[u8]) {
+fn bulk(out: &mut impl Sink, kind: u8, bytes: &[u8]) {
     number(out, kind, bytes.len() as i64);
     out.extend_from_slice(bytes);
     out.extend_from_slice(b"\r\n");
 }
 
-fn sequence(out: &mut Vec<u8>, kind: u8, items: &[Reply], protocol: Protocol) {
+fn sequence(out: &mut impl Sink, kind: u8, items: &[Reply], protocol: Protocol) {
     number(out, kind, items.len() as i64);
     items.iter().for_each(|item| item.encode(protocol, out));
 }

@@ -188,20 +188,19 @@ impl Server {
             if !session.out.is_empty() {
                 session.room.pass(env.monotonic, self.node.reply_room, &mut self.node.stats.reply_rooms);
                 session.room.fill(session.out.len() + session.unsent);
-                // The room for short replies is used again and again.
-                let bytes = if session.out.len() <= ReplyRoom::MAX {
-                    let bytes = Bytes::copy_from_slice(&session.out);
-                    session.out.clear();
-                    bytes
-                } else {
-                    Bytes::from(std::mem::take(&mut session.out))
-                };
-                self.node.sessions.weigh(conn);
                 let stats = &mut self.node.stats;
                 stats.writes += 1;
                 let out = if is_replica { &mut stats.repl_out } else { &mut stats.net_out };
-                *out += bytes.len() as u64;
-                env.outbox.push(Action::Send { conn, bytes });
+                *out += session.out.len() as u64;
+                // The room for short replies is used again and again.
+                match session.out.take_short(ReplyRoom::MAX) {
+                    Some(bytes) => env.outbox.push(Action::Send { conn, bytes }),
+                    None => {
+                        let pieces = session.out.take().into_iter();
+                        env.outbox.extend(pieces.map(|bytes| Action::Send { conn, bytes }));
+                    }
+                }
+                self.node.sessions.weigh(conn);
             }
             if leaving {
                 if !lingers {

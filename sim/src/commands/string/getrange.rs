@@ -34,5 +34,7 @@ pub(super) fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if start > end || len == 0 {
         return Ok(Blob::EMPTY.into());
     }
-    Ok(bytes.slice(start as usize..end as usize + 1).into())
+    let range = start as usize..end as usize + 1;
+    // A client that does not read a small part of a large value must not keep all of it.
+    if range.len() < bytes.len() / 2 { Ok(Reply::bulk(&bytes[range])) } else { Ok(bytes.slice(range).into()) }
 }
