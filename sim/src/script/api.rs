@@ -8,7 +8,7 @@ use mlua::{Lua, MultiValue, Table, Value};
 use super::{
     bits,
     convert::{argument, to_lua},
-    desk::Desk,
+    desk::{BYTES_PER_INSTRUCTION, Desk},
     engine::sha1_hex,
     failure::{self, Failure},
     json, msgpack,
@@ -126,15 +126,19 @@ fn called(desk: &Desk, args: &MultiValue) -> mlua::Result<Result<Reply, &'static
         Err(why) => return Ok(Err(why)),
     };
     let reply = desk.ask(|host| host.call(words))?;
-    desk.charge(CALL_COST + elements(&reply))?;
+    desk.charge(CALL_COST + cost(&reply))?;
     Ok(Ok(reply))
 }
 
-/// How many elements a reply has, of which each costs an instruction.
-fn elements(reply: &Reply) -> usize {
+/// Instructions that a reply counts for: one for each of its elements, and what it takes to copy its bytes.
+fn cost(reply: &Reply) -> usize {
+    let of = |items: &[Reply]| items.len() + items.iter().map(cost).sum::<usize>();
     match reply {
-        Reply::Array(items) | Reply::Set(items) | Reply::Push(items) | Reply::Several(items) => items.len(),
-        Reply::Map(pairs) | Reply::Pairs(pairs) => 2 * pairs.len(),
+        Reply::Bulk(bytes) => bytes.len() / BYTES_PER_INSTRUCTION,
+        Reply::Array(items) | Reply::Set(items) | Reply::Push(items) | Reply::Several(items) => of(items),
+        Reply::Map(pairs) | Reply::Pairs(pairs) => {
+            2 * pairs.len() + pairs.iter().map(|(key, value)| cost(key) + cost(value)).sum::<usize>()
+        }
         _ => 0,
     }
 }

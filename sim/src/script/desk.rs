@@ -15,10 +15,11 @@ use super::{failure::Failure, pattern::Fuel, random::Random, register::Registere
 use crate::resp::{Protocol, Reply};
 
 /// Bytes that a library copies or compares in the time of an instruction.
-const BYTES_PER_INSTRUCTION: usize = 16;
+pub(super) const BYTES_PER_INSTRUCTION: usize = 16;
 
-/// Where scripts go by a clock, it is read once in so many instructions.
-const CLOCK_PERIOD: u64 = 100_000;
+/// Where scripts go by a clock, it is read once in so many instructions: at each look of the hook that counts them, for it
+/// knows nothing of what they took.
+const CLOCK_PERIOD: u64 = 100;
 
 /// What a script may ask of its surroundings while it runs.
 pub trait Host: Any + fmt::Debug {

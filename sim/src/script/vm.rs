@@ -17,8 +17,9 @@ use super::{api, desk::Desk, failure::SANDBOX, runner::Runner};
 /// values, whose size has a bound of its own.
 pub(super) const MEMORY_MAX: usize = 256 << 20;
 
-/// The hook that counts instructions runs once in so many.
-const HOOK_PERIOD: u32 = 1_000;
+/// The hook that counts instructions runs once in so many. A single one can be dear: `..` copies its texts, and `<` compares
+/// them, without asking anybody. With texts of [`MEMORY_MAX`] a hundred instructions are some seconds.
+const HOOK_PERIOD: u32 = 100;
 
 /// How much a step of the collector does, in percent of Lua's own measure: a whole round, for a sandbox of usual size. With
 /// small steps, one per allocation, a script that makes large texts would run into the limit over its own garbage.

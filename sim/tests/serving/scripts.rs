@@ -1,5 +1,7 @@
 //! Scripts that take longer than `busy-reply-threshold`: others have turns in between, and they end by themselves.
 
+use std::time::{Duration, Instant};
+
 use lockstorm_sim::{TestServer, config::Config};
 
 use crate::peer::Peer;
@@ -90,6 +92,48 @@ fn a_script_is_killed_in_whatever_it_calls() {
         assert!(killed.starts_with(expected), "{body}: {killed}");
         assert!(killed.ends_with("on @user_script:1.\r\n"), "{body}: {killed}");
         endless.asks("EVAL \"return 1\" 0", ":1\r\n");
+    }
+}
+
+/// They kept BUSY and SCRIPT KILL from being heard for over 90 seconds: a turn went by the number of instructions, of which each
+/// of these is one, and takes some milliseconds.
+#[test]
+fn a_script_is_killed_between_instructions_that_are_dear() {
+    // A hundred of the dearest are at the most two seconds of a machine with nothing else to do.
+    const BOUND: Duration = Duration::from_secs(10);
+    let server = server();
+    let mut peer = Peer::connect(&server);
+    for body in [
+        "local t = s .. 'y'",
+        "local t = s .. n n = n + 1",
+        "local b = s < s2",
+        "s:upper()",
+        "s:lower()",
+        "s:reverse()",
+        "s:rep(2)",
+        "s:sub(2)",
+        "s:gsub('x', 'y')",
+        "('%s!'):format(s)",
+        "('%q'):format(s)",
+        "table.concat({s, s})",
+        "tostring(s)",
+        "tonumber(digits)",
+        "redis.call('echo', s)",
+        "local t = {s:byte(1, 7000)}",
+        "cjson.encode(s)",
+        "pcall(string.upper, s)",
+    ] {
+        let mut endless = Peer::connect(&server);
+        let before =
+            "local s, n = ('x'):rep(1e7), 0 local s2, digits = s .. 'y', ('1'):rep(1e7) while true do";
+        endless.send(format!("EVAL \"{before} {body} end\" 0\r\n"));
+        until_busy(&mut peer);
+        #[expect(clippy::disallowed_methods, reason = "it measures a real wait")]
+        let began = Instant::now();
+        peer.asks("SCRIPT KILL", "+OK\r\n");
+        let killed = endless.line("");
+        assert!(killed.starts_with("-ERR Script killed by user"), "{body}: {killed}");
+        assert!(began.elapsed() < BOUND, "{body}: {:?}", began.elapsed());
     }
 }
 
