@@ -230,6 +230,8 @@ pub struct Session {
     pub monitor: bool,
     /// READONLY (cluster replicas).
     pub readonly: bool,
+    /// SCRIPT DEBUG: the next script is to run under the debugger.
+    pub debugs: bool,
     /// Set while the client waits.
     pub blocked: Option<Blocked>,
     /// When it connected.
@@ -296,6 +298,7 @@ impl Session {
             redirect_broken: false,
             monitor: false,
             readonly: false,
+            debugs: false,
             blocked: None,
             since: now,
             last_active: now,

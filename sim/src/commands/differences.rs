@@ -69,7 +69,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
     (
         "latency",
         "By a simulated or a manual clock commands take no time, but for DEBUG SLEEP and scripts that do not end. Of the events \
-         beside commands there are expire-cycle and eviction-cycle.",
+         beside commands there are expire-cycle, expire-del and eviction-cycle.",
     ),
     ("latency|doctor", "The figures are the server's, the words its own."),
     ("memory|doctor", "There is no allocator to look into."),
@@ -106,7 +106,11 @@ const DIFFERENCES: &[(&str, &str)] = &[
          `rdb-key-save-delay` says.",
     ),
     ("scan", "Cursors and the order of keys are its own; the guarantees are the same."),
-    ("script|debug", "There is no debugger."),
+    (
+        "script|debug",
+        "YES, SYNC and NO are answered and kept, and EVALSHA is refused meanwhile. There is no debugger: EVAL answers an error in the \
+         place of a session, and changes nothing.",
+    ),
     (
         "sort",
         "Numbers are numbers, whatever went before. Redis 7.0 takes none for one after a command has overflowed a number of its \

@@ -4,7 +4,7 @@ use std::{any::Any, time::Duration};
 
 use bytes::Bytes;
 
-use super::loan::Loan;
+use super::{loan::Loan, script_debug};
 use crate::{
     commands::{self, Ctx, Error, integer, permit, timing, transactions},
     node::Busy,
@@ -43,6 +43,7 @@ impl Access {
 
 /// EVAL: the script itself is the first argument.
 pub(super) fn by_body(ctx: &mut Ctx<'_>, args: &[Bytes], access: Access) -> Result<Reply, Error> {
+    script_debug::refuse_session(ctx)?;
     let keys = key_count(args)?;
     let script = ctx.node.scripts.load(&args[1]).map_err(|error| Error(error.0.into()))?;
     run(ctx, Callee::Script(&script), args, keys, access)
@@ -53,6 +54,7 @@ pub(super) fn by_sha(ctx: &mut Ctx<'_>, args: &[Bytes], access: Access) -> Resul
     if args[1].len() != 40 {
         return Err(NO_SCRIPT);
     }
+    script_debug::refuse_name(ctx)?;
     let keys = key_count(args)?;
     let script = ctx.node.scripts.script(&args[1]).ok_or(NO_SCRIPT)?;
     run(ctx, Callee::Script(&script), args, keys, access)
@@ -389,6 +391,34 @@ mod tests {
             assert_eq!(rig.send(2, "GET k"), [(2, BUSY.into())], "{body}");
             assert!(rig.send(2, "SCRIPT KILL").contains(&(2, "+OK".into())), "{body}");
         }
+    }
+
+    /// Each call counted for as little as one without a reply, however long the text was that it answered.
+    #[test]
+    fn long_replies_are_paid_for_by_their_length() {
+        let mut rig = Rig::new();
+        let script = "local s = (\"x\"):rep(1e6) while true do redis.call(\"echo\", s) end";
+        assert_eq!(rig.send(1, &format!("EVAL '{script}' 0")), []);
+        assert_eq!(rig.wait(5000), []);
+        assert_eq!(rig.send(2, "GET k"), [(2, BUSY.into())]);
+        assert!(rig.send(2, "SCRIPT KILL").contains(&(2, "+OK".into())));
+    }
+
+    #[test]
+    fn a_script_that_is_to_be_debugged_is_refused_and_changes_nothing() {
+        let mut rig = Rig::new();
+        let refused =
+            "-ERR there is no debugger on a simulated node: SCRIPT DEBUG NO runs scripts without it";
+        for mode in ["YES", "SYNC"] {
+            assert_eq!(rig.send(1, &format!("SCRIPT DEBUG {mode}")), [(1, "+OK".into())]);
+            for command in ["EVAL", "EVAL_RO"] {
+                let script = format!("{command} \"return redis.call('incr', 'k')\" 0");
+                assert_eq!(rig.send(1, &script), [(1, refused.into())], "{mode} {command}");
+            }
+            assert_eq!(rig.send(2, "EVAL 'return 1' 0"), [(2, ":1".into())], "others are not concerned");
+        }
+        assert_eq!(rig.send(1, "SCRIPT DEBUG NO"), [(1, "+OK".into())]);
+        assert_eq!(rig.send(1, "EVAL \"return redis.call('incr', 'k')\" 0"), [(1, ":1".into())]);
     }
 
     #[test]

@@ -1,4 +1,7 @@
-//! SCRIPT DEBUG YES | SYNC | NO: the debugger of scripts, which a simulated node does not have.
+//! SCRIPT DEBUG YES | SYNC | NO: whether the next script of a connection runs under the debugger.
+//!
+//! The mode is kept and answered as a server does, but there is no debugger: nobody stands at a simulated node to step through
+//! a script. What would begin a session is refused, rather than run without the stops that its client waits for.
 
 use bytes::Bytes;
 
@@ -19,15 +22,37 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
+const NO_DEBUGGER: Error =
+    Error::of("ERR there is no debugger on a simulated node: SCRIPT DEBUG NO runs scripts without it");
+
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    if args[2].eq_ignore_ascii_case(b"no") {
-        return Ok(Reply::OK);
+    if ctx.origin == Origin::Exec || !ctx.session().out.is_empty() {
+        return Err(Error::of("ERR SCRIPT DEBUG must be called outside a pipeline"));
     }
-    if args[2].eq_ignore_ascii_case(b"yes") || args[2].eq_ignore_ascii_case(b"sync") {
-        if ctx.origin == Origin::Exec || !ctx.session().out.is_empty() {
-            return Err(Error::of("ERR SCRIPT DEBUG must be called outside a pipeline"));
-        }
-        return Err(Error::of("ERR SCRIPT DEBUG is not available on a simulated node"));
+    let wanted = match &args[2].to_ascii_lowercase()[..] {
+        b"no" => false,
+        b"yes" | b"sync" => true,
+        _ => return Err(Error::of("ERR Use SCRIPT DEBUG YES/SYNC/NO")),
+    };
+    ctx.session().debugs = wanted;
+    Ok(Reply::OK)
+}
+
+/// Refuses to begin a session of the debugger for EVAL, if this connection has asked for one.
+///
+/// # Errors
+/// The reply of EVAL.
+pub(super) fn refuse_session(ctx: &mut Ctx<'_>) -> Result<(), Error> {
+    if ctx.session().debugs { Err(NO_DEBUGGER) } else { Ok(()) }
+}
+
+/// Refuses EVALSHA to a connection that has asked for the debugger, which wants to see the script.
+///
+/// # Errors
+/// The reply of EVALSHA.
+pub(super) fn refuse_name(ctx: &mut Ctx<'_>) -> Result<(), Error> {
+    if ctx.session().debugs {
+        return Err(Error::of("ERR Please use EVAL instead of EVALSHA for debugging"));
     }
-    Err(Error::of("ERR Use SCRIPT DEBUG YES/SYNC/NO"))
+    Ok(())
 }
