@@ -53,8 +53,13 @@ class Server:
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory()
         begun = time.monotonic()
+        # Its standard input ends with this process, however that ends.
         self.process = subprocess.Popen(
-            self.command, cwd=self.folder.name, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            self.command,
+            cwd=self.folder.name,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         while True:
             try:
@@ -174,7 +179,7 @@ def built(server):
 def commands(server):
     """The two servers by name, with the command that starts each; `{port}` stands for its port."""
     return [
-        ("lockstorm", [str(server), "serve", "--port", "{port}", "--option", "save="]),
+        ("lockstorm", [str(server), "serve", "--port", "{port}", "--option", "save=", "--end-with-stdin"]),
         ("redis-server", ["redis-server", "--port", "{port}", "--save", "", "--appendonly", "no"]),
     ]
 

@@ -112,8 +112,13 @@ class Server:
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory()
+        # Its standard input ends with this process, however that ends.
         self.process = subprocess.Popen(
-            self.command, cwd=self.folder.name, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            self.command,
+            cwd=self.folder.name,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         deadline = time.monotonic() + 10
         while True:
@@ -196,7 +201,7 @@ def main():
     if server is None:
         run(["cargo", "build", "--release", "--quiet", "--bin", "lockstorm"], ROOT)
         server = TARGET / "release" / "lockstorm"
-    simulated = [str(server.resolve()), "serve", "--port", "{port}"]
+    simulated = [str(server.resolve()), "serve", "--port", "{port}", "--end-with-stdin"]
     real = ["redis-server", "--port", "{port}", "--save", "", "--appendonly", "no"]
     same = [judge(name, simulated, real) for name in arguments.clients or CLIENTS]
     return 0 if all(same) else 1

@@ -39,6 +39,8 @@ PATIENCE_S = 600
 # Units that run at a time have ports of their own, below those that a system gives to whoever connects.
 PORTS, PORTS_EACH = 15000, 1000
 JOBS_MAX = 16
+# A pipe that nothing is written to: what reads it learns that this process has ended.
+LIFE = os.pipe()
 LINE = re.compile(r"^\[(ok|err|exception|skip|ignore|TIMEOUT)\]: (.*)$")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -187,10 +189,17 @@ class Runner:
             command += ["--tags", tag]
         outcome = Outcome(unit, folder / "log")
         begun = time.monotonic()
-        environment = {**os.environ, "LOCKSTORM": str(self.arguments.server)}
+        # Standard input of the servers, which ends with this process.
+        environment = {**os.environ, "LOCKSTORM": str(self.arguments.server), "LOCKSTORM_STDIN": str(LIFE[0])}
         with open(outcome.log, "w") as log:
             process = subprocess.Popen(
-                command, cwd=folder, stdout=log, stderr=subprocess.STDOUT, env=environment, start_new_session=True
+                command,
+                cwd=folder,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,
+                pass_fds=[LIFE[0]],
             )
             try:
                 process.wait(PATIENCE_S)

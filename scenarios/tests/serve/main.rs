@@ -211,3 +211,51 @@ fn it_is_there_within_milliseconds() {
     // A build for tests is slower than one for use, which needs less than half of it.
     assert!(quickest.as_millis() < 25, "{quickest:?}");
 }
+
+/// Its standard input is a pipe, which the operating system closes with the process that holds the other end.
+#[test]
+fn it_ends_with_who_has_started_it() {
+    let mut served = Served::start(&folder("parent"), &[]);
+    let mut stream = served.connect();
+    asks(&mut stream, "PING", "+PONG\r\n");
+    let mut input = served.child.stdin.take().expect("a pipe");
+    input.write_all(b"what comes in is read and dropped\n").expect("open");
+    asks(&mut stream, "PING", "+PONG\r\n");
+    drop(input);
+    assert_eq!(stream.read(&mut [0; 16]).expect("an end, not a reset"), 0);
+    assert_eq!(served.ended().0, 0);
+}
+
+/// The allocator kept what had been freed for as long as the server was quiet: for good, where it was after its last clients.
+#[test]
+fn what_clients_have_left_unread_goes_back_to_the_operating_system() {
+    let resident = |served: &Served| {
+        let status = fs::read_to_string(format!("/proc/{}/status", served.child.id())).expect("Linux");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it is told");
+        line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") << 10
+    };
+    let served = Served::start(&folder("memory"), &[]);
+    let mut other = served.connect();
+    // Short values, which are copied into each reply: a megabyte all in all.
+    let fill = "EVAL \"for i = 1, 10000 do redis.call('rpush', 'l', ('x'):rep(94)) end\" 0";
+    asks(&mut other, fill, "$-1\r\n");
+    let before = resident(&served);
+    let mut readers: Vec<TcpStream> = (0..10).map(|_| served.connect()).collect();
+    for reader in &mut readers {
+        reader.write_all(&b"LRANGE l 0 -1\r\n".repeat(30)).expect("open");
+    }
+    let unread = 200 << 20;
+    let until = |what: &str, reached: &dyn Fn(usize) -> bool| {
+        for _ in 0..200 {
+            if reached(resident(&served)) {
+                return;
+            }
+            #[expect(clippy::disallowed_methods, reason = "a real server comes round in its own time")]
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        panic!("{what}: {} bytes, {before} before", resident(&served));
+    };
+    until("it keeps what is not read", &|bytes| bytes > before + unread);
+    drop(readers);
+    until("it keeps what is for nobody", &|bytes| bytes < before + unread / 4);
+}

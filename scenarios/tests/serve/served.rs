@@ -32,9 +32,10 @@ pub(crate) struct Served {
 impl Served {
     pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Served {
         let mut child = Command::new(env!("CARGO_BIN_EXE_lockstorm"))
-            .args(["serve", "--port", "0"])
+            .args(["serve", "--port", "0", "--end-with-stdin"])
             .args(arguments)
             .current_dir(folder)
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

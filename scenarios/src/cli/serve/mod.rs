@@ -4,6 +4,8 @@ mod descriptors;
 mod disk;
 mod listen;
 mod log;
+mod memory;
+mod parent;
 
 use std::{
     path::{Path, PathBuf},
@@ -79,6 +81,10 @@ pub(super) struct Serve {
     /// servers know each other's history, are never the same twice
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// End at once when standard input ends, as it does with the process that holds its other end: a test that is killed leaves
+    /// no server behind
+    #[arg(long)]
+    end_with_stdin: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -100,6 +106,9 @@ impl Serve {
         check_renames(&config).map_err(|wrong| miette!("{wrong}"))?;
         let log = Log::open(&options::value(&config, "logfile"), config.loglevel)?;
         descriptors::raise(&mut config, &log);
+        if self.end_with_stdin {
+            parent::end_with_stdin().into_diagnostic()?;
+        }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().into_diagnostic()?;
         LocalSet::new().block_on(&runtime, async {
             let mut machine = Machine::new().descriptors(descriptors::make_room);
@@ -157,7 +166,9 @@ impl Serve {
             });
             let about = format!("lockstorm {}, answering as Redis {VERSION}", env!("CARGO_PKG_VERSION"));
             log.line(Level::Notice, &format!("{about}, starts with PID: {}", process::id()));
+            let giving_back = tokio::task::spawn_local(memory::give_back());
             let served = machine.try_run(node, self.seed, |env| Server::open(config, env)).await;
+            giving_back.abort();
             drop(file);
             if let Err(error) = served {
                 log.line(Level::Warning, &error.to_string());
