@@ -41,9 +41,12 @@ fn done(event: &Event) -> Option<(&'static str, Owner, Party)> {
     }
 }
 
+/// From when until when something was so; without an end it is so still.
+type Span = (True, Option<True>);
+
 /// From when until when each owner shared a lock on a node.
 #[derive(Default)]
-struct Readers(BTreeMap<(Lock, Host, Owner), Vec<(True, Option<True>)>>);
+struct Readers(BTreeMap<(Lock, Host, Owner), Vec<Span>>);
 
 impl Readers {
     fn of(history: &History) -> Self {
