@@ -63,6 +63,7 @@ pub const ALL: &[Stock] = stock![
     "single/wait_for_replicas.toml",
     "single/wall_clock_step.toml",
     "single/zombie_request.toml",
+    "storm/fair_crashes.toml",
     "storm/fair_queue.toml",
     "storm/red_lock.toml",
     "wake/herd.toml",

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 
 use crate::{
     fault::{Happening, Trigger},
-    history::{Call, Deadline, History, Host, Lock, Mode, Op, Outcome, Owner, Wait, Wake, What, Why},
+    history::{Call, Deadline, History, Host, Life, Lock, Mode, Op, Outcome, Owner, Wait, Wake, What, Why},
 };
 
 /// The lock that a scenario is about; any others are those it is taken together with.
@@ -105,6 +105,19 @@ impl Shared {
     ) {
         let trigger = trigger.clone();
         self.get().awaited.push(Awaited { occurrence, trigger, delay, clients, count: 0 });
+    }
+
+    /// Writes down what becomes of a host. Whoever crashes neither holds nor waits any more: what starts on the host later is
+    /// another owner.
+    pub fn life(&self, at: True, host: Host, life: Life) {
+        let mut recorder = self.get();
+        recorder.history.record(at, host, What::Life { life });
+        if life == Life::Crashed {
+            let Recorder { history, holds, believers, waiters, .. } = &mut *recorder;
+            holds.retain(|(_, owner), _| history.client_of(*owner) != host);
+            believers.retain(|(_, owner)| history.client_of(*owner) != host);
+            waiters.retain(|(_, owner)| history.client_of(*owner) != host);
+        }
     }
 
     fn record(&self, at: True, host: Host, what: What, happening: Option<Happening>) {

@@ -27,7 +27,8 @@ pub enum Selector {
     Holder,
     /// `@waiter`: the client that has waited longest when the fault begins.
     Waiter,
-    /// `@master`: the master of the lock when the fault begins.
+    /// `@master`: the master of the lock when the fault begins; of two that are masters of one group of replicas, the one that
+    /// was promoted last. A lock on several masters has no such node.
     Master,
     /// `@replica`: a replica when the fault begins, the first by name.
     Replica,
@@ -56,7 +57,7 @@ pub const ABOUT: &[(&str, &str)] = &[
     ("@minority", "as many nodes as can be lost without losing a majority, drawn from the seed"),
     ("@holder", "the client that holds the lock when the fault begins"),
     ("@waiter", "the client that has waited longest when the fault begins"),
-    ("@master", "the master when the fault begins"),
+    ("@master", "the master of the lock when the fault begins; of two in one group, the one promoted last"),
     ("@replica", "a replica when the fault begins"),
 ];
 

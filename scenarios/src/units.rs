@@ -49,26 +49,57 @@ const UNITS: [(&str, u64); 6] = [
     ("ns", 1),
 ];
 
-fn nanos(text: &str) -> Option<i64> {
+/// What is wrong with a number and its unit.
+enum Misread {
+    /// It is none.
+    NoQuantity,
+    /// It is more nanoseconds than a clock can show.
+    TooLong,
+}
+
+/// The longest span, in hours: some 292 years.
+const HOURS_MAX: i64 = i64::MAX / UNITS[0].1 as i64;
+
+impl Misread {
+    fn of<Q: Quantity>(self, found: &str) -> String {
+        match self {
+            Misread::NoQuantity => expected::<Q>(found),
+            Misread::TooLong => format!("{found:?} is too long: at most {HOURS_MAX}h can be"),
+        }
+    }
+}
+
+fn nanos(text: &str) -> Result<i64, Misread> {
+    let (number, unit) = number_and_unit(text).ok_or(Misread::NoQuantity)?;
+    in_nanos(number, unit).and_then(|nanos| i64::try_from(nanos).map_err(|_| Misread::TooLong))
+}
+
+fn number_and_unit(text: &str) -> Option<(&str, u64)> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at(digits);
     let unit = UNITS.iter().find(|(name, _)| *name == unit)?.1;
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if whole.is_empty() || number.ends_with('.') {
-        return None;
-    }
-    // In whole numbers throughout: a scenario means the same on every machine.
-    let mut nanos = whole.parse::<u64>().ok()?.checked_mul(unit)?;
+    let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = !whole.is_empty() && !number.ends_with('.') && all_digits(whole) && all_digits(fraction);
+    is_number.then_some((number, unit))
+}
+
+/// So many units, in whole numbers throughout: a scenario means the same on every machine.
+fn in_nanos(number: &str, unit: u64) -> Result<u64, Misread> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    // Digits only, so what cannot be read is too long.
+    let whole: u64 = whole.parse().map_err(|_| Misread::TooLong)?;
+    let mut nanos = whole.checked_mul(unit).ok_or(Misread::TooLong)?;
     let mut share = unit;
     for digit in fraction.bytes() {
         // Finer than a nanosecond.
         if (share == 0 || share % 10 != 0) && digit != b'0' {
-            return None;
+            return Err(Misread::NoQuantity);
         }
         share /= 10;
-        nanos = nanos.checked_add(u64::from(digit.checked_sub(b'0')?) * share)?;
+        nanos = nanos.checked_add(u64::from(digit - b'0') * share).ok_or(Misread::TooLong)?;
     }
-    i64::try_from(nanos).ok()
+    Ok(nanos)
 }
 
 fn write_nanos(nanos: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -91,7 +122,7 @@ fn write_nanos(nanos: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 impl FromStr for Span {
     type Err = String;
     fn from_str(text: &str) -> Result<Span, String> {
-        let nanos = nanos(text.trim()).ok_or_else(|| expected::<Span>(text))?;
+        let nanos = nanos(text.trim()).map_err(|misread| misread.of::<Span>(text))?;
         Ok(Span(Duration::from_nanos(nanos.unsigned_abs())))
     }
 }
@@ -119,7 +150,7 @@ impl FromStr for Step {
             Some(b'+') => (1, &trimmed[1..]),
             _ => (1, trimmed),
         };
-        nanos(rest).map(|nanos| Step(sign * nanos)).ok_or_else(|| expected::<Step>(text))
+        nanos(rest).map(|nanos| Step(sign * nanos)).map_err(|misread| misread.of::<Step>(text))
     }
 }
 
@@ -189,6 +220,16 @@ impl<Q: Quantity> Draw<Q> {
             Draw::Fixed(quantity) => quantity,
             Draw::Range(low, high) => Q::between(low, high, fraction),
         }
+    }
+
+    /// Makes it the quantity at `fraction` of its range.
+    pub fn draw(&mut self, fraction: f64) {
+        *self = Draw::Fixed(self.at(fraction));
+    }
+
+    /// The quantity that was drawn; the least of a range that was not drawn from.
+    pub fn drawn(self) -> Q {
+        self.at(0.0)
     }
 }
 
@@ -275,9 +316,14 @@ mod tests {
 
     #[test]
     fn what_is_no_quantity_is_refused_with_an_example() {
-        for text in ["", "30", "s", "3 s", "-3s", "1.s", "1e3s", "99999999999h", "0.00000000001s"] {
+        for text in ["", "30", "s", "3 s", "-3s", "1.s", "1e3s", "1.2.3s", "0.00000000001s"] {
             assert!(text.parse::<Span>().unwrap_err().contains("such as \"30s\""), "{text}");
         }
+        for text in ["9999999h", "99999999999999999999s", "2562048h", "9223372036854775808ns"] {
+            let said = text.parse::<Span>().unwrap_err();
+            assert!(said.contains("is too long: at most 2562047h can be"), "{text}: {said}");
+        }
+        assert_eq!("2562047h".parse::<Span>().unwrap().to_string(), "2562047h");
         for text in ["2", "-100%", "x%", "inf%"] {
             assert!(text.parse::<Rate>().is_err(), "{text}");
         }

@@ -1,6 +1,6 @@
 //! `clock_freeze = "host"`: the clocks stand, the host runs.
 
-use lockstorm_sim::world::Verb;
+use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,12 +19,8 @@ impl Kind for ClockFreeze {
         vec![&self.0]
     }
 
-    fn begin(&self, _: &str, targets: Targets<'_>, _: &mut dyn FnMut() -> f64) -> Vec<Deed> {
-        each(&targets[0], |host| Verb::ClockFreeze { host, face: None })
-    }
-
-    fn end(&self, _: &str, targets: Targets<'_>) -> Vec<Deed> {
-        each(&targets[0], |host| Verb::ClockUnfreeze { host, face: None })
+    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+        each(&targets[0], |host| Condition::ClockFrozen { host, face: None })
     }
 
     fn lasts(&self) -> bool {

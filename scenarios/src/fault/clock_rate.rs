@@ -1,6 +1,6 @@
 //! `clock_rate = { host, rate }`: all clocks of a host run fast or slow.
 
-use lockstorm_sim::world::{Rate as WorldRate, Verb};
+use lockstorm_sim::world::{Condition, Rate as WorldRate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,13 +27,13 @@ impl Kind for ClockRate {
         vec![&self.host]
     }
 
-    fn begin(&self, _: &str, targets: Targets<'_>, draw: &mut dyn FnMut() -> f64) -> Vec<Deed> {
-        let rate = WorldRate::factor(1.0 + self.rate.at(draw()).0);
-        each(&targets[0], |host| Verb::ClockRate { host, face: None, rate })
+    fn draw(&mut self, fraction: &mut dyn FnMut() -> f64) {
+        self.rate.draw(fraction());
     }
 
-    fn end(&self, _: &str, targets: Targets<'_>) -> Vec<Deed> {
-        each(&targets[0], |host| Verb::ClockRate { host, face: None, rate: WorldRate::factor(1.0) })
+    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+        let rate = WorldRate::factor(1.0 + self.rate.drawn().0);
+        each(&targets[0], |host| Condition::ClockRate { host, face: None, rate })
     }
 
     fn lasts(&self) -> bool {

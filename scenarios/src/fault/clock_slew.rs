@@ -29,13 +29,13 @@ impl Kind for ClockSlew {
         vec![&self.host]
     }
 
-    fn begin(&self, _: &str, targets: Targets<'_>, draw: &mut dyn FnMut() -> f64) -> Vec<Deed> {
-        let by_nanos = self.by.at(draw()).0;
-        each(&targets[0], |host| Verb::ClockSlew { host, by_nanos, over: self.over.0 })
+    fn draw(&mut self, fraction: &mut dyn FnMut() -> f64) {
+        self.by.draw(fraction());
     }
 
-    fn end(&self, _: &str, _: Targets<'_>) -> Vec<Deed> {
-        Vec::new()
+    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+        let by_nanos = self.by.drawn().0;
+        each(&targets[0], |host| Verb::ClockSlew { host, by_nanos, over: self.over.0 })
     }
 
     fn words(&self, targets: Targets<'_>) -> String {

@@ -44,7 +44,7 @@ impl Kind for Command {
         vec![&self.node]
     }
 
-    fn begin(&self, _: &str, targets: Targets<'_>, _: &mut dyn FnMut() -> f64) -> Vec<Deed> {
+    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
         let repetitions =
             (1..=self.times).flat_map(|number| targets[0].iter().map(move |node| (number, node)));
         repetitions
@@ -53,10 +53,6 @@ impl Kind for Command {
                 Deed::Console { node: node.clone(), command }
             })
             .collect()
-    }
-
-    fn end(&self, _: &str, _: Targets<'_>) -> Vec<Deed> {
-        Vec::new()
     }
 
     fn words(&self, targets: Targets<'_>) -> String {

@@ -1,6 +1,6 @@
-//! `crash = "host"`: the host is gone at once; undoing it restarts it.
+//! `crash = "host"`: the host is gone at once, and comes up again when no crash keeps it down any more.
 
-use lockstorm_sim::world::Verb;
+use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,8 @@ use crate::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Crashes a host: its memory is gone, and of its disk what was not synced.";
 
-/// Crashes a host: its memory is gone, and of its disk what was not synced.
+/// Crashes a host: its memory is gone, and of its disk what was not synced. It comes up again with the end of the last crash that
+/// keeps it down.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Crash(pub Hosts);
@@ -19,12 +20,8 @@ impl Kind for Crash {
         vec![&self.0]
     }
 
-    fn begin(&self, _: &str, targets: Targets<'_>, _: &mut dyn FnMut() -> f64) -> Vec<Deed> {
-        each(&targets[0], |host| Verb::Crash { host })
-    }
-
-    fn end(&self, _: &str, targets: Targets<'_>) -> Vec<Deed> {
-        each(&targets[0], |host| Verb::Restart { host })
+    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+        each(&targets[0], |host| Condition::Down { host })
     }
 
     fn words(&self, targets: Targets<'_>) -> String {

@@ -1,6 +1,6 @@
 //! `cut = { from, to }`: nothing gets through; what was sent goes on when the cut heals.
 
-use lockstorm_sim::world::Verb;
+use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,12 +28,8 @@ impl Kind for Cut {
         vec![&self.from, &self.to]
     }
 
-    fn begin(&self, _: &str, targets: Targets<'_>, _: &mut dyn FnMut() -> f64) -> Vec<Deed> {
-        each_way(&targets[0], &targets[1], !self.one_way, |from, to| Verb::Cut { from, to })
-    }
-
-    fn end(&self, _: &str, targets: Targets<'_>) -> Vec<Deed> {
-        each_way(&targets[0], &targets[1], !self.one_way, |from, to| Verb::Heal { from, to })
+    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+        each_way(&targets[0], &targets[1], !self.one_way, |from, to| Condition::Cut { from, to })
     }
 
     fn lasts(&self) -> bool {

@@ -31,32 +31,24 @@ impl Kind for Delay {
         self.of.hosts()
     }
 
-    fn begin(&self, name: &str, targets: Targets<'_>, draw: &mut dyn FnMut() -> f64) -> Vec<Deed> {
-        let mut deeds = Vec::new();
-        if let Some(by) = self.request {
-            deeds.extend(self.of.rules(
-                &format!("{name}/request"),
-                targets,
-                Act::DelayRequest(by.at(draw()).0),
-            ));
+    fn draw(&mut self, fraction: &mut dyn FnMut() -> f64) {
+        for by in [&mut self.request, &mut self.reply].into_iter().flatten() {
+            by.draw(fraction());
         }
-        if let Some(by) = self.reply {
-            deeds.extend(self.of.rules(&format!("{name}/reply"), targets, Act::DelayReply(by.at(draw()).0)));
-        }
-        deeds
     }
 
-    fn end(&self, name: &str, targets: Targets<'_>) -> Vec<Deed> {
-        let mut deeds = self.of.remove(&format!("{name}/request"), targets);
-        deeds.extend(self.of.remove(&format!("{name}/reply"), targets));
-        deeds
+    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+        let request = self.request.map(|by| Act::DelayRequest(by.drawn().0));
+        let reply = self.reply.map(|by| Act::DelayReply(by.drawn().0));
+        request.into_iter().chain(reply).flat_map(|act| self.of.rules(targets, act)).collect()
     }
 
     fn words(&self, targets: Targets<'_>) -> String {
-        let (what, by) = match (self.request, self.reply) {
-            (Some(by), _) => ("", by),
-            (None, by) => ("the reply to ", by.unwrap_or_default()),
-        };
-        format!("{what}{} comes {by} late", self.of.words(targets))
+        let of = self.of.words(targets);
+        match (self.request, self.reply) {
+            (Some(by), Some(reply)) => format!("{of} comes {by} late, and its reply {reply} later"),
+            (Some(by), None) => format!("{of} comes {by} late"),
+            (None, by) => format!("the reply to {of} comes {} late", by.unwrap_or_default()),
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! `drop_connection = { command, .. }`: a connection breaks at a command, before or after it is executed.
 
+use lockstorm_sim::world::{Act, Break};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,17 +26,9 @@ impl Kind for DropConnection {
         self.of.hosts()
     }
 
-    fn begin(&self, name: &str, targets: Targets<'_>, _: &mut dyn FnMut() -> f64) -> Vec<Deed> {
-        let act = if self.before {
-            lockstorm_sim::world::Act::DropRequest
-        } else {
-            lockstorm_sim::world::Act::DropConnection
-        };
-        self.of.rules(name, targets, act)
-    }
-
-    fn end(&self, name: &str, targets: Targets<'_>) -> Vec<Deed> {
-        self.of.remove(name, targets)
+    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+        let at = if self.before { Break::BeforeRequest } else { Break::BeforeReply };
+        self.of.rules(targets, Act::Break(at))
     }
 
     fn words(&self, targets: Targets<'_>) -> String {

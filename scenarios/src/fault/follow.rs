@@ -23,15 +23,11 @@ impl Kind for Follow {
         vec![&self.node, &self.master]
     }
 
-    fn begin(&self, _: &str, targets: Targets<'_>, _: &mut dyn FnMut() -> f64) -> Vec<Deed> {
+    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
         let Some(master) = targets[1].first() else { return Vec::new() };
         let command = vec!["REPLICAOF".to_owned(), master.clone(), "6379".to_owned()];
         let nodes = targets[0].iter().filter(|node| *node != master);
         nodes.map(|node| Deed::Console { node: node.clone(), command: command.clone() }).collect()
-    }
-
-    fn end(&self, _: &str, _: Targets<'_>) -> Vec<Deed> {
-        Vec::new()
     }
 
     fn words(&self, targets: Targets<'_>) -> String {

@@ -1,5 +1,6 @@
 //! `lose_reply = { command, .. }`: a command is executed, and its reply never arrives.
 
+use lockstorm_sim::world::{Act, Break};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,12 +19,8 @@ impl Kind for LoseReply {
         self.0.hosts()
     }
 
-    fn begin(&self, name: &str, targets: Targets<'_>, _: &mut dyn FnMut() -> f64) -> Vec<Deed> {
-        self.0.rules(name, targets, lockstorm_sim::world::Act::LoseReply)
-    }
-
-    fn end(&self, name: &str, targets: Targets<'_>) -> Vec<Deed> {
-        self.0.remove(name, targets)
+    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+        self.0.rules(targets, Act::Break(Break::LoseReply))
     }
 
     fn words(&self, targets: Targets<'_>) -> String {

@@ -1,6 +1,6 @@
 //! `loss = { from, to, share }`: some packets must be sent twice, which over TCP is a delay and never a hole.
 
-use lockstorm_sim::world::Verb;
+use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,23 +21,14 @@ pub struct Loss {
     pub share: Rate,
 }
 
-impl Loss {
-    fn verbs(&self, targets: Targets<'_>, per_million: u32) -> Vec<Deed> {
-        each_way(&targets[0], &targets[1], true, |from, to| Verb::Loss { from, to, per_million })
-    }
-}
-
 impl Kind for Loss {
     fn hosts(&self) -> Vec<&Hosts> {
         vec![&self.from, &self.to]
     }
 
-    fn begin(&self, _: &str, targets: Targets<'_>, _: &mut dyn FnMut() -> f64) -> Vec<Deed> {
-        self.verbs(targets, (self.share.0.clamp(0.0, 1.0) * 1e6) as u32)
-    }
-
-    fn end(&self, _: &str, targets: Targets<'_>) -> Vec<Deed> {
-        self.verbs(targets, 0)
+    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+        let per_million = (self.share.0.clamp(0.0, 1.0) * 1e6) as u32;
+        each_way(&targets[0], &targets[1], true, |from, to| Condition::Lossy { from, to, per_million })
     }
 
     fn lasts(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Which commands a fault on messages is about.
 
-use lockstorm_sim::world::{Act, Rule, Verb};
+use lockstorm_sim::world::{Act, Condition, Rule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +40,7 @@ impl Matching {
         (side(self.client.is_some()), side(self.node.is_some()))
     }
 
-    pub(super) fn rules(&self, name: &str, targets: Targets<'_>, act: Act) -> Vec<Deed> {
+    pub(super) fn rules(&self, targets: Targets<'_>, act: Act) -> Vec<Deed> {
         let (clients, nodes) = self.sides(targets);
         let mut deeds = Vec::new();
         for client in &clients {
@@ -52,27 +52,12 @@ impl Matching {
                     contains: self.contains.as_ref().map(|text| text.as_bytes().to_vec()),
                     nth: self.nth.unwrap_or(1),
                     times: self.times.unwrap_or(1),
-                    ..Rule::new(Matching::rule_name(name, client, node), act)
+                    act,
                 };
-                deeds.push(Deed::World(Verb::AddRule(rule)));
+                deeds.push(Deed::For(Condition::Rule(rule)));
             }
         }
         deeds
-    }
-
-    pub(super) fn remove(&self, name: &str, targets: Targets<'_>) -> Vec<Deed> {
-        let (clients, nodes) = self.sides(targets);
-        let pairs = clients.iter().flat_map(|client| nodes.iter().map(move |node| (client, node)));
-        pairs
-            .map(|(client, node)| {
-                Deed::World(Verb::RemoveRule { name: Matching::rule_name(name, client, node) })
-            })
-            .collect()
-    }
-
-    fn rule_name(name: &str, client: &Option<String>, node: &Option<String>) -> String {
-        let side = |side: &Option<String>| side.clone().unwrap_or_else(|| "*".to_owned());
-        format!("{name}/{}/{}", side(client), side(node))
     }
 
     pub(super) fn words(&self, targets: Targets<'_>) -> String {

@@ -26,7 +26,7 @@ mod trigger;
 
 use std::collections::BTreeSet;
 
-use lockstorm_sim::world::Verb;
+use lockstorm_sim::world::{Condition, Verb};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -59,7 +59,9 @@ pub use trigger::{Happening, Trigger};
 /// One thing a fault does.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Deed {
-    /// A verb of the world.
+    /// A condition of the world, which is in force until the fault ends. Where faults overlap, each keeps up its own.
+    For(Condition),
+    /// A verb of the world, which nothing undoes.
     World(Verb),
     /// A command given to a node at its own console, with no network in between, as an operator or a sentinel would.
     Console {
@@ -77,11 +79,10 @@ pub type Targets<'a> = &'a [Vec<String>];
 pub trait Kind {
     /// The selectors of the hosts it is about.
     fn hosts(&self) -> Vec<&Hosts>;
-    /// What it does when it begins. `draw` answers a fraction from 0 to 1, drawn from the seed, for each range in its
-    /// parameters; `name` tells two faults of one kind apart.
-    fn begin(&self, name: &str, targets: Targets<'_>, draw: &mut dyn FnMut() -> f64) -> Vec<Deed>;
-    /// What undoes it; nothing for a fault that cannot be undone.
-    fn end(&self, name: &str, targets: Targets<'_>) -> Vec<Deed>;
+    /// Draws each range among its parameters, by a fraction from 0 to 1 each.
+    fn draw(&mut self, _fraction: &mut dyn FnMut() -> f64) {}
+    /// What it does when it begins. Whatever of it lasts is over when the fault ends.
+    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed>;
     /// Whether it is in force until it is undone, rather than done at once.
     fn lasts(&self) -> bool {
         false
@@ -150,45 +151,55 @@ pub const LIST: &[(&str, &str)] = &[
     ("suspend", suspend::ABOUT),
 ];
 
-impl Fault {
-    /// The faults that are given; a valid entry has exactly one.
-    pub fn kinds(&self) -> Vec<&dyn Kind> {
-        fn of<K: Kind>(kind: &Option<K>) -> Option<&dyn Kind> {
-            kind.as_ref().map(|kind| kind as &dyn Kind)
+/// What is done with each kind, whichever is given.
+macro_rules! kinds {
+    ($($kind:ident)*) => {
+        /// The faults that are given; a valid entry has exactly one.
+        pub fn kinds(&self) -> Vec<&dyn Kind> {
+            [$(self.$kind.as_ref().map(|kind| kind as &dyn Kind)),*].into_iter().flatten().collect()
         }
-        [
-            of(&self.clock_freeze),
-            of(&self.clock_rate),
-            of(&self.clock_slew),
-            of(&self.clock_step),
-            of(&self.command),
-            of(&self.crash),
-            of(&self.cut),
-            of(&self.delay),
-            of(&self.drop_connection),
-            of(&self.follow),
-            of(&self.lose_reply),
-            of(&self.loss),
-            of(&self.pause),
-            of(&self.promote),
-            of(&self.reset),
-            of(&self.restart),
-            of(&self.slow),
-            of(&self.suspend),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+
+        /// The same fault with every range among its parameters drawn, by a fraction from 0 to 1 each.
+        #[must_use]
+        pub fn drawn(&self, fraction: &mut dyn FnMut() -> f64) -> Fault {
+            let mut fault = self.clone();
+            $(fault.$kind.iter_mut().for_each(|kind| kind.draw(fraction));)*
+            fault
+        }
+    };
+}
+
+impl Fault {
+    kinds! {
+        clock_freeze clock_rate clock_slew clock_step command crash cut delay drop_connection follow lose_reply loss pause
+        promote reset restart slow suspend
     }
 }
 
-/// One verb for each host.
-fn each(hosts: &[String], verb: impl Fn(String) -> Verb) -> Vec<Deed> {
-    hosts.iter().map(|host| Deed::World(verb(host.clone()))).collect()
+/// One deed for each host.
+fn each<D: Into<Deed>>(hosts: &[String], deed: impl Fn(String) -> D) -> Vec<Deed> {
+    hosts.iter().map(|host| deed(host.clone()).into()).collect()
 }
 
-/// One verb for each ordered pair of different hosts.
-fn each_way(from: &[String], to: &[String], both: bool, verb: impl Fn(String, String) -> Verb) -> Vec<Deed> {
+impl From<Condition> for Deed {
+    fn from(condition: Condition) -> Deed {
+        Deed::For(condition)
+    }
+}
+
+impl From<Verb> for Deed {
+    fn from(verb: Verb) -> Deed {
+        Deed::World(verb)
+    }
+}
+
+/// One condition for each ordered pair of different hosts.
+fn each_way(
+    from: &[String],
+    to: &[String],
+    both: bool,
+    condition: impl Fn(String, String) -> Condition,
+) -> Vec<Deed> {
     let mut pairs = BTreeSet::new();
     for from in from {
         for to in to.iter().filter(|to| *to != from) {
@@ -198,7 +209,7 @@ fn each_way(from: &[String], to: &[String], both: bool, verb: impl Fn(String, St
             }
         }
     }
-    pairs.into_iter().map(|(from, to)| Deed::World(verb(from, to))).collect()
+    pairs.into_iter().map(|(from, to)| Deed::For(condition(from, to))).collect()
 }
 
 fn list(hosts: &[String]) -> String {

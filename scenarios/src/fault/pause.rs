@@ -1,6 +1,6 @@
 //! `pause = "host"`: the process does not run, its clocks do.
 
-use lockstorm_sim::world::Verb;
+use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,12 +19,8 @@ impl Kind for Pause {
         vec![&self.0]
     }
 
-    fn begin(&self, _: &str, targets: Targets<'_>, _: &mut dyn FnMut() -> f64) -> Vec<Deed> {
-        each(&targets[0], |host| Verb::Pause { host })
-    }
-
-    fn end(&self, _: &str, targets: Targets<'_>) -> Vec<Deed> {
-        each(&targets[0], |host| Verb::Resume { host })
+    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+        each(&targets[0], |host| Condition::Paused { host })
     }
 
     fn lasts(&self) -> bool {

@@ -18,13 +18,9 @@ impl Kind for Promote {
         vec![&self.0]
     }
 
-    fn begin(&self, _: &str, targets: Targets<'_>, _: &mut dyn FnMut() -> f64) -> Vec<Deed> {
+    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
         let command = ["REPLICAOF", "NO", "ONE"].map(str::to_owned).to_vec();
         targets[0].iter().map(|node| Deed::Console { node: node.clone(), command: command.clone() }).collect()
-    }
-
-    fn end(&self, _: &str, _: Targets<'_>) -> Vec<Deed> {
-        Vec::new()
     }
 
     fn words(&self, targets: Targets<'_>) -> String {

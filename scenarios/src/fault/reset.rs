@@ -24,7 +24,7 @@ impl Kind for Reset {
         vec![&self.from, &self.to]
     }
 
-    fn begin(&self, _: &str, targets: Targets<'_>, _: &mut dyn FnMut() -> f64) -> Vec<Deed> {
+    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
         let others = &targets[1];
         let pairs =
             targets[0].iter().flat_map(|one| others.iter().map(move |other| (one.clone(), other.clone())));
@@ -32,10 +32,6 @@ impl Kind for Reset {
             .filter(|(one, other)| one != other)
             .map(|(one, other)| Deed::World(Verb::Reset { one, other }))
             .collect()
-    }
-
-    fn end(&self, _: &str, _: Targets<'_>) -> Vec<Deed> {
-        Vec::new()
     }
 
     fn words(&self, targets: Targets<'_>) -> String {

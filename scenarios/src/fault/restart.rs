@@ -9,7 +9,7 @@ use crate::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Starts a crashed host again, with what its disk kept.";
 
-/// Starts a crashed host again, with what its disk kept.
+/// Starts a crashed host again, with what its disk kept, and ends every crash that keeps it down; one that runs crashes first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Restart(pub Hosts);
@@ -19,13 +19,8 @@ impl Kind for Restart {
         vec![&self.0]
     }
 
-    fn begin(&self, _: &str, targets: Targets<'_>, _: &mut dyn FnMut() -> f64) -> Vec<Deed> {
+    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
         each(&targets[0], |host| Verb::Restart { host })
-    }
-
-    fn end(&self, _: &str, targets: Targets<'_>) -> Vec<Deed> {
-        let _ = targets;
-        Vec::new()
     }
 
     fn words(&self, targets: Targets<'_>) -> String {

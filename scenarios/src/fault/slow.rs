@@ -1,8 +1,6 @@
 //! `slow = { from, to, by }`: every packet takes so much longer.
 
-use std::time::Duration;
-
-use lockstorm_sim::world::Verb;
+use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -31,13 +29,13 @@ impl Kind for Slow {
         vec![&self.from, &self.to]
     }
 
-    fn begin(&self, _: &str, targets: Targets<'_>, draw: &mut dyn FnMut() -> f64) -> Vec<Deed> {
-        let by = self.by.at(draw()).0;
-        each_way(&targets[0], &targets[1], false, |from, to| Verb::Delay { from, to, by })
+    fn draw(&mut self, fraction: &mut dyn FnMut() -> f64) {
+        self.by.draw(fraction());
     }
 
-    fn end(&self, _: &str, targets: Targets<'_>) -> Vec<Deed> {
-        each_way(&targets[0], &targets[1], false, |from, to| Verb::Delay { from, to, by: Duration::ZERO })
+    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+        let by = self.by.drawn().0;
+        each_way(&targets[0], &targets[1], false, |from, to| Condition::Slow { from, to, by })
     }
 
     fn lasts(&self) -> bool {

@@ -1,6 +1,6 @@
 //! `suspend = "host"`: the machine sleeps; boottime and wall clock go on, the monotonic clock does not.
 
-use lockstorm_sim::world::Verb;
+use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,12 +19,8 @@ impl Kind for Suspend {
         vec![&self.0]
     }
 
-    fn begin(&self, _: &str, targets: Targets<'_>, _: &mut dyn FnMut() -> f64) -> Vec<Deed> {
-        each(&targets[0], |host| Verb::Suspend { host })
-    }
-
-    fn end(&self, _: &str, targets: Targets<'_>) -> Vec<Deed> {
-        each(&targets[0], |host| Verb::Wake { host })
+    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+        each(&targets[0], |host| Condition::Suspended { host })
     }
 
     fn lasts(&self) -> bool {

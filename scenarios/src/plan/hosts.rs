@@ -78,13 +78,6 @@ fn host(entropy: &Entropy, name: String, clock: &Clock, software: Software) -> P
     PlannedHost { name, offset, rate, software }
 }
 
-/// The hosts that a name stands for: itself, or the members of the group it names.
-pub(super) fn expand(scenario: &Scenario, name: &str) -> Vec<String> {
-    let count = scenario.node.get(name).map(|node| node.count);
-    let count = count.or_else(|| scenario.client.get(name).map(|client| client.count));
-    group(name, count.flatten())
-}
-
 pub(super) fn links(scenario: &Scenario, hosts: &[PlannedHost]) -> Vec<PlannedLink> {
     let mut links = Vec::new();
     for link in scenario.link.values() {
@@ -113,7 +106,7 @@ pub(super) fn all(scenario: &Scenario, hosts: &[PlannedHost], selector: &Selecto
         hosts.iter().filter(|host| wanted(&host.software)).map(|host| host.name.clone()).collect::<Vec<_>>()
     };
     match selector {
-        Selector::Named(name) => expand(scenario, name),
+        Selector::Named(name) => scenario.members(name),
         Selector::Nodes | Selector::AnyNode | Selector::Minority | Selector::Master | Selector::Replica => {
             of(|software| matches!(software, Software::Node(_)))
         }

@@ -44,19 +44,13 @@ impl Plan {
         let entropy = Entropy::new(seed);
         let phases = Phases::of(scenario);
         let hosts = hosts::draw(scenario, &entropy);
-        let masters = scenario.node.iter().filter(|(_, node)| node.replica_of.is_none());
-        let masters = masters.flat_map(|(name, node)| crate::scenario::group(name, node.count));
-        let lock_nodes = match &scenario.lock.nodes {
-            None => masters.collect(),
-            Some(names) => names.iter().flat_map(|name| hosts::expand(scenario, name.as_str())).collect(),
-        };
         Plan {
             links: hosts::links(scenario, &hosts),
             faults: occurrences::draw(scenario, &hosts, &entropy, &phases),
             scenario: scenario.clone(),
             seed,
+            lock_nodes: scenario.lock_nodes(),
             hosts,
-            lock_nodes,
             phases,
         }
     }
@@ -93,6 +87,9 @@ impl fmt::Display for Plan {
         )?;
         for host in &self.hosts {
             writeln!(f, "  host {host}")?;
+            if let Software::Client { script, .. } = &host.software {
+                script.iter().try_for_each(|step| writeln!(f, "    {step}"))?;
+            }
         }
         for link in &self.links {
             writeln!(f, "  link {} -> {}: {}", link.from, link.to, link.latency)?;

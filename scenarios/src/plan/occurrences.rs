@@ -10,8 +10,9 @@ use lockstorm_sim::{
 use super::{PlannedHost, hosts::all, phases::Phases};
 use crate::{
     fault::{Fault, Trigger},
-    scenario::Scenario,
+    scenario::{Scenario, word},
     selector::{Hosts, Selector},
+    units::Span,
 };
 
 /// How many fractions an occurrence takes along for the ranges among its fault's parameters.
@@ -26,12 +27,10 @@ pub struct Occurrence {
     pub when: When,
     /// After how long it is undone.
     pub length: Option<Duration>,
-    /// What goes wrong.
+    /// What goes wrong, with every range among its parameters drawn.
     pub fault: Fault,
     /// Whom it is about, one list for each of the fault's selectors.
     pub targets: Vec<Vec<Target>>,
-    /// Fractions for the ranges among its parameters.
-    pub fractions: Vec<f64>,
 }
 
 /// When an occurrence begins.
@@ -66,8 +65,9 @@ pub(super) fn draw(
             let length = fault.length.map(|length| length.at(stream.unit()).0);
             let written = fault.kinds().into_iter().flat_map(|kind| kind.hosts());
             let targets = written.map(|written| targets(scenario, hosts, written, stream)).collect();
-            let fractions = (0..FRACTIONS).map(|_| stream.unit()).collect();
-            occurrences.push(Occurrence { name, when, length, fault: fault.clone(), targets, fractions });
+            let mut fractions = [(); FRACTIONS].map(|()| stream.unit()).into_iter().cycle();
+            let fault = fault.drawn(&mut || fractions.next().unwrap_or_default());
+            occurrences.push(Occurrence { name, when, length, fault, targets });
         };
         if let Some(trigger) = &fault.on {
             let delay = trigger.delay.at(stream.unit()).0;
@@ -124,20 +124,19 @@ impl fmt::Display for Occurrence {
         match &self.when {
             When::At(at) => write!(f, "{} at {at}", self.name)?,
             When::After(trigger, delay) => {
-                write!(f, "{} {delay:?} after {:?} #{}", self.name, trigger.event, trigger.nth)?;
+                let (event, nth) = (word(trigger.event), trigger.nth);
+                write!(f, "{} {} after {event} #{nth}", self.name, Span(*delay))?;
             }
         }
         if let Some(length) = self.length {
-            write!(f, " for {length:?}")?;
+            write!(f, " for {}", Span(length))?;
         }
-        let names = |targets: &Vec<Target>| {
-            let names = targets.iter().map(|target| match target {
-                Target::Host(name) => name.clone(),
-                Target::Role(selector) => selector.to_string(),
-            });
-            names.collect::<Vec<_>>().join(" ")
+        let name = |target: &Target| match target {
+            Target::Host(name) => name.clone(),
+            Target::Role(selector) => selector.to_string(),
         };
-        let targets: Vec<String> = self.targets.iter().map(names).collect();
-        write!(f, ": {}", targets.join(" / "))
+        let targets: Vec<Vec<String>> =
+            self.targets.iter().map(|targets| targets.iter().map(name).collect()).collect();
+        self.fault.kinds().iter().try_for_each(|kind| write!(f, ": {}", kind.words(&targets)))
     }
 }

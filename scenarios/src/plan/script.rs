@@ -1,5 +1,7 @@
 //! A client's steps with their times drawn.
 
+use std::fmt;
+
 use lockstorm_sim::world::{Entropy, Stream};
 
 use crate::{
@@ -50,6 +52,29 @@ pub enum Action {
     Block(Span),
     /// Run the script so many times more.
     Repeat(u32),
+}
+
+impl fmt::Display for PlannedStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(at) = self.at {
+            write!(f, "at {at}: ")?;
+        }
+        match &self.action {
+            Action::Acquire(_) => f.write_str("acquire"),
+            Action::TryAcquire(_) => f.write_str("try to acquire"),
+            Action::Poll(poll) => write!(f, "try to acquire every {}", poll.every),
+            Action::Release(_) => f.write_str("release"),
+            Action::Extend(extend) => write!(f, "extend to {}", extend.lease),
+            Action::Work { length: Some(length), .. } => write!(f, "work for {length}"),
+            Action::Work { until: Some(until), .. } => write!(f, "work until {until}"),
+            Action::Work { .. } => f.write_str("work"),
+            Action::Write(_) => f.write_str("write"),
+            Action::Check => f.write_str("check"),
+            Action::Sleep(length) => write!(f, "sleep {length}"),
+            Action::Block(length) => write!(f, "block for {length}"),
+            Action::Repeat(times) => write!(f, "repeat {times} times"),
+        }
+    }
 }
 
 pub(super) fn draw(steps: &[StepEntry], client: &str, entropy: &Entropy) -> Vec<PlannedStep> {

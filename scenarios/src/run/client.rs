@@ -4,14 +4,14 @@ use std::{rc::Rc, time::Duration};
 
 use lockstorm_sim::{
     time::{Monotonic, True},
-    world::{HostCtx, Stream},
+    world::{Condition, HostCtx, Stream},
 };
 
 use super::{Stage, resource::Writer};
 use crate::{
     bridge::HostEnv,
     code::{Code, CodeHost, Write},
-    history::{Call, Life, Lock, Mode, Outcome, Owner, What},
+    history::{Call, Lock, Mode, Outcome, Owner},
     plan::{Action, PlannedStep},
     recorder::{LOCK, Teller},
     scenario::{Client, Contend, LockKind},
@@ -25,7 +25,6 @@ const RETRY: Duration = Duration::from_millis(100);
 /// Plays a client from one start to the end of its script, or to its crash.
 pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, client: Rc<Client>, script: Rc<Vec<PlannedStep>>) {
     let host = stage.host(ctx.name());
-    stage.shared.get().history.record(ctx.moment().0, host, What::Life { life: Life::Started });
     let teller = Teller::new(stage.shared.clone(), ctx.clone(), host);
     let nodes = match &client.nodes {
         None => stage.plan.lock_nodes.clone(),
@@ -353,10 +352,11 @@ impl Actor {
 
     /// Keeps the host's one processor busy: to everything on the host this is a pause, and that is what it is made of.
     async fn block(&self, length: Duration) {
-        use lockstorm_sim::world::Verb;
-        let host = self.ctx.name().to_owned();
-        self.ctx.control().now(Verb::Pause { host: host.clone() });
-        self.ctx.control().after(length, Verb::Resume { host });
+        let blocked = Condition::Blocked { host: self.ctx.name().to_owned() };
+        // A process blocks itself once at a time, and its successor must not be set free by its end.
+        let cause = format!("incarnation {} of {}", self.ctx.incarnation(), self.ctx.name());
+        self.ctx.control().now(blocked.clone().begin(&cause));
+        self.ctx.control().after(length, blocked.end(&cause));
         let after = Monotonic::from_nanos(self.ctx.monotonic().as_nanos() + 1);
         self.ctx.sleep_until(after).await;
     }

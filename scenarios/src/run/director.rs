@@ -4,13 +4,13 @@ use std::{collections::BTreeMap, rc::Rc, time::Duration};
 
 use lockstorm_sim::{
     time::True,
-    world::{HostCtx, Verb},
+    world::{Cause, Condition, HostCtx, Verb},
 };
 
 use super::Stage;
 use crate::{
     fault::Deed,
-    history::{Host, Life, What},
+    history::{Event, Host, Role, What},
     plan::{Occurrence, Target, When},
     selector::Selector,
 };
@@ -19,129 +19,147 @@ use crate::{
 enum Cue {
     /// An occurrence begins.
     Begin(usize),
-    /// What an occurrence did is undone.
-    End { occurrence: usize, targets: Vec<Vec<String>>, fault: usize },
+    /// A fault of the history is over.
+    End(usize),
+}
+
+/// What the director has to do, and what lasts of what it has done.
+struct Director {
+    ctx: HostCtx,
+    stage: Rc<Stage>,
+    cues: BTreeMap<(True, u64), Cue>,
+    cues_given: u64,
+    /// The conditions that each fault keeps up, by its number in the history.
+    in_force: BTreeMap<usize, (Cause, Vec<Condition>)>,
 }
 
 /// Plays the director from the start of the run to its end.
 pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>) {
-    let mut cues: BTreeMap<(True, u64), Cue> = BTreeMap::new();
-    let mut number = 0;
-    let mut cue = |cues: &mut BTreeMap<(True, u64), Cue>, at: True, cue: Cue| {
-        cues.insert((at, number), cue);
-        number += 1;
-    };
-    for (at, occurrence) in stage.plan.faults.iter().enumerate() {
-        match &occurrence.when {
-            When::At(when) => cue(&mut cues, *when, Cue::Begin(at)),
-            When::After(trigger, delay) => {
-                let clients = trigger.client.as_ref().map(|clients| {
-                    let names = clients.names().iter().flat_map(|name| members(&stage, name.as_str()));
-                    names.filter_map(|name| stage.hosts.get(&name).copied()).collect()
-                });
-                stage.shared.await_trigger(at, trigger, *delay, clients);
+    let (cues, in_force) = Default::default();
+    Director { ctx, stage, cues, cues_given: 0, in_force }.play().await;
+}
+
+impl Director {
+    async fn play(mut self) {
+        let stage = self.stage.clone();
+        for (at, occurrence) in stage.plan.faults.iter().enumerate() {
+            match &occurrence.when {
+                When::At(when) => self.cue(*when, Cue::Begin(at)),
+                When::After(trigger, delay) => {
+                    let clients = trigger.client.as_ref().map(|clients| {
+                        let names = clients.names().iter().flat_map(|name| members(&stage, name.as_str()));
+                        names.filter_map(|name| stage.hosts.get(&name).copied()).collect()
+                    });
+                    stage.shared.await_trigger(at, trigger, *delay, clients);
+                }
+            }
+        }
+        loop {
+            loop {
+                let due = stage.shared.get().take_due();
+                let Some((occurrence, due)) = due else { break };
+                self.cue(due, Cue::Begin(occurrence));
+            }
+            let now = self.ctx.moment().0;
+            while let Some(entry) = self.cues.first_entry().filter(|entry| entry.key().0 <= now) {
+                match entry.remove() {
+                    Cue::Begin(occurrence) => self.begin(&stage.plan.faults[occurrence]),
+                    Cue::End(fault) => self.end(fault),
+                }
+            }
+            let next = self.cues.first_key_value().map_or(True::MAX, |(&(at, _), _)| at);
+            let wait = Duration::from_nanos(u64::try_from(next.as_nanos() - now.as_nanos()).unwrap_or(0));
+            tokio::select! {
+                biased;
+                () = stage.shared.happened() => {}
+                () = self.ctx.wire_delay(wait) => {}
             }
         }
     }
-    loop {
-        while let Some((occurrence, due)) = stage.shared.get().take_due() {
-            cue(&mut cues, due, Cue::Begin(occurrence));
+
+    fn cue(&mut self, at: True, cue: Cue) {
+        self.cues.insert((at, self.cues_given), cue);
+        self.cues_given += 1;
+    }
+
+    /// Begins an occurrence, and takes note of when it ends.
+    fn begin(&mut self, occurrence: &Occurrence) {
+        let now = self.ctx.moment().0;
+        let targets: Vec<Vec<String>> =
+            occurrence.targets.iter().map(|targets| resolve(&self.stage, targets)).collect();
+        // Nobody plays the part: there is nothing to do to nobody.
+        if !targets.is_empty() && targets.iter().any(Vec::is_empty) {
+            return;
         }
-        let now = ctx.moment().0;
-        while let Some(entry) = cues.first_entry().filter(|entry| entry.key().0 <= now) {
-            match entry.remove() {
-                Cue::Begin(at) => {
-                    if let Some((when, end)) = begin(&ctx, &stage, at) {
-                        cue(&mut cues, when, end);
+        let kinds = occurrence.fault.kinds();
+        let Some(kind) = kinds.first() else { return };
+        let hosts = targets.iter().flatten().filter_map(|name| self.stage.hosts.get(name).copied()).collect();
+        let words = kind.words(&targets);
+        let fault = self.stage.shared.get().history.fault_started(now, words, hosts, kind.lasts());
+        // What happens again and again begins under the same name; each time is a cause of its own.
+        let cause = Cause::from(format!("{}/{fault}", occurrence.name));
+        let mut conditions = Vec::new();
+        for deed in kind.deeds(&targets) {
+            match deed {
+                Deed::For(condition) => {
+                    self.ctx.control().now(condition.clone().begin(cause.clone()));
+                    conditions.push(condition);
+                }
+                Deed::World(verb) => {
+                    if let Verb::Restart { host } = &verb {
+                        self.end_crashes(host);
+                    }
+                    self.ctx.control().now(verb);
+                }
+                Deed::Console { node, command } => {
+                    if let Some(actor) = self.stage.nodes.borrow().get(&node) {
+                        actor.console().give(command);
                     }
                 }
-                Cue::End { occurrence, targets, fault } => {
-                    end(&ctx, &stage, &stage.plan.faults[occurrence], &targets);
-                    stage.shared.get().history.fault_ended(fault, ctx.moment().0);
-                }
             }
         }
-        let next = cues.first_key_value().map_or(True::MAX, |(&(at, _), _)| at);
-        let wait = Duration::from_nanos(u64::try_from(next.as_nanos() - now.as_nanos()).unwrap_or(0));
-        tokio::select! {
-            biased;
-            () = stage.shared.happened() => {}
-            () = ctx.wire_delay(wait) => {}
+        if conditions.is_empty() {
+            return;
+        }
+        self.in_force.insert(fault, (cause, conditions));
+        // The storm ends for whatever can be undone; what has no end given stays as it is.
+        if let Some(length) = occurrence.length {
+            let end = (now + length).min(self.stage.plan.phases.storm_ends.max(now));
+            self.cue(end, Cue::End(fault));
         }
     }
-}
 
-/// Begins an occurrence; returns when and what is to be done to undo it.
-fn begin(ctx: &HostCtx, stage: &Stage, at: usize) -> Option<(True, Cue)> {
-    let occurrence = &stage.plan.faults[at];
-    let now = ctx.moment().0;
-    let targets: Vec<Vec<String>> =
-        occurrence.targets.iter().map(|targets| resolve(stage, targets)).collect();
-    // Nobody plays the part: there is nothing to do to nobody.
-    if !targets.is_empty() && targets.iter().any(Vec::is_empty) {
-        return None;
-    }
-    let kinds = occurrence.fault.kinds();
-    let kind = kinds.first()?;
-    let hosts = targets.iter().flatten().filter_map(|name| stage.hosts.get(name).copied()).collect();
-    let fault = stage.shared.get().history.fault_started(now, kind.words(&targets), hosts, kind.lasts());
-    let mut fractions = occurrence.fractions.iter().copied().cycle();
-    let deeds = kind.begin(&occurrence.name, &targets, &mut || fractions.next().unwrap_or(0.0));
-    carry_out(ctx, stage, deeds);
-    // The storm ends for whatever can be undone; what has no end given stays as it is.
-    let length = occurrence.length?;
-    let end = (now + length).min(stage.plan.phases.storm_ends.max(now));
-    Some((end, Cue::End { occurrence: at, targets, fault }))
-}
-
-fn end(ctx: &HostCtx, stage: &Stage, occurrence: &Occurrence, targets: &[Vec<String>]) {
-    if let Some(kind) = occurrence.fault.kinds().first() {
-        carry_out(ctx, stage, kind.end(&occurrence.name, targets));
-    }
-}
-
-fn carry_out(ctx: &HostCtx, stage: &Stage, deeds: Vec<Deed>) {
-    for deed in deeds {
-        match deed {
-            Deed::World(verb) => {
-                tell(ctx, stage, &verb);
-                if let Some(node) = verb.host().and_then(|host| stage.nodes.borrow().get(host).cloned()) {
-                    node.told(&verb);
-                }
-                ctx.control().now(verb);
-            }
-            Deed::Console { node, command } => {
-                if let Some(actor) = stage.nodes.borrow().get(&node) {
-                    actor.console().give(command);
-                }
-            }
+    /// Ends what a fault keeps up, unless that is over already.
+    fn end(&mut self, fault: usize) {
+        let Some((cause, conditions)) = self.in_force.remove(&fault) else { return };
+        for condition in conditions {
+            self.ctx.control().now(condition.end(cause.clone()));
         }
+        self.is_over(fault);
     }
-}
 
-/// Writes down what a verb does to the life of a host.
-fn tell(ctx: &HostCtx, stage: &Stage, verb: &Verb) {
-    let (host, life) = match verb {
-        Verb::Pause { host } => (host, Life::Paused),
-        Verb::Suspend { host } => (host, Life::Suspended),
-        Verb::Resume { host } | Verb::Wake { host } => (host, Life::Resumed),
-        Verb::Crash { host } => (host, Life::Crashed),
-        _ => return,
-    };
-    if let Some(host) = stage.hosts.get(host) {
-        stage.shared.get().history.record(ctx.moment().0, *host, What::Life { life });
+    /// A host is about to be started, whatever keeps it down.
+    fn end_crashes(&mut self, host: &str) {
+        let mut over = Vec::new();
+        self.in_force.retain(|fault, (_, conditions)| {
+            conditions
+                .retain(|condition| !matches!(condition, Condition::Down { host: down } if down == host));
+            if conditions.is_empty() {
+                over.push(*fault);
+            }
+            !conditions.is_empty()
+        });
+        over.into_iter().for_each(|fault| self.is_over(fault));
+    }
+
+    fn is_over(&self, fault: usize) {
+        self.stage.shared.get().history.fault_ended(fault, self.ctx.moment().0);
     }
 }
 
 /// The hosts of a group, or the one host.
 fn members(stage: &Stage, name: &str) -> Vec<String> {
-    if stage.hosts.contains_key(name) {
-        return vec![name.to_owned()];
-    }
-    let scenario = &stage.plan.scenario;
-    let count = scenario.client.get(name).map(|client| client.count);
-    let count = count.or_else(|| scenario.node.get(name).map(|node| node.count));
-    crate::scenario::group(name, count.flatten())
+    if stage.hosts.contains_key(name) { vec![name.to_owned()] } else { stage.plan.scenario.members(name) }
 }
 
 fn resolve(stage: &Stage, targets: &[Target]) -> Vec<String> {
@@ -167,12 +185,32 @@ fn part(stage: &Stage, selector: &Selector) -> Option<String> {
             let waiter = stage.shared.get().waiter();
             name(waiter)
         }
-        Selector::Master => {
-            stage.nodes.borrow().iter().find(|(_, actor)| actor.is_master()).map(|(name, _)| name.clone())
-        }
+        Selector::Master => master(stage),
         Selector::Replica => {
             stage.nodes.borrow().iter().find(|(_, actor)| !actor.is_master()).map(|(name, _)| name.clone())
         }
         _ => None,
     }
+}
+
+/// The master of the lock: the one node of its group that takes writes. Where a failover has made another one and the old one
+/// has not heard of it, the one that was promoted last.
+fn master(stage: &Stage) -> Option<String> {
+    let group = stage.plan.group_of(stage.plan.lock_nodes.first()?);
+    let nodes = stage.nodes.borrow();
+    let masters: Vec<String> =
+        group.into_iter().filter(|name| nodes.get(name).is_some_and(|actor| actor.is_master())).collect();
+    if masters.len() > 1 {
+        let recorder = stage.shared.get();
+        let history = &recorder.history;
+        let promoted = |event: &Event| {
+            let is = matches!(event.what, What::Became { role: Role::Master });
+            let name = history.host_name(event.host);
+            (is && masters.iter().any(|master| master == name)).then(|| name.to_owned())
+        };
+        if let Some(last) = history.events.iter().rev().find_map(promoted) {
+            return Some(last);
+        }
+    }
+    masters.into_iter().next()
 }

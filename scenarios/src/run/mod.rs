@@ -12,13 +12,13 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
 
 use lockstorm_sim::{
     time::{Boottime, Monotonic, True, Wall},
-    world::{self, HostCtx, Keep, Latency, Rate, Record, Verb, World},
+    world::{self, HostCtx, HostState, Keep, Latency, Rate, Record, Verb, World},
 };
 
 use crate::{
     history::{
         Authority, Clock, Drift, Ended, Fence as HistoryFence, Header, History, Host, HostInfo, HostKind,
-        Lock, LockInfo, LockKind as HistoryLockKind, Resource as HistoryResource, Segment,
+        Life, Lock, LockInfo, LockKind as HistoryLockKind, Resource as HistoryResource, Segment,
     },
     plan::{Plan, Software},
     recorder::Shared,
@@ -113,6 +113,8 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: Keep) -> Outcome {
         .epoch(epoch)
         .latency(latency(plan.scenario.network.latency))
         .keep(keep);
+    let lives = stage.clone();
+    builder = builder.state_hook(move |at, host, before, now| lives.host_changed(at, host, before, now));
     for host in &plan.hosts {
         let (name, stage) = (host.name.clone(), stage.clone());
         builder = match &host.software {
@@ -215,6 +217,29 @@ impl Stage {
     fn fail(&self, ctx: &HostCtx, why: String) {
         self.failed.borrow_mut().get_or_insert(why);
         ctx.control().now(Verb::Finish);
+    }
+
+    /// Writes down what becomes of a host, and lets its node know.
+    fn host_changed(&self, at: True, name: &str, before: HostState, now: HostState) {
+        let Some(host) = self.hosts.get(name) else { return };
+        let (started, becomes) = match (before, now) {
+            (_, HostState::Down) => (None, Some(Life::Crashed)),
+            (HostState::Down, HostState::Running) => (Some(Life::Started), None),
+            (_, HostState::Running) => (None, Some(Life::Resumed)),
+            (before, HostState::Paused) => {
+                ((before == HostState::Down).then_some(Life::Started), Some(Life::Paused))
+            }
+            (before, HostState::Suspended) => {
+                ((before == HostState::Down).then_some(Life::Started), Some(Life::Suspended))
+            }
+        };
+        for life in started.into_iter().chain(becomes) {
+            self.shared.life(at, *host, life);
+        }
+        let node = self.nodes.borrow().get(name).cloned();
+        if let Some(node) = node {
+            node.is_now(now);
+        }
     }
 
     /// The locks, with the keys that each lives in.

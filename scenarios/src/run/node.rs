@@ -9,7 +9,7 @@ use lockstorm_sim::{
     options,
     server::Server,
     time::True,
-    world::{HostCtx, Verb},
+    world::{HostCtx, HostState},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -17,10 +17,7 @@ use tokio::{
 };
 
 use super::{Stage, real, witness::Witness};
-use crate::{
-    history::{Life, What},
-    scenario::{Durability, Node as Written},
-};
+use crate::scenario::{Durability, Node as Written};
 
 /// A node as whoever operates it sees it.
 pub(super) trait Operated {
@@ -32,8 +29,8 @@ pub(super) trait Operated {
     fn seen_until(&self) -> Option<True> {
         None
     }
-    /// The world is about to do this to the node's host.
-    fn told(&self, _verb: &Verb) {}
+    /// The node's host does this from now on.
+    fn is_now(&self, _state: HostState) {}
     /// Writes down what is only known at the end.
     fn close(&self);
 }
@@ -125,8 +122,6 @@ pub(super) fn options(written: &Written) -> Vec<(String, String)> {
 /// Plays a node from one start to its crash or exit.
 pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, actor: Rc<Actor>) {
     let host = stage.host(ctx.name());
-    let started = What::Life { life: Life::Started };
-    stage.shared.get().history.record(ctx.moment().0, host, started);
     let config = actor.config();
     let port = config.port;
     let witness = {

@@ -67,6 +67,24 @@ pub struct Scenario {
     pub variant: IndexMap<String, serde_json::Value>,
 }
 
+impl Scenario {
+    /// The nodes that the lock lives on, each without its replicas: those that the file names, or every master.
+    pub fn lock_nodes(&self) -> Vec<String> {
+        let masters = self.node.iter().filter(|(_, node)| node.replica_of.is_none());
+        match &self.lock.nodes {
+            None => masters.flat_map(|(name, node)| group(name, node.count)).collect(),
+            Some(names) => names.iter().flat_map(|name| self.members(name.as_str())).collect(),
+        }
+    }
+
+    /// The hosts that a name stands for: itself, or the members of the group it names.
+    pub fn members(&self, name: &str) -> Vec<String> {
+        let count = self.node.get(name).map(|node| node.count);
+        let count = count.or_else(|| self.client.get(name).map(|client| client.count));
+        group(name, count.flatten())
+    }
+}
+
 /// A claim about Redis locks: `[claim]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -86,9 +104,9 @@ pub struct Claim {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Run {
-    /// How long faults rage and workloads work. When it ends, what can be undone of the faults is undone.
+    /// How long faults rage and workloads work, a day at most. When it ends, what can be undone of the faults is undone.
     pub storm: Span,
-    /// How long it goes on afterwards, for the locks to show that they still can be had.
+    /// How long it goes on afterwards, a day at most, for the locks to show that they still can be had.
     pub calm: Span,
     /// How many seeds a plain `run` tries, from 0; one if left out, because most experiments draw nothing.
     pub seeds: u64,

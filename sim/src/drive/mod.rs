@@ -32,7 +32,7 @@ use crate::{
     event::{ConnId, Signal},
     log::Line,
     time::{Monotonic, Wall},
-    world::Act,
+    world::Fate,
 };
 
 /// The two ends of a connection.
@@ -118,8 +118,8 @@ pub trait Platform: 'static {
     const WATCHED: bool = false;
 
     /// A whole command arrived, here as its bytes and as its arguments; the answer is what becomes of it.
-    fn request(&self, _peer: IpAddr, _conn: ConnId, _raw: &Bytes, _arguments: &[Bytes]) -> Option<Act> {
-        None
+    fn request(&self, _peer: IpAddr, _conn: ConnId, _raw: &Bytes, _arguments: &[Bytes]) -> Fate {
+        Fate::default()
     }
 
     /// Bytes are about to be written.

@@ -11,7 +11,7 @@ use crate::{
     event::ConnId,
     server::Server,
     time::{Monotonic, Wall},
-    world::{Act, Event, HostCtx, TcpListener, TcpStream},
+    world::{Event, Fate, HostCtx, TcpListener, TcpStream},
 };
 
 /// Runs a node on this host until it exits: a new server with this configuration, in `node`, behind the port that the
@@ -74,11 +74,11 @@ impl Platform for HostCtx {
 
     const WATCHED: bool = true;
 
-    fn request(&self, peer: IpAddr, conn: ConnId, raw: &Bytes, arguments: &[Bytes]) -> Option<Act> {
+    fn request(&self, peer: IpAddr, conn: ConnId, raw: &Bytes, arguments: &[Bytes]) -> Fate {
         let client = self.host_at(peer).unwrap_or_else(|| "".into());
-        let act = self.judge(&client, arguments);
+        let fate = self.judge(&client, arguments);
         self.record(Event::Request { client, connection: conn.0, command: raw.clone() });
-        act
+        fate
     }
 
     fn reply(&self, peer: IpAddr, conn: ConnId, bytes: &Bytes) {
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use crate::{
         time::True,
-        world::{Builder, Keep, Latency, Rule, Verb, World},
+        world::{Act, Break, Builder, Condition, Keep, Latency, Rule, Verb, World},
     };
 
     /// A node `r` and a client `c` 10 ms apart; the client sends each command at its time in milliseconds, whatever has
@@ -162,33 +162,48 @@ mod tests {
     fn a_rule_takes_one_message_of_many() {
         let commands = &[(100, "SET a 1\r\nGET a\r\n"), (200, "GET a\r\n"), (300, "GET b\r\n")];
         let ms = Duration::from_millis;
-        let get = |nth, act| {
-            Some(Rule { command: Some("get".into()), client: Some("c".into()), nth, ..Rule::new("it", act) })
-        };
-        let rows = [
-            (None, r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n@220 $-1\r\n@320"),
+        let get =
+            |nth, act| Rule { command: Some("get".into()), client: Some("c".into()), nth, ..Rule::new(act) };
+        let rows: &[(&[Rule], &str)] = &[
+            (&[], r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n@220 $-1\r\n@320"),
             // Silence from there on, and the connection stays.
-            (get(2, Act::LoseReply), r"+OK\r\n$1\r\n1\r\n@120"),
-            (get(1, Act::LoseReply), r"+OK\r\n@120"),
+            (&[get(2, Act::Break(Break::LoseReply))], r"+OK\r\n$1\r\n1\r\n@120"),
+            (&[get(1, Act::Break(Break::LoseReply))], r"+OK\r\n@120"),
             // What comes behind a late message is late as well.
-            (get(2, Act::DelayRequest(ms(150))), r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n$-1\r\n@370"),
-            (get(2, Act::DelayReply(ms(150))), r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n$-1\r\n@370"),
-            (get(2, Act::DropConnection), r"+OK\r\n$1\r\n1\r\n@120 closed@220"),
-            (get(2, Act::DropRequest), r"+OK\r\n$1\r\n1\r\n@120 closed@220"),
-            (get(9, Act::LoseReply), r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n@220 $-1\r\n@320"),
+            (&[get(2, Act::DelayRequest(ms(150)))], r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n$-1\r\n@370"),
+            (&[get(2, Act::DelayReply(ms(150)))], r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n$-1\r\n@370"),
+            (&[get(2, Act::Break(Break::BeforeReply))], r"+OK\r\n$1\r\n1\r\n@120 closed@220"),
+            (&[get(2, Act::Break(Break::BeforeRequest))], r"+OK\r\n$1\r\n1\r\n@120 closed@220"),
+            (&[get(9, Act::Break(Break::LoseReply))], r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n@220 $-1\r\n@320"),
+            // Of several rules each does its part: 50 ms on the way there and 100 ms on the way back.
+            (
+                &[get(2, Act::DelayRequest(ms(50))), get(2, Act::DelayReply(ms(100)))],
+                r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n$-1\r\n@370",
+            ),
+            (
+                &[get(2, Act::DelayRequest(ms(50))), get(2, Act::Break(Break::BeforeReply))],
+                r"+OK\r\n$1\r\n1\r\n@120 closed@270",
+            ),
+            // A reply that is less late does not let an earlier one overtake its own delay.
+            (
+                &[get(2, Act::DelayReply(ms(250))), get(3, Act::DelayReply(ms(10)))],
+                r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n$-1\r\n@470",
+            ),
         ];
-        for (rule, expected) in rows {
+        for (rules, expected) in rows {
             let mut world = conversation(commands).build();
-            rule.iter().for_each(|rule| world.control().now(Verb::AddRule(rule.clone())));
+            for (at, rule) in rules.iter().enumerate() {
+                world.control().now(Condition::Rule(rule.clone()).begin(at.to_string()));
+            }
             world.run(True::from_millis(1_000)).expect("it runs");
-            assert_eq!(replies(&world), expected, "{rule:?}");
+            assert_eq!(replies(&world), *expected, "{rules:?}");
         }
     }
 
     #[test]
     fn a_lost_reply_is_of_a_command_that_was_executed_and_a_dropped_request_is_not() {
-        for (act, left) in [(Act::LoseReply, "$1\\r\\n1\\r\\n"), (Act::DropRequest, "$-1\\r\\n")] {
-            let set = Rule { command: Some("SET".into()), ..Rule::new("it", act) };
+        for (at, left) in [(Break::LoseReply, "$1\\r\\n1\\r\\n"), (Break::BeforeRequest, "$-1\\r\\n")] {
+            let set = Rule { command: Some("SET".into()), ..Rule::new(Act::Break(at)) };
             let node = Node::new();
             let mut world = World::builder(1)
                 .host("r", move |ctx| run(ctx, Config::default(), node.clone()))
@@ -204,9 +219,9 @@ mod tests {
                 })
                 .keep(Keep::Events)
                 .build();
-            world.control().now(Verb::AddRule(set));
+            world.control().now(Condition::Rule(set).begin("it"));
             world.run(True::from_secs(2)).expect("it runs");
-            assert!(replies(&world).starts_with(left), "{act:?}: {}", replies(&world));
+            assert!(replies(&world).starts_with(left), "{at:?}: {}", replies(&world));
         }
     }
 
@@ -219,7 +234,7 @@ mod tests {
             (vec![Verb::ClockStep { host: "r".into(), by_nanos: 2_000_000_000 }], [gone, gone]),
             (vec![Verb::ClockStep { host: "r".into(), by_nanos: -2_000_000_000 }], [alive, alive]),
             (vec![Verb::ClockStep { host: "c".into(), by_nanos: 2_000_000_000 }], [alive, gone]),
-            (vec![Verb::ClockFreeze { host: "r".into(), face: None }], [alive, alive]),
+            (vec![Condition::ClockFrozen { host: "r".into(), face: None }.begin("it")], [alive, alive]),
         ];
         for (verbs, [then, later]) in rows {
             let mut world = conversation(commands).build();
@@ -278,7 +293,7 @@ mod tests {
                 .host("r2", move |ctx| run(ctx, Config::default(), node.clone()))
                 .build()
         };
-        world.control().at(True::from_millis(50), Verb::Crash { host: "r2".into() });
+        world.control().at(True::from_millis(50), Condition::Down { host: "r2".into() }.begin("it"));
         world.run(True::from_millis(60)).expect("it runs");
         let before = node.look(|server| server.node().run_id.clone()).expect("a crash leaves it to look at");
         world.control().at(True::from_millis(70), Verb::Restart { host: "r2".into() });
@@ -312,8 +327,8 @@ mod tests {
             .latency(latency)
             .keep(Keep::Events)
             .build();
-        world.control().at(True::from_millis(10), Verb::Pause { host: "r".into() });
-        world.control().at(True::from_millis(500), Verb::Resume { host: "r".into() });
+        world.control().at(True::from_millis(10), Condition::Paused { host: "r".into() }.begin("it"));
+        world.control().at(True::from_millis(500), Condition::Paused { host: "r".into() }.end("it"));
         world.run(True::from_secs(1)).expect("it runs");
         // The way there passes during the pause. The answer is sixteen windows of 65,535 bytes and a rest, one window per
         // round trip of 2 ms; the rest leaves after sixteen of them and is on its way for 1 ms.

@@ -17,7 +17,7 @@ use crate::{
     event::{ConnId, Event},
     resp::{Decoder, Limits},
     time::Monotonic,
-    world::Act,
+    world::{Break, Fate},
 };
 
 /// Bytes read at once, as Redis does (`PROTO_IOBUF_LEN`).
@@ -66,8 +66,8 @@ struct Wire<P: Platform> {
     stream: P::Stream,
     /// `None` if nobody watches, or once the bytes have turned out to be no commands.
     tap: Option<Tap>,
-    /// A command that comes later than it was sent.
-    held: Option<(Delay, Bytes)>,
+    /// A command that comes later than it was sent, and what becomes of it then.
+    held: Option<(Delay, Bytes, Fate)>,
     /// Replies leave no sooner than this.
     sending: Option<Delay>,
     /// A peer that reads slowly is looked at again then.
@@ -201,12 +201,12 @@ impl<P: Platform> Wire<P> {
         }
         let closing = self.outgoing.borrow().closing;
         if !closing {
-            if let Some((delay, _)) = &mut self.held {
+            if let Some((delay, ..)) = &mut self.held {
                 if delay.as_mut().poll(cx).is_pending() {
                     return Next::Wait;
                 }
-                let (_, bytes) = self.held.take().expect("just polled");
-                return self.give(bytes);
+                let (_, raw, fate) = self.held.take().expect("just polled");
+                return self.arrive(raw, fate);
             }
             if let Some(next) = self.next_command() {
                 return next;
@@ -251,27 +251,37 @@ impl<P: Platform> Wire<P> {
         let length = tap.raw.len() - tap.decoder.unread();
         let raw = tap.raw.split_to(length).freeze();
         let platform = &self.driver.platform;
-        Some(match platform.request(self.peer, self.conn, &raw, &arguments) {
-            None => self.give(raw),
-            Some(Act::LoseReply) => {
-                self.outgoing.borrow_mut().mute = true;
-                self.give(raw)
-            }
-            Some(Act::DelayRequest(by)) => {
-                self.held = Some((Box::pin(platform.wait(by)), raw));
-                Next::Again
-            }
-            Some(Act::DelayReply(by)) => {
-                self.sending = Some(Box::pin(platform.wait(by)));
-                self.give(raw)
-            }
-            Some(Act::DropRequest) => self.hang_up(),
-            Some(Act::DropConnection) => {
+        let fate = platform.request(self.peer, self.conn, &raw, &arguments);
+        if fate.request_delay.is_zero() {
+            return Some(self.arrive(raw, fate));
+        }
+        self.held = Some((Box::pin(platform.wait(fate.request_delay)), raw, fate));
+        Some(Next::Again)
+    }
+
+    /// A command has come to the node, with what is still to become of it.
+    fn arrive(&mut self, raw: Bytes, fate: Fate) -> Next {
+        match fate.breaks {
+            Some(Break::BeforeRequest) => return self.hang_up(),
+            Some(Break::BeforeReply) => {
                 self.outgoing.borrow_mut().mute = true;
                 self.driver.step(Event::Bytes { conn: self.conn, bytes: raw });
-                self.hang_up()
+                return self.hang_up();
             }
-        })
+            Some(Break::LoseReply) => self.outgoing.borrow_mut().mute = true,
+            None if fate.reply_delay.is_zero() => {}
+            None => {
+                let (earlier, wait) = (self.sending.take(), self.driver.platform.wait(fate.reply_delay));
+                // An earlier reply that is late still goes first.
+                self.sending = Some(Box::pin(async move {
+                    if let Some(earlier) = earlier {
+                        earlier.await;
+                    }
+                    wait.await;
+                }));
+            }
+        }
+        self.give(raw)
     }
 
     fn give(&mut self, bytes: Bytes) -> Next {

@@ -15,11 +15,11 @@ use super::{
     control::Control,
     entropy::Entropy,
     fabric::{Engine, Fabric},
-    host::{Host, Software},
+    host::{Host, HostState, Software},
     link::{Latency, Link},
     machine::{Machine, Shared},
     rule::Rules,
-    timeline::World,
+    timeline::{StateHook, World},
     trace::{Hook, Keep, Record, Trace},
     turmoil::Turmoil,
 };
@@ -35,6 +35,7 @@ pub struct Builder {
     hosts: Vec<(String, Software)>,
     clocks: BTreeMap<String, Clock>,
     hooks: Vec<Hook>,
+    state_hooks: Vec<StateHook>,
     keep: Keep,
     steps_per_instant: u64,
     steps_per_run: u64,
@@ -59,6 +60,7 @@ impl Builder {
             hosts: vec![],
             clocks: BTreeMap::new(),
             hooks: vec![],
+            state_hooks: vec![],
             keep: Keep::Last(1_000),
             steps_per_instant: 1_000_000,
             steps_per_run: 10_000_000_000,
@@ -130,6 +132,12 @@ impl Builder {
         self
     }
 
+    /// Calls `hook` whenever a host begins or ceases to run, with what it did and what it does; first when it starts.
+    pub fn state_hook(mut self, hook: impl FnMut(True, &str, HostState, HostState) + 'static) -> Self {
+        self.state_hooks.push(Box::new(hook));
+        self
+    }
+
     /// How many polls and packets one true instant may take (a million unless said otherwise) and a whole run may take
     /// (ten thousand million); beyond that it is an endless loop, and an error.
     pub fn limits(mut self, per_instant: u64, per_run: u64) -> Self {
@@ -189,7 +197,14 @@ impl Builder {
             };
             links[index(&from) * count + index(&to)].latency = latency;
         }
-        World::new(shared, fabric, hosts, links, self.hooks, self.steps_per_instant, self.steps_per_run)
+        World::new(
+            shared,
+            fabric,
+            hosts,
+            links,
+            (self.hooks, self.state_hooks),
+            (self.steps_per_instant, self.steps_per_run),
+        )
     }
 }
 

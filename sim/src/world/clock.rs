@@ -37,6 +37,11 @@ impl Rate {
         Self(if rate < 0 { 0 } else { rate })
     }
 
+    /// As fast as something that is off true time by what this and another are off together; not slower than standing still.
+    pub fn and(self, other: Rate) -> Self {
+        Self(self.0.saturating_add(other.0.saturating_sub(UNIT)).max(0))
+    }
+
     /// So many times as fast as true time; nonsense (negative, not a number) is standing still.
     pub fn factor(factor: f64) -> Self {
         Self((factor * UNIT as f64).round().max(0.0) as i64)
@@ -99,7 +104,7 @@ impl Piece {
     }
 }
 
-/// A wall clock on its way to a correction.
+/// A correction that a wall clock is on its way to.
 #[derive(Debug, Clone, Copy)]
 struct Slew {
     until: True,
@@ -116,7 +121,8 @@ pub struct Clock {
     rates: [Rate; 3],
     frozen: [bool; 3],
     suspended: bool,
-    slew: Option<Slew>,
+    /// The corrections under way, the one that ends first in front.
+    slews: Vec<Slew>,
 }
 
 impl Clock {
@@ -129,7 +135,7 @@ impl Clock {
             rates: [Rate::NOMINAL; 3],
             frozen: [false; 3],
             suspended: false,
-            slew: None,
+            slews: Vec::new(),
         }
     }
 
@@ -200,8 +206,8 @@ impl Clock {
         });
     }
 
-    /// Moves the wall clock by so many nanoseconds, evenly over so much true time. Like `adjtime(2)`, it calls off what
-    /// was left of an earlier slew.
+    /// Moves the wall clock by so many nanoseconds, evenly over so much true time. Slews add up; while the clock is frozen none
+    /// moves it, and what a slew misses by that it does not catch up with.
     pub fn slew(&mut self, at: True, by_nanos: i64, over: Duration) {
         let until = at + over;
         let over = i128::from(until.as_nanos()) - i128::from(at.as_nanos());
@@ -211,7 +217,10 @@ impl Clock {
         let by = i128::from(by_nanos) * i128::from(UNIT);
         let rate = by.div_euclid(over).clamp(i128::from(i64::MIN / 2), i128::from(i64::MAX / 2)) as i64;
         let rest = by - i128::from(rate) * over;
-        self.change(at, |clock| clock.slew = Some(Slew { until, rate, rest }));
+        self.change(at, |clock| {
+            let behind = clock.slews.partition_point(|slew| slew.until <= until);
+            clock.slews.insert(behind, Slew { until, rate, rest });
+        });
     }
 
     /// Sets how fast these clocks run from now on.
@@ -240,7 +249,7 @@ impl Clock {
     /// Cuts the clocks at `at`, makes the change there, and plans on from it.
     fn change(&mut self, at: True, change: impl FnOnce(&mut Self)) {
         let now = *self.piece(at);
-        self.slew = self.slew.filter(|slew| slew.until > at);
+        self.slews.retain(|slew| slew.until > at);
         self.pieces.retain(|piece| piece.from < at);
         let anchors = Face::ALL.map(|face| now.exact(face, at));
         self.pieces.push(Piece { from: at, anchors, rates: [0; 3] });
@@ -251,18 +260,25 @@ impl Clock {
         if self.suspended {
             rates[Face::Monotonic as usize] = 0;
         }
-        let mut first = *self.pieces.last().expect("pushed above");
-        first.rates = rates;
-        let slew = self.slew.filter(|_| !self.frozen[Face::Wall as usize]);
-        if let Some(slew) = slew {
-            first.rates[Face::Wall as usize] = rates[Face::Wall as usize].saturating_add(slew.rate);
-            let mut anchors = Face::ALL.map(|face| first.exact(face, slew.until));
-            anchors[Face::Wall as usize] += slew.rest;
-            *self.pieces.last_mut().expect("pushed above") = first;
-            self.pieces.push(Piece { from: slew.until, anchors, rates });
-        } else {
-            *self.pieces.last_mut().expect("pushed above") = first;
+        let wall = Face::Wall as usize;
+        let own = rates[wall];
+        let slews = if self.frozen[wall] { &[][..] } else { &self.slews[..] };
+        for (done, slew) in slews.iter().enumerate() {
+            let together: i128 = slews[done..].iter().map(|slew| i128::from(slew.rate)).sum();
+            let rate = (i128::from(own) + together).clamp(i128::from(i64::MIN), i128::from(i64::MAX));
+            rates[wall] = rate as i64;
+            let last = self.pieces.last_mut().expect("pushed above");
+            last.rates = rates;
+            let mut anchors = Face::ALL.map(|face| last.exact(face, slew.until));
+            anchors[wall] += slew.rest;
+            if last.from == slew.until {
+                last.anchors = anchors;
+            } else {
+                self.pieces.push(Piece { from: slew.until, anchors, rates });
+            }
         }
+        rates[wall] = own;
+        self.pieces.last_mut().expect("pushed above").rates = rates;
     }
 }
 
@@ -449,11 +465,25 @@ mod tests {
     }
 
     #[test]
-    fn a_new_slew_calls_off_what_was_left_of_the_old_one() {
+    fn slews_that_overlap_add_up() {
         let mut clock = start();
-        clock.slew(True::from_secs(0), 10, Duration::from_secs(10));
-        clock.slew(True::from_secs(5), 100, Duration::from_secs(10));
-        let end = True::from_secs(100);
-        assert_eq!(clock.wall(end).as_nanos(), start().wall(end).as_nanos() + 5 + 100);
+        let slews = [(0, 10, 10), (5, 100, 10), (6, -7, 2), (7, 3, 1), (7, 30, 8)];
+        for (from, by, over) in slews {
+            clock.slew(True::from_secs(from), by, Duration::from_secs(over));
+        }
+        // By 8 s: eight of the ten, thirty of the hundred, all of the two short ones, an eighth of the thirty.
+        for (at, moved) in [(5, 5), (8, 8 + 30 - 7 + 3 + 3), (100, 10 + 100 - 7 + 3 + 30)] {
+            let at = True::from_secs(at);
+            assert_eq!(clock.wall(at).as_nanos(), start().wall(at).as_nanos() + moved, "at {at}");
+            assert_eq!(clock.monotonic(at), start().monotonic(at));
+        }
+    }
+
+    #[test]
+    fn errors_of_rates_add_up_and_no_clock_runs_backwards() {
+        let rows = [(1.1, 1.2, 1.3), (1.5, 0.5, 1.0), (0.4, 0.4, 0.0), (1.0, 0.25, 0.25)];
+        for (one, other, both) in rows {
+            assert_eq!(Rate::factor(one).and(Rate::factor(other)), Rate::factor(both), "{one} and {other}");
+        }
     }
 }

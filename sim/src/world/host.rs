@@ -1,7 +1,7 @@
 //! A host, from inside ([`HostCtx`], what code on it may do) and from outside (its tasks, and whether they are run).
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, BTreeSet, VecDeque},
     future::Future,
     io,
     net::{IpAddr, SocketAddr},
@@ -19,11 +19,12 @@ use tokio::task::LocalSet;
 use turmoil_net::HostId;
 
 use super::{
-    clock::Reading,
+    clock::{Face, Rate, Reading},
+    condition::Cause,
     control::Control,
     entropy::Stream,
     machine::{Alarm, Machine, lock},
-    rule::Act,
+    rule::Fate,
     socket::{TcpListener, TcpStream},
     trace::{Event, HostName},
 };
@@ -168,9 +169,9 @@ impl HostCtx {
     }
 
     /// What the message rules do to a command that this host, a node, has read.
-    pub fn judge(&self, client: &str, arguments: &[impl AsRef<[u8]>]) -> Option<Act> {
+    pub fn judge(&self, client: &str, arguments: &[impl AsRef<[u8]>]) -> Fate {
         let mut rules = lock(&self.machine.shared.rules);
-        if rules.is_empty() { None } else { rules.judge(&self.machine.name, client, arguments) }
+        if rules.is_empty() { Fate::default() } else { rules.judge(&self.machine.name, client, arguments) }
     }
 
     /// The world's controls, for tests that let code on a host command faults.
@@ -261,6 +262,42 @@ impl<F: Future<Output = ()> + Unpin> Future for Loud<F> {
 /// Makes a host's software; called at every start.
 pub(super) type Software = Box<dyn FnMut(HostCtx) -> Pin<Box<dyn Future<Output = ()>>>>;
 
+/// What a host does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostState {
+    /// Its software runs, or has nothing to do.
+    Running,
+    /// Its software is not run; its kernel and its clocks go on.
+    Paused,
+    /// Nothing of it runs.
+    Suspended,
+    /// It has no software: it has crashed, or was killed or stopped.
+    Down,
+}
+
+/// What is done to the clocks of a host, by cause, and how fast each runs by itself.
+pub(super) struct ClockFaults {
+    pub(super) own: [Rate; 3],
+    pub(super) rates: BTreeMap<(Cause, Option<Face>), Rate>,
+    pub(super) freezes: BTreeSet<(Cause, Option<Face>)>,
+}
+
+impl Default for ClockFaults {
+    fn default() -> ClockFaults {
+        ClockFaults { own: [Rate::NOMINAL; 3], rates: BTreeMap::new(), freezes: BTreeSet::new() }
+    }
+}
+
+impl ClockFaults {
+    /// How fast a clock runs, and whether it stands, with all that is done to it.
+    pub(super) fn of(&self, face: Face) -> (Rate, bool) {
+        let concerns = |of: &Option<Face>| of.is_none_or(|of| of == face);
+        let rates = self.rates.iter().filter(|((_, of), _)| concerns(of)).map(|(_, rate)| *rate);
+        let rate = rates.fold(self.own[face as usize], Rate::and);
+        (rate, self.freezes.iter().any(|(_, of)| concerns(of)))
+    }
+}
+
 /// A host as the world sees it.
 pub(super) struct Host {
     pub(super) machine: Arc<Machine>,
@@ -271,10 +308,15 @@ pub(super) struct Host {
     tasks: Option<LocalSet>,
     life: Arc<Life>,
     started: u64,
-    /// How many faults pause it.
-    pub(super) pauses: u32,
-    /// How many faults suspend it.
-    pub(super) suspensions: u32,
+    /// What keeps it down, paused, blocked and suspended.
+    pub(super) crashes: BTreeSet<Cause>,
+    pub(super) pauses: BTreeSet<Cause>,
+    pub(super) blocks: BTreeSet<Cause>,
+    pub(super) suspensions: BTreeSet<Cause>,
+    /// What is done to its clocks.
+    pub(super) clocks: ClockFaults,
+    /// As it was when anybody was told last.
+    pub(super) told: HostState,
     /// Its power is off.
     pub(super) crashed: bool,
     /// Its software ends with this instant.
@@ -293,8 +335,12 @@ impl Host {
             tasks: None,
             life: Arc::default(),
             started: 0,
-            pauses: 0,
-            suspensions: 0,
+            crashes: BTreeSet::new(),
+            pauses: BTreeSet::new(),
+            blocks: BTreeSet::new(),
+            suspensions: BTreeSet::new(),
+            clocks: ClockFaults::default(),
+            told: HostState::Down,
             crashed: false,
             stopping: false,
             missed: false,
@@ -303,12 +349,25 @@ impl Host {
 
     /// Whether packets get to its kernel.
     pub(super) fn reachable(&self) -> bool {
-        !self.crashed && self.suspensions == 0
+        !self.crashed && self.suspensions.is_empty()
     }
 
     /// Whether its software is polled.
     pub(super) fn runs(&self) -> bool {
-        self.pauses == 0 && self.suspensions == 0
+        self.pauses.is_empty() && self.blocks.is_empty() && self.suspensions.is_empty()
+    }
+
+    /// What it does at the moment.
+    pub(super) fn state(&self) -> HostState {
+        if !self.is_up() {
+            HostState::Down
+        } else if !self.suspensions.is_empty() {
+            HostState::Suspended
+        } else if !self.runs() {
+            HostState::Paused
+        } else {
+            HostState::Running
+        }
     }
 
     /// Whether there is software to poll or to end.
@@ -390,6 +449,7 @@ impl Host {
         let never_run = std::mem::take(&mut *lock(&self.life.spawned));
         drop(never_run);
         (self.stopping, self.missed) = (false, false);
+        self.blocks.clear();
         self.machine.record(Event::Ended { how });
     }
 }

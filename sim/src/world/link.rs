@@ -2,9 +2,13 @@
 //! drops what comes out of order and nothing would send it again; so loss is delay here, and a cut makes packets wait, as
 //! retransmission would.
 
-use std::{collections::VecDeque, fmt, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    fmt,
+    time::Duration,
+};
 
-use super::{entropy::Stream, fabric::Parcel};
+use super::{condition::Cause, entropy::Stream, fabric::Parcel};
 use crate::time::True;
 
 /// How long a packet travels.
@@ -87,17 +91,19 @@ pub(super) struct InFlight {
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) latency: Latency,
-    /// On top of the latency.
-    pub(super) delay: Duration,
-    /// How many packets of a million are lost and come one retransmission time-out late.
-    pub(super) loss_per_million: u32,
-    /// How many faults cut it at the moment.
-    pub(super) cuts: u32,
-    /// How many faults hold its packets at the moment.
-    pub(super) holds: u32,
+    cuts: BTreeSet<Cause>,
+    delays: BTreeMap<Cause, Duration>,
+    losses: BTreeMap<Cause, u32>,
+    /// On top of the latency: all delays together.
+    delay: Duration,
+    /// How many packets of a million are lost by all losses together, and come one retransmission time-out late.
+    loss_per_million: u32,
     queue: VecDeque<InFlight>,
     last_due: True,
 }
+
+/// All of a million.
+const MILLION: u32 = 1_000_000;
 
 /// The first retransmission of Linux comes no sooner than this (`TCP_RTO_MIN`).
 const RETRANSMISSION: Duration = Duration::from_millis(200);
@@ -106,13 +112,61 @@ impl Link {
     pub(super) fn new(latency: Latency) -> Self {
         Self {
             latency,
+            cuts: BTreeSet::new(),
+            delays: BTreeMap::new(),
+            losses: BTreeMap::new(),
             delay: Duration::ZERO,
             loss_per_million: 0,
-            cuts: 0,
-            holds: 0,
             queue: VecDeque::new(),
             last_due: True::ZERO,
         }
+    }
+
+    /// Nothing gets through while any cause cuts it.
+    pub(super) fn cut(&mut self, cause: Cause) {
+        self.cuts.insert(cause);
+    }
+
+    pub(super) fn heal(&mut self, cause: &Cause) {
+        self.cuts.remove(cause);
+    }
+
+    pub(super) fn is_cut(&self) -> bool {
+        !self.cuts.is_empty()
+    }
+
+    /// Sets by how much a cause delays packets; not any more, if by nothing.
+    pub(super) fn slow(&mut self, cause: Cause, by: Duration) {
+        let before = if by.is_zero() { self.delays.remove(&cause) } else { self.delays.insert(cause, by) };
+        // What was added once is taken off again, so the whole need not be summed up anew.
+        self.delay = self.delay.saturating_sub(before.unwrap_or_default()).saturating_add(by);
+    }
+
+    /// Sets how many packets of a million a cause loses; none any more, if zero.
+    pub(super) fn lose(&mut self, cause: Cause, per_million: u32) {
+        if per_million == 0 {
+            self.losses.remove(&cause);
+        } else {
+            self.losses.insert(cause, per_million.min(MILLION));
+        }
+        // Each loss lets its share through of what the others have let through.
+        let through = self.losses.values().fold(MILLION, |through, loss| {
+            (u64::from(through) * u64::from(MILLION - loss) / u64::from(MILLION)) as u32
+        });
+        self.loss_per_million = MILLION - through;
+    }
+
+    #[cfg(test)]
+    pub(super) fn loss_per_million(&self) -> u32 {
+        self.loss_per_million
+    }
+
+    /// Ends every cut, delay and loss.
+    pub(super) fn calm(&mut self) {
+        self.cuts.clear();
+        self.delays.clear();
+        self.losses.clear();
+        (self.delay, self.loss_per_million) = (Duration::ZERO, 0);
     }
 
     /// Takes a packet and says when it would arrive if nothing came between.

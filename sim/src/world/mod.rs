@@ -17,6 +17,7 @@
 
 mod builder;
 mod clock;
+mod condition;
 mod control;
 mod entropy;
 mod fabric;
@@ -36,12 +37,13 @@ mod tests;
 
 pub use builder::Builder;
 pub use clock::{Clock, Face, Rate, Reading, Segment};
+pub use condition::{Cause, Condition};
 pub use control::{Control, Verb};
 pub use entropy::{Entropy, Stream};
 pub use fabric::Engine;
-pub use host::{HostCtx, Sleep, Stopping};
+pub use host::{HostCtx, HostState, Sleep, Stopping};
 pub use link::Latency;
-pub use rule::{Act, Rule};
+pub use rule::{Act, Break, Fate, Rule};
 pub use socket::{TcpListener, TcpStream};
-pub use timeline::{End, World, WorldError};
+pub use timeline::{End, StateHook, World, WorldError};
 pub use trace::{Divergence, Event, Fingerprint, Hook, HostName, Keep, Record, first_divergence};

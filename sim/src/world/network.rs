@@ -57,7 +57,7 @@ impl World {
 
     fn is_open(&self, index: usize) -> bool {
         let link = &self.links[index];
-        link.cuts == 0 && link.holds == 0 && self.hosts[index % self.hosts.len()].reachable()
+        !link.is_cut() && self.hosts[index % self.hosts.len()].reachable()
     }
 
     fn schedule(&mut self, index: usize) {

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use super::{
     clock::Face,
+    condition::{Cause, Condition},
     control::Verb,
     fabric::Fabric,
+    link::Link,
     machine::lock,
     timeline::{World, WorldError},
     trace::Event,
@@ -44,33 +46,11 @@ impl World {
             return Err(WorldError::Impossible { verb: verb.to_string() });
         }
         match &verb {
-            Verb::Pause { host } => {
-                let host = self.host(host, &verb)?;
-                self.hosts[host].pauses += 1;
-            }
-            Verb::Resume { host } => {
-                let host = self.host(host, &verb)?;
-                self.hosts[host].pauses = self.hosts[host].pauses.saturating_sub(1);
-                self.hosts[host].catch_up();
-            }
-            Verb::Suspend { host } => {
-                let host = self.host(host, &verb)?;
-                self.hosts[host].suspensions += 1;
-                self.hosts[host].machine.change_clock(|clock, now| clock.suspend(now, true));
-            }
-            Verb::Wake { host } => {
-                let host = self.host(host, &verb)?;
-                self.hosts[host].suspensions = self.hosts[host].suspensions.saturating_sub(1);
-                self.awaken(host);
-            }
-            Verb::Crash { host } => {
-                let host = self.host(host, &verb)?;
-                self.crash(host);
-            }
+            Verb::Begin { cause, condition } => self.begin(&verb, cause, condition)?,
+            Verb::End { cause, condition } => self.end_of(&verb, cause, condition)?,
             Verb::Kill { host } => {
                 let host = self.host(host, &verb)?;
                 if self.hosts[host].is_up() {
-                    self.hosts[host].pauses = 0;
                     self.end(host, "kill");
                 }
             }
@@ -85,26 +65,8 @@ impl World {
                 if self.hosts[host].is_up() {
                     self.crash(host);
                 }
-                self.start(host);
-                self.reopen_all_to(host);
-            }
-            Verb::Cut { from, to } => {
-                let link = self.link(from, to, &verb)?;
-                self.links[link].cuts += 1;
-            }
-            Verb::Heal { from, to } => {
-                let link = self.link(from, to, &verb)?;
-                self.links[link].cuts = self.links[link].cuts.saturating_sub(1);
-                self.reopen(link);
-            }
-            Verb::Hold { from, to } => {
-                let link = self.link(from, to, &verb)?;
-                self.links[link].holds += 1;
-            }
-            Verb::Release { from, to } => {
-                let link = self.link(from, to, &verb)?;
-                self.links[link].holds = self.links[link].holds.saturating_sub(1);
-                self.reopen(link);
+                self.hosts[host].crashes.clear();
+                self.come_up(host);
             }
             Verb::Reset { one, other } => {
                 let (there, back) = (self.link(one, other, &verb)?, self.link(other, one, &verb)?);
@@ -120,14 +82,6 @@ impl World {
                 let link = self.link(from, to, &verb)?;
                 self.links[link].latency = *latency;
             }
-            Verb::Delay { from, to, by } => {
-                let link = self.link(from, to, &verb)?;
-                self.links[link].delay = *by;
-            }
-            Verb::Loss { from, to, per_million } => {
-                let link = self.link(from, to, &verb)?;
-                self.links[link].loss_per_million = *per_million;
-            }
             Verb::ClockStep { host, by_nanos } => {
                 let host = self.host(host, &verb)?;
                 self.hosts[host].machine.change_clock(|clock, now| clock.step(now, *by_nanos));
@@ -138,38 +92,158 @@ impl World {
             }
             Verb::ClockRate { host, face, rate } => {
                 let host = self.host(host, &verb)?;
-                self.hosts[host].machine.change_clock(|clock, now| clock.set_rate(now, faces(face), *rate));
+                faces(face).iter().for_each(|face| self.hosts[host].clocks.own[*face as usize] = *rate);
+                self.set_clocks(host);
             }
-            Verb::ClockFreeze { host, face } | Verb::ClockUnfreeze { host, face } => {
-                let host = self.host(host, &verb)?;
-                let frozen = matches!(verb, Verb::ClockFreeze { .. });
-                self.hosts[host].machine.change_clock(|clock, now| clock.freeze(now, faces(face), frozen));
-            }
-            Verb::AddRule(rule) => lock(&self.shared.rules).add(rule.clone()),
-            Verb::RemoveRule { name } => lock(&self.shared.rules).remove(name),
             Verb::Calm => self.calm(),
             Verb::Finish => self.finished = true,
         }
         Ok(())
     }
 
+    fn begin(&mut self, verb: &Verb, cause: &Cause, condition: &Condition) -> Result<(), WorldError> {
+        let cause = cause.clone();
+        match condition {
+            Condition::Down { host } => {
+                let host = self.host(host, verb)?;
+                self.hosts[host].crashes.insert(cause);
+                if !self.hosts[host].crashed {
+                    self.crash(host);
+                }
+            }
+            Condition::Paused { host } => {
+                let host = self.host(host, verb)?;
+                self.hosts[host].pauses.insert(cause);
+                self.note_state(host);
+            }
+            Condition::Blocked { host } => {
+                let host = self.host(host, verb)?;
+                self.hosts[host].blocks.insert(cause);
+                self.note_state(host);
+            }
+            Condition::Suspended { host } => {
+                let host = self.host(host, verb)?;
+                self.hosts[host].suspensions.insert(cause);
+                self.hosts[host].machine.change_clock(|clock, now| clock.suspend(now, true));
+                self.note_state(host);
+            }
+            Condition::Cut { from, to } => {
+                let link = self.link(from, to, verb)?;
+                self.links[link].cut(cause);
+            }
+            Condition::Slow { from, to, by } => {
+                let link = self.link(from, to, verb)?;
+                self.links[link].slow(cause, *by);
+            }
+            Condition::Lossy { from, to, per_million } => {
+                let link = self.link(from, to, verb)?;
+                self.links[link].lose(cause, *per_million);
+            }
+            Condition::ClockRate { host, face, rate } => {
+                let host = self.host(host, verb)?;
+                self.hosts[host].clocks.rates.insert((cause, *face), *rate);
+                self.set_clocks(host);
+            }
+            Condition::ClockFrozen { host, face } => {
+                let host = self.host(host, verb)?;
+                self.hosts[host].clocks.freezes.insert((cause, *face));
+                self.set_clocks(host);
+            }
+            Condition::Rule(rule) => lock(&self.shared.rules).add(cause, rule.clone()),
+        }
+        Ok(())
+    }
+
+    /// Ends what this cause alone keeps up.
+    fn end_of(&mut self, verb: &Verb, cause: &Cause, condition: &Condition) -> Result<(), WorldError> {
+        match condition {
+            Condition::Down { host } => {
+                let host = self.host(host, verb)?;
+                let crashes = &mut self.hosts[host].crashes;
+                // A host that was started before has come up already.
+                if crashes.remove(cause) && crashes.is_empty() {
+                    self.come_up(host);
+                }
+            }
+            Condition::Paused { host } => {
+                let host = self.host(host, verb)?;
+                self.hosts[host].pauses.remove(cause);
+                self.go_on(host);
+            }
+            Condition::Blocked { host } => {
+                let host = self.host(host, verb)?;
+                self.hosts[host].blocks.remove(cause);
+                self.go_on(host);
+            }
+            Condition::Suspended { host } => {
+                let host = self.host(host, verb)?;
+                if self.hosts[host].suspensions.remove(cause) {
+                    self.awaken(host);
+                }
+            }
+            Condition::Cut { from, to } => {
+                let link = self.link(from, to, verb)?;
+                self.links[link].heal(cause);
+                self.reopen(link);
+            }
+            Condition::Slow { from, to, .. } => {
+                let link = self.link(from, to, verb)?;
+                self.links[link].slow(cause.clone(), Duration::ZERO);
+            }
+            Condition::Lossy { from, to, .. } => {
+                let link = self.link(from, to, verb)?;
+                self.links[link].lose(cause.clone(), 0);
+            }
+            Condition::ClockRate { host, face, .. } => {
+                let host = self.host(host, verb)?;
+                self.hosts[host].clocks.rates.remove(&(cause.clone(), *face));
+                self.set_clocks(host);
+            }
+            Condition::ClockFrozen { host, face } => {
+                let host = self.host(host, verb)?;
+                self.hosts[host].clocks.freezes.remove(&(cause.clone(), *face));
+                self.set_clocks(host);
+            }
+            Condition::Rule(rule) => lock(&self.shared.rules).remove(cause, rule),
+        }
+        Ok(())
+    }
+
     fn calm(&mut self) {
         lock(&self.shared.rules).clear();
-        for link in &mut self.links {
-            (link.cuts, link.holds, link.loss_per_million, link.delay) = (0, 0, 0, Duration::ZERO);
-        }
+        self.links.iter_mut().for_each(Link::calm);
         for host in 0..self.hosts.len() {
-            (self.hosts[host].pauses, self.hosts[host].suspensions) = (0, 0);
+            self.hosts[host].pauses.clear();
+            self.hosts[host].blocks.clear();
+            self.hosts[host].suspensions.clear();
             self.awaken(host);
         }
         (0..self.links.len()).for_each(|link| self.reopen(link));
     }
 
+    /// Lets the host's clocks go as all that is done to them has it.
+    fn set_clocks(&mut self, host: usize) {
+        let host = &self.hosts[host];
+        let faces = Face::ALL.map(|face| (face, host.clocks.of(face)));
+        host.machine.change_clock(|clock, now| {
+            for (face, (rate, frozen)) in faces {
+                clock.set_rate(now, &[face], rate);
+                clock.freeze(now, &[face], frozen);
+            }
+        });
+    }
+
+    /// To be called when something that stopped the host has ended.
+    fn go_on(&mut self, host: usize) {
+        self.hosts[host].catch_up();
+        self.note_state(host);
+    }
+
     /// Ends what a suspension did, if no other suspends the host.
     fn awaken(&mut self, host: usize) {
-        if self.hosts[host].suspensions == 0 {
+        if self.hosts[host].suspensions.is_empty() {
             self.hosts[host].machine.change_clock(|clock, now| clock.suspend(now, false));
-            self.hosts[host].catch_up();
+            self.go_on(host);
             self.reopen_all_to(host);
         }
     }
@@ -179,14 +253,18 @@ impl World {
     fn crash(&mut self, host: usize) {
         self.collect();
         self.hosts[host].crashed = true;
-        (self.hosts[host].pauses, self.hosts[host].suspensions) = (0, 0);
-        self.hosts[host].machine.change_clock(|clock, now| clock.suspend(now, false));
         self.abort_connections(host, |_| true);
         self.forget_waiting_from(host);
         if self.hosts[host].is_up() {
             self.end(host, "crash");
         }
         self.collect();
+    }
+
+    /// Starts the software of a host that is down; what still stops the host stops it.
+    fn come_up(&mut self, host: usize) {
+        self.start(host);
+        self.reopen_all_to(host);
     }
 }
 

@@ -3,27 +3,55 @@
 
 use std::{fmt, time::Duration};
 
+use super::condition::Cause;
+
 /// What a rule does to the command it matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
-    /// The command is executed and its reply is lost, and with it all that follows on the connection: TCP has no holes,
-    /// so the connection is silent until somebody closes or resets it.
-    LoseReply,
     /// The command, and what follows it on the connection, reaches the node so much later.
     DelayRequest(Duration),
     /// The reply, and what follows it on the connection, leaves the node so much later.
     DelayReply(Duration),
-    /// The command is not executed and its connection is closed.
-    DropRequest,
+    /// The connection breaks there.
+    Break(Break),
+}
+
+/// Where a connection breaks; where several rules break it, the later of these decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Break {
+    /// The command is executed and its reply is lost, and with it all that follows on the connection: TCP has no holes,
+    /// so the connection is silent until somebody closes or resets it.
+    LoseReply,
     /// The command is executed and its connection is closed instead of a reply.
-    DropConnection,
+    BeforeReply,
+    /// The command is not executed and its connection is closed.
+    BeforeRequest,
+}
+
+/// What becomes of one command: what every rule whose turn it is does to it, together. Delays add up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Fate {
+    /// How much later the command, and what follows it on the connection, reaches the node.
+    pub request_delay: Duration,
+    /// How much later its reply, and what follows it on the connection, leaves the node.
+    pub reply_delay: Duration,
+    /// Where its connection breaks, if it does.
+    pub breaks: Option<Break>,
+}
+
+impl Fate {
+    fn add(&mut self, act: Act) {
+        match act {
+            Act::DelayRequest(by) => self.request_delay = self.request_delay.saturating_add(by),
+            Act::DelayReply(by) => self.reply_delay = self.reply_delay.saturating_add(by),
+            Act::Break(at) => self.breaks = self.breaks.max(Some(at)),
+        }
+    }
 }
 
 /// Which commands, and what to do to them. A condition that is not given holds for every command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// What the rule is called; removing a rule goes by it.
-    pub name: String,
     /// The node that gets the command.
     pub node: Option<String>,
     /// The host that sends it.
@@ -42,17 +70,8 @@ pub struct Rule {
 
 impl Rule {
     /// A rule for the first command of any kind.
-    pub fn new(name: impl Into<String>, act: Act) -> Self {
-        Self {
-            name: name.into(),
-            node: None,
-            client: None,
-            command: None,
-            contains: None,
-            nth: 1,
-            times: 1,
-            act,
-        }
+    pub fn new(act: Act) -> Self {
+        Self { node: None, client: None, command: None, contains: None, nth: 1, times: 1, act }
     }
 
     fn matches(&self, node: &str, client: &str, arguments: &[impl AsRef<[u8]>]) -> bool {
@@ -71,13 +90,7 @@ impl Rule {
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "rule {}: {:?} of {}",
-            self.name,
-            self.act,
-            self.command.as_deref().unwrap_or("any command")
-        )?;
+        write!(f, "rule {:?} of {}", self.act, self.command.as_deref().unwrap_or("any command"))?;
         if let Some(part) = &self.contains {
             write!(f, " with {}", part.escape_ascii())?;
         }
@@ -91,18 +104,18 @@ impl fmt::Display for Rule {
     }
 }
 
-/// The rules in force, with how often each has matched.
+/// The rules in force, with what each is due to and how often it has matched.
 #[derive(Debug, Default)]
-pub(super) struct Rules(Vec<(Rule, u64)>);
+pub(super) struct Rules(Vec<(Cause, Rule, u64)>);
 
 impl Rules {
-    pub(super) fn add(&mut self, rule: Rule) {
-        self.remove(&rule.name);
-        self.0.push((rule, 0));
+    pub(super) fn add(&mut self, cause: Cause, rule: Rule) {
+        self.remove(&cause, &rule);
+        self.0.push((cause, rule, 0));
     }
 
-    pub(super) fn remove(&mut self, name: &str) {
-        self.0.retain(|(rule, _)| rule.name != name);
+    pub(super) fn remove(&mut self, cause: &Cause, rule: &Rule) {
+        self.0.retain(|(other, its, _)| (other, its) != (cause, rule));
     }
 
     pub(super) fn clear(&mut self) {
@@ -113,17 +126,21 @@ impl Rules {
         self.0.is_empty()
     }
 
-    /// What to do to this command: every rule counts it, the first whose turn it is decides.
-    pub(super) fn judge(&mut self, node: &str, client: &str, arguments: &[impl AsRef<[u8]>]) -> Option<Act> {
-        let mut act = None;
-        for (rule, matched) in &mut self.0 {
+    /// What to do to this command: every rule counts it, and all whose turn it is act on it.
+    pub(super) fn judge(&mut self, node: &str, client: &str, arguments: &[impl AsRef<[u8]>]) -> Fate {
+        let mut fate = Fate::default();
+        self.0.retain_mut(|(_, rule, matched)| {
+            let end = rule.nth.saturating_add(rule.times);
             if rule.matches(node, client, arguments) {
                 *matched += 1;
-                let turn = (rule.nth..rule.nth.saturating_add(rule.times)).contains(matched);
-                act = act.or(turn.then_some(rule.act));
+                if (rule.nth..end).contains(matched) {
+                    fate.add(rule.act);
+                }
             }
-        }
-        act
+            // A rule that has had its turns is of no use any more.
+            matched.saturating_add(1) < end
+        });
+        fate
     }
 }
 
@@ -140,22 +157,51 @@ mod tests {
             contains: Some(b"lock:a".to_vec()),
             nth: 2,
             times: 2,
-            ..Rule::new("lose", Act::LoseReply)
+            ..Rule::new(Act::Break(Break::LoseReply))
         };
         let mut rules = Rules::default();
-        rules.add(lose);
-        let rows: [(&str, &str, &[&str], Option<Act>); 8] = [
+        rules.add(Cause::from("it"), lose);
+        let rows: [(&str, &str, &[&str], Option<Break>); 8] = [
             ("r1", "c1", &["EVALSHA", "x", "{lock:a}"], None), // the first match
             ("r2", "c1", &["EVALSHA", "x", "{lock:a}"], None), // another node
             ("r1", "c2", &["EVALSHA", "x", "{lock:a}"], None), // another client
             ("r1", "c1", &["GET", "{lock:a}"], None),          // another command
             ("r1", "c1", &["EVALSHA", "x", "{lock:b}"], None), // another key
-            ("r1", "c1", &["EvalSha", "x", "{lock:a}"], Some(Act::LoseReply)), // the second match
-            ("r1", "c1", &["EVALSHA", "lock:a"], Some(Act::LoseReply)), // the third
+            ("r1", "c1", &["EvalSha", "x", "{lock:a}"], Some(Break::LoseReply)), // the second match
+            ("r1", "c1", &["EVALSHA", "lock:a"], Some(Break::LoseReply)), // the third
             ("r1", "c1", &["EVALSHA", "lock:a"], None),        // the fourth is over
         ];
         for (row, (node, client, arguments, expected)) in rows.into_iter().enumerate() {
+            let expected = Fate { breaks: expected, ..Fate::default() };
             assert_eq!(rules.judge(node, client, arguments), expected, "row {row}");
+        }
+    }
+
+    #[test]
+    fn all_rules_whose_turn_it_is_act_on_a_command() {
+        let ms = Duration::from_millis;
+        let delayed =
+            |request, reply| Fate { request_delay: ms(request), reply_delay: ms(reply), breaks: None };
+        let broken = |at, request| Fate { breaks: Some(at), ..delayed(request, 0) };
+        let rows: [(&[Act], Fate); 5] = [
+            (&[Act::DelayRequest(ms(500)), Act::DelayRequest(ms(100))], delayed(600, 0)),
+            (&[Act::DelayRequest(ms(50)), Act::DelayReply(ms(7)), Act::DelayReply(ms(2))], delayed(50, 9)),
+            (&[Act::DelayRequest(ms(50)), Act::Break(Break::LoseReply)], broken(Break::LoseReply, 50)),
+            // What is closed is silent, and what never arrived has no reply to lose.
+            (&[Act::Break(Break::LoseReply), Act::Break(Break::BeforeReply)], broken(Break::BeforeReply, 0)),
+            (
+                &[Act::Break(Break::BeforeRequest), Act::Break(Break::BeforeReply)],
+                broken(Break::BeforeRequest, 0),
+            ),
+        ];
+        for (acts, expected) in rows {
+            let mut rules = Rules::default();
+            for (at, act) in acts.iter().enumerate() {
+                rules.add(Cause::from(at.to_string()), Rule::new(*act));
+            }
+            assert_eq!(rules.judge("m", "c", &["GET", "a"]), expected, "{acts:?}");
+            // Each was for the first command only, and each has counted it.
+            assert_eq!(rules.judge("m", "c", &["GET", "a"]), Fate::default(), "{acts:?}");
         }
     }
 }

@@ -65,30 +65,46 @@ fn observed(world: &World, wanted: &str) -> String {
     lines.join(" ")
 }
 
+/// An order in words. What begins a condition may name its cause behind a colon, as `pause:a s`; what ends it does the same.
 fn verb(text: &str) -> Verb {
     let words: Vec<&str> = text.split(' ').collect();
     let name = |at: usize| words[at].to_owned();
-    match words[0] {
-        "pause" => Verb::Pause { host: name(1) },
-        "resume" => Verb::Resume { host: name(1) },
-        "suspend" => Verb::Suspend { host: name(1) },
-        "wake" => Verb::Wake { host: name(1) },
-        "crash" => Verb::Crash { host: name(1) },
+    let (what, cause) = words[0].split_once(':').unwrap_or((words[0], "it"));
+    let down = || Condition::Down { host: name(1) };
+    let paused = || Condition::Paused { host: name(1) };
+    let blocked = || Condition::Blocked { host: name(1) };
+    let suspended = || Condition::Suspended { host: name(1) };
+    let cut = || Condition::Cut { from: name(1), to: name(2) };
+    let slow = || Condition::Slow { from: name(1), to: name(2), by: ms(words[3].parse().expect("ms")) };
+    let lossy = || Condition::Lossy { from: name(1), to: name(2), per_million: 1_000_000 };
+    let frozen = || Condition::ClockFrozen { host: name(1), face: Some(Face::Monotonic) };
+    let faster = || Condition::ClockRate { host: name(1), face: None, rate: Rate::factor(1.5) };
+    match what {
+        "pause" => paused().begin(cause),
+        "resume" => paused().end(cause),
+        "block" => blocked().begin(cause),
+        "unblock" => blocked().end(cause),
+        "suspend" => suspended().begin(cause),
+        "wake" => suspended().end(cause),
+        "crash" => down().begin(cause),
+        "up" => down().end(cause),
         "kill" => Verb::Kill { host: name(1) },
         "stop" => Verb::Stop { host: name(1) },
         "restart" => Verb::Restart { host: name(1) },
-        "cut" => Verb::Cut { from: name(1), to: name(2) },
-        "heal" => Verb::Heal { from: name(1), to: name(2) },
-        "hold" => Verb::Hold { from: name(1), to: name(2) },
-        "release" => Verb::Release { from: name(1), to: name(2) },
+        "cut" => cut().begin(cause),
+        "heal" => cut().end(cause),
         "reset" => Verb::Reset { one: name(1), other: name(2) },
-        "delay" => Verb::Delay { from: name(1), to: name(2), by: ms(40) },
+        "slow" => slow().begin(cause),
+        "unslow" => slow().end(cause),
         "latency" => Verb::Latency { from: name(1), to: name(2), latency: Latency::Fixed(ms(50)) },
-        "lose" => Verb::Loss { from: name(1), to: name(2), per_million: 1_000_000 },
+        "lose" => lossy().begin(cause),
+        "unlose" => lossy().end(cause),
         "step" => Verb::ClockStep { host: name(1), by_nanos: 3_600_000_000_000 },
         "double" => Verb::ClockRate { host: name(1), face: None, rate: Rate::factor(2.0) },
-        "freeze" => Verb::ClockFreeze { host: name(1), face: Some(Face::Monotonic) },
-        "unfreeze" => Verb::ClockUnfreeze { host: name(1), face: Some(Face::Monotonic) },
+        "faster" => faster().begin(cause),
+        "unfaster" => faster().end(cause),
+        "freeze" => frozen().begin(cause),
+        "unfreeze" => frozen().end(cause),
         "calm" => Verb::Calm,
         "finish" => Verb::Finish,
         other => panic!("no verb {other}"),
@@ -120,19 +136,46 @@ fn every_verb_shows_on_the_wire() {
         // Ping 2 waits in the server's kernel from 210 to 350; ping 3 is late by then.
         (&[(150, "pause s"), (350, "resume s")], "connected@20 1@120 2@360 3@380 4@420 5@520"),
         (&[(150, "pause c"), (350, "resume c")], "connected@20 1@120 2@370 3@390 4@420 5@520"),
-        // Pauses nest: the second resume counts.
+        // Every cause pauses for as long as it lasts, whichever began first.
         (
-            &[(150, "pause s"), (160, "pause s"), (170, "resume s"), (350, "resume s")],
+            &[(150, "pause:a s"), (160, "pause:b s"), (170, "resume:b s"), (350, "resume:a s")],
             "connected@20 1@120 2@360 3@380 4@420 5@520",
         ),
+        (
+            &[(150, "pause:a s"), (160, "pause:b s"), (170, "resume:a s"), (350, "resume:b s")],
+            "connected@20 1@120 2@360 3@380 4@420 5@520",
+        ),
+        // A machine that comes up is still paused; a process that blocked itself is gone with what it did.
+        (
+            &[(50, "pause s"), (60, "crash s"), (70, "up s"), (350, "resume s")],
+            "connected@20 ConnectionReset@120",
+        ),
+        (
+            &[(150, "pause c"), (160, "crash c"), (170, "up c"), (350, "resume c")],
+            "connected@20 1@120 connected@370 1@390 2@410 3@430 4@450 5@520",
+        ),
+        (
+            &[(150, "block c"), (160, "crash c"), (170, "up c"), (350, "unblock c")],
+            "connected@20 1@120 connected@190 1@210 2@230 3@320 4@420 5@520",
+        ),
+        (&[(150, "block c"), (350, "unblock c")], "connected@20 1@120 2@370 3@390 4@420 5@520"),
         // 200 ms are missing on the client's monotonic clock.
         (&[(150, "suspend c"), (350, "wake c")], "connected@20 1@120 2@420 3@520"),
+        (
+            &[(150, "suspend:a c"), (200, "suspend:b c"), (250, "wake:a c"), (350, "wake:b c")],
+            "connected@20 1@120 2@420 3@520",
+        ),
+        // A pause that outlasts the suspension stops the code and not the clock: 100 ms are missing, and 2 is late.
+        (
+            &[(150, "suspend c"), (200, "pause c"), (250, "wake c"), (350, "resume c")],
+            "connected@20 1@120 2@370 3@420 4@520",
+        ),
         // A suspended kernel takes nothing: ping 2 sets out again at 350.
         (&[(150, "suspend s"), (350, "wake s")], "connected@20 1@120 2@370 3@390 4@420 5@520"),
         (&[(150, "cut c s"), (350, "heal c s")], "connected@20 1@120 2@370 3@390 4@420 5@520"),
         (&[(150, "cut s c"), (350, "heal s c")], "connected@20 1@120 2@360 3@380 4@420 5@520"),
         (
-            &[(150, "cut c s"), (160, "hold c s"), (250, "heal c s"), (350, "release c s")],
+            &[(150, "cut:a c s"), (160, "cut:b c s"), (250, "heal:a c s"), (350, "heal:b c s")],
             "connected@20 1@120 2@370 3@390 4@420 5@520",
         ),
         // What is on its way when the cut comes waits as well.
@@ -145,7 +188,17 @@ fn every_verb_shows_on_the_wire() {
         // Nobody tells the client that the machine is gone.
         (&[(150, "crash s")], "connected@20 1@120"),
         // The new kernel knows no such connection: ping 2 sets out again at 350 and comes back as a reset.
+        (&[(150, "crash s"), (350, "up s")], "connected@20 1@120 ConnectionReset@370"),
         (&[(150, "crash s"), (350, "restart s")], "connected@20 1@120 ConnectionReset@370"),
+        // Two crashes: up with the end of the last, or when it is started by hand; then no end of them means anything.
+        (
+            &[(150, "crash:a c"), (200, "crash:b c"), (250, "up:a c"), (350, "up:b c")],
+            "connected@20 1@120 connected@370 1@390 2@410 3@430 4@450 5@520",
+        ),
+        (
+            &[(150, "crash:a c"), (200, "crash:b c"), (250, "restart c"), (300, "up:a c"), (350, "up:b c")],
+            "connected@20 1@120 connected@270 1@290 2@310 3@330 4@420 5@520",
+        ),
         (&[(150, "restart s")], "connected@20 1@120 ConnectionReset@220"),
         // The kernel of a dead process says goodbye; the client sees it when it reads.
         (&[(150, "kill s")], "connected@20 1@120 UnexpectedEof@200"),
@@ -153,18 +206,45 @@ fn every_verb_shows_on_the_wire() {
         (&[(0, "kill s")], "ConnectionRefused@20"),
         // A new incarnation begins anew, and its monotonic clock has gone on.
         (
-            &[(150, "crash c"), (350, "restart c")],
+            &[(150, "crash c"), (350, "up c")],
             "connected@20 1@120 connected@370 1@390 2@410 3@430 4@450 5@520",
         ),
         (&[(150, "latency c s")], "connected@20 1@120 2@260 3@360 4@460 5@560"),
-        (&[(150, "delay s c")], "connected@20 1@120 2@260 3@360 4@460 5@560"),
-        // A lost packet comes a retransmission later, 200 ms.
+        (&[(150, "slow s c 40")], "connected@20 1@120 2@260 3@360 4@460 5@560"),
+        // Delays of one link add up, and each goes by itself.
+        (
+            &[
+                (150, "slow:a s c 40"),
+                (160, "slow:b s c 10"),
+                (250, "unslow:b s c 10"),
+                (450, "unslow:a s c 40"),
+            ],
+            "connected@20 1@120 2@270 3@360 4@460 5@520",
+        ),
+        // A lost packet comes a retransmission later, 200 ms; it is not lost twice.
         (&[(150, "lose c s")], "connected@20 1@120 2@420"),
+        (
+            &[(150, "lose:a c s"), (160, "lose:b c s"), (170, "unlose:a c s"), (250, "unlose:b c s")],
+            "connected@20 1@120 2@420 3@440 4@460 5@520",
+        ),
         // The monotonic clock shows n times 100 ms when n times 50 ms have passed.
         (&[(0, "double c")], "connected@20 1@70 2@120 3@170 4@220 5@270 6@320 7@370 8@420 9@470"),
         // At 150 the clock shows 150; from then on it needs 25 ms for 50.
         (&[(150, "double c")], "connected@20 1@120 2@195 3@245 4@295 5@345 6@395 7@445 8@495 9@545"),
         (&[(150, "freeze c"), (350, "unfreeze c")], "connected@20 1@120 2@420 3@520"),
+        (
+            &[(150, "freeze:a c"), (160, "freeze:b c"), (170, "unfreeze:b c"), (350, "unfreeze:a c")],
+            "connected@20 1@120 2@420 3@520",
+        ),
+        // Half as fast again, twice: as fast as double, until 300 shows 450; then as before, with what the clock has of its own.
+        (
+            &[(0, "faster:a c"), (0, "faster:b c"), (300, "unfaster:a c"), (300, "unfaster:b c")],
+            "connected@20 1@70 2@120 3@170 4@220 5@270 6@320 7@420 8@520",
+        ),
+        (
+            &[(0, "double c"), (150, "faster c"), (150, "unfaster c")],
+            "connected@20 1@70 2@120 3@170 4@220 5@270 6@320 7@370 8@420 9@470",
+        ),
         // Nobody sleeps by the wall clock.
         (&[(150, "step c"), (150, "step s")], "connected@20 1@120 2@220 3@320 4@420 5@520"),
         (&[(250, "finish")], "connected@20 1@120 2@220"),
@@ -255,7 +335,7 @@ fn an_order_for_nobody_is_an_error() {
     let mut world = pings(1).build();
     world.control().now(verb("crash nobody"));
     let error = world.run(MS(1)).expect_err("there is no such host").to_string();
-    assert_eq!(error, "no host is called nobody, as \"crash nobody\" has it; there are s, c");
+    assert_eq!(error, "no host is called nobody, as \"crash of nobody, by it\" has it; there are s, c");
 }
 
 #[test]
@@ -408,25 +488,26 @@ fn packets_of_a_link_keep_their_order_whatever_their_latency() {
 
 #[test]
 fn turmoil_tells_the_same_story_to_the_millisecond() {
-    let (s, c) = (|| "s".to_owned(), || "c".to_owned());
-    let rows: [&[(i64, Verb)]; 10] = [
+    let rows: [&[(i64, &str)]; 12] = [
         &[],
-        &[(150, Verb::Pause { host: s() }), (430, Verb::Resume { host: s() })],
-        &[(150, Verb::Suspend { host: c() }), (430, Verb::Wake { host: c() })],
-        &[(205, Verb::Cut { from: c(), to: s() }), (730, Verb::Heal { from: c(), to: s() })],
+        &[(150, "pause s"), (430, "resume s")],
+        &[(150, "suspend c"), (430, "wake c")],
+        &[(205, "cut c s"), (730, "heal c s")],
         // One direction only: the byte arrives and its answer waits.
-        &[(205, Verb::Cut { from: s(), to: c() }), (730, Verb::Heal { from: s(), to: c() })],
-        &[(205, Verb::Delay { from: s(), to: c(), by: ms(45) })],
-        &[(5, Verb::Latency { from: c(), to: s(), latency: Latency::Fixed(ms(35)) })],
-        &[(405, Verb::Reset { one: s(), other: c() })],
+        &[(205, "cut s c"), (730, "heal s c")],
+        &[(205, "slow s c 45")],
+        &[(5, "latency c s")],
+        &[(405, "reset s c")],
         // What comes for a connection that the new incarnation does not know is answered with a reset.
-        &[(405, Verb::Crash { host: s() }), (650, Verb::Restart { host: s() })],
-        &[(300, Verb::ClockRate { host: c(), face: None, rate: Rate::factor(0.5) })],
+        &[(405, "crash s"), (650, "up s")],
+        &[(405, "crash:a c"), (500, "crash:b c"), (600, "up:a c"), (650, "up:b c")],
+        &[(405, "pause c"), (500, "crash c"), (600, "up c"), (650, "resume c")],
+        &[(300, "double c")],
     ];
     for verbs in rows {
         let story = |engine| {
             let mut world = pings(1).engine(engine).build();
-            verbs.iter().for_each(|(at, verb)| world.control().at(MS(*at), verb.clone()));
+            verbs.iter().for_each(|(at, text)| world.control().at(MS(*at), verb(text)));
             world.run(MS(2_000)).expect("it runs");
             observed(&world, "ping")
         };
@@ -486,4 +567,54 @@ fn on_real_time_code_runs_and_clocks_cannot_be_bent() {
     assert!(matches!(error, WorldError::Impossible { .. }), "{error}");
     assert!(world.now() >= MS(20) && world.now() < MS(5_000), "{}", world.now());
     assert!(observed(&world, "it").starts_with("answered@"));
+}
+
+#[test]
+fn the_state_of_a_host_is_told_when_it_changes_and_at_no_other_time() {
+    let rows: &[(&[(i64, &str)], &str)] = &[
+        (&[], ""),
+        (&[(1, "pause:a h"), (2, "pause:b h"), (3, "resume:b h"), (9, "resume:a h")], "Paused@1 Running@9"),
+        (
+            &[(1, "pause h"), (2, "suspend h"), (3, "wake h"), (4, "resume h")],
+            "Paused@1 Suspended@2 Paused@3 Running@4",
+        ),
+        (&[(1, "crash:a h"), (3, "crash:b h"), (5, "up:a h"), (7, "up:b h")], "Down@1 Running@7"),
+        (&[(1, "crash:a h"), (3, "crash:b h"), (5, "up:b h"), (7, "up:a h")], "Down@1 Running@7"),
+        (&[(1, "crash h"), (5, "restart h"), (7, "up h")], "Down@1 Running@5"),
+        (&[(1, "restart h")], "Down@1 Running@1"),
+        (&[(1, "kill h"), (2, "restart h")], "Down@1 Running@2"),
+        (
+            &[(1, "pause h"), (2, "crash h"), (3, "up h"), (4, "resume h")],
+            "Paused@1 Down@2 Paused@3 Running@4",
+        ),
+        (&[(1, "crash h"), (2, "pause h"), (3, "resume h"), (4, "up h")], "Down@1 Running@4"),
+        (&[(1, "pause h"), (2, "suspend h"), (3, "calm")], "Paused@1 Suspended@2 Running@3"),
+    ];
+    for (orders, expected) in rows {
+        let told = std::rc::Rc::new(std::cell::RefCell::new(vec![]));
+        let telling = told.clone();
+        let hook = move |at: True, host: &str, _, state| {
+            assert_eq!(host, "h");
+            telling.borrow_mut().push(format!("{state:?}@{}", at.as_millis()));
+        };
+        let mut world = World::builder(1).host("h", |_| std::future::pending()).state_hook(hook).build();
+        for (at, text) in *orders {
+            world.control().at(MS(*at), verb(text));
+        }
+        world.run(MS(10)).expect("it runs");
+        drop(world);
+        assert_eq!(told.borrow().join(" "), format!("Running@0 {expected}").trim(), "{orders:?}");
+    }
+}
+
+#[test]
+fn losses_of_one_link_are_met_one_after_the_other() {
+    // Of a million packets half get through one loss, and of those half through the other.
+    let mut link = super::link::Link::new(Latency::Fixed(ms(1)));
+    for (cause, per_million, together) in
+        [("a", 500_000, 500_000), ("b", 500_000, 750_000), ("a", 0, 500_000), ("b", 0, 0)]
+    {
+        link.lose(cause.into(), per_million);
+        assert_eq!(link.loss_per_million(), together);
+    }
 }

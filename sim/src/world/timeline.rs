@@ -24,7 +24,7 @@ use super::{
     clock::Clock,
     control::Control,
     fabric::Fabric,
-    host::Host,
+    host::{Host, HostState},
     link::Link,
     machine::{Shared, lock},
     trace::{Fingerprint, Hook, Record},
@@ -79,6 +79,9 @@ pub enum WorldError {
     },
 }
 
+/// Called with a host's name, what it did so far and what it does from now on, whenever that changes.
+pub type StateHook = Box<dyn FnMut(True, &str, HostState, HostState)>;
+
 /// A simulated world. It lives on one thread, and a thread has one world at a time.
 pub struct World {
     runtime: Rc<Runtime>,
@@ -95,6 +98,7 @@ pub struct World {
     pub(super) packets: u64,
     pub(super) outbox: Vec<Packet>,
     hooks: Vec<Hook>,
+    state_hooks: Vec<StateHook>,
     pub(super) finished: bool,
     pub(super) steps: u64,
     steps_before_now: u64,
@@ -110,9 +114,8 @@ impl World {
         fabric: Fabric,
         hosts: Vec<Host>,
         links: Vec<Link>,
-        hooks: Vec<Hook>,
-        steps_per_instant: u64,
-        steps_per_run: u64,
+        (hooks, state_hooks): (Vec<Hook>, Vec<StateHook>),
+        (steps_per_instant, steps_per_run): (u64, u64),
     ) -> Self {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         match fabric {
@@ -135,6 +138,7 @@ impl World {
             packets: 0,
             outbox: vec![],
             hooks,
+            state_hooks,
             finished: false,
             steps: 0,
             steps_before_now: 0,
@@ -196,6 +200,7 @@ impl World {
     /// # Panics
     /// With the panic of any code that ran on a host.
     pub fn run(&mut self, until: True) -> Result<End, WorldError> {
+        (0..self.hosts.len()).for_each(|host| self.note_state(host));
         if let Fabric::Turmoil(_) = self.fabric {
             return self.run_in_ticks(until);
         }
@@ -283,6 +288,7 @@ impl World {
             Fabric::Event(_) | Fabric::Real => self.hosts[host].start(),
             Fabric::Turmoil(_) => self.start_on_turmoil(host),
         }
+        self.note_state(host);
     }
 
     /// Drops the software of a host.
@@ -291,6 +297,17 @@ impl World {
             self.end_on_turmoil(host);
         }
         self.hosts[host].end(how);
+        self.note_state(host);
+    }
+
+    /// Tells what a host does, if it did something else so far.
+    pub(super) fn note_state(&mut self, host: usize) {
+        let (now, state) = (self.now(), self.hosts[host].state());
+        let before = std::mem::replace(&mut self.hosts[host].told, state);
+        if before != state {
+            let name = &*self.hosts[host].machine.name;
+            self.state_hooks.iter_mut().for_each(|hook| hook(now, name, before, state));
+        }
     }
 
     pub(super) fn set_now(&mut self, now: True) {
@@ -357,6 +374,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
+        self.state_hooks.clear();
         // Sockets close themselves through the network, under their own host, so hosts go first.
         for host in 0..self.hosts.len() {
             if self.hosts[host].is_up() {

@@ -20,7 +20,7 @@ use std::{
 
 use lockstorm_sim::{
     time::{True, Wall},
-    world::{HostCtx, Verb},
+    world::{HostCtx, HostState},
 };
 
 use tokio::sync::{Notify, oneshot};
@@ -36,7 +36,6 @@ use super::{
 };
 use crate::{
     fault::Deed,
-    history::{Life, What},
     plan::{Plan, Software, Target},
     scenario::{Network, Node as Written},
 };
@@ -59,7 +58,7 @@ pub(super) struct Actor {
     console: Console,
     home: RefCell<Option<Rc<Home>>>,
     process: RefCell<Option<Process>>,
-    pauses: Cell<u32>,
+    paused: Cell<bool>,
     master: Cell<bool>,
     /// Until when it is known what the running server did: a cell for each of its lives, because what one did last is found
     /// out after it.
@@ -70,8 +69,8 @@ impl Actor {
     /// A node that is yet to be started.
     pub(super) fn new(written: Written) -> Actor {
         let master = Cell::new(written.replica_of.is_none());
-        let (console, home, process, pauses, seen_until) = Default::default();
-        Actor { written, console, home, process, pauses, master, seen_until }
+        let (console, home, process, paused, seen_until) = Default::default();
+        Actor { written, console, home, process, paused, master, seen_until }
     }
 
     /// Starts the server, in the home that it had before if it had one.
@@ -90,15 +89,6 @@ impl Actor {
         Rc::ptr_eq(&self.seen_until.borrow(), seen_until)
             && self.process.borrow_mut().as_mut().is_some_and(|process| !process.has_ended())
     }
-
-    fn hold(&self, pauses: u32) {
-        let before = self.pauses.replace(pauses);
-        if let Some(process) = &*self.process.borrow()
-            && (before == 0) != (pauses == 0)
-        {
-            process.hold(pauses > 0);
-        }
-    }
 }
 
 impl Operated for Actor {
@@ -112,19 +102,19 @@ impl Operated for Actor {
 
     fn seen_until(&self) -> Option<True> {
         // One that stands still does nothing that could be missed.
-        self.seen_until.borrow().get().filter(|_| self.pauses.get() == 0)
+        self.seen_until.borrow().get().filter(|_| !self.paused.get())
     }
 
-    fn told(&self, verb: &Verb) {
-        match verb {
-            Verb::Pause { .. } => self.hold(self.pauses.get() + 1),
-            Verb::Resume { .. } => self.hold(self.pauses.get().saturating_sub(1)),
-            Verb::Crash { .. } | Verb::Restart { .. } => {
-                self.pauses.set(0);
-                self.seen_until.take();
-                self.process.take();
-            }
-            _ => {}
+    fn is_now(&self, state: HostState) {
+        let paused = state == HostState::Paused;
+        if self.paused.replace(paused) != paused
+            && let Some(process) = &*self.process.borrow()
+        {
+            process.hold(paused);
+        }
+        if state == HostState::Down {
+            self.seen_until.take();
+            self.process.take();
         }
     }
 
@@ -136,9 +126,6 @@ impl Operated for Actor {
 
 /// Plays a node from one start to its crash.
 pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, actor: Rc<Actor>) {
-    let host = stage.host(ctx.name());
-    let started = What::Life { life: Life::Started };
-    stage.shared.get().history.record(ctx.moment().0, host, started);
     let home = match actor.start(ctx.name()) {
         Ok(home) => home,
         Err(error) => return stage.fail(&ctx, format!("redis-server does not start: {error}")),
@@ -243,15 +230,14 @@ pub fn impossible(plan: &Plan) -> Vec<String> {
         };
         let targets: Vec<Vec<String>> = occurrence.targets.iter().map(somebody).collect();
         for kind in occurrence.fault.kinds() {
-            let mut deeds = kind.begin(&occurrence.name, &targets, &mut || 0.0);
-            deeds.extend(kind.end(&occurrence.name, &targets));
-            let verb = deeds.iter().find_map(|deed| match deed {
-                Deed::World(verb) if !verb.works_on_real_hosts() => Some(verb),
+            let impossible = kind.deeds(&targets).into_iter().find_map(|deed| match deed {
+                Deed::World(verb) if !verb.works_on_real_hosts() => Some(verb.to_string()),
+                Deed::For(condition) if !condition.works_on_real_hosts() => Some(condition.to_string()),
                 _ => None,
             });
-            if let Some(verb) = verb {
+            if let Some(what) = impossible {
                 let name = occurrence.name.split('#').next().unwrap_or_default();
-                problems.push(format!("fault {name:?} needs \"{verb}\""));
+                problems.push(format!("fault {name:?} needs \"{what}\""));
             }
         }
     }

@@ -1,0 +1,335 @@
+//! What each fault does to the wire, to the clocks and to the lives of hosts: alone, and where it overlaps with others.
+//!
+//! A client acquires and releases a lock once in each second, over links of 1 ms: undisturbed, each acquisition takes 2 ms. A
+//! row says what differs from the undisturbed run, and everything else must be as it was there.
+
+mod clocks;
+mod hosts;
+mod links;
+mod messages;
+
+use std::collections::BTreeMap;
+
+use lockstorm::{
+    fault,
+    history::{Call, Face, History, What},
+    plan::Plan,
+    run::{self, Engine, Outcome},
+    scenario::parse,
+    trial::{Case, judge},
+    verdict::Match,
+};
+use lockstorm_sim::{
+    time::True,
+    world::{Event, Keep},
+};
+
+const SETTING: &str = r#"
+[node.m]
+[node.r]
+replica_of = "m"
+
+[lock]
+lease = "30s"
+response_timeout = "3s"
+
+[network]
+latency = "1ms"
+
+[client.c]
+steps = [
+    { at = "1s", try_acquire = {} }, { release = {} }, { at = "2s", try_acquire = {} }, { release = {} },
+    { at = "3s", try_acquire = {} }, { release = {} }, { at = "4s", try_acquire = {} }, { release = {} },
+    { at = "5s", try_acquire = {} }, { release = {} }, { at = "6s", try_acquire = {} }, { release = {} },
+]
+
+[run]
+storm = "8s"
+calm = "2s"
+"#;
+
+/// What an observer sees of a run, by aspect.
+type Seen = BTreeMap<String, String>;
+
+fn run(faults: &str) -> Outcome {
+    let text = format!("{SETTING}{faults}");
+    let source = parse("faults.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let plan = Plan::draw(&source.variants[0].scenario, 0);
+    run::run(&plan, "faults", Engine::Event, Keep::All)
+}
+
+fn ms(at: True) -> i64 {
+    at.as_millis()
+}
+
+/// When each acquisition began, and how long it took, in milliseconds.
+fn acquisitions(history: &History, until: i64) -> String {
+    let mut open = BTreeMap::new();
+    let mut all = Vec::new();
+    for event in history.events.iter().filter(|event| ms(event.at) <= until) {
+        match &event.what {
+            What::Invoke { op, call: Call::Acquire { .. }, .. } => {
+                open.insert(*op, all.len());
+                all.push((event.at, "?".to_owned()));
+            }
+            What::Return { op, outcome } => {
+                let Some(at) = open.remove(op) else { continue };
+                let took = ms(event.at) - ms(all[at].0);
+                let ok = matches!(outcome, lockstorm::history::Outcome::Ok);
+                all[at].1 = if ok { took.to_string() } else { format!("{took}!") };
+            }
+            _ => {}
+        }
+    }
+    let all: Vec<String> = all.into_iter().map(|(at, took)| format!("{}+{took}", ms(at))).collect();
+    all.join(" ")
+}
+
+/// What is seen of a run; of what the client does, no more than until then.
+fn seen(outcome: &Outcome, until: i64) -> Seen {
+    let mut seen = Seen::new();
+    let mut see = |aspect: &str, what: String| {
+        let entry: &mut String = seen.entry(aspect.to_owned()).or_default();
+        if !entry.is_empty() && !what.is_empty() {
+            entry.push(' ');
+        }
+        entry.push_str(&what);
+    };
+    let history = &outcome.history;
+    see("acquired", acquisitions(history, until));
+    for event in &history.events {
+        let (host, at) = (history.host_name(event.host), ms(event.at));
+        match &event.what {
+            What::Life { life } => see("lives", format!("{host}:{life:?}@{at}")),
+            What::Granted { .. } if at <= until => see("granted", format!("{host}@{at}")),
+            What::Became { role } => see("roles", format!("{host}:{role:?}@{at}")),
+            _ => {}
+        }
+    }
+    for record in &outcome.records {
+        let Some((host, _)) = &record.host else { continue };
+        match &record.event {
+            Event::Packet { to, flags: "SYN", .. } if **host == *"c" && ms(record.at) <= until => {
+                see("dialled", format!("{to}@{}", ms(record.at)))
+            }
+            Event::Packet { to, flags: "FIN" | "RST", .. } if **to == *"c" && ms(record.at) <= until => {
+                see("hung up", format!("{host}@{}", ms(record.at)))
+            }
+            Event::Request { client, command, .. } if *client == *host => {
+                let text = String::from_utf8_lossy(command);
+                let words: Vec<&str> = text.lines().skip(2).step_by(2).collect();
+                see("console", format!("{host}:{}@{}", words.join("_"), ms(record.at)));
+            }
+            _ => {}
+        }
+    }
+    for (at, clock) in history.clocks.iter().enumerate() {
+        let host = &history.header.hosts[at].name;
+        for s in [5, 10] {
+            let (then, zero) = (True::from_secs(s), True::ZERO);
+            for face in [Face::Wall, Face::Monotonic, Face::Boottime] {
+                let off = clock.reading(face, then) - clock.reading(face, zero) - then.as_nanos();
+                // What a step has done at the very beginning is not in the difference; no row has one there.
+                if off != 0 {
+                    see("clocks", format!("{host}:{face:?}{:+}@{s}s", off / 1_000_000));
+                }
+            }
+        }
+    }
+    for fault in &history.faults {
+        let until = fault.until.map_or(String::new(), |until| ms(until).to_string());
+        see("told", format!("[{} {}..{until}]", fault.words, ms(fault.from)));
+    }
+    seen
+}
+
+/// What differs from the undisturbed run, a line for each aspect.
+fn differences(undisturbed: &Seen, seen: &Seen) -> Vec<String> {
+    let mut aspects: Vec<&String> = undisturbed.keys().chain(seen.keys()).collect();
+    aspects.sort();
+    aspects.dedup();
+    let of = |seen: &Seen, aspect: &str| seen.get(aspect).cloned().unwrap_or_default();
+    let differs = |aspect: &&String| of(undisturbed, aspect) != of(seen, aspect);
+    aspects.into_iter().filter(differs).map(|aspect| format!("{aspect}: {}", of(seen, aspect))).collect()
+}
+
+/// Everything that is tried.
+fn rows() -> impl Iterator<Item = &'static Row> {
+    [links::ROWS, hosts::ROWS, clocks::ROWS, messages::ROWS].into_iter().flatten()
+}
+
+/// A run is looked at to its end.
+const WHOLE: i64 = i64::MAX;
+
+/// A fault, or several, and what differs by it.
+struct Row {
+    name: &'static str,
+    /// Until when it is looked at what the client does, in milliseconds: how it recovers afterwards is its own affair.
+    until: i64,
+    faults: &'static str,
+    differs: &'static [&'static str],
+}
+
+#[test]
+fn every_fault_does_what_it_says_and_nothing_else() {
+    let undisturbed = run("");
+    let mut wrong = Vec::new();
+    for Row { name, until, faults, differs } in rows() {
+        let found = differences(&seen(&undisturbed, *until), &seen(&run(faults), *until));
+        if found != *differs {
+            wrong.push(format!("{name}\n  expected {differs:#?}\n  found {found:#?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "undisturbed: {:#?}\n{}", seen(&undisturbed, WHOLE), wrong.join("\n"));
+}
+
+#[test]
+fn there_is_a_row_for_every_fault() {
+    for (name, _) in fault::LIST {
+        let given = format!("{name} = ");
+        assert!(
+            rows().any(|row| row.faults.lines().any(|line| line.starts_with(&given))),
+            "no row has {name}"
+        );
+    }
+}
+
+/// What the checkers measure of a run, and the acquisitions in it.
+fn measured(text: &str) -> (Vec<String>, String) {
+    let source = parse("overlap.toml", text).unwrap_or_else(|error| panic!("{error}"));
+    let plan = Plan::draw(&source.variants[0].scenario, 0);
+    let outcome = run::run(&plan, "overlap", Engine::Event, Keep::Nothing);
+    let findings = lockstorm::checker::check(&outcome.history).into_iter();
+    let measured = findings.map(|finding| format!("{}: {:?}", finding.checker, finding.measures)).collect();
+    (measured, acquisitions(&outcome.history, WHOLE))
+}
+
+/// Faults of one kind on one host or link, one within the other, and the longer one alone: after the shorter one is over there
+/// is no difference.
+#[test]
+fn a_short_fault_within_a_long_one_changes_nothing_after_it() {
+    // The lock is released at 6 s, while the waiter stands still, or is down, until 20 s.
+    const WAITER: &str = r#"
+[node.m]
+[lock]
+lease = "60s"
+[client.c2]
+steps = [{ acquire = {} }, { work = { for = "6s" } }, { release = {} }]
+[client.c1]
+steps = [{ at = "500ms", acquire = {} }, { release = {} }]
+[run]
+storm = "30s"
+calm = "60s"
+"#;
+    // The one try comes at 5 s, when only the longer fault is in force.
+    const SLOWED: &str = r#"
+[node.m]
+[lock]
+lease = "5s"
+[client.c1]
+steps = [{ at = "5s", try_acquire = {} }, { release = {} }]
+[client.c2]
+steps = [{ at = "20s", try_acquire = {} }]
+[run]
+storm = "30s"
+"#;
+    let slow = |by: &str| format!("slow = {{ from = \"c1\", to = \"m\", by = \"{by}\" }}");
+    let lossy = "loss = { from = \"c1\", to = \"m\", share = \"100%\" }".to_owned();
+    let rows = [
+        (WAITER, "pause = \"c1\"".to_owned(), "pause = \"c1\"".to_owned()),
+        (WAITER, "suspend = \"c1\"".to_owned(), "suspend = \"c1\"".to_owned()),
+        (WAITER, "crash = \"c1\"".to_owned(), "crash = \"c1\"".to_owned()),
+        (SLOWED, slow("500ms"), slow("100ms")),
+        (SLOWED, lossy.clone(), lossy),
+    ];
+    for (scenario, long, short) in rows {
+        let alone = format!("{scenario}[fault.a]\n{long}\nat = \"1s\"\nfor = \"19s\"\n");
+        let overlapped = format!("{alone}[fault.b]\n{short}\nat = \"2s\"\nfor = \"1s\"\n");
+        assert_eq!(measured(&overlapped), measured(&alone), "{short}");
+    }
+    let (_, acquired) =
+        measured(&format!("{SLOWED}[fault.a]\n{}\nat = \"1s\"\nfor = \"8s\"\n", slow("500ms")));
+    assert!(
+        acquired.starts_with("5000+50"),
+        "half a second for the link and a millisecond or two: {acquired}"
+    );
+}
+
+/// A waiter of which two crashes overlap does not want the lock while it is down, and nothing is held up by it.
+#[test]
+fn the_dead_are_blamed_for_nothing() {
+    const TEXT: &str = r#"
+[node.m]
+[lock]
+lease = "60s"
+[client.c2]
+steps = [{ acquire = {} }, { work = { for = "30s" } }, { release = {} }]
+[client.c1]
+steps = [{ at = "1s", acquire = {} }, { release = {} }]
+[fault.a]
+crash = "c1"
+at = "2s"
+for = "3s"
+[fault.b]
+crash = "c1"
+at = "4s"
+for = "4s"
+[run]
+storm = "20s"
+calm = "100s"
+[expect]
+l1 = "holds"
+progress = "holds"
+wake-ups = "holds"
+"#;
+    let source = parse("overlap_crash.toml", TEXT).unwrap_or_else(|error| panic!("{error}"));
+    let variant = &source.variants[0];
+    let plan = Plan::draw(&variant.scenario, 0);
+    let outcome = run::run(&plan, "overlap_crash", Engine::Event, Keep::Nothing);
+    let judged = judge(variant, Case { source: 0, variant: 0, seed: 0 }, &outcome);
+    assert_eq!(judged.verdict(), Match::AsExpected, "{:#?}", judged.matches);
+    let history = &outcome.history;
+    let of_c1 = history.events.iter().filter(|event| history.host_name(event.host) == "c1");
+    let lives = of_c1.filter_map(|event| match event.what {
+        What::Life { life } => Some(format!("{life:?}@{}", ms(event.at))),
+        _ => None,
+    });
+    // It comes up with the end of the second crash, and asks again.
+    assert_eq!(lives.collect::<Vec<_>>().join(" "), "Started@0 Crashed@2000 Started@8000");
+}
+
+/// Who has crashed holds nothing any more: the second crash is of the client that holds the lock then.
+#[test]
+fn the_holder_is_among_the_living() {
+    const TEXT: &str = r#"
+[node.m]
+[lock]
+lease = "2s"
+[client.c1]
+steps = [{ at = "1s", acquire = {} }, { sleep = "1h" }]
+[client.c2]
+steps = [{ at = "1.5s", acquire = { lease = "60s" } }, { sleep = "1h" }]
+[fault.holder]
+crash = "@holder"
+at = "2s"
+every = "5s"
+[run]
+storm = "10s"
+"#;
+    let source = parse("holder.toml", TEXT).unwrap_or_else(|error| panic!("{error}"));
+    let plan = Plan::draw(&source.variants[0].scenario, 0);
+    let outcome = run::run(&plan, "holder", Engine::Event, Keep::Nothing);
+    let words: Vec<&str> = outcome.history.faults.iter().map(|fault| &*fault.words).collect();
+    assert_eq!(words, ["c1 crashes", "c2 crashes"]);
+}
+
+/// The master of the lock, where a failover has left two: the one that was promoted last.
+#[test]
+fn the_master_is_the_one_that_was_promoted_last() {
+    for (promoted, expected) in [("", "m"), ("[fault.p]\npromote = \"r\"\nat = \"1s\"\n", "r")] {
+        let crash = "[fault.z]\ncrash = \"@master\"\nat = \"2s\"\nfor = \"1s\"\n";
+        let outcome = run(&format!("{promoted}{crash}"));
+        let words: Vec<&str> = outcome.history.faults.iter().map(|fault| &*fault.words).collect();
+        assert_eq!(words.last(), Some(&&*format!("{expected} crashes")), "{words:?}");
+    }
+}
