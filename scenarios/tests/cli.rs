@@ -217,6 +217,52 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 }
 
 #[test]
+fn an_error_that_cannot_be_told_has_its_exit_status() {
+    let folder = Folder::with("closed_error", "bad.toml", &GOOD.replace("steps", "stesp"));
+    fs::write(folder.0.join("good.toml"), GOOD).expect("written");
+    // Each writes to standard error: a mistake in a file, a page that was written, what was left out.
+    let rows: [(&[&str], i32); 4] = [
+        (&["run", "bad.toml"], 64),
+        (&["run", "absent.toml"], 64),
+        (&["run", "good.toml", "--report", "page.html"], 0),
+        (&["check", "good.toml"], 64),
+    ];
+    for (arguments, code) in rows {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let status = folder.command(arguments).stdout(Stdio::null()).stderr(writer).status();
+        assert_eq!(status.expect("the binary runs").code(), Some(code), "{arguments:?}, standard error gone");
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let (both, status) = (writer.try_clone().expect("another"), folder.command(arguments));
+        let status = { status }.stdout(both).stderr(writer).status();
+        assert_eq!(status.expect("the binary runs").code(), Some(code), "{arguments:?}, both gone");
+    }
+}
+
+#[test]
+fn what_the_seed_has_drawn_is_shown() {
+    let drawn =
+        "\n[fault.jump]\nclock_step = { host = \"redis\", by = \"+1s..+9s\" }\nat = \"1s..2s\"\n[expect]";
+    let scenario = GOOD.replace("[expect]", drawn);
+    let folder = Folder::with("drawn", "drawn.toml", &scenario);
+    let step = |text: &str| {
+        let (_, rest) = text.split_once("the wall clock of redis jumps by +").expect("the step is told");
+        rest.split_once('s').expect("its unit").0.to_owned()
+    };
+    let plan = folder.run(&["replay", "drawn.toml@3", "--plan"]).out;
+    let by = step(&plan);
+    let size: f64 = by.parse().expect("a number and no range");
+    assert!((1.0..=9.0).contains(&size), "{plan}");
+    assert_eq!(step(&folder.run(&["run", "drawn.toml", "--seed", "3", "--json"]).out), by);
+    let history = ["run", "drawn.toml", "--seed", "3", "--history", "drawn.jsonl", "--report", "drawn.html"];
+    folder.run(&history).ends(0, "drawn.html shows drawn.toml@3");
+    for file in ["drawn.html", "drawn.jsonl"] {
+        assert_eq!(step(&fs::read_to_string(folder.0.join(file)).expect("just written")), by, "{file}");
+    }
+}
+
+#[test]
 fn the_template_runs_as_it_is_written() {
     let folder = Folder::new("template");
     folder.run(&["new", "mine"]).ends(0, "lockstorm run mine.toml");

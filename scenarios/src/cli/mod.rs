@@ -2,7 +2,11 @@
 //!
 //! To add one, write `cli/<name>.rs` with its arguments and its `run`, and add a variant to `Command`.
 
-#![deny(clippy::print_stdout, reason = "`println!` panics when nobody reads any more; see `out`")]
+#![deny(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "`println!` and `eprintln!` panic when a pipe is closed; see `out`"
+)]
 
 mod check;
 mod claims;
@@ -74,7 +78,7 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(exit) => exit.into(),
         Err(report) => {
-            eprintln!("{report:?}");
+            out::errln!("{report:?}");
             Exit::Usage.into()
         }
     }

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use lockstorm_sim::world::Keep;
 use miette::{IntoDiagnostic, Result, WrapErr, bail, miette};
 
+use super::out::errln;
 use crate::{
     library,
     run::Engine,
@@ -125,7 +126,7 @@ pub(super) fn one_case(token: &str) -> Result<OneCase> {
         }
     })?;
     if token.digest.as_ref().is_some_and(|digest| *digest != source.digest) {
-        eprintln!("{} has changed since: this may be another experiment", token.file);
+        errln!("{} has changed since: this may be another experiment", token.file);
     }
     let case = Case { source: 0, variant, seed: token.seed };
     Ok(OneCase { sources, case, engine: token.engine })

@@ -1,8 +1,8 @@
-//! Standard output, and what to do when nobody reads it any more.
+//! Standard output and standard error, and what to do when they are read no more.
 
 use std::{
     fmt::Arguments,
-    io::{ErrorKind, Write, stdout},
+    io::{ErrorKind, Write, stderr, stdout},
 };
 
 use super::Exit;
@@ -17,10 +17,16 @@ pub(super) fn print(text: Arguments<'_>) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
         Err(error) => {
-            eprintln!("standard output cannot be written: {error}");
+            tell(format_args!("standard output cannot be written: {error}\n"));
             std::process::exit(Exit::Usage.code().into());
         }
     }
+}
+
+/// Prints to standard error, for `errln!`. Where it cannot be written there is no place left to say so, and the exit status still
+/// tells what was found.
+pub(super) fn tell(text: Arguments<'_>) {
+    let _ = stderr().write_fmt(text);
 }
 
 /// `print!` that no closed pipe panics.
@@ -33,4 +39,9 @@ macro_rules! outln {
     ($text:literal $($rest:tt)*) => { $crate::cli::out::print(format_args!("{}\n", format_args!($text $($rest)*))) };
 }
 
-pub(super) use {out, outln};
+/// `eprintln!` that no closed pipe panics.
+macro_rules! errln {
+    ($text:literal $($rest:tt)*) => { $crate::cli::out::tell(format_args!("{}\n", format_args!($text $($rest)*))) };
+}
+
+pub(super) use {errln, out, outln};

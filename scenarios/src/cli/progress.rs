@@ -8,6 +8,8 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::out::errln;
+
 /// How often a line is written where there is no terminal to draw a bar on.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
@@ -51,7 +53,7 @@ impl Progress {
             bar.set_position(state.done as u64);
         } else if now - state.last_line >= LINE_EVERY {
             state.last_line = now;
-            eprintln!("{} of {} runs, {}", state.done, self.total, state.speed(now));
+            errln!("{} of {} runs, {}", state.done, self.total, state.speed(now));
         }
     }
 

@@ -7,7 +7,7 @@ use miette::{Result, bail, miette};
 
 use super::{
     Exit,
-    out::outln,
+    out::{errln, outln},
     progress::Progress,
     run::{Output, exit_of, json, most_telling, show},
 };
@@ -53,8 +53,8 @@ pub(super) fn run(
         let list = refused.join("\n  ");
         bail!("this cannot be done to real servers:\n  {list}\n--skip-unsupported leaves such scenarios out");
     }
-    refused.iter().for_each(|line| eprintln!("skipped {line}"));
-    eprintln!("{} runs in real time, {} s", cases.len(), takes.as_secs());
+    refused.iter().for_each(|line| errln!("skipped {line}"));
+    errln!("{} runs in real time, {} s", cases.len(), takes.as_secs());
     let progress = Progress::new(cases.len());
     let mut ran = Vec::new();
     for case in cases {

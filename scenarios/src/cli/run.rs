@@ -14,10 +14,11 @@ use serde::Serialize;
 use super::{
     Exit,
     options::{EngineName, Jobs, Seeds, sources},
-    out::{out, outln},
+    out::{errln, out, outln},
     progress::Progress,
 };
 use crate::{
+    plan::Plan,
     report::Report,
     run::Outcome,
     trial::{Judged, Trial},
@@ -167,7 +168,9 @@ pub(super) fn json(trial: &Trial<'_>, judged: &Judged) -> Result<String> {
         findings: &'a [Finding],
         fingerprint: &'a str,
         simulated_seconds: f64,
+        plan: Vec<String>,
     }
+    let plan = Plan::draw(&trial.variant(judged.case).scenario, judged.case.seed).to_string();
     let line = Line {
         case: trial.token(judged.case),
         verdict: judged.verdict(),
@@ -175,6 +178,7 @@ pub(super) fn json(trial: &Trial<'_>, judged: &Judged) -> Result<String> {
         findings: &judged.findings,
         fingerprint: &judged.fingerprint,
         simulated_seconds: judged.simulated,
+        plan: plan.lines().map(|line| line.trim_end().to_owned()).collect(),
     };
     serde_json::to_string(&line).into_diagnostic()
 }
@@ -187,7 +191,7 @@ impl Output {
             let entries = trial.entries(judged);
             let page = Report { history: &outcome.history, entries: &entries }.html();
             fs::write(path, page).into_diagnostic().wrap_err_with(|| failed(path))?;
-            eprintln!("{} shows {}", path.display(), trial.token(judged.case));
+            errln!("{} shows {}", path.display(), trial.token(judged.case));
         }
         if let Some(path) = &self.history {
             let file = fs::File::create(path).into_diagnostic().wrap_err_with(|| failed(path))?;

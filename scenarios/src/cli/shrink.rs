@@ -8,7 +8,7 @@ use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use super::{
     Exit,
     options::one_case,
-    out::{out, outln},
+    out::{errln, out, outln},
 };
 use crate::{
     checker::{self, Checker},
@@ -41,7 +41,7 @@ impl Shrink {
             return Ok(Exit::Unexpected);
         };
         let shrink = Shrinking { seed: one.case.seed, engine: one.engine, checker };
-        let shrunk = shrink.of(&one.variant().scenario, &mut |taken| eprintln!("without {taken}"));
+        let shrunk = shrink.of(&one.variant().scenario, &mut |taken| errln!("without {taken}"));
         let Some(shrunk) = shrunk else {
             outln!("{}: {} is not violated, so there is nothing to shrink", self.token, checker.name);
             return Ok(Exit::Unexpected);

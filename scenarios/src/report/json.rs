@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Report;
 use crate::{
-    history::{Header, History},
+    history::{Fault, Header, History},
     verdict::{Expectation, Finding, Match},
 };
 
@@ -25,11 +25,12 @@ struct Whole<'a> {
     engine: &'a str,
     fingerprint: &'a str,
     replay: &'a str,
+    faults: &'a [Fault],
     findings: Vec<Row<'a>>,
 }
 
 impl Report<'_> {
-    /// One JSON object: what ran, and every finding with what was expected of it. Times are nanoseconds of true time,
+    /// One JSON object: what ran, what was done to it, and every finding with what was expected of it. Times are nanoseconds of true time,
     /// measured times milliseconds.
     pub fn json(&self) -> serde_json::Value {
         let History { header: Header { scenario, seed, engine, fingerprint, replay, .. }, .. } = self.history;
@@ -42,7 +43,8 @@ impl Report<'_> {
                 matched: entry.matched(),
             })
             .collect();
-        let whole = Whole { scenario, seed: *seed, engine, fingerprint, replay, findings };
+        let faults = &self.history.faults;
+        let whole = Whole { scenario, seed: *seed, engine, fingerprint, replay, faults, findings };
         serde_json::to_value(whole).expect("plain data with text for keys")
     }
 }
