@@ -67,6 +67,7 @@ fn mistakes_of_form_are_pointed_at() {
     // Quantities.
     with("at = \"3s\"", "at = «\"3 parsecs\"»", "expected a duration with its unit");
     with("at = \"3s\"", "at = «\"3\"»", "found \"3\"");
+    with("at = \"3s\"", "at = «\"9999999h\"»", "\"9999999h\" is too long: at most 2562047h can be");
     with("at = \"3s\"", "at = «\"5s..3s\"»", "ends before it begins");
     with("[client.c1]", "[client.c1]\nclock.rate = «\"fast\"»", "expected a rate above -100%");
     // Words of a list.
@@ -78,6 +79,12 @@ fn mistakes_of_form_are_pointed_at() {
 fn names_that_stand_for_nothing_are_pointed_at() {
     with("crash = \"redis\"", "crash = «\"reddis\"»", "did you mean `redis`?");
     with("crash = \"redis\"", "crash = «\"@holders\"»", "unknown selector `@holders`");
+    with(
+        "[node.redis]\n[client.c1]\nsteps = [{ acquire = {} }, { release = {} }]\n[fault.crash]\ncrash = \"redis\"",
+        "[node.redis]\ncount = 3\n[lock]\nkind = \"red\"\n[client.c1]\nsteps = [{ acquire = {} }, { release = {} }]\n\
+         [fault.crash]\ncrash = «\"@master\"»",
+        "this lock lives on 3 (redis1, redis2, redis3)",
+    );
     with("crash = \"redis\"", "crash = [\"redis\", «\"c9\"»]", "there is no host `c9`");
     with("[node.redis]", "[node.redis]\nreplica_of = «\"rediss\"»", "did you mean `redis`?");
     with("[node.redis]", "[node.redis]\nreplica_of = «\"redis\"»", "cannot be a replica of itself");
@@ -129,6 +136,18 @@ fn what_contradicts_itself_is_pointed_at() {
     with("{ acquire = {} }", "{ poll = { every = «\"0s\"» } }", "give at least 10us");
     with("{ acquire = {} }", "{ poll = { every = «\"1ns\"» } }", "1ns is too short");
     with("{ release = {} }", "{ work = { for = \"1s\", write_every = «\"0s\"» } }", "give at least 10us");
+    with("[expect]", "[run]\nstorm = «\"100000000000ms\"»\n[expect]", "is too long to run: give at most 24h");
+    with("[expect]", "[run]\ncalm = «\"24.1h\"»\n[expect]", "is too long to run: give at most 24h");
+    with(
+        "[expect]",
+        "[lock]\nlease = «\"0s\"»\n[expect]",
+        "a lease of 0ms ends before it begins: give at least 1ms",
+    );
+    with("[expect]", "[lock]\nwatchdog = «\"999us\"»\n[expect]", "give at least 1ms");
+    with("{ acquire = {} }", "{ acquire = { lease = «\"0s\"» } }", "give at least 1ms");
+    with("{ acquire = {} }", "{ try_acquire = { lease = «\"0s\"» } }", "give at least 1ms");
+    with("{ acquire = {} }", "{ poll = { every = \"1s\", lease = «\"0s\"» } }", "give at least 1ms");
+    with("{ release = {} }", "{ extend = { lease = «\"0s\"» } }", "give at least 1ms");
     with("[expect]", "[run]\nseeds = «0»\n[expect]", "0 seeds cannot be tried");
     with("[expect]", "[run]\nseeds = «1000001»\n[expect]", "from one to 1000000 can");
     with("[expect]", "[lock]\nkind = «\"semaphore\"»\n[expect]", "\"client\" is no lock of the kind");

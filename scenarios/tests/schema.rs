@@ -28,6 +28,28 @@ fn it_takes_every_stock_scenario() {
     }
 }
 
+/// What the description of a step calls by name is a key of the step or of what stands behind it.
+#[test]
+fn it_names_no_key_that_a_step_has_not() {
+    let output = Command::new(env!("CARGO_BIN_EXE_lockstorm")).arg("schema").output().expect("it runs");
+    let schema: Value = serde_json::from_slice(&output.stdout).expect("it prints JSON");
+    let steps = schema["$defs"]["StepEntry"]["properties"].as_object().expect("steps have keys");
+    let mut named = 0;
+    for (step, property) in steps {
+        let of = property["anyOf"][0]["$ref"].as_str().and_then(|to| to.strip_prefix("#/$defs/"));
+        let keys = of.and_then(|of| schema["$defs"][of]["properties"].as_object());
+        let description = property["description"].as_str().unwrap_or_default();
+        for word in description.split('`').skip(1).step_by(2) {
+            named += 1;
+            assert!(
+                keys.is_some_and(|keys| keys.contains_key(word)),
+                "{step} has no `{word}`: {description}"
+            );
+        }
+    }
+    assert!(named > 0, "some step names a key of its own");
+}
+
 #[test]
 fn it_refuses_what_is_no_scenario() {
     const GOOD: &str = r#"

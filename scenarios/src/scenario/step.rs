@@ -20,7 +20,7 @@ pub struct StepEntry {
     pub try_acquire: Option<Attempt>,
     /// Ask for the lock again and again, `every` so often, until it is granted.
     pub poll: Option<Poll>,
-    /// Give the lock back; `of` picks one of several holds.
+    /// Give the lock back; of several holds, the latest.
     pub release: Option<Release>,
     /// Hold the lock for longer.
     pub extend: Option<Extend>,
@@ -34,7 +34,7 @@ pub struct StepEntry {
     pub sleep: Option<Draw<Span>>,
     /// Keep the processor busy for a time without letting any other task of the client run.
     pub block: Option<Span>,
-    /// Run the whole script again, `times` more.
+    /// Run the whole script again, so many times more.
     pub repeat: Option<u32>,
 }
 

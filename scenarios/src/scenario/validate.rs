@@ -24,6 +24,12 @@ const OCCURRENCES_MAX: u128 = 100_000;
 /// The most levels of a reentrant lock that one round of a workload takes.
 const LEVELS_MAX: u32 = 100;
 
+/// The longest storm, and the longest calm: beyond it a run is not over while anybody waits for it.
+const PHASE_MAX: Span = Span::secs(24 * 3600);
+
+/// The shortest lease: servers count in milliseconds, and refuse to let a key expire at once.
+const LEASE_MIN: Span = Span::millis(1);
+
 /// The shortest time between two of anything that is done again and again.
 const PERIOD_MIN: Duration = Duration::from_micros(10);
 
@@ -38,6 +44,7 @@ pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(
         let message = format!("{} seeds cannot be tried: from one to {SEEDS_MAX} can", scenario.run.seeds);
         return Err(Mistake::at(places.of_value(&["run", "seeds"]), message));
     }
+    check_phases(scenario, places)?;
     check_lock(scenario, places)?;
     let names = Names { scenario, places };
     names.check_counts()?;
@@ -75,6 +82,29 @@ pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(
         }
     }
     Ok(())
+}
+
+fn check_phases(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
+    for (name, phase) in [("storm", scenario.run.storm), ("calm", scenario.run.calm)] {
+        if phase > PHASE_MAX {
+            let message = format!("a {name} of {phase} is too long to run: give at most {PHASE_MAX}");
+            return Err(Mistake::at(places.of_value(&["run", name]), message));
+        }
+    }
+    Ok(())
+}
+
+/// That a lease lasts long enough for a server to grant it.
+fn check_lease(place: Range<usize>, lease: Option<Span>) -> Result<(), Mistake> {
+    match lease {
+        Some(lease) if lease < LEASE_MIN => {
+            let message = format!(
+                "a lease of {lease} ends before it begins: give at least {LEASE_MIN}, as Redis counts"
+            );
+            Err(Mistake::at(place, message))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_node(names: &Names<'_, '_>, name: &str, node: &Node) -> Result<(), Mistake> {
@@ -128,6 +158,8 @@ fn check_lock(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistak
             return Err(Mistake::at(place, message));
         }
     }
+    check_lease(places.of_value(&["lock", "lease"]), lock.lease)?;
+    check_lease(places.of_value(&["lock", "watchdog"]), Some(lock.watchdog))?;
     match lock.permits {
         Some(0) => Err(Mistake::at(places.of_value(&["lock", "permits"]), "nobody could ever get a permit")),
         Some(_) if lock.kind != LockKind::Semaphore => {
@@ -164,6 +196,13 @@ fn check_client(
         let place = |path: &[&str]| places.of_value(&[&["client", name, "steps", &at_text], path].concat());
         one_action(step, at).map_err(|message| Mistake::at(place(&[]), message))?;
         check_period(place(&["poll", "every"]), step.poll.as_ref().map(|poll| poll.every))?;
+        let leases = [
+            ("acquire", step.acquire.as_ref().and_then(|acquire| acquire.lease)),
+            ("try_acquire", step.try_acquire.as_ref().and_then(|attempt| attempt.lease)),
+            ("poll", step.poll.as_ref().and_then(|poll| poll.lease)),
+            ("extend", step.extend.as_ref().map(|extend| extend.lease)),
+        ];
+        leases.iter().try_for_each(|(action, lease)| check_lease(place(&[action, "lease"]), *lease))?;
         let write_every = step.work.as_ref().and_then(|work| work.write_every);
         check_period(place(&["work", "write_every"]), write_every)?;
         let asks = [
@@ -347,6 +386,18 @@ impl Names<'_, '_> {
         for name in hosts.names() {
             let selector =
                 name.as_str().parse::<Selector>().map_err(|message| Mistake::at(name.span(), message))?;
+            if selector == Selector::Master {
+                let masters = self.scenario.lock_nodes();
+                if masters.len() > 1 {
+                    let message = format!(
+                        "`@master` is the one master that the lock lives on, and this lock lives on {} ({}): name one of them, or \
+                         say `@any-node` or `@minority`",
+                        masters.len(),
+                        masters.join(", ")
+                    );
+                    return Err(Mistake::at(name.span(), message));
+                }
+            }
             let Selector::Named(host) = selector else { continue };
             let groups = self.scenario.node.keys().chain(self.scenario.client.keys()).cloned();
             let own = super::RESERVED.iter().map(|name| (*name).to_owned());
