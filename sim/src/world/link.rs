@@ -156,11 +156,6 @@ impl Link {
         self.loss_per_million = MILLION - through;
     }
 
-    #[cfg(test)]
-    pub(super) fn loss_per_million(&self) -> u32 {
-        self.loss_per_million
-    }
-
     /// Ends every cut, delay and loss.
     pub(super) fn calm(&mut self) {
         self.cuts.clear();
@@ -264,6 +259,18 @@ mod tests {
                 draws[4_000]
             );
             assert!((low..=high).contains(&draws[2_000]), "{latency}: {:?}", draws[2_000]);
+        }
+    }
+
+    #[test]
+    fn losses_of_one_link_are_met_one_after_the_other() {
+        // Of a million packets half get through one loss, and of those half through the other.
+        let mut link = Link::new(Latency::Fixed(Duration::from_millis(1)));
+        for (cause, per_million, together) in
+            [("a", 500_000, 500_000), ("b", 500_000, 750_000), ("a", 0, 500_000), ("b", 0, 0)]
+        {
+            link.lose(cause.into(), per_million);
+            assert_eq!(link.loss_per_million, together);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What each verb does to hosts, wires and clocks, as code on a host sees it.
 
+mod states;
+
 use std::{io, time::Duration};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -567,54 +569,4 @@ fn on_real_time_code_runs_and_clocks_cannot_be_bent() {
     assert!(matches!(error, WorldError::Impossible { .. }), "{error}");
     assert!(world.now() >= MS(20) && world.now() < MS(5_000), "{}", world.now());
     assert!(observed(&world, "it").starts_with("answered@"));
-}
-
-#[test]
-fn the_state_of_a_host_is_told_when_it_changes_and_at_no_other_time() {
-    let rows: &[(&[(i64, &str)], &str)] = &[
-        (&[], ""),
-        (&[(1, "pause:a h"), (2, "pause:b h"), (3, "resume:b h"), (9, "resume:a h")], "Paused@1 Running@9"),
-        (
-            &[(1, "pause h"), (2, "suspend h"), (3, "wake h"), (4, "resume h")],
-            "Paused@1 Suspended@2 Paused@3 Running@4",
-        ),
-        (&[(1, "crash:a h"), (3, "crash:b h"), (5, "up:a h"), (7, "up:b h")], "Down@1 Running@7"),
-        (&[(1, "crash:a h"), (3, "crash:b h"), (5, "up:b h"), (7, "up:a h")], "Down@1 Running@7"),
-        (&[(1, "crash h"), (5, "restart h"), (7, "up h")], "Down@1 Running@5"),
-        (&[(1, "restart h")], "Down@1 Running@1"),
-        (&[(1, "kill h"), (2, "restart h")], "Down@1 Running@2"),
-        (
-            &[(1, "pause h"), (2, "crash h"), (3, "up h"), (4, "resume h")],
-            "Paused@1 Down@2 Paused@3 Running@4",
-        ),
-        (&[(1, "crash h"), (2, "pause h"), (3, "resume h"), (4, "up h")], "Down@1 Running@4"),
-        (&[(1, "pause h"), (2, "suspend h"), (3, "calm")], "Paused@1 Suspended@2 Running@3"),
-    ];
-    for (orders, expected) in rows {
-        let told = std::rc::Rc::new(std::cell::RefCell::new(vec![]));
-        let telling = told.clone();
-        let hook = move |at: True, host: &str, _, state| {
-            assert_eq!(host, "h");
-            telling.borrow_mut().push(format!("{state:?}@{}", at.as_millis()));
-        };
-        let mut world = World::builder(1).host("h", |_| std::future::pending()).state_hook(hook).build();
-        for (at, text) in *orders {
-            world.control().at(MS(*at), verb(text));
-        }
-        world.run(MS(10)).expect("it runs");
-        drop(world);
-        assert_eq!(told.borrow().join(" "), format!("Running@0 {expected}").trim(), "{orders:?}");
-    }
-}
-
-#[test]
-fn losses_of_one_link_are_met_one_after_the_other() {
-    // Of a million packets half get through one loss, and of those half through the other.
-    let mut link = super::link::Link::new(Latency::Fixed(ms(1)));
-    for (cause, per_million, together) in
-        [("a", 500_000, 500_000), ("b", 500_000, 750_000), ("a", 0, 500_000), ("b", 0, 0)]
-    {
-        link.lose(cause.into(), per_million);
-        assert_eq!(link.loss_per_million(), together);
-    }
 }
