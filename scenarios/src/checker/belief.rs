@@ -60,7 +60,7 @@ pub(super) fn beliefs(history: &History) -> Vec<Belief> {
     let mut open: BTreeMap<(Lock, Owner), Open> = BTreeMap::new();
     let mut all = Vec::new();
     let mut close = |Open { mut belief, lapses, .. }: Open, at: True, why: BeliefEnd| {
-        (belief.until, belief.end) = if lapses < at { (lapses, BeliefEnd::OwnClock) } else { (at, why) };
+        (belief.until, belief.end) = if lapses <= at { (lapses, BeliefEnd::OwnClock) } else { (at, why) };
         // A belief that lapsed before it began was none: the client looked at its clock first.
         if belief.from < belief.until {
             all.push(belief);

@@ -11,7 +11,7 @@ use super::{
     words,
 };
 use crate::{
-    history::{Call, Ended, History, Host, Lock, LockKind, Op, Outcome, Owner, What},
+    history::{Call, Ended, History, Host, Life, Lock, LockKind, Op, Outcome, Owner, What},
     verdict::Verdict,
 };
 
@@ -25,6 +25,8 @@ pub(super) struct Asked<'a> {
     pub(super) from: True,
     /// When it came back and with what; `None` if it never did.
     pub(super) returned: Option<(True, &'a Outcome)>,
+    /// When it was over: it came back, or its client crashed and hears of nothing it had asked before.
+    pub(super) over: Option<True>,
 }
 
 impl Asked<'_> {
@@ -149,13 +151,21 @@ fn calls(history: &History) -> Vec<Asked<'_>> {
             What::Invoke { op, lock, owner, call } => {
                 open.insert(*op, calls.len());
                 let (host, from) = (event.host, event.at);
-                calls.push(Asked { host, lock: *lock, owner: *owner, call: *call, from, returned: None });
+                let (lock, owner, call) = (*lock, *owner, *call);
+                calls.push(Asked { host, lock, owner, call, from, returned: None, over: None });
             }
             What::Return { op, outcome } => {
                 if let Some(call) = open.remove(op) {
-                    calls[call].returned = Some((event.at, outcome));
+                    (calls[call].returned, calls[call].over) = (Some((event.at, outcome)), Some(event.at));
                 }
             }
+            What::Life { life: Life::Crashed | Life::Started } => open.retain(|_, call| {
+                let call = &mut calls[*call];
+                if call.host == event.host {
+                    call.over = Some(event.at);
+                }
+                call.host != event.host
+            }),
             _ => {}
         }
     }

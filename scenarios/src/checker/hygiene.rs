@@ -34,7 +34,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         held || evidence
             .calls
             .iter()
-            .any(|call| call.lock == lock && call.is_acquire() && call.returned.is_none())
+            .any(|call| call.lock == lock && call.is_acquire() && call.over.is_none())
     };
     let used: Vec<bool> = history.header.locks().map(in_use).collect();
     let left: Vec<(&KeyLeft, Lock)> = history
@@ -76,7 +76,10 @@ fn witness(history: &History, key: &KeyLeft, lock: Lock, left: usize) -> Witness
 
 #[cfg(test)]
 mod tests {
-    use crate::{checker::tests::explained, history::story::Story};
+    use crate::{
+        checker::tests::{explained, first_line},
+        history::{Life, story::Story},
+    };
 
     #[test]
     fn explanations() {
@@ -100,5 +103,15 @@ mod tests {
             ),
         ];
         insta::assert_snapshot!(explained("hygiene", &stories));
+    }
+
+    /// The call of a client that crashed is over, and so a key of its lock is left behind. The lock was once in use for ever.
+    #[test]
+    fn who_crashed_does_not_wait() {
+        let story =
+            Story::one_node().at(0).locks("c1", "m", 1_000).at(10).unlocks("c1", "m").at(20).asks("c2");
+        let story = story.granted_without_expiry("m", "c2").life("c2", Life::Crashed);
+        let history = story.key_left("m", "stock", None).ends(10_000);
+        assert_eq!(first_line("hygiene", &history), "violated left=1 for_ever=1");
     }
 }

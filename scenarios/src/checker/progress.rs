@@ -10,7 +10,7 @@ use lockstorm_sim::time::True;
 
 use super::{Checker, evidence::Evidence, words};
 use crate::{
-    history::{Life, Lock, Outcome, Owner, What},
+    history::{Lock, Outcome, Owner},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -35,23 +35,18 @@ struct Want {
 
 fn wants(evidence: &Evidence<'_>) -> Vec<Want> {
     let history = evidence.history;
-    let crashes: Vec<_> = history
-        .events
-        .iter()
-        .filter(|event| matches!(event.what, What::Life { life: Life::Crashed }))
-        .map(|event| (event.host, event.at))
-        .collect();
     let mut open: BTreeMap<(Lock, Owner), (True, True)> = BTreeMap::new();
     let mut all = Vec::new();
     for call in evidence.calls.iter().filter(|call| call.is_acquire()) {
-        let crash =
-            crashes.iter().find(|(host, at)| *host == call.host && *at >= call.from).map(|(_, at)| *at);
-        let until = call.returned.map_or(history.header.end, |(at, _)| at).min(crash.unwrap_or(True::MAX));
-        let (from, _) = *open.entry((call.lock, call.owner)).or_insert((call.from, until));
-        open.insert((call.lock, call.owner), (from, until));
-        if matches!(call.returned, Some((_, Outcome::Ok))) {
-            open.remove(&(call.lock, call.owner));
-            all.push(Want { lock: call.lock, owner: call.owner, from, until });
+        let key = (call.lock, call.owner);
+        let from = open.remove(&key).map_or(call.from, |(from, _)| from);
+        let until = call.over.unwrap_or(history.header.end);
+        match call.returned {
+            // After a failure it asks again, after a success or a crash it wants the lock anew.
+            Some((_, outcome)) if *outcome != Outcome::Ok => {
+                open.insert(key, (from, until));
+            }
+            _ => all.push(Want { lock: call.lock, owner: call.owner, from, until }),
         }
     }
     all.extend(open.into_iter().map(|((lock, owner), (from, until))| Want { lock, owner, from, until }));
@@ -109,7 +104,9 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let in_storm = stalls.iter().map(whole).max().unwrap_or_default();
     let bound = header.bounds.progress;
     let wanted = wants.iter().any(|want| want.until > calm);
-    let open = worst.filter(|stall| stall.until >= header.end && !stalled.is_zero());
+    // The lock that is free and wanted when the run ends might have stayed so.
+    let mut ends = stalls.iter().filter(|stall| stall.until >= header.end).map(after);
+    let open = ends.find(|length| !length.is_zero());
     let verdict = match (worst, header.calm) {
         (_, None) => Verdict::undecided("The storm never ended."),
         (Some(stall), Some(_)) if stalled > bound => {
@@ -117,9 +114,9 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         }
         _ if evidence.given_up().is_some() => Verdict::undecided(evidence.given_up().unwrap_or_default()),
         _ if !wanted => Verdict::undecided("Nobody wanted the lock after the storm."),
-        _ if open.is_some() => Verdict::undecided(format!(
+        _ if let Some(open) = open => Verdict::undecided(format!(
             "When the run ended the lock had been free and wanted for {}, less than the bound of {}.",
-            words::length(stalled),
+            words::length(open),
             words::length(bound)
         )),
         _ => Verdict::holds(format!("Nobody waited longer than {} for a free lock.", words::length(stalled))),
@@ -162,7 +159,7 @@ mod tests {
     use std::time::Duration;
 
     use crate::{
-        checker::tests::explained,
+        checker::tests::{explained, first_line},
         history::{Bounds, Life, Outcome, Why, story::Story},
     };
 
@@ -210,5 +207,27 @@ mod tests {
             ("nobody wants it", Story::one_node().at(0).locks("c1", "m", 1_000).at(500).calm().ends(10_000)),
         ];
         insta::assert_snapshot!(explained("progress", &stories));
+    }
+
+    /// C2 crashes while it waits, and asks again a minute later: it did not want the lock in between.
+    #[test]
+    fn who_crashed_wants_nothing_until_it_asks_again() {
+        let story = Story::one_node()
+            .at(0)
+            .locks("c1", "m", 1_000)
+            .at(10)
+            .asks("c2")
+            .at(20)
+            .life("c2", Life::Crashed);
+        let story = story.calm().at(40_000).life("c2", Life::Started).at(60_000).locks("c2", "m", 1_000);
+        assert_eq!(first_line("progress", &story.ends(70_000)), "holds stalled=0ms stalled_in_storm=0ms");
+    }
+
+    /// A stall that is over was longer than the one the run ends in, which might have gone on: that was once overlooked.
+    #[test]
+    fn a_stall_that_the_run_ends_in_may_have_gone_on() {
+        let story = Story::one_node().calm().at(0).asks("c1").at(3_000).granted("m", "c1", 1_000);
+        let story = story.returns("c1", Outcome::Ok).believes("c1", 1_000).at(5_000).asks("c2");
+        assert_eq!(first_line("progress", &story.ends(6_000)), "undecided stalled=3s stalled_in_storm=3s");
     }
 }
