@@ -54,23 +54,31 @@ struct Hold {
     from: True,
     /// The last lease it was given.
     lease: Option<Duration>,
-    /// When its key expires by a node's wall clock.
+    /// When its key expires by a node's wall clock, and since when it does.
     until: Option<Wall>,
-    /// Until when it was promised, for each nested hold.
+    since: True,
+    /// Until when it was promised, for each nested hold; and those that have been given back since.
     promised: Vec<True>,
+    ran: True,
     /// When it was gone, and whether it expired.
     gone: Option<(True, bool)>,
 }
 
 impl Hold {
     fn promised(&self) -> True {
-        self.promised.iter().copied().max().unwrap_or(self.from)
+        self.promised.iter().copied().fold(self.ran, True::max)
+    }
+
+    /// Only so many of its nested holds are left at this instant.
+    fn cut(&mut self, left: usize, at: True) {
+        self.ran = self.promised.iter().skip(left).map(|until| at.min(*until)).fold(self.ran, True::max);
+        self.promised.truncate(left);
     }
 
     fn close(mut self, history: &History, at: True, node: Host, expired: bool) -> Self {
         // A key that is over by the clock is gone for everybody, even before the node gets round to dropping it.
         let over =
-            self.until.and_then(|until| history.clock(node).expires(until, self.from)).unwrap_or(True::MAX);
+            self.until.and_then(|until| history.clock(node).expires(until, self.since)).unwrap_or(True::MAX);
         self.gone = Some(if over <= at { (over, true) } else { (at, expired) });
         self
     }
@@ -118,7 +126,9 @@ fn holds(history: &History) -> Vec<Hold> {
                     from: at,
                     lease: None,
                     until: None,
+                    since: at,
                     promised: vec![],
+                    ran: at,
                     gone: None,
                 };
                 let one = if *count <= 1 {
@@ -135,15 +145,20 @@ fn holds(history: &History) -> Vec<Hold> {
                     of_owner.len() - 1
                 });
                 let hold = &mut of_owner[one];
-                hold.promised.truncate(count.saturating_sub(1) as usize);
+                let outer = count.saturating_sub(1) as usize;
+                hold.cut(outer, at);
+                hold.promised.resize(outer, hold.from);
                 hold.promised.push(end_of(at, *lease_ms));
-                (hold.node, hold.lease, hold.until) = (node, lease_ms.map(Duration::from_millis), *until);
+                (hold.node, hold.lease) = (node, lease_ms.map(Duration::from_millis));
+                (hold.until, hold.since) = (*until, at);
             }
             What::Extended { lease_ms, until, by, .. } => {
                 if let Some(hold) = one.map(|one| &mut of_owner[one]) {
-                    (hold.lease, hold.until) = (lease_ms.map(Duration::from_millis), *until);
+                    hold.lease = lease_ms.map(Duration::from_millis);
+                    (hold.until, hold.since) = (*until, at);
                     if is_own(history, owner, *by) {
                         let end = end_of(at, *lease_ms);
+                        hold.promised.resize(hold.promised.len().max(1), hold.from);
                         hold.promised.iter_mut().for_each(|promised| *promised = end.max(*promised));
                     }
                 }
@@ -153,8 +168,10 @@ fn holds(history: &History) -> Vec<Hold> {
             }
             What::Released { left, until, .. } => {
                 if let Some(hold) = one.map(|one| &mut of_owner[one]) {
-                    hold.promised.truncate((*left).max(1) as usize);
-                    hold.until = until.or(hold.until);
+                    hold.cut(*left as usize, at);
+                    if until.is_some() {
+                        (hold.until, hold.since) = (*until, at);
+                    }
                 }
             }
             What::Vanished { how, .. } => {
@@ -260,7 +277,7 @@ fn witness(history: &History, hold: &Hold, wrong: Wrong, by: Duration) -> Witnes
 #[cfg(test)]
 mod tests {
     use crate::{
-        checker::tests::explained,
+        checker::tests::{explained, first_line},
         history::{Call, How, Life, LockKind, Outcome, Why, story::Story},
     };
 
@@ -364,5 +381,24 @@ mod tests {
             ("no lease at all", Story::one_node().ends(60_000)),
         ];
         insta::assert_snapshot!(explained("lease", &stories));
+    }
+
+    /// The node's clock is ahead for a second, and nobody looks; then it is right and the lease is renewed. The hold was once
+    /// taken for gone in that second, thirty seconds before its lease.
+    #[test]
+    fn a_clock_that_was_ahead_before_a_renewal_does_not_end_it() {
+        let story = Story::one_node().at(0).locks("c1", "m", 10_000).asks("c2").at(1_000);
+        let story = story.clocks("m", [60_000, 1_000, 1_000], [0; 3]).at(1_010);
+        let story = story.clocks("m", [1_010, 1_010, 1_010], [0; 3]).at(5_000).extended("m", "c1", 10_000);
+        let history = story.believes("c1", 10_000).at(6_000).unlocks("c1", "m").ends(60_000);
+        assert_eq!(first_line("lease", &history), "holds cut=0ms outlived=0ms phantom=0ms");
+    }
+
+    /// The nested hold outlasts the outer one, and is given back after the outer one's lease, with all the rest right after.
+    #[test]
+    fn a_nested_hold_given_back_was_promised_until_then() {
+        let story = Story::one_node().at(0).locks("c1", "m", 5_000).at(1).locks("c1", "m", 9_000);
+        let story = story.at(7_000).released("m", "c1").at(7_001).unlocks("c1", "m");
+        assert_eq!(first_line("lease", &story.ends(60_000)), "holds cut=0ms outlived=1ms phantom=0ms");
     }
 }
