@@ -18,22 +18,29 @@ pub(super) const PERMITS: Checker = Checker {
 
 /// The instant with the most permits out: how many, from when until when.
 fn fullest(promises: &[&Promise]) -> (u64, True, True) {
-    let mut edges: Vec<(True, bool, u64)> = Vec::with_capacity(promises.len() * 2);
+    let mut changes: Vec<(True, i64)> = Vec::new();
     for promise in promises {
-        edges.push((promise.from, true, promise.count.into()));
-        edges.push((promise.until, false, promise.count.into()));
+        let mut had = 0;
+        for (at, count) in &promise.counts {
+            let count = i64::from(*count).max(1);
+            changes.push((*at, count - had));
+            had = count;
+        }
+        changes.push((promise.until, -had));
     }
-    // Ends before beginnings: a permit that passes on at one instant is not two.
-    edges.sort_unstable();
-    let (mut out, mut most) = (0_u64, (0, True::ZERO, True::ZERO));
-    for (at, (now, begins, count)) in edges.iter().enumerate() {
-        out = if *begins { out + count } else { out.saturating_sub(*count) };
+    changes.sort_unstable();
+    let (mut out, mut most) = (0, (0, True::ZERO, True::ZERO));
+    // What happens at one instant happens at once: a permit that passes on is not two.
+    for changes in changes.chunk_by(|one, other| one.0 == other.0) {
+        let (now, before) = (changes[0].0, out);
+        out += changes.iter().map(|(_, change)| change).sum::<i64>();
         if out > most.0 {
-            let until = edges[at + 1..].iter().find(|edge| !edge.1).map_or(*now, |edge| edge.0);
-            most = (out, *now, until);
+            most = (out, now, True::MAX);
+        } else if before == most.0 && out < before && most.2 == True::MAX {
+            most.2 = now;
         }
     }
-    most
+    (most.0.unsigned_abs(), most.1, most.2)
 }
 
 fn check(evidence: &Evidence<'_>) -> Finding {
@@ -82,7 +89,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
 #[cfg(test)]
 mod tests {
     use crate::{
-        checker::tests::explained,
+        checker::tests::{explained, first_line},
         history::{LockKind, story::Story},
     };
 
@@ -104,5 +111,13 @@ mod tests {
             ("a lock is no semaphore", Story::one_node().at(0).granted("m", "c1", 1_000).ends(3_000)),
         ];
         insta::assert_snapshot!(explained("permits", &stories));
+    }
+
+    /// C1 has two of two permits and gives one back, which C2 may have then: C1 was once taken to have both until the end.
+    #[test]
+    fn a_permit_that_was_given_back_is_not_out() {
+        let story = Story::of_kind(LockKind::Semaphore { permits: 2 }).at(0).granted("m", "c1", 5_000);
+        let story = story.granted("m", "c1", 5_000).at(500).released("m", "c1").granted("m", "c2", 5_000);
+        assert_eq!(first_line("permits", &story.ends(3_000)), "holds most=2 over=0");
     }
 }

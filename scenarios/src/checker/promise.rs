@@ -26,8 +26,8 @@ pub(super) struct Promise {
     pub(super) end: PromiseEnd,
     /// The node whose grant began it (the last one that a quorum needed).
     pub(super) node: Host,
-    /// How many holds at most at once: the permits of a semaphore, or how deep it was nested.
-    pub(super) count: u32,
+    /// How many holds since when, as the node counted: the permits of a semaphore, or how deep it is nested; of a quorum nothing.
+    pub(super) counts: Vec<(True, u32)>,
 }
 
 /// What ended a promise.
@@ -54,7 +54,8 @@ struct Open {
     from: True,
     node: Host,
     mode: Mode,
-    count: u32,
+    /// How many holds since when.
+    counts: Vec<(True, u32)>,
     /// Until when, for each nested hold, the outermost first.
     holds: Vec<True>,
     /// Until when nested holds ran that have been given back since.
@@ -63,7 +64,7 @@ struct Open {
 
 impl Open {
     fn new(from: True, node: Host, mode: Mode) -> Self {
-        Self { from, node, mode, count: 0, holds: Vec::new(), ran: from }
+        Self { from, node, mode, counts: vec![(from, 1)], holds: Vec::new(), ran: from }
     }
 
     fn until(&self) -> True {
@@ -82,18 +83,20 @@ impl Open {
 pub(super) fn promises(history: &History) -> Vec<Promise> {
     let mut made: BTreeMap<(Lock, Owner), Vec<(usize, Promise)>> = BTreeMap::new();
     let mut open: BTreeMap<(Lock, Owner, usize), Open> = BTreeMap::new();
+    let mut counted: BTreeMap<(Lock, Owner, usize), u32> = BTreeMap::new();
     let mut close = |(lock, owner, group): (Lock, Owner, usize), state: Open, released: Option<True>| {
         let over = state.until();
         let (until, end) = match released {
             Some(at) if at < over => (at, PromiseEnd::Released),
             _ => (over, PromiseEnd::LeaseOver),
         };
-        let Open { from, node, mode, count, .. } = state;
+        let Open { from, node, mode, mut counts, .. } = state;
+        counts.retain(|(at, _)| *at < until);
         // Granted and released at one instant (requests that had waited together on a link): nobody held anything.
         if from >= until {
             return;
         }
-        let promise = Promise { lock, owner, mode, from, until, end, node, count };
+        let promise = Promise { lock, owner, mode, from, until, end, node, counts };
         made.entry((lock, owner)).or_default().push((group, promise));
     };
     for event in &history.events {
@@ -115,30 +118,33 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
                 state.cut(outer, at);
                 state.holds.resize(outer, at);
                 state.holds.push(end);
-                state.count = state.count.max(*count);
+                state.counts.push((at, *count));
+                counted.insert(key, *count);
             }
             What::Extended { by, lease_ms, .. } if is_own(history, owner, *by) => {
                 let end = promised(authority, at, *lease_ms);
-                let lapsed = open.remove_if(&key, |state| state.until() < at);
-                let mode = lapsed.as_ref().map_or(Mode::Exclusive, |state| state.mode);
-                if let Some(lapsed) = lapsed {
+                let mut fresh = Open::new(at, event.host, Mode::Exclusive);
+                fresh.counts = vec![(at, counted.get(&key).copied().unwrap_or(1))];
+                if let Some(lapsed) = open.remove_if(&key, |state| state.until() < at) {
+                    fresh.mode = lapsed.mode;
                     close(key, lapsed, None);
                 }
-                // A node that extends what true time calls over grants it anew.
-                let state = open.entry(key).or_insert_with(|| Open::new(at, event.host, mode));
-                state.count = state.count.max(1);
+                // A node that extends what true time calls over grants it anew, as often as it counts.
+                let state = open.entry(key).or_insert(fresh);
                 state.holds.resize(state.holds.len().max(1), at);
                 for hold in &mut state.holds {
                     *hold = end.max(*hold);
                 }
             }
             What::Released { by, left, .. } if is_own(history, owner, *by) => {
+                counted.insert(key, *left);
                 if *left == 0 {
                     if let Some(state) = open.remove(&key) {
                         close(key, state, Some(at));
                     }
                 } else if let Some(state) = open.get_mut(&key) {
                     state.cut(*left as usize, at);
+                    state.counts.push((at, *left));
                 }
             }
             _ => {}
@@ -192,8 +198,9 @@ fn quorum(parts: Vec<(usize, Promise)>, needed: usize) -> Vec<Promise> {
         match (began, begun, ended) {
             (None, Some(part), _) if live >= needed => began = Some((at, part.node, part.mode)),
             (Some((from, node, mode)), _, Some(part)) if live < needed => {
-                let Promise { lock, owner, end, count, .. } = *part;
-                all.push(Promise { lock, owner, mode, from, until: at, end, node, count });
+                let Promise { lock, owner, end, .. } = *part;
+                let counts = Vec::new();
+                all.push(Promise { lock, owner, mode, from, until: at, end, node, counts });
                 began = None;
             }
             _ => {}
