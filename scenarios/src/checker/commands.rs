@@ -1,7 +1,7 @@
 //! Commands per hand-off: what does it cost to pass a lock on, and does a waiter ask in a busy loop?
 //!
 //! A hand-off is a promise that begins for another owner than the one before. The herd is how many tries one release
-//! draws before somebody has the lock. A busy loop is a waiter that asks more often in a second than the bound allows.
+//! draws before the next one. A busy loop is a waiter that asks more often in a second than the bound allows.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
