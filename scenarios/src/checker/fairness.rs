@@ -1,7 +1,7 @@
 //! Fairness: is the lock granted in the order of the queue?
 //!
-//! An owner's place in line is the order in which it first stood in any node's queue for its present call. Its place
-//! counts while it is alive: its call is under way and its host neither crashed nor stands still. A grant to somebody behind
+//! An owner's place in line is the order in which it was first seen in any node's queue, and it has lost that place when a
+//! call of its is over. The place counts while it is alive: a call is under way and its host neither crashed nor stands still. A grant to somebody behind
 //! it, or to somebody who never stood in line, overtakes it. It is swept when it leaves the queue without having got the
 //! lock or given up, however that came about: a sweep by somebody's wrong clock, or a failover to a node without the queue.
 
@@ -132,7 +132,10 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             // Its calls went with it: who starts on that host again is another owner.
             What::Life { life: Life::Crashed | Life::Started } => {
                 state.standing_still.remove(&event.host);
-                state.asking.retain(|(_, owner)| history.client_of(*owner) != event.host);
+                let of_host = |asks: &(Lock, Owner)| history.client_of(asks.1) == event.host;
+                for (lock, owner) in state.asking.extract_if(.., of_host).collect::<Vec<_>>() {
+                    state.leaves(lock, owner);
+                }
             }
             What::Return { op, .. } => {
                 if let Some((lock, owner)) = state.calls.remove(op) {
@@ -211,7 +214,7 @@ fn witness(history: &History, first: &(Lock, Owner, Wrong), overtakes: usize, sw
 #[cfg(test)]
 mod tests {
     use crate::{
-        checker::tests::explained,
+        checker::tests::{explained, first_line},
         history::{Life, LockKind, Outcome, Wake, story::Story},
     };
 
@@ -313,5 +316,13 @@ mod tests {
             ),
         ];
         insta::assert_snapshot!(explained("fairness", &stories));
+    }
+
+    /// C2 was thrown out of the queue and then crashed: it did not wait on. It was once taken to have waited until the end.
+    #[test]
+    fn who_crashed_after_it_left_the_queue_was_not_swept() {
+        let story = queue().at(100).queue("m", &["c3"]).at(200).life("c2", Life::Crashed);
+        let story = story.at(300).unlocks("c1", "m").granted("m", "c3", 1_000).queue("m", &[]);
+        assert_eq!(first_line("fairness", &story.ends(60_000)), "holds overtakes=0 swept=0");
     }
 }
