@@ -9,14 +9,25 @@
 //! `LOCKSTORM_SEEDS=0..1000000 cargo test --release -p lockstorm --test judges -- generated` tries a million, and
 //! `LOCKSTORM_SEEDS=17..18` the one that was found.
 
+mod commands;
+mod fairness;
 mod generate;
+mod hygiene;
 mod l1;
 mod l2;
 mod l3;
 mod l4;
+mod lease;
+mod owner_safety;
 mod past;
+mod permits;
+mod progress;
+mod read_write;
+mod reentrancy;
 mod runs;
 mod section;
+mod wake_ups;
+mod wire;
 
 use std::{
     collections::BTreeMap,
@@ -44,7 +55,7 @@ impl Answer {
         Answer { word, measures: Vec::new() }
     }
 
-    fn measured(mut self, name: &'static str, quantity: Quantity) -> Answer {
+    pub(crate) fn measured(mut self, name: &'static str, quantity: Quantity) -> Answer {
         self.measures.push((name, quantity));
         self
     }
@@ -72,14 +83,31 @@ impl fmt::Display for Answer {
 type Judge = fn(&History) -> Answer;
 
 /// The reference of every checker, by the checker's name.
-const JUDGES: &[(&str, Judge)] =
-    &[("l1", l1::judge), ("l2", l2::judge), ("l3", l3::judge), ("l4", l4::judge)];
+const JUDGES: &[(&str, Judge)] = &[
+    ("l1", l1::judge),
+    ("l2", l2::judge),
+    ("l3", l3::judge),
+    ("l4", l4::judge),
+    ("commands", commands::judge),
+    ("fairness", fairness::judge),
+    ("hygiene", hygiene::judge),
+    ("lease", lease::judge),
+    ("owner-safety", owner_safety::judge),
+    ("permits", permits::judge),
+    ("progress", progress::judge),
+    ("read-write", read_write::judge),
+    ("reentrancy", reentrancy::judge),
+    ("wake-ups", wake_ups::judge),
+];
 
 /// Where checkers and their references differ: the checker's name, and what each of them says.
 pub(crate) fn differences(history: &History) -> Vec<(&'static str, String)> {
     let mut differences = Vec::new();
     for finding in checker::check(history) {
-        let Some((name, judge)) = JUDGES.iter().find(|(name, _)| *name == finding.checker) else { continue };
+        let (name, judge) = JUDGES
+            .iter()
+            .find(|(name, _)| *name == finding.checker)
+            .unwrap_or_else(|| panic!("{} has no reference: add one to JUDGES", finding.checker));
         let measures = finding.measures.iter().map(|measure| (measure.name, measure.quantity)).collect();
         let checker = Answer { word: finding.verdict.word(), measures };
         let reference = judge(history);

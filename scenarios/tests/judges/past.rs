@@ -7,8 +7,8 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use lockstorm::history::{
-    Call, Deadline, Ended, Event, Fence, Header, History, Host, Life, Lock, LockKind, Mode, Owner, Party,
-    What,
+    Call, Deadline, Ended, Event, Fence, Header, History, Host, Life, Lock, LockKind, Mode, Outcome, Owner,
+    Party, What,
 };
 use lockstorm_sim::time::True;
 
@@ -121,16 +121,39 @@ pub(crate) fn promised(history: &History, lock: Lock, owner: Owner) -> Vec<Stret
     spans.into_iter().map(|(from, until)| Stretch { lock, owner, mode: mode(from), from, until }).collect()
 }
 
+/// Whether an event ends what an owner believes of a lock: it says so, or its client loses its memory.
+fn ends_belief(history: &History, lock: Lock, owner: Owner, event: &Event) -> bool {
+    match &event.what {
+        What::Disbelieves { lock: of, owner: whose, .. } => (*of, *whose) == (lock, owner),
+        What::Life { life: Life::Crashed | Life::Started } => event.host == history.client_of(owner),
+        _ => false,
+    }
+}
+
+/// Whether an owner still believes to hold a lock when the run is over: it was the last that it said, some time ago, and its
+/// clock does not show the end of it yet.
+pub(crate) fn believes_at_the_end(history: &History, lock: Lock, owner: Owner) -> bool {
+    for event in history.events.iter().rev() {
+        if ends_belief(history, lock, owner, event) {
+            return false;
+        }
+        let What::Believes { lock: of, owner: whose, until, .. } = &event.what else { continue };
+        if (*of, *whose) == (lock, owner) {
+            let lapsed = until.map_or(True::MAX, |until| shown(history, event.host, until, event.at));
+            let some_time =
+                believed(history, lock, owner).iter().any(|belief| belief.until == history.header.end);
+            return some_time && lapsed > history.header.end;
+        }
+    }
+    false
+}
+
 /// When an owner believed to hold a lock.
 ///
 /// It does from when it says so until it says otherwise, until its client crashes or starts, or until the clock that it
 /// named has shown the reading that it named. A belief that it gave up is not the one it takes up next.
 pub(crate) fn believed(history: &History, lock: Lock, owner: Owner) -> Vec<Stretch> {
-    let ends = |event: &Event| match &event.what {
-        What::Disbelieves { lock: of, owner: whose, .. } => (*of, *whose) == (lock, owner),
-        What::Life { life: Life::Crashed | Life::Started } => event.host == history.client_of(owner),
-        _ => false,
-    };
+    let ends = |event: &Event| ends_belief(history, lock, owner, event);
     let mut spans = Vec::new();
     let mut modes = Vec::new();
     for (number, event) in history.events.iter().enumerate() {
@@ -213,7 +236,8 @@ pub(crate) fn shown(history: &History, host: Host, reading: Deadline, from: True
     let shows = |at: i64| clock.reading(reading.clock, True::from_nanos(at)) >= reading.nanos;
     let pieces = clock.segments();
     for (number, piece) in pieces.iter().enumerate() {
-        let next = pieces.get(number + 1).map_or(history.header.end, |next| next.from);
+        let end = history.header.end + Duration::from_nanos(1);
+        let next = pieces.get(number + 1).map_or(end, |next| next.from);
         let (mut no, last) = (piece.from.max(from).as_nanos(), next.as_nanos() - 1);
         if no > last {
             continue;
@@ -256,6 +280,69 @@ pub(crate) fn clashes(stretches: &[Stretch]) -> Vec<Duration> {
         }
     }
     found
+}
+
+/// A call, from the event that made it to the one that ended it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) lock: Lock,
+    pub(crate) owner: Owner,
+    pub(crate) call: Call,
+    /// The numbers of the events; there is none that ended it if it was under way when the run ended.
+    pub(crate) made: usize,
+    pub(crate) ended: Option<usize>,
+    /// With what it came back; a client that crashed or started again hears of nothing it had asked before.
+    pub(crate) outcome: Option<&'a Outcome>,
+}
+
+impl Asked<'_> {
+    pub(crate) fn acquires(&self) -> bool {
+        matches!(self.call, Call::Acquire { .. })
+    }
+
+    /// Whether it was under way after an event.
+    pub(crate) fn under_way(&self, after: usize) -> bool {
+        self.made <= after && self.ended.is_none_or(|ended| after < ended)
+    }
+
+    pub(crate) fn is(&self, lock: Lock, owner: Owner) -> bool {
+        (self.lock, self.owner) == (lock, owner)
+    }
+
+    /// When it was made, and when it was over at the latest.
+    pub(crate) fn times(&self, history: &History) -> (True, True) {
+        let over = self.ended.map_or(history.header.end, |ended| history.events[ended].at);
+        (history.events[self.made].at, over)
+    }
+}
+
+/// Every call, in the order they were made.
+pub(crate) fn calls(history: &History) -> Vec<Asked<'_>> {
+    let mut calls = Vec::new();
+    for (made, event) in history.events.iter().enumerate() {
+        let What::Invoke { op, lock, owner, call } = &event.what else { continue };
+        let mut later = history.events.iter().enumerate().skip(made + 1);
+        let found = later.find_map(|(number, later)| match &later.what {
+            What::Return { op: of, outcome } if of == op => Some((number, Some(outcome))),
+            What::Life { life: Life::Crashed | Life::Started } if later.host == event.host => {
+                Some((number, None))
+            }
+            _ => None,
+        });
+        let (ended, outcome) = found.map_or((None, None), |(number, outcome)| (Some(number), outcome));
+        calls.push(Asked { lock: *lock, owner: *owner, call: *call, made, ended, outcome });
+    }
+    calls
+}
+
+/// Whether a host's software stood still after an event: it had crashed or was held up, and nothing had set it going again.
+pub(crate) fn still(history: &History, host: Host, after: usize) -> bool {
+    let life = |event: &Event| match event.what {
+        What::Life { life } if event.host == host => Some(life),
+        _ => None,
+    };
+    let latest = history.events[..=after].iter().rev().find_map(life);
+    matches!(latest, Some(Life::Crashed | Life::Paused | Life::Suspended))
 }
 
 /// Who ever asked to hold a lock, was promised it or believed in it.

@@ -87,9 +87,9 @@ fn hold(history: &History, lock: Lock, owner: Owner, token: Option<u64>, sent: T
     let mut learned: Vec<True> = learned(history, lock, owner, sent).into_iter().collect();
     let Some(known) = learned.pop() else { return granted.last().map(|grant| grant.began) };
     let before = learned.pop();
-    let meant =
+    let mut meant =
         granted.iter().filter(|grant| grant.at <= known && before.is_none_or(|before| before < grant.at));
-    Some(meant.last().map_or(known, |grant| grant.began))
+    Some(meant.next_back().map_or(known, |grant| grant.began))
 }
 
 /// All writes, in the order they arrived.

@@ -2,6 +2,7 @@
 //! history again.
 
 pub(crate) mod noise;
+mod parts;
 pub(crate) mod world;
 
 use lockstorm::history::{

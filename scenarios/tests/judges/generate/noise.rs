@@ -2,12 +2,15 @@
 //! its definition has an answer.
 
 use lockstorm::history::{
-    Accepted, Call, Clock, CommandCount, Deadline, Face, History, How, KeyLeft, Life, Lock, LockKind, Mode,
-    Op, Outcome, Party, Role, Segment, Wait, Wake, What, Why,
+    Accepted, Call, Clock, CommandCount, Deadline, Face, History, Host, How, KeyLeft, Life, Lock, LockKind,
+    Mode, Op, Outcome, Owner, Party, Role, Segment, Wait, Wake, What, Why,
 };
 use lockstorm_sim::time::{True, Wall};
 use proptest::strategy::Strategy;
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use super::{Bytes, Cast, LEASES, STEPS, bytes, cast, ms, one_of};
 
@@ -19,6 +22,12 @@ pub(crate) fn history((of, steps): Bytes) -> History {
     let Cast { mut history, nodes, clients, shop, owners } = cast(&of);
     let mut now = ms(0);
     let mut greatest = None;
+    // An owner asks for one thing at a time, and each call has a number of its own.
+    let mut ops = 0;
+    let mut open: BTreeMap<Owner, Op> = BTreeMap::new();
+    let mut asks: BTreeSet<Op> = BTreeSet::new();
+    // Nothing more is heard of owners whose client has crashed: who starts on that host again is another owner.
+    let mut dead: BTreeSet<Host> = BTreeSet::new();
     for step @ [pause, kind, who, where_to, how, much] in &steps {
         now += one_of(STEPS, *pause);
         let owner = one_of(&owners, *who);
@@ -43,7 +52,6 @@ pub(crate) fn history((of, steps): Bytes) -> History {
             ],
             *how / 8,
         );
-        let op = Op(u32::from(*how % 8));
         let token = one_of(&[None, Some(1), Some(2), Some(3), Some(4)], *much / 8);
         let any_host = one_of(&[&nodes[..], &clients[..]].concat(), *where_to);
         let clock = one_of(&[Face::Boottime, Face::Wall, Face::Monotonic], *how / 4);
@@ -78,13 +86,20 @@ pub(crate) fn history((of, steps): Bytes) -> History {
                 let why = one_of(&[Why::Released, Why::Lost, Why::Expired], *how);
                 (client, What::Disbelieves { lock, owner, why })
             }
+            12..14 if open.contains_key(&owner) || dead.contains(&client) => continue,
             12..14 => {
+                let op = Op(ops);
+                ops += 1;
+                open.insert(owner, op);
                 let wait = one_of(&[Wait::No, Wait::Ms(500), Wait::Unbounded], *much);
                 let acquire = Call::Acquire { wait, lease_ms };
                 let call = one_of(
                     &[acquire, acquire, Call::Release, Call::Query, Call::Extend { lease_ms: 500 }],
                     *much / 4,
                 );
+                if call == acquire {
+                    asks.insert(op);
+                }
                 (client, What::Invoke { op, lock, owner, call })
             }
             14..16 => {
@@ -94,6 +109,7 @@ pub(crate) fn history((of, steps): Bytes) -> History {
                     1 => Outcome::Refused,
                     _ => failed(*much > 128),
                 };
+                let Some(op) = open.remove(&owner) else { continue };
                 (client, What::Return { op, outcome })
             }
             16 => (node, What::Refused { lock, owner }),
@@ -119,6 +135,10 @@ pub(crate) fn history((of, steps): Bytes) -> History {
                     &[Life::Crashed, Life::Started, Life::Paused, Life::Resumed, Life::Suspended],
                     *how,
                 );
+                if matches!(life, Life::Crashed | Life::Started) {
+                    open.retain(|owner, _| history.client_of(*owner) != any_host);
+                    dead.insert(any_host);
+                }
                 (any_host, What::Life { life })
             }
             20 => (node, What::Became { role: one_of(&[Role::Master, Role::Replica], *how) }),
@@ -139,6 +159,11 @@ pub(crate) fn history((of, steps): Bytes) -> History {
                 (shop, What::Write { lock, owner, token, sent, accepted })
             }
         };
+        let waits_for_nothing =
+            matches!(what, What::Waiting { .. }) && !open.get(&owner).is_some_and(|op| asks.contains(op));
+        if waits_for_nothing || (dead.contains(&host) && !matches!(what, What::Life { .. })) {
+            continue;
+        }
         history.record(now, host, what);
         left_behind(&mut history, step);
     }
@@ -163,7 +188,7 @@ fn changes_clock(history: &mut History, host: usize, now: True, much: u8) {
 
 /// Now and then a key is left on a node, or a command was counted.
 fn left_behind(history: &mut History, [_, _, who, where_to, how, much]: &[u8; 6]) {
-    let node = history.events.last().map_or(lockstorm::history::Host(0), |event| event.host);
+    let node = history.events.last().map_or(Host(0), |event| event.host);
     match how % 16 {
         7 => {
             let key =
@@ -175,7 +200,7 @@ fn left_behind(history: &mut History, [_, _, who, where_to, how, much]: &[u8; 6]
             });
         }
         8 => {
-            let client = lockstorm::history::Host(u16::from(*where_to) % history.header.hosts.len() as u16);
+            let client = Host(u16::from(*where_to) % history.header.hosts.len() as u16);
             history.commands.push(CommandCount { node, client, name: "SET".into(), count: u64::from(*much) });
         }
         _ => {}

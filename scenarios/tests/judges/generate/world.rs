@@ -11,66 +11,13 @@ use lockstorm::history::{
 use lockstorm_sim::time::{True, Wall};
 use proptest::strategy::Strategy;
 
-use super::{Bytes, Cast, LEASES, STEPS, bytes, cast, ms, one_of};
+use super::{
+    Bytes, Cast, LEASES, STEPS, bytes, cast, ms, one_of,
+    parts::{Key, Late, Node, Open, Request, Wants},
+};
 
 pub(crate) fn strategy() -> impl Strategy<Value = Bytes> {
     bytes(48)
-}
-
-/// A lock's key on one node.
-#[derive(Debug, Clone, Default)]
-struct Key {
-    holders: BTreeMap<Owner, u32>,
-    mode: Mode,
-    /// By the node's wall clock, in milliseconds.
-    expires_ms: Option<i64>,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Node {
-    down: bool,
-    keys: BTreeMap<Lock, Key>,
-    queues: BTreeMap<Lock, Vec<Owner>>,
-    token: u64,
-}
-
-/// What a client sent to a group of nodes.
-#[derive(Debug, Clone, Copy)]
-struct Request {
-    op: Option<Op>,
-    lock: Lock,
-    owner: Owner,
-    group: usize,
-    wants: Wants,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wants {
-    Acquire(Option<u64>),
-    Release,
-    Renew(Option<u64>),
-}
-
-/// A call that has not come back.
-#[derive(Debug, Clone, Copy)]
-struct Open {
-    op: Op,
-    lock: Lock,
-    wants: Wants,
-    since: True,
-    /// How many groups granted it, or released, and the token that came with it.
-    done: usize,
-    token: Option<u64>,
-    depth: u32,
-}
-
-/// A write that is on its way to the resource.
-#[derive(Debug, Clone, Copy)]
-struct Late {
-    lock: Lock,
-    owner: Owner,
-    token: Option<u64>,
-    sent: True,
 }
 
 struct World {
@@ -85,7 +32,9 @@ struct World {
     /// The master of each group.
     masters: Vec<usize>,
     calls: BTreeMap<Owner, Open>,
+    /// Who stands still for any reason, and who crashed.
     still: Vec<Host>,
+    down: Vec<Host>,
     under_way: Vec<Request>,
     late: Vec<Late>,
     tokens: BTreeMap<Owner, u64>,
@@ -109,6 +58,7 @@ pub(crate) fn history((of, steps): Bytes) -> History {
         masters,
         calls: BTreeMap::new(),
         still: Vec::new(),
+        down: Vec::new(),
         under_way: Vec::new(),
         late: Vec::new(),
         tokens: BTreeMap::new(),
@@ -162,6 +112,12 @@ impl World {
         }
     }
 
+    /// Two of three owners only read what may be shared.
+    fn mode(&self, lock: Lock, owner: Owner) -> Mode {
+        let reads = self.history.lock(lock).kind == LockKind::ReadWrite && !owner.0.is_multiple_of(3);
+        if reads { Mode::Shared } else { Mode::Exclusive }
+    }
+
     fn able(&self, host: Host) -> bool {
         !self.still.contains(&host)
     }
@@ -181,7 +137,7 @@ impl World {
             15 | 16 => self.delivers(usize::from(much)),
             17 if self.able(client) => self.renews(owner, lock, one_of(LEASES, how), much),
             18 => self.crashes_node(node, how),
-            19 => self.crashes_client(client, how),
+            19 => self.crashes_client(client),
             20 => self.stands_still(one_of(&[&self.nodes[..], &self.clients[..]].concat(), which), how),
             21 => {
                 self.changes_clock(one_of(&[&self.nodes[..], &self.clients[..]].concat(), which), how, much)
@@ -264,11 +220,7 @@ impl World {
         match wants {
             Wants::Acquire(lease_ms) => {
                 let kind = self.history.lock(lock).kind;
-                let mode = if kind == LockKind::ReadWrite && !owner.0.is_multiple_of(3) {
-                    Mode::Shared
-                } else {
-                    Mode::Exclusive
-                };
+                let mode = self.mode(lock, owner);
                 let queue = self.state[node].queues.entry(lock).or_default();
                 let others = key.holders.iter().filter(|(other, _)| **other != owner);
                 let free = match kind {
@@ -396,12 +348,7 @@ impl World {
             let asked = self.history.clock(client).reading(clock, since);
             Deadline { clock, nanos: asked + drift.promised(lease).as_nanos() as i64 }
         });
-        let mode = Mode::Exclusive;
-        let mode = if self.history.lock(lock).kind == LockKind::ReadWrite && !owner.0.is_multiple_of(3) {
-            Mode::Shared
-        } else {
-            mode
-        };
+        let mode = self.mode(lock, owner);
         self.tell(client, What::Believes { lock, owner, until, token, count, mode });
     }
 
@@ -491,12 +438,22 @@ impl World {
     }
 
     /// A client crashes, or comes back having forgotten everything.
-    fn crashes_client(&mut self, client: Host, how: u8) {
-        if how % 4 == 3 || !self.able(client) {
+    fn crashes_client(&mut self, client: Host) {
+        if self.down.contains(&client) {
+            self.down.retain(|host| *host != client);
             self.still.retain(|host| *host != client);
             self.tell(client, What::Life { life: Life::Started });
+            // A process that starts is somebody else than the one that crashed.
+            for number in 0..self.owners.len() {
+                if self.history.client_of(self.owners[number]) == client {
+                    let name =
+                        format!("another {}", self.history.owners[self.owners[number].0 as usize].name);
+                    self.owners[number] = self.history.owner(&name, client);
+                }
+            }
             return;
         }
+        self.down.push(client);
         self.still.push(client);
         self.tell(client, What::Life { life: Life::Crashed });
         let gone: Vec<Owner> =
@@ -508,6 +465,9 @@ impl World {
     }
 
     fn stands_still(&mut self, host: Host, how: u8) {
+        if self.down.contains(&host) {
+            return;
+        }
         let life = if self.able(host) {
             self.still.push(host);
             one_of(&[Life::Paused, Life::Suspended], how)
@@ -565,7 +525,8 @@ impl World {
     /// An owner that waits says so, or that it was woken.
     fn waits(&mut self, owner: Owner, how: u8) {
         let client = self.history.client_of(owner);
-        let Some(lock) = self.calls.get(&owner).filter(|_| self.able(client)).map(|open| open.lock) else {
+        let asks = |open: &&Open| self.able(client) && matches!(open.wants, Wants::Acquire(_));
+        let Some(lock) = self.calls.get(&owner).filter(asks).map(|open| open.lock) else {
             return;
         };
         let what = match how % 4 {

@@ -1,0 +1,170 @@
+//! Leases, as they are defined. A hold begins with a grant that a node counts as the owner's first, or as the first that is
+//! known. What a node does later, to grant one more, extend, give back or lose, is about the hold that this node granted
+//! last, or else about the owner's newest, which the node has by replication. A hold is gone when a node has given all of it
+//! back or lost it; when the node, or one in the place of a node that is down or a replica, grants the owner its first hold
+//! anew; when the run ends. It has expired if the node lost it so, or if that node's clock, since the key got the expiry
+//! that it had last, had shown it to be past: then it was gone at that instant.
+//!
+//! A hold was promised until the latest end of any lease that it was granted, or that its owner extended it by; of a nested
+//! one no longer than until it was given back, or granted anew.
+//!
+//! `cut` is how much of the promise was left when a hold expired, `outlived` how long one was there after its promise,
+//! `phantom` how long one was there after the end of the last belief in it, or since it began if there was none; each at
+//! most. The layer is violated iff one of the first two exceeds what Redis rounds, two milliseconds, or if a phantom lasts
+//! longer than the lease that the hold had last and a second, or than a second if it had none. Judged are locks that one
+//! group grants.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use lockstorm::history::{Deadline, Event, History, Host, How, Life, Lock, Owner, Role, What};
+use lockstorm_sim::time::{True, Wall};
+
+use crate::{
+    Answer,
+    past::{believed, given_up, own, pairs, shown},
+};
+
+#[derive(Debug, Clone)]
+struct Hold {
+    from: True,
+    node: Host,
+    lease_ms: Option<u64>,
+    /// The key's expiry, and since when it has it.
+    expiry: (Option<Wall>, True),
+    /// How deep, and until when, each grant and each renewal promised it.
+    promised: Vec<(u32, True)>,
+    gone: Option<(True, bool)>,
+}
+
+impl Hold {
+    /// Promises of this depth and deeper end now.
+    fn ends(&mut self, depth: u32, now: True) {
+        let deep = self.promised.iter_mut().filter(|(of, _)| *of >= depth);
+        deep.for_each(|(_, until)| *until = now.min(*until));
+    }
+
+    fn goes(&mut self, history: &History, node: Host, now: True, expired: bool) {
+        let (expiry, since) = self.expiry;
+        // Redis drops a key when its clock has left the millisecond of the expiry behind.
+        let past = expiry.map(|expiry| Wall::from_millis(expiry.as_millis()) + Duration::from_millis(1));
+        let over = past.map_or(True::MAX, |past| shown(history, node, Deadline::from(past), since));
+        self.gone = Some(if over <= now { (over, true) } else { (now, expired) });
+    }
+}
+
+/// The nodes that are down or replicas after an event.
+fn retired(history: &History, after: usize) -> BTreeSet<Host> {
+    let mut retired = BTreeSet::new();
+    for event in &history.events[..=after] {
+        match event.what {
+            What::Life { life: Life::Crashed } | What::Became { role: Role::Replica } => {
+                retired.insert(event.host);
+            }
+            What::Life { life: Life::Started } | What::Became { role: Role::Master } => {
+                retired.remove(&event.host);
+            }
+            _ => {}
+        }
+    }
+    retired
+}
+
+/// All holds that an owner had of a lock.
+fn holds(history: &History, lock: Lock, owner: Owner) -> Vec<Hold> {
+    let authority = &history.lock(lock).authority;
+    let about = |event: &Event| {
+        authority.group_of(event.host).is_some()
+            && event.what.lock() == Some(lock)
+            && event.what.owner() == Some(owner)
+    };
+    let mut holds: Vec<Hold> = Vec::new();
+    for (number, event) in history.events.iter().enumerate().filter(|(_, event)| about(event)) {
+        let (now, node) = (event.at, event.host);
+        let end =
+            |lease_ms: &Option<u64>| lease_ms.map_or(True::MAX, |lease| now + Duration::from_millis(lease));
+        if let What::Granted { count: 0 | 1, .. } = &event.what {
+            let retired = retired(history, number);
+            let there =
+                |hold: &&mut Hold| hold.gone.is_none() && (hold.node == node || retired.contains(&hold.node));
+            holds.iter_mut().filter(there).for_each(|hold| hold.goes(history, node, now, false));
+        }
+        let here = holds.iter().position(|hold| hold.gone.is_none() && hold.node == node);
+        let meant = here.or_else(|| holds.iter().rposition(|hold| hold.gone.is_none()));
+        match &event.what {
+            What::Granted { lease_ms, until, count, .. } => {
+                let promise = ((*count).max(1), end(lease_ms));
+                match meant.filter(|_| *count > 1).map(|meant| &mut holds[meant]) {
+                    Some(hold) => {
+                        hold.ends(*count, now);
+                        hold.promised.push(promise);
+                        (hold.node, hold.lease_ms, hold.expiry) = (node, *lease_ms, (*until, now));
+                    }
+                    None => holds.push(Hold {
+                        from: now,
+                        node,
+                        lease_ms: *lease_ms,
+                        expiry: (*until, now),
+                        promised: vec![promise],
+                        gone: None,
+                    }),
+                }
+            }
+            What::Extended { lease_ms, until, by, .. } => {
+                let Some(hold) = meant.map(|meant| &mut holds[meant]) else { continue };
+                (hold.lease_ms, hold.expiry) = (*lease_ms, (*until, now));
+                if own(history, owner, *by) {
+                    hold.promised.push((1, end(lease_ms)));
+                }
+            }
+            What::Released { left: 0, .. } => {
+                meant.into_iter().for_each(|meant| holds[meant].goes(history, node, now, false));
+            }
+            What::Released { left, until, .. } => {
+                let Some(hold) = meant.map(|meant| &mut holds[meant]) else { continue };
+                hold.ends(left + 1, now);
+                if until.is_some() {
+                    hold.expiry = (*until, now);
+                }
+            }
+            What::Vanished { how, .. } => {
+                let expired = *how == How::Expired;
+                meant.into_iter().for_each(|meant| holds[meant].goes(history, node, now, expired));
+            }
+            _ => {}
+        }
+    }
+    for hold in holds.iter_mut().filter(|hold| hold.gone.is_none()) {
+        hold.goes(history, hold.node, history.header.end, false);
+    }
+    holds
+}
+
+pub(crate) fn judge(history: &History) -> Answer {
+    let rounding = Duration::from_millis(2);
+    let (mut cut, mut outlived, mut phantom) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+    let (mut seen, mut wrong) = (false, false);
+    for (lock, owner) in pairs(history) {
+        if history.lock(lock).authority.quorum != 1 {
+            continue;
+        }
+        for hold in holds(history, lock, owner) {
+            let (gone, expired) = hold.gone.expect("the run is over for every hold");
+            let promised = hold.promised.iter().map(|(_, until)| *until).max().unwrap_or(hold.from);
+            let beliefs = believed(history, lock, owner);
+            let beliefs = beliefs.iter().filter(|belief| belief.from < gone).map(|belief| belief.until);
+            let wanted = beliefs.max().unwrap_or(hold.from).max(hold.from);
+            let short = if expired { promised.since(gone) } else { Duration::ZERO };
+            let (long, unwanted) = (gone.since(promised), gone.since(wanted));
+            let bound = Duration::from_millis(hold.lease_ms.unwrap_or(0)) + Duration::from_secs(1);
+            seen = true;
+            wrong |= short > rounding || long > rounding || unwanted > bound;
+            (cut, outlived, phantom) = (cut.max(short), outlived.max(long), phantom.max(unwanted));
+        }
+    }
+    let word = match wrong {
+        true => "violated",
+        false if given_up(history) || !seen => "undecided",
+        false => "holds",
+    };
+    Answer::of(word).time("cut", cut).time("outlived", outlived).time("phantom", phantom)
+}

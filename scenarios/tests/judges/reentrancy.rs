@@ -1,0 +1,158 @@
+//! Reentrancy, as it is defined: an owner's calls come to one hold for each acquire that succeeded, less one for each release
+//! that did. A release that was refused says that nothing is held. The node counts what it last granted, has left, or has
+//! lost. When it has lost the hold, or another node has become master and may not have it, the calls come to as many holds as
+//! the node counts at the next acquire that succeeds, but to one at least and to no more than they did. A call that failed
+//! without saying whether it was done leaves room for one hold more or less until the owner's next success of that kind. Once
+//! a crash has ended a call, nothing is known of the owner: a client that starts again is another.
+//!
+//! The two are compared whenever an acquire or a release has succeeded and the owner's other calls of that kind are all over:
+//! `off` is by how much the count was too high or too low at most; it is not too low where a hold was lost since the owner's
+//! last acquire before. `deepest` is the highest count that any node granted. What a real node counts is read a moment later: there
+//! the two are not compared if the owner asks for something again within fifty milliseconds.
+//!
+//! Locks of a quorum are not judged. The question arose if a count was two or more, or if a call succeeded for which another
+//! one had left room, or after an acquire was refused although the node had granted the lock since the last success.
+
+use std::time::Duration;
+
+use lockstorm::history::{Call, Event, History, Lock, Outcome, Owner, Role, What};
+
+use crate::{
+    Answer,
+    past::{Asked, calls, given_up, pairs},
+};
+
+/// What an owner's calls come to.
+#[derive(Debug, Default)]
+struct Account {
+    holds: u32,
+    more: u32,
+    less: u32,
+    lost: bool,
+    counted: u32,
+    /// Whether anything was ever heard of the owner, and whether it was granted the lock since its last success.
+    known: bool,
+    granted: bool,
+    /// Whether an acquire was refused although it had been.
+    refused: bool,
+}
+
+/// By how much the count was off at most, how deep it went, and whether a success followed a call that left room.
+fn account(history: &History, lock: Lock, owner: Owner, calls: &[Asked<'_>]) -> (u32, u32, bool) {
+    let authority = &history.lock(lock).authority;
+    let mut account = Account::default();
+    let (mut off, mut deepest, mut again) = (0, 0, false);
+    for (number, event) in history.events.iter().enumerate() {
+        let of_node = authority.group_of(event.host).is_some();
+        match &event.what {
+            What::Became { role: Role::Master } if of_node => account.lost |= account.known,
+            What::Invoke { lock: of, owner: whose, call: Call::Acquire { .. } | Call::Release, .. } => {
+                account.known |= (*of, *whose) == (lock, owner);
+            }
+            _ if event.what.lock() == Some(lock) && event.what.owner() == Some(owner) && of_node => {
+                account.known |= matches!(
+                    event.what,
+                    What::Granted { .. } | What::Released { .. } | What::Vanished { .. }
+                );
+                match &event.what {
+                    What::Granted { count, .. } => {
+                        (account.counted, account.granted) = (*count, true);
+                        deepest = deepest.max(*count);
+                    }
+                    What::Released { left, .. } => account.counted = *left,
+                    What::Vanished { .. } => (account.counted, account.lost) = (0, true),
+                    _ => {}
+                }
+            }
+            What::Return { .. } | What::Life { .. } => {
+                let ended = calls.iter().filter(|call| call.ended == Some(number));
+                for call in ended {
+                    let lost = account.lost;
+                    again |= books(&mut account, call);
+                    let ended_by_crash = |call: &Asked<'_>| {
+                        call.outcome.is_none() && call.ended.is_some_and(|ended| ended <= number)
+                    };
+                    let under_way = calls.iter().any(|call| call.under_way(number) || ended_by_crash(call));
+                    if call.outcome != Some(&Outcome::Ok) || under_way || asks_on(history, owner, number) {
+                        continue;
+                    }
+                    let high = account.counted.saturating_sub(account.holds + account.more);
+                    let low = account.holds.saturating_sub(account.less).saturating_sub(account.counted);
+                    off = off.max(high).max(if lost { 0 } else { low });
+                }
+            }
+            _ => {}
+        }
+    }
+    (off, deepest, again)
+}
+
+/// Books a call that is over; whether it succeeded where another had left room.
+fn books(account: &mut Account, call: &Asked<'_>) -> bool {
+    let unsure = matches!(call.outcome, Some(Outcome::Failed { definite: false, .. }));
+    match (call.acquires(), call.outcome) {
+        (true, Some(Outcome::Ok)) => {
+            account.holds += 1;
+            if std::mem::take(&mut account.lost) {
+                account.holds = account.counted.clamp(1, account.holds);
+            }
+            account.granted = false;
+            let refused = std::mem::take(&mut account.refused);
+            std::mem::take(&mut account.more) > 0 || refused
+        }
+        (false, Some(Outcome::Ok)) => {
+            account.holds = account.holds.saturating_sub(1);
+            std::mem::take(&mut account.less) > 0
+        }
+        (false, Some(Outcome::Refused)) => {
+            (account.holds, account.less) = (0, 0);
+            false
+        }
+        (true, Some(Outcome::Refused)) => {
+            account.refused |= account.granted;
+            false
+        }
+        (true, _) if unsure => {
+            account.more += 1;
+            false
+        }
+        (false, _) if unsure => {
+            account.less += 1;
+            false
+        }
+        _ => false,
+    }
+}
+
+/// Whether the count of a real node may already tell of what its owner asked for next.
+fn asks_on(history: &History, owner: Owner, number: usize) -> bool {
+    let now = history.events[number].at;
+    let asks = |event: &Event| {
+        matches!(event.what, What::Invoke { owner: whose, .. } if whose == owner)
+            && event.at.since(now) <= Duration::from_millis(50)
+    };
+    &*history.header.engine == "real" && history.events[number..].iter().any(asks)
+}
+
+pub(crate) fn judge(history: &History) -> Answer {
+    let judged = |lock: Lock| history.lock(lock).authority.quorum == 1;
+    let calls = calls(history);
+    let (mut off, mut deepest, mut again) = (0, 0, false);
+    for (lock, owner) in pairs(history) {
+        let of_owner =
+            |call: &&Asked<'_>| call.is(lock, owner) && (call.acquires() || call.call == Call::Release);
+        let calls: Vec<Asked<'_>> = calls.iter().filter(of_owner).copied().collect();
+        let found = account(history, lock, owner, &calls);
+        if judged(lock) {
+            off = off.max(found.0);
+        }
+        (deepest, again) = (deepest.max(found.1), again || found.2);
+    }
+    let word = match off {
+        1.. => "violated",
+        0 if given_up(history) || !history.header.locks().any(judged) => "undecided",
+        0 if deepest < 2 && !again => "undecided",
+        0 => "holds",
+    };
+    Answer::of(word).count("off", off as usize).count("deepest", deepest as usize)
+}

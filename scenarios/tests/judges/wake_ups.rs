@@ -1,0 +1,125 @@
+//! Wake-ups, as they are defined: an owner waits for a lock from when it says so until it is granted it, believes in it, leaves
+//! the queue, or its call is over. It is able to if its host does not stand still. A release that leaves nothing held while
+//! somebody is able to wait is open, unless another one is, until a waiter wakes up, is refused or granted the lock, until
+//! somebody else is granted it, or until nobody waits. Nobody reacts while it is open and somebody is able to: each stretch
+//! of that, from one end to the other, is a gap; but not the last one if it ends because somebody who did not wait was granted
+//! the lock, for then there was nothing to be woken for.
+//!
+//! `longest` is the longest gap, `releases` how many releases were open, and the layer is violated iff the longest gap exceeds
+//! the bound. The question arose if there was a gap. `messages` and `timers` count what woke anybody. Waiters of a quorum go
+//! by their own timers and are not judged.
+
+use std::time::Duration;
+
+use lockstorm::history::{History, Lock, Owner, Wake, What};
+
+use crate::{
+    Answer,
+    past::{Asked, calls, given_up, still},
+};
+
+/// Who waits for a lock, and how that is told from its events.
+struct Waiters<'a> {
+    lock: Lock,
+    calls: Vec<Asked<'a>>,
+    /// After which events an owner waits, and after which it does not.
+    said: Vec<(usize, Owner, bool)>,
+}
+
+impl Waiters<'_> {
+    fn of(history: &History, lock: Lock) -> Waiters<'_> {
+        let said = history.events.iter().enumerate().filter_map(|(number, event)| match &event.what {
+            _ if event.what.lock() != Some(lock) => None,
+            What::Waiting { owner, .. } => Some((number, *owner, true)),
+            What::Granted { owner, .. } | What::Believes { owner, .. } | What::Dequeued { owner, .. } => {
+                Some((number, *owner, false))
+            }
+            _ => None,
+        });
+        let calls = calls(history).into_iter().filter(|call| call.lock == lock && call.acquires()).collect();
+        Waiters { lock, calls, said: said.collect() }
+    }
+
+    /// Whether an owner waits after an event.
+    fn waits(&self, owner: Owner, after: usize) -> bool {
+        let mut calls = self.calls.iter().filter(|call| call.is(self.lock, owner));
+        let Some(call) = calls.find(|call| call.under_way(after)) else { return false };
+        let mut said =
+            self.said.iter().filter(|said| said.1 == owner && (call.made..=after).contains(&said.0));
+        said.next_back().is_some_and(|said| said.2)
+    }
+
+    /// Whether anybody waits after an event.
+    fn any(&self, history: &History, after: usize) -> bool {
+        (0..history.owners.len() as u32).any(|owner| self.waits(Owner(owner), after))
+    }
+
+    /// Whether anybody waits after an event whose host does not stand still.
+    fn able(&self, history: &History, after: usize) -> bool {
+        let mut owners = (0..history.owners.len() as u32).map(Owner);
+        owners.any(|owner| self.waits(owner, after) && !still(history, history.client_of(owner), after))
+    }
+}
+
+/// Adds the gaps after a release, and returns from which event on it is not open any more.
+fn gaps(history: &History, waiters: &Waiters<'_>, release: usize, gaps: &mut Vec<Duration>) -> usize {
+    let mut since = Some(history.events[release].at);
+    for (number, event) in history.events.iter().enumerate().skip(release + 1) {
+        let waited = |owner: Owner| waiters.waits(owner, number - 1);
+        // Whether it is over with this event, and whether by one who waited.
+        let reacts = match &event.what {
+            _ if event.what.lock().is_some_and(|of| of != waiters.lock) => None,
+            What::Woken { owner, .. } | What::Refused { owner, .. } => waited(*owner).then_some(true),
+            What::Granted { owner, .. } => Some(waited(*owner)),
+            _ => None,
+        };
+        let gap = since.map(|since| event.at.since(since));
+        if let Some(waited) = reacts {
+            gaps.extend(gap.filter(|_| waited));
+            return number;
+        }
+        if !waiters.able(history, number) {
+            gaps.extend(gap);
+            since = None;
+            if !waiters.any(history, number) {
+                return number + 1;
+            }
+        } else if since.is_none() {
+            since = Some(event.at);
+        }
+    }
+    gaps.extend(since.map(|since| history.header.end.since(since)));
+    history.events.len()
+}
+
+pub(crate) fn judge(history: &History) -> Answer {
+    let mut times: Vec<Duration> = Vec::new();
+    let (mut messages, mut timers) = (0, 0);
+    for event in &history.events {
+        messages += usize::from(matches!(event.what, What::Woken { by: Wake::Message, .. }));
+        timers += usize::from(matches!(event.what, What::Woken { by: Wake::Timer, .. }));
+    }
+    let mut releases = 0;
+    for lock in history.header.locks().filter(|lock| history.lock(*lock).authority.quorum == 1) {
+        let waiters = Waiters::of(history, lock);
+        let mut over = 0;
+        for (number, event) in history.events.iter().enumerate() {
+            let free = matches!(event.what, What::Released { lock: of, left: 0, .. } if of == lock);
+            if number >= over && free && waiters.able(history, number) {
+                releases += 1;
+                over = gaps(history, &waiters, number, &mut times);
+            }
+        }
+    }
+    let longest = times.iter().max().copied().unwrap_or(Duration::ZERO);
+    let word = match times.is_empty() {
+        false if longest > history.header.bounds.wake => "violated",
+        empty if given_up(history) || empty => "undecided",
+        _ => "holds",
+    };
+    Answer::of(word)
+        .time("longest", longest)
+        .count("releases", releases)
+        .count("messages", messages)
+        .count("timers", timers)
+}
