@@ -182,6 +182,11 @@ fn returned(account: &mut Account, call: Call, outcome: &Outcome, counted: u32) 
             account.maybe_more += 1;
             false
         }
+        // It was told that it does not hold the lock, or it could not ask: then the node still counts what it has counted.
+        (Call::Release, Outcome::Failed { definite: true, .. }) => {
+            account.lost = true;
+            false
+        }
         (Call::Release, Outcome::Failed { definite: false, .. }) => {
             account.maybe_less += 1;
             false
@@ -217,7 +222,7 @@ fn witness(
 mod tests {
     use crate::{
         checker::tests::explained,
-        history::{LockKind, Outcome, Role, story::Story},
+        history::{Call, LockKind, Outcome, Role, story::Story},
     };
 
     fn lost() -> Outcome {
@@ -287,6 +292,18 @@ mod tests {
             ("the replica that was promoted had not heard of the hold", twice("r", 0)),
             ("the replica that was promoted had the hold", twice("r", 1)),
             ("the replica that was promoted counts one too many", twice("r", 2)),
+            (
+                "a release was told that the hold is lost, of which the node had not spoken",
+                Story::failover(LockKind::Exclusive)
+                    .at(0)
+                    .locks("c1", "m", 30_000)
+                    .at(10)
+                    .calls("c1", Call::Release)
+                    .returns("c1", Outcome::Failed { definite: true, message: "not held".into() })
+                    .at(20)
+                    .locks("c1", "r", 30_000)
+                    .ends(1_000),
+            ),
             ("once only", once().at(10).unlocks("c1", "m").ends(1_000)),
         ];
         insta::assert_snapshot!(explained("reentrancy", &stories));
