@@ -16,11 +16,14 @@ use crate::env::{Boottime, Env, Monotonic, pause, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::Guard;
 use crate::hold::Hold;
-use crate::keeper::{Held, take_back};
+use crate::keeper::{Held, give_back};
 use crate::observer::What;
+use crate::progress::Progress;
 use crate::protocol::{Answer, Ask, Protocol, remaining};
+use crate::route::Confirm;
 use crate::route::connection::Connection;
 use crate::session::{Session, Turn};
+use crate::task::answer_of;
 use crate::wake::Subscription;
 use crate::work::Token;
 
@@ -49,18 +52,16 @@ pub(crate) async fn acquire(request: Request) -> Result<Option<Guard>> {
         check_lease("lease", lease)?;
     }
     let env = request.session.around.env.clone();
-    let (answer, answered) = oneshot::channel();
-    let patience = request.patience;
-    let begun = env.now();
-    env.spawn(Box::pin(Acquisition::new(request, answer, begun).run()));
-    let answered = async { answered.await.unwrap_or_else(|_| Err(Error::shutdown())) };
-    match patience {
-        Patience::For(wait) if !wait.is_zero() => {
-            // Whatever is under way when the time is over is undone by the task.
-            within(&*env, begun + wait, answered).await.unwrap_or(Ok(None))
-        }
-        _ => answered.await,
-    }
+    let (begun, patience) = (env.now(), request.session.config.call_timeout);
+    let wait = match request.patience {
+        Patience::For(wait) if !wait.is_zero() => Some(wait),
+        _ => None,
+    };
+    let progress = Arc::new(Progress::new(begun));
+    let seen = progress.clone();
+    let answered = answer_of(&*env, |answer| Acquisition::new(request, answer, progress, begun).run());
+    // Whatever is under way when the time is over is undone by the task.
+    seen.outcome(&*env, begun, wait, patience, answered).await
 }
 
 type Grant = Result<Option<Guard>>;
@@ -73,6 +74,7 @@ struct Acquisition {
     turn: Arc<Turn>,
     /// Taken when the caller gets its answer, which can be before the work here is done.
     answer: Option<oneshot::Sender<Grant>>,
+    progress: Arc<Progress>,
     end: Option<Monotonic>,
     /// The wait that a fair lock's queue was told.
     wait_ms: u64,
@@ -97,7 +99,12 @@ enum Resolved {
 }
 
 impl Acquisition {
-    fn new(request: Request, answer: oneshot::Sender<Grant>, begun: Monotonic) -> Self {
+    fn new(
+        request: Request,
+        answer: oneshot::Sender<Grant>,
+        progress: Arc<Progress>,
+        begun: Monotonic,
+    ) -> Self {
         let turn = request.session.turn(&request.lock, &request.owner);
         let (end, wait) = match request.patience {
             Patience::For(wait) if !wait.is_zero() => (Some(begun + wait), wait),
@@ -109,6 +116,7 @@ impl Acquisition {
             request,
             turn,
             answer: Some(answer),
+            progress,
             end,
             wait_ms: millis(wait),
             queued: false,
@@ -251,9 +259,15 @@ impl Acquisition {
     /// Asks until there is an answer, or an error that repeating does not mend.
     async fn attempt(&mut self) -> Result<Outcome> {
         let mut repeats = 0;
+        self.progress.asking(self.env().now());
         loop {
             self.tell(What::Attempt);
             let done = self.attempt_once().await;
+            match &done {
+                Ok(Outcome::Granted(_)) => {}
+                Ok(Outcome::Busy(_)) => self.progress.refused(),
+                Err(error) => self.progress.failed(error),
+            }
             if self.answer.is_none() {
                 // The caller was told that it failed; a guard that came of it all the same is released right here.
                 return Err(done.err().unwrap_or_else(Error::shutdown));
@@ -282,16 +296,19 @@ impl Acquisition {
         // Until the outcome is known, no other request of this owner may change the count it is told by.
         let limit = session.env().now() + router.response_limit();
         let Some(_mine) = within(session.env(), limit, turn.mine.lock()).await else {
-            return Err(unchanged(router.no_reply()));
+            return Err(router.no_reply().made_definite());
         };
         // One that is gone before its turn has come sends nothing.
         let _asks = tokio::select! {
             biased;
-            () = self.given_up() => return Err(unchanged(router.no_reply())),
+            () = self.given_up() => return Err(router.no_reply().made_definite()),
             permit = session.asks.acquire() => permit,
         };
         let connection = router.connection().await?;
-        let wait = router.limited(&connection, router.replica_wait(&connection)).await.map_err(unchanged)?;
+        let wait = router
+            .limited(&connection, router.replica_wait(&connection))
+            .await
+            .map_err(Error::made_definite)?;
         let needed = wait.as_ref().map_or(0, |(_, needed)| *needed);
         let once = self.request.patience == Patience::Once;
         let call = if once {
@@ -303,6 +320,7 @@ impl Acquisition {
             session.departures.stay(&self.request.lock, &self.request.owner).await;
             self.queued = true;
         }
+        self.progress.sent();
 
         let sent = session.env().boottime();
         let asked = connection.clone();
@@ -337,15 +355,17 @@ impl Acquisition {
         sent: Boottime,
         error: Error,
     ) -> Result<Outcome> {
+        self.progress.failed(&error);
         let session = self.request.session.clone();
         let patience = session.env().now() + session.config.response_timeout;
-        let mut resolved = within(session.env(), patience, self.find_out(&old, &mut reply)).await;
+        let mut resolved = within(session.env(), patience, self.find_out(&mut reply)).await;
         if resolved.is_none() {
             self.give_answer(Err(error.clone()));
             // What the request set, if it was obeyed before the connection was given up, has ended by then.
             let limit = session.env().now() + self.lease() + session.config.response_timeout;
-            resolved = within(session.env(), limit, self.find_out(&old, &mut reply)).await;
+            resolved = within(session.env(), limit, self.find_out(&mut reply)).await;
         }
+        let is_fenced = old.is_fenced() || !error.is_lost_reply();
         drop((old, reply));
         match resolved {
             Some(Resolved::Replied(reply, acked)) => self.settle(&reply, acked, needed, sent).await,
@@ -360,18 +380,20 @@ impl Acquisition {
                 Err(error) => Err(self.undone(error).await),
             },
             // Asking again is safe now: the first request cannot happen any more.
-            Some(Resolved::Counted { granted_until: None }) => Err(unchanged(error)),
+            Some(Resolved::Counted { granted_until: None }) if is_fenced => Err(error.made_definite()),
+            // It may yet be obeyed, on a server that lets us end no connection. A second request could double it.
+            Some(Resolved::Counted { granted_until: None }) => Err(error),
             None => Err(error),
         }
     }
 
-    /// Waits for the late reply, and meanwhile tries to end the old connection from a new one and to look at the count.
-    async fn find_out(&self, old: &Connection, reply: &mut Reply) -> Resolved {
+    /// Waits for the late reply, and meanwhile tries to look at the count on a new connection.
+    async fn find_out(&self, reply: &mut Reply) -> Resolved {
         let session = &self.request.session;
         let counted = async {
             let mut repeats = 0;
             loop {
-                if let Ok(granted_until) = self.count_after(old).await {
+                if let Ok(granted_until) = self.count_on_new_connection().await {
                     return granted_until;
                 }
                 pause(session.env(), session.config.retry_delay(session.env(), repeats)).await;
@@ -385,18 +407,14 @@ impl Acquisition {
         }
     }
 
-    /// Ends the old connection and compares the owner's count with the holds known here. When there is one more: until
-    /// when, by what is left of the key's time to live.
-    async fn count_after(&self, old: &Connection) -> Result<Option<Boottime>> {
+    /// Compares the owner's count with the holds known here, on a connection before which the old one was ended. When
+    /// there is one more: until when, by what is left of the key's time to live.
+    async fn count_on_new_connection(&self) -> Result<Option<Boottime>> {
         let router = &self.request.session.router;
         let connection = router.connection().await?;
         let mut count = redis::cmd("HGET");
         count.arg(&self.request.lock).arg(&self.request.owner);
-        let counting = async {
-            connection.kill(old).await?;
-            connection.call(&count).await
-        };
-        let count: usize = match router.limited(&connection, counting).await? {
+        let count: usize = match router.limited(&connection, connection.call(&count)).await? {
             Value::Nil => 0,
             Value::BulkString(count) => {
                 std::str::from_utf8(&count).ok().and_then(|n| n.parse().ok()).unwrap_or(0)
@@ -480,18 +498,13 @@ impl Acquisition {
     /// Takes a grant back that does not count. If that fails as well, the lock ends with its lease.
     async fn undo(&self) -> bool {
         let Request { session, protocol, lock, owner, .. } = &self.request;
-        take_back(session, *protocol, lock, owner).await.is_ok()
+        give_back(session, *protocol, &self.turn, (lock, owner), Confirm::No).await.is_ok()
     }
 
     /// As [`Acquisition::undo`]; `error`, which is why, is definite when that worked.
     async fn undone(&self, error: Error) -> Error {
-        if self.undo().await { unchanged(error) } else { error }
+        if self.undo().await { error.made_definite() } else { error }
     }
-}
-
-/// Nothing was sent that could have changed the lock, or it was taken back.
-fn unchanged(error: Error) -> Error {
-    Error::definite(error.kind().clone())
 }
 
 /// Decides how long a waiter sleeps before it asks again unbidden.

@@ -87,6 +87,16 @@ impl Builder {
         self
     }
 
+    /// How long a call waits for its outcome, with all repeats, before it ends with an error. Default 10 s.
+    ///
+    /// Waiting for a lock that somebody else holds does not count: [`Lock::acquire`](crate::Lock::acquire) ends when no server
+    /// has answered for this long, and [`Lock::try_acquire_for`](crate::Lock::try_acquire_for) at the latest with its own
+    /// limit. What is under way then is finished or undone in the background.
+    pub fn call_timeout(mut self, timeout: Duration) -> Self {
+        self.config.call_timeout = timeout;
+        self
+    }
+
     /// How long to wait for a reply. Default 3 s.
     pub fn response_timeout(mut self, timeout: Duration) -> Self {
         self.config.response_timeout = timeout;
@@ -193,17 +203,20 @@ impl Builder {
             return Err(Error::config("the client id is empty"));
         }
         let observer = observer.unwrap_or_else(|| Arc::new(Silent));
-        let around = Surroundings { env, observer, holds: Arc::default(), work: Arc::default() };
+        let call_timeout = config.call_timeout;
+        let around =
+            Surroundings { env, observer, holds: Arc::default(), work: Arc::default(), call_timeout };
         Ok(Client { session: Session::new(around, config, client_id) })
     }
 
-    /// A client that is connected.
+    /// A client that is connected. Of several endpoints, those that can be reached must be one replicated set.
     ///
     /// # Errors
-    /// When the settings cannot work, or no server can be reached.
+    /// When the settings cannot work, no server can be reached, one is named twice under different names, or two are masters
+    /// of different data.
     pub async fn connect(self) -> Result<Client> {
         let client = self.build()?;
-        client.session.router.connection().await?;
+        client.session.router.connect_all().await?;
         Ok(client)
     }
 }

@@ -34,15 +34,37 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
+    /// Whether both lead to the same port of the same host, as they are written.
+    pub(crate) fn is_same_place(&self, other: &Self) -> bool {
+        (&self.host, self.port) == (&other.host, other.port)
+    }
+
     pub(crate) fn parse(url: &str) -> Result<Self> {
         // The URL may hold a password, so that errors do not repeat it.
         let info =
             url.into_connection_info().map_err(|error| Error::config(format!("bad redis URL: {error}")))?;
+        check_parameters(url)?;
         let redis::ConnectionAddr::Tcp(host, port) = info.addr() else {
             return Err(Error::config("only redis:// over TCP is supported"));
         };
         Ok(Self { host: host.clone(), port: *port, login: info.redis_settings().clone() })
     }
+}
+
+/// A parameter that means nothing here would be taken for one that works. Their values are not repeated in errors either.
+fn check_parameters(url: &str) -> Result<()> {
+    let Some(url) = redis::parse_redis_url(url) else { return Ok(()) };
+    for (name, _) in url.query_pairs() {
+        if name != "protocol" {
+            return Err(Error::config(format!(
+                "unknown parameter `{name}` in a redis URL: there is only `protocol`"
+            )));
+        }
+    }
+    if url.fragment().is_some() {
+        return Err(Error::config("a redis URL has no part behind `#`"));
+    }
+    Ok(())
 }
 
 impl std::fmt::Display for Endpoint {
@@ -57,6 +79,8 @@ pub(crate) type NameMapper = Arc<dyn Fn(&str) -> String + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct Config {
     pub(crate) endpoints: Vec<Endpoint>,
+    /// How long the caller of one operation waits for its outcome.
+    pub(crate) call_timeout: Duration,
     pub(crate) response_timeout: Duration,
     pub(crate) connect_timeout: Duration,
     pub(crate) retry_attempts: u32,
@@ -81,6 +105,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             endpoints: Vec::new(),
+            call_timeout: Duration::from_secs(10),
             response_timeout: Duration::from_secs(3),
             connect_timeout: Duration::from_secs(10),
             retry_attempts: 4,
@@ -104,7 +129,13 @@ impl Config {
         if self.endpoints.is_empty() {
             return Err(Error::config("no endpoint"));
         }
+        for (at, endpoint) in self.endpoints.iter().enumerate() {
+            if self.endpoints[..at].iter().any(|other| other.is_same_place(endpoint)) {
+                return Err(Error::config(format!("{endpoint} is named twice, and one server is no set")));
+            }
+        }
         for (what, value) in [
+            ("call time-out", self.call_timeout),
             ("response time-out", self.response_timeout),
             ("connect time-out", self.connect_timeout),
             ("watchdog time-out", self.watchdog_timeout),
@@ -195,5 +226,27 @@ mod tests {
         for bad in ["", "10.0.0.1", "http://10.0.0.1", "rediss://10.0.0.1", "unix:///tmp/redis.sock"] {
             assert!(Endpoint::parse(bad).unwrap_err().is_definite(), "{bad}");
         }
+    }
+
+    /// `redis://host?timeout=5` looked as if it set something.
+    #[test]
+    fn unknown_url_parameters_were_accepted() {
+        Endpoint::parse("redis://10.0.0.1?protocol=resp3").unwrap();
+        for (bad, named) in [
+            ("redis://10.0.0.1?timeout=5", "`timeout`"),
+            ("redis://10.0.0.1/3?protocol=resp2&ssl=secret", "`ssl`"),
+            ("redis://10.0.0.1#insecure", "`#`"),
+        ] {
+            let error = Endpoint::parse(bad).unwrap_err().to_string();
+            assert!(error.contains(named) && !error.contains("secret"), "{bad}: {error}");
+        }
+    }
+
+    #[test]
+    fn one_server_named_twice_was_taken_for_a_set() {
+        let endpoints = ["redis://10.0.0.1", "redis://u:p@10.0.0.1:6379/1"];
+        let endpoints = endpoints.into_iter().map(|url| Endpoint::parse(url).unwrap()).collect();
+        let error = Config { endpoints, ..Config::default() }.check().unwrap_err();
+        assert!(error.to_string().contains("10.0.0.1:6379 is named twice"), "{error}");
     }
 }

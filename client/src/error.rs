@@ -1,5 +1,6 @@
 //! What can go wrong, and whether the lock may have changed all the same.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The result of this crate's operations.
@@ -9,11 +10,26 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// The question that matters to a lock is [`Error::is_definite`]: may the operation have taken effect although it
 /// failed? A reply that was lost says nothing about what the server did.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{kind}")]
+///
+/// Its [source](std::error::Error::source) is the [`std::io::Error`] of a connection that could not be made, or the
+/// [`redis::RedisError`] of one that broke.
+#[derive(Debug, Clone)]
 pub struct Error {
     kind: ErrorKind,
     definite: bool,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.kind.fmt(f)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
 }
 
 /// The kinds of [`Error`].
@@ -50,7 +66,7 @@ pub enum ErrorKind {
     /// The connection ended while a reply was awaited.
     #[error("the connection ended before the reply came: {0}")]
     Disconnected(String),
-    /// No reply within the response time-out.
+    /// No reply within the response time-out, or within the time of the whole call.
     #[error("no reply within {0:?}")]
     ResponseTimeout(Duration),
     /// The subscription that a waiter needs was not confirmed in time.
@@ -82,12 +98,21 @@ pub enum ErrorKind {
         /// The owner field.
         owner: String,
     },
+    /// The lock was released, but the server refused to publish that: waiters find out by themselves.
+    #[error("the lock was released, but its waiters could not be notified: {reason}")]
+    NotPublished {
+        /// What the server said.
+        reason: String,
+    },
     /// The reply is none that the script can give.
     #[error("unexpected reply: {0}")]
     UnexpectedReply(String),
-    /// The task that did the work is gone: the runtime, or the host, is shutting down.
-    #[error("the client is shutting down")]
+    /// The task that did the work was dropped: the runtime on which the client was built has shut down.
+    #[error("the runtime on which the client was built has shut down, and the work with it")]
     Shutdown,
+    /// The task that did the work panicked, which is how an [`Observer`](crate::Observer) that panics ends.
+    #[error("the work panicked, in an observer or in the client: {0}")]
+    Panicked(String),
 }
 
 impl Error {
@@ -121,16 +146,35 @@ impl Error {
         }
     }
 
+    /// True when the server may yet obey what was sent.
+    pub(crate) fn is_lost_reply(&self) -> bool {
+        !self.definite && matches!(self.kind, ErrorKind::Disconnected(_) | ErrorKind::ResponseTimeout(_))
+    }
+
     pub(crate) fn is_server(&self, wanted: &str) -> bool {
         matches!(&self.kind, ErrorKind::Server { code, .. } if code == wanted)
     }
 
     pub(crate) fn definite(kind: ErrorKind) -> Self {
-        Self { kind, definite: true }
+        Self { kind, definite: true, source: None }
     }
 
     pub(crate) fn indefinite(kind: ErrorKind) -> Self {
-        Self { kind, definite: false }
+        Self { kind, definite: false, source: None }
+    }
+
+    /// The same, of an operation that may have taken effect.
+    pub(crate) fn made_indefinite(self) -> Self {
+        Self { definite: false, ..self }
+    }
+
+    pub(crate) fn caused_by(self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self { source: Some(Arc::new(source)), ..self }
+    }
+
+    /// The same, of an operation that changed nothing or was undone.
+    pub(crate) fn made_definite(self) -> Self {
+        Self { definite: true, ..self }
     }
 
     pub(crate) fn config(what: impl Into<String>) -> Self {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::oneshot;
 
 use crate::config::check_lease;
-use crate::env::{Boottime, Env};
+use crate::env::{Boottime, Env, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::Hold;
 use crate::observer::LostReason;
+use crate::task::answer_of;
 
 /// Gives holds back and extends them: what a guard needs of its kind of lock.
 pub(crate) trait Keeper: Send + Sync + 'static {
@@ -61,23 +61,28 @@ impl Guard {
 
     /// Gives the lock back; of a nested hold, one level.
     ///
-    /// After a lost reply it is repeated with the same request id, which cannot release twice. The work goes on in the
-    /// background when this future is dropped.
+    /// After a lost reply it is repeated with the same request id, which cannot release twice, on a connection before which
+    /// the old one was ended on the server, so that no copy arrives late and releases the owner's next hold. A server that
+    /// refuses CLIENT KILL to this user is trusted to deliver what it was sent within the time for which it remembers the
+    /// request, 20 s by default. The work goes on in the background when this future is dropped, and when the client's
+    /// [`call_timeout`](crate::Builder::call_timeout) is over.
     ///
     /// # Errors
     /// [`ErrorKind::NotHeld`] when the owner did not hold the lock any more, and whatever kept the last repeat from
-    /// succeeding; the lock then ends with its lease.
+    /// succeeding; the lock then ends with its lease. [`ErrorKind::NotPublished`] when the lock was released, but the user may
+    /// not publish that.
     pub async fn release(self) -> Result<()> {
         if !self.hold.releasing() {
             return Err(not_held(&self.hold));
         }
-        let (answer, answered) = oneshot::channel();
+        let (begun, time) = (self.env.now(), self.hold.call_timeout());
         let releasing = self.keeper.clone().release(self.hold.clone());
-        self.env.spawn(Box::pin(async move {
+        let released = answer_of(&*self.env, |answer| async move {
             // Nobody may be listening.
             let _ = answer.send(releasing.await);
-        }));
-        answered.await.unwrap_or_else(|_| Err(Error::shutdown()))
+        });
+        let released = within(&*self.env, begun + time, released).await;
+        released.unwrap_or_else(|| Err(Error::indefinite(ErrorKind::ResponseTimeout(time))))
     }
 
     /// Extends the lease to `lease` from now, once. A lease that is longer already stays.

@@ -28,6 +28,8 @@ pub(crate) struct Surroundings {
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) holds: Arc<Holds>,
     pub(crate) work: Arc<Work>,
+    /// How long the caller of one operation waits for its outcome.
+    pub(crate) call_timeout: Duration,
 }
 
 impl Surroundings {
@@ -167,6 +169,10 @@ impl Hold {
 
     fn tell(&self, what: What<'_>) {
         self.around.tell(&self.lock, &self.owner, what);
+    }
+
+    pub(crate) fn call_timeout(&self) -> Duration {
+        self.around.call_timeout
     }
 
     pub(crate) fn deadline(&self) -> Boottime {

@@ -15,7 +15,7 @@ use crate::observer::LostReason;
 use crate::owner;
 use crate::protocol::{Protocol, Unlock};
 use crate::renew::{read_renewal, renewal};
-use crate::script::Call;
+use crate::route::Confirm;
 use crate::session::{Session, Turn};
 
 /// Keeps the holds of one owner on one lock.
@@ -59,57 +59,48 @@ impl Held {
         if superseded {
             return Err(not_held(hold));
         }
-        match give_back(&self.session, self.protocol, &hold.lock, &hold.owner).await? {
+        let Self { session, protocol, turn } = self;
+        match give_back(session, *protocol, turn, (&hold.lock, &hold.owner), Confirm::AsConfigured).await? {
             true => Ok(()),
             false => Err(not_held(hold)),
         }
     }
 }
 
-/// Gives one level of a hold back, with as many replicas as are asked for; false when the owner held none.
-async fn give_back(session: &Session, protocol: &dyn Protocol, lock: &str, owner: &str) -> Result<bool> {
-    let (call, request) = release(session, protocol, lock, owner);
-    let reply = session.router.run_repeatable(&call).await?;
-    settle(session, lock, &request, &reply).await
-}
-
-/// Takes a grant back that does not count. No replica needs to confirm that: there may be none, which is why.
-pub(crate) async fn take_back(
+/// Gives one level of what `owner` has of `lock` back; false when it had none. Called in `turn`, when the level is no
+/// longer counted there.
+///
+/// To take a grant back that does not count, no replica needs to confirm it: there may be none, which is why.
+pub(crate) async fn give_back(
     session: &Session,
     protocol: &dyn Protocol,
-    lock: &str,
-    owner: &str,
+    turn: &Turn,
+    (lock, owner): (&str, &str),
+    confirm: Confirm,
 ) -> Result<bool> {
-    let (call, request) = release(session, protocol, lock, owner);
-    let reply = session.router.run_unconfirmed(&call).await?;
-    settle(session, lock, &request, &reply).await
-}
-
-fn release(session: &Session, protocol: &dyn Protocol, lock: &str, owner: &str) -> (Call, String) {
     let request = owner::request_id(session.env());
     let call = protocol.release(&Unlock {
         lock,
         owner,
         request: &request,
-        remaining_ms: millis(session.config.watchdog_timeout),
+        remaining_ms: millis(turn.longest_validity()).max(1),
         latch_ms: millis(session.config.latch_ttl()),
         now_ms: millis(session.env().wall().0),
     });
-    (call, request)
-}
-
-async fn settle(session: &Session, lock: &str, request: &str, reply: &Value) -> Result<bool> {
-    match reply {
-        Value::Int(_) => {
-            forget_request(session, lock, request).await;
+    match session.router.run_remembered(&call, confirm).await? {
+        (Value::Int(_), is_final) => {
+            // Where a request may still be on its way, it must find the result of the one that was faster.
+            if is_final {
+                forget_request(session, lock, &request).await;
+            }
             Ok(true)
         }
-        Value::Nil => Ok(false),
-        other => Err(Error::unexpected(other)),
+        (Value::Nil, _) => Ok(false),
+        (other, _) => Err(Error::unexpected(&other)),
     }
 }
 
-/// The result has arrived, so that it need not be remembered. If this is lost, the latch ends by itself.
+/// The result has arrived and is final, so that it need not be remembered. If this is lost, the latch ends by itself.
 async fn forget_request(session: &Session, lock: &str, request: &str) {
     if let Ok(connection) = session.router.connection().await {
         let mut command = redis::cmd("DEL");

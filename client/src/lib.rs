@@ -27,7 +27,10 @@
 //! * A lease is never shortened: neither by a nested acquisition with a shorter one nor by a renewal.
 //! * An acquisition without an owner never nests; owners are named, not implied by a thread.
 //! * A request whose reply was lost is not sent again blindly. The client ends the old connection on the server, looks
-//!   at its own count, and goes on from what it finds.
+//!   at its own count, and goes on from what it finds. Where the user may not do that (`+client|kill`, `+client|info`), an
+//!   acquisition or forced release whose reply was lost is an error, and a release relies on the server to remember it.
+//! * What remains after one level was given back keeps its own lease.
+//! * A call ends with an error when no server answers within [`Builder::call_timeout`]; `None` always means somebody else.
 //! * A caller that gives up leaves nothing behind: what was granted too late is given back, a place in a queue is left.
 //! * The holder is told when its lease has run out by its own clock.
 //! * The fair lock: the wait is in milliseconds whatever the lease, a waiter that gives up gives back the wait it asked
@@ -61,6 +64,7 @@
 //! | `work` | what a client has under way |
 //! | `hold` | what this client believes of one granted lock |
 //! | `protocol` | what a kind of lock must say about itself |
+//! | `task`, `progress` | work that goes on without its caller, and what the caller is told |
 //! | `route/` | connections, finding the master, WAIT, safe repetition |
 //! | `wake/` | subscriptions that wake waiters |
 //! | `renew/` | the watchdog |
@@ -83,6 +87,8 @@ mod script;
 mod work;
 mod hold;
 mod protocol;
+mod task;
+mod progress;
 mod route;
 mod wake;
 mod renew;

@@ -14,6 +14,7 @@ use crate::guard::Guard;
 use crate::observer::LostReason;
 use crate::owner::OwnerId;
 use crate::protocol::{Protocol, remaining};
+use crate::route::Router;
 use crate::session::Session;
 
 /// A lock in Redis, by name. Cheap to clone; holds nothing by itself.
@@ -22,19 +23,36 @@ pub struct Lock {
     session: Arc<Session>,
     protocol: &'static dyn Protocol,
     key: String,
+    /// The application gave a name, and its name mapper left something of it.
+    is_named: bool,
+}
+
+/// A lock without a name would be one that all who forget theirs share.
+pub(crate) fn check_name(name: &str, key: &str) -> Result<()> {
+    if name.is_empty() || key.is_empty() {
+        return Err(Error::config("the name of the lock is empty"));
+    }
+    Ok(())
 }
 
 impl Lock {
     pub(crate) fn new(session: Arc<Session>, protocol: &'static dyn Protocol, name: &str) -> Self {
         let key = session.key(name);
-        Self { session, protocol, key }
+        let is_named = check_name(name, &key).is_ok();
+        Self { session, protocol, key, is_named }
+    }
+
+    fn router(&self) -> Result<&Router> {
+        check_name(if self.is_named { &self.key } else { "" }, &self.key)?;
+        Ok(&self.session.router)
     }
 
     /// Waits until the lock is granted, however long that takes.
     ///
     /// # Errors
-    /// When Redis stays out of reach for all attempts that the client's configuration allows, and when it refuses what
-    /// waiting needs: a user without the right to the lock's channel gets `NOPERM` from it.
+    /// When no server answers within the client's [`call_timeout`](crate::Builder::call_timeout), or for all the attempts
+    /// that its configuration allows, and when the server refuses what waiting needs: a user without the right to the
+    /// lock's channel gets `NOPERM` from it.
     pub fn acquire(&self) -> Acquire {
         Acquire(self.wanted(Patience::Forever))
     }
@@ -47,11 +65,11 @@ impl Lock {
         TryAcquire(self.wanted(Patience::Once))
     }
 
-    /// Waits for the lock, for at most `wait`. `None` means that the caller does not hold it; a request that was under
-    /// way when the time ran out is undone in the background.
+    /// Waits for the lock, for at most `wait`. `None` means that somebody else has it; a request that was under way when the
+    /// time ran out is undone in the background.
     ///
     /// # Errors
-    /// As [`Lock::acquire`].
+    /// As [`Lock::acquire`], and when no server has answered by the end of `wait`.
     pub fn try_acquire_for(&self, wait: Duration) -> TryAcquire {
         TryAcquire(self.wanted(Patience::For(wait)))
     }
@@ -65,7 +83,7 @@ impl Lock {
     /// # Errors
     /// When Redis cannot be asked.
     pub async fn is_locked(&self) -> Result<bool> {
-        match self.session.router.ask(redis::cmd("EXISTS").arg(&self.key)).await? {
+        match self.router()?.ask(redis::cmd("EXISTS").arg(&self.key)).await? {
             Value::Int(count) => Ok(count > 0),
             other => Err(Error::unexpected(&other)),
         }
@@ -78,7 +96,7 @@ impl Lock {
     pub async fn hold_count(&self, owner: OwnerId) -> Result<u64> {
         let mut command = redis::cmd("HGET");
         command.arg(&self.key).arg(self.session.field(owner));
-        match self.session.router.ask(&command).await? {
+        match self.router()?.ask(&command).await? {
             Value::Nil => Ok(0),
             Value::BulkString(count) => std::str::from_utf8(&count)
                 .ok()
@@ -93,7 +111,7 @@ impl Lock {
     /// # Errors
     /// When Redis cannot be asked.
     pub async fn remaining(&self) -> Result<Option<Duration>> {
-        match self.session.router.ask(redis::cmd("PTTL").arg(&self.key)).await? {
+        match self.router()?.ask(redis::cmd("PTTL").arg(&self.key)).await? {
             Value::Int(pttl) => Ok(remaining(pttl)),
             other => Err(Error::unexpected(&other)),
         }
@@ -105,10 +123,11 @@ impl Lock {
     /// # Errors
     /// When Redis cannot be asked.
     pub async fn force_release(&self) -> Result<bool> {
+        let router = self.router()?;
         self.session.watchdog.forget_lock(&self.key);
         self.session.around.holds.lose_all(&self.key, LostReason::NotHeld);
         let call = self.protocol.force_release(&self.key, millis(self.session.env().wall().0));
-        match self.session.router.run_repeatable(&call).await? {
+        match router.run_repeatable(&call).await? {
             Value::Int(freed) => Ok(freed == 1),
             other => Err(Error::unexpected(&other)),
         }
@@ -120,7 +139,7 @@ impl Lock {
     /// When Redis cannot be asked.
     pub async fn last_token(&self) -> Result<Option<u64>> {
         let Some(key) = self.protocol.token_key(&self.key) else { return Ok(None) };
-        match self.session.router.ask(redis::cmd("GET").arg(key)).await? {
+        match self.router()?.ask(redis::cmd("GET").arg(key)).await? {
             Value::Nil => Ok(None),
             Value::BulkString(token) => {
                 Ok(std::str::from_utf8(&token).ok().and_then(|token| token.parse().ok()))
@@ -155,7 +174,10 @@ pub(crate) trait Obtain: Send + Sync {
 
 impl Obtain for Lock {
     fn obtain(self: Arc<Self>, terms: Terms) -> BoxFuture<'static, Result<Option<Guard>>> {
-        let Self { session, protocol, key } = self.as_ref().clone();
+        if let Err(error) = self.router() {
+            return Box::pin(std::future::ready(Err(error)));
+        }
+        let Self { session, protocol, key, .. } = self.as_ref().clone();
         let owner = session.field(terms.owner.unwrap_or_else(|| OwnerId::fresh(session.env())));
         let (lease, patience) = (terms.lease, terms.patience);
         Box::pin(acquire(Request { session, protocol, lock: key, owner, lease, patience }))

@@ -26,7 +26,7 @@ pub(crate) struct Unlock<'a> {
     pub(crate) owner: &'a str,
     /// The same for all repeats of one unlock.
     pub(crate) request: &'a str,
-    /// The lease of what remains when the owner holds more levels.
+    /// The time that what remains must have, when the owner holds more levels. It never lengthens their own leases.
     pub(crate) remaining_ms: u64,
     /// How long the result is remembered for repeats.
     pub(crate) latch_ms: u64,

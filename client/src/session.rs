@@ -3,6 +3,7 @@
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
@@ -122,6 +123,12 @@ impl Turn {
     pub(crate) fn count(&self) -> usize {
         let holds: Vec<_> = locked(&self.holds).iter().filter_map(Weak::upgrade).collect();
         holds.iter().filter(|hold| hold.why_lost().is_none()).count()
+    }
+
+    /// How long the longest of the holds lasts, by this client's clock, if it is not renewed.
+    pub(crate) fn longest_validity(&self) -> Duration {
+        let holds: Vec<_> = locked(&self.holds).iter().filter_map(Weak::upgrade).collect();
+        holds.iter().map(|hold| hold.validity()).max().unwrap_or_default()
     }
 
     /// True when the owner took the lock anew after `hold` was over. To release `hold` would then take a level away

@@ -270,6 +270,7 @@ mod tests {
             observer: Arc::new(Silent),
             holds: Arc::default(),
             work: Arc::default(),
+            call_timeout: Duration::from_secs(10),
         };
         let lease = Duration::from_secs(30);
         let grant = || Hold::granted(around.clone(), "l", "o", env.boottime() + lease, lease, None);

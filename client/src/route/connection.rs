@@ -7,6 +7,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, ProtocolVersion, PushInfo, Value};
 use tokio::sync::Notify;
 
+use super::greeting::Greeting;
 use crate::config::Endpoint;
 use crate::env::{Env, Monotonic, within};
 use crate::error::{Error, ErrorKind, Result};
@@ -32,8 +33,24 @@ struct Shared {
     closed: AtomicBool,
     /// Not fit for new requests; replies may still come.
     suspect: AtomicBool,
+    /// Ended on the server: what was sent and not yet obeyed never will be.
+    fenced: AtomicBool,
     close: Notify,
     ended: Notify,
+}
+
+/// A connection that requests were left on, as the server knows it. Its socket may be closed on our side.
+pub(super) struct Left {
+    pub(super) endpoint: Endpoint,
+    identity: Option<(String, String)>,
+    shared: Arc<Shared>,
+}
+
+impl Left {
+    /// As [`Connection::is_fenced`].
+    pub(super) fn is_fenced(&self) -> bool {
+        self.shared.fenced.load(Ordering::Acquire)
+    }
 }
 
 impl Connection {
@@ -58,7 +75,8 @@ impl Connection {
         let stream = env
             .dial(&endpoint.host, endpoint.port)
             .await
-            .map_err(|error| refused(endpoint, &error.to_string()))?;
+            .map_err(|error| refused(endpoint, &error.to_string()).caused_by(error))?;
+        let (greeting, stream) = Greeting::of(stream);
         // Time-outs are the caller's, on its own clock.
         let mut config =
             AsyncConnectionConfig::new().set_response_timeout(None).set_pipeline_buffer_size(WRITE_QUEUE);
@@ -71,9 +89,10 @@ impl Connection {
                 Ok::<(), ()>(())
             });
         }
-        let (sender, driver) = MultiplexedConnection::new_with_config(&login, stream, config)
-            .await
-            .map_err(|error| login_failed(endpoint, &error))?;
+        let (sender, driver) =
+            MultiplexedConnection::new_with_config(&login, stream, config).await.map_err(|error| {
+                login_failed(endpoint, &greeting).unwrap_or_else(|| broken_login(endpoint, error))
+            })?;
 
         let shared = Arc::new(Shared::default());
         let watched = shared.clone();
@@ -89,8 +108,11 @@ impl Connection {
 
         let mut connection = Self { endpoint: endpoint.clone(), sender, identity: None, shared };
         if !subscribes {
-            connection.identity = connection.ask_identity().await?;
+            let identity = connection.ask_identity().await;
+            connection.identity =
+                identity.map_err(|error| login_failed(endpoint, &greeting).unwrap_or(error))?;
         }
+        greeting.end();
         Ok(connection)
     }
 
@@ -98,18 +120,19 @@ impl Connection {
         match self.call(redis::cmd("CLIENT").arg("INFO")).await {
             Ok(Value::BulkString(line)) => Ok(parse_identity(&String::from_utf8_lossy(&line))),
             Ok(Value::VerbatimString { text, .. }) => Ok(parse_identity(&text)),
-            // Servers before 6.2 and restricted users: the connection works, only zombies of it cannot be killed.
-            Err(error) if error.is_server("ERR") || error.is_server("NOPERM") => Ok(None),
+            // Servers before 6.2 and restricted users: the connection works, and cannot be fenced.
+            Err(error) if error.is_server("NOPERM") => Ok(None),
+            Err(error) if error.is_server("ERR") && !error.to_string().contains(TOO_MANY) => Ok(None),
             Ok(other) => Err(Error::unexpected(&other)),
             // LOADING and its like, and a connection that broke at once.
-            Err(error) => Err(refused(&self.endpoint, &error.to_string())),
+            Err(error) => Err(refused(&self.endpoint, &error.to_string()).caused_by(error)),
         }
     }
 
     /// Sends one command and awaits its reply for as long as the connection lives.
     pub(crate) async fn call(&self, command: &Cmd) -> Result<Value> {
         let reply = self.sender.clone().send_packed_command(command).await;
-        reply.map_err(|error| broken(&error)).and_then(refuse_errors)
+        reply.map_err(broken).and_then(refuse_errors)
     }
 
     /// Sends one command and does not care for the reply.
@@ -133,7 +156,7 @@ impl Connection {
         let mut pipeline = redis::pipe();
         pipeline.add_command(command).add_command(wait.clone());
         let replies = self.sender.clone().send_packed_commands(&pipeline, 0, 2).await;
-        let mut replies = replies.map_err(|error| broken(&error))?.into_iter();
+        let mut replies = replies.map_err(broken)?.into_iter();
         let (Some(reply), Some(acked)) = (replies.next(), replies.next()) else {
             return Err(Error::unexpected(&Value::Nil));
         };
@@ -142,33 +165,44 @@ impl Connection {
         Ok((refuse_errors(reply)?, acked))
     }
 
-    /// Ends another connection of this client on the server, with all that it has sent but the server not yet read.
+    /// Ends a connection that requests were left on, with all that it has sent but the server not yet read. Closing our
+    /// side alone would leave requests that are still on their way to be obeyed later.
     ///
-    /// Closing our side alone would leave requests that are still on their way to be obeyed later.
-    pub(crate) async fn kill(&self, other: &Connection) -> Result<()> {
-        let Some((id, address)) = &other.identity else { return Ok(()) };
-        if self.identity == other.identity {
-            // Nothing is left behind on a connection that is still in use.
-            return Ok(());
-        }
-        if (&self.endpoint.host, self.endpoint.port) != (&other.endpoint.host, other.endpoint.port) {
-            return Ok(());
-        }
+    /// An error means that it is not known whether that worked. A server that refuses is no error: the connection is then
+    /// never [fenced](Connection::is_fenced).
+    pub(super) async fn fence(&self, left: &Left) -> Result<()> {
+        let Some((id, address)) = &left.identity else { return Ok(()) };
         // The address tells a connection of this client from a stranger's that got the same id after a restart.
         let mut command = redis::cmd("CLIENT");
         command.arg("KILL").arg("ID").arg(id).arg("ADDR").arg(address);
         match self.call(&command).await {
+            // None was found: it has ended already.
+            Ok(_) => {
+                left.shared.fenced.store(true, Ordering::Release);
+                Ok(())
+            }
             Err(error) if error.is_definite() => Ok(()),
-            done => done.map(drop),
+            Err(error) => Err(error),
         }
     }
 
+    /// What is to be remembered of a connection that requests no longer take.
+    pub(super) fn leave(&self) -> Left {
+        let (identity, shared) = (self.identity.clone(), self.shared.clone());
+        Left { endpoint: self.endpoint.clone(), identity, shared }
+    }
+
+    /// Whether nothing that was sent this way can be obeyed any more.
+    pub(crate) fn is_fenced(&self) -> bool {
+        self.shared.fenced.load(Ordering::Acquire)
+    }
+
     pub(crate) async fn subscribe(&self, channels: &[String]) -> Result<()> {
-        self.sender.clone().subscribe(channels).await.map_err(|error| refused_or_broken(&error))
+        self.sender.clone().subscribe(channels).await.map_err(refused_or_broken)
     }
 
     pub(crate) async fn unsubscribe(&self, channels: &[String]) -> Result<()> {
-        self.sender.clone().unsubscribe(channels).await.map_err(|error| refused_or_broken(&error))
+        self.sender.clone().unsubscribe(channels).await.map_err(refused_or_broken)
     }
 
     /// Whether new requests may go this way.
@@ -222,47 +256,63 @@ fn parse_identity(info: &str) -> Option<(String, String)> {
     Some((value_of("id=")?, value_of("addr=")?))
 }
 
-fn refused(endpoint: &Endpoint, reason: &str) -> Error {
+pub(super) fn refused(endpoint: &Endpoint, reason: &str) -> Error {
     Error::definite(ErrorKind::Connect { endpoint: endpoint.to_string(), reason: reason.to_owned() })
 }
 
-fn login_failed(endpoint: &Endpoint, error: &redis::RedisError) -> Error {
-    match error.code() {
-        // A wrong password stays wrong; anything else may pass.
-        Some(code @ ("WRONGPASS" | "NOAUTH" | "NOPERM")) => Error::definite(ErrorKind::Server {
-            code: code.to_owned(),
-            message: error.detail().unwrap_or_default().to_owned(),
-        }),
-        _ => refused(endpoint, &error.to_string()),
+/// What a server that accepts no more connections says first.
+const TOO_MANY: &str = "max number of clients";
+
+/// The error of a server that has said why it refuses the connection.
+fn login_failed(endpoint: &Endpoint, greeting: &Greeting) -> Option<Error> {
+    let refusal = greeting.refusal()?;
+    let (code, message) = refusal.split_once(' ').unwrap_or((&refusal, ""));
+    let server = Error::definite(ErrorKind::Server { code: code.to_owned(), message: message.to_owned() });
+    // A wrong password stays wrong, and a database that is not there stays away; these may pass.
+    if server.is_transient() || message.starts_with(TOO_MANY) {
+        return Some(refused(endpoint, &format!("the server says: {refusal}")));
     }
+    Some(server)
+}
+
+fn broken_login(endpoint: &Endpoint, error: redis::RedisError) -> Error {
+    refused(endpoint, &error.to_string()).caused_by(error)
 }
 
 /// An error of the connection itself: the request may or may not have been obeyed.
-fn broken(error: &redis::RedisError) -> Error {
-    Error::indefinite(ErrorKind::Disconnected(error.to_string()))
+fn broken(error: redis::RedisError) -> Error {
+    Error::indefinite(ErrorKind::Disconnected(error.to_string())).caused_by(error)
 }
 
 /// An error reply or an error of the connection, where the driver makes one of them.
-fn refused_or_broken(error: &redis::RedisError) -> Error {
-    error.code().map_or_else(
-        || broken(error),
-        |code| {
-            let message = error.detail().unwrap_or_default().to_owned();
-            Error::definite(ErrorKind::Server { code: code.to_owned(), message })
-        },
-    )
+fn refused_or_broken(error: redis::RedisError) -> Error {
+    let Some(code) = error.code() else { return broken(error) };
+    let (code, message) = (code.to_owned(), error.detail().unwrap_or_default().to_owned());
+    Error::definite(ErrorKind::Server { code, message })
 }
 
-/// An error reply: the request was refused before it changed anything.
+/// An error reply: as a rule the request was refused before it changed anything.
 fn refuse_errors(reply: Value) -> Result<Value> {
-    match reply {
-        Value::ServerError(error) => Err(Error::definite(ErrorKind::Server {
-            code: error.code().to_owned(),
-            message: error.details().unwrap_or_default().to_owned(),
-        })),
-        reply => Ok(reply),
+    let error = match reply {
+        Value::ServerError(error) => error,
+        reply => return Ok(reply),
+    };
+    let (code, message) = (error.code().to_owned(), error.details().unwrap_or_default().to_owned());
+    if code == UNPUBLISHED {
+        return Err(Error::indefinite(ErrorKind::NotPublished { reason: message }));
     }
+    let in_the_middle = message.contains("user_script") && !REFUSED_BEFORE_WRITES.contains(&code.as_str());
+    let kind = ErrorKind::Server { code, message };
+    Err(if in_the_middle { Error::indefinite(kind) } else { Error::definite(kind) })
 }
+
+/// The code by which our own scripts say that the lock was released and that the message was refused.
+const UNPUBLISHED: &str = "UNPUBLISHED";
+
+/// The errors at a command of a script that come before the script has changed anything: the server refuses all writes, or the
+/// first one; and our scripts read a key before they write to it.
+const REFUSED_BEFORE_WRITES: [&str; 6] =
+    ["READONLY", "MASTERDOWN", "MISCONF", "NOREPLICAS", "OOM", "WRONGTYPE"];
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
 //! The route to the master of a replicated set, and how many of its replicas must confirm.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::{BoxFuture, select_ok};
 use redis::Value;
@@ -9,6 +9,7 @@ use super::connection::Connection;
 use crate::config::{Endpoint, ReplicaWait};
 use crate::env::{Env, Monotonic};
 use crate::error::{Error, ErrorKind, Result};
+use crate::hold::locked;
 
 /// A connection to the first endpoint that calls itself a master. All are asked at once, so that those that are down
 /// cost no time.
@@ -17,9 +18,17 @@ pub(crate) async fn find_master(
     endpoints: &[Endpoint],
     limit: Monotonic,
 ) -> Result<Arc<Connection>> {
+    // A login that a server refuses stays refused, whatever becomes of the others.
+    let refusal = Mutex::new(None);
+    let refusal_of = &refusal;
     let asked = endpoints.iter().map(|endpoint| {
+        let refusal = refusal_of;
         let asking: BoxFuture<'_, Result<Arc<Connection>>> = Box::pin(async move {
-            let connection = Connection::open(env, endpoint, None, limit).await?;
+            let connection = Connection::open(env, endpoint, None, limit).await.inspect_err(|error| {
+                if !error.is_transient() {
+                    *locked(refusal) = Some(error.clone());
+                }
+            })?;
             match crate::env::within(&**env, limit, connected_replicas(&connection)).await {
                 Some(Ok(Some(_))) => Ok(connection),
                 Some(Ok(None)) => Err(no_master(endpoints, &format!("{endpoint} is a replica"))),
@@ -29,10 +38,11 @@ pub(crate) async fn find_master(
         });
         asking
     });
-    match select_ok(asked).await {
-        Ok((connection, _slower)) => Ok(connection),
-        Err(last) => Err(no_master(endpoints, &last.to_string())),
-    }
+    let found = select_ok(asked).await.map(|(connection, _slower)| connection);
+    found.map_err(|last| {
+        let refusal = locked(&refusal).take();
+        refusal.unwrap_or_else(|| no_master(endpoints, &last.to_string()).caused_by(last))
+    })
 }
 
 fn no_master(endpoints: &[Endpoint], reason: &str) -> Error {

@@ -1,14 +1,16 @@
 -- Frees the lock whoever holds it and tells the head of the queue, which stays.
 -- KEYS  lock hash, queue, deadlines of the queued, channel base
 -- ARGV  message, the caller's wall clock in ms, publishing command
--- Replies 1 when there was anything to free, else 0.
+-- Replies 1 when there was anything to free, else 0. An error UNPUBLISHED means that it was freed, and that the message was
+-- refused.
 local lock, queue, deadlines, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 sweep(queue, deadlines, tonumber(ARGV[2]))
 if redis.call('DEL', lock) == 0 then
   return 0
 end
 local head = redis.call('LINDEX', queue, 0)
-if head then
-  redis.call(ARGV[3], channel .. ':' .. head, ARGV[1])
+local published = head and redis.pcall(ARGV[3], channel .. ':' .. head, ARGV[1])
+if type(published) == 'table' and published.err then
+  return redis.error_reply('UNPUBLISHED ' .. published.err)
 end
 return 1

@@ -3,7 +3,8 @@
 -- ARGV  message, lease in ms of what remains, owner field, the caller's wall clock in ms, publishing command, life of
 --       the latch in ms
 -- Replies 1 when the lock is free now, 0 when a level remains, nil when the owner did not hold it. A request that was
--- obeyed before gets the same reply again and changes nothing.
+-- obeyed before gets the same reply again and changes nothing. An error UNPUBLISHED means that the lock is free now, and
+-- that the message was refused.
 local lock, queue, deadlines, channel, latch = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local message, lease, owner, now = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 local publish, latch_life = ARGV[5], ARGV[6]
@@ -11,13 +12,19 @@ local before = redis.call('GET', latch)
 if before then
   return tonumber(before)
 end
+-- A server whose memory is full refuses the first write of a script if it may need more, and none that follow. There is no
+-- latch to delete, but a lock must be releasable also then.
+redis.call('DEL', latch)
 sweep(queue, deadlines, now)
 
-local function tell_head()
+-- The last thing that is done: the user may not publish there, and what is released is released.
+local function tell_head(reply)
   local head = redis.call('LINDEX', queue, 0)
-  if head then
-    redis.call(publish, channel .. ':' .. head, message)
+  local published = head and redis.pcall(publish, channel .. ':' .. head, message)
+  if type(published) == 'table' and published.err then
+    return redis.error_reply('UNPUBLISHED ' .. published.err)
   end
+  return reply
 end
 
 if redis.call('HEXISTS', lock, owner) == 0 then
@@ -36,5 +43,4 @@ if redis.call('HINCRBY', lock, owner, -1) > 0 then
 end
 redis.call('DEL', lock)
 redis.call('SET', latch, 1, 'PX', latch_life)
-tell_head()
-return 1
+return tell_head(1)

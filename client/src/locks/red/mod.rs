@@ -21,10 +21,12 @@ use crate::config::check_lease;
 use crate::env::{Monotonic, draw, pause, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::Guard;
-use crate::lock::{Acquire, Obtain, Terms, TryAcquire, Wanted};
+use crate::lock::{Acquire, Obtain, Terms, TryAcquire, Wanted, check_name};
 use crate::observer::{LostReason, What};
 use crate::owner::OwnerId;
+use crate::progress::Progress;
 use crate::session::Session;
+use crate::task::answer_of;
 use options::Options;
 use round::{Held, Round, Tally, Turn};
 
@@ -43,7 +45,7 @@ pub struct RedLock {
 /// A RedLock over `clients`, one for each independent server: see [`RedLock::new`].
 ///
 /// # Errors
-/// When there are no clients.
+/// As [`RedLock::new`].
 pub fn red_lock(clients: impl IntoIterator<Item = Client>, name: &str) -> Result<RedLock> {
     RedLock::new(clients, name)
 }
@@ -75,11 +77,13 @@ impl RedLock {
     /// ```
     ///
     /// # Errors
-    /// When there are no clients.
+    /// When there are no clients, two of them lead to the same server, or the name is empty.
     pub fn new(clients: impl IntoIterator<Item = Client>, name: &str) -> Result<Self> {
         let nodes: Arc<[Arc<Session>]> = clients.into_iter().map(|client| client.session).collect();
         let Some(first) = nodes.first() else { return Err(Error::config("a RedLock needs servers")) };
         let key = first.key(name);
+        check_name(name, &key)?;
+        check_independence(&nodes)?;
         Ok(Self { nodes, key, options: Options::default() })
     }
 
@@ -131,7 +135,7 @@ impl RedLock {
         TryAcquire(self.wanted(Patience::Once))
     }
 
-    /// Makes attempts for at most `wait`.
+    /// Makes attempts for at most `wait`; `None` when somebody else has it.
     ///
     /// # Errors
     /// As [`RedLock::acquire`].
@@ -229,7 +233,7 @@ impl RedLock {
         owner.map_or_else(Arc::default, |owner| first.turn(&self.key, &first.field(owner)))
     }
 
-    async fn run(self, terms: Terms, begun: Monotonic, answer: Answer) {
+    async fn run(self, terms: Terms, begun: Monotonic, progress: Arc<Progress>, answer: Answer) {
         let Terms { owner, lease, patience } = terms;
         let mut answer = answer;
         let env = self.first().around.env.clone();
@@ -249,11 +253,16 @@ impl RedLock {
             if work.is_closing() {
                 break Err(Error::definite(ErrorKind::Shutdown));
             }
+            progress.asking(env.now());
             let tally = match self.attempt(&turn, lease).await {
                 Ok(guard) => break Ok(Some(guard)),
                 Err(tally) => tally,
             };
             let undecided = (tally.answered() < self.quorum()).then(|| tally.no_quorum(self.quorum()));
+            match &undecided {
+                Some(error) => progress.failed(error),
+                None => progress.refused(),
+            }
             attempts += 1;
             unanswered = if undecided.is_some() { unanswered + 1 } else { 0 };
             let last = patience == Patience::Once
@@ -310,20 +319,32 @@ impl Obtain for RedLock {
             if let Some(lease) = terms.lease {
                 check_lease("lease", lease)?;
             }
-            let env = self.first().around.env.clone();
+            let (env, patience) = (self.first().around.env.clone(), self.first().config.call_timeout);
             let begun = env.now();
-            let (answer, answered) = oneshot::channel();
-            let patience = terms.patience;
-            env.spawn(Box::pin(self.as_ref().clone().run(terms, begun, answer)));
-            let answered = async { answered.await.unwrap_or_else(|_| Err(Error::shutdown())) };
-            match patience {
-                Patience::For(wait) if !wait.is_zero() => {
-                    within(&*env, begun + wait, answered).await.unwrap_or(Ok(None))
-                }
-                _ => answered.await,
-            }
+            let wait = match terms.patience {
+                Patience::For(wait) if !wait.is_zero() => Some(wait),
+                _ => None,
+            };
+            let progress = Arc::new(Progress::new(begun));
+            let (lock, seen) = (self.as_ref().clone(), progress.clone());
+            let answered = answer_of(&*env, |answer| lock.run(terms, begun, progress, answer));
+            seen.outcome(&*env, begun, wait, patience, answered).await
         })
     }
+}
+
+/// A server that votes twice makes a majority of less than one.
+fn check_independence(nodes: &[Arc<Session>]) -> Result<()> {
+    for (at, node) in nodes.iter().enumerate() {
+        for endpoint in &node.config.endpoints {
+            let others = nodes[..at].iter().flat_map(|other| &other.config.endpoints);
+            if others.into_iter().any(|other| other.is_same_place(endpoint)) {
+                let what = format!("two of the servers of a RedLock are {endpoint}, and must be independent");
+                return Err(Error::config(what));
+            }
+        }
+    }
+    Ok(())
 }
 
 impl std::fmt::Debug for RedLock {

@@ -134,11 +134,9 @@ async fn free(session: &Session, claim: &Claim, first: Arc<Connection>) -> Resul
         }
         pause(env, session.config.retry_delay(env, repeats)).await;
         repeats += 1;
+        // The way to a new connection ends the old one, so that no request still on its way there arrives after this.
         if let Ok(next) = session.router.connection().await {
-            // A request that is still on its way on the old connection must not arrive after this.
-            if session.router.limited(&next, next.kill(&connection)).await.is_ok() {
-                connection = next;
-            }
+            connection = next;
         }
     }
 }

@@ -2,7 +2,8 @@
 -- KEYS  lock hash, channel, latch of this request
 -- ARGV  message, lease in ms of what remains, owner field, publishing command, life of the latch in ms
 -- Replies 1 when the lock is free now, 0 when a level remains, nil when the owner did not hold it. A request that was
--- obeyed before gets the same reply again and changes nothing.
+-- obeyed before gets the same reply again and changes nothing. An error UNPUBLISHED means that the lock is free now, and
+-- that the message was refused.
 local lock, channel, latch = KEYS[1], KEYS[2], KEYS[3]
 local message, lease, owner, publish, latch_life = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
 local before = redis.call('GET', latch)
@@ -12,15 +13,21 @@ end
 if redis.call('HEXISTS', lock, owner) == 0 then
   return nil
 end
-local freed = 0
+-- A server whose memory is full refuses the first write of a script if it may need more, and none that follow. There is no
+-- latch to delete, but a lock must be releasable also then.
+redis.call('DEL', latch)
 if redis.call('HINCRBY', lock, owner, -1) > 0 then
   if redis.call('PTTL', lock) < lease then
     redis.call('PEXPIRE', lock, lease)
   end
-else
-  redis.call('DEL', lock)
-  redis.call(publish, channel, message)
-  freed = 1
+  redis.call('SET', latch, 0, 'PX', latch_life)
+  return 0
 end
-redis.call('SET', latch, freed, 'PX', latch_life)
-return freed
+redis.call('DEL', lock)
+redis.call('SET', latch, 1, 'PX', latch_life)
+-- Last: the user may not publish there, and what is released is released.
+local published = redis.pcall(publish, channel, message)
+if type(published) == 'table' and published.err then
+  return redis.error_reply('UNPUBLISHED ' .. published.err)
+end
+return 1

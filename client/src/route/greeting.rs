@@ -1,0 +1,124 @@
+//! What a server says while a connection is set up, also when it hangs up in the same breath.
+//!
+//! A server that refuses a connection says why and closes it, before it was asked anything. The protocol's own reader
+//! belongs to requests, and drops what none asked for; it also keeps to itself how a login was refused.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::env::BoxStream;
+use crate::hold::locked;
+
+/// A longer refusal is cut.
+const MOST: usize = 4096;
+
+/// What was heard on a stream until it was set up.
+#[derive(Clone, Default)]
+pub(super) struct Greeting(Arc<Mutex<Option<Vec<u8>>>>);
+
+impl Greeting {
+    /// Listens to `stream` until [`Greeting::end`].
+    pub(super) fn of(stream: BoxStream) -> (Self, Overheard) {
+        let greeting = Self(Arc::new(Mutex::new(Some(Vec::new()))));
+        (greeting.clone(), Overheard { stream, greeting: Some(greeting) })
+    }
+
+    /// The connection is set up: what follows is none of our business.
+    pub(super) fn end(&self) {
+        *locked(&self.0) = None;
+    }
+
+    /// The first error reply, without its sign.
+    pub(super) fn refusal(&self) -> Option<String> {
+        let heard = locked(&self.0);
+        let text = String::from_utf8_lossy(heard.as_deref()?);
+        text.lines().find_map(|line| line.strip_prefix('-')).map(|line| line.trim_end().to_owned())
+    }
+
+    /// False when nobody listens any more.
+    fn hear(&self, bytes: &[u8]) -> bool {
+        let mut heard = locked(&self.0);
+        let Some(heard) = heard.as_mut() else { return false };
+        heard.extend_from_slice(&bytes[..bytes.len().min(MOST - heard.len().min(MOST))]);
+        true
+    }
+}
+
+/// A stream that is listened to while it is set up.
+pub(super) struct Overheard {
+    stream: BoxStream,
+    greeting: Option<Greeting>,
+}
+
+impl Overheard {
+    fn hear(&mut self, bytes: &[u8]) {
+        if self.greeting.as_ref().is_some_and(|greeting| !greeting.hear(bytes)) {
+            self.greeting = None;
+        }
+    }
+
+    /// The server has hung up before it read what we write. What it said before that is still to be read.
+    fn hear_the_rest(&mut self, cx: &mut Context<'_>) {
+        while self.greeting.is_some() {
+            let mut bytes = [0; 512];
+            let mut buffer = ReadBuf::new(&mut bytes);
+            match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => self.hear(buffer.filled()),
+                _ => return,
+            }
+        }
+    }
+}
+
+impl AsyncRead for Overheard {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if self.greeting.is_some() {
+            self.hear(&buffer.filled()[before..]);
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Overheard {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        if matches!(written, Poll::Ready(Err(_))) {
+            self.hear_the_rest(cx);
+        }
+        written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        if matches!(written, Poll::Ready(Err(_))) {
+            self.hear_the_rest(cx);
+        }
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

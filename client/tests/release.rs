@@ -1,0 +1,169 @@
+//! Giving back: what is repeated, what remains, and what a server may refuse meanwhile.
+
+mod support;
+
+use std::time::Duration;
+
+use lockstorm_client::{Client, ErrorKind, OwnerId};
+use lockstorm_sim::TestServer;
+use redis::Value;
+use support::{Flow, Proxy, RedisServer, eventually};
+
+fn same() -> OwnerId {
+    OwnerId::new(1)
+}
+
+/// A client whose time-outs are short enough for a test and long enough for a busy machine.
+async fn impatient(url: &str) -> Client {
+    Client::builder()
+        .endpoint(url)
+        .response_timeout(Duration::from_millis(500))
+        .retry_delay(Duration::from_millis(50), Duration::from_millis(100))
+        .connect()
+        .await
+        .unwrap()
+}
+
+/// The simulator, and a real server where there is one.
+struct Both {
+    simulated: TestServer,
+    real: Option<RedisServer>,
+}
+
+impl Both {
+    async fn start() -> Self {
+        Self { simulated: TestServer::start().await.unwrap(), real: RedisServer::start() }
+    }
+
+    fn urls(&self) -> Vec<String> {
+        [Some(self.simulated.url()), self.real.as_ref().map(RedisServer::url)].into_iter().flatten().collect()
+    }
+}
+
+async fn command(url: &str, line: &str) -> Value {
+    let mut connection = redis::Client::open(url).unwrap().get_multiplexed_async_connection().await.unwrap();
+    let mut words = line.split(' ');
+    let mut command = redis::cmd(words.next().unwrap());
+    command.arg(words.collect::<Vec<_>>());
+    command.query_async(&mut connection).await.unwrap()
+}
+
+/// A URL of the same server, for a user with these rights.
+async fn user(url: &str, rights: &str) -> String {
+    command(url, &format!("ACL SETUSER clerk on >secret ~* {rights}")).await;
+    url.replace("redis://", "redis://clerk:secret@")
+}
+
+/// The network holds the release up until it has been sent again and the owner has the lock once more. The latch that would
+/// have told the first copy from a new release was gone by then, and the copy freed the next hold.
+#[tokio::test]
+async fn a_late_duplicate_release_freed_the_next_hold_of_its_owner() {
+    let Some(server) = RedisServer::start() else { return };
+    // With and without the right to end the old connection: then the latch stays.
+    for (rights, latches) in [("&* +@all", 0), ("&* +@all -client|kill", 1)] {
+        server.command(&["FLUSHALL"]).await;
+        let proxy = Proxy::to(&server).await;
+        user(&server.url(), rights).await;
+        let client = impatient(&proxy.url().replace("redis://", "redis://clerk:secret@")).await;
+        let lock = client.lock("stock");
+        // The server knows the scripts from here on, so that the next release is one request.
+        lock.acquire().owner(same()).await.unwrap().release().await.unwrap();
+        let latch = async || server.command(&["KEYS", "redisson_unlock_latch*"]).await;
+        eventually("its latch is gone", async || latch().await == Value::Array(vec![])).await;
+        let first = lock.acquire().owner(same()).await.unwrap();
+
+        let connections = async || {
+            let list: String = redis::from_redis_value(server.command(&["CLIENT", "LIST"]).await).unwrap();
+            let ours = list.lines().filter(|line| line.contains("user=clerk"));
+            ours.map(|line| line.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        let old = connections().await[0].clone();
+        proxy.requests_on_open_connections(Flow::Hold);
+        first.release().await.unwrap();
+        let second = lock.acquire().owner(same()).await.unwrap();
+        // Set free, the first copy goes nowhere, or is obeyed before the server sees that the connection ended.
+        proxy.requests(Flow::Pass);
+        eventually("the old connection ends", async || !connections().await.contains(&old)).await;
+        assert_eq!(lock.hold_count(same()).await.unwrap(), 1, "{rights}");
+        let Value::Array(left) = latch().await else { panic!("a list of keys") };
+        assert_eq!(left.len(), latches, "{rights}");
+        second.release().await.unwrap();
+        assert!(!lock.is_locked().await.unwrap());
+    }
+}
+
+/// The release passed the watchdog's 30 s for what remains.
+#[tokio::test]
+async fn giving_back_one_level_turned_a_lease_into_30_s() {
+    let both = Both::start().await;
+    for url in both.urls() {
+        let client = Client::connect(&url).await.unwrap();
+        for lock in [client.lock("plain"), client.fair_lock("fair"), client.fenced_lock("fenced")] {
+            let lease = Duration::from_secs(5);
+            let outer = lock.acquire().owner(same()).lease(lease).await.unwrap();
+            lock.acquire().owner(same()).lease(lease).await.unwrap().release().await.unwrap();
+            assert!(lock.remaining().await.unwrap().unwrap() <= lease, "{lock:?} on {url}");
+            outer.release().await.unwrap();
+            assert!(!lock.is_locked().await.unwrap(), "{lock:?} on {url}");
+        }
+    }
+}
+
+/// The first write of the release script was one that may need memory.
+#[tokio::test]
+async fn a_full_server_refused_the_release() {
+    let both = Both::start().await;
+    for url in both.urls() {
+        let client = Client::connect(&url).await.unwrap();
+        for lock in [client.lock("plain"), client.fair_lock("fair"), client.fenced_lock("fenced")] {
+            let outer = lock.acquire().owner(same()).await.unwrap();
+            let inner = lock.acquire().owner(same()).await.unwrap();
+            command(&url, "CONFIG SET maxmemory 1").await;
+            let error = lock.acquire().owner(same()).await.unwrap_err();
+            assert!(error.is_definite(), "{error}");
+            assert!(matches!(error.kind(), ErrorKind::Server { code, .. } if code == "OOM"), "{error}");
+            inner.release().await.unwrap();
+            assert_eq!(lock.hold_count(same()).await.unwrap(), 1, "{lock:?} on {url}");
+            outer.release().await.unwrap();
+            assert!(!lock.is_locked().await.unwrap(), "{lock:?} on {url}");
+            command(&url, "CONFIG SET maxmemory 0").await;
+        }
+    }
+}
+
+/// The user may use the key and not the channel: the script deleted the lock and failed at PUBLISH, and the error claimed
+/// that nothing had changed.
+#[tokio::test]
+async fn a_release_that_may_not_publish_was_told_to_have_changed_nothing() {
+    let both = Both::start().await;
+    for url in both.urls() {
+        let client = Client::connect(&user(&url, "resetchannels +@all").await).await.unwrap();
+        let (plain, fenced) = (client.lock("plain"), client.fenced_lock("fenced"));
+        for lock in [&plain, &fenced] {
+            let guard = lock.acquire().await.unwrap();
+            let error = guard.release().await.unwrap_err();
+            assert!(!error.is_definite(), "{error}");
+            assert!(matches!(error.kind(), ErrorKind::NotPublished { .. }), "{error}");
+            assert!(!lock.is_locked().await.unwrap(), "on {url}");
+            let guard = lock.acquire().await.unwrap();
+            let error = lock.force_release().await.unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::NotPublished { .. }), "{error}");
+            assert!(!lock.is_locked().await.unwrap(), "on {url}");
+            drop(guard);
+        }
+    }
+}
+
+/// The script takes the lock and fails at its next command, which this user may not use. The error claimed that nothing had
+/// changed, and a key without a time to live stayed.
+#[tokio::test]
+async fn an_acquire_that_failed_half_way_is_undone() {
+    let both = Both::start().await;
+    for url in both.urls() {
+        let client = Client::connect(&user(&url, "&* +@all -pexpire").await).await.unwrap();
+        let lock = client.lock("plain");
+        let error = lock.try_acquire().await.unwrap_or_else(|error| panic!("{error} on {url}"));
+        assert!(error.is_none());
+        assert!(!lock.is_locked().await.unwrap(), "on {url}");
+    }
+}
