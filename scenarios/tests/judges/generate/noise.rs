@@ -25,7 +25,7 @@ pub(crate) fn history((of, steps): Bytes) -> History {
     // An owner asks for one thing at a time, and each call has a number of its own.
     let mut ops = 0;
     let mut open: BTreeMap<Owner, Op> = BTreeMap::new();
-    let mut asks: BTreeSet<Op> = BTreeSet::new();
+    let mut asks: BTreeMap<Op, Lock> = BTreeMap::new();
     // Nothing more is heard of owners whose client has crashed: who starts on that host again is another owner.
     let mut dead: BTreeSet<Host> = BTreeSet::new();
     for step @ [pause, kind, who, where_to, how, much] in &steps {
@@ -98,7 +98,7 @@ pub(crate) fn history((of, steps): Bytes) -> History {
                     *much / 4,
                 );
                 if call == acquire {
-                    asks.insert(op);
+                    asks.insert(op, lock);
                 }
                 (client, What::Invoke { op, lock, owner, call })
             }
@@ -159,8 +159,8 @@ pub(crate) fn history((of, steps): Bytes) -> History {
                 (shop, What::Write { lock, owner, token, sent, accepted })
             }
         };
-        let waits_for_nothing =
-            matches!(what, What::Waiting { .. }) && !open.get(&owner).is_some_and(|op| asks.contains(op));
+        let waits_for_nothing = matches!(what, What::Waiting { .. })
+            && !open.get(&owner).is_some_and(|op| asks.get(op) == Some(&lock));
         if waits_for_nothing || (dead.contains(&host) && !matches!(what, What::Life { .. })) {
             continue;
         }
