@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use turmoil_net::{Packet, TcpFlags, TcpSegment, Transport};
+use turmoil_net::{NetstatState, Packet, TcpFlags, TcpSegment, Transport};
 
 use super::{
     fabric::{Fabric, Parcel},
@@ -82,6 +82,7 @@ impl World {
             let head = self.links[index].take().expect("it has a head");
             self.steps += 1;
             match (&mut self.fabric, head.parcel) {
+                (Fabric::Event(_), Parcel::Packet(packet)) if resets_half_open(&packet) => {}
                 (Fabric::Event(net), Parcel::Packet(packet)) => net.deliver(packet),
                 (Fabric::Turmoil(turmoil), _) => turmoil.release(head.number),
                 (_, Parcel::OnTurmoil) | (Fabric::Real, _) => unreachable!("no such packet is ever sent"),
@@ -145,11 +146,26 @@ impl World {
         };
         let sockets = turmoil_net::netstat(self.hosts[host].address).entries;
         for (local, peer) in sockets.into_iter().filter_map(|socket| Some((socket.local, socket.peer?))) {
-            if which(peer.ip()) {
-                net.deliver(reset(peer, local));
+            let reset = reset(peer, local);
+            if which(peer.ip()) && !resets_half_open(&reset) {
+                net.deliver(reset);
             }
         }
     }
+}
+
+/// Whether a packet would reset a connection that its receiver has not finished opening. The receiving kernel would keep such
+/// a socket, closed but bound, until the host's end and beyond: no software owns it, and closing the listener closes only what
+/// is still half open. The port could never be listened at again. Left half open, it goes with the listener.
+fn resets_half_open(packet: &Packet) -> bool {
+    let Transport::Tcp(segment) = &packet.payload else { return false };
+    let peer = SocketAddr::new(packet.src, segment.src_port);
+    segment.flags.rst
+        && turmoil_net::netstat(packet.dst).entries.iter().any(|socket| {
+            socket.local.port() == segment.dst_port
+                && socket.peer == Some(peer)
+                && socket.state == Some(NetstatState::SynReceived)
+        })
 }
 
 /// A reset as the kernel of `from` would send it to `to`.

@@ -489,6 +489,25 @@ fn packets_of_a_link_keep_their_order_whatever_their_latency() {
 }
 
 #[test]
+fn a_half_open_connection_kept_the_port_of_a_host_that_crashed() {
+    // The request to connect is there at 10 ms, its answer under way at 15 ms.
+    let client = |ctx: HostCtx| async move {
+        let given_up = ctx.dial("s", 7).await.is_err();
+        ctx.sleep_until(Monotonic::from_millis(200)).await;
+        let again = ctx.dial("s", 7).await.is_ok();
+        ctx.observe("it", format!("given up: {given_up}, again: {again}"));
+    };
+    let latency = Latency::Fixed(ms(10));
+    let mut world =
+        World::builder(1).host("s", echo).host("c", client).latency(latency).keep(Keep::All).build();
+    for (at, text) in [(15, "crash s"), (16, "reset s c"), (100, "up s")] {
+        world.control().at(MS(at), verb(text));
+    }
+    world.run(MS(1_000)).expect("it runs");
+    assert_eq!(observed(&world, "it"), "given up: true, again: true@220");
+}
+
+#[test]
 fn turmoil_tells_the_same_story_to_the_millisecond() {
     let rows: [&[(i64, &str)]; 12] = [
         &[],
