@@ -34,10 +34,13 @@ struct Grant {
 /// All grants, by lock, owner and then by when they were made.
 ///
 /// Of a quorum it is the last one it needed. Of a single authority it is every grant by itself and not the promise: a node that
-/// lost a hold and grants the lock again to the same owner has begun a new hold, although the older promise still runs.
+/// lost a hold and grants the lock again to the same owner has begun a new hold, although the older promise still runs. So has
+/// a node that counts one more level of a hold that another owner's grant has ended elsewhere: a promoted replica that has not
+/// heard of the release.
 fn grants(evidence: &Evidence<'_>) -> Vec<Grant> {
     let history = evidence.history;
     let mut begun: BTreeMap<(Lock, Owner), True> = BTreeMap::new();
+    let mut latest: BTreeMap<Lock, Owner> = BTreeMap::new();
     let mut all = Vec::new();
     for event in &history.events {
         let What::Granted { lock, owner, count, token, .. } = event.what else { continue };
@@ -47,7 +50,7 @@ fn grants(evidence: &Evidence<'_>) -> Vec<Grant> {
         }
         let at = event.at;
         let since = begun.entry((lock, owner)).or_insert(at);
-        if count <= 1 {
+        if latest.insert(lock, owner) != Some(owner) || count <= 1 {
             *since = at;
         }
         all.push(Grant { lock, owner, at, since: *since, token });

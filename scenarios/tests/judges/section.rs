@@ -29,8 +29,8 @@ struct Grant {
 
 /// What an owner was granted by an instant, in the order in which it was.
 ///
-/// Where one group decides, a hold begins whenever a node counts its first, and every other grant is of the hold that began
-/// last. Of a quorum a hold begins whenever enough nodes have granted it, under no token.
+/// Where one group decides, a hold begins whenever a node counts its first, or when another owner was granted the lock since the
+/// owner's last grant; every other grant is of the hold that began last. Of a quorum a hold begins whenever enough nodes have granted it, under no token.
 fn granted(history: &History, lock: Lock, owner: Owner, by: True) -> Vec<Grant> {
     let authority = &history.lock(lock).authority;
     if authority.quorum > 1 {
@@ -39,13 +39,17 @@ fn granted(history: &History, lock: Lock, owner: Owner, by: True) -> Vec<Grant> 
         return promised.map(of).collect();
     }
     let mut grants: Vec<Grant> = Vec::new();
+    let mut before = None;
     for event in history.events.iter().filter(|event| event.at <= by) {
         let What::Granted { lock: of, owner: whose, count, token, .. } = &event.what else { continue };
-        if (*of, *whose) != (lock, owner) || !authority.groups.iter().any(|group| group.contains(&event.host))
-        {
+        if *of != lock || !authority.groups.iter().any(|group| group.contains(&event.host)) {
             continue;
         }
-        let outer = grants.last().filter(|_| *count > 1).map(|grant| grant.began);
+        let other = before.replace(*whose) != Some(owner);
+        if *whose != owner {
+            continue;
+        }
+        let outer = grants.last().filter(|_| *count > 1 && !other).map(|grant| grant.began);
         grants.push(Grant { at: event.at, began: outer.unwrap_or(event.at), token: *token });
     }
     grants
