@@ -2,6 +2,7 @@
 
 use std::{rc::Rc, time::Duration};
 
+use indexmap::IndexSet;
 use lockstorm_sim::{
     time::{Monotonic, True},
     world::{Condition, HostCtx, Stream},
@@ -33,7 +34,11 @@ pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, client: Rc<Client>, scr
     let owner = teller.owner();
     let groups: Vec<Vec<String>> = nodes.iter().map(|node| stage.plan.group_of(node)).collect();
     // Of several nodes a lock that is no RedLock finds the master; a RedLock wants them all.
-    let groups = if stage.plan.scenario.lock.kind == LockKind::Red { groups } else { vec![groups.concat()] };
+    let groups = match stage.plan.scenario.lock.kind {
+        LockKind::Red => groups,
+        // A node of a group that is there already brings no other.
+        _ => vec![groups.into_iter().flatten().collect::<IndexSet<_>>().into_iter().collect()],
+    };
     let seat = Seat { ctx: ctx.clone(), plan: stage.plan.clone(), groups, teller: teller.clone() };
     if let Some(code) = &client.code {
         return run_code(code, ctx, stage, seat, owner).await;
