@@ -93,7 +93,7 @@ fn in_nanos(number: &str, unit: u64) -> Result<u64, Misread> {
     let mut share = unit;
     for digit in fraction.bytes() {
         // Finer than a nanosecond.
-        if (share == 0 || share % 10 != 0) && digit != b'0' {
+        if (share == 0 || !share.is_multiple_of(10)) && digit != b'0' {
             return Err(Misread::NoQuantity);
         }
         share /= 10;
