@@ -402,6 +402,8 @@ pub struct Config {
     pub expire_at_the_millisecond: bool,
     /// A mistake on purpose: of what a script or a transaction wrote, replicas are sent the first command only.
     pub replicate_in_part: bool,
+    /// A mistake on purpose: a part of every script that has it, and what runs in its place.
+    pub script_edit: Option<(String, String)>,
     /// Options that are kept and answered but change nothing here, by name.
     pub others: std::collections::BTreeMap<String, String>,
 }
@@ -479,6 +481,7 @@ impl Default for Config {
             process_id: 1,
             expire_at_the_millisecond: false,
             replicate_in_part: false,
+            script_edit: None,
             others: std::collections::BTreeMap::new(),
         }
     }

@@ -293,11 +293,11 @@ impl Node {
         Node {
             dbs: (0..config.databases).map(|_| Db::default()).collect(),
             acl: Acl::new(&config.requirepass),
+            scripts: Engine::editing(config.script_edit.clone()),
             config,
             sessions: Sessions::default(),
             pubsub: PubSub::default(),
             watchers: BTreeMap::new(),
-            scripts: Engine::default(),
             libraries: Libraries::default(),
             busy: None,
             stats: Stats::default(),

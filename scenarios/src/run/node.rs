@@ -82,6 +82,8 @@ impl Actor {
         config.replicate_relative_ttl = self.written.replicate_relative_ttl;
         config.expire_at_the_millisecond = self.written.expire_at_the_millisecond;
         config.replicate_in_part = self.written.replicate_in_part;
+        let edit = self.written.script_edit.clone();
+        config.script_edit = edit.map(|edit| (edit.find, edit.replace));
         config
     }
 }

@@ -30,7 +30,7 @@ pub use step::{
     Write,
 };
 pub use subject::SubjectName;
-pub use topology::{Client, Clock, Durability, Link, Network, Node};
+pub use topology::{Client, Clock, Durability, Link, Network, Node, ScriptEdit};
 
 /// An experiment: everything that a scenario file says, with one variant laid over it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -34,6 +34,18 @@ pub struct Node {
     pub expire_at_the_millisecond: bool,
     /// A mistake on purpose, not Redis: of all that a script wrote, replicas are sent the first command only.
     pub replicate_in_part: bool,
+    /// A mistake on purpose, not Redis: wherever a script has a certain text, the node runs another one.
+    pub script_edit: Option<ScriptEdit>,
+}
+
+/// A mistake in the scripts that a node runs: `script_edit = { find = "..", replace = ".." }`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptEdit {
+    /// The text as the client sends it.
+    pub find: String,
+    /// What the node runs in its place.
+    pub replace: String,
 }
 
 impl Node {
@@ -43,6 +55,7 @@ impl Node {
             || self.replicate_relative_ttl
             || self.expire_at_the_millisecond
             || self.replicate_in_part
+            || self.script_edit.is_some()
     }
 }
 

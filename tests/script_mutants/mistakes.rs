@@ -1,0 +1,76 @@
+//! The small mistakes that are made in a script, one at a time.
+
+/// A script with one mistake in it.
+pub(crate) struct Mistake {
+    /// The number of the line, from 1.
+    pub(crate) number: usize,
+    /// The line with its mistake, without its indentation; a statement that is left out reads `-- ...`.
+    pub(crate) line: String,
+    /// The whole script.
+    pub(crate) text: String,
+}
+
+/// What stands for what, each occurrence by itself.
+const SWAPS: &[(&str, &str)] = &[
+    (" == ", " ~= "),
+    (" ~= ", " == "),
+    (" < ", " <= "),
+    (" < ", " > "),
+    (" <= ", " < "),
+    (" > ", " >= "),
+    (" > ", " < "),
+    (" >= ", " > "),
+    (" and ", " or "),
+    (" or ", " and "),
+    (" + ", " - "),
+    (" - ", " + "),
+    (", -", ", "),
+    (", 0, ", ", 1, "),
+    (", 1)", ", 0)"),
+    (", -1)", ", 1)"),
+    (" = 0", " = 1"),
+    (" = 1", " = 0"),
+    ("return 0", "return 1"),
+    ("return 1", "return 0"),
+    ("return nil", "return 1"),
+    ("if not ", "if "),
+];
+
+/// Every mistake of the known kinds in a script: operators and constants that stand for their neighbours, conditions that are
+/// turned round, statements that are left out.
+pub(crate) fn mistakes(script: &str) -> Vec<Mistake> {
+    let lines: Vec<&str> = script.lines().collect();
+    let mut all = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let code = line.split("--").next().unwrap_or_default().trim_end();
+        for changed in changed(code) {
+            let mut text = lines.clone();
+            text[at] = &changed;
+            let text = text.join("\n") + "\n";
+            all.push(Mistake { number: at + 1, line: changed.trim_start().to_owned(), text });
+        }
+    }
+    all
+}
+
+fn changed(code: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for (from, to) in SWAPS {
+        for (at, _) in code.match_indices(from) {
+            all.push(format!("{}{to}{}", &code[..at], &code[at + from.len()..]));
+        }
+    }
+    let statement = code.trim_start();
+    let indent = &code[..code.len() - statement.len()];
+    for keyword in ["if ", "elseif "] {
+        if let Some(condition) = statement.strip_prefix(keyword).and_then(|rest| rest.strip_suffix(" then")) {
+            all.push(format!("{indent}{keyword}not ({condition}) then"));
+        }
+    }
+    // A call whose result is not used.
+    let called = statement.split('(').next().unwrap_or_default();
+    if statement.ends_with(')') && called.chars().all(|c| c.is_ascii_alphanumeric() || "._".contains(c)) {
+        all.push(format!("{indent}-- {statement}"));
+    }
+    all
+}
