@@ -148,7 +148,7 @@ fn a_claim_says_what_came_out() {
     let folder = Folder::new("claims");
     let ran = folder.run(&["claims", "s9", "R8"]);
     ran.ends(0, "2 of 2 claims came out as stated").ends(0, "found: ");
-    ran.ends(0, "as described: l1 violated (overlap 23.086s").ends(0, "S9   as stated: ");
+    ran.ends(0, "as described: l1 violated (overlap 23.084s").ends(0, "S9   as stated: ");
 }
 
 #[test]

@@ -160,7 +160,7 @@ pub(crate) fn history((of, steps): Bytes) -> History {
             }
         };
         let waits_for_nothing = matches!(what, What::Waiting { .. })
-            && !open.get(&owner).is_some_and(|op| asks.get(op) == Some(&lock));
+            && open.get(&owner).is_none_or(|op| asks.get(op) != Some(&lock));
         if waits_for_nothing || (dead.contains(&host) && !matches!(what, What::Life { .. })) {
             continue;
         }
