@@ -1,8 +1,8 @@
 //! Reentrancy: is an owner's hold count the number of its acquires less the number of its releases?
 //!
 //! Compared is what the node counts with what the owner's own calls come to, whenever one of them succeeded and no other
-//! is under way. A call that failed without saying whether it was done leaves room for one, but only until the owner's next
-//! success: whoever asks again must get the count right. Judged are locks that one group grants: a quorum leaves holds
+//! is under way. A call that failed without saying whether it was done leaves room for one: an acquire only until the owner's
+//! next acquire, which must get the count right, a release until then, too, whose count says whether it was done. Judged are locks that one group grants: a quorum leaves holds
 //! behind on nodes it cannot reach, by design.
 //!
 //! What a real node counts is read from outside, a moment after it has done something: the reading may tell of the owner's next
@@ -161,13 +161,15 @@ fn returned(account: &mut Account, call: Call, outcome: &Outcome, counted: u32) 
                 // What was lost was not released: the count goes on from what the node had left of it.
                 account.expected = counted.clamp(1, account.expected);
             }
+            // What a release that is in doubt has left.
+            let least = account.expected.saturating_sub(std::mem::take(&mut account.maybe_less));
+            account.expected = counted.clamp(least, account.expected);
             account.maybe_more = 0;
             again
         }
         (Call::Release, Outcome::Ok) => {
             let again = account.maybe_less > 0;
             account.expected = account.expected.saturating_sub(1);
-            account.maybe_less = 0;
             again
         }
         (Call::Release, Outcome::Refused) => {
@@ -283,6 +285,21 @@ mod tests {
                     .returns("c1", lost())
                     .at(501)
                     .locks("c1", "m", 30_000)
+                    .ends(1_000),
+            ),
+            (
+                "a release in doubt had been done, and then one more in and out",
+                once()
+                    .at(10)
+                    .calls("c1", Call::Release)
+                    .at(11)
+                    .released("m", "c1")
+                    .at(500)
+                    .returns("c1", lost())
+                    .at(501)
+                    .locks("c1", "m", 30_000)
+                    .at(510)
+                    .unlocks("c1", "m")
                     .ends(1_000),
             ),
             (

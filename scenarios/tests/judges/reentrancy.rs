@@ -2,7 +2,8 @@
 //! that did. A release that was refused says that nothing is held. The node counts what it last granted, has left, or has
 //! lost. When it has lost the hold, or another node has become master and may not have it, the calls come to as many holds as
 //! the node counts at the next acquire that succeeds, but to one at least and to no more than they did. A call that failed
-//! without saying whether it was done leaves room for one hold more or less until the owner's next success of that kind. Once
+//! without saying whether it was done leaves room for one hold more or less until the owner's next acquire that succeeds; what the
+//! node counts then says how many of the releases in doubt were done. Once
 //! a crash has ended a call, nothing is known of the owner: a client that starts again is another.
 //!
 //! The two are compared whenever an acquire or a release has succeeded and the owner's other calls of that kind are all over:
@@ -96,13 +97,15 @@ fn books(account: &mut Account, call: &Asked<'_>) -> bool {
             if std::mem::take(&mut account.lost) {
                 account.holds = account.counted.clamp(1, account.holds);
             }
+            let least = account.holds.saturating_sub(std::mem::take(&mut account.less));
+            account.holds = account.counted.clamp(least, account.holds);
             account.granted = false;
             let refused = std::mem::take(&mut account.refused);
             std::mem::take(&mut account.more) > 0 || refused
         }
         (false, Some(Outcome::Ok)) => {
             account.holds = account.holds.saturating_sub(1);
-            std::mem::take(&mut account.less) > 0
+            account.less > 0
         }
         (false, Some(Outcome::Refused)) => {
             (account.holds, account.less) = (0, 0);
