@@ -11,7 +11,7 @@ use futures_util::future::{BoxFuture, Fuse};
 use redis::Value;
 use tokio::sync::oneshot;
 
-use crate::config::{ReplicaWait, check_lease, drift_margin, millis};
+use crate::config::{ReplicaWait, check_lease, millis};
 use crate::env::{Boottime, Env, Monotonic, pause, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::Guard;
@@ -25,6 +25,7 @@ use crate::route::connection::Connection;
 use crate::session::{Session, Turn};
 use crate::task::answer_of;
 use crate::wake::Subscription;
+use crate::wire::drift_margin;
 use crate::work::Token;
 
 /// How long a caller is ready to wait.

@@ -163,7 +163,7 @@ impl Config {
     }
 }
 
-/// Redis counts whole milliseconds, a lease of zero would delete the key, and of one as short as [`drift_margin`]
+/// Redis counts whole milliseconds, a lease of zero would delete the key, and of one as short as [`drift_margin`](crate::wire::drift_margin)
 /// nothing is left to hold.
 pub(crate) fn check_lease(what: &str, lease: Duration) -> Result<()> {
     const MOST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
@@ -175,12 +175,6 @@ pub(crate) fn check_lease(what: &str, lease: Duration) -> Result<()> {
 
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// The part of a lease that is given away so that this client gives up before the server does: 1 % for clocks that
-/// run at different rates and 2 ms for the granularity of Redis's expiry, as the Redlock page proposes.
-pub(crate) fn drift_margin(lease: Duration) -> Duration {
-    lease / 100 + Duration::from_millis(2)
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 
-use crate::config::drift_margin;
 use crate::env::{Boottime, Env, within};
 use crate::error::{ErrorKind, Result};
 use crate::observer::{Event, LostReason, Observer, What};
+use crate::wire::drift_margin;
 use crate::work::{Token, Work};
 
 /// How late a waiter may notice that a suspended machine is awake again: tokio's timers stand still meanwhile.

@@ -10,13 +10,13 @@ use crate::config::millis;
 use crate::error::{Error, Result};
 use crate::guard::{Keeper, not_held};
 use crate::hold::Hold;
-use crate::names;
 use crate::observer::LostReason;
 use crate::owner;
 use crate::protocol::{Protocol, Unlock};
 use crate::renew::{read_renewal, renewal};
 use crate::route::Confirm;
 use crate::session::{Session, Turn};
+use crate::wire;
 
 /// Keeps the holds of one owner on one lock.
 pub(crate) struct Held {
@@ -104,7 +104,7 @@ pub(crate) async fn give_back(
 async fn forget_request(session: &Session, lock: &str, request: &str) {
     if let Ok(connection) = session.router.connection().await {
         let mut command = redis::cmd("DEL");
-        command.arg(names::unlock_latch(lock, request));
+        command.arg(wire::unlock_latch(lock, request));
         connection.tell(command).await;
     }
 }

@@ -57,8 +57,9 @@
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | `error`, `env`, `config` | what fails, the seam to the world, the settings |
-//! | `names`, `owner` | keys, channels and fields as Redisson writes them |
+//! | `error`, `env` | what fails, the seam to the world |
+//! | [`wire`] | keys, channels and slots as all processes that share a lock write them, the allowance for drift |
+//! | `config`, `owner` | the settings, the fields of owners |
 //! | `observer` | the events of locks |
 //! | `script` | Lua scripts and calls of them |
 //! | `work` | what a client has under way |
@@ -79,8 +80,8 @@
 
 mod error;
 mod env;
+pub mod wire;
 mod config;
-mod names;
 mod owner;
 mod observer;
 mod script;

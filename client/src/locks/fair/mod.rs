@@ -16,9 +16,9 @@
 
 use crate::client::Client;
 use crate::lock::Lock;
-use crate::names::{fair_deadlines, fair_queue, lock_channel, unlock_latch, waiter_channel};
 use crate::protocol::{Ask, Leave, Protocol, Unlock};
 use crate::script::{Call, script};
+use crate::wire::{fair_deadlines, fair_queue, lock_channel, unlock_latch, waiter_channel};
 
 script!(ACQUIRE, "sweep.lua", "shift.lua", "acquire.lua");
 script!(TRY_ACQUIRE, "sweep.lua", "shift.lua", "try_acquire.lua");

@@ -6,9 +6,9 @@ use super::reentrant;
 use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::lock::Lock;
-use crate::names::{fencing_token, lock_channel};
 use crate::protocol::{Answer, Ask, Protocol, Unlock, remaining};
 use crate::script::{Call, script};
+use crate::wire::{fencing_token, lock_channel};
 
 script!(ACQUIRE, "acquire.lua");
 

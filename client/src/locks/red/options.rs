@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::wire::{DRIFT_PPM, drift_margin_of};
+
 /// The settings of one RedLock.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Options {
@@ -15,7 +17,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             node_timeout: Duration::from_millis(50),
-            drift_ppm: 10_000,
+            drift_ppm: DRIFT_PPM,
             retry_delay: Duration::from_millis(200),
             attempts: None,
         }
@@ -25,6 +27,6 @@ impl Default for Options {
 impl Options {
     /// The part of a lease that is given away to clocks that run at different rates.
     pub(super) fn drift(&self, lease: Duration) -> Duration {
-        lease.mul_f64(f64::from(self.drift_ppm) / 1e6) + Duration::from_millis(2)
+        drift_margin_of(lease, self.drift_ppm)
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::client::Client;
 use crate::lock::Lock;
-use crate::names::{lock_channel, unlock_latch};
 use crate::protocol::{Ask, Protocol, Unlock};
 use crate::script::{Call, script};
+use crate::wire::{lock_channel, unlock_latch};
 
 script!(ACQUIRE, "acquire.lua");
 script!(RELEASE, "release.lua");

@@ -1,0 +1,166 @@
+//! What the processes that share a lock must agree on: the names of its keys and channels, and the part of a lease that
+//! none of them may use. The names are Redisson's, so that both kinds of clients can share a lock.
+
+use std::time::Duration;
+
+/// The name of the companion key `prefix` of `name`: `prefix:{name}`, with the name made a hash tag unless it holds a
+/// brace already, so that the companion keys of a lock live in its slot.
+///
+/// ```
+/// use lockstorm_client::wire::prefixed;
+/// assert_eq!(prefixed("redisson_lock_queue", "stock"), "redisson_lock_queue:{stock}");
+/// assert_eq!(prefixed("redisson_lock_queue", "{shop}:stock"), "redisson_lock_queue:{shop}:stock");
+/// ```
+pub fn prefixed(prefix: &str, name: &str) -> String {
+    if name.contains('{') { format!("{prefix}:{name}") } else { format!("{prefix}:{{{name}}}") }
+}
+
+/// The channel on which the release of the lock `name` is published.
+pub fn lock_channel(name: &str) -> String {
+    prefixed("redisson_lock__channel", name)
+}
+
+/// The channel of one waiter in the queue of the fair lock `name`, on which its turn is published.
+pub fn waiter_channel(name: &str, owner: &str) -> String {
+    format!("{}:{owner}", lock_channel(name))
+}
+
+/// The key that keeps the result of one release request, for its repeats.
+pub fn unlock_latch(name: &str, request: &str) -> String {
+    format!("{}:{request}", prefixed("redisson_unlock_latch", name))
+}
+
+/// The counter of the fencing tokens of the fenced lock `name`.
+pub fn fencing_token(name: &str) -> String {
+    prefixed("redisson_lock_token", name)
+}
+
+/// The list of the owners that wait for the fair lock `name`; its head is next.
+pub fn fair_queue(name: &str) -> String {
+    prefixed("redisson_lock_queue", name)
+}
+
+/// The sorted set of the deadlines, in Unix milliseconds, until which each waiter of the fair lock `name` counts as alive.
+pub fn fair_deadlines(name: &str) -> String {
+    prefixed("redisson_lock_timeout", name)
+}
+
+/// The default allowance for clocks that run at different rates, in millionths of a lease: 1 %.
+pub const DRIFT_PPM: u32 = 10_000;
+
+/// The allowance for the granularity of Redis's expiry, on top of that for the clocks' rates.
+pub const EXPIRY_MARGIN: Duration = Duration::from_millis(2);
+
+/// The part of a lease that its holder gives up, so that it stops before the server does: 1 % for clocks that run at
+/// different rates and 2 ms for the granularity of Redis's expiry, as the Redlock page proposes.
+///
+/// ```
+/// use std::time::Duration;
+/// assert_eq!(lockstorm_client::wire::drift_margin(Duration::from_secs(10)), Duration::from_millis(102));
+/// ```
+pub fn drift_margin(lease: Duration) -> Duration {
+    drift_margin_of(lease, DRIFT_PPM)
+}
+
+/// As [`drift_margin`], with another allowance for the clocks' rates, in millionths.
+pub fn drift_margin_of(lease: Duration, ppm: u32) -> Duration {
+    let (whole, rest) = (lease.as_secs(), u64::from(lease.subsec_nanos()));
+    // Both products fit: the seconds saturate, and less than 10^9 ns times 2^32 is less than 2^63.
+    let per_second = Duration::from_nanos(u64::from(ppm) * 1000);
+    let of_whole = per_second.saturating_mul(u32::try_from(whole).unwrap_or(u32::MAX));
+    let of_rest = Duration::from_nanos(rest * u64::from(ppm) / 1_000_000);
+    of_whole.saturating_add(of_rest).saturating_add(EXPIRY_MARGIN)
+}
+
+/// One of the 16,384 parts into which a Redis Cluster divides its keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slot(pub u16);
+
+impl Slot {
+    /// The slot of a key, by its hash tag if it has one: what stands between the first `{` and the next `}`, if that is
+    /// not empty.
+    ///
+    /// ```
+    /// use lockstorm_client::wire::{Slot, lock_channel};
+    /// assert_eq!(Slot::of("foo"), Slot(12182));
+    /// assert_eq!(Slot::of(&lock_channel("foo")), Slot::of("foo"));
+    /// ```
+    pub fn of(key: &str) -> Self {
+        let tag = key.split_once('{').and_then(|(_, behind)| behind.split_once('}')).map(|(tag, _)| tag);
+        let hashed = tag.filter(|tag| !tag.is_empty()).unwrap_or(key);
+        Self(crc16(hashed.as_bytes()) % 16_384)
+    }
+}
+
+/// CRC-16/XMODEM, which Redis Cluster specifies.
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, byte| {
+        (0..8).fold(
+            crc ^ u16::from(*byte) << 8,
+            |crc: u16, _| {
+                if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 }
+            },
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn companion_names_share_the_slot_of_the_lock() {
+        for (name, channel) in [
+            ("lk", "redisson_lock__channel:{lk}"),
+            ("a{tag}b", "redisson_lock__channel:a{tag}b"),
+            // Not a valid hash tag, but Redisson only looks for the brace.
+            ("a{b", "redisson_lock__channel:a{b"),
+        ] {
+            assert_eq!(lock_channel(name), channel);
+        }
+        assert_eq!(waiter_channel("fl", "c:1"), "redisson_lock__channel:{fl}:c:1");
+        assert_eq!(unlock_latch("lk", "q1"), "redisson_unlock_latch:{lk}:q1");
+        assert_eq!(fencing_token("f"), "redisson_lock_token:{f}");
+        assert_eq!(fair_queue("fl"), "redisson_lock_queue:{fl}");
+        assert_eq!(fair_deadlines("fl"), "redisson_lock_timeout:{fl}");
+    }
+
+    /// As CLUSTER KEYSLOT of a real server says.
+    #[test]
+    fn slots() {
+        for (key, slot) in [
+            ("", 0),
+            ("foo", 12182),
+            ("123456789", 0x31c3 % 16_384),
+            ("{foo}bar", 12182),
+            ("my{tag}", 8338),
+            // No tag: nothing between the braces, or no second one.
+            ("a{}b", 13694),
+            ("a{b", 13340),
+            ("a}{foo}", 12182),
+        ] {
+            assert_eq!(Slot::of(key), Slot(slot), "{key}");
+        }
+        for name in ["stock", "a{tag}b"] {
+            for companion in [fair_queue(name), fair_deadlines(name), fencing_token(name)] {
+                assert_eq!(Slot::of(&companion), Slot::of(name), "{companion}");
+            }
+        }
+    }
+
+    #[test]
+    fn drift_margins() {
+        let (ms, secs) = (Duration::from_millis, Duration::from_secs);
+        for (lease, ppm, margin) in [
+            (Duration::ZERO, DRIFT_PPM, ms(2)),
+            (ms(1500), DRIFT_PPM, ms(17)),
+            (secs(30), DRIFT_PPM, ms(302)),
+            (secs(30), 0, ms(2)),
+            (secs(10), 1_000_000, ms(10_002)),
+            (Duration::from_nanos(999_999_999), u32::MAX, Duration::from_nanos(4_294_967_290_705) + ms(2)),
+        ] {
+            assert_eq!(drift_margin_of(lease, ppm), margin, "{lease:?} {ppm}");
+        }
+        assert!(drift_margin_of(Duration::MAX, u32::MAX) > secs(u64::from(u32::MAX)));
+    }
+}
