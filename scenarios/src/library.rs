@@ -67,6 +67,7 @@ pub const ALL: &[Stock] = stock![
     "single/readers_share_a_key.toml",
     "single/replica_clock_skew.toml",
     "single/stalled_server.toml",
+    "single/tokens_of_many_grants.toml",
     "single/wait_for_replicas.toml",
     "single/wall_clock_step.toml",
     "single/zombie_request.toml",
