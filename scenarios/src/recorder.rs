@@ -146,28 +146,41 @@ impl Recorder {
         self.due.pop_front()
     }
 
-    /// The owner that a name in Redis stands for: the one it has stood for before, else the owner that its client is at
-    /// present, else, for a name of no known client, an owner of `node`.
+    /// The owner that a node has granted a lock to under a name which `client` has written: the one that the name has stood for
+    /// before, if that is one of this client's, else the owner that the client is at present, which the name stands for from now
+    /// on. Where no client is known to have written it, the one that the name stands for, or an owner of `node`.
     ///
     /// A name that is known comes first: a request of a process that has crashed may still arrive when its host is
-    /// somebody else already.
+    /// somebody else already. A name that two clients use stands for the one that was granted the lock last.
     ///
     /// Of a quorum every name is an owner of its own: nodes that granted two attempts of one client, one of them long given
     /// up, have not granted the lock together.
-    pub fn owner_named(&mut self, name: &str, client: Option<Host>, node: Host) -> Owner {
+    pub fn owner_granted(&mut self, name: &str, client: Option<Host>, node: Host) -> Owner {
+        let Some(client) = client else {
+            return self.names.get(name).copied().unwrap_or_else(|| self.history.owner(name, node));
+        };
+        let owner = self.owner_named(name, client);
+        if self.history.header.locks[0].authority.quorum == 1 {
+            self.names.insert(name.to_owned(), owner);
+        }
+        owner
+    }
+
+    /// The owner that a name in Redis stands for where this client uses it.
+    pub fn owner_named(&mut self, name: &str, client: Host) -> Owner {
         if self.history.header.locks[0].authority.quorum > 1 {
-            return self.history.owner(name, client.unwrap_or(node));
+            return self.history.owner(name, client);
         }
-        if let Some(owner) = self.names.get(name) {
-            return *owner;
+        let known = self.names.get(name).copied();
+        if let Some(owner) = known.filter(|owner| self.history.client_of(*owner) == client) {
+            return owner;
         }
-        match client.and_then(|client| self.current.get(&client).copied()) {
-            Some(owner) => {
-                self.names.insert(name.to_owned(), owner);
-                owner
-            }
-            None => self.history.owner(name, node),
+        let owner = self.current.get(&client).copied();
+        let owner = owner.unwrap_or_else(|| self.history.owner(name, client));
+        if known.is_none() {
+            self.names.insert(name.to_owned(), owner);
         }
+        owner
     }
 
     /// The name of the owner that a client is at present.
@@ -249,7 +262,7 @@ impl Teller {
 
     /// The owner that a name in Redis stands for, which this client has chosen.
     pub fn owner_named(&self, name: &str) -> Owner {
-        self.shared.get().owner_named(name, Some(self.host), self.host)
+        self.shared.get().owner_named(name, self.host)
     }
 
     /// The application called.

@@ -7,9 +7,9 @@ use lockstorm_sim::{
     drive::Node, env::Observation, event::ConnId, session::Role as SessionRole, world::HostCtx,
 };
 
-use super::held::{Cause, Keys, Names, Reading, State, changes, queue_of};
+use super::held::{Cause, Keys, Names, Reading, State, queue_of};
 use crate::{
-    history::{CommandCount, Host, How, KeyLeft, Life, Lock, Owner, Party, Role, What},
+    history::{CommandCount, Host, How, KeyLeft, Life, Lock, LockKind, Owner, Party, Role, What},
     recorder::Shared,
 };
 
@@ -98,26 +98,44 @@ impl Witness {
     /// Compares what the node has with what it had: after a restart, or when its data was replaced by a master's.
     fn look_again(&mut self, how: How) {
         for at in 0..self.locks.len() {
-            let now = self.read(&self.locks[at], None);
+            let before = self.change(at, |state, kind, reading, names| {
+                let before = state.clone();
+                state.adopt(kind, reading, names);
+                before
+            });
             let Watched { lock, state, .. } = &self.locks[at];
-            for name in state.holders.keys().filter(|name| !now.holders.contains_key(*name)) {
-                let owner = self.owner(name, None);
-                self.tell(What::Vanished { lock: *lock, owner, how });
+            let gone = before.holders.iter().filter(|(name, _)| !state.holders.contains_key(*name));
+            for (_, hold) in gone {
+                self.tell(What::Vanished { lock: *lock, owner: hold.owner, how });
             }
-            self.locks[at].state = now;
             self.compare_queue(at);
         }
     }
 
     fn compare(&mut self, at: usize, event: &str, by: Option<ConnId>) {
         // What a node repeats from its master was granted there.
-        let party = self.party(by);
-        let now = self.read(&self.locks[at], party.flatten());
-        let before = std::mem::replace(&mut self.locks[at].state, now);
-        let Some(by) = party else { return };
-        let Watched { lock, state, .. } = &self.locks[at];
-        let cause = Cause { lock: *lock, event, by, node: self.host, wall_ms: self.ctx.wall().as_millis() };
-        changes(&before, state, &cause, self).into_iter().for_each(|what| self.tell(what));
+        let Some(by) = self.party(by) else {
+            return self.change(at, State::adopt);
+        };
+        let (lock, node, wall_ms) = (self.locks[at].lock, self.host, self.ctx.wall().as_millis());
+        let cause = Cause { lock, event, by, node, wall_ms };
+        let changes = self.change(at, |state, kind, reading, names| state.change(kind, reading, &cause, names));
+        changes.into_iter().for_each(|what| self.tell(what));
+    }
+
+    /// Has the state of a lock changed by what the node has now.
+    fn change<T>(
+        &mut self,
+        at: usize,
+        change: impl FnOnce(&mut State, LockKind, &Reading, &dyn Names) -> T,
+    ) -> T {
+        let Watched { lock, keys, .. } = &self.locks[at];
+        let kind = self.shared.get().history.lock(*lock).kind;
+        let reading = self.node.look(|server| Reading::of(server.node(), keys)).unwrap_or_default();
+        let mut state = std::mem::take(&mut self.locks[at].state);
+        let told = change(&mut state, kind, &reading, self);
+        self.locks[at].state = state;
+        told
     }
 
     fn compare_queue(&mut self, at: usize) {
@@ -128,16 +146,6 @@ impl Witness {
             self.tell(What::Queue { lock: *lock, waiters });
             self.locks[at].queue = queue;
         }
-    }
-
-    /// The owners of a lock as this node has it, and until when, after something that this client may have done.
-    fn read(&self, watched: &Watched, by: Option<Party>) -> State {
-        let (kind, name) = {
-            let recorder = self.shared.get();
-            (recorder.history.lock(watched.lock).kind, by.and_then(|by| recorder.name_of(by.client)))
-        };
-        let reading = self.node.look(|server| Reading::of(server.node(), &watched.keys)).unwrap_or_default();
-        State::new(kind, &reading, &watched.state, name.as_deref())
     }
 
     /// The lock that a word of a command, a key or a channel belongs to.
@@ -218,10 +226,14 @@ impl Witness {
 
 impl Names for Witness {
     fn owner(&self, name: &str, writer: Option<Party>) -> Owner {
-        self.shared.get().owner_named(name, writer.map(|writer| writer.client), self.host)
+        self.shared.get().owner_granted(name, writer.map(|writer| writer.client), self.host)
     }
 
     fn client_of(&self, owner: Owner) -> Host {
         self.shared.get().history.client_of(owner)
+    }
+
+    fn name_of(&self, client: Host) -> Option<Box<str>> {
+        self.shared.get().name_of(client)
     }
 }

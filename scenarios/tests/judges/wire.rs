@@ -116,7 +116,7 @@ fn concluded(outcome: &Outcome, node: Host) -> Vec<Change> {
     let name = history.host_name(node);
     let mut observer = Observer::new();
     let mut changes = Vec::new();
-    // Whose each name is: the client's that first held the lock by it.
+    // Whose each hold is: the client's that was granted it, under whatever name.
     let mut whose: BTreeMap<String, Host> = BTreeMap::new();
     for record in &outcome.records {
         let Some((host, clocks)) = &record.host else { continue };
@@ -140,8 +140,12 @@ fn concluded(outcome: &Outcome, node: Host) -> Vec<Change> {
                 }
             }
             for (owner, count) in now {
-                if before.get(&owner).is_none_or(|had| *had < count) {
-                    let client = *whose.entry(owner).or_insert(client);
+                let had = before.get(&owner).copied().unwrap_or(0);
+                if had < count {
+                    if had == 0 {
+                        whose.insert(owner.clone(), client);
+                    }
+                    let client = whose[&owner];
                     changes.push(Change { at: record.at, lock, client, count, granted: true });
                 }
             }

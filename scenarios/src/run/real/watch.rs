@@ -24,7 +24,7 @@ use crate::{
     recorder::LOCK,
     run::{
         Stage,
-        held::{Cause, Content, Keys, Names, Reading, State, changes},
+        held::{Cause, Content, Keys, Names, Reading, State},
     },
 };
 
@@ -168,7 +168,9 @@ impl Watcher {
             }
         };
         watcher.mirror.check(&read, at);
-        watcher.state = State::new(watcher.kind(), &read.lock, &State::default(), None);
+        let mut state = State::default();
+        state.adopt(watcher.kind(), &read.lock, &watcher);
+        watcher.state = state;
         watcher.queue = read.queue;
         Some(watcher)
     }
@@ -309,26 +311,27 @@ impl Watcher {
 
     /// Compares what the node has with what it had.
     fn compare(&mut self, now: Kept, at: Wall, by: Option<Host>, event: &str, master: bool) {
-        let name = by.and_then(|client| self.stage.shared.get().name_of(client));
-        let Kept { lock, queue } = now;
-        let now = State::new(self.kind(), &lock, &self.state, name.as_deref());
-        let before = std::mem::replace(&mut self.state, now);
+        let Kept { lock: reading, queue } = now;
         let queued = std::mem::replace(&mut self.queue, queue);
+        let (kind, wall_ms, mut state) = (self.kind(), at.as_millis(), std::mem::take(&mut self.state));
         // What a replica repeats was granted by its master.
         if !master {
+            state.adopt(kind, &reading, self);
+            self.state = state;
             return;
         }
-        let wall_ms = at.as_millis();
         let event = match by {
             _ if event == "flushed" => event,
-            _ if before.expires_ms.is_some_and(|at| at < wall_ms) => "expired",
+            _ if state.expires_ms.is_some_and(|at| at < wall_ms) => "expired",
             None => "evicted",
             Some(_) => event,
         };
         let by = by.map(|client| Party { client, owner: None });
         let cause = Cause { lock: LOCK, event, by, node: self.host, wall_ms };
         let at = self.true_time(at);
-        changes(&before, &self.state, &cause, self).into_iter().for_each(|what| self.tell(at, what));
+        let changes = state.change(kind, &reading, &cause, self);
+        self.state = state;
+        changes.into_iter().for_each(|what| self.tell(at, what));
         if queued != self.queue {
             let waiters = self.queue.iter().map(|name| self.owner(name, None)).collect();
             self.tell(at, What::Queue { lock: LOCK, waiters });
@@ -353,16 +356,15 @@ impl Watcher {
 
 impl Names for Watcher {
     fn owner(&self, name: &str, writer: Option<Party>) -> Owner {
-        let mut recorder = self.stage.shared.get();
-        // A name that is known says more than who was seen writing: another may have written between that and the read.
-        match recorder.history.find_owner(name) {
-            Some(owner) => owner,
-            None => recorder.owner_named(name, writer.map(|writer| writer.client), self.host),
-        }
+        self.stage.shared.get().owner_granted(name, writer.map(|writer| writer.client), self.host)
     }
 
     fn client_of(&self, owner: Owner) -> Host {
         self.stage.shared.get().history.client_of(owner)
+    }
+
+    fn name_of(&self, client: Host) -> Option<Box<str>> {
+        self.stage.shared.get().name_of(client)
     }
 }
 
