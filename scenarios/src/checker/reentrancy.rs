@@ -5,6 +5,10 @@
 //! next acquire, which must get the count right, a release until then, too, whose count says whether it was done. Judged are locks that one group grants: a quorum leaves holds
 //! behind on nodes it cannot reach, by design.
 //!
+//! A hold that the node dropped leaves room for one, too, until its owner has released it or been told that it is lost: the owner
+//! takes the next count for one that has it, and so an acquire whose reply was lost for one that was not done. It asks again, and
+//! both holds go with its releases.
+//!
 //! What a real node counts is read from outside, a moment after it has done something: the reading may tell of the owner's next
 //! call already. There the count is judged when the owner has asked for nothing more for a while.
 
@@ -57,6 +61,10 @@ struct Account {
     refused_unheard: bool,
     /// A hold went away by itself, or another node counts from now on that may not have it: it may count less.
     lost: bool,
+    /// How many holds went away without their owner's knowledge.
+    unaware: u32,
+    /// The owner has learned since its last acquire that it holds nothing.
+    disabused: bool,
     /// What each group counts.
     counted: BTreeMap<usize, u32>,
 }
@@ -99,6 +107,11 @@ fn check(evidence: &Evidence<'_>) -> Finding {
                     account.lost = true;
                 }
             }
+            What::Disbelieves { lock, owner, .. } => {
+                if let Some(account) = accounts.get_mut(&(*lock, *owner)) {
+                    (account.unaware, account.disabused) = (0, true);
+                }
+            }
             What::Became { role: Role::Master } => {
                 let granting = |lock: Lock| history.lock(lock).authority.group_of(event.host).is_some();
                 let accounts = accounts.iter_mut().filter(|((lock, _), _)| granting(*lock));
@@ -118,7 +131,8 @@ fn check(evidence: &Evidence<'_>) -> Finding {
                 {
                     continue;
                 }
-                let excess = counted.saturating_sub(account.expected + account.maybe_more);
+                let most = account.expected + account.maybe_more + account.unaware;
+                let excess = counted.saturating_sub(most);
                 let least = account.expected.saturating_sub(account.maybe_less);
                 let missing = if lost { 0 } else { least.saturating_sub(counted) };
                 if excess.max(missing) > off {
@@ -157,9 +171,12 @@ fn returned(account: &mut Account, call: Call, outcome: &Outcome, counted: u32) 
             let again = account.maybe_more > 0 || account.refused_unheard;
             (account.unheard, account.refused_unheard) = (false, false);
             account.expected += 1;
+            let disabused = std::mem::take(&mut account.disabused);
             if std::mem::take(&mut account.lost) {
                 // What was lost was not released: the count goes on from what the node had left of it.
-                account.expected = counted.clamp(1, account.expected);
+                let left = counted.clamp(1, account.expected);
+                account.unaware += if disabused { 0 } else { account.expected - left };
+                account.expected = left;
             }
             // What a release that is in doubt has left.
             let least = account.expected.saturating_sub(std::mem::take(&mut account.maybe_less));
@@ -169,11 +186,14 @@ fn returned(account: &mut Account, call: Call, outcome: &Outcome, counted: u32) 
         }
         (Call::Release, Outcome::Ok) => {
             let again = account.maybe_less > 0;
-            account.expected = account.expected.saturating_sub(1);
+            match account.expected.checked_sub(1) {
+                Some(left) => account.expected = left,
+                None => account.unaware = account.unaware.saturating_sub(1),
+            }
             again
         }
         (Call::Release, Outcome::Refused) => {
-            (account.expected, account.maybe_less) = (0, 0);
+            (account.expected, account.maybe_less, account.unaware) = (0, 0, 0);
             false
         }
         (Call::Acquire { .. }, Outcome::Refused) => {
@@ -224,7 +244,7 @@ fn witness(
 mod tests {
     use crate::{
         checker::tests::explained,
-        history::{Call, LockKind, Outcome, Role, story::Story},
+        history::{Call, How, LockKind, Outcome, Role, Why, story::Story},
     };
 
     fn lost() -> Outcome {
@@ -239,6 +259,14 @@ mod tests {
             let story = Story::failover(LockKind::Exclusive).at(0).locks("c1", "m", 30_000);
             let story = story.at(10).became(node, Role::Master).counts(node, "c1", had);
             story.at(20).locks("c1", node, 30_000).ends(1_000)
+        };
+        // Its first hold expires on the node, it nests another one, and the third is granted twice.
+        let after_a_loss = |told: bool| {
+            let story = once().at(1_000).vanished("m", "c1", How::Expired);
+            let story = if told { story.disbelieves("c1", Why::Expired) } else { story };
+            let story = story.at(1_010).locks("c1", "m", 30_000);
+            let story = story.at(1_020).asks("c1").granted("m", "c1", 30_000);
+            story.at(1_500).granted("m", "c1", 30_000).returns("c1", Outcome::Ok).ends(2_000)
         };
         let stories = [
             (
@@ -306,6 +334,8 @@ mod tests {
                 "a hold that the node never counted",
                 once().at(10).asks("c1").returns("c1", Outcome::Ok).ends(1_000),
             ),
+            ("a lost reply after a loss that the owner was not told of", after_a_loss(false)),
+            ("a lost reply after a loss that the owner was told of", after_a_loss(true)),
             ("the replica that was promoted had not heard of the hold", twice("r", 0)),
             ("the replica that was promoted had the hold", twice("r", 1)),
             ("the replica that was promoted counts one too many", twice("r", 2)),

@@ -119,7 +119,8 @@ impl Witness {
         };
         let (lock, node, wall_ms) = (self.locks[at].lock, self.host, self.ctx.wall().as_millis());
         let cause = Cause { lock, event, by, node, wall_ms };
-        let changes = self.change(at, |state, kind, reading, names| state.change(kind, reading, &cause, names));
+        let changes =
+            self.change(at, |state, kind, reading, names| state.change(kind, reading, &cause, names));
         changes.into_iter().for_each(|what| self.tell(what));
     }
 

@@ -3,7 +3,9 @@
 //! lost. When it has lost the hold, or another node has become master and may not have it, the calls come to as many holds as
 //! the node counts at the next acquire that succeeds, but to one at least and to no more than they did. A call that failed
 //! without saying whether it was done leaves room for one hold more or less until the owner's next acquire that succeeds; what the
-//! node counts then says how many of the releases in doubt were done. Once
+//! node counts then says how many of the releases in doubt were done. So does each hold by which the calls came to fewer after a
+//! loss, until a release that finds no other, a refused one, or the owner's learning that it holds nothing; none if it had learned
+//! that since its acquire before. Once
 //! a crash has ended a call, nothing is known of the owner: a client that starts again is another.
 //!
 //! The two are compared whenever an acquire or a release has succeeded and the owner's other calls of that kind are all over:
@@ -30,6 +32,9 @@ struct Account {
     more: u32,
     less: u32,
     lost: bool,
+    /// Holds that were lost, which the owner may think it has, and whether it thinks that it has none.
+    thought: u32,
+    knows: bool,
     counted: u32,
     /// Whether anything was ever heard of the owner, and whether it was granted the lock since its last success.
     known: bool,
@@ -49,6 +54,9 @@ fn account(history: &History, lock: Lock, owner: Owner, calls: &[Asked<'_>]) -> 
             What::Became { role: Role::Master } if of_node => account.lost |= account.known,
             What::Invoke { lock: of, owner: whose, call: Call::Acquire { .. } | Call::Release, .. } => {
                 account.known |= (*of, *whose) == (lock, owner);
+            }
+            What::Disbelieves { lock: of, owner: whose, .. } if (*of, *whose) == (lock, owner) => {
+                (account.thought, account.knows) = (0, true);
             }
             _ if event.what.lock() == Some(lock) && event.what.owner() == Some(owner) && of_node => {
                 account.known |= matches!(
@@ -77,7 +85,7 @@ fn account(history: &History, lock: Lock, owner: Owner, calls: &[Asked<'_>]) -> 
                     if call.outcome != Some(&Outcome::Ok) || under_way || asks_on(history, owner, number) {
                         continue;
                     }
-                    let high = account.counted.saturating_sub(account.holds + account.more);
+                    let high = account.counted.saturating_sub(account.holds + account.more + account.thought);
                     let low = account.holds.saturating_sub(account.less).saturating_sub(account.counted);
                     off = off.max(high).max(if lost { 0 } else { low });
                 }
@@ -94,8 +102,13 @@ fn books(account: &mut Account, call: &Asked<'_>) -> bool {
     match (call.acquires(), call.outcome) {
         (true, Some(Outcome::Ok)) => {
             account.holds += 1;
+            let knows = std::mem::take(&mut account.knows);
             if std::mem::take(&mut account.lost) {
-                account.holds = account.counted.clamp(1, account.holds);
+                let left = account.counted.clamp(1, account.holds);
+                if !knows {
+                    account.thought += account.holds - left;
+                }
+                account.holds = left;
             }
             let least = account.holds.saturating_sub(std::mem::take(&mut account.less));
             account.holds = account.counted.clamp(least, account.holds);
@@ -104,11 +117,12 @@ fn books(account: &mut Account, call: &Asked<'_>) -> bool {
             std::mem::take(&mut account.more) > 0 || refused
         }
         (false, Some(Outcome::Ok)) => {
-            account.holds = account.holds.saturating_sub(1);
+            let spare = if account.holds > 0 { &mut account.holds } else { &mut account.thought };
+            *spare = spare.saturating_sub(1);
             account.less > 0
         }
         (false, Some(Outcome::Refused)) => {
-            (account.holds, account.less) = (0, 0);
+            (account.holds, account.less, account.thought) = (0, 0, 0);
             false
         }
         (true, Some(Outcome::Refused)) => {
