@@ -8,7 +8,7 @@ use lockstorm_client::{Builder, Env, Error, Guard};
 use crate::{
     bridge::HostEnv,
     history::{Call, Outcome, Owner},
-    recorder::Teller,
+    recorder::HistoryWriter,
 };
 
 /// What a host's code does: it stays on the thread of its world.
@@ -85,7 +85,7 @@ pub struct CodeHost {
     pub(crate) name: String,
     pub(crate) lock: String,
     pub(crate) owner: Owner,
-    pub(crate) teller: Teller,
+    pub(crate) teller: HistoryWriter,
     /// Sets up a client of each group of nodes.
     pub(crate) builders: Rc<dyn Fn() -> Vec<Builder>>,
     pub(crate) write: Write,
@@ -143,7 +143,7 @@ impl CodeHost {
         wait: Option<Duration>,
         asked: impl IntoFuture<Output = Result<G, Error>>,
     ) -> Result<G, Error> {
-        let call = Call::Acquire { wait: Teller::wait(wait), lease_ms: None };
+        let call = Call::Acquire { wait: HistoryWriter::wait(wait), lease_ms: None };
         let op = self.teller.invoked(self.owner, call);
         let granted = asked.await;
         let outcome = match &granted {

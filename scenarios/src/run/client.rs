@@ -14,11 +14,14 @@ use crate::{
     code::{Code, CodeHost, Write},
     history::{Call, Lock, Mode, Outcome, Owner},
     plan::{Action, PlannedStep},
-    recorder::{LOCK, Teller},
+    recorder::HistoryWriter,
     scenario::{Client, Contend, LockKind},
     subject::{self, Ask, Failure, Held, Patience, Seat, Subject},
     units::{Draw, Span},
 };
+
+/// The lock that steps are about.
+const LOCK: Lock = Lock(0);
 
 /// How long after a failure that says nothing a client that retries asks again.
 const RETRY: Duration = Duration::from_millis(100);
@@ -26,7 +29,7 @@ const RETRY: Duration = Duration::from_millis(100);
 /// Plays a client from one start to the end of its script, or to its crash.
 pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, client: Rc<Client>, script: Rc<Vec<PlannedStep>>) {
     let host = stage.host(ctx.name());
-    let teller = Teller::new(stage.shared.clone(), ctx.clone(), host);
+    let teller = HistoryWriter::new(stage.shared.clone(), ctx.clone(), host);
     let nodes = match &client.nodes {
         None => stage.plan.lock_nodes.clone(),
         Some(known) => known.iter().map(|node| node.as_str().to_owned()).collect(),
@@ -80,7 +83,7 @@ async fn run_code(code: &Code, ctx: HostCtx, stage: Rc<Stage>, seat: Seat, owner
     let builders = move || groups.iter().map(|group| subject::client::builder(&own, &seat, group)).collect();
     let write: Write = Rc::new(move |token| {
         let (writer, owner) = (writer.clone(), writing.writer(owner));
-        Box::pin(async move { writer.write(owner, token).await })
+        Box::pin(async move { writer.write(LOCK, owner, token).await })
     });
     code.start(CodeHost { env, name, lock, owner, teller, builders: Rc::new(builders), write }).await;
     std::future::pending::<()>().await;
@@ -95,7 +98,7 @@ struct Stopped;
 struct Actor {
     ctx: HostCtx,
     stage: Rc<Stage>,
-    teller: Teller,
+    teller: HistoryWriter,
     subject: Rc<dyn Subject>,
     writer: Writer,
     owner: Owner,
@@ -304,7 +307,7 @@ impl Actor {
         let token = held.last().and_then(|hold| hold.token());
         let owner = held.last().and_then(|hold| hold.owner());
         let owner = owner.map_or(self.owner, |name| self.teller.owner_named(&name));
-        self.writer.write(owner, token).await;
+        self.writer.write(LOCK, owner, token).await;
     }
 
     async fn ask(&self, ask: Ask) -> Result<Option<Rc<dyn Held>>, Failure> {
@@ -314,7 +317,7 @@ impl Actor {
             Patience::Unbounded => None,
         };
         let lease_ms = ask.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
-        let call = Call::Acquire { wait: Teller::wait(wait), lease_ms };
+        let call = Call::Acquire { wait: HistoryWriter::wait(wait), lease_ms };
         let teller = self.teller.about(ask.lock);
         let op = teller.invoked(self.owner, call);
         let granted = self.subject.acquire(ask).await;

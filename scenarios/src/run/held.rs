@@ -117,8 +117,6 @@ pub(super) struct State {
 
 /// What has changed the keys.
 pub(super) struct Cause<'a> {
-    /// The lock that the keys are of.
-    pub(super) lock: Lock,
     /// The keyspace event, or the command.
     pub(super) event: &'a str,
     /// Whose command it was, if it was a client's.
@@ -130,8 +128,8 @@ pub(super) struct Cause<'a> {
 
 /// The owners that the names in the keys stand for.
 pub(super) trait Names {
-    /// The owner of this name, which `writer` has just written.
-    fn owner(&self, name: &str, writer: Option<Party>) -> Owner;
+    /// The owner of this name, which `writer` has just written into a lock's keys.
+    fn owner(&self, lock: Lock, name: &str, writer: Option<Party>) -> Owner;
     /// The client of an owner.
     fn client_of(&self, owner: Owner) -> Host;
     /// The name of the owner that a client is at present.
@@ -140,10 +138,10 @@ pub(super) trait Names {
 
 impl State {
     /// Takes over what the keys say where no client of this node changed them: what came from a master, or from the node's disk.
-    pub(super) fn adopt(&mut self, kind: LockKind, reading: &Reading, names: &dyn Names) {
+    pub(super) fn adopt(&mut self, (lock, kind): (Lock, LockKind), reading: &Reading, names: &dyn Names) {
         let before = std::mem::take(self);
         let (counts, mode) = counts(kind, reading, &before, None);
-        let owner = |name: &str| before.owner_of(name).unwrap_or_else(|| names.owner(name, None));
+        let owner = |name: &str| before.owner_of(name).unwrap_or_else(|| names.owner(lock, name, None));
         let holders = counts.into_iter().map(|(name, count)| {
             let owner = owner(&name);
             (name, Hold { owner, count })
@@ -155,12 +153,12 @@ impl State {
     /// Takes over what the keys say after a change, and says what it means for the lock.
     pub(super) fn change(
         &mut self,
-        kind: LockKind,
+        (lock, kind): (Lock, LockKind),
         reading: &Reading,
         cause: &Cause<'_>,
         names: &dyn Names,
     ) -> Vec<What> {
-        let Cause { lock, event, by, node, wall_ms } = *cause;
+        let Cause { event, by, node, wall_ms } = *cause;
         let Reading { expires_ms, token, .. } = *reading;
         let mut before = std::mem::take(self);
         let mut changes = Vec::new();
@@ -193,7 +191,7 @@ impl State {
         }
         for (name, count) in counts {
             let had = before.holders.get(&name).copied();
-            let owner = had.map_or_else(|| names.owner(&name, by), |hold| hold.owner);
+            let owner = had.map_or_else(|| names.owner(lock, &name, by), |hold| hold.owner);
             let had = had.map_or(0, |hold| hold.count);
             if count > had {
                 changes.push(What::Granted { lock, owner, lease_ms, until, count, token, mode });
@@ -298,7 +296,7 @@ mod tests {
     struct Known(RefCell<Vec<(String, Host)>>);
 
     impl Names for Known {
-        fn owner(&self, name: &str, writer: Option<Party>) -> Owner {
+        fn owner(&self, _: Lock, name: &str, writer: Option<Party>) -> Owner {
             let client = writer.map_or(NODE, |by| by.client);
             let mut known = self.0.borrow_mut();
             let at = known.iter().rposition(|(is, of)| is == name && (writer.is_none() || *of == client));
@@ -329,7 +327,7 @@ mod tests {
 
     fn cause(event: &str, client: Option<u16>, wall_ms: i64) -> Cause<'_> {
         let by = client.map(|client| Party { client: Host(client), owner: None });
-        Cause { lock: LOCK, event, by, node: NODE, wall_ms }
+        Cause { event, by, node: NODE, wall_ms }
     }
 
     fn granted(owner: u32, lease_ms: u64, until_ms: i64, count: u32) -> What {
@@ -355,7 +353,7 @@ mod tests {
             ("0", Some(1), vec![("c2", 2), ("c3", 1)]),
         ];
         for (left, by, expected) in rows {
-            state.change(kind, &text(left, None), &cause("decrby", by, 0), &names);
+            state.change((LOCK, kind), &text(left, None), &cause("decrby", by, 0), &names);
             let holders: Vec<(&str, u32)> =
                 state.holders.iter().map(|(name, hold)| (&**name, hold.count)).collect();
             assert_eq!(holders, expected, "{left} left");
@@ -366,7 +364,7 @@ mod tests {
     fn the_mode_of_a_read_write_lock_is_no_holder() {
         let state = |kind, mode| {
             let mut state = State::default();
-            state.adopt(kind, &fields(&[("mode", mode), ("c1", "2")], 1_000), &Known::default());
+            state.adopt((LOCK, kind), &fields(&[("mode", mode), ("c1", "2")], 1_000), &Known::default());
             let names: Vec<String> = state.holders.into_keys().collect();
             (state.mode, names)
         };
@@ -382,7 +380,7 @@ mod tests {
         let (mut state, names) = (State::default(), Known::default());
         let kind = LockKind::Exclusive;
         let mut change = |reading: &Reading, event, client, wall_ms| {
-            state.change(kind, reading, &cause(event, client, wall_ms), &names)
+            state.change((LOCK, kind), reading, &cause(event, client, wall_ms), &names)
         };
         let twice = fields(&[("c1", "2")], 5_000);
         assert_eq!(change(&twice, "hincrby", Some(1), 0), [granted(0, 5_000, 5_000, 2)]);
@@ -404,7 +402,7 @@ mod tests {
     fn a_hold_under_a_name_that_two_clients_share_is_of_the_one_that_was_granted_it() {
         let (mut state, names) = (State::default(), Known::default());
         let mut change = |reading: &Reading, event, client, wall_ms| {
-            state.change(LockKind::Exclusive, reading, &cause(event, Some(client), wall_ms), &names)
+            state.change((LOCK, LockKind::Exclusive), reading, &cause(event, Some(client), wall_ms), &names)
         };
         assert_eq!(change(&text("token", Some(1_000)), "set", 1, 0), [granted(0, 1_000, 1_000, 1)]);
         let granted_again = [vanished(0, How::Expired), granted(1, 1_000, 2_500, 1)];

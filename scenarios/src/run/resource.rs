@@ -3,7 +3,7 @@
 //! Whatever its own rule is, it notes for every rule whether the write would have got through, so that one run answers for
 //! all of them.
 
-use std::{cell::RefCell, rc::Rc};
+use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
 use lockstorm_sim::{
     time::True,
@@ -13,8 +13,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 use super::Stage;
 use crate::{
-    history::{Accepted, Owner, What},
-    recorder::LOCK,
+    history::{Accepted, Lock, Owner, What},
     scenario::Fence,
 };
 
@@ -24,25 +23,26 @@ pub(super) const PORT: u16 = 7000;
 /// The highest tokens seen, which survive a crash of the resource: it is durable, or it could fence nothing.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// The highest token, and whose it is.
-    highest: Option<(u64, Owner)>,
+    /// The highest token of each lock, and whose it is: tokens of two locks cannot be compared.
+    highest: BTreeMap<Lock, (u64, Owner)>,
 }
 
 impl Memory {
     /// Whether a write with this token gets through under each rule.
-    fn judge(&mut self, owner: Owner, token: Option<u64>) -> Accepted {
+    fn judge(&mut self, lock: Lock, owner: Owner, token: Option<u64>) -> Accepted {
+        let highest = self.highest.get(&lock).copied();
         // Without a token a write cannot be told from an old one; a fence turns it away once it has seen any.
         let Some(token) = token else {
-            let unfenced = self.highest.is_none();
+            let unfenced = highest.is_none();
             return Accepted { greater: unfenced, at_least: unfenced };
         };
-        let (greater, at_least) = match self.highest {
+        let (greater, at_least) = match highest {
             None => (true, true),
             // The owner of the highest token may write as often as it likes.
             Some((highest, of)) => (token > highest || (token == highest && of == owner), token >= highest),
         };
-        if self.highest.is_none_or(|(highest, _)| token > highest) {
-            self.highest = Some((token, owner));
+        if highest.is_none_or(|(highest, _)| token > highest) {
+            self.highest.insert(lock, (token, owner));
         }
         Accepted { greater, at_least }
     }
@@ -67,14 +67,15 @@ pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, memory: Rc<RefCell<Memo
     }
 }
 
-/// Takes in one line, `owner token sent`; returns whether the resource's own rule accepts it.
+/// Takes in one line, `lock owner token sent`; returns whether the resource's own rule accepts it.
 fn write(ctx: &HostCtx, stage: &Stage, memory: &RefCell<Memory>, line: &str) -> Option<bool> {
     let mut words = line.split(' ');
+    let lock = Lock(words.next()?.parse().ok()?);
     let owner = Owner(words.next()?.parse().ok()?);
     let token = words.next()?.parse().ok();
     let sent = True::from_nanos(words.next()?.parse().ok()?);
-    let accepted = memory.borrow_mut().judge(owner, token);
-    let what = What::Write { lock: LOCK, owner, token, sent, accepted };
+    let accepted = memory.borrow_mut().judge(lock, owner, token);
+    let what = What::Write { lock, owner, token, sent, accepted };
     stage.shared.get().history.record(ctx.moment().0, stage.host(ctx.name()), what);
     let fence = stage.plan.scenario.resource.as_ref().map_or(Fence::None, |resource| resource.fence);
     Some(match fence {
@@ -106,8 +107,8 @@ impl Writer {
         }
     }
 
-    /// Writes and waits for the answer; true if the write was accepted.
-    pub(super) async fn write(&self, owner: Owner, token: Option<u64>) -> bool {
+    /// Writes under this lock and waits for the answer; true if the write was accepted.
+    pub(super) async fn write(&self, lock: Lock, owner: Owner, token: Option<u64>) -> bool {
         let mut taken = self.stream.take();
         if taken.is_none() {
             // The resource was not there yet, or the connection has broken.
@@ -116,7 +117,7 @@ impl Writer {
         }
         let Some((mut lines, mut writing)) = taken else { return false };
         let token = token.map_or("-".to_owned(), |token| token.to_string());
-        let line = format!("{} {token} {}\n", owner.0, self.ctx.moment().0.as_nanos());
+        let line = format!("{} {} {token} {}\n", lock.0, owner.0, self.ctx.moment().0.as_nanos());
         if writing.write_all(line.as_bytes()).await.is_err() {
             return false;
         }

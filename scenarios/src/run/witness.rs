@@ -117,8 +117,7 @@ impl Witness {
         let Some(by) = self.party(by) else {
             return self.change(at, State::adopt);
         };
-        let (lock, node, wall_ms) = (self.locks[at].lock, self.host, self.ctx.wall().as_millis());
-        let cause = Cause { lock, event, by, node, wall_ms };
+        let cause = Cause { event, by, node: self.host, wall_ms: self.ctx.wall().as_millis() };
         let changes =
             self.change(at, |state, kind, reading, names| state.change(kind, reading, &cause, names));
         changes.into_iter().for_each(|what| self.tell(what));
@@ -128,10 +127,10 @@ impl Witness {
     fn change<T>(
         &mut self,
         at: usize,
-        change: impl FnOnce(&mut State, LockKind, &Reading, &dyn Names) -> T,
+        change: impl FnOnce(&mut State, (Lock, LockKind), &Reading, &dyn Names) -> T,
     ) -> T {
         let Watched { lock, keys, .. } = &self.locks[at];
-        let kind = self.shared.get().history.lock(*lock).kind;
+        let kind = (*lock, self.shared.get().history.lock(*lock).kind);
         let reading = self.node.look(|server| Reading::of(server.node(), keys)).unwrap_or_default();
         let mut state = std::mem::take(&mut self.locks[at].state);
         let told = change(&mut state, kind, &reading, self);
@@ -143,7 +142,7 @@ impl Witness {
         let Watched { lock, keys, queue: before, .. } = &self.locks[at];
         let queue = self.node.look(|server| queue_of(server.node(), keys)).unwrap_or_default();
         if queue != *before {
-            let waiters = queue.iter().map(|name| self.owner(name, None)).collect();
+            let waiters = queue.iter().map(|name| self.owner(*lock, name, None)).collect();
             self.tell(What::Queue { lock: *lock, waiters });
             self.locks[at].queue = queue;
         }
@@ -226,8 +225,8 @@ impl Witness {
 }
 
 impl Names for Witness {
-    fn owner(&self, name: &str, writer: Option<Party>) -> Owner {
-        self.shared.get().owner_granted(name, writer.map(|writer| writer.client), self.host)
+    fn owner(&self, lock: Lock, name: &str, writer: Option<Party>) -> Owner {
+        self.shared.get().owner_granted(lock, name, writer.map(|writer| writer.client), self.host)
     }
 
     fn client_of(&self, owner: Owner) -> Host {

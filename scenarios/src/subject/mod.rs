@@ -14,7 +14,7 @@ use lockstorm_sim::world::HostCtx;
 use crate::{
     history::{Lock, Mode},
     plan::Plan,
-    recorder::Teller,
+    recorder::HistoryWriter,
     scenario::SubjectName,
 };
 
@@ -44,7 +44,7 @@ pub struct Seat {
     /// The nodes this client knows of, one group of replicas each.
     pub groups: Vec<Vec<String>>,
     /// Whom it tells.
-    pub teller: Teller,
+    pub teller: HistoryWriter,
 }
 
 /// What an application asks for.

@@ -113,7 +113,9 @@ fn calls(events: &[Event]) -> Vec<Done> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{history::story::Story, recorder::LOCK};
+    use crate::history::{Lock, story::Story};
+
+    const LOCK: Lock = Lock(0);
 
     #[test]
     fn a_grant_comes_before_the_belief_that_it_made() {

@@ -20,13 +20,15 @@ use super::{
     mirror::{From, Kept, Line, Mirror, Step},
 };
 use crate::{
-    history::{Event, Host, LockKind, Owner, Party, Role, What},
-    recorder::LOCK,
+    history::{Event, Host, Lock, LockKind, Owner, Party, Role, What},
     run::{
         Stage,
         held::{Cause, Content, Keys, Names, Reading, State},
     },
 };
+
+/// The lock that is watched.
+const LOCK: Lock = Lock(0);
 
 /// How often the key is read though nothing was seen.
 const EVERY: Duration = Duration::from_millis(50);
@@ -169,7 +171,7 @@ impl Watcher {
         };
         watcher.mirror.check(&read, at);
         let mut state = State::default();
-        state.adopt(watcher.kind(), &read.lock, &watcher);
+        state.adopt((LOCK, watcher.kind()), &read.lock, &watcher);
         watcher.state = state;
         watcher.queue = read.queue;
         Some(watcher)
@@ -313,7 +315,8 @@ impl Watcher {
     fn compare(&mut self, now: Kept, at: Wall, by: Option<Host>, event: &str, master: bool) {
         let Kept { lock: reading, queue } = now;
         let queued = std::mem::replace(&mut self.queue, queue);
-        let (kind, wall_ms, mut state) = (self.kind(), at.as_millis(), std::mem::take(&mut self.state));
+        let (kind, wall_ms, mut state) =
+            ((LOCK, self.kind()), at.as_millis(), std::mem::take(&mut self.state));
         // What a replica repeats was granted by its master.
         if !master {
             state.adopt(kind, &reading, self);
@@ -327,13 +330,13 @@ impl Watcher {
             Some(_) => event,
         };
         let by = by.map(|client| Party { client, owner: None });
-        let cause = Cause { lock: LOCK, event, by, node: self.host, wall_ms };
+        let cause = Cause { event, by, node: self.host, wall_ms };
         let at = self.true_time(at);
         let changes = state.change(kind, &reading, &cause, self);
         self.state = state;
         changes.into_iter().for_each(|what| self.tell(at, what));
         if queued != self.queue {
-            let waiters = self.queue.iter().map(|name| self.owner(name, None)).collect();
+            let waiters = self.queue.iter().map(|name| self.owner(LOCK, name, None)).collect();
             self.tell(at, What::Queue { lock: LOCK, waiters });
         }
     }
@@ -355,8 +358,8 @@ impl Watcher {
 }
 
 impl Names for Watcher {
-    fn owner(&self, name: &str, writer: Option<Party>) -> Owner {
-        self.stage.shared.get().owner_granted(name, writer.map(|writer| writer.client), self.host)
+    fn owner(&self, lock: Lock, name: &str, writer: Option<Party>) -> Owner {
+        self.stage.shared.get().owner_granted(lock, name, writer.map(|writer| writer.client), self.host)
     }
 
     fn client_of(&self, owner: Owner) -> Host {

@@ -1,0 +1,162 @@
+//! Writes the history of a run down while it happens, and tells the director when something happened that a fault waits for.
+//!
+//! [`names`] says which owner a name in Redis stands for, [`beliefs`] who believes what, [`triggers`] what faults wait for.
+//! [`HistoryWriter`] is how one line of work of a client is written down.
+
+mod beliefs;
+mod names;
+mod observer;
+mod triggers;
+mod writer;
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use lockstorm_sim::time::True;
+use tokio::sync::Notify;
+
+use self::{beliefs::Beliefs, names::Names, triggers::Triggers};
+use crate::{
+    fault::{Happening, Trigger},
+    history::{History, Host, Life, Lock, Owner, What},
+};
+
+pub use self::{names::Line, writer::HistoryWriter};
+
+/// A history being written.
+#[derive(Debug)]
+pub struct Recorder {
+    /// What has happened so far.
+    pub history: History,
+    ops: u32,
+    triggers: Triggers,
+    names: Names,
+    beliefs: Beliefs,
+}
+
+/// A recorder that many hosts share. All of one run live on one thread, so none of them ever waits for it.
+#[derive(Debug, Clone)]
+pub struct Shared(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    recorder: Mutex<Recorder>,
+    happened: Notify,
+}
+
+impl Shared {
+    /// A recorder at the beginning of a run.
+    pub fn new(history: History) -> Shared {
+        let (ops, triggers, names, beliefs) = Default::default();
+        let recorder = Recorder { history, ops, triggers, names, beliefs };
+        Shared(Arc::new(Inner { recorder: Mutex::new(recorder), happened: Notify::new() }))
+    }
+
+    /// The recorder itself.
+    ///
+    /// # Panics
+    /// When code that was writing has panicked: the run is lost then.
+    pub fn get(&self) -> MutexGuard<'_, Recorder> {
+        self.0.recorder.lock().expect("nothing panics while writing history")
+    }
+
+    /// Resolves when something has happened that an occurrence waits for.
+    pub async fn happened(&self) {
+        self.0.happened.notified().await;
+    }
+
+    /// Has an occurrence wait for its trigger, among these clients or all.
+    pub fn await_trigger(
+        &self,
+        occurrence: usize,
+        trigger: &Trigger,
+        delay: Duration,
+        clients: Option<Vec<Host>>,
+    ) {
+        self.get().triggers.add(occurrence, trigger.clone(), delay, clients);
+    }
+
+    /// Writes down what becomes of a host. A client that crashes neither holds nor waits any more: what starts on the host later
+    /// is another owner.
+    pub fn life(&self, at: True, host: Host, life: Life) {
+        let mut recorder = self.get();
+        recorder.history.record(at, host, What::Life { life });
+        if life == Life::Crashed {
+            let Recorder { history, beliefs, .. } = &mut *recorder;
+            beliefs.crashed(host, |owner| history.client_of(owner) == host);
+        }
+    }
+
+    fn record(&self, at: True, host: Host, what: What, happening: Option<Happening>) {
+        let mut recorder = self.get();
+        recorder.history.record(at, host, what);
+        if happening.is_some_and(|happening| recorder.triggers.happened(at, host, happening)) {
+            self.0.happened.notify_one();
+        }
+    }
+}
+
+impl Recorder {
+    /// The next occurrence whose trigger has happened, with when it is due.
+    pub fn take_due(&mut self) -> Option<(usize, True)> {
+        self.triggers.take_due()
+    }
+
+    /// The owner that a node has granted a lock to under a name which `client` has written. Where no client is known to have
+    /// written it, the one that the name stands for, or an owner of `node`.
+    ///
+    /// A name that two clients use stands for the one that was granted a lock last.
+    pub fn owner_granted(&mut self, lock: Lock, name: &str, client: Option<Host>, node: Host) -> Owner {
+        let Some(client) = client else {
+            return self.names.bound(name).unwrap_or_else(|| self.history.owner(name, node));
+        };
+        let owner = self.owner_named(lock, name, client);
+        if !self.is_of_quorum(lock) {
+            self.names.bind(name, owner);
+        }
+        owner
+    }
+
+    /// The owner that a name in Redis stands for where this client writes it: the one that it has stood for before, else the owner
+    /// that the client's first line of work is at present.
+    ///
+    /// A name that is known comes first: a request of a process that has crashed may still arrive when its host is
+    /// another process already.
+    ///
+    /// Of a quorum every name is an owner of its own: nodes that granted two attempts of one client, one of them long given
+    /// up, have not granted the lock together.
+    pub fn owner_named(&mut self, lock: Lock, name: &str, client: Host) -> Owner {
+        if self.is_of_quorum(lock) {
+            return self.history.owner(name, client);
+        }
+        if let Some(owner) = self.names.written(client, name) {
+            return owner;
+        }
+        let owner = self.names.current(client, Line::FIRST);
+        let owner = owner.unwrap_or_else(|| self.history.owner(name, client));
+        self.names.write(client, name, owner);
+        owner
+    }
+
+    fn is_of_quorum(&self, lock: Lock) -> bool {
+        self.history.lock(lock).authority.quorum > 1
+    }
+
+    /// The name of the owner that a client's first line of work is at present.
+    pub fn name_of(&self, client: Host) -> Option<Box<str>> {
+        let owner = self.names.current(client, Line::FIRST)?;
+        Some(self.history.owners[owner.0 as usize].name.clone())
+    }
+
+    /// The client that has believed longest that it holds a lock, of those that still do.
+    pub fn holder(&self) -> Option<Host> {
+        self.beliefs.holder()
+    }
+
+    /// The client that has waited longest.
+    pub fn waiter(&self) -> Option<Host> {
+        self.beliefs.waiter()
+    }
+}

@@ -1,0 +1,76 @@
+//! What the production client says of its holds, as the history has it.
+
+use lockstorm_client::{LostReason, Observer, WokenBy};
+use lockstorm_sim::{
+    time::{Boottime, Monotonic},
+    world::Face,
+};
+
+use super::{
+    HistoryWriter, Line,
+    beliefs::{Belief, Hold},
+};
+use crate::history::{Deadline, Mode, Owner, Wake, Why};
+
+impl HistoryWriter {
+    /// One of the production client's holds began.
+    fn holds(&self, owner: Owner, number: u64, hold: Hold, token: Option<u64>) {
+        let belief = self.shared.get().beliefs.hold(self.lock, owner, number, hold);
+        self.believes_in_holds(owner, belief, token);
+    }
+
+    /// One of them was renewed.
+    fn renewed(&self, owner: Owner, number: u64, until: Boottime) {
+        let belief = self.shared.get().beliefs.renew(self.lock, owner, number, until);
+        self.believes_in_holds(owner, belief, None);
+    }
+
+    /// One of them ended.
+    fn let_go(&self, owner: Owner, number: u64, why: Why) {
+        let left = self.shared.get().beliefs.let_go(self.lock, owner, number);
+        match left {
+            Err(_) => {}
+            Ok(None) => self.disbelieves(owner, why),
+            Ok(left) => self.believes_in_holds(owner, left, None),
+        }
+    }
+
+    fn believes_in_holds(&self, owner: Owner, belief: Option<Belief>, token: Option<u64>) {
+        let Some(Belief { until, count, mode }) = belief else { return };
+        let until = match self.clock {
+            Face::Monotonic => Deadline::from(Monotonic::from_nanos(until.as_nanos())),
+            _ => Deadline::from(until),
+        };
+        self.believes(owner, Some(until), token, count, mode);
+    }
+}
+
+impl Observer for HistoryWriter {
+    fn observe(&self, event: &lockstorm_client::Event<'_>) {
+        use lockstorm_client::What as Said;
+        let Some(lock) = self.shared.get().history.header.lock(event.lock) else { return };
+        let about = self.about(lock);
+        let owner = about.owner_named(event.owner);
+        // A client has one observer for all its lines of work.
+        let line = self.shared.get().names.line_of(self.host, owner);
+        let about = about.on(line.unwrap_or(Line::FIRST));
+        let boottime = |deadline: lockstorm_client::Boottime| {
+            Boottime::from_nanos(i64::try_from(deadline.0.as_nanos()).unwrap_or(i64::MAX))
+        };
+        match event.what {
+            Said::Acquired { hold, deadline, token, .. } => {
+                // The client has no shared lock yet.
+                let until = boottime(deadline);
+                about.holds(owner, hold, Hold { until, mode: Mode::Exclusive }, token);
+            }
+            Said::Renewed { hold, deadline } => about.renewed(owner, hold, boottime(deadline)),
+            Said::Lost { hold, why: LostReason::Expired } => about.let_go(owner, hold, Why::Expired),
+            Said::Lost { hold, .. } => about.let_go(owner, hold, Why::Lost),
+            Said::Releasing { hold } => about.let_go(owner, hold, Why::Released),
+            Said::Waiting { .. } => about.waits(owner),
+            Said::Woken { by: WokenBy::Message } => about.woken(owner, Wake::Message),
+            Said::Woken { by: WokenBy::Timer } => about.woken(owner, Wake::Timer),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What one line of work of a client does and believes.
+
+use std::time::Duration;
+
+use lockstorm_sim::world::{Face, HostCtx};
+
+use super::{Line, Shared, beliefs::Entry};
+use crate::{
+    fault::Happening,
+    history::{Call, Deadline, Host, Lock, Mode, Op, Outcome, Owner, Wait, Wake, What, Why},
+};
+
+/// Writes down what one line of work of a client does with one lock, and what it believes.
+#[derive(Debug, Clone)]
+pub struct HistoryWriter {
+    pub(super) shared: Shared,
+    ctx: HostCtx,
+    pub(super) host: Host,
+    line: Line,
+    pub(super) lock: Lock,
+    /// The clock that the client's deadlines are readings of.
+    pub(super) clock: Face,
+}
+
+impl HistoryWriter {
+    /// For the first line of work of the client on this host, about the first lock on trial.
+    pub fn new(shared: Shared, ctx: HostCtx, host: Host) -> HistoryWriter {
+        HistoryWriter { shared, ctx, host, line: Line::FIRST, lock: Lock(0), clock: Face::Boottime }
+    }
+
+    /// The same, about this lock.
+    #[must_use]
+    pub fn about(&self, lock: Lock) -> HistoryWriter {
+        HistoryWriter { lock, ..self.clone() }
+    }
+
+    /// The same, for another line of work.
+    #[must_use]
+    pub fn on(&self, line: Line) -> HistoryWriter {
+        HistoryWriter { line, ..self.clone() }
+    }
+
+    /// The same, for a client whose deadlines are readings of this clock.
+    #[must_use]
+    pub fn counting_by(self, clock: Face) -> HistoryWriter {
+        HistoryWriter { clock, ..self }
+    }
+
+    /// The line of work.
+    pub fn line(&self) -> Line {
+        self.line
+    }
+
+    /// What the client calls itself in Redis: its host's name, and how often it was started where that is more than once.
+    /// A restarted client is another one, as a process with a fresh UUID is.
+    pub fn client_id(&self) -> String {
+        match self.ctx.incarnation() {
+            0 => self.ctx.name().to_owned(),
+            again => format!("{}.{}", self.ctx.name(), again + 1),
+        }
+    }
+
+    /// The owner that this line of work is from now on, called as the production client calls it: `client:line`.
+    pub fn owner(&self) -> Owner {
+        let name = format!("{}:{}", self.client_id(), self.line.0);
+        let mut recorder = self.shared.get();
+        let owner = recorder.history.owner(&name, self.host);
+        recorder.names.begin(self.host, self.line, &name, owner);
+        if self.line == Line::FIRST {
+            recorder.beliefs.started(self.host);
+        }
+        owner
+    }
+
+    /// The owner for which this client writes to a resource when it does not say for which: the one that came last to believe that
+    /// it holds the lock, of those that still do; failing that, the last one that did; failing that, this one.
+    pub fn writer(&self, otherwise: Owner) -> Owner {
+        self.shared.get().beliefs.latest(self.lock, self.host).unwrap_or(otherwise)
+    }
+
+    /// The owner that a name in Redis stands for, which this client has chosen.
+    pub fn owner_named(&self, name: &str) -> Owner {
+        self.shared.get().owner_named(self.lock, name, self.host)
+    }
+
+    /// This line of work is about to ask under this name.
+    pub fn asks_as(&self, name: &str) {
+        let mut recorder = self.shared.get();
+        if let Some(owner) = recorder.names.current(self.host, self.line) {
+            recorder.names.write(self.host, name, owner);
+        }
+    }
+
+    /// The application called.
+    pub fn invoked(&self, owner: Owner, call: Call) -> Op {
+        let op = {
+            let mut recorder = self.shared.get();
+            recorder.ops += 1;
+            Op(recorder.ops)
+        };
+        let happening = match call {
+            Call::Acquire { .. } => Some(Happening::Asked),
+            Call::Release => Some(Happening::Releasing),
+            _ => None,
+        };
+        self.record(What::Invoke { op, lock: self.lock, owner, call }, happening);
+        op
+    }
+
+    /// The call came back.
+    pub fn returned(&self, op: Op, call: Call, outcome: Outcome) {
+        let happening = match (call, &outcome) {
+            (Call::Acquire { .. }, Outcome::Ok) => Some(Happening::Acquired),
+            (Call::Acquire { .. }, Outcome::Refused) => Some(Happening::Refused),
+            (Call::Release, Outcome::Ok) => Some(Happening::Released),
+            _ => None,
+        };
+        self.record(What::Return { op, outcome }, happening);
+    }
+
+    /// From now on the owner believes that it holds the lock, until its clock shows `until` or it is told otherwise.
+    pub fn believes(
+        &self,
+        owner: Owner,
+        until: Option<Deadline>,
+        token: Option<u64>,
+        count: u32,
+        mode: Mode,
+    ) {
+        let again = self.shared.get().beliefs.believes(self.entry(owner));
+        let what = What::Believes { lock: self.lock, owner, until, token, count, mode };
+        self.record(what, again.then_some(Happening::Renewed));
+    }
+
+    /// From now on the owner knows that it does not hold the lock.
+    pub fn disbelieves(&self, owner: Owner, why: Why) {
+        self.shared.get().beliefs.disbelieves(self.lock, owner);
+        let happening = (why != Why::Released).then_some(Happening::Lost);
+        self.record(What::Disbelieves { lock: self.lock, owner, why }, happening);
+    }
+
+    /// The owner was refused and waits.
+    pub fn waits(&self, owner: Owner) {
+        self.shared.get().beliefs.waits(self.entry(owner));
+        self.record(What::Waiting { lock: self.lock, owner }, Some(Happening::Waiting));
+    }
+
+    /// The owner stopped waiting in order to try again.
+    pub fn woken(&self, owner: Owner, by: Wake) {
+        self.record(What::Woken { lock: self.lock, owner, by }, None);
+    }
+
+    /// The owner has given up waiting.
+    pub fn gave_up(&self, owner: Owner) {
+        self.shared.get().beliefs.gave_up(self.lock, owner);
+    }
+
+    fn entry(&self, owner: Owner) -> Entry {
+        Entry { lock: self.lock, owner, client: self.host, line: self.line }
+    }
+
+    fn record(&self, what: What, happening: Option<Happening>) {
+        self.ctx.observe("client", format!("{what:?}"));
+        self.shared.record(self.ctx.moment().0, self.host, what, happening);
+    }
+
+    /// How an application's wait is written down.
+    pub fn wait(wait: Option<Duration>) -> Wait {
+        match wait {
+            None => Wait::Unbounded,
+            Some(Duration::ZERO) => Wait::No,
+            Some(wait) => Wait::Ms(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+        }
+    }
+}
