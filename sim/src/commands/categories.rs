@@ -40,7 +40,7 @@ bitflags::bitflags! {
         const SLOW = 1 << 15;
         /// May wait.
         const BLOCKING = 1 << 16;
-        /// Can hurt a server or whoever uses it.
+        /// Can harm a server or its users.
         const DANGEROUS = 1 << 17;
         /// About connections.
         const CONNECTION = 1 << 18;

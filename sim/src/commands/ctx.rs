@@ -120,7 +120,7 @@ impl<'a> Ctx<'a> {
         self.node.sessions.get_mut(self.conn).expect("commands run for live connections")
     }
 
-    /// The wall clock in milliseconds: what commands reckon dates from. It may go on within a batch; see
+    /// The wall clock in milliseconds, from which commands compute absolute times. It may advance within a batch; see
     /// [`Env::clock`](crate::env::Env::clock).
     pub fn wall_ms(&self) -> i64 {
         self.env.wall.as_millis()
@@ -147,7 +147,7 @@ impl<'a> Ctx<'a> {
         None
     }
 
-    /// Where a live key is that is to be written. Nothing is written over one that has expired: a replica that takes writes
+    /// The place of a live key, looked up for writing. An expired key is never overwritten: a replica that takes writes
     /// deletes it first.
     fn find_for_write(&mut self, key: &[u8]) -> Option<Place> {
         let found = self.find(key);
@@ -162,8 +162,8 @@ impl<'a> Ctx<'a> {
         found
     }
 
-    /// Where a live key is that is to be read, which counts as a hit or a miss. A miss is an event of its own for those who
-    /// listen to them.
+    /// The place of a live key, looked up for reading, which counts as a hit or a miss. With `notify`, a miss also emits
+    /// the keyspace event `keymiss`.
     fn hit(&mut self, key: &[u8], notify: bool) -> Option<Place> {
         let hit = self.find(key);
         let counter = if hit.is_some() { &mut self.node.stats.hits } else { &mut self.node.stats.misses };
@@ -199,7 +199,7 @@ impl<'a> Ctx<'a> {
         self.hit(key, true).map(|place| self.node.dbs[self.db].at(place))
     }
 
-    /// The same for commands that look inside the server rather than at the data: a miss is nobody's event.
+    /// The same for commands that inspect the server rather than the data: a miss emits no event.
     pub fn inspect(&mut self, key: &[u8]) -> Option<&Entry> {
         self.hit(key, false).map(|place| self.node.dbs[self.db].at(place))
     }
@@ -322,7 +322,7 @@ impl<'a> Ctx<'a> {
         self.raw_db().set_usage(key, usage);
     }
 
-    /// Removes a key, even one that has expired: whoever wants to know looks for it before. Report it with [`Ctx::changed`].
+    /// Removes a key, even an expired one: a caller that cares looks it up before. Report it with [`Ctx::changed`].
     pub fn remove(&mut self, key: &[u8]) -> Option<Entry> {
         self.node.dbs[self.db].remove(key)
     }
@@ -386,8 +386,8 @@ impl<'a> Ctx<'a> {
         self.touch(key, class, event);
     }
 
-    /// Reports that `changes` elements were taken from a collection, and removes it with its last one. Those who have read the
-    /// key hear of it behind the events, where they follow both.
+    /// Reports that `changes` elements were taken from a collection, and removes it with its last one. The invalidation for
+    /// clients that track the key follows the events.
     pub fn taken(&mut self, changes: usize, key: &Bytes, class: Class, event: &'static str) {
         self.effects.dirty += changes as u64;
         if self.remove_if_empty(key) {
@@ -403,12 +403,12 @@ impl<'a> Ctx<'a> {
         self.touch_as(key, class, event, None);
     }
 
-    /// Tells those who have read `key`, or watch it, that it has changed; its event, if there is one, is reported apart.
+    /// Signals a change of `key` to clients that track or watch it; its event, if there is one, is reported separately.
     pub fn signal(&mut self, key: &Bytes) {
         self.touch(key, Class::Unannounced, "");
     }
 
-    /// Reports an event about `key`, of which those who have read it, or watch it, are told as `signal` says.
+    /// Reports an event about `key`; `signal` says how clients that track or watch the key are notified.
     pub fn touch_as(&mut self, key: &Bytes, class: Class, event: &'static str, signal: Option<Signal>) {
         if self.env.observing || self.node.heeds_touches() {
             let wanted = self.node.config.notify_keyspace_events;

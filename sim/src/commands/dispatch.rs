@@ -166,13 +166,13 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     let rewritten = ctx.rewritten.take();
     let to = ctx.to;
     if to == Recipients::Nobody || !ctx.node.repeats() {
-        // Nobody is there to repeat it, or nobody is to.
+        // There are no replicas and no AOF, or the command must not be propagated.
     } else if let Some(commands) = rewritten {
         let db = ctx.db;
         ctx.effects.propagated.extend(commands.into_iter().map(|args| Propagated { db, args, to }));
     } else if ctx.effects.dirty != dirty_before && !spec.flags.contains(Flags::NESTS) {
         let mut args = args.to_vec();
-        // Whoever repeats it knows it by its own name.
+        // Replicas and the AOF know the command by its original name.
         if !ctx.node.config.renames.is_empty()
             && let Some(first) = args.first_mut()
         {

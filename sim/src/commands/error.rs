@@ -73,7 +73,7 @@ impl Error {
         "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a BGSAVE \
          whenever possible.",
     );
-    /// A shutdown was called off, by somebody or by a disk that takes nothing.
+    /// A shutdown was called off, by a client or by a disk that accepts no writes.
     pub const NO_SHUTDOWN: Error = Error::of("ERR Errors trying to SHUTDOWN. Check logs.");
     /// A script runs for longer than `busy-reply-threshold`.
     pub const BUSY: Error =
@@ -86,7 +86,7 @@ impl Error {
 
     /// A number lies outside of what the command takes.
     pub const OUT_OF_RANGE: Error = Error::of("ERR value is out of range");
-    /// What is to be restored was not dumped, or not by a server that is known.
+    /// The payload of RESTORE is not a DUMP, or its version is unknown.
     pub const BAD_PAYLOAD: Error = Error::of("ERR DUMP payload version or checksum are wrong");
     /// A key cannot be copied or moved onto itself.
     pub const SAME_OBJECT: Error = Error::of("ERR source and destination objects are the same");

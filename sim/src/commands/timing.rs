@@ -51,10 +51,10 @@ struct Took {
     waits: bool,
 }
 
-/// Notes a command that took so long, for the connection whose it is; what a script calls is nobody's.
+/// Records the duration of a command, for its connection; a script's calls belong to no connection.
 fn note(node: &mut Node, env: &Env, conn: Option<ConnId>, spec: &Spec, args: &[Bytes], took: Took) {
     let Took { all: took, waits } = took;
-    // All is told in microseconds, and reckoned from them.
+    // All figures are in microseconds, and computed from them.
     let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
     let took = Duration::from_micros(took_us);
     let tracks = node.config.latency_tracking && !waits;

@@ -1,5 +1,5 @@
-//! What clients of clusters and proxies are told of a command: how to send it to many nodes, what to make of many replies,
-//! and what two runs of it need not have in common.
+//! Hints about a command for cluster clients and proxies (COMMAND INFO's tips): how to send it to many nodes, how to combine
+//! many replies, and what may differ between two runs of it.
 
 use super::Spec;
 

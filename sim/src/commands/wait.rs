@@ -13,7 +13,7 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Reads a timeout in seconds, which may have a fraction; 0 is for ever.
+    /// Reads a timeout in seconds, which may have a fraction; 0 is forever.
     ///
     /// # Errors
     /// That it is no number, or negative. One too large for 64 bits of milliseconds counts as negative, as in Redis.
@@ -26,7 +26,7 @@ impl Wait {
         Ok(Wait::of_ms(ctx, ms as u64))
     }
 
-    /// Reads a timeout in whole milliseconds; 0 is for ever.
+    /// Reads a timeout in whole milliseconds; 0 is forever.
     ///
     /// # Errors
     /// That it is no number, or negative.

@@ -39,7 +39,7 @@ pub enum SaveError {
     /// The node's own disk is full.
     #[error(transparent)]
     Full(DiskFull),
-    /// The file that it is to be kept in cannot be written.
+    /// The file that would hold it cannot be written.
     #[error("{0}")]
     File(String),
 }

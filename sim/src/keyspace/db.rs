@@ -13,7 +13,7 @@ pub struct Entry {
     expires: Expires,
     /// When the key was last used, and how often, for OBJECT and for eviction.
     pub usage: Usage,
-    /// What [`Entry::memory`] was when it was last reckoned.
+    /// [`Entry::memory`] when it was last computed.
     reckoned: usize,
 }
 
@@ -59,7 +59,7 @@ pub struct Db {
     volatile: Dict<()>,
     /// Which of them is first.
     expiries: Expiries,
-    /// Bytes of all keys, as last reckoned.
+    /// Bytes of all keys, as last computed.
     reckoned: usize,
     /// Slots of `entries` whose keys may have changed since.
     unreckoned: Slots,
@@ -275,14 +275,14 @@ impl Db {
         self.expiries = slots.collect();
     }
 
-    /// Bytes of all keys and values, as [`Entry::memory`] reckons them.
+    /// Bytes of all keys and values, by [`Entry::memory`].
     pub fn memory(&self) -> usize {
         let changed = self.unreckoned.all.iter().filter_map(|&slot| self.entries.at(slot));
         changed
             .fold(self.reckoned, |sum, (key, entry)| (sum + entry.memory(key)).saturating_sub(entry.reckoned))
     }
 
-    /// The same; what has changed is looked at, and need not be the next time.
+    /// The same, and stores the result: keys that have not changed need no look the next time.
     pub fn reckon(&mut self) -> usize {
         for slot in self.unreckoned.take() {
             if let Some((key, entry)) = self.entries.at_mut(slot) {
@@ -308,7 +308,7 @@ impl Db {
 #[derive(Debug, Clone, Default)]
 struct Slots {
     all: Vec<u32>,
-    /// Which they are, a bit for each: whoever adds one that is there already, as most do, finds that near at hand.
+    /// A bit for each slot: most slots that are added are in the set already, and the bit shows that with one memory access.
     bits: Vec<u64>,
 }
 

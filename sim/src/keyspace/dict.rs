@@ -1,7 +1,7 @@
 //! A hash table in insertion-friendly memory, with a cursor that keeps SCAN's promise while the table changes.
 //!
 //! Entries live in numbered slots, chained per bucket by number. A large table grows by a few buckets with each element that
-//! is added, so that nobody waits until all of them have found new places. The technique is Witold Litwin's ("Linear hashing: a
+//! is added, so that no insertion waits for the whole table to be rehashed. The technique is Witold Litwin's ("Linear hashing: a
 //! new tool for file and table addressing", VLDB 1980).
 //!
 //! The cursor counts through bucket numbers with their bits reversed, so that growing or shrinking the table splits or joins
@@ -199,8 +199,8 @@ impl<V> Dict<V> {
         Some((key, value))
     }
 
-    /// Removes `key` without giving memory back; returns what was stored, and in which slot. Whoever calls it calls [`Dict::compact`] when
-    /// [`Dict::is_sparse`] says so.
+    /// Removes `key` without giving memory back; returns the stored value and its slot. The caller must call [`Dict::compact`]
+    /// when [`Dict::is_sparse`] returns true.
     pub(super) fn take(&mut self, key: &[u8]) -> Option<(u32, Blob, V)> {
         let hash = hash_of(key);
         let at = self.find(key, hash)?;

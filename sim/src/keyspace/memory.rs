@@ -1,10 +1,10 @@
-//! How much memory keys and values are reckoned to use, for `maxmemory`, INFO and MEMORY USAGE.
+//! The estimated memory use of keys and values, for `maxmemory`, INFO and MEMORY USAGE.
 //!
 //! The figures are those of `redis-server` 7.0 on a 64-bit machine with its own allocator, and the same on every machine and in
-//! every build: what MEMORY USAGE answers for values of many kinds and sizes was taken apart into the sizes below. A collection
-//! is reckoned from a few of its elements, so that the cost does not grow with it. What cannot be told from a value is left
-//! out: tables that are being resized have two arrays for a while, strings that were appended to have room to spare, and the
-//! heights of the nodes of a skiplist are drawn.
+//! every build: the sizes below were derived from the replies of MEMORY USAGE for values of many kinds and sizes. The size of a
+//! collection is estimated from a few of its elements, so that the cost does not grow with it. Left out is whatever a value does
+//! not show: tables that are being resized have two arrays for a while, strings that were appended to have spare capacity, and
+//! the heights of the nodes of a skiplist are random.
 
 use super::{Entry, Hash, List, Set, SortedSet, Value, listpack};
 use crate::resp::format_double;

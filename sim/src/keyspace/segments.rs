@@ -1,6 +1,6 @@
 //! A vector that grows without moving what is in it.
 //!
-//! A table of a million keys would otherwise be copied whole whenever it has doubled, while everybody waits, and would leave
+//! A table of a million keys would otherwise be copied whole whenever it has doubled, while all clients wait, and would leave
 //! behind as much memory as it had.
 
 use std::ops::{Index, IndexMut};

@@ -70,7 +70,7 @@ impl Usage {
     /// before that clock began is counted back from its end, and only what fits into it is kept.
     pub fn idle_for(now_ms: i64, secs: i64) -> Usage {
         let clock = (now_ms / 1000) & CLOCK_MAX;
-        // Reckoned in milliseconds, which may be too many.
+        // Computed in milliseconds, which may overflow.
         let used = clock - secs.wrapping_mul(1000) / 1000;
         let used = if used < 0 { used + CLOCK_MAX } else { used } & CLOCK_MAX;
         let secs = if clock >= used { clock - used } else { clock + CLOCK_MAX - used };

@@ -33,7 +33,7 @@ impl History {
         *self = History { offset, ..History::new(id) };
     }
 
-    /// Begins a stream under a new name that nobody can continue from.
+    /// Begins a stream under a new replication id, so that no replica can resynchronize partially.
     pub fn restart(&mut self, id: String) {
         self.adopt(id, self.offset);
     }

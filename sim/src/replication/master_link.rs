@@ -64,7 +64,7 @@ pub struct MasterLink {
     pub conn: Option<ConnId>,
     /// How far it has come.
     pub stage: Stage,
-    /// The wall-clock second at which the master was last heard of (or the attempt began).
+    /// The wall-clock second of the last data from the master (or of the begin of the attempt).
     pub heard_at: i64,
     /// Since which wall-clock second the link is down; `None` while it stands, and before this node has had any.
     pub down_since: Option<i64>,

@@ -50,11 +50,11 @@ pub struct Replication {
     pub waiting: BTreeSet<ConnId>,
     /// The database selected in the stream at the position that came with a snapshot from disk, until it is used.
     pub loaded_db: Option<usize>,
-    /// A client waits for acknowledgements: replicas are to be asked at the end of the step.
+    /// A client waits for acknowledgements: ask the replicas (REPLCONF GETACK) at the end of the step.
     pub ack_wanted: bool,
     /// Connections to be closed at the end of the step.
     pub to_close: Vec<ConnId>,
-    /// The role changed in this step: clients that wait for data are to be sent away.
+    /// The role changed in this step: unblock the clients that wait for data, with an error.
     pub role_changed: bool,
     /// When the once-a-second work is due; `None` while there is no peer.
     pub cron_due: Option<Monotonic>,
@@ -113,7 +113,7 @@ impl Replication {
             && !self.role_changed
     }
 
-    /// Begins to follow another master. Whoever was a master itself first asks for a continuation of its own history.
+    /// Begins to follow another master. A node that was a master itself first asks to continue from its own history.
     pub fn follow(&mut self, host: String, port: u16, backlog_size: usize, now_secs: i64) {
         let (resume, down_since) = match self.master.take() {
             None => {
@@ -134,15 +134,15 @@ impl Replication {
         let Some(old) = self.master.take() else { return };
         self.to_close.extend(old.conn);
         self.history.fork(id);
-        // Replicas are told of the new id by having to reconnect, which costs them a partial resynchronisation.
+        // Replicas learn the new id by having to reconnect, which costs them a partial resynchronization.
         self.drop_replicas();
         self.selected = None;
         self.no_replicas_since = now_secs;
         self.role_changed = true;
     }
 
-    /// Has the connections of all replicas closed. None of them gets any more of the stream: it has another name from here on,
-    /// and whoever had read on under the old one could not continue.
+    /// Has the connections of all replicas closed. None of them receives more of the stream: it has another replication id from
+    /// here on, and a replica that went on reading under the old one could not resynchronize partially.
     pub fn drop_replicas(&mut self) {
         for (&conn, replica) in
             self.replicas.iter_mut().filter(|(_, replica)| replica.feed != Feed::Introduced)

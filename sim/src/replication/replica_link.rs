@@ -20,7 +20,7 @@ pub enum Feed {
     Saving {
         /// When it is written.
         until: Monotonic,
-        /// What is to be sent then.
+        /// What will be sent then.
         snapshot: Bytes,
         /// What it ends with, if it goes over the connection as it is written; otherwise it goes through a file first.
         mark: Option<String>,
@@ -89,12 +89,12 @@ impl ReplicaLink {
         }
     }
 
-    /// Whether it has been sent all that it needs to follow, as INFO and ROLE tell of it.
+    /// Whether its initial synchronization has been sent, as INFO and ROLE report it.
     pub fn is_online(&self) -> bool {
         matches!(self.feed, Feed::Loading { .. } | Feed::Online)
     }
 
-    /// Seconds since it was last heard of; 0 while it is not online.
+    /// Seconds since its last acknowledgement (or line break while it is loading); 0 while it is not online.
     pub fn lag_secs(&self, now_secs: i64) -> i64 {
         if self.is_online() { now_secs.saturating_sub(self.acked_at) } else { 0 }
     }

@@ -255,7 +255,7 @@ impl Decoder {
         let found = rest[self.searched..].iter().position(ends).map(|at| at + self.searched);
         // The last byte is looked at again: it costs nothing, and keeps the mark inside the buffer.
         self.searched = found.unwrap_or(rest.len().saturating_sub(1));
-        // As in C, nobody looks behind a zero: such a line never ends.
+        // As in C, a zero byte ends the search: such a line never ends.
         found.filter(|at| rest[*at] == byte)
     }
 }

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use super::Sink;
 use crate::blob::Blob;
 
-/// From so many bytes on a value is sent from where it is, shared with whoever else has it, and not copied. A client that asks
-/// for large values and does not read them then holds no memory but theirs.
+/// A value of at least so many bytes is not copied into the reply buffer but shared with its key and with other replies. A client
+/// that requests large values and does not read them then costs no memory beyond the values themselves.
 const SHARED_LEN_MIN: usize = 16 << 10;
 
 /// Bytes that are written into one piece at most. A long reply of short values is cut: a buffer that doubles would copy it

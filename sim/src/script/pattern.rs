@@ -50,7 +50,7 @@ enum Extent {
     Len(usize),
 }
 
-/// What is to be undone, or tried instead, when the match fails further on. `p` and `rest` are offsets in the pattern.
+/// What to undo, or to try instead, when the match fails further on. `p` and `rest` are offsets in the pattern.
 enum Choice {
     /// A capture was begun.
     Opened,

@@ -1,7 +1,7 @@
 //! Where the scripts of an interpreter run: on a stack of their own. A script can so be left where it stands, in the middle of
 //! whatever it has called, while the node turns to others, and go on from there.
 //!
-//! Lua's own coroutines cannot do that: Lua 5.1 lets nobody yield across `pcall`, a metamethod or an iterator.
+//! Lua's own coroutines cannot do that: Lua 5.1 cannot yield across `pcall`, a metamethod or an iterator.
 
 use std::rc::Rc;
 

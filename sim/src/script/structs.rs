@@ -94,7 +94,7 @@ impl<'a> Format<'a> {
                     self.align = align;
                     continue;
                 }
-                // Who only asks for the size is not told of letters that mean nothing.
+                // `struct.size` ignores unknown letters instead of reporting them.
                 other if other.is_ascii_alphanumeric() && self.function == "size" => 0,
                 other => {
                     let option = char::from(other);

@@ -17,8 +17,8 @@ use super::{api, desk::Desk, failure::SANDBOX, runner::Runner};
 /// values, whose size has a bound of its own.
 pub(super) const MEMORY_MAX: usize = 256 << 20;
 
-/// The hook that counts instructions runs once in so many. A single one can be dear: `..` copies its texts, and `<` compares
-/// them, without asking anybody. With texts of [`MEMORY_MAX`] a hundred instructions are some seconds.
+/// The hook that counts instructions runs once in so many. A single instruction can be expensive: `..` copies its strings, and
+/// `<` compares them, without calling the hook. With strings of [`MEMORY_MAX`] a hundred instructions take some seconds.
 const HOOK_PERIOD: u32 = 100;
 
 /// How much a step of the collector does, in percent of Lua's own measure: a whole round, for a sandbox of usual size. With
@@ -94,7 +94,7 @@ impl Vm {
 
 /// Keeps a function within Lua: outside of it only some thousands of values can be held at once.
 pub(super) fn keep(lua: &Lua, function: Function) -> mlua::Result<RegistryKey> {
-    // Those that nobody has a key to any more make room.
+    // Frees the values whose registry key has been dropped.
     lua.expire_registry_values();
     lua.create_registry_value(function)
 }

@@ -81,7 +81,7 @@ impl Builder {
 
     /// Adds a host. `software` is called at every start, so what it captures is what survives a crash. Tasks belong to
     /// the host if they are spawned by [`HostCtx::spawn`](super::HostCtx::spawn) or `tokio::task::spawn_local`; what
-    /// `tokio::spawn` starts belongs to nobody and finds no network.
+    /// `tokio::spawn` starts belongs to no host and finds no network.
     ///
     /// # Panics
     /// If there is a host of this name already.

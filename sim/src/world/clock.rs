@@ -114,7 +114,7 @@ struct Slew {
     rest: i128,
 }
 
-/// The clocks of one host, from the beginning of the world to as far as anybody knows.
+/// The clocks of one host, from the beginning of the world to the last change known so far.
 #[derive(Debug, Clone)]
 pub struct Clock {
     pieces: Vec<Piece>,

@@ -108,7 +108,7 @@ impl HostCtx {
     /// Connects to a port of a host; over a cut link this waits until it is healed.
     ///
     /// # Errors
-    /// `NotFound` for an unknown host, `ConnectionRefused` if nobody listens, as a real `connect` otherwise.
+    /// `NotFound` for an unknown host, `ConnectionRefused` if no process listens there, as a real `connect` otherwise.
     pub async fn dial(&self, host: &str, port: u16) -> io::Result<TcpStream> {
         TcpStream::connect(&self.machine, host, port).await
     }
@@ -116,13 +116,13 @@ impl HostCtx {
     /// Listens on a port of this host.
     ///
     /// # Errors
-    /// `AddrInUse` if somebody does already.
+    /// `AddrInUse` if the port has a listener already.
     pub async fn listen(&self, port: u16) -> io::Result<TcpListener> {
         TcpListener::bind(&self.machine, port).await
     }
 
     /// From now on this port of this host is at a real address, where sockets are real: a server that is a process of its
-    /// own listens there. With `None` somebody is about to: whoever connects waits for that.
+    /// own listens there. With `None` a server is about to listen: connection attempts wait for that.
     pub fn stand_for(&self, port: u16, address: Option<SocketAddr>) {
         let real = &mut lock(&self.machine.shared.real);
         real.listeners.insert((self.name().to_owned(), port), address);
@@ -315,7 +315,7 @@ pub(super) struct Host {
     pub(super) suspensions: BTreeSet<Cause>,
     /// What is done to its clocks.
     pub(super) clocks: ClockFaults,
-    /// As it was when anybody was told last.
+    /// The state that the hooks were last notified of.
     pub(super) told: HostState,
     /// Its power is off.
     pub(super) crashed: bool,

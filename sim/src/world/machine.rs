@@ -83,7 +83,7 @@ pub(super) enum Alarm {
 const CLOCK: Alarm = Alarm::Clock(Monotonic::from_nanos(i64::MIN));
 const WIRE: Alarm = Alarm::Wire(True::from_nanos(i64::MIN));
 
-/// Who is to be woken; the number tells timers of one instant apart, in the order they were made.
+/// The wakers of timers; the number distinguishes timers of one instant, in the order of their creation.
 pub(super) type Timers = BTreeMap<(Alarm, u64), Waker>;
 
 /// What outlives a host's software: its name, its clocks, who waits for them.
@@ -163,7 +163,7 @@ impl Machine {
         True::from_nanos(self.next_due.load(Ordering::Relaxed))
     }
 
-    /// Wakes whoever waits for what the clocks show now, in order.
+    /// Wakes the tasks whose timers are due by the clocks' present readings, in order.
     pub(super) fn fire_timers(&self) {
         if self.next_timer() > self.shared.now() {
             return;
@@ -181,7 +181,7 @@ impl Machine {
         }
     }
 
-    /// The host's tasks are to be polled again.
+    /// Schedules the host's tasks to be polled again.
     pub(super) fn queue(&self) {
         if !self.queued.swap(true, Ordering::Relaxed) {
             lock(&self.shared.ready).push_back(self.index);

@@ -30,7 +30,7 @@ impl World {
             let (Some(&from), Some(&to)) =
                 (self.by_address.get(&packet.src), self.by_address.get(&packet.dst))
             else {
-                continue; // nobody has this address: as on a real network, nobody answers
+                continue; // no host has this address: as on a real network, there is no answer
             };
             if self.hosts[from].crashed {
                 continue;

@@ -1,5 +1,5 @@
 //! Faults that look at a message: "lose the reply of the k-th command matching ...", "delay the request matching ...".
-//! Rules are data; whoever carries a node's bytes asks them about every command.
+//! Rules are data; the driver of a node evaluates them for every command.
 
 use std::{fmt, time::Duration};
 
@@ -20,7 +20,7 @@ pub enum Act {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Break {
     /// The command is executed and its reply is lost, and with it all that follows on the connection: TCP has no holes,
-    /// so the connection is silent until somebody closes or resets it.
+    /// so the connection is silent until one side closes or resets it.
     LoseReply,
     /// The command is executed and its connection is closed instead of a reply.
     BeforeReply,

@@ -265,7 +265,7 @@ impl Default for Wire {
 }
 
 impl Wire {
-    /// An error if the connection was aborted; otherwise whoever waits hears of it when it is.
+    /// An error if the connection was aborted; otherwise registers the waiting task to be woken when it is.
     fn check(&self, cx: &Context<'_>, waiting: &Mutex<Option<Waker>>) -> io::Result<()> {
         if self.aborted.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::ConnectionReset.into());

@@ -187,7 +187,7 @@ fn every_verb_shows_on_the_wire() {
         (&[(0, "cut c s"), (200, "heal c s")], "connected@220 1@240 2@260 3@320 4@420 5@520"),
         (&[(205, "reset c s")], "connected@20 1@120 ConnectionReset@205"),
         (&[(5, "reset s c")], "ConnectionRefused@5"),
-        // Nobody tells the client that the machine is gone.
+        // No packet tells the client that the machine is gone.
         (&[(150, "crash s")], "connected@20 1@120"),
         // The new kernel knows no such connection: ping 2 sets out again at 350 and comes back as a reset.
         (&[(150, "crash s"), (350, "up s")], "connected@20 1@120 ConnectionReset@370"),
@@ -247,7 +247,7 @@ fn every_verb_shows_on_the_wire() {
             &[(0, "double c"), (150, "faster c"), (150, "unfaster c")],
             "connected@20 1@70 2@120 3@170 4@220 5@270 6@320 7@370 8@420 9@470",
         ),
-        // Nobody sleeps by the wall clock.
+        // No task sleeps by the wall clock.
         (&[(150, "step c"), (150, "step s")], "connected@20 1@120 2@220 3@320 4@420 5@520"),
         (&[(250, "finish")], "connected@20 1@120 2@220"),
     ];

@@ -36,14 +36,14 @@ use crate::time::True;
 pub enum End {
     /// Its time is over.
     TimeUp,
-    /// Somebody ordered [`super::Verb::Finish`].
+    /// [`super::Verb::Finish`] was ordered.
     Finished,
 }
 
 /// Why a run could not go on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorldError {
-    /// Too much happened without time going on: most likely some code wakes itself for ever.
+    /// Too much happened without time advancing: most likely some code wakes itself forever.
     #[error("{steps} polls and packets at the one instant {at}; the last host to run was {host}")]
     Livelock {
         /// When.
@@ -192,7 +192,7 @@ impl World {
         (lock(&self.shared.trace).count(), self.packets)
     }
 
-    /// Runs until `until` by true time, or until somebody orders [`super::Verb::Finish`]. It can be called again to go on.
+    /// Runs until `until` by true time, or until [`super::Verb::Finish`] is ordered. It can be called again to continue.
     ///
     /// # Errors
     /// If the world cannot go on, see [`WorldError`].
@@ -349,7 +349,7 @@ impl World {
             self.hosts[index].poll(&waker);
             self.call_hooks();
             if self.shared.control.next_due().is_some_and(|at| at <= self.now()) {
-                return Ok(()); // an order given by a host is for now, not for when everybody has had a turn
+                return Ok(()); // an order given by a host takes effect now, before the other hosts are polled
             }
         }
     }

@@ -71,7 +71,7 @@ impl Future for Body {
         let Desk { hosts, wakers, polls, polls_max, last_polled } = &*self.desk;
         polls.set(polls.get() + 1);
         last_polled.set(self.index);
-        // Code that wakes itself for ever would never let the tick come to its end.
+        // Code that wakes itself forever would never let the tick end.
         if polls.get() <= polls_max.get() {
             wakers.borrow_mut()[self.index] = Some(cx.waker().clone());
             hosts.borrow_mut()[self.index].poll(cx.waker());
@@ -92,7 +92,7 @@ impl Turmoil {
     /// A network of hosts with these names, and the address of each.
     pub(super) fn new<'a>(seed: u64, names: impl Iterator<Item = &'a str>) -> (Turmoil, Vec<IpAddr>) {
         let mut builder = turmoil::Builder::new();
-        // Ports are not given back by attempts to connect that were given up, so there are to be enough of them.
+        // Abandoned connection attempts never free their ports, so there must be enough of them.
         builder.tick_duration(TICK).rng_seed(seed).tcp_capacity(1 << 16).ephemeral_ports(10_000..=65_535);
         let sim = builder.build();
         let addresses = names.map(|name| sim.lookup(name)).collect();

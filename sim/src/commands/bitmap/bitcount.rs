@@ -22,7 +22,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    // Where there is no key, nobody looks at the other arguments.
+    // Without a key, the other arguments are not checked.
     let Some(string) = ctx.read::<Str>(&args[1])? else { return Ok(Reply::Integer(0)) };
     let bytes = string.bytes();
     let (start, end, unit) = match &args[2..] {

@@ -38,7 +38,7 @@ pub(super) fn edit<T>(
         let len = last / 8 + 1;
         let grows = bytes.len() < len;
         if bytes.is_empty() {
-            // Zeros that nobody has touched yet take no memory.
+            // Untouched zero pages take no memory.
             *bytes = BytesMut::zeroed(len);
         } else if grows {
             bytes.resize(len, 0);

@@ -1,4 +1,4 @@
-//! CLIENT GETREDIR: who is told of tracked keys in the place of this connection.
+//! CLIENT GETREDIR: the connection that receives this connection's invalidations.
 
 use bytes::Bytes;
 

@@ -86,7 +86,7 @@ pub(in crate::commands) fn describe(session: &Session, now: Monotonic) -> Vec<u8
     quoted(&line).into_owned()
 }
 
-/// Who is told of changes in the place of a connection: 0 for itself, -1 where nobody is.
+/// The client that receives a connection's invalidations (REDIRECT): 0 for the connection itself, -1 without tracking.
 pub(super) fn redirection(session: &Session) -> i64 {
     match (&session.tracking, session.redirect) {
         (None, _) => -1,

@@ -2,8 +2,8 @@
 //! another node.
 //!
 //! The node does nothing else until the target has answered or the time is up, as a server does; what is left of a transaction
-//! waits with it. What a server can and this one cannot is to wait in the middle of a script, because Lua cannot be left
-//! standing in a call: there it answers as if nobody took the connection.
+//! waits with it. Unlike Redis it cannot wait in the middle of a script, because Lua cannot be suspended
+//! inside a call: there it answers as if the connection was refused.
 
 use std::time::Duration;
 

@@ -34,7 +34,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let Some(entry) = ctx.remove(key) else { return Ok(Reply::Integer(0)) };
     ctx.in_db(db, |ctx| ctx.put_entry(key, entry));
     ctx.effects.dirty += 1;
-    // Readers hear of both keys before either is told of.
+    // The invalidations of both keys precede the events of either.
     ctx.signal(key);
     ctx.in_db(db, |ctx| ctx.signal(key));
     ctx.touch_as(key, Class::Generic, "move_from", Some(Signal::Apart));

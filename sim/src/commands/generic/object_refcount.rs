@@ -1,4 +1,4 @@
-//! OBJECT REFCOUNT key: how many references to a value there are; small integers are shared by everybody.
+//! OBJECT REFCOUNT key: how many references to a value there are; small integers are shared by all keys.
 
 use bytes::Bytes;
 

@@ -43,7 +43,7 @@ pub(super) fn rename(ctx: &mut Ctx<'_>, from: &Bytes, to: &Bytes, replace: bool)
     let Some(entry) = ctx.remove(from) else { return Err(Error::NO_SUCH_KEY) };
     ctx.put_entry(to, entry);
     ctx.effects.dirty += 1;
-    // Readers hear of both keys before either is told of.
+    // The invalidations of both keys precede the events of either.
     ctx.signal(from);
     ctx.signal(to);
     ctx.touch_as(from, Class::Generic, "rename_from", Some(Signal::Apart));

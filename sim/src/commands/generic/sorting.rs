@@ -145,7 +145,7 @@ impl SortOptions {
     fn order(&self, ctx: &mut Ctx<'_>, elements: Vec<Blob>, alphabetical: bool) -> Result<Vec<Blob>, Error> {
         let by = self.by.as_ref().filter(|by| star(by).is_some());
         let mut weighed = Vec::with_capacity(elements.len());
-        // Whoever listens hears of all keys that are missing, those behind the first that is no number among them.
+        // A `keymiss` event is emitted for every missing key, even behind the first element that is not a number.
         let mut all_are_numbers = true;
         for element in elements {
             let text = match by {
@@ -186,7 +186,7 @@ impl SortOptions {
     }
 }
 
-/// Where a pattern has its star; behind a zero nobody looks for one.
+/// The position of the star in a pattern; a zero byte ends the search.
 fn star(pattern: &[u8]) -> Option<usize> {
     pattern.iter().take_while(|byte| **byte != 0).position(|byte| *byte == b'*')
 }

@@ -45,7 +45,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if was_sparse
         && !ctx.modify_again::<Str>(&args[2])?.is_some_and(|string| sketch::is_sparse(string.bytes()))
     {
-        // Replicas repeat it, but nobody is told.
+        // It is propagated, but emits no event.
         ctx.effects.dirty += 1;
     }
     Ok(reply)

@@ -56,7 +56,7 @@ pub enum Begin {
     Index(usize),
     /// After a word, which is looked for from an argument on; backwards from the end if that is negative.
     Keyword(&'static str, i32),
-    /// Nobody can tell without knowing the command.
+    /// Cannot be determined without knowing the command.
     Unknown,
 }
 
@@ -74,7 +74,7 @@ pub enum Find {
     },
     /// As many as the argument there says, right after it.
     Counted,
-    /// Nobody can tell without knowing the command.
+    /// Cannot be determined without knowing the command.
     Unknown,
 }
 

@@ -5,7 +5,7 @@ use crate::{
     resp::Reply,
 };
 
-/// What is to be killed.
+/// What to kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A script of EVAL.

@@ -33,7 +33,7 @@ pub(super) struct Loan {
     pub(super) out_of_memory: bool,
     /// Who repeats what it does (`redis.set_repl`).
     to: Recipients,
-    /// The keys that it said it would use, while somebody tracks.
+    /// The keys that it declared, while any client tracks keys.
     pub(super) declared: Vec<Bytes>,
     /// It has called a command that writes.
     pub(super) wrote: bool,

@@ -199,7 +199,7 @@ fn come_home(ctx: &mut Ctx<'_>, loan: Box<Loan>, own: (usize, Protocol)) {
 }
 
 /// A script has taken as long as it may before others have turns. By a clock it has its next when they have had theirs. One that
-/// used up a budget is taken to run for ever: its client waits, and the node does nothing until `busy-reply-threshold` has
+/// used up a budget is assumed to run forever: its client waits, and the node does nothing until `busy-reply-threshold` has
 /// passed; from then on it answers BUSY.
 fn leave(ctx: &mut Ctx<'_>, busy: Busy) -> Reply {
     if ctx.env.script_clock.is_none() {
@@ -240,7 +240,7 @@ pub(crate) fn next_turn(ctx: &mut Ctx<'_>, busy: Busy) -> Option<Reply> {
     ctx.effects.append(done);
     ctx.env.refresh(ctx.node.stalled_until);
     timing::note_ended(ctx, &busy.command, busy.since, &told);
-    // Time has gone on for everybody but the script.
+    // Time has advanced for all clients except the script.
     ctx.now_ms = ctx.wall_ms();
     let reply = match busy.transaction {
         None => reply,

@@ -1,4 +1,4 @@
-//! ACL GENPASS [bits]: a password nobody can guess, from the dice of the node.
+//! ACL GENPASS [bits]: an unguessable password, from the PRNG of the node.
 
 use bytes::Bytes;
 

@@ -86,7 +86,7 @@ pub(super) fn document(spec: &'static Spec) -> (Reply, Reply) {
     (Reply::bulk(spec.name), Reply::Map(about))
 }
 
-/// Since when a command is out of date, and what is to be used instead.
+/// Since when a command is deprecated, and its replacement.
 fn replaced(spec: &Spec) -> Option<(&'static str, &'static str)> {
     Some(match spec.name {
         "brpoplpush" => ("6.2.0", "`BLMOVE` with the `RIGHT` and `LEFT` arguments"),

@@ -132,7 +132,7 @@ fn populate(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         ctx.put(&key, Value::String(Str::new(Bytes::from(value))), None);
         ctx.changed(&key, Class::String, "set");
     }
-    // Nobody repeats it: a replica would not have the command.
+    // It is not propagated: a replica would not have the command.
     ctx.propagate_as(Vec::new());
     Ok(Reply::OK)
 }
@@ -261,7 +261,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
 }
 
-/// The structures that MEMORY USAGE reckons with, in bytes.
+/// The structures that MEMORY USAGE is computed from, in bytes.
 const STRUCTURES: &str =
     "bits:64 robj:16 dictentry:24 sdshdr5:1 sdshdr8:3 sdshdr16:5 sdshdr32:9 sdshdr64:17 ";
 
@@ -337,7 +337,7 @@ fn sizes_of_clients(ctx: &mut Ctx<'_>) -> Result<Reply, Error> {
     Ok(Reply::Verbatim(*b"txt", text.into()))
 }
 
-/// What DEBUG OBJECT says of a key. Where its value lies in memory is nobody's business.
+/// The reply of DEBUG OBJECT about a key. The address of its value is always the same.
 fn object(entry: &Entry, config: &Config, now_ms: i64) -> String {
     let idle = entry.usage.idle_ms(now_ms) / 1000;
     let mut text = format!(

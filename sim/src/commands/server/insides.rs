@@ -1,4 +1,4 @@
-//! What DEBUG tells of how values and tables are held.
+//! What DEBUG reports about the representation of values and tables.
 
 use bytes::Bytes;
 

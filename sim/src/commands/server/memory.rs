@@ -1,4 +1,4 @@
-//! MEMORY subcommand ...: how much memory is used; keyspace/memory.rs says how it is reckoned.
+//! MEMORY subcommand ...: how much memory is used, as keyspace/memory.rs estimates it.
 
 use crate::commands::{Flags, Group, Keys, Spec, help};
 

@@ -40,7 +40,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if ctx.remove_if_empty(source) {
         ctx.touch_as(source, Class::Generic, "del", Some(Signal::Apart));
     }
-    // Only once the destination is there do readers hear of the source.
+    // The invalidation of the source comes only after the destination exists.
     let is_new = ctx.modify_or_create::<Set>(destination)?.insert(member, &encodings);
     ctx.signal(source);
     if is_new {

@@ -16,7 +16,7 @@ const LIMIT_MAX: usize = 1_000_000;
 /// The options, read.
 #[derive(Debug)]
 pub(super) struct Options {
-    /// What is to be removed.
+    /// What to remove.
     pub(super) trim: Option<Trim>,
     /// NOMKSTREAM.
     pub(super) only_existing: bool,

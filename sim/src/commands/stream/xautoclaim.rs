@@ -74,7 +74,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         };
         next = id.next();
         let Some(entry) = log.get(id) else {
-            // An entry that is gone is nobody's.
+            // A deleted entry leaves the pending list.
             if let Some(pending) = group.acknowledge(id) {
                 repeated.push(claim(key, name, group, id, &pending));
             }

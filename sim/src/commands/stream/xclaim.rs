@@ -81,7 +81,7 @@ impl Options {
                 }
             };
         }
-        // A time that makes no sense is no error, because clients reckon with clocks of their own.
+        // An impossible time is no error, because clients compute it with their own clocks.
         options.delivered_ms = options.delivered_ms.filter(|at| (0..=now_ms).contains(at));
         Ok(options)
     }
@@ -107,7 +107,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         let Some((log, group)) = find(ctx, key, name)? else { break };
         let pending = group.pending().get(&id);
         let Some(entry) = log.get(id) else {
-            // An entry that is gone is nobody's.
+            // A deleted entry leaves the pending list.
             if let Some(pending) = group.acknowledge(id) {
                 repeated.push(claim(key, name, group, id, &pending));
                 moves_on = false;

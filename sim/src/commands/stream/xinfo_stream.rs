@@ -1,4 +1,4 @@
-//! XINFO STREAM key [FULL [COUNT count]]: what there is to tell of a stream, or also its entries and groups.
+//! XINFO STREAM key [FULL [COUNT count]]: a summary of a stream, or also its entries and groups.
 
 use bytes::Bytes;
 

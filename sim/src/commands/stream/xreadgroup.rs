@@ -111,7 +111,7 @@ fn resume(
     key: Bytes,
     repeated: &mut Vec<Vec<Bytes>>,
 ) -> Result<Reply, Error> {
-    // Whoever has waited looks no key up: no hit, no miss, and no event of one.
+    // A client that was blocked does no lookup: no hit, no miss, and no `keymiss` event.
     let is_stream = ctx.entry_for_write(&key).is_some_and(|entry| Stream::of(&entry.value).is_some());
     if !is_stream {
         return Err(Error::of("UNBLOCKED the stream key no longer exists"));

@@ -35,7 +35,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let kept_ms = if options.keep_ttl { ctx.pass(key).and_then(|entry| entry.expires_ms()) } else { None };
     write(ctx, key, &args[2], when_ms.or(kept_ms), when_ms.is_some());
     if options.get && when_ms.is_none() {
-        // Replicas have nobody to answer.
+        // Replicas send no reply, so GET is not propagated.
         let words =
             args.iter().enumerate().filter(|(at, word)| *at < 3 || !word.eq_ignore_ascii_case(b"get"));
         ctx.propagate_as(vec![words.map(|(_, word)| word.clone()).collect()]);

@@ -46,7 +46,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::OK)
 }
 
-/// Whether a key that the connection watches has changed, or has expired since without anybody finding out.
+/// Whether a key that the connection watches has changed, or has expired since without being deleted.
 pub(super) fn watch_broken(ctx: &mut Ctx<'_>) -> bool {
     let now_ms = ctx.now_ms;
     let Some(session) = ctx.node.sessions.get(ctx.conn) else { return false };

@@ -1,7 +1,7 @@
 //! The manifest: which files make up the append-only file, in the order in which they are read.
 //!
 //! A line for each: `file appendonly.aof.1.base.rdb seq 1 type b`. There is one base (`b`) at most, then come the files that were
-//! written since (`i`); those of which nothing is needed any more (`h`) are to be removed.
+//! written since (`i`); history files (`h`) are no longer needed and will be removed.
 
 use crate::{config_file::quoted, resp::split_words};
 

@@ -22,7 +22,7 @@ pub struct Parts {
     manifest: Manifest,
     /// Bytes of all files that a start reads.
     pub len: u64,
-    /// Bytes that there were after the last rewrite, by which growth is reckoned.
+    /// Bytes after the last rewrite; growth is measured from there.
     pub base_len: u64,
     /// Bytes of all files before the last.
     last_begins: u64,
@@ -215,7 +215,7 @@ impl Parts {
 
     fn add_file(&self, folder: &dyn Folder, manifest: &mut Manifest) -> io::Result<()> {
         let name = manifest.extend(&self.filename);
-        // What an earlier run may have left there belongs to nobody.
+        // A file that an earlier run may have left under this name is in no manifest.
         folder.put(&self.path(&name), b"")
     }
 
@@ -229,8 +229,8 @@ impl Parts {
         folder.remove(&file)
     }
 
-    /// Puts a base in the place of all files, but for the last one if commands are added to that already. If they are to be
-    /// added from now on, there is a new file for them.
+    /// Replaces all files by a base, except the last one if commands are appended to it already. If commands will be
+    /// appended from now on, they get a new file.
     ///
     /// # Errors
     /// When something cannot be written; all is as it was then.
@@ -263,7 +263,7 @@ impl Parts {
     /// Removes what is history.
     ///
     /// # Errors
-    /// When the manifest cannot be written. A file that cannot be removed stays, and is nobody's any more.
+    /// When the manifest cannot be written. A file that cannot be removed stays, but is in no manifest any more.
     pub fn sweep(&mut self, folder: &dyn Folder) -> io::Result<()> {
         let mut manifest = self.manifest.clone();
         let history = std::mem::take(&mut manifest.history);

@@ -66,7 +66,7 @@ pub(super) fn value(out: &mut Output, value: &Value) {
         }
         Value::SortedSet(set) => {
             out.length(set.len() as u64);
-            // From the last to the first, so that whoever loads it inserts at the front each time.
+            // From the last to the first, so that the loader inserts at the front each time.
             for (score, member) in set.range(0..set.len(), true) {
                 out.string(member);
                 out.raw(&score.to_le_bytes());

@@ -27,7 +27,8 @@ pub fn library(out: &mut Output, code: &[u8]) {
     out.string(code);
 }
 
-/// The snapshot of `dbs` and of the libraries beside them. Expired keys that nobody found out yet are in it, as in Redis: whoever loads it decides.
+/// The snapshot of `dbs` and of the function libraries. Expired keys that are not deleted yet are included, as in Redis: the
+/// loading server decides about them.
 pub fn write(dbs: &[Db], libraries: &Libraries, origin: &Origin, config: &Config) -> Bytes {
     let mut out = Output::new(config);
     out.raw(format!("REDIS{VERSION:04}").as_bytes());

@@ -60,7 +60,7 @@ impl Group {
         &self.consumers
     }
 
-    /// Bytes of the group, as `redis-server` reckons them: what is pending stands in two trees.
+    /// Bytes of the group, as `redis-server` computes them: each pending entry is in two trees.
     pub(super) fn memory(&self) -> usize {
         const GROUP: usize = 40;
         const CONSUMER: usize = 24;
@@ -97,7 +97,7 @@ impl Group {
         Some(consumer.pending.len())
     }
 
-    /// Gives an entry to a consumer that is there, whoever has had it.
+    /// Assigns an entry to an existing consumer; its previous consumer does not matter.
     pub fn assign(&mut self, id: StreamId, to: &[u8], delivered_ms: i64, deliveries: u64) {
         let Some((name, _)) = self.consumers.get_key_value(to) else { return };
         let pending = Pending { consumer: name.clone(), delivered_ms, deliveries };

@@ -25,7 +25,7 @@ pub use id::StreamId;
 pub use log::{Keep, Log, Trim};
 pub use node::{EntryRef, Node};
 
-/// Nodes and groups that are looked at to reckon what all of them take.
+/// Stream nodes and groups that are sampled to estimate the size of all.
 const SAMPLES: usize = 5;
 
 /// Entries and groups. Unlike other collections a stream stays when it is empty.
@@ -51,7 +51,7 @@ impl Stream {
         Some((log.entries_added as i64).wrapping_sub(read))
     }
 
-    /// Bytes of the whole but the header of the value, as `redis-server` reckons them.
+    /// Bytes of the whole except the header of the value, as `redis-server` computes them.
     pub fn memory(&self) -> usize {
         const STREAM: usize = 80;
         /// What the last node is given at least, so that it can grow.

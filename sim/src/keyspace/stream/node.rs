@@ -71,7 +71,7 @@ pub struct Node {
     sorted: bool,
     /// Bytes of the listpack but for its frame and its two counts.
     weight: usize,
-    /// The id that the ids of the entries are reckoned from.
+    /// The id that the ids of the entries are relative to.
     base: StreamId,
 }
 

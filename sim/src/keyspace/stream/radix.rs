@@ -25,7 +25,7 @@ fn below(keys: &[[u8; KEY_LEN]], depth: usize) -> usize {
     run + 1 + branches.map(|branch| below(branch, shared + 1)).sum::<usize>()
 }
 
-/// How large a tree is, reckoned from its first keys.
+/// The size of a tree, estimated from its first keys.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tree {
     keys: usize,
@@ -35,7 +35,7 @@ pub(super) struct Tree {
 impl Tree {
     /// Keys that are looked at, so that the cost does not grow with them.
     const SAMPLES: usize = 64;
-    /// What `redis-server` reckons for a node: its header and thirty pointers.
+    /// The size that `redis-server` assumes for a tree node: its header and thirty pointers.
     const NODE: usize = 4 + 30 * 8;
 
     /// The tree with so many keys, of which these are the first.

@@ -1,4 +1,4 @@
-//! What is told of hosts that begin or cease to run.
+//! The notifications about hosts that begin or cease to run.
 
 use super::{MS, verb};
 use crate::{time::True, world::World};
