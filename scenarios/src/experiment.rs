@@ -84,11 +84,8 @@ pub fn scenario(path: impl AsRef<Path>) -> Experiment {
 /// The scenario that a builder made.
 ///
 /// ```
-/// use lockstorm::{scenario::{Acquire, Release, Scenario, StepEntry}, units::Span, verdict::Expectation};
-/// let steps = vec![
-///     StepEntry { acquire: Some(Acquire::default()), ..StepEntry::default() },
-///     StepEntry { release: Some(Release::default()), ..StepEntry::default() },
-/// ];
+/// use lockstorm::{scenario::{Acquire, Release, Scenario}, units::Span, verdict::Expectation};
+/// let steps = vec![Acquire::default().into(), Release::default().into()];
 /// let scenario = Scenario::builder("two clients take turns")
 ///     .node("redis", Default::default())
 ///     .script("c1", steps.clone())

@@ -27,6 +27,8 @@ pub mod name;
 
 pub mod selector;
 
+mod one_of;
+
 pub mod fault;
 
 pub mod recorder;

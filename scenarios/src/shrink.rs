@@ -12,7 +12,7 @@ use crate::{
     checker::Checker,
     plan::Plan,
     run::{Engine, run},
-    scenario::{Client, Lock, Network, Node, Run, Scenario, Source, StepEntry},
+    scenario::{Client, Lock, Network, Node, Run, Scenario, Source, Step},
     units::Span,
     verdict::Expectation,
 };
@@ -149,10 +149,13 @@ fn links(scenario: &Scenario) -> Vec<Proposal> {
 fn steps(scenario: &Scenario) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     for (name, client) in &scenario.client {
-        let asks =
-            |step: &StepEntry| step.acquire.is_some() || step.try_acquire.is_some() || step.poll.is_some();
-        for at in (0..client.steps.len()).rev().filter(|at| !asks(&client.steps[*at])) {
-            let words = format!("step {} of {name} ({})", at + 1, client.steps[at].actions().join(", "));
+        for at in (0..client.steps.len()).rev() {
+            let given = client.steps[at].given();
+            if given.iter().any(|step| step.is_acquisition()) {
+                continue;
+            }
+            let names: Vec<&str> = given.iter().map(Step::name).collect();
+            let words = format!("step {} of {name} ({})", at + 1, names.join(", "));
             proposals.push(but(scenario, words, |smaller| {
                 smaller.client[name].steps.remove(at);
             }));

@@ -36,7 +36,7 @@ impl List {
             What::Checkers => {
                 checker::LIST.iter().map(|checker| row(checker.name, checker.question)).collect()
             }
-            What::Workloads => rows(scenario::WORKLOADS),
+            What::Workloads => rows(scenario::Workload::LIST),
             What::Subjects => SubjectName::ALL
                 .iter()
                 .map(|&name| (scenario::word(name), subject::of(name).0.to_owned()))

@@ -4,7 +4,7 @@ use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Deed, Kind, Targets, each, list};
+use super::{Effect, FaultAction, Targets, each, list};
 use crate::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Stops all clocks of a host while it goes on running.";
@@ -14,12 +14,12 @@ pub(super) const ABOUT: &str = "Stops all clocks of a host while it goes on runn
 #[serde(transparent)]
 pub struct ClockFreeze(pub Hosts);
 
-impl Kind for ClockFreeze {
+impl Effect for ClockFreeze {
     fn hosts(&self) -> Vec<&Hosts> {
         vec![&self.0]
     }
 
-    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
         each(&targets[0], |host| Condition::ClockFrozen { host, face: None })
     }
 

@@ -4,7 +4,7 @@ use lockstorm_sim::world::{Condition, Rate as WorldRate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Deed, Kind, Targets, each, list};
+use super::{Effect, FaultAction, Targets, each, list};
 use crate::{
     selector::Hosts,
     units::{Draw, Rate},
@@ -22,7 +22,7 @@ pub struct ClockRate {
     pub rate: Draw<Rate>,
 }
 
-impl Kind for ClockRate {
+impl Effect for ClockRate {
     fn hosts(&self) -> Vec<&Hosts> {
         vec![&self.host]
     }
@@ -31,7 +31,7 @@ impl Kind for ClockRate {
         self.rate.draw(fraction());
     }
 
-    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
         let rate = WorldRate::factor(1.0 + self.rate.drawn().0);
         each(&targets[0], |host| Condition::ClockRate { host, face: None, rate })
     }

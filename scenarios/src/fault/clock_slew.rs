@@ -4,7 +4,7 @@ use lockstorm_sim::world::Verb;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Deed, Kind, Targets, each, list};
+use super::{Effect, FaultAction, Targets, each, list};
 use crate::{
     selector::Hosts,
     units::{Draw, Span, Step},
@@ -24,7 +24,7 @@ pub struct ClockSlew {
     pub over: Span,
 }
 
-impl Kind for ClockSlew {
+impl Effect for ClockSlew {
     fn hosts(&self) -> Vec<&Hosts> {
         vec![&self.host]
     }
@@ -33,7 +33,7 @@ impl Kind for ClockSlew {
         self.by.draw(fraction());
     }
 
-    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
         let by_nanos = self.by.drawn().0;
         each(&targets[0], |host| Verb::ClockSlew { host, by_nanos, over: self.over.0 })
     }

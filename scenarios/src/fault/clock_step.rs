@@ -4,7 +4,7 @@ use lockstorm_sim::world::Verb;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Deed, Kind, Targets, each, list};
+use super::{Effect, FaultAction, Targets, each, list};
 use crate::{
     selector::Hosts,
     units::{Draw, Step},
@@ -22,7 +22,7 @@ pub struct ClockStep {
     pub by: Draw<Step>,
 }
 
-impl Kind for ClockStep {
+impl Effect for ClockStep {
     fn hosts(&self) -> Vec<&Hosts> {
         vec![&self.host]
     }
@@ -31,7 +31,7 @@ impl Kind for ClockStep {
         self.by.draw(fraction());
     }
 
-    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
         let by_nanos = self.by.drawn().0;
         each(&targets[0], |host| Verb::ClockStep { host, by_nanos })
     }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::{Deed, Kind, Targets, list};
+use super::{Effect, FaultAction, Targets, list};
 use crate::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Gives a node any command at its console, such as CONFIG SET or DEBUG SLEEP.";
@@ -39,18 +39,18 @@ fn few<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     Ok(times)
 }
 
-impl Kind for Command {
+impl Effect for Command {
     fn hosts(&self) -> Vec<&Hosts> {
         vec![&self.node]
     }
 
-    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
         let repetitions =
             (1..=self.times).flat_map(|number| targets[0].iter().map(move |node| (number, node)));
         repetitions
             .map(|(number, node)| {
                 let command = self.run.iter().map(|word| word.replace('%', &number.to_string())).collect();
-                Deed::Console { node: node.clone(), command }
+                FaultAction::Console { node: node.clone(), command }
             })
             .collect()
     }

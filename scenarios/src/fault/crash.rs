@@ -4,7 +4,7 @@ use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Deed, Kind, Targets, each, list};
+use super::{Effect, FaultAction, Targets, each, list};
 use crate::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Crashes a host: its memory is gone, and of its disk what was not synced.";
@@ -15,12 +15,12 @@ pub(super) const ABOUT: &str = "Crashes a host: its memory is gone, and of its d
 #[serde(transparent)]
 pub struct Crash(pub Hosts);
 
-impl Kind for Crash {
+impl Effect for Crash {
     fn hosts(&self) -> Vec<&Hosts> {
         vec![&self.0]
     }
 
-    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
         each(&targets[0], |host| Condition::Down { host })
     }
 

@@ -4,7 +4,7 @@ use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Deed, Kind, Targets, each_way, list};
+use super::{Effect, FaultAction, Targets, each_way, list};
 use crate::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Cuts the network between hosts, both ways or one way.";
@@ -23,12 +23,12 @@ pub struct Cut {
     pub one_way: bool,
 }
 
-impl Kind for Cut {
+impl Effect for Cut {
     fn hosts(&self) -> Vec<&Hosts> {
         vec![&self.from, &self.to]
     }
 
-    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
         each_way(&targets[0], &targets[1], !self.one_way, |from, to| Condition::Cut { from, to })
     }
 

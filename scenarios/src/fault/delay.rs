@@ -4,7 +4,7 @@ use lockstorm_sim::world::Act;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Deed, Kind, Matching, Targets};
+use super::{Effect, FaultAction, Matching, Targets};
 use crate::{
     selector::Hosts,
     units::{Draw, Span},
@@ -26,7 +26,7 @@ pub struct Delay {
     pub reply: Option<Draw<Span>>,
 }
 
-impl Kind for Delay {
+impl Effect for Delay {
     fn hosts(&self) -> Vec<&Hosts> {
         self.of.hosts()
     }
@@ -37,7 +37,7 @@ impl Kind for Delay {
         }
     }
 
-    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
         let request = self.request.map(|by| Act::DelayRequest(by.drawn().0));
         let reply = self.reply.map(|by| Act::DelayReply(by.drawn().0));
         request.into_iter().chain(reply).flat_map(|act| self.of.rules(targets, act)).collect()

@@ -4,7 +4,7 @@ use lockstorm_sim::world::{Act, Break};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Deed, Kind, Matching, Targets};
+use super::{Effect, FaultAction, Matching, Targets};
 use crate::selector::Hosts;
 
 pub(super) const ABOUT: &str =
@@ -21,12 +21,12 @@ pub struct DropConnection {
     pub before: bool,
 }
 
-impl Kind for DropConnection {
+impl Effect for DropConnection {
     fn hosts(&self) -> Vec<&Hosts> {
         self.of.hosts()
     }
 
-    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
         let at = if self.before { Break::BeforeRequest } else { Break::BeforeReply };
         self.of.rules(targets, Act::Break(at))
     }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Deed, Kind, Targets, list};
+use super::{Effect, FaultAction, Targets, list};
 use crate::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Makes a node a replica of another (REPLICAOF).";
@@ -18,16 +18,16 @@ pub struct Follow {
     pub master: Hosts,
 }
 
-impl Kind for Follow {
+impl Effect for Follow {
     fn hosts(&self) -> Vec<&Hosts> {
         vec![&self.node, &self.master]
     }
 
-    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
         let Some(master) = targets[1].first() else { return Vec::new() };
         let command = vec!["REPLICAOF".to_owned(), master.clone(), "6379".to_owned()];
         let nodes = targets[0].iter().filter(|node| *node != master);
-        nodes.map(|node| Deed::Console { node: node.clone(), command: command.clone() }).collect()
+        nodes.map(|node| FaultAction::Console { node: node.clone(), command: command.clone() }).collect()
     }
 
     fn words(&self, targets: Targets<'_>) -> String {

@@ -4,7 +4,7 @@ use lockstorm_sim::world::{Act, Break};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Deed, Kind, Matching, Targets};
+use super::{Effect, FaultAction, Matching, Targets};
 use crate::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Loses the reply of the k-th command that matches.";
@@ -14,12 +14,12 @@ pub(super) const ABOUT: &str = "Loses the reply of the k-th command that matches
 #[serde(transparent)]
 pub struct LoseReply(pub Matching);
 
-impl Kind for LoseReply {
+impl Effect for LoseReply {
     fn hosts(&self) -> Vec<&Hosts> {
         self.0.hosts()
     }
 
-    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
         self.0.rules(targets, Act::Break(Break::LoseReply))
     }
 

@@ -4,7 +4,7 @@ use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Deed, Kind, Targets, each_way, list};
+use super::{Effect, FaultAction, Targets, each_way, list};
 use crate::{selector::Hosts, units::Rate};
 
 pub(super) const ABOUT: &str = "Loses a share of the packets; over TCP they come late.";
@@ -21,12 +21,12 @@ pub struct Loss {
     pub share: Rate,
 }
 
-impl Kind for Loss {
+impl Effect for Loss {
     fn hosts(&self) -> Vec<&Hosts> {
         vec![&self.from, &self.to]
     }
 
-    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
         let per_million = (self.share.0.clamp(0.0, 1.0) * 1e6) as u32;
         each_way(&targets[0], &targets[1], true, |from, to| Condition::Lossy { from, to, per_million })
     }

@@ -4,7 +4,7 @@ use lockstorm_sim::world::{Act, Condition, Rule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Deed, Targets, list};
+use super::{FaultAction, Targets, list};
 use crate::selector::Hosts;
 
 /// Which commands: every condition that is given must hold.
@@ -40,9 +40,9 @@ impl Matching {
         (side(self.client.is_some()), side(self.node.is_some()))
     }
 
-    pub(super) fn rules(&self, targets: Targets<'_>, act: Act) -> Vec<Deed> {
+    pub(super) fn rules(&self, targets: Targets<'_>, act: Act) -> Vec<FaultAction> {
         let (clients, nodes) = self.sides(targets);
-        let mut deeds = Vec::new();
+        let mut actions = Vec::new();
         for client in &clients {
             for node in &nodes {
                 let rule = Rule {
@@ -54,10 +54,10 @@ impl Matching {
                     times: self.times.unwrap_or(1),
                     act,
                 };
-                deeds.push(Deed::For(Condition::Rule(rule)));
+                actions.push(FaultAction::For(Condition::Rule(rule)));
             }
         }
-        deeds
+        actions
     }
 
     pub(super) fn words(&self, targets: Targets<'_>) -> String {

@@ -4,7 +4,7 @@ use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Deed, Kind, Targets, each, list};
+use super::{Effect, FaultAction, Targets, each, list};
 use crate::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Stops a process; its clocks go on (SIGSTOP, a collector, a starved machine).";
@@ -14,12 +14,12 @@ pub(super) const ABOUT: &str = "Stops a process; its clocks go on (SIGSTOP, a co
 #[serde(transparent)]
 pub struct Pause(pub Hosts);
 
-impl Kind for Pause {
+impl Effect for Pause {
     fn hosts(&self) -> Vec<&Hosts> {
         vec![&self.0]
     }
 
-    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
         each(&targets[0], |host| Condition::Paused { host })
     }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Deed, Kind, Targets, list};
+use super::{Effect, FaultAction, Targets, list};
 use crate::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Makes a replica a master (REPLICAOF NO ONE).";
@@ -13,14 +13,17 @@ pub(super) const ABOUT: &str = "Makes a replica a master (REPLICAOF NO ONE).";
 #[serde(transparent)]
 pub struct Promote(pub Hosts);
 
-impl Kind for Promote {
+impl Effect for Promote {
     fn hosts(&self) -> Vec<&Hosts> {
         vec![&self.0]
     }
 
-    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
         let command = ["REPLICAOF", "NO", "ONE"].map(str::to_owned).to_vec();
-        targets[0].iter().map(|node| Deed::Console { node: node.clone(), command: command.clone() }).collect()
+        targets[0]
+            .iter()
+            .map(|node| FaultAction::Console { node: node.clone(), command: command.clone() })
+            .collect()
     }
 
     fn words(&self, targets: Targets<'_>) -> String {

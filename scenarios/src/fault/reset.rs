@@ -4,7 +4,7 @@ use lockstorm_sim::world::Verb;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Deed, Kind, Targets, list};
+use super::{Effect, FaultAction, Targets, list};
 use crate::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Breaks every connection between hosts.";
@@ -19,18 +19,18 @@ pub struct Reset {
     pub to: Hosts,
 }
 
-impl Kind for Reset {
+impl Effect for Reset {
     fn hosts(&self) -> Vec<&Hosts> {
         vec![&self.from, &self.to]
     }
 
-    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
         let others = &targets[1];
         let pairs =
             targets[0].iter().flat_map(|one| others.iter().map(move |other| (one.clone(), other.clone())));
         pairs
             .filter(|(one, other)| one != other)
-            .map(|(one, other)| Deed::World(Verb::Reset { one, other }))
+            .map(|(one, other)| FaultAction::World(Verb::Reset { one, other }))
             .collect()
     }
 

@@ -4,7 +4,7 @@ use lockstorm_sim::world::Verb;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Deed, Kind, Targets, each, list};
+use super::{Effect, FaultAction, Targets, each, list};
 use crate::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Starts a crashed host again, with what its disk kept.";
@@ -14,12 +14,12 @@ pub(super) const ABOUT: &str = "Starts a crashed host again, with what its disk 
 #[serde(transparent)]
 pub struct Restart(pub Hosts);
 
-impl Kind for Restart {
+impl Effect for Restart {
     fn hosts(&self) -> Vec<&Hosts> {
         vec![&self.0]
     }
 
-    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
         each(&targets[0], |host| Verb::Restart { host })
     }
 

@@ -4,7 +4,7 @@ use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Deed, Kind, Targets, each_way, list};
+use super::{Effect, FaultAction, Targets, each_way, list};
 use crate::{
     selector::Hosts,
     units::{Draw, Span},
@@ -24,7 +24,7 @@ pub struct Slow {
     pub by: Draw<Span>,
 }
 
-impl Kind for Slow {
+impl Effect for Slow {
     fn hosts(&self) -> Vec<&Hosts> {
         vec![&self.from, &self.to]
     }
@@ -33,7 +33,7 @@ impl Kind for Slow {
         self.by.draw(fraction());
     }
 
-    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
         let by = self.by.drawn().0;
         each_way(&targets[0], &targets[1], false, |from, to| Condition::Slow { from, to, by })
     }

@@ -4,7 +4,7 @@ use lockstorm_sim::world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Deed, Kind, Targets, each, list};
+use super::{Effect, FaultAction, Targets, each, list};
 use crate::selector::Hosts;
 
 pub(super) const ABOUT: &str = "Suspends a machine: nothing runs, and the monotonic clock stands still.";
@@ -14,12 +14,12 @@ pub(super) const ABOUT: &str = "Suspends a machine: nothing runs, and the monoto
 #[serde(transparent)]
 pub struct Suspend(pub Hosts);
 
-impl Kind for Suspend {
+impl Effect for Suspend {
     fn hosts(&self) -> Vec<&Hosts> {
         vec![&self.0]
     }
 
-    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
         each(&targets[0], |host| Condition::Suspended { host })
     }
 

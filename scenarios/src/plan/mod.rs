@@ -17,7 +17,7 @@ use crate::scenario::Scenario;
 pub use hosts::{PlannedHost, PlannedLink, Software};
 pub use occurrences::{Occurrence, Target, When};
 pub use phases::Phases;
-pub use script::{Action, PlannedStep};
+pub use script::PlannedStep;
 
 /// What will happen in one run.
 #[derive(Debug, Clone)]

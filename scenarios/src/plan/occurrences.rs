@@ -9,7 +9,7 @@ use lockstorm_sim::{
 
 use super::{PlannedHost, hosts::all, phases::Phases};
 use crate::{
-    fault::{Fault, Trigger},
+    fault::{FaultKind, Trigger},
     scenario::{Scenario, word},
     selector::{Hosts, Selector},
     units::Span,
@@ -28,7 +28,7 @@ pub struct Occurrence {
     /// After how long it is undone.
     pub length: Option<Duration>,
     /// What goes wrong, with every range among its parameters drawn.
-    pub fault: Fault,
+    pub fault: FaultKind,
     /// Whom it is about, one list for each of the fault's selectors.
     pub targets: Vec<Vec<Target>>,
 }
@@ -58,26 +58,32 @@ pub(super) fn draw(
     phases: &Phases,
 ) -> Vec<Occurrence> {
     let mut occurrences = Vec::new();
-    for (name, fault) in scenario.fault.iter().filter(|(_, fault)| !fault.off) {
+    for (name, written) in scenario.fault.iter().filter(|(_, fault)| !fault.off) {
+        // A valid fault has one kind.
+        let Some(kind) = written.given().into_iter().next() else { continue };
         let mut stream = entropy.stream(&format!("plan/fault/{name}"));
         let mut one = |when: When, number: usize, stream: &mut Stream| {
-            let name = if fault.every.is_some() { format!("{name}#{number}") } else { name.clone() };
-            let length = fault.length.map(|length| length.at(stream.unit()).0);
-            let written = fault.kinds().into_iter().flat_map(|kind| kind.hosts());
-            let targets = written.map(|written| targets(scenario, hosts, written, stream)).collect();
+            let name = if written.every.is_some() { format!("{name}#{number}") } else { name.clone() };
+            let length = written.length.map(|length| length.at(stream.unit()).0);
+            let mut fault = kind.clone();
+            let targets = fault
+                .hosts()
+                .into_iter()
+                .map(|hosts_of| targets(scenario, hosts, hosts_of, stream))
+                .collect();
             let mut fractions = [(); FRACTIONS].map(|()| stream.unit()).into_iter().cycle();
-            let fault = fault.drawn(&mut || fractions.next().unwrap_or_default());
+            fault.draw(&mut || fractions.next().unwrap_or_default());
             occurrences.push(Occurrence { name, when, length, fault, targets });
         };
-        if let Some(trigger) = &fault.on {
+        if let Some(trigger) = &written.on {
             let delay = trigger.delay.at(stream.unit()).0;
             one(When::After(trigger.clone(), delay), 1, &mut stream);
             continue;
         }
-        let mut at = True::ZERO + fault.at.unwrap_or_default().at(stream.unit()).0;
-        let last = fault.until.map_or(phases.storm_ends, |until| True::ZERO + until.0);
+        let mut at = True::ZERO + written.at.unwrap_or_default().at(stream.unit()).0;
+        let last = written.until.map_or(phases.storm_ends, |until| True::ZERO + until.0);
         one(When::At(at), 1, &mut stream);
-        let Some(every) = fault.every else { continue };
+        let Some(every) = written.every else { continue };
         for number in 2.. {
             // The shortest period is long enough to come to the end: it is checked before.
             at += every.at(stream.unit()).0;
@@ -137,6 +143,6 @@ impl fmt::Display for Occurrence {
         };
         let targets: Vec<Vec<String>> =
             self.targets.iter().map(|targets| targets.iter().map(name).collect()).collect();
-        self.fault.kinds().iter().try_for_each(|kind| write!(f, ": {}", kind.words(&targets)))
+        write!(f, ": {}", self.fault.words(&targets))
     }
 }

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use lockstorm_sim::world::{Entropy, Stream};
+use lockstorm_sim::world::Entropy;
 
 use crate::{
-    scenario::{Acquire, Attempt, Extend, Poll, Release, StepEntry, Write},
-    units::{Draw, Span},
+    scenario::{Step, StepEntry},
+    units::Span,
 };
 
 /// One step of a script.
@@ -14,44 +14,8 @@ use crate::{
 pub struct PlannedStep {
     /// Not before this time after the start, in true time.
     pub at: Option<Span>,
-    /// What is done.
-    pub action: Action,
-}
-
-/// What a step does.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Action {
-    /// Wait for the lock.
-    Acquire(Acquire),
-    /// Ask once.
-    TryAcquire(Attempt),
-    /// Ask again and again.
-    Poll(Poll),
-    /// Give it back.
-    Release(Release),
-    /// Hold it for longer.
-    Extend(Extend),
-    /// Work inside the critical section.
-    Work {
-        /// How long, if it is given so.
-        length: Option<Span>,
-        /// Until when after the start, if it is given so.
-        until: Option<Span>,
-        /// How often to write meanwhile.
-        write_every: Option<Span>,
-        /// Stop when the lock is known to be lost.
-        until_lost: bool,
-    },
-    /// Write to the resource.
-    Write(Write),
-    /// End the script unless the lock is still held.
-    Check,
-    /// Do nothing.
-    Sleep(Span),
-    /// Let no other task of the client run.
-    Block(Span),
-    /// Run the script so many times more.
-    Repeat(u32),
+    /// What is done, with every range among its times drawn; nothing by a step that only waits for its time.
+    pub step: Option<Step>,
 }
 
 impl fmt::Display for PlannedStep {
@@ -59,62 +23,17 @@ impl fmt::Display for PlannedStep {
         if let Some(at) = self.at {
             write!(f, "at {at}: ")?;
         }
-        match &self.action {
-            Action::Acquire(_) => f.write_str("acquire"),
-            Action::TryAcquire(_) => f.write_str("try to acquire"),
-            Action::Poll(poll) => write!(f, "try to acquire every {}", poll.every),
-            Action::Release(_) => f.write_str("release"),
-            Action::Extend(extend) => write!(f, "extend to {}", extend.lease),
-            Action::Work { length: Some(length), .. } => write!(f, "work for {length}"),
-            Action::Work { until: Some(until), .. } => write!(f, "work until {until}"),
-            Action::Work { .. } => f.write_str("work"),
-            Action::Write(_) => f.write_str("write"),
-            Action::Check => f.write_str("check"),
-            Action::Sleep(length) => write!(f, "sleep {length}"),
-            Action::Block(length) => write!(f, "block for {length}"),
-            Action::Repeat(times) => write!(f, "repeat {times} times"),
-        }
+        f.write_str(&self.step.as_ref().map_or("nothing".to_owned(), |step| step.words()))
     }
 }
 
 pub(super) fn draw(steps: &[StepEntry], client: &str, entropy: &Entropy) -> Vec<PlannedStep> {
     let mut stream = entropy.stream(&format!("plan/script/{client}"));
-    let mut planned = Vec::with_capacity(steps.len());
-    for step in steps {
-        let at = step.at.map(|at| at.at(stream.unit()));
-        planned.push(PlannedStep { at, action: action(step, &mut stream) });
-    }
-    planned
-}
-
-fn action(step: &StepEntry, stream: &mut Stream) -> Action {
-    let mut fixed = |draw: Draw<Span>| draw.at(stream.unit());
-    if let Some(acquire) = &step.acquire {
-        Action::Acquire(acquire.clone())
-    } else if let Some(attempt) = &step.try_acquire {
-        Action::TryAcquire(attempt.clone())
-    } else if let Some(poll) = &step.poll {
-        Action::Poll(poll.clone())
-    } else if let Some(release) = &step.release {
-        Action::Release(release.clone())
-    } else if let Some(extend) = &step.extend {
-        Action::Extend(extend.clone())
-    } else if let Some(work) = &step.work {
-        Action::Work {
-            length: work.length.map(&mut fixed),
-            until: work.until,
-            write_every: work.write_every,
-            until_lost: work.until_lost,
-        }
-    } else if let Some(write) = &step.write {
-        Action::Write(write.clone())
-    } else if step.check.is_some() {
-        Action::Check
-    } else if let Some(block) = step.block {
-        Action::Block(block)
-    } else if let Some(times) = step.repeat {
-        Action::Repeat(times)
-    } else {
-        Action::Sleep(step.sleep.map_or(Span::default(), fixed))
-    }
+    let planned = steps.iter().map(|entry| {
+        let at = entry.at.map(|at| at.at(stream.unit()));
+        let mut step = entry.given().into_iter().next();
+        step.iter_mut().for_each(|step| step.draw(&mut || stream.unit()));
+        PlannedStep { at, step }
+    });
+    planned.collect()
 }

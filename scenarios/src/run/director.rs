@@ -9,7 +9,7 @@ use lockstorm_sim::{
 
 use super::Stage;
 use crate::{
-    fault::Deed,
+    fault::FaultAction,
     history::{Event, Host, Role, What},
     plan::{Occurrence, Target, When},
     selector::Selector,
@@ -91,27 +91,26 @@ impl Director {
         if !targets.is_empty() && targets.iter().any(Vec::is_empty) {
             return;
         }
-        let kinds = occurrence.fault.kinds();
-        let Some(kind) = kinds.first() else { return };
+        let kind = &occurrence.fault;
         let hosts = targets.iter().flatten().filter_map(|name| self.stage.hosts.get(name).copied()).collect();
         let words = kind.words(&targets);
         let fault = self.stage.shared.get().history.fault_started(now, words, hosts, kind.lasts());
         // What happens again and again begins under the same name; each time is a cause of its own.
         let cause = Cause::from(format!("{}/{fault}", occurrence.name));
         let mut conditions = Vec::new();
-        for deed in kind.deeds(&targets) {
-            match deed {
-                Deed::For(condition) => {
+        for action in kind.actions(&targets) {
+            match action {
+                FaultAction::For(condition) => {
                     self.ctx.control().now(condition.clone().begin(cause.clone()));
                     conditions.push(condition);
                 }
-                Deed::World(verb) => {
+                FaultAction::World(verb) => {
                     if let Verb::Restart { host } = &verb {
                         self.end_crashes(host);
                     }
                     self.ctx.control().now(verb);
                 }
-                Deed::Console { node, command } => {
+                FaultAction::Console { node, command } => {
                     if let Some(actor) = self.stage.nodes.borrow().get(&node) {
                         actor.console().give(command);
                     }

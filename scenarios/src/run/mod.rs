@@ -6,7 +6,9 @@ mod held;
 mod node;
 pub mod real;
 mod resource;
+mod script;
 mod witness;
+mod workload;
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
 
@@ -23,6 +25,7 @@ use crate::{
     plan::{Plan, Software},
     recorder::Shared,
     scenario::{Fence, LockKind},
+    subject::Held,
     units::{Draw, Span},
 };
 
@@ -193,6 +196,12 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: Keep) -> Outcome {
     history.header.calm = history.header.calm.map(|calm| calm.min(end));
     let history = history.clone();
     Outcome { history, fingerprint, records }
+}
+
+/// What a client does with its subject: a script, or a workload.
+trait Play {
+    /// Does it, and returns what was not given back.
+    async fn play(&self, actor: &client::Actor) -> Vec<Rc<dyn Held>>;
 }
 
 /// What all hosts of a run share.

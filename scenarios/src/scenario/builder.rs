@@ -16,7 +16,7 @@ use crate::{
 /// let scenario = Scenario::builder("a crash loses the lock")
 ///     .node("m", Default::default())
 ///     .client("c1", Default::default())
-///     .fault("crash", Fault { crash: Some(Crash("m".into())), ..Fault::after(Span::millis(3)) })
+///     .fault("crash", Fault::after(Span::millis(3), Crash("m".into())))
 ///     .build();
 /// assert_eq!(scenario.fault.len(), 1);
 /// ```
@@ -31,9 +31,9 @@ impl Scenario {
 }
 
 impl Fault {
-    /// A fault that begins so long after the start; set its kind.
-    pub fn after(at: Span) -> Fault {
-        Fault { at: Some(Draw::Fixed(at)), ..Fault::default() }
+    /// A fault that begins so long after the start.
+    pub fn after(at: Span, kind: impl Into<Fault>) -> Fault {
+        Fault { at: Some(Draw::Fixed(at)), ..kind.into() }
     }
 }
 

@@ -5,6 +5,7 @@
 mod builder;
 mod error;
 mod form;
+mod limits;
 mod load;
 mod lock;
 mod merge;
@@ -13,6 +14,7 @@ mod step;
 mod subject;
 mod topology;
 mod validate;
+mod workload;
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -23,14 +25,16 @@ use crate::{fault::Fault, units::Span, verdict::Expectation};
 pub use builder::ScenarioBuilder;
 pub use error::{ScenarioError, nearest};
 pub(crate) use form::fault as fault_form;
+pub use limits::Wrong;
 pub use load::{Source, Variant, load, parse};
 pub use lock::{Fence, Lock, LockKind, Resource, Sync};
 pub use step::{
-    Acquire, Attempt, Check, Contend, Extend, Poll, Release, StepEntry, Steps, WORKLOADS, Work, Workload,
-    Write,
+    Acquire, Block, Check, Extend, Poll, Release, Repeat, Sleep, Step, StepEntry, StepKind, Steps,
+    TryAcquire, Work, Write,
 };
 pub use subject::SubjectName;
 pub use topology::{Client, Clock, Durability, Link, Network, Node, ScriptEdit};
+pub use workload::{Contend, Workload, WorkloadEntry, WorkloadKind};
 
 /// An experiment: everything that a scenario file says, with one variant laid over it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

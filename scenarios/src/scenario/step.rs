@@ -1,63 +1,81 @@
 //! What a client does, one step after the other.
+//!
+//! A step is a type with its parameters and its [`StepKind`], a line in the table below, and what it does in `run/script.rs`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::units::{Draw, Span};
+use super::{
+    Lock, LockKind,
+    limits::{self, Wrong},
+};
+use crate::{
+    one_of::one_of,
+    units::{Draw, Span},
+};
 
 /// The script of a client.
 pub type Steps = Vec<StepEntry>;
 
-/// One step: an action, and perhaps the time of it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct StepEntry {
-    /// Not before this time after the start, in true time.
-    pub at: Option<Draw<Span>>,
-    /// Wait for the lock as long as it takes, or no longer than `wait`.
-    pub acquire: Option<Acquire>,
-    /// Ask for the lock once.
-    pub try_acquire: Option<Attempt>,
-    /// Ask for the lock again and again, `every` so often, until it is granted.
-    pub poll: Option<Poll>,
-    /// Give the lock back; of several holds, the latest.
-    pub release: Option<Release>,
-    /// Hold the lock for longer.
-    pub extend: Option<Extend>,
-    /// Work inside the critical section for a time, writing to the resource now and then.
-    pub work: Option<Work>,
-    /// Write to the resource once.
-    pub write: Option<Write>,
-    /// Ask whether the lock is still held, and end the script if it is not.
-    pub check: Option<Check>,
-    /// Do nothing for a time.
-    pub sleep: Option<Draw<Span>>,
-    /// Keep the processor busy for a time without letting any other task of the client run.
-    pub block: Option<Span>,
-    /// Run the whole script again, so many times more.
-    pub repeat: Option<u32>,
+one_of! {
+    /// One step: an action, and perhaps the time of it. A step without an action waits for its time.
+    pub struct StepEntry {
+        /// Not before this time after the start, in true time.
+        pub at: Option<Draw<Span>>,
+    }
+
+    /// What a step does.
+    pub enum Step: StepKind {
+        /// Wait for the lock as long as it takes, or no longer than `wait`.
+        acquire: Acquire,
+        /// Ask for the lock once.
+        try_acquire: TryAcquire,
+        /// Ask for the lock again and again, `every` so often, until it is granted.
+        poll: Poll,
+        /// Give the lock back; of several holds, the latest.
+        release: Release,
+        /// Hold the lock for longer.
+        extend: Extend,
+        /// Work inside the critical section for a time, writing to the resource now and then.
+        work: Work,
+        /// Write to the resource once.
+        write: Write,
+        /// Ask whether the lock is still held, and end the script if it is not.
+        check: Check,
+        /// Do nothing for a time.
+        sleep: Sleep,
+        /// Keep the processor busy for a time without letting any other task of the client run.
+        block: Block,
+        /// Run the whole script again, so many times more.
+        repeat: Repeat,
+    }
 }
 
-impl StepEntry {
-    /// The actions that are given; a valid step has one.
-    pub fn actions(&self) -> Vec<&'static str> {
-        [
-            ("acquire", self.acquire.is_some()),
-            ("try_acquire", self.try_acquire.is_some()),
-            ("poll", self.poll.is_some()),
-            ("release", self.release.is_some()),
-            ("extend", self.extend.is_some()),
-            ("work", self.work.is_some()),
-            ("write", self.write.is_some()),
-            ("check", self.check.is_some()),
-            ("sleep", self.sleep.is_some()),
-            ("block", self.block.is_some()),
-            ("repeat", self.repeat.is_some()),
-        ]
-        .into_iter()
-        .filter_map(|(name, given)| given.then_some(name))
-        .collect()
+/// What there is to say of a step before it runs.
+pub trait StepKind {
+    /// What it does, in words, for a printed plan.
+    fn words(&self) -> String;
+    /// Draws each range among its times, by a fraction from 0 to 1 each.
+    fn draw(&mut self, _fraction: &mut dyn FnMut() -> f64) {}
+    /// Whether it can be done with this lock.
+    ///
+    /// # Errors
+    /// The key that is mistaken.
+    fn check(&self, _lock: &Lock) -> Result<(), Wrong> {
+        Ok(())
     }
+    /// Whether it asks for the lock.
+    fn is_acquisition(&self) -> bool {
+        false
+    }
+}
+
+/// That only a lock that can be shared is asked for so.
+fn check_shared(shared: bool, lock: &Lock) -> Result<(), Wrong> {
+    if shared && lock.kind != LockKind::ReadWrite {
+        return Err(Wrong::at("shared", "only a read-write lock can be shared: lock.kind = \"read-write\""));
+    }
+    Ok(())
 }
 
 /// Waiting for the lock.
@@ -76,16 +94,46 @@ pub struct Acquire {
     pub shared: bool,
 }
 
+impl StepKind for Acquire {
+    fn words(&self) -> String {
+        "acquire".to_owned()
+    }
+
+    fn check(&self, lock: &Lock) -> Result<(), Wrong> {
+        limits::lease("lease", self.lease)?;
+        check_shared(self.shared, lock)
+    }
+
+    fn is_acquisition(&self) -> bool {
+        true
+    }
+}
+
 /// Asking for the lock once.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Attempt {
+pub struct TryAcquire {
     /// The lease; the lock's own, or the watchdog, if left out.
     pub lease: Option<Span>,
     /// Ask for the watchdog even though the lock has a lease.
     pub watchdog: bool,
     /// Hold it together with others that ask so: the read half of a read-write lock.
     pub shared: bool,
+}
+
+impl StepKind for TryAcquire {
+    fn words(&self) -> String {
+        "try to acquire".to_owned()
+    }
+
+    fn check(&self, lock: &Lock) -> Result<(), Wrong> {
+        limits::lease("lease", self.lease)?;
+        check_shared(self.shared, lock)
+    }
+
+    fn is_acquisition(&self) -> bool {
+        true
+    }
 }
 
 /// Asking for the lock again and again.
@@ -105,6 +153,22 @@ pub struct Poll {
     pub shared: bool,
 }
 
+impl StepKind for Poll {
+    fn words(&self) -> String {
+        format!("try to acquire every {}", self.every)
+    }
+
+    fn check(&self, lock: &Lock) -> Result<(), Wrong> {
+        limits::period("every", Some(self.every))?;
+        limits::lease("lease", self.lease)?;
+        check_shared(self.shared, lock)
+    }
+
+    fn is_acquisition(&self) -> bool {
+        true
+    }
+}
+
 /// Giving the lock back.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -113,12 +177,28 @@ pub struct Release {
     pub retry_after: Option<Span>,
 }
 
+impl StepKind for Release {
+    fn words(&self) -> String {
+        "release".to_owned()
+    }
+}
+
 /// Holding the lock for longer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Extend {
     /// The new lease, from now.
     pub lease: Span,
+}
+
+impl StepKind for Extend {
+    fn words(&self) -> String {
+        format!("extend to {}", self.lease)
+    }
+
+    fn check(&self, _lock: &Lock) -> Result<(), Wrong> {
+        limits::lease("lease", Some(self.lease))
+    }
 }
 
 /// Working inside the critical section.
@@ -136,6 +216,24 @@ pub struct Work {
     pub until_lost: bool,
 }
 
+impl StepKind for Work {
+    fn words(&self) -> String {
+        match (self.length, self.until) {
+            (Some(length), _) => format!("work for {length}"),
+            (None, Some(until)) => format!("work until {until}"),
+            (None, None) => "work".to_owned(),
+        }
+    }
+
+    fn draw(&mut self, fraction: &mut dyn FnMut() -> f64) {
+        self.length.iter_mut().for_each(|length| length.draw(fraction()));
+    }
+
+    fn check(&self, _lock: &Lock) -> Result<(), Wrong> {
+        limits::period("write_every", self.write_every)
+    }
+}
+
 /// Writing to the resource once.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -144,44 +242,56 @@ pub struct Write {
     pub if_held: bool,
 }
 
+impl StepKind for Write {
+    fn words(&self) -> String {
+        "write".to_owned()
+    }
+}
+
 /// Asking whether the lock is still held.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Check {}
 
-/// Name and one line about each workload, for `lockstorm list workloads`.
-pub const WORKLOADS: &[(&str, &str)] = &[(
-    "contend",
-    "acquire, hold (writing to the resource), release, think, again, until the end of the storm and once more",
-)];
-
-/// What a client does over and over. Exactly one kind.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Workload {
-    /// Acquire, hold, release, think, again.
-    pub contend: Option<Contend>,
+impl StepKind for Check {
+    fn words(&self) -> String {
+        "check".to_owned()
+    }
 }
 
-/// Acquire, hold, release, think, again.
+/// Doing nothing for a time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Contend {
-    /// How long the lock is held.
-    pub hold: Draw<Span>,
-    /// The pause between two rounds.
-    pub think: Draw<Span>,
-    /// How long to wait for the lock at most; as long as it takes if left out.
-    #[serde(default)]
-    pub wait: Option<Span>,
-    /// How often to write to the resource while holding; once, in the middle, if left out.
-    #[serde(default)]
-    pub write_every: Option<Span>,
-    /// How many rounds; until the end of the storm if left out.
-    #[serde(default)]
-    pub rounds: Option<u32>,
-    /// How many levels of a reentrant lock a round takes at most: each round draws how many, takes them one inside the other
-    /// and gives them back one by one. One if left out.
-    #[serde(default)]
-    pub levels: Option<u32>,
+#[serde(transparent)]
+pub struct Sleep(pub Draw<Span>);
+
+impl StepKind for Sleep {
+    fn words(&self) -> String {
+        format!("sleep {}", self.0)
+    }
+
+    fn draw(&mut self, fraction: &mut dyn FnMut() -> f64) {
+        self.0.draw(fraction());
+    }
+}
+
+/// Keeping the processor busy for a time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Block(pub Span);
+
+impl StepKind for Block {
+    fn words(&self) -> String {
+        format!("block for {}", self.0)
+    }
+}
+
+/// Running the script so many times more.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Repeat(pub u32);
+
+impl StepKind for Repeat {
+    fn words(&self) -> String {
+        format!("repeat {} times", self.0)
+    }
 }

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Steps, Workload};
+use super::{Steps, WorkloadEntry};
 use crate::{
     code::Code,
     name::Name,
@@ -85,7 +85,7 @@ pub struct Client {
     /// What it does, step by step.
     pub steps: Steps,
     /// What it does over and over, until the end of the storm, instead of steps.
-    pub workload: Option<Workload>,
+    pub workload: Option<WorkloadEntry>,
     /// How its clocks differ from true time.
     pub clock: Clock,
     /// The nodes it knows of, where that is not all of the lock's.

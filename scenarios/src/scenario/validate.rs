@@ -1,11 +1,15 @@
 //! What a scenario must be beyond its form: every name stands for something, every entry does exactly one thing.
 
-use std::{collections::BTreeSet, ops::Range, time::Duration};
+use std::{collections::BTreeSet, ops::Range};
 
 use lockstorm_sim::{config::Config, options};
 
 use super::{
-    Client, LockKind, Node, SEEDS_MAX, Scenario, StepEntry, SubjectName, error::Mistake, places::Places, word,
+    Client, LockKind, Node, SEEDS_MAX, Scenario, Step, StepEntry, SubjectName,
+    error::Mistake,
+    limits::{self, Wrong},
+    places::Places,
+    word,
 };
 use crate::{
     checker,
@@ -21,17 +25,8 @@ const HOSTS_MAX: u32 = 1000;
 /// The most occurrences of one fault: beyond it a period was written without its unit in mind.
 const OCCURRENCES_MAX: u128 = 100_000;
 
-/// The most levels of a reentrant lock that one round of a workload takes.
-const LEVELS_MAX: u32 = 100;
-
 /// The longest storm, and the longest calm: beyond it a run is not over while anybody waits for it.
 const PHASE_MAX: Span = Span::secs(24 * 3600);
-
-/// The shortest lease: servers count in milliseconds, and refuse to let a key expire at once.
-const LEASE_MIN: Span = Span::millis(1);
-
-/// The shortest time between two of anything that is done again and again.
-const PERIOD_MIN: Duration = Duration::from_micros(10);
 
 pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
     if scenario.node.is_empty() {
@@ -94,19 +89,6 @@ fn check_phases(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mist
     Ok(())
 }
 
-/// That a lease lasts long enough for a server to grant it.
-fn check_lease(place: Range<usize>, lease: Option<Span>) -> Result<(), Mistake> {
-    match lease {
-        Some(lease) if lease < LEASE_MIN => {
-            let message = format!(
-                "a lease of {lease} ends before it begins: give at least {LEASE_MIN}, as Redis counts"
-            );
-            Err(Mistake::at(place, message))
-        }
-        _ => Ok(()),
-    }
-}
-
 fn check_node(names: &Names<'_, '_>, name: &str, node: &Node) -> Result<(), Mistake> {
     for (option, value) in &node.config {
         let path = ["node", name, "config", option];
@@ -158,28 +140,14 @@ fn check_lock(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistak
             return Err(Mistake::at(place, message));
         }
     }
-    check_lease(places.of_value(&["lock", "lease"]), lock.lease)?;
-    check_lease(places.of_value(&["lock", "watchdog"]), Some(lock.watchdog))?;
+    let of_key = |key| places.of_value(&["lock", key]);
+    limits::lease("lease", lock.lease).map_err(|wrong| wrong.at_place(of_key))?;
+    limits::lease("watchdog", Some(lock.watchdog)).map_err(|wrong| wrong.at_place(of_key))?;
     match lock.permits {
         Some(0) => Err(Mistake::at(places.of_value(&["lock", "permits"]), "nobody could ever get a permit")),
         Some(_) if lock.kind != LockKind::Semaphore => {
             let message = "only a semaphore has permits: lock.kind = \"semaphore\"";
             Err(Mistake::at(places.of_key(&["lock", "permits"]), message))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// That something is done again and again, and not without end at one instant.
-fn check_period(place: Range<usize>, period: Option<Span>) -> Result<(), Mistake> {
-    match period {
-        Some(Span(period)) if period < PERIOD_MIN => {
-            let message = format!(
-                "{} is too short to do something again and again: give at least {}",
-                Span(period),
-                Span(PERIOD_MIN)
-            );
-            Err(Mistake::at(place, message))
         }
         _ => Ok(()),
     }
@@ -191,45 +159,26 @@ fn check_client(
     name: &str,
     client: &Client,
 ) -> Result<(), Mistake> {
-    for (at, step) in client.steps.iter().enumerate() {
+    for (at, entry) in client.steps.iter().enumerate() {
         let at_text = at.to_string();
         let place = |path: &[&str]| places.of_value(&[&["client", name, "steps", &at_text], path].concat());
-        one_action(step, at).map_err(|message| Mistake::at(place(&[]), message))?;
-        check_period(place(&["poll", "every"]), step.poll.as_ref().map(|poll| poll.every))?;
-        let leases = [
-            ("acquire", step.acquire.as_ref().and_then(|acquire| acquire.lease)),
-            ("try_acquire", step.try_acquire.as_ref().and_then(|attempt| attempt.lease)),
-            ("poll", step.poll.as_ref().and_then(|poll| poll.lease)),
-            ("extend", step.extend.as_ref().map(|extend| extend.lease)),
-        ];
-        leases.iter().try_for_each(|(action, lease)| check_lease(place(&[action, "lease"]), *lease))?;
-        let write_every = step.work.as_ref().and_then(|work| work.write_every);
-        check_period(place(&["work", "write_every"]), write_every)?;
-        let asks = [
-            ("acquire", step.acquire.as_ref().is_some_and(|acquire| acquire.shared)),
-            ("try_acquire", step.try_acquire.as_ref().is_some_and(|attempt| attempt.shared)),
-            ("poll", step.poll.as_ref().is_some_and(|poll| poll.shared)),
-        ];
-        if let Some((action, _)) =
-            asks.iter().find(|(_, shared)| *shared && scenario.lock.kind != LockKind::ReadWrite)
-        {
-            let message = "only a read-write lock can be shared: lock.kind = \"read-write\"";
-            return Err(Mistake::at(place(&[action, "shared"]), message));
+        let step = one_action(entry, at).map_err(|message| Mistake::at(place(&[]), message))?;
+        if let Some(step) = step {
+            step.check(&scenario.lock).map_err(|wrong| wrong.at_place(|key| place(&[step.name(), key])))?;
         }
     }
     let Some(workload) = &client.workload else { return Ok(()) };
     let place = places.of_key(&["client", name, "workload"]);
-    let Some(contend) = &workload.contend else {
-        return Err(Mistake::at(place, "a workload needs a kind, such as workload.contend = { .. }"));
-    };
-    let write_every = places.of_value(&["client", name, "workload", "contend", "write_every"]);
-    check_period(write_every, contend.write_every)?;
-    if let Some(levels) = contend.levels.filter(|levels| !(1..=LEVELS_MAX).contains(levels)) {
-        let place = places.of_value(&["client", name, "workload", "contend", "levels"]);
-        let message =
-            format!("a round cannot take {levels} levels of the lock: from one to {LEVELS_MAX} it can");
+    let kinds = workload.given();
+    let [kind] = &kinds[..] else {
+        let message = match kinds.len() {
+            0 => "a workload needs a kind, such as workload.contend = { .. }",
+            _ => "a workload has one kind: give each to a client of its own",
+        };
         return Err(Mistake::at(place, message));
-    }
+    };
+    let of_key = |key| places.of_value(&["client", name, "workload", kind.name(), key]);
+    kind.check().map_err(|wrong| wrong.at_place(of_key))?;
     if !client.steps.is_empty() {
         let message = format!("client {name} has both steps and a workload: give one");
         return Err(Mistake::at(place, message));
@@ -237,14 +186,25 @@ fn check_client(
     Ok(())
 }
 
-fn one_action(step: &StepEntry, at: usize) -> Result<(), String> {
-    let actions = step.actions();
-    match actions.len() {
-        1 => Ok(()),
+/// The one action of a step.
+fn one_action(entry: &StepEntry, at: usize) -> Result<Option<Step>, String> {
+    let mut steps = entry.given();
+    match steps.len() {
+        1 => Ok(steps.pop()),
         // A bare `at` is a pause until then.
-        0 if step.at.is_some() => Ok(()),
+        0 if entry.at.is_some() => Ok(None),
         0 => Err(format!("step {} does nothing: give it an action, such as acquire = {{}}", at + 1)),
-        _ => Err(format!("step {} does several things ({}): one step each", at + 1, actions.join(", "))),
+        _ => {
+            let names: Vec<&str> = steps.iter().map(Step::name).collect();
+            Err(format!("step {} does several things ({}): one step each", at + 1, names.join(", ")))
+        }
+    }
+}
+
+impl Wrong {
+    /// The mistake where its key is written.
+    fn at_place(self, place: impl FnOnce(&'static str) -> Range<usize>) -> Mistake {
+        Mistake::at(place(self.key), self.message)
     }
 }
 
@@ -253,8 +213,8 @@ fn check_fault(names: &Names<'_, '_>, name: &str, entry: &Fault) -> Result<(), M
         return Ok(());
     }
     let place = |key: &str| names.places.of_key(&["fault", name, key]);
-    let kinds = entry.kinds();
-    let [kind] = kinds[..] else {
+    let kinds = entry.given();
+    let [kind] = &kinds[..] else {
         let known: Vec<&str> = fault::LIST.iter().map(|(name, _)| *name).collect();
         let message = format!(
             "fault `{name}` must do exactly one thing, such as crash = \"m\"; it does {}",
@@ -307,7 +267,7 @@ fn check_repetition(names: &Names<'_, '_>, name: &str, entry: &Fault) -> Result<
         };
     };
     let (Draw::Fixed(shortest) | Draw::Range(shortest, _)) = every;
-    check_period(place("every"), Some(shortest))?;
+    limits::period("every", Some(shortest)).map_err(|wrong| wrong.at_place(place))?;
     let last = entry.until.unwrap_or(names.scenario.run.storm);
     let occurrences = last.0.as_nanos() / shortest.0.as_nanos();
     if occurrences > OCCURRENCES_MAX {

@@ -35,7 +35,7 @@ use super::{
     node::{self, Console, Operated},
 };
 use crate::{
-    fault::Deed,
+    fault::FaultAction,
     plan::{Plan, Software, Target},
     scenario::{Network, Node as Written},
 };
@@ -229,16 +229,14 @@ pub fn impossible(plan: &Plan) -> Vec<String> {
             targets.iter().map(name).collect::<Vec<_>>()
         };
         let targets: Vec<Vec<String>> = occurrence.targets.iter().map(somebody).collect();
-        for kind in occurrence.fault.kinds() {
-            let impossible = kind.deeds(&targets).into_iter().find_map(|deed| match deed {
-                Deed::World(verb) if !verb.works_on_real_hosts() => Some(verb.to_string()),
-                Deed::For(condition) if !condition.works_on_real_hosts() => Some(condition.to_string()),
-                _ => None,
-            });
-            if let Some(what) = impossible {
-                let name = occurrence.name.split('#').next().unwrap_or_default();
-                problems.push(format!("fault {name:?} needs \"{what}\""));
-            }
+        let impossible = occurrence.fault.actions(&targets).into_iter().find_map(|action| match action {
+            FaultAction::World(verb) if !verb.works_on_real_hosts() => Some(verb.to_string()),
+            FaultAction::For(condition) if !condition.works_on_real_hosts() => Some(condition.to_string()),
+            _ => None,
+        });
+        if let Some(what) = impossible {
+            let name = occurrence.name.split('#').next().unwrap_or_default();
+            problems.push(format!("fault {name:?} needs \"{what}\""));
         }
     }
     for host in &plan.hosts {

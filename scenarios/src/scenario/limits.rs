@@ -1,0 +1,51 @@
+//! What no step, workload or lock may ask for, whatever else it says.
+
+use std::time::Duration;
+
+use crate::units::Span;
+
+/// The shortest lease: servers count in milliseconds, and refuse to let a key expire at once.
+const LEASE_MIN: Span = Span::millis(1);
+
+/// The shortest time between two of anything that is done again and again.
+const PERIOD_MIN: Duration = Duration::from_micros(10);
+
+/// What is wrong with a table: the key that is mistaken, and what is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrong {
+    /// The key inside the table; empty for the whole.
+    pub key: &'static str,
+    /// What is wrong and what was expected.
+    pub message: String,
+}
+
+impl Wrong {
+    /// A mistake of one key.
+    pub fn at(key: &'static str, message: impl Into<String>) -> Wrong {
+        Wrong { key, message: message.into() }
+    }
+}
+
+/// That a lease lasts long enough for a server to grant it.
+pub(super) fn lease(key: &'static str, lease: Option<Span>) -> Result<(), Wrong> {
+    match lease {
+        Some(lease) if lease < LEASE_MIN => Err(Wrong::at(
+            key,
+            format!("a lease of {lease} ends before it begins: give at least {LEASE_MIN}, as Redis counts"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// That something is done again and again, and not without end at one instant.
+pub(super) fn period(key: &'static str, period: Option<Span>) -> Result<(), Wrong> {
+    match period {
+        Some(period) if period.0 < PERIOD_MIN => {
+            let least = Span(PERIOD_MIN);
+            let message =
+                format!("{period} is too short to do something again and again: give at least {least}");
+            Err(Wrong::at(key, message))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,74 @@
+//! What a client does over and over, until the end of the storm.
+//!
+//! A workload is a type with its parameters and its [`WorkloadKind`], a line in the table below, and its `Play` in
+//! `run/workload.rs`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::limits::{self, Wrong};
+use crate::{
+    one_of::one_of,
+    units::{Draw, Span},
+};
+
+/// The most levels of a reentrant lock that one round of a workload takes.
+const LEVELS_MAX: u32 = 100;
+
+one_of! {
+    /// What a client does over and over. Exactly one kind.
+    pub struct WorkloadEntry {}
+
+    /// A kind of workload.
+    pub enum Workload: WorkloadKind {
+        /// Acquire, hold (writing to the resource), release, think, again, until the end of the storm and once more.
+        contend: Contend,
+    }
+}
+
+/// What there is to say of a workload before it runs.
+pub trait WorkloadKind {
+    /// Whether it can be done.
+    ///
+    /// # Errors
+    /// The key that is mistaken.
+    fn check(&self) -> Result<(), Wrong>;
+}
+
+/// Acquire, hold, release, think, again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Contend {
+    /// How long the lock is held.
+    pub hold: Draw<Span>,
+    /// The pause between two rounds.
+    pub think: Draw<Span>,
+    /// How long to wait for the lock at most; as long as it takes if left out.
+    #[serde(default)]
+    pub wait: Option<Span>,
+    /// How often to write to the resource while holding; once, in the middle, if left out.
+    #[serde(default)]
+    pub write_every: Option<Span>,
+    /// How many rounds; until the end of the storm if left out.
+    #[serde(default)]
+    pub rounds: Option<u32>,
+    /// How many levels of a reentrant lock a round takes at most: each round draws how many, takes them one inside the other
+    /// and gives them back one by one. One if left out.
+    #[serde(default)]
+    pub levels: Option<u32>,
+}
+
+impl WorkloadKind for Contend {
+    fn check(&self) -> Result<(), Wrong> {
+        limits::period("write_every", self.write_every)?;
+        match self.levels.filter(|levels| !(1..=LEVELS_MAX).contains(levels)) {
+            None => Ok(()),
+            Some(levels) => {
+                let message = format!(
+                    "a round cannot take {levels} levels of the lock: from one to {LEVELS_MAX} it can"
+                );
+                Err(Wrong::at("levels", message))
+            }
+        }
+    }
+}
