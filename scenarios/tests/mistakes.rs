@@ -51,6 +51,8 @@ fn mistakes_of_form_are_pointed_at() {
     with("[fault.crash]", "[«faults».crash]", "did you mean `fault`?");
     with("crash = \"redis\"", "«crahs» = \"redis\"", "did you mean `crash`?");
     with("{ acquire = {} }", "{ «aquire» = {} }", "did you mean `acquire`?");
+    with("{ acquire = {} }", "{ acquire = { «leese» = \"1s\" } }", "did you mean `lease`?");
+    with("{ acquire = {} }", "{ poll = «\"1s\"» }", "expected a table with `every` and perhaps `lease`");
     // Values of another type.
     with("steps = [{ acquire = {} }, { release = {} }]", "steps = «3»", "expected a list");
     with("[node.redis]", "[node.redis]\ncount = «\"three\"»", "expected a whole number, found string");
@@ -111,6 +113,8 @@ fn what_contradicts_itself_is_pointed_at() {
         "both steps and",
     );
     with(steps, "«workload» = {}", "a workload needs a kind");
+    with(steps, "workload = { «contends» = {} }", "did you mean `contend`?");
+    with(steps, "workload.contend = { hold = \"1s\", «thinks» = \"1s\" }", "did you mean `think`?");
     with(
         steps,
         "workload.contend = { hold = \"1s\", think = \"1s\", levels = «0» }",
@@ -155,6 +159,14 @@ fn what_contradicts_itself_is_pointed_at() {
     with("[expect]", "[lock]\nalso = «[\"lock\"]»\n[expect]", "the lock \"lock\" is there already");
     let several = "[lock]\nsubject = \"del-without-token\"\nalso = «[\"other\"]»\n[expect]";
     with("[expect]", several, "only the production client takes several locks");
+    let over = |lock: &str| format!("[lock]\n{lock}\n[expect]");
+    let row = |lock: &str, says: &str| with("[expect]", &over(lock), says);
+    row("subject = «\"cliend\"»", "did you mean `client`?");
+    row("subject = \"token-lock\"\ntraits = { «relase» = \"delete\" }", "did you mean `release`?");
+    row("subject = \"token-lock\"\ntraits = { release = «\"delet\"» }", "did you mean `delete`?");
+    row("traits = { «release» = \"delete\" }", "which has no trait `release`");
+    row("traits = { «clock» = \"wall\" }", "\"boottime\" or \"monotonic\"");
+    row("kind = «\"read-write\"»\nsubject = \"token-lock\"", "but of \"plain\", \"fair\", ");
     let semaphore = "[lock]\nkind = \"semaphore\"\nsubject = \"semaphore\"\npermits = «0»\n[expect]";
     with("[expect]", semaphore, "nobody could ever get a permit");
     with("{ acquire = {} }", "{ acquire = { shared = «true» } }", "only a read-write lock can be shared");

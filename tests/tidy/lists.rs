@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lockstorm::{checker, fault, library, scenario::SubjectName, subject};
+use lockstorm::{checker, fault, library, scenario::TABLE};
 use lockstorm_sim::commands::{ALL, Spec};
 
 use crate::sources;
@@ -154,12 +154,14 @@ fn each_stock_scenario_is_embedded() {
 
 #[test]
 fn each_subject_says_what_it_is() {
-    let mut lines = BTreeSet::new();
-    for &name in SubjectName::ALL {
-        let (about, _) = subject::of(name);
+    let (mut names, mut lines) = (BTreeSet::new(), BTreeSet::new());
+    for subject in TABLE {
+        let about = subject.about;
+        assert!(names.insert(subject.name), "two subjects are called {:?}", subject.name);
         assert!(
             !about.is_empty() && lines.insert(about),
-            "{name:?} is described as another one is: {about:?}"
+            "{} is described as another one is: {about:?}",
+            subject.name
         );
     }
 }

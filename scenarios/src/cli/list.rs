@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use miette::Result;
 
 use super::{Exit, out::outln};
-use crate::{checker, fault, library, scenario, scenario::SubjectName, selector, subject};
+use crate::{checker, fault, library, scenario, selector};
 
 /// List what scenarios can be made of
 #[derive(Debug, Args)]
@@ -23,6 +23,8 @@ enum What {
     Workloads,
     /// Who can be on trial: lock.subject
     Subjects,
+    /// What a subject does, and what can be laid over one: lock.traits
+    Traits,
     /// How hosts can be named in faults and links
     Selectors,
     /// The stock scenarios
@@ -37,10 +39,10 @@ impl List {
                 checker::LIST.iter().map(|checker| row(checker.name, checker.question)).collect()
             }
             What::Workloads => rows(scenario::Workload::LIST),
-            What::Subjects => SubjectName::ALL
-                .iter()
-                .map(|&name| (scenario::word(name), subject::of(name).0.to_owned()))
-                .collect(),
+            What::Subjects => {
+                scenario::TABLE.iter().map(|subject| row(subject.name, subject.about)).collect()
+            }
+            What::Traits => rows(scenario::traits::Traits::LIST),
             What::Selectors => rows(selector::ABOUT),
             What::Scenarios => {
                 library::ALL.iter().map(|stock| (stock.path.to_owned(), stock.title())).collect()
@@ -51,6 +53,9 @@ impl List {
             outln!("{name:width$}  {about}");
             if matches!(self.what, What::Faults) {
                 outln!("{:width$}    {}", "", scenario::fault_form(&name));
+            }
+            if matches!(self.what, What::Traits) {
+                outln!("{:width$}    {}", "", scenario::trait_values(&name).join(", "));
             }
         }
         if matches!(self.what, What::Faults) {

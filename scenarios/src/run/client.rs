@@ -40,7 +40,7 @@ pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, client: Rc<Client>, scr
     if let Some(code) = &client.code {
         return run_code(code, ctx, stage, seat, owner).await;
     }
-    let (_, make) = subject::of(stage.plan.scenario.lock.subject);
+    let make = subject::maker(stage.plan.scenario.lock.subject.algorithm);
     let subject = match make(seat).await {
         Ok(subject) => subject,
         Err(failure) => return ctx.observe("no subject", failure.message),

@@ -28,6 +28,15 @@ pub(crate) fn fault(name: &str) -> String {
     format!("{name} = {{ {} }}", must.into_iter().chain(may).collect::<Vec<_>>().join(", "))
 }
 
+/// The values of a trait, as files write them.
+pub(crate) fn trait_values(name: &str) -> Vec<String> {
+    let schema = schemars::schema_for!(Scenario).to_value();
+    let of = resolved(&schema, &schema["$defs"]["OtherTraits"]["properties"][name]);
+    let words = of["oneOf"].as_array().into_iter().flatten().filter_map(|one| one["const"].as_str());
+    let words: Vec<String> = words.map(str::to_owned).collect();
+    if words.is_empty() { vec!["true".to_owned(), "false".to_owned()] } else { words }
+}
+
 fn keys_of(schema: &Value, of: &Value) -> Keys {
     let of = resolved(schema, of);
     let required = of["required"].as_array().into_iter().flatten().filter_map(Value::as_str);

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::SubjectName;
+use super::{Subject, traits::OtherTraits};
 use crate::{name::Name, units::Span};
 
 /// The lock on trial: `[lock]`.
@@ -18,7 +18,9 @@ pub struct Lock {
     /// Which lock of the client it is.
     pub kind: LockKind,
     /// Who implements it: the production client, or a model of another algorithm (`lockstorm list subjects`).
-    pub subject: SubjectName,
+    pub subject: Subject,
+    /// What the subject does otherwise than its name says, such as `{ release = "delete" }` (`lockstorm list traits`).
+    pub traits: OtherTraits,
     /// The nodes it lives on: one for a plain lock (its replicas follow by themselves), several for a RedLock. All masters if
     /// left out.
     pub nodes: Option<Vec<Name>>,
@@ -48,7 +50,8 @@ impl Default for Lock {
             name: "lock".to_owned(),
             also: Vec::new(),
             kind: LockKind::Plain,
-            subject: SubjectName::Client,
+            subject: Subject::default(),
+            traits: OtherTraits::default(),
             nodes: None,
             lease: None,
             watchdog: Span::secs(30),
@@ -102,6 +105,12 @@ pub enum LockKind {
     ReadWrite,
     /// So many permits at a time. Only models implement it.
     Semaphore,
+}
+
+impl LockKind {
+    /// The kinds of which one owner at a time holds the lock, alone.
+    pub(super) const OF_ONE_OWNER: &[LockKind] =
+        &[LockKind::Plain, LockKind::Fair, LockKind::Fenced, LockKind::Red];
 }
 
 /// The resource that the lock guards: `[resource]`. It is a host of its own, so a write takes its time over the network.

@@ -13,6 +13,7 @@ mod places;
 mod step;
 mod subject;
 mod topology;
+pub mod traits;
 mod validate;
 mod workload;
 
@@ -24,7 +25,7 @@ use crate::{fault::Fault, units::Span, verdict::Expectation};
 
 pub use builder::ScenarioBuilder;
 pub use error::{ScenarioError, nearest};
-pub(crate) use form::fault as fault_form;
+pub(crate) use form::{fault as fault_form, trait_values};
 pub use limits::Wrong;
 pub use load::{Source, Variant, load, parse};
 pub use lock::{Fence, Lock, LockKind, Resource, Sync};
@@ -32,7 +33,7 @@ pub use step::{
     Acquire, Block, Check, Extend, Poll, Release, Repeat, Sleep, Step, StepEntry, StepKind, Steps,
     TryAcquire, Work, Write,
 };
-pub use subject::SubjectName;
+pub use subject::{Algorithm, Subject, TABLE};
 pub use topology::{Client, Clock, Durability, Link, Network, Node, ScriptEdit};
 pub use workload::{Contend, Workload, WorkloadEntry, WorkloadKind};
 

@@ -1,156 +1,321 @@
-//! The names of all that a scenario can put on trial.
+//! All that a scenario can put on trial, by name: each is the right algorithm but for what its line says.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use std::{borrow::Cow, fmt};
 
-use super::LockKind;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Who is on trial. The algorithms are in `subject/`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum SubjectName {
-    /// The production client, unchanged.
-    #[default]
-    Client,
-    /// The production client on a platform whose best clock stops while the machine sleeps.
-    ClientOnMonotonicClock,
-    /// `SET NX PX` with a token, done right; over several nodes, the published RedLock.
-    TokenLock,
-    /// Releases with DEL, whoever holds the lock.
-    DelWithoutToken,
-    /// Believes in its lock until it is told otherwise.
-    NoOwnDeadline,
-    /// Counts the lease from the reply.
-    LeaseFromReply,
-    /// Measures its lease by the wall clock.
-    WallClockValidity,
-    /// Measures its lease by a clock that stops while the machine sleeps.
-    MonotonicValidity,
-    /// Allows nothing for clocks that run fast.
-    NoDrift,
-    /// Takes half of the nodes for a quorum.
-    HalfQuorum,
-    /// Releases only where it was told that it had the lock.
-    ReleaseOnlyAcknowledged,
-    /// After a failed attempt releases over a new connection.
-    ReleaseOnNewConnection,
-    /// Releases nothing after a failed attempt.
-    NoCleanup,
-    /// Tries again after a fixed delay.
-    FixedRetryDelay,
-    /// Asks again with a new token when a reply does not come.
-    ResendWithNewToken,
-    /// Counts holds, and sends the same request again when a reply does not come.
-    ResendCounted,
-    /// Renews the key, whoever's it is.
-    RenewAnybodys,
-    /// Renews by setting the key again.
-    RenewRecreates,
-    /// Stops renewing after one failure.
-    RenewUntilFailure,
-    /// Renews on the nodes that still have it, however few.
-    RenewWithoutQuorum,
-    /// Has one token for all clients.
-    SharedToken,
-    /// Redisson's RedLock: one node after the other, and no look at the clock afterwards.
-    RedissonRedLock,
-    /// A lock that counts holds, done right: a hash with one name for each client.
-    CountedLock,
-    /// A lock whose waiters subscribe to its releases, done right.
-    SubscribingLock,
-    /// A lock that is granted in the order of a queue, done right but for waiters that die.
-    QueueLock,
-    /// A lock that hands out fencing tokens, done right.
-    FencedTokenLock,
-    /// A lock that waits for a replica's acknowledgement, done right.
-    ReplicatedLock,
-    /// A semaphore, done right.
-    Semaphore,
-    /// A read-write lock, done right.
-    ReadWriteLock,
-    /// Sets the key, and its expiry with a second command.
-    GrantInTwoSteps,
-    /// Reads the token, and deletes the key with a second command.
-    ReleaseInTwoSteps,
-    /// Counts holds, and sends the same release again when a reply does not come.
-    ReleaseResent,
-    /// Goes on renewing after the release.
-    WatchdogNeverCancelled,
-    /// Asks again at once when it is refused.
-    BusyWaiting,
-    /// Sleeps once it has subscribed, without asking again.
-    SubscribeWithoutSecondLook,
-    /// Stands in line, and takes a free lock without looking who is first.
-    QueueWithoutHeadCheck,
-    /// Throws the first out of a line that has grown long.
-    QueuePrunedByCount,
-    /// Takes its fencing token with a second command, when it already has the lock.
-    FenceTakenSeparately,
-    /// Asks for a replica's acknowledgement, and does not look at the answer.
-    WaitResultIgnored,
-    /// Takes a permit without looking whether one is left.
-    SemaphoreWithoutCompare,
-    /// Lets readers in beside a writer.
-    ReadUnderWrite,
-    /// Lets a writer in beside readers.
-    WriteUnderRead,
+use super::{
+    LockKind,
+    traits::{
+        Belief, Cleanup, ClockName, Fencing, Grant, Key, OtherTraits, Pace, Quorum, Release, Renewal,
+        Replicas, Resend, Token, Traits,
+    },
+};
+
+/// Something that can be put on trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subject {
+    /// What scenario files call it.
+    pub name: &'static str,
+    /// One line about it.
+    pub about: &'static str,
+    /// Whose code it is.
+    pub algorithm: Algorithm,
+    /// What it does, and by that what it does wrong.
+    pub traits: Traits,
 }
 
-impl SubjectName {
-    /// All of them, in the order of `lockstorm list subjects`.
-    pub const ALL: &[SubjectName] = &[
-        SubjectName::Client,
-        SubjectName::ClientOnMonotonicClock,
-        SubjectName::TokenLock,
-        SubjectName::DelWithoutToken,
-        SubjectName::NoOwnDeadline,
-        SubjectName::LeaseFromReply,
-        SubjectName::WallClockValidity,
-        SubjectName::MonotonicValidity,
-        SubjectName::NoDrift,
-        SubjectName::HalfQuorum,
-        SubjectName::ReleaseOnlyAcknowledged,
-        SubjectName::ReleaseOnNewConnection,
-        SubjectName::NoCleanup,
-        SubjectName::FixedRetryDelay,
-        SubjectName::ResendWithNewToken,
-        SubjectName::ResendCounted,
-        SubjectName::RenewAnybodys,
-        SubjectName::RenewRecreates,
-        SubjectName::RenewUntilFailure,
-        SubjectName::RenewWithoutQuorum,
-        SubjectName::SharedToken,
-        SubjectName::RedissonRedLock,
-        SubjectName::CountedLock,
-        SubjectName::SubscribingLock,
-        SubjectName::QueueLock,
-        SubjectName::FencedTokenLock,
-        SubjectName::ReplicatedLock,
-        SubjectName::Semaphore,
-        SubjectName::ReadWriteLock,
-        SubjectName::GrantInTwoSteps,
-        SubjectName::ReleaseInTwoSteps,
-        SubjectName::ReleaseResent,
-        SubjectName::WatchdogNeverCancelled,
-        SubjectName::BusyWaiting,
-        SubjectName::SubscribeWithoutSecondLook,
-        SubjectName::QueueWithoutHeadCheck,
-        SubjectName::QueuePrunedByCount,
-        SubjectName::FenceTakenSeparately,
-        SubjectName::WaitResultIgnored,
-        SubjectName::SemaphoreWithoutCompare,
-        SubjectName::ReadUnderWrite,
-        SubjectName::WriteUnderRead,
-    ];
+/// Whose code a subject is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Algorithm {
+    /// The production client, unchanged; of all traits it has the clock alone.
+    Client,
+    /// The model in `subject/model/`, which has them all.
+    Model,
+}
 
-    /// Whether it implements locks of this kind. A model is what it is, and takes the other kinds for a plain lock's.
-    pub(super) fn implements(self, kind: LockKind) -> bool {
-        match self {
-            SubjectName::Semaphore | SubjectName::SemaphoreWithoutCompare => kind == LockKind::Semaphore,
-            SubjectName::ReadWriteLock | SubjectName::ReadUnderWrite | SubjectName::WriteUnderRead => {
-                kind == LockKind::ReadWrite
-            }
-            _ => !matches!(kind, LockKind::Semaphore | LockKind::ReadWrite),
+const RIGHT: Traits = Traits::RIGHT;
+const COUNTED: Traits = Traits { key: Key::Count, token: Token::OfClient, ..RIGHT };
+const QUEUED: Traits = Traits { key: Key::Queue, token: Token::OfClient, pace: Pace::Fixed, ..RIGHT };
+const SHARED: Traits = Traits { key: Key::Mode, token: Token::OfClient, ..RIGHT };
+/// A permit has no lease: it is had until it is given back.
+const PERMITS: Traits = Traits {
+    key: Key::Permits,
+    belief: Belief::UntilTold,
+    cleanup: Cleanup::Acknowledged,
+    renewal: Renewal::Never,
+    token: Token::OfClient,
+    ..RIGHT
+};
+
+/// Every subject, in the order of `lockstorm list subjects`. The first one is on trial where a file names none.
+pub const TABLE: &[Subject] = &[
+    client("client", "the production client, unchanged", RIGHT),
+    client(
+        "client-on-monotonic-clock",
+        "the production client, whose platform has no clock that goes on while the machine sleeps",
+        Traits { clock: ClockName::Monotonic, ..RIGHT },
+    ),
+    model(
+        "token-lock",
+        "SET NX PX with a token, done right: one node, or the published RedLock over several",
+        RIGHT,
+    ),
+    model(
+        "del-without-token",
+        "releases with DEL, whoever holds the lock",
+        Traits { release: Release::Delete, ..RIGHT },
+    ),
+    model(
+        "no-own-deadline",
+        "believes in its lock until it is told otherwise",
+        Traits { belief: Belief::UntilTold, ..RIGHT },
+    ),
+    model(
+        "lease-from-reply",
+        "counts the lease from the reply, however late it came",
+        Traits { belief: Belief::FromReply, drift: false, ..RIGHT },
+    ),
+    model(
+        "wall-clock-validity",
+        "measures its lease by the wall clock",
+        Traits { clock: ClockName::Wall, ..RIGHT },
+    ),
+    model(
+        "monotonic-validity",
+        "measures its lease by a clock that stops while the machine sleeps",
+        Traits { clock: ClockName::Monotonic, ..RIGHT },
+    ),
+    model(
+        "no-drift",
+        "grants a quorum the whole lease, as if no clock ever ran fast",
+        Traits { drift: false, ..RIGHT },
+    ),
+    model("half-quorum", "takes half of the nodes for a quorum", Traits { quorum: Quorum::Half, ..RIGHT }),
+    model(
+        "release-only-acknowledged",
+        "after a failure releases only where it was told that it had the lock",
+        Traits { cleanup: Cleanup::Acknowledged, ..RIGHT },
+    ),
+    model(
+        "release-on-new-connection",
+        "after a failure releases over a new connection, ahead of the request that failed",
+        Traits { cleanup: Cleanup::NewConnection, ..RIGHT },
+    ),
+    model(
+        "no-cleanup",
+        "releases nothing after a failed attempt",
+        Traits { cleanup: Cleanup::None, ..RIGHT },
+    ),
+    model("fixed-retry-delay", "tries again after a fixed delay", Traits { pace: Pace::Fixed, ..RIGHT }),
+    model(
+        "resend-with-new-token",
+        "asks again with a new token when a reply does not come, and forgets the old one",
+        Traits { resend: Resend::Fresh, cleanup: Cleanup::None, ..RIGHT },
+    ),
+    model(
+        "resend-counted",
+        "counts holds, and sends the same request again when a reply does not come",
+        Traits { resend: Resend::Same, ..COUNTED },
+    ),
+    model("renew-anybodys", "renews the key, whoever's it is", Traits { renewal: Renewal::Anybody, ..RIGHT }),
+    model(
+        "renew-recreates",
+        "renews by setting the key again",
+        Traits { renewal: Renewal::Recreate, belief: Belief::UntilTold, ..RIGHT },
+    ),
+    model(
+        "renew-until-failure",
+        "stops renewing after one failure, and tells nobody",
+        Traits { renewal: Renewal::UntilFailure, belief: Belief::UntilTold, ..RIGHT },
+    ),
+    model(
+        "renew-without-quorum",
+        "renews on the nodes that still have it, however few",
+        Traits { renewal: Renewal::EachNode, belief: Belief::UntilTold, ..RIGHT },
+    ),
+    model("shared-token", "has one token for all clients", Traits { token: Token::Shared, ..RIGHT }),
+    model(
+        "redisson-red-lock",
+        "Redisson's RedLock: one node after the other, and no look at the clock afterwards",
+        Traits {
+            belief: Belief::FromReply,
+            drift: false,
+            renewal: Renewal::EachNode,
+            at_once: false,
+            ..RIGHT
+        },
+    ),
+    model("counted-lock", "counts holds under one name for each client, done right", COUNTED),
+    model(
+        "subscribing-lock",
+        "waits for the message of a release, done right",
+        Traits { pace: Pace::Message, ..RIGHT },
+    ),
+    model("queue-lock", "grants in the order of a queue, done right but for waiters that die", QUEUED),
+    model(
+        "fenced-token-lock",
+        "hands out fencing tokens with the grant, done right",
+        Traits { fence: Fencing::WithGrant, ..RIGHT },
+    ),
+    model(
+        "replicated-lock",
+        "gives the lock back when no replica has acknowledged it, done right",
+        Traits { replicas: Replicas::Required, ..RIGHT },
+    ),
+    model("semaphore", "a semaphore without leases, done right", PERMITS),
+    model("read-write-lock", "many readers or one writer, done right", SHARED),
+    model(
+        "grant-in-two-steps",
+        "sets the key, and its expiry with a second command",
+        Traits { grant: Grant::TwoSteps, ..RIGHT },
+    ),
+    model(
+        "release-in-two-steps",
+        "reads the token, and deletes the key with a second command",
+        Traits { release: Release::GetThenDelete, ..RIGHT },
+    ),
+    model(
+        "release-resent",
+        "counts holds, and sends the same release again when a reply does not come",
+        Traits { resend_release: true, ..COUNTED },
+    ),
+    model(
+        "watchdog-never-cancelled",
+        "goes on renewing after the release",
+        Traits { cancels: false, ..COUNTED },
+    ),
+    model("busy-waiting", "asks again at once when it is refused", Traits { pace: Pace::AtOnce, ..RIGHT }),
+    model(
+        "subscribe-without-second-look",
+        "subscribes to releases and goes to sleep without asking once more",
+        Traits { pace: Pace::MessageWithoutRecheck, ..RIGHT },
+    ),
+    model(
+        "queue-without-head-check",
+        "stands in line, and takes a free lock without looking who is first",
+        Traits { grant: Grant::AnybodyInLine, ..QUEUED },
+    ),
+    model(
+        "queue-pruned-by-count",
+        "throws the first out of a line that has grown long",
+        Traits { grant: Grant::ShortLine, ..QUEUED },
+    ),
+    model(
+        "fence-taken-separately",
+        "takes its fencing token with a second command, after the grant",
+        Traits { fence: Fencing::Afterwards, ..RIGHT },
+    ),
+    model(
+        "wait-result-ignored",
+        "asks for a replica's acknowledgement, and does not look at the answer",
+        Traits { replicas: Replicas::Ignored, ..RIGHT },
+    ),
+    model(
+        "semaphore-without-compare",
+        "takes a permit without looking whether one is left",
+        Traits { grant: Grant::AnyPermit, ..PERMITS },
+    ),
+    model(
+        "read-under-write",
+        "lets readers in beside a writer",
+        Traits { grant: Grant::ReadUnderWrite, ..SHARED },
+    ),
+    model(
+        "write-under-read",
+        "lets a writer in beside readers",
+        Traits { grant: Grant::WriteUnderRead, ..SHARED },
+    ),
+];
+
+const fn client(name: &'static str, about: &'static str, traits: Traits) -> Subject {
+    Subject { name, about, algorithm: Algorithm::Client, traits }
+}
+
+const fn model(name: &'static str, about: &'static str, traits: Traits) -> Subject {
+    Subject { name, about, algorithm: Algorithm::Model, traits }
+}
+
+impl Subject {
+    /// The subject of this name.
+    pub fn named(name: &str) -> Option<Subject> {
+        TABLE.iter().copied().find(|subject| subject.name == name)
+    }
+
+    /// The kinds of lock that it implements, with other traits laid over its own.
+    pub fn kinds(&self, others: &OtherTraits) -> &'static [LockKind] {
+        match self.algorithm {
+            Algorithm::Client => LockKind::OF_ONE_OWNER,
+            Algorithm::Model => self.traits.with(others).kinds(),
         }
+    }
+
+    /// Whether the traits can be laid over it.
+    ///
+    /// # Errors
+    /// The trait that cannot, and why.
+    pub(super) fn check(&self, others: &OtherTraits) -> Result<(), (&'static str, String)> {
+        if self.algorithm == Algorithm::Model {
+            return Ok(());
+        }
+        if let Some(name) = others.given().into_iter().find(|name| *name != "clock") {
+            let message = format!(
+                "the subject \"{}\" is the production client, which has no trait `{name}`: of all traits it has `clock` alone",
+                self.name
+            );
+            return Err((name, message));
+        }
+        match others.clock {
+            Some(ClockName::Wall) => {
+                let message =
+                    "the production client counts by \"boottime\" or \"monotonic\", never by \"wall\"";
+                Err(("clock", message.to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Default for Subject {
+    fn default() -> Subject {
+        TABLE[0]
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl Serialize for Subject {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name)
+    }
+}
+
+impl<'de> Deserialize<'de> for Subject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Subject, D::Error> {
+        let name = Cow::<str>::deserialize(deserializer)?;
+        Subject::named(&name).ok_or_else(|| {
+            let known: Vec<&str> = TABLE.iter().map(|subject| subject.name).collect();
+            de::Error::custom(format_args!(
+                "unknown subject `{name}`, expected one of `{}`",
+                known.join("`, `")
+            ))
+        })
+    }
+}
+
+impl JsonSchema for Subject {
+    fn schema_name() -> Cow<'static, str> {
+        "Subject".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let row = |subject: &Subject| json_schema!({ "const": subject.name, "description": subject.about });
+        let rows: Vec<Schema> = TABLE.iter().map(row).collect();
+        json_schema!({ "description": "Who is on trial (`lockstorm list subjects`).", "oneOf": rows })
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, ops::Range};
 use lockstorm_sim::{config::Config, options};
 
 use super::{
-    Client, LockKind, Node, SEEDS_MAX, Scenario, Step, StepEntry, SubjectName,
+    Algorithm, Client, LockKind, Node, SEEDS_MAX, Scenario, Step, StepEntry,
     error::Mistake,
     limits::{self, Wrong},
     places::Places,
@@ -123,9 +123,18 @@ fn check_node(names: &Names<'_, '_>, name: &str, node: &Node) -> Result<(), Mist
 
 fn check_lock(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
     let lock = &scenario.lock;
-    if !lock.subject.implements(lock.kind) {
-        let (subject, kind) = (word(lock.subject), word(lock.kind));
-        let message = format!("the subject \"{subject}\" is no lock of the kind \"{kind}\"");
+    lock.subject
+        .check(&lock.traits)
+        .map_err(|(name, message)| Mistake::at(places.of_key(&["lock", "traits", name]), message))?;
+    let kinds = lock.subject.kinds(&lock.traits);
+    if !kinds.contains(&lock.kind) {
+        let known: Vec<String> = kinds.iter().map(|kind| format!("\"{}\"", word(kind))).collect();
+        let message = format!(
+            "the subject \"{}\" is no lock of the kind \"{}\", but of {}",
+            lock.subject,
+            word(lock.kind),
+            known.join(", ")
+        );
         return Err(Mistake::at(places.of_value(&["lock", "kind"]), message));
     }
     let names: Vec<&str> = lock.names().collect();
@@ -134,9 +143,8 @@ fn check_lock(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistak
         if names[..=at].contains(&name.as_str()) {
             return Err(Mistake::at(place, format!("the lock {name:?} is there already")));
         }
-        if !matches!(lock.subject, SubjectName::Client | SubjectName::ClientOnMonotonicClock) {
-            let message =
-                format!("only the production client takes several locks, not {:?}", word(lock.subject));
+        if lock.subject.algorithm != Algorithm::Client {
+            let message = format!("only the production client takes several locks, not \"{}\"", lock.subject);
             return Err(Mistake::at(place, message));
         }
     }

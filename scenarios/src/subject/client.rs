@@ -7,7 +7,7 @@ use lockstorm_client::{Builder, Client, Error, Guard, Lock, OwnerId, RedLock, Re
 use super::{Ask, Failure, Held, Local, Patience, Seat, Subject};
 use crate::{
     bridge::HostEnv,
-    scenario::{Lock as ScenarioLock, LockKind, Sync},
+    scenario::{Lock as ScenarioLock, LockKind, Sync, traits::ClockName},
     units::Span,
 };
 
@@ -15,19 +15,13 @@ use crate::{
 const OWNER: i64 = 1;
 
 pub(super) fn make(seat: Seat) -> Local<'static, Result<Rc<dyn Subject>, Failure>> {
-    let env = HostEnv::new(seat.ctx.clone());
-    on(env, seat)
-}
-
-/// As on a platform whose only steady clock stops while the machine sleeps.
-pub(super) fn make_on_monotonic_clock(seat: Seat) -> Local<'static, Result<Rc<dyn Subject>, Failure>> {
-    let env = HostEnv::without_boottime(seat.ctx.clone());
-    on(env, seat)
-}
-
-fn on(env: HostEnv, seat: Seat) -> Local<'static, Result<Rc<dyn Subject>, Failure>> {
     Box::pin(async move {
         let lock = &seat.plan.scenario.lock;
+        let env = match lock.subject.traits.with(&lock.traits).clock {
+            // As on a platform whose only steady clock stops while the machine sleeps.
+            ClockName::Monotonic => HostEnv::without_boottime(seat.ctx.clone()),
+            ClockName::Boottime | ClockName::Wall => HostEnv::new(seat.ctx.clone()),
+        };
         let mut clients = Vec::new();
         for group in &seat.groups {
             clients.push(builder(&env, &seat, group).build().map_err(failure)?);

@@ -1,8 +1,8 @@
 //! Who is on trial: the production client, or a small model of another algorithm.
 //!
-//! Models exist to be judged; nothing of them is in the production client. To add a model, add its name to
-//! [`SubjectName`] and a line to `subject/model/table.rs`; an algorithm that is no variation of those gets a file of its own
-//! with its [`Subject`], and a line in [`of`].
+//! Models exist to be judged; nothing of them is in the production client. To add a model, add a line to
+//! [`TABLE`](crate::scenario::TABLE); an algorithm that no traits describe gets a file of its own with its [`Subject`], an
+//! [`Algorithm`] and a line in [`maker`].
 
 pub(crate) mod client;
 pub mod model;
@@ -15,7 +15,7 @@ use crate::{
     history::{Lock, Mode},
     plan::Plan,
     recorder::HistoryWriter,
-    scenario::SubjectName,
+    scenario::Algorithm,
 };
 
 /// A future on one host of the world; it never leaves its thread.
@@ -24,14 +24,12 @@ pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 /// Makes a subject for one client.
 pub type Make = fn(Seat) -> Local<'static, Result<Rc<dyn Subject>, Failure>>;
 
-/// One line about a subject, and what makes it.
-pub fn of(name: SubjectName) -> (&'static str, Make) {
-    let make: Make = match name {
-        SubjectName::Client => client::make,
-        SubjectName::ClientOnMonotonicClock => client::make_on_monotonic_clock,
-        _ => model::make,
-    };
-    (model::about(name), make)
+/// What makes the subjects of an algorithm.
+pub fn maker(algorithm: Algorithm) -> Make {
+    match algorithm {
+        Algorithm::Client => client::make,
+        Algorithm::Model => model::make,
+    }
 }
 
 /// Where a subject sits: its host, what it should know, and whom it tells what it believes.

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use redis::{Cmd, Value};
 
-use super::{Fence, Grant, Key, Pace, Release, Renewal, Traits};
-use crate::history::Mode;
+use crate::{
+    history::Mode,
+    scenario::traits::{Fencing, Grant, Key, Pace, Release, Renewal, Traits},
+};
 
 /// KEYS: the lock. ARGV: the owner's token. Deletes the key if it holds the token; answers how many were deleted.
 const RELEASE: &str =
@@ -111,7 +113,7 @@ impl Commands {
         let grant = self.traits.grant;
         let mut command;
         match self.traits.key {
-            Key::Token if self.traits.fence == Fence::WithGrant => {
+            Key::Token if self.traits.fence == Fencing::WithGrant => {
                 command = script(ACQUIRE_FENCED, &[lock, counter]);
                 command.arg(token).arg(lease);
             }
@@ -195,14 +197,14 @@ impl Commands {
                 return command;
             }
             (Release::Compare, Key::Token | Key::Queue) => {
-                let tells = matches!(self.traits.pace, Pace::Message { .. });
+                let tells = matches!(self.traits.pace, Pace::Message | Pace::MessageWithoutRecheck);
                 script(if tells { RELEASE_AND_TELL } else { RELEASE }, &[lock])
             }
             (Release::Compare, Key::Count) => script(RELEASE_COUNTED, &[lock]),
             (Release::Compare, Key::Mode) => script(RELEASE_MODE, &[lock]),
         };
         command.arg(token);
-        if matches!(self.traits.pace, Pace::Message { .. }) {
+        if matches!(self.traits.pace, Pace::Message | Pace::MessageWithoutRecheck) {
             command.arg(&self.names.channel);
         }
         command

@@ -10,9 +10,10 @@ use lockstorm_client::Env;
 use redis::Value;
 use tokio::sync::Notify;
 
-use super::{Key, Release, Renewal, commands::granted, lock::Shared, wire::Silence};
+use super::{commands::granted, lock::Shared, wire::Silence};
 use crate::{
     history::{Deadline, Mode, Owner, Why},
+    scenario::traits::{Key, Release, Renewal},
     subject::{Ask, Failure, Held, Local},
 };
 

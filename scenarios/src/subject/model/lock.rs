@@ -7,15 +7,14 @@ use redis::{Cmd, Value};
 use tokio::task::JoinSet;
 
 use super::{
-    Belief, Cleanup, Fence, Grant, Key, Pace, Quorum, Replicas, Resend, Token, Traits,
     commands::{Commands, Names, granted},
     hold::Hold,
-    table,
     wire::{Messages, Silence, Wire},
 };
 use crate::{
     bridge::HostEnv,
     history::{Owner, Wake},
+    scenario::traits::{Belief, Cleanup, Fencing, Grant, Key, Pace, Quorum, Replicas, Resend, Token, Traits},
     subject::{Ask, Failure, Held, Local, Patience, Seat, Subject},
 };
 
@@ -36,9 +35,7 @@ const TIMEOUT: Duration = Duration::from_millis(3000);
 pub(in crate::subject) fn make(seat: Seat) -> Local<'static, Result<Rc<dyn Subject>, Failure>> {
     Box::pin(async move {
         let lock = &seat.plan.scenario.lock;
-        let Some(traits) = table::traits(lock.subject) else {
-            return Err(Failure { definite: true, message: "not a model".to_owned() });
-        };
+        let traits = lock.subject.traits.with(&lock.traits);
         let wires: Vec<Rc<Wire>> = seat
             .groups
             .iter()
@@ -150,7 +147,8 @@ impl Shared {
             Pace::Spread => self.retry.mul_f64((self.env.random() >> 11) as f64 / (1u64 << 53) as f64),
             Pace::Fixed => self.retry,
             Pace::AtOnce => AT_ONCE,
-            Pace::Message { second_look } => return self.message(messages, second_look, end).await,
+            Pace::Message => return self.message(messages, true, end).await,
+            Pace::MessageWithoutRecheck => return self.message(messages, false, end).await,
         };
         self.env.sleep_until(self.env.now() + delay).await;
         Wake::Timer
@@ -160,7 +158,7 @@ impl Shared {
     async fn message(
         &self,
         messages: &mut Option<Messages>,
-        second_look: bool,
+        rechecks: bool,
         end: Option<lockstorm_client::Monotonic>,
     ) -> Wake {
         let (wire, asked) = (&self.wires[0], self.env.now());
@@ -172,7 +170,7 @@ impl Shared {
         };
         if messages.is_none() {
             *messages = wire.subscribe(&self.commands.names.channel, self.timeout).await.ok();
-            if second_look {
+            if rechecks {
                 return Wake::Timer;
             }
         }
@@ -262,7 +260,7 @@ impl Shared {
         }
         if self.traits.replicas != Replicas::None && answers.iter().any(is_grant) {
             let acknowledged = self.acknowledged().await;
-            if self.traits.replicas == Replicas::Heeded && !acknowledged {
+            if self.traits.replicas == Replicas::Required && !acknowledged {
                 self.clean_up(&token, &answers).await;
                 return Attempt::Unknown("no replica has acknowledged it".to_owned());
             }
@@ -277,9 +275,9 @@ impl Shared {
         };
         if granted_by >= self.quorum() && until.is_none_or(|until| now < until) {
             let fence = match self.traits.fence {
-                Fence::None => None,
-                Fence::WithGrant => answers.iter().flatten().find_map(granted),
-                Fence::Afterwards => {
+                Fencing::None => None,
+                Fencing::WithGrant => answers.iter().flatten().find_map(granted),
+                Fencing::Afterwards => {
                     let counted = self.wires[0].ask(&self.commands.fence(), self.timeout).await;
                     counted.ok().as_ref().and_then(granted)
                 }

@@ -1,0 +1,276 @@
+//! What lock algorithms differ in: a subject is its traits, and each of its mistakes is one of them.
+//!
+//! To add a trait, add its enum and its line below, and ask for it in `subject/model/` where it makes the difference.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::LockKind;
+
+/// Declares the traits: the right algorithm, what a scenario file may lay over a subject, and the list of both.
+macro_rules! traits {
+    ($($(#[doc = $doc:literal])+ $name:ident: $Type:ty = $right:expr,)+) => {
+        /// What an algorithm does, and by that what it does wrong. The default is right.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct Traits { $($(#[doc = $doc])+ pub $name: $Type,)+ }
+
+        /// Traits that are laid over those of a subject: `traits = { release = "delete" }`. What is left out stays as it is.
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct OtherTraits { $($(#[doc = $doc])+ #[serde(skip_serializing_if = "Option::is_none")] pub $name: Option<$Type>,)+ }
+
+        impl Traits {
+            /// The right algorithm.
+            pub const RIGHT: Traits = Traits { $($name: $right,)+ };
+
+            /// Name and one line about each trait, for `lockstorm list traits`.
+            pub const LIST: &[(&str, &str)] = &[$((stringify!($name), concat!($($doc),+).trim_ascii()),)+];
+
+            /// These traits, with others laid over them.
+            #[must_use]
+            pub fn with(self, others: &OtherTraits) -> Traits {
+                Traits { $($name: others.$name.unwrap_or(self.$name),)+ }
+            }
+        }
+
+        impl OtherTraits {
+            /// The names of the traits that are given.
+            pub fn given(&self) -> Vec<&'static str> {
+                [$(self.$name.map(|_| stringify!($name)),)+].into_iter().flatten().collect()
+            }
+        }
+    };
+}
+
+traits! {
+    /// How the key says who holds the lock.
+    key: Key = Key::Token,
+    /// What is looked at before the lock is granted.
+    grant: Grant = Grant::Checked,
+    /// How a release finds out whether the lock is its own.
+    release: Release = Release::Compare,
+    /// Until when an owner believes in its lock.
+    belief: Belief = Belief::FromRequest,
+    /// The clock that the belief is measured by.
+    clock: ClockName = ClockName::Boottime,
+    /// How many nodes make a quorum.
+    quorum: Quorum = Quorum::Majority,
+    /// Whether the quorum's validity is shortened by what clocks may drift.
+    drift: bool = true,
+    /// What an attempt that failed leaves behind.
+    cleanup: Cleanup = Cleanup::All,
+    /// How a lease is renewed.
+    renewal: Renewal = Renewal::Quorum,
+    /// Whether a release ends the renewals.
+    cancels: bool = true,
+    /// What is done when the reply to an acquisition does not come.
+    resend: Resend = Resend::Never,
+    /// Whether a release is sent again when its reply does not come.
+    resend_release: bool = false,
+    /// What a waiter waits for before it asks again.
+    pace: Pace = Pace::Spread,
+    /// Whether all nodes are asked at once, or one after the other.
+    at_once: bool = true,
+    /// Whether the token is a new one for each acquisition, or the same for all clients.
+    token: Token = Token::Unique,
+    /// Where fencing tokens come from.
+    fence: Fencing = Fencing::None,
+    /// Whether a replica must have acknowledged the grant.
+    replicas: Replicas = Replicas::None,
+}
+
+impl Traits {
+    /// The kinds of lock that an algorithm with these traits implements. Its key decides: one that has neither modes nor permits
+    /// takes the other kinds for a plain lock's.
+    pub fn kinds(&self) -> &'static [LockKind] {
+        match self.key {
+            Key::Mode => &[LockKind::ReadWrite],
+            Key::Permits => &[LockKind::Semaphore],
+            Key::Token | Key::Queue | Key::Count => LockKind::OF_ONE_OWNER,
+        }
+    }
+}
+
+impl Default for Traits {
+    fn default() -> Traits {
+        Traits::RIGHT
+    }
+}
+
+/// How the key says who holds the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Key {
+    /// A string with the owner's token.
+    Token,
+    /// The same, and a list of those who wait for it.
+    Queue,
+    /// A hash with the owner's count, which a repeated acquisition raises.
+    Count,
+    /// A hash with the readers or the writer, and which of the two they are.
+    Mode,
+    /// A string with how many permits are left.
+    Permits,
+}
+
+/// What is looked at before the lock is granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grant {
+    /// All that matters, in one step.
+    Checked,
+    /// The same, but the expiry is set in a second step.
+    TwoSteps,
+    /// Not who is first in line.
+    AnybodyInLine,
+    /// Who is first in line, but whoever is that in a long line is thrown out.
+    ShortLine,
+    /// Not how many permits are left.
+    AnyPermit,
+    /// Not whether somebody writes, for a reader.
+    ReadUnderWrite,
+    /// Not whether somebody reads, for a writer.
+    WriteUnderRead,
+}
+
+/// What a waiter waits for before it asks again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pace {
+    /// A delay drawn anew each time.
+    Spread,
+    /// The same delay each time.
+    Fixed,
+    /// Next to nothing.
+    AtOnce,
+    /// A message of the release, or the end of the lease. Once it has subscribed it asks again before it sleeps.
+    Message,
+    /// The same, but it sleeps as soon as it has subscribed.
+    MessageWithoutRecheck,
+}
+
+/// Where fencing tokens come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fencing {
+    /// There are none.
+    None,
+    /// They are counted in the step that grants the lock.
+    WithGrant,
+    /// They are counted in a step of its own, once the lock is had.
+    Afterwards,
+}
+
+/// Whether a replica must have acknowledged the grant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Replicas {
+    /// None is asked for.
+    None,
+    /// One must have: otherwise the lock is given back.
+    Required,
+    /// One is asked for, and it makes no difference what comes of it.
+    Ignored,
+}
+
+/// How a release finds out whether the lock is its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Release {
+    /// A script compares the token.
+    Compare,
+    /// It does not: DEL.
+    Delete,
+    /// GET, and DEL if it was the token.
+    GetThenDelete,
+}
+
+/// Until when an owner believes in its lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Belief {
+    /// The lease, counted from before the request was sent; an acquisition that comes too late is none.
+    FromRequest,
+    /// The lease, counted from the reply; however late it comes.
+    FromReply,
+    /// Until it is told otherwise.
+    UntilTold,
+}
+
+/// The clock that the belief is measured by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClockName {
+    /// The one that goes on while the machine sleeps.
+    Boottime,
+    /// The one that does not.
+    Monotonic,
+    /// The one that an operator can set.
+    Wall,
+}
+
+/// How many nodes make a quorum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Quorum {
+    /// More than half.
+    Majority,
+    /// Half, rounded down, which two owners can have at once.
+    Half,
+}
+
+/// What an attempt that failed leaves behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cleanup {
+    /// Nothing: every node is asked to release.
+    All,
+    /// Nothing, unless a request that was late comes after the release: the two go over different connections.
+    NewConnection,
+    /// What nodes granted without their reply having come.
+    Acknowledged,
+    /// Everything.
+    None,
+}
+
+/// How a lease is renewed, every third of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Renewal {
+    /// Not at all.
+    Never,
+    /// On a quorum of nodes that still have the owner's token; otherwise the lock is lost.
+    Quorum,
+    /// On each node that still has it, whatever the others say.
+    EachNode,
+    /// On every node, whoever's token it has.
+    Anybody,
+    /// By setting the key again, whether it is there or not.
+    Recreate,
+    /// Until the first time that a renewal fails.
+    UntilFailure,
+}
+
+/// What is done when the reply to an acquisition does not come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Resend {
+    /// Nothing: the attempt failed, and is cleaned up after.
+    Never,
+    /// The same request again, on a new connection.
+    Same,
+    /// A request with a new token.
+    Fresh,
+}
+
+/// Where tokens come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Token {
+    /// A new one for each acquisition.
+    Unique,
+    /// One for each client.
+    OfClient,
+    /// One and the same for everybody.
+    Shared,
+}
