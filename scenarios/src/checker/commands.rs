@@ -30,7 +30,7 @@ pub(super) const COMMANDS: Checker = Checker {
 
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// When somebody asked most often.
+/// The busiest second of one owner.
 #[derive(Debug, Clone, Copy)]
 struct Burst {
     lock: Lock,
@@ -91,7 +91,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let verdict = match busiest {
         Some(burst) if burst.tries > bound => Verdict::Violated { witness: witness(history, burst, bound) },
         _ if evidence.given_up().is_some() => Verdict::undecided(evidence.given_up().unwrap_or_default()),
-        None => Verdict::undecided("Nobody was seen asking for a lock."),
+        None => Verdict::undecided("No attempt to acquire a lock was seen."),
         Some(burst) => Verdict::holds(format!(
             "The busiest second had {} by {}.",
             words::many(burst.tries, "try").replace("trys", "tries"),
@@ -149,7 +149,7 @@ mod tests {
             ("every ten milliseconds", asking(300, 10, |story| story.ends(10_000))),
             ("every millisecond", asking(300, 1, |story| story.ends(10_000))),
             ("one release wakes three", counted.ends(10_000)),
-            ("nobody asks", Story::one_node().ends(10_000)),
+            ("no owner asks", Story::one_node().ends(10_000)),
         ];
         insta::assert_snapshot!(explained("commands", &stories));
     }

@@ -25,7 +25,7 @@ pub(super) struct Asked<'a> {
     pub(super) from: True,
     /// When it came back and with what; `None` if it never did.
     pub(super) returned: Option<(True, &'a Outcome)>,
-    /// When it was over: it came back, or its client crashed and hears of nothing it had asked before.
+    /// When it was over: it came back, or its client crashed and will never see the reply.
     pub(super) over: Option<True>,
 }
 
@@ -102,12 +102,12 @@ impl<'a> Evidence<'a> {
         all.map(|overlap| (overlap.from, overlap.until)).collect()
     }
 
-    /// Whether two owners may not hold a lock at once, but for readers.
+    /// Whether two owners, other than readers, may not hold a lock at once.
     pub(super) fn is_exclusive(&self, lock: Lock) -> bool {
         !matches!(self.history.lock(lock).kind, LockKind::Semaphore { .. })
     }
 
-    /// Who ever asked for a lock, held it or thought so.
+    /// The owners that ever tried to acquire a lock, held it or believed so.
     pub(super) fn contenders(&self, lock: Lock) -> BTreeSet<Owner> {
         let asked = self.calls.iter().filter(|call| call.is_acquire()).map(|call| (call.lock, call.owner));
         let held = self.promises.iter().map(|promise| (promise.lock, promise.owner));
@@ -115,8 +115,8 @@ impl<'a> Evidence<'a> {
         asked.chain(held).chain(believed).filter(|(of, _)| *of == lock).map(|(_, owner)| owner).collect()
     }
 
-    /// What no overlap means among intervals of one kind (`thing`), whose absence is said with `nothing`: that it held, if the
-    /// question arose at all, which it does about a lock that somebody had and somebody else wanted, too.
+    /// The verdict when intervals of one kind (`thing`) do not overlap; `nothing` is the text when there is none. It is *holds*
+    /// if the question arose at all: one owner had the lock and another one wanted it.
     pub(super) fn none_at_once<I: Interval>(&self, seen: &[I], thing: &str, nothing: &str) -> Verdict {
         if let Some(why) = self.given_up() {
             return Verdict::undecided(why);

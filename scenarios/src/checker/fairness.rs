@@ -1,9 +1,10 @@
 //! Fairness: is the lock granted in the order of the queue?
 //!
-//! An owner's place in line is the order in which it was first seen in any node's queue, and it has lost that place when a
-//! call of its is over. The place counts while it is alive: a call is under way and its host neither crashed nor stands still. A grant to somebody behind
-//! it, or to somebody who never stood in line, overtakes it. It is swept when it leaves the queue without having got the
-//! lock or given up, however that came about: a sweep by somebody's wrong clock, or a failover to a node without the queue.
+//! An owner's place in line is the order in which it was first seen in any node's queue, and it loses that place when one of
+//! its calls is over. The place counts while the owner is alive: a call is under way and its host has neither crashed nor is
+//! paused. A grant to an owner behind it, or to one that never was in the queue, overtakes it. It is swept when it leaves
+//! the queue without having got the lock or given up, for whatever reason: removal by a client with a wrong clock, or a failover
+//! to a node without the queue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +21,7 @@ pub(super) const FAIRNESS: Checker = Checker {
     name: "fairness",
     question: "Is the lock granted in the order of its queue?",
     measures: &[
-        ("overtakes", "how many times somebody who waited longer was passed over"),
+        ("overtakes", "how many times an owner that had waited longer was passed over"),
         ("swept", "how many live waiters were thrown out of the queue"),
     ],
     check,
@@ -159,7 +160,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             _ => {}
         }
     }
-    // Whoever still asks at the end had not given up.
+    // An owner whose call is under way at the end had not given up.
     let left: Vec<(Lock, Owner)> =
         state.lines.iter().flat_map(|(lock, line)| line.gone.keys().map(|owner| (*lock, *owner))).collect();
     for (lock, owner) in left {
@@ -175,8 +176,8 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         None => match evidence.given_up() {
             Some(why) => Verdict::undecided(why),
             None if !history.header.locks().any(fair) => Verdict::undecided("The lock promises no order."),
-            None if !state.queued_behind => Verdict::undecided("Nobody ever queued behind another."),
-            None => Verdict::holds("Everybody got it in turn."),
+            None if !state.queued_behind => Verdict::undecided("No owner ever queued behind another."),
+            None => Verdict::holds("Each grant was in the order of the queue."),
         },
     };
     let measures = vec![Measure::count("overtakes", overtakes as u64), Measure::count("swept", swept as u64)];

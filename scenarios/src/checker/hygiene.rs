@@ -1,7 +1,7 @@
-//! Hygiene: when everybody is done, is nothing left in Redis but what is meant to stay?
+//! Hygiene: when all clients are done, is nothing left in Redis but what is meant to stay?
 //!
-//! A lock's own keys may be there while somebody still believes to hold it or waits for it, and what the lock declares as
-//! lasting (a token counter) may be there always. Any other key that carries the lock's name was left behind.
+//! A lock's own keys may be there while an owner still believes it holds the lock or waits for it, and keys that the lock
+//! declares as lasting (a token counter) may always be there. Any other key that carries the lock's name was left behind.
 
 use super::{Checker, belief::BeliefEnd, evidence::Evidence, words};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 /// The checker.
 pub(super) const HYGIENE: Checker = Checker {
     name: "hygiene",
-    question: "When everybody is done, is nothing left in Redis but what is meant to stay?",
+    question: "When all clients are done, is nothing left in Redis but what is meant to stay?",
     measures: &[
         ("left", "how many keys were left behind"),
         ("for_ever", "how many of them without an expiry"),
@@ -65,7 +65,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
 fn witness(history: &History, key: &KeyLeft, lock: Lock, left: usize) -> Witness {
     let rest = match key.ttl_ms {
         Some(ms) => format!("and goes by itself in {ms} ms"),
-        None => "and stays for ever".to_owned(),
+        None => "and stays forever".to_owned(),
     };
     let node = history.host_name(key.node);
     let summary = format!("`{}` is left on {node}, {rest}; {} in all.", key.key, words::many(left, "key"));
@@ -88,13 +88,13 @@ mod tests {
             ("clean", done().ends(10_000)),
             ("a token counter is meant to stay", done().key_left("m", "stock:token", None).ends(10_000)),
             ("what has nothing to do with the lock", done().key_left("m", "orders", None).ends(10_000)),
-            ("a queue is left for ever", done().key_left("m", "queue:{stock}", None).ends(10_000)),
+            ("a queue is left forever", done().key_left("m", "queue:{stock}", None).ends(10_000)),
             (
                 "an unlock latch is left for a while",
                 done().key_left("m", "{stock}:latch", Some(16_000)).ends(10_000),
             ),
             (
-                "somebody still holds it",
+                "an owner still holds it",
                 Story::one_node()
                     .at(0)
                     .locks("c1", "m", 60_000)
@@ -105,7 +105,8 @@ mod tests {
         insta::assert_snapshot!(explained("hygiene", &stories));
     }
 
-    /// The call of a client that crashed is over, and so a key of its lock is left behind. The lock was once in use for ever.
+    /// The call of a client that crashed is over, and so a key of its lock is left behind. Regression: the lock counted as
+    /// in use forever.
     #[test]
     fn who_crashed_does_not_wait() {
         let story =

@@ -104,8 +104,8 @@ mod tests {
                     .granted("m", "c2", 1_000)
                     .ends(3_000),
             ),
-            ("nobody but one ever asked", Story::one_node().at(0).locks("c1", "m", 1_000).ends(3_000)),
-            ("nobody ever got it", Story::one_node().at(0).asks("c1").asks("c2").ends(3_000)),
+            ("only one owner ever asked", Story::one_node().at(0).locks("c1", "m", 1_000).ends(3_000)),
+            ("no owner ever got it", Story::one_node().at(0).asks("c1").asks("c2").ends(3_000)),
             (
                 "another's DEL frees it",
                 Story::one_node()
@@ -157,7 +157,7 @@ mod tests {
                     .ends(3_000),
             ),
             (
-                "somebody else's renewal does not",
+                "another owner's renewal does not",
                 Story::one_node()
                     .at(0)
                     .granted("m", "c1", 1_000)
@@ -318,8 +318,8 @@ mod tests {
         insta::assert_snapshot!(explained("l1", &stories));
     }
 
-    /// Requests that had waited together on a link are granted and released at one instant; that once counted as a
-    /// promise for ever, and made a quorum of what was none.
+    /// Requests that had waited together on a link are granted and released at one instant; that once counted as
+    /// an endless promise, and made a quorum where there was none.
     #[test]
     fn granted_and_released_at_one_instant_is_no_promise() {
         let story = Story::quorum().at(1).granted("a", "c1", 1_000).released("a", "c1");

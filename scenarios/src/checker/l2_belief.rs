@@ -1,4 +1,4 @@
-//! L2: do two clients believe at one true instant, each by its own clocks and what it was told, that they hold the lock?
+//! L2: do two clients believe at one true instant, each by its own clocks and its own knowledge, that they hold the lock?
 //!
 //! A belief is what [`super::belief`] says. A paused client does not act, but its belief is judged by its own clock, which
 //! a pause does not stop; a suspension stops the monotonic one. The layer is violated iff beliefs of two different owners
@@ -23,8 +23,8 @@ pub(super) const L2: Checker = Checker {
 fn check(evidence: &Evidence<'_>) -> Finding {
     let wording = Wording {
         thing: "belief",
-        nothing: "Nobody ever believed to hold the lock.".to_owned(),
-        both: "both believed to hold",
+        nothing: "No owner ever believed it held the lock.".to_owned(),
+        both: "both believed they held",
         words: words::belief,
     };
     judge(&L2, evidence, &evidence.beliefs, &wording)
@@ -70,7 +70,7 @@ mod tests {
                     .ends(5_000),
             ),
             (
-                "nobody told the holder that it was cut off",
+                "the holder did not learn that it was cut off",
                 Story::one_node()
                     .at(0)
                     .believes_for_ever("c1")
@@ -85,7 +85,7 @@ mod tests {
             ("a suspended client that counts by the monotonic clock", suspended(Face::Monotonic)),
             ("a suspended client that counts by the boottime clock", suspended(Face::Boottime)),
             (
-                "a release of its own that the network held up frees its next hold",
+                "its own release, delayed by the network, frees its next hold",
                 Story::one_node()
                     .at(0)
                     .locks("c1", "m", 30_000)
@@ -154,7 +154,7 @@ mod tests {
                 Story::one_node().at(0).believes("c2", 5_000).at(1_000).believes("c1", -1).ends(5_000),
             ),
             ("alone", Story::one_node().at(0).believes("c1", 5_000).ends(5_000)),
-            ("nobody", Story::one_node().ends(5_000)),
+            ("no owner", Story::one_node().ends(5_000)),
         ];
         insta::assert_snapshot!(explained("l2", &stories));
     }

@@ -3,7 +3,7 @@
 //! A critical section runs from the grant to the arrival of its last write. A write of one owner that arrives inside the
 //! section of another is the violation: an older owner's write after a newer owner's (stale) stretches the older section
 //! over the newer one, and one between two of another's (interleaved) lies inside. So the layer is violated iff sections
-//! of two different owners overlap, or somebody writes who never held the lock.
+//! of two different owners overlap, or an owner writes that never held the lock.
 
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ fn quiet(evidence: &Evidence<'_>, writes: &[Write], sections: &[Section]) -> Ver
         return Verdict::undecided(why);
     }
     if !tested(evidence, writes) {
-        return Verdict::undecided("Nobody wrote to the resource, or only one owner ever held the lock.");
+        return Verdict::undecided("No owner wrote to the resource, or only one owner ever held the lock.");
     }
     Verdict::holds(format!(
         "{} in {}, none inside another's.",

@@ -147,7 +147,7 @@ fn quiet(evidence: &Evidence<'_>, writes: &[Write], accepted: usize) -> Verdict 
         return Verdict::undecided(why);
     }
     if !tested(evidence, writes) {
-        return Verdict::undecided("Nobody wrote to the resource, or only one owner ever held the lock.");
+        return Verdict::undecided("No owner wrote to the resource, or only one owner ever held the lock.");
     }
     let rejected = writes.len() - accepted;
     Verdict::holds(format!("{} accepted in order, {rejected} rejected.", words::many(accepted, "write")))

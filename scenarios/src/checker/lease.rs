@@ -1,10 +1,10 @@
-//! Leases: does a key live as long as was promised, and no longer than anybody wants it?
+//! Leases: does a key live as long as was promised, and no longer than an owner wants it?
 //!
 //! Three things can be wrong with a hold on a node. Its key expires while the promise still runs (a clock that jumped, a
 //! nested hold with a shorter lease): it was *cut*. It is still there after the promise is over (a clock that was set
-//! back): it *outlived* it. Or it is kept although nobody believes in it (an acquire whose reply was lost, a watchdog that
-//! goes on after the release): a *phantom*, which may last one lease and no longer. A key without expiry is a phantom for
-//! ever once its owner is gone. Judged are locks that one group grants: a quorum outvotes a node with a bad clock.
+//! back): it *outlived* it. Or it is kept although no owner believes in it (an acquire whose reply was lost, a watchdog that
+//! continues after the release): a *phantom*, which may last one lease and no longer. A key without expiry is a phantom
+//! forever once its owner is gone. Judged are locks that one group grants: a quorum outvotes a node with a bad clock.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,11 +22,11 @@ use crate::{
 /// The checker.
 pub(super) const LEASE: Checker = Checker {
     name: "lease",
-    question: "Does a key live as long as promised, and no longer than anybody wants it?",
+    question: "Does a key live as long as promised, and no longer than an owner wants it?",
     measures: &[
         ("cut", "how much of a promise was left when its key expired"),
         ("outlived", "how long a key was still there after its promise"),
-        ("phantom", "how long a key was kept that nobody believed to hold"),
+        ("phantom", "how long a key was kept for a hold that no owner believed in"),
     ],
     check,
 };
@@ -34,7 +34,7 @@ pub(super) const LEASE: Checker = Checker {
 /// Redis counts in whole milliseconds, in the node's time: that much a lease is off without anything being wrong.
 const ROUNDING: Duration = Duration::from_millis(2);
 
-/// How long a release or a renewal may be under way before a key counts as kept for nobody.
+/// How long a release or a renewal may be under way before its key counts as a phantom.
 const UNDER_WAY: Duration = Duration::from_secs(1);
 
 /// What can be wrong with a hold.
@@ -76,7 +76,7 @@ impl Hold {
     }
 
     fn close(mut self, history: &History, at: True, node: Host, expired: bool) -> Self {
-        // A key that is over by the clock is gone for everybody, even before the node gets round to dropping it.
+        // A key that has expired by the clock is invisible to all clients, even before the node deletes it.
         let over =
             self.until.and_then(|until| history.clock(node).expires(until, self.since)).unwrap_or(True::MAX);
         self.gone = Some(if over <= at { (over, true) } else { (at, expired) });
@@ -383,8 +383,8 @@ mod tests {
         insta::assert_snapshot!(explained("lease", &stories));
     }
 
-    /// The node's clock is ahead for a second, and nobody looks; then it is right and the lease is renewed. The hold was once
-    /// taken for gone in that second, thirty seconds before its lease.
+    /// The node's clock is ahead for a second, in which the key is not accessed; then it is right again and the lease is renewed.
+    /// Regression: the hold counted as gone in that second, thirty seconds before the end of its lease.
     #[test]
     fn a_clock_that_was_ahead_before_a_renewal_does_not_end_it() {
         let story = Story::one_node().at(0).locks("c1", "m", 10_000).asks("c2").at(1_000);

@@ -1,6 +1,6 @@
-//! Owner safety: does anybody release, delete, overwrite or extend what another holds?
+//! Owner safety: does an owner release, delete, overwrite or extend another owner's hold?
 //!
-//! Whoever takes a lock by the lock's own way to force it is not judged: that is what it is for. Nor are readers that extend
+//! A forced release in the lock's own way is not judged: that is its purpose. Nor are readers that extend
 //! each other's holds: they share one key, which must live as long as any of them may read.
 
 use std::collections::BTreeMap;

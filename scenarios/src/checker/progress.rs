@@ -1,8 +1,8 @@
-//! Progress after the calm: does a lock that nobody believes to hold come to one of its waiters within a bound?
+//! Progress in the calm: is a lock that no owner believes it holds granted to one of its waiters within a bound?
 //!
 //! Safety is judged throughout; progress only once the storm is over. A lock that is never wrong but never granted again
-//! is broken, too. It is stalled while somebody wants it and nobody believes to hold it. Somebody wants it from its first
-//! acquire until one succeeds, through refusals and failures after which it asks again.
+//! is broken, too. It is stalled while an owner wants it and no owner believes it holds it. An owner wants it from its first
+//! acquire until one succeeds, through refusals and failures after which it tries again.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -17,15 +17,18 @@ use crate::{
 /// The checker.
 pub(super) const PROGRESS: Checker = Checker {
     name: "progress",
-    question: "After the storm, does a lock that nobody believes to hold come to a waiter within the bound?",
+    question: "After the storm, is a lock that no owner believes it holds granted to a waiter within the bound?",
     measures: &[
-        ("stalled", "how long after the storm it kept waiters waiting although nobody believed to hold it"),
+        (
+            "stalled",
+            "how long after the storm it kept waiters waiting although no owner believed it held the lock",
+        ),
         ("stalled_in_storm", "the same, in the whole run"),
     ],
     check,
 };
 
-/// Somebody wanted a lock and did not have it.
+/// The time in which an owner wanted a lock and did not have it.
 struct Want {
     lock: Lock,
     owner: Owner,
@@ -53,7 +56,7 @@ fn wants(evidence: &Evidence<'_>) -> Vec<Want> {
     all
 }
 
-/// A stretch in which somebody wanted a lock and nobody believed to hold it.
+/// A stretch in which an owner wanted a lock and no owner believed it held it.
 #[derive(Debug, Clone, Copy)]
 struct Stall {
     lock: Lock,
@@ -113,13 +116,16 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             Verdict::Violated { witness: witness(evidence, stall, &wants, calm) }
         }
         _ if evidence.given_up().is_some() => Verdict::undecided(evidence.given_up().unwrap_or_default()),
-        _ if !wanted => Verdict::undecided("Nobody wanted the lock after the storm."),
+        _ if !wanted => Verdict::undecided("No owner wanted the lock after the storm."),
         _ if let Some(open) = open => Verdict::undecided(format!(
             "When the run ended the lock had been free and wanted for {}, less than the bound of {}.",
             words::length(open),
             words::length(bound)
         )),
-        _ => Verdict::holds(format!("Nobody waited longer than {} for a free lock.", words::length(stalled))),
+        _ => Verdict::holds(format!(
+            "No waiter waited longer than {} for a free lock.",
+            words::length(stalled)
+        )),
     };
     let measures = vec![Measure::time("stalled", stalled), Measure::time("stalled_in_storm", in_storm)];
     PROGRESS.finding(verdict, measures)
@@ -135,7 +141,7 @@ fn witness(evidence: &Evidence<'_>, stall: &Stall, wants: &[Want], calm: True) -
         .collect();
     let names: Vec<String> = owners.iter().take(4).map(|owner| history.owner_name(*owner)).collect();
     let summary = format!(
-        "`{}` was wanted and nobody believed to hold it for {}, from {} to {}.",
+        "`{}` was wanted, and no owner believed it held the lock, for {}, from {} to {}.",
         history.lock(stall.lock).name,
         words::length(stall.until.since(from)),
         words::instant(from),
@@ -183,7 +189,7 @@ mod tests {
                     .ends(10_000),
             ),
             (
-                "a key that nobody believes to hold keeps everybody out",
+                "a key that no owner believes in keeps all others out",
                 held().at(500).life("c1", Life::Crashed).at(1_000).calm().ends(10_000),
             ),
             (
@@ -204,7 +210,10 @@ mod tests {
             ("a long hold is no stall", held().at(1_000).calm().ends(10_000)),
             ("too short a calm", held().at(500).disbelieves("c1", Why::Lost).at(9_000).calm().ends(10_000)),
             ("no calm", held().ends(10_000)),
-            ("nobody wants it", Story::one_node().at(0).locks("c1", "m", 1_000).at(500).calm().ends(10_000)),
+            (
+                "no owner wants it",
+                Story::one_node().at(0).locks("c1", "m", 1_000).at(500).calm().ends(10_000),
+            ),
         ];
         insta::assert_snapshot!(explained("progress", &stories));
     }

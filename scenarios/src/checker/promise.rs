@@ -2,7 +2,7 @@
 //!
 //! A grant that a node of the authority executed at true instant *t* for a lease *L* is a promise until *t + L* of **true**
 //! time. Renewals by the owner itself prolong it, the owner's own release ends it, and nothing else does: a key that is
-//! gone early (a clock that jumped, an eviction, a crash, a failover, somebody else's DEL) is a promise broken, not ended.
+//! gone early (a clock that jumped, an eviction, a crash, a failover, another client's DEL) is a promise broken, not ended.
 //!
 //! Where a quorum must grant, the promise exists while at least that many groups' promises are live, each shorter than its
 //! own lease by the drift allowance: that is the validity which the algorithm itself publishes.
@@ -92,7 +92,7 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
         };
         let Open { from, node, mode, mut counts, .. } = state;
         counts.retain(|(at, _)| *at < until);
-        // Granted and released at one instant (requests that had waited together on a link): nobody held anything.
+        // Granted and released at one instant (requests that had waited together on a link): there was no hold.
         if from >= until {
             return;
         }

@@ -1,4 +1,4 @@
-//! Read-write: does a node let a writer in beside anybody, or anybody in beside a writer?
+//! Read-write: does a node grant to a writer while another owner holds the lock, or to any owner while a writer holds it?
 //!
 //! Judged is each grant against what the same node holds at that moment by its own clock: that is the script's own doing,
 //! whatever faults there were. What faults do to the lock as a whole is for the layers.
@@ -91,7 +91,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             None if !history.header.locks().any(judged) => {
                 Verdict::undecided("No read-write lock is on trial.")
             }
-            None if grants[0] == 0 => Verdict::undecided("Nobody ever wrote."),
+            None if grants[0] == 0 => Verdict::undecided("No grant to write was seen."),
             None => Verdict::holds(format!("Grants to write: {}; to read: {}.", grants[0], grants[1])),
         },
     };

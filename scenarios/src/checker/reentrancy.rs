@@ -9,8 +9,8 @@
 //! takes the next count for one that has it, and so an acquire whose reply was lost for one that was not done. It asks again, and
 //! both holds go with its releases.
 //!
-//! What a real node counts is read from outside, a moment after it has done something: the reading may tell of the owner's next
-//! call already. There the count is judged when the owner has asked for nothing more for a while.
+//! The count of a real node is read from outside, a moment after a command: the reading may already show the effect of the
+//! owner's next call. There the count is judged once the owner has sent nothing more for a while.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -57,7 +57,7 @@ struct Account {
     under_way: u32,
     /// The node has granted the lock since an acquire succeeded last.
     unheard: bool,
-    /// An acquire came back refused although it had been granted: its client had not heard of it.
+    /// An acquire came back refused although an earlier one had been granted: its reply was lost.
     refused_unheard: bool,
     /// A hold went away by itself, or another node counts from now on that may not have it: it may count less.
     lost: bool,
@@ -153,7 +153,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
                 Verdict::undecided("No single authority counts the holds.")
             }
             None if deepest < 2 && !tested => {
-                Verdict::undecided("Nobody nested its holds, and nobody asked again after a lost reply.")
+                Verdict::undecided("No owner nested its holds or asked again after a lost reply.")
             }
             None => Verdict::holds(format!("Counts up to {deepest} came out as the calls have it.")),
         },

@@ -36,7 +36,7 @@ struct Grant {
 /// Of a quorum it is the last one it needed. Of a single authority it is every grant by itself and not the promise: a node that
 /// lost a hold and grants the lock again to the same owner has begun a new hold, although the older promise still runs. So has
 /// a node that counts one more level of a hold that another owner's grant has ended elsewhere: a promoted replica that has not
-/// heard of the release.
+/// received the release.
 fn grants(evidence: &Evidence<'_>) -> Vec<Grant> {
     let history = evidence.history;
     let mut begun: BTreeMap<(Lock, Owner), True> = BTreeMap::new();
@@ -160,7 +160,7 @@ pub(super) fn sections(evidence: &Evidence<'_>, writes: &[Write]) -> Vec<Section
     all.into_values().collect()
 }
 
-/// Whether writes were put to the test: somebody wrote to what a lock guards that more than one owner had, one at a time.
+/// Whether the question arose: there was a write to a resource whose lock more than one owner had, one at a time.
 pub(super) fn tested(evidence: &Evidence<'_>, writes: &[Write]) -> bool {
     let promised = evidence.promises.iter().map(|promise| (promise.lock, promise.owner));
     let believed = evidence.beliefs.iter().map(|belief| (belief.lock, belief.owner));

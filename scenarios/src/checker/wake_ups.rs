@@ -2,9 +2,8 @@
 //!
 //! A message takes one delay of the network; a waiter that missed it sleeps until its timer, which is the rest of a lease.
 //! Measured from the release at the node to the first sign of life of a waiter: it was woken, asked again or got the lock. A
-//! waiter is one whose acquisition is under way on a host that has not crashed since; while all of them stand still, nobody
-//! is late.
-//! Waiters of a quorum go by their own timers, so there is nothing to judge.
+//! waiter is one whose acquisition is under way on a host that has not crashed since; while all of them stand still, none
+//! is late. Waiters of a quorum rely on their own timers, so there is nothing to judge.
 
 use std::{collections::BTreeMap, collections::BTreeSet, time::Duration};
 
@@ -22,7 +21,7 @@ pub(super) const WAKE_UPS: Checker = Checker {
     question: "Does a waiter try again within the bound after each release?",
     measures: &[
         ("longest", "the longest time from a release to the first waiter's next try"),
-        ("releases", "how many releases there were with somebody waiting"),
+        ("releases", "how many releases there were with a waiter"),
         ("messages", "how many waits were ended by a message"),
         ("timers", "how many waits were ended by a timer"),
     ],
@@ -34,14 +33,14 @@ struct State {
     waiting: BTreeMap<Lock, BTreeSet<Owner>>,
     /// The acquisitions under way: a waiter whose call comes back waits no more, whatever it came back with.
     asking: BTreeMap<Op, (Lock, Owner)>,
-    /// Releases that nobody has reacted to.
+    /// Releases without a reaction so far.
     pending: BTreeMap<Lock, Gap>,
-    /// Those of them to which nobody can, since all who wait stand still.
+    /// Releases to which no waiter can react, since all of them stand still.
     interrupted: BTreeMap<Lock, Gap>,
-    /// How many releases there were with somebody waiting.
+    /// How many releases there were with a waiter.
     releases: u64,
     standing_still: BTreeSet<Host>,
-    /// When nobody reacted.
+    /// The stretches without a reaction.
     gaps: Vec<Gap>,
 }
 
@@ -77,7 +76,7 @@ impl State {
         }
     }
 
-    /// A release is for those who wait and can act: while there are none, nobody is late.
+    /// A release concerns the waiters that can act: while there are none, none is late.
     fn who_is_left(&mut self, history: &History, now: True) {
         for lock in self.pending.keys().chain(self.interrupted.keys()).copied().collect::<Vec<Lock>>() {
             let waits = self.waits(history, lock);
@@ -125,7 +124,7 @@ impl State {
             }
             What::Granted { lock, owner, .. } => {
                 self.reacts(*lock, *owner, event.at);
-                // Somebody who did not wait was quicker: there is nothing to be woken for any more.
+                // Another owner was quicker: there is nothing left to be woken for.
                 self.pending.remove(lock);
                 self.interrupted.remove(lock);
                 self.waiting.entry(*lock).or_default().remove(owner);
@@ -173,9 +172,9 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let verdict = match worst {
         Some(gap) if longest > bound => Verdict::Violated { witness: witness(history, gap) },
         _ if evidence.given_up().is_some() => Verdict::undecided(evidence.given_up().unwrap_or_default()),
-        None => Verdict::undecided("Nobody waited for a release."),
+        None => Verdict::undecided("No client waited for a release."),
         Some(_) => Verdict::holds(format!(
-            "{} with somebody waiting, the slowest answered after {}.",
+            "{} with a waiter, the slowest answered after {}.",
             words::many(state.releases as usize, "release"),
             words::length(longest)
         )),
@@ -245,9 +244,9 @@ mod tests {
                 "the message was lost",
                 waits().unlocks("c1", "m").at(30_002).woken("c2", Wake::Timer).ends(60_000),
             ),
-            ("nobody ever woke it", waits().unlocks("c1", "m").ends(60_000)),
+            ("no message ever woke it", waits().unlocks("c1", "m").ends(60_000)),
             (
-                "somebody else was quicker",
+                "another owner was quicker",
                 waits().unlocks("c1", "m").at(1_001).locks("c3", "m", 30_000).ends(60_000),
             ),
             (

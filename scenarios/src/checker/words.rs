@@ -81,7 +81,7 @@ pub(super) fn belief(history: &History, belief: &Belief) -> String {
             format!(" and still did by its own {} when the run ended at {until}", deadline.clock)
         }
     };
-    format!("{owner} believed to hold it from {}{end}.", instant(belief.from))
+    format!("{owner} believed it held the lock from {}{end}.", instant(belief.from))
 }
 
 /// Who sent a command.

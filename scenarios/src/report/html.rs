@@ -115,7 +115,7 @@ impl Report<'_> {
     }
 }
 
-/// Whether a finding says nothing that anybody asked for.
+/// Whether a finding is of no interest: it is undecided, and no verdict was expected.
 fn is_aside(entry: &Entry) -> bool {
     entry.expected.is_none() && matches!(entry.finding.verdict, Verdict::Undecided { .. })
 }

@@ -106,7 +106,7 @@ pub(super) fn promised(evidence: &Evidence<'_>) -> Vec<Lane> {
     by_owner(evidence.history, bars(evidence.promised(), "promise"))
 }
 
-/// Per owner: when it asked and when it believed to hold the lock.
+/// Per owner: when it tried to acquire and when it believed it held the lock.
 pub(super) fn believed(evidence: &Evidence<'_>) -> Vec<Lane> {
     let history = evidence.history;
     let mut all: Vec<Bar> = asked(history);

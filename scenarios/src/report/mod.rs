@@ -43,7 +43,7 @@ pub fn entries(findings: Vec<Finding>, expected: impl Fn(&str) -> Option<Expecta
 /// As [`entries`], with what the history itself says is expected.
 ///
 /// # Errors
-/// What it expects that nobody can, in words.
+/// A description of the expectation that cannot be read or names an unknown checker.
 pub fn own_entries(history: &History, findings: Vec<Finding>) -> Result<Vec<Entry>, String> {
     let read = |(checker, value): (&String, &serde_json::Value)| match serde_json::from_value(value.clone()) {
         Ok(expected) => Ok((checker.clone(), expected)),

@@ -60,7 +60,7 @@ pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
                 Call::Acquire { wait: Wait::Unbounded, .. } => format!("asks for {lock}"),
                 Call::Release => format!("releases {lock}"),
                 Call::Extend { lease_ms } => format!("extends {lock} to {lease_ms} ms"),
-                Call::ForceRelease => format!("takes {lock} away from whoever holds it"),
+                Call::ForceRelease => format!("takes {lock} away from its holder"),
                 Call::Query => return None,
             };
             format!("{} {asked}", name(owner))
@@ -71,7 +71,7 @@ pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
             format!("call failed ({}): {message}", if *definite { "certainly" } else { "perhaps done" })
         }
         What::Believes { owner, until, token, .. } => {
-            let mut said = format!("{} believes to hold {lock}", name(owner));
+            let mut said = format!("{} believes it holds {lock}", name(owner));
             match until {
                 Some(deadline) => {
                     let now = history.clock(event.host).reading(deadline.clock, event.at);
@@ -119,7 +119,7 @@ pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
         What::Queue { waiters, .. } => {
             let waiters: Vec<String> = waiters.iter().map(name).collect();
             if waiters.is_empty() {
-                format!("nobody stands in the queue of {lock}")
+                format!("the queue of {lock} is empty")
             } else {
                 format!("queue of {lock}: {}", waiters.join(", "))
             }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use super::{Finding, Range, Verdict};
 
 /// What a scenario expects: `"holds"`, `"violated"`, or either with bounds on what is measured, such as
-/// `{ violated = { overlap = "20s.." } }`. Nobody can expect *undecided*.
+/// `{ violated = { overlap = "20s.." } }`. *Undecided* cannot be expected.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expectation {
     /// Whether it is to hold.
@@ -35,7 +35,7 @@ impl Expectation {
         Self { holds: true, measures: BTreeMap::new() }
     }
 
-    /// It is to be violated, however badly.
+    /// Expects a violation, of any extent.
     pub fn violated() -> Self {
         Self { holds: false, measures: BTreeMap::new() }
     }

@@ -44,7 +44,7 @@ pub enum Quantity {
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // To the microsecond, as far as anybody reads.
+            // To the microsecond, which is precise enough for a reader.
             Self::Time(length) => Span(Duration::from_micros(length.as_micros() as u64)).fmt(f),
             Self::Number(number) if number.fract() == 0.0 => write!(f, "{number:.0}"),
             Self::Number(number) => write!(f, "{number:.2}"),
@@ -64,7 +64,7 @@ impl FromStr for Quantity {
 }
 
 impl Serialize for Quantity {
-    /// Times in milliseconds, so that whoever reads the JSON can reckon with them.
+    /// Times in milliseconds, so that programs that read the JSON can compute with them.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Time(length) => {
