@@ -17,7 +17,7 @@ const ACQUIRE: &str = "if redis.call('exists', KEYS[1]) == 0 or redis.call('hexi
 
 fn scripts(c: &mut Criterion<Processor>) {
     let mut group = c.benchmark_group("scripts");
-    // Whoever holds the lock holds it for longer than a real server is measured.
+    // The holder of the lock holds it for longer than a real server is measured.
     let cases: [(&str, &str, &[&str]); 3] = [
         ("constant", "return 1", &["0"]),
         ("acquire", ACQUIRE, &["1", "lock", "3000000", "owner"]),

@@ -93,7 +93,7 @@ class Server:
         return int(Path(f"/proc/{self.process.pid}/schedstat").read_text().split()[0]) / 1e9
 
     def throughput(self, test, pipeline, requests):
-        """Requests per second, as redis-benchmark reckons them, and microseconds of the server's processor time for each."""
+        """Requests per second, as redis-benchmark computes them, and microseconds of the server's processor time for each."""
         before = self.processor()
         asked = ["redis-benchmark", "-p", str(self.port), "-P", str(pipeline), "-n", str(requests), "-r", str(KEYS), "--csv"]
         if test == "evalsha":

@@ -16,7 +16,7 @@ use lockstorm_sim::{
 use processor::Processor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// So many nodes, and nobody who wants anything of them.
+/// So many nodes, without clients.
 fn nodes(count: usize) -> Builder {
     let latency = Latency::Fixed(Duration::from_millis(1));
     (0..count).fold(World::builder(1).latency(latency).keep(Keep::Nothing), |builder, number| {
@@ -25,7 +25,7 @@ fn nodes(count: usize) -> Builder {
     })
 }
 
-/// Asks a node something, waits, and asks again, for ever.
+/// Sends a request to a node, waits, and repeats that forever.
 async fn ask(ctx: HostCtx, node: String, every: Duration) {
     let mut stream = ctx.dial(&node, 6379).await.expect("the node listens");
     loop {

@@ -1,4 +1,4 @@
-//! The binary as a person meets it: what it prints, and what it tells whoever started it.
+//! The binary from the outside: what it prints, and its exit codes.
 
 use std::{
     fs,
@@ -76,7 +76,7 @@ fn the_exit_status_says_how_it_came_out() {
     let folder = Folder::with("exit_status", "good.toml", GOOD);
     let otherwise = GOOD.replace("l1 = \"holds\"", "l1 = \"violated\"");
     fs::write(folder.0.join("otherwise.toml"), otherwise).expect("written");
-    // Nobody can say whether permits were kept to where there is no semaphore.
+    // Without a semaphore the checker of permits cannot decide.
     let undecided = GOOD.replace("l1 = \"holds\"", "permits = \"holds\"");
     fs::write(folder.0.join("undecided.toml"), undecided).expect("written");
     fs::write(folder.0.join("bad.toml"), GOOD.replace("steps", "stesp")).expect("written");

@@ -115,7 +115,7 @@ fn divergence_from_another_process(trial: &Trial<'_>, case: Case, token: &str) -
     format!("event {at} is the first to differ\n  here:  {}\n  there: {}", line(&here), line(&there))
 }
 
-/// Only for the second process of the test above; says nothing when nobody asks.
+/// Only for the second process of the test above; does nothing otherwise.
 #[test]
 fn prints_the_run_it_is_asked_for() {
     let Ok(token) = std::env::var(CASE) else { return };

@@ -91,7 +91,7 @@ l1 = "holds"
 l3 = "violated"
 "#;
 
-/// Whoever kills the watcher's connections does not blind it, nor does a script that keeps the server busy.
+/// A client that kills the watcher's connections does not blind it, nor does a script that keeps the server busy.
 const WATCHED: &str = r#"
 about = "The console ends all connections, keeps the server busy, and then deletes the lock of one who holds it."
 
@@ -127,7 +127,7 @@ storm = "2s"
 owner-safety = "violated"
 "#;
 
-/// What a node did in the instant before its crash was told by nobody who lived on it.
+/// A node's actions in the instant before its crash, which no process on it could report.
 const AT_ONCE: &str = r#"
 about = "A node with everything on its disk is killed as soon as a client has the lock twice."
 
@@ -214,7 +214,7 @@ fn a_lock_is_handed_over_on_a_real_server() {
     comes_out_as_expected(HANDOVER);
 }
 
-/// The resource is no server of anybody's, and is written to all the same.
+/// The resource is on no real server, and is written to all the same.
 #[test]
 fn a_late_write_is_seen_where_the_servers_are_real() {
     if !redis() {
@@ -236,7 +236,7 @@ fn what_a_real_server_did_last_before_its_crash_is_told() {
     if !redis() {
         return;
     }
-    // A server that is killed after its reply and before it has told MONITOR is rare, and nobody can know what it did.
+    // A server that is killed after its reply and before its output to MONITOR is rare, and its action cannot be known.
     let told = (0..PLAYS).any(|_| run(AT_ONCE).verdict() == Match::AsExpected);
     assert!(told, "{PLAYS} times");
 }

@@ -35,7 +35,7 @@ struct Files {
 
 impl Memory {
     fn files(&self) -> MutexGuard<'_, Files> {
-        self.0.lock().expect("nobody panics")
+        self.0.lock().expect("no thread panics")
     }
 
     fn for_writing(&self) -> io::Result<MutexGuard<'_, Files>> {
@@ -123,7 +123,7 @@ fn what_is_promised_is_durable_before_it_is_answered_or_within_a_second() {
         let (mut server, mut env) = start(appending(policy), &folder);
         ask(&mut server, &mut env, "SET a 1");
         let wakes = env.outbox.iter().any(|action| matches!(action, Action::Alarm { .. }));
-        assert_eq!(wakes, policy == Fsync::EverySecond, "whether somebody is to wake it for that");
+        assert_eq!(wakes, policy == Fsync::EverySecond, "whether an alarm is set for that");
         ask(&mut server, &mut env, "INCR a");
         assert_eq!(folder.files().synced, at_once, "{policy:?}");
         pass(&mut server, &mut env, Duration::from_secs(1));
@@ -179,7 +179,7 @@ fn a_file_that_has_outgrown_its_base_is_begun_anew() {
         while folder.text(MANIFEST).contains(&name) {
             ask(&mut server, &mut env, &format!("SET a {text}"));
             pass(&mut server, &mut env, Duration::from_secs(1));
-            assert!(folder.text(&format!("appendonlydir/{name}")).len() < 2048, "it grows for ever");
+            assert!(folder.text(&format!("appendonlydir/{name}")).len() < 2048, "it grows without bound");
         }
     }
     assert_eq!(

@@ -68,7 +68,7 @@ fn replicas_are_told_what_happened_and_not_what_was_asked() {
         (&["SET k v", "EXPIREAT k 1"], &["DEL k"]),
         (&["DEL none"], &[]),
         (&["HSET h a 1", "HSETNX h a 2"], &[]),
-        // Whoever finds a key expired tells so, even by a read; at the very millisecond it is still there.
+        // An expired key is deleted and its DEL propagated even by a read; at the very millisecond it is still there.
         (&["SET k v PXAT 1699999999999", "GET k"], &["DEL k"]),
         (&["SET k v PXAT 1700000000000", "GET k"], &[]),
         (&["SET k v PXAT 1699999999999", "SET k w"], &["DEL k", "SET k w"]),
@@ -77,7 +77,7 @@ fn replicas_are_told_what_happened_and_not_what_was_asked() {
     }
 }
 
-/// The entry that a group has delivered to a consumer, as replicas are told of it.
+/// The entry that a group has delivered to a consumer, as it is propagated to replicas.
 fn claimed(consumer: &str, id: &str, ms: i64, deliveries: u64, last_id: &str) -> String {
     format!("XCLAIM s g {consumer} 0 {id} TIME {ms} RETRYCOUNT {deliveries} FORCE JUSTID LASTID {last_id}")
 }

@@ -158,7 +158,7 @@ const BUGS: &[(Bug, &str)] = &[
     (bug_of_node("replicate_in_part", r#"progress = "holds""#, DEATH_OF_BOTH), ""),
 ];
 
-/// Nobody is shut out for long once the faults are over.
+/// No client is shut out for long once the faults are over.
 const PROMPT: &str = r#"progress = { holds = { stalled = "..5s" } }"#;
 
 const fn bug(broken: &'static str, right: &'static str, expect: &'static str, scenario: &'static str) -> Bug {

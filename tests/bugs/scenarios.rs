@@ -1,6 +1,6 @@
 //! The scenarios in which broken locks are caught.
 
-/// The owner stands still until its lease is over and then releases, when the lock is somebody else's.
+/// The owner stands still until its lease is over and then releases, when another owner has the lock.
 pub(crate) const LATE_RELEASE: &str = r#"
 [node.m]
 [lock]
@@ -123,7 +123,7 @@ for = "5s..8s"
 storm = "40s"
 "#;
 
-/// Three clients ask at one moment, each nearest to other nodes, so that nobody gets a majority at first.
+/// Three clients ask at one moment, each nearest to other nodes, so that none gets a majority at first.
 pub(crate) const SPLIT_VOTE: &str = r#"
 [node.n]
 count = 5
@@ -225,7 +225,7 @@ steps = [{ at = "10s", try_acquire = {} }, { at = "10.5012s..10.508s", release =
 steps = [{ at = "10.5s", acquire = {} }, { release = {} }]
 "#;
 
-/// Somebody waits for a lock that another has for some time.
+/// A client waits for a lock that another one has for some time.
 pub(crate) const PATIENCE: &str = r#"
 [node.m]
 [lock]
@@ -284,7 +284,7 @@ storm = "12s"
 calm = "90s"
 "#;
 
-/// The master dies before its replica has heard of the grant, and the replica takes over.
+/// The master dies before its replica has received the grant, and the replica is promoted.
 pub(crate) const LATE_REPLICA: &str = r#"
 [node.m]
 [node.r]
@@ -310,7 +310,7 @@ at = "12s"
 storm = "30s"
 "#;
 
-/// Owner and master die together, and the replica takes over what it has heard of.
+/// Owner and master die together, and the replica is promoted with what it has received.
 pub(crate) const DEATH_OF_BOTH: &str = r#"
 [node.m]
 [node.r]
@@ -337,7 +337,7 @@ storm = "13s"
 calm = "90s"
 "#;
 
-/// Somebody asks all the time when the lease ends, which began in the middle of a millisecond.
+/// A client polls without pause around the end of a lease that began in the middle of a millisecond.
 pub(crate) const LAST_MILLISECOND: &str = r#"
 [node.m]
 [lock]

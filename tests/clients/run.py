@@ -103,7 +103,7 @@ def free_port():
 
 
 class Server:
-    """A private server, ended when its block is left. What it saves is nobody else's."""
+    """A private server with its own data folder, ended when its block is left."""
 
     def __init__(self, kind, command):
         self.kind = kind

@@ -67,7 +67,7 @@ pub(crate) fn of(words: &[Vec<u8>]) -> Rule {
         b"SORT" | b"SORT_RO" => {
             // Without an order the elements come as the set has them, and those of the same weight come from there.
             let by = words.windows(2).find(|two| two[0].eq_ignore_ascii_case(b"BY")).map(|two| &two[1]);
-            // Nobody looks for a star behind a zero.
+            // A zero byte ends the search for a star.
             let star = |by: &Vec<u8>| by.iter().take_while(|byte| **byte != 0).any(|byte| *byte == b'*');
             let unsorted = by.is_some_and(|by| !star(by));
             let equals = by.is_some() && has("ALPHA");
@@ -245,7 +245,7 @@ fn same_shape(one: &Wire, other: &Wire) -> bool {
     }
 }
 
-/// Whether an integer tells a time: by the name before it, or by its place in an entry that somebody has not acknowledged.
+/// Whether an integer tells a time: by the name before it, or by its place in a pending entry.
 fn is_time(items: &[Wire], at: usize) -> bool {
     let named = at.checked_sub(1).and_then(|before| items.get(before));
     let names: [&[u8]; 3] = [b"idle", b"seen-time", b"inactive"];

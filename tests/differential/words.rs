@@ -220,7 +220,7 @@ impl Words {
                 0 => odd(dice),
                 _ => id_of(dice.below(5)),
             },
-            // Who is told instead only listens: before, after or in the middle of which answer it is told is nobody's promise.
+            // The REDIRECT target only listens: the order of its invalidations and its own replies is unspecified.
             "target" => match dice.below(10) {
                 0 => odd(dice),
                 _ => id_of(LISTENER),

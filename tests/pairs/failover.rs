@@ -47,7 +47,7 @@ pub(crate) fn a_replica_that_has_everything_takes_over(mut first: Node, mut seco
     for node in [&mut first, &mut second] {
         assert_eq!((node.info(STATE), node.info("master_replid2")), ("no-failover".into(), id.clone()));
     }
-    // And back again, to whoever is there.
+    // And back again, to any replica.
     assert_eq!(second.ask("FAILOVER"), "OK");
     second.until_linked();
     assert_eq!(first.ask("SET k 5"), "OK");

@@ -101,7 +101,7 @@ impl Simulated {
                     self.lines.entry(conn).or_default().closed = true
                 }
                 Action::Alarm { at } => self.alarm = Some(at),
-                // There is nobody else in a transcript's world.
+                // A transcript has no other servers.
                 Action::Dial { conn, .. } => self.step(Event::Closed { conn }),
                 // Only the transcript moves this clock.
                 Action::Advance { .. } => {}

@@ -1,5 +1,5 @@
-//! Proof that somebody minds what our Lua scripts say: each is run with one small mistake at a time, on the node and not in the
-//! client, and some stock scenario must come out otherwise than its file expects.
+//! Mutation tests of our Lua scripts: each is run with one small mutation at a time, on the node and not in the client, and
+//! some stock scenario must yield an unexpected verdict.
 //!
 //! `cargo test --release --test script_mutants` tries them all and prints the score of each script; `-- fair/release` those of
 //! one. A mistake that nothing can notice stands in [`UNNOTICED`] with the reason; one that is noticed after all must go from

@@ -36,7 +36,7 @@ TOOLS = ["redis-cli", "redis-benchmark", "redis-check-aof", "redis-check-rdb"]
 # How long a unit may say nothing, and how long it may take at all, on a machine that is busy with something else.
 SILENCE_S = 120
 PATIENCE_S = 600
-# Units that run at a time have ports of their own, below those that a system gives to whoever connects.
+# Units that run in parallel have separate ports, below the range of ephemeral ports.
 PORTS, PORTS_EACH = 15000, 1000
 JOBS_MAX = 16
 # A pipe that nothing is written to: what reads it learns that this process has ended.

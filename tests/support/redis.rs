@@ -69,7 +69,7 @@ impl RedisServer {
     /// # Panics
     /// When it cannot be started.
     pub fn start_in(options: &[&str], prepare: impl Fn(&Path) -> std::io::Result<()>) -> RedisServer {
-        // Between choosing a free port and listening on it somebody else may take it: then redis-server exits.
+        // Between choosing a free port and listening on it another process may take it: then redis-server exits.
         let mut problem = String::new();
         for _ in 0..5 {
             match RedisServer::try_start(options, &prepare) {

@@ -1,4 +1,4 @@
-//! Commands, as they are defined: a try is a node's refusal or grant; where a history tells of no refusal at all, also a
+//! Commands, as they are defined: a try is a node's refusal or grant; where a history contains no refusal at all, also a
 //! waiter that woke up. `busiest` is how many tries of one owner for one lock lie within less than a second at most, and the
 //! layer is violated iff those are more than the bound. `herd` is how many tries for a lock come between its being free on
 //! some node, all given back, and the next time, at most. `commands` counts what clients sent. A hand-off is a promise of

@@ -8,8 +8,8 @@
 //! that it waits, or by the run's ending, then it was swept. What passed it in the meantime overtook it only if it was swept.
 //! A place that was lost and is in a queue again at the same instant was not lost.
 //!
-//! The layer is violated iff anybody was overtaken or swept. There is nothing to judge without a fair lock, or if nobody ever
-//! stood behind another in a queue.
+//! The layer is violated iff an owner was overtaken or swept. There is nothing to judge without a fair lock, or if no owner
+//! ever was behind another in a queue.
 
 use lockstorm::history::{Event, History, Lock, LockKind, Owner, What};
 

@@ -1,7 +1,7 @@
 //! Hygiene, as it is defined: a key that is there when the run ends was left behind, unless it belongs to no lock, is one of
 //! those that the lock declares as lasting, or belongs to a lock that is in use. It belongs to the first lock that has a key
-//! whose name is part of its own. A lock is in use when the run ends if somebody believes to hold it then, or has asked for it
-//! and waits for the answer. There is nothing to judge if no lock was ever granted, or all are in use.
+//! whose name is part of its own. A lock is in use when the run ends if an owner believes it holds it then, or has an
+//! acquisition under way. There is nothing to judge if no lock was ever granted, or all are in use.
 
 use lockstorm::history::{History, Lock};
 

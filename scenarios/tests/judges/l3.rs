@@ -1,5 +1,5 @@
 //! L3, as it is defined: a critical section runs from the beginning of a hold to the arrival of the last write that came of
-//! it. The layer is violated iff critical sections of two owners have an instant in common, or somebody writes who never had
+//! it. The layer is violated iff critical sections of two owners have an instant in common, or an owner writes that never had
 //! the lock. Of a semaphore's permits many may be out, so its critical sections may overlap.
 
 use std::time::Duration;

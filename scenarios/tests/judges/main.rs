@@ -189,7 +189,7 @@ fn generated<S: Strategy>(strategy: impl Fn() -> S + Sync, history: fn(S::Value)
             let tree =
                 strategy.new_tree(&mut generate::runner(seed)).expect("a strategy that rejects nothing");
             for (checker, _) in differences(&history(tree.current())) {
-                found.lock().expect("nobody panics").entry(checker).or_default().push(seed);
+                found.lock().expect("no thread panics").entry(checker).or_default().push(seed);
             }
         }
     };

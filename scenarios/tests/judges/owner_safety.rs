@@ -1,8 +1,8 @@
 //! Owner safety, as it is defined: an owner's hold may be given back, deleted, written over or extended on behalf of that
-//! owner only. `seen` counts how often one of these took effect, `times` how often it was for somebody else, `refused` how
+//! owner only. `seen` counts how often one of these took effect, `times` how often it was for another owner, `refused` how
 //! many releases and extensions came back as refused. Readers share one key, which lives as long as any of them may read: an
 //! extension counts for neither if its owner and one of whom it was sent for share the lock on that node at that instant, the
-//! instant included at which one came or went. A lock taken in its own way of forcing it is nobody's mistake. The
+//! instant included at which one came or went. A forced release in the lock's own way is no violation. The
 //! question arose if anything of that kind took effect, or if a release or an extension came back.
 
 use lockstorm::history::{Call, Event, History, Host, How, Lock, Mode, Outcome, Owner, Party, What};

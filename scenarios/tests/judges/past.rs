@@ -46,7 +46,7 @@ pub(crate) fn fence(header: &Header) -> Fence {
     header.resource.as_ref().map_or(Fence::None, |resource| resource.fence)
 }
 
-/// Whether a command was sent by the owner itself: it names it, or names nobody and comes from its client.
+/// Whether a command was sent by the owner itself: it names this owner, or names none and comes from the owner's client.
 pub(crate) fn own(history: &History, owner: Owner, by: Party) -> bool {
     match by.owner {
         Some(named) => named == owner,
@@ -130,7 +130,7 @@ fn ends_belief(history: &History, lock: Lock, owner: Owner, event: &Event) -> bo
     }
 }
 
-/// Whether an owner still believes to hold a lock when the run is over: it was the last that it said, some time ago, and its
+/// Whether an owner still believes it holds a lock when the run is over: that was its latest report, some time ago, and its
 /// clock does not show the end of it yet.
 pub(crate) fn believes_at_the_end(history: &History, lock: Lock, owner: Owner) -> bool {
     for event in history.events.iter().rev() {
@@ -148,7 +148,7 @@ pub(crate) fn believes_at_the_end(history: &History, lock: Lock, owner: Owner) -
     false
 }
 
-/// When an owner believed to hold a lock.
+/// When an owner believed it held a lock.
 ///
 /// It does from when it says so until it says otherwise, until its client crashes or starts, or until the clock that it
 /// named has shown the reading that it named. A belief that it gave up is not the one it takes up next.
@@ -291,7 +291,7 @@ pub(crate) struct Asked<'a> {
     /// The numbers of the events; there is none that ended it if it was under way when the run ended.
     pub(crate) made: usize,
     pub(crate) ended: Option<usize>,
-    /// With what it came back; a client that crashed or started again hears of nothing it had asked before.
+    /// With what it came back; a client that crashed or started again never sees the reply to an earlier request.
     pub(crate) outcome: Option<&'a Outcome>,
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn judge(history: &History) -> Answer {
             });
             count.unwrap_or(1).max(1) as usize
         };
-        // The number can only grow when somebody is granted something.
+        // The number can only grow with a grant.
         for event in &history.events {
             let out = promises
                 .iter()

@@ -1,8 +1,8 @@
 //! Progress, as it is defined: an owner wants a lock from the first acquire it makes until one succeeds, through refusals and
 //! failures after which it asks again, and no longer than its last call is under way; a crash ends it. A lock is stalled
-//! while somebody wants it and nobody believes to hold it. `stalled_in_storm` is the longest it was stalled in one piece,
+//! while an owner wants it and no owner believes it holds it. `stalled_in_storm` is the longest it was stalled in one piece,
 //! `stalled` the longest of what lies after the storm; the layer is violated iff that is more than the bound. It cannot be
-//! said if the storm never ended, if nobody wanted a lock after it, or if a lock was stalled when the run ended, for longer
+//! said if the storm never ended, if no owner wanted a lock after it, or if a lock was stalled when the run ended, for longer
 //! than no time: that might have gone on.
 
 use std::{collections::BTreeSet, time::Duration};
@@ -36,7 +36,7 @@ fn wants(history: &History, lock: Lock) -> Vec<(True, True)> {
     wants
 }
 
-/// The longest pieces in which a lock was wanted and nobody believed to hold it.
+/// The longest pieces in which a lock was wanted and no owner believed it held it.
 fn stalls(history: &History, lock: Lock, wants: &[(True, True)]) -> Vec<(True, True)> {
     let owners = pairs(history).into_iter().filter(|(of, _)| *of == lock);
     let beliefs: Vec<Stretch> = owners.flat_map(|(_, owner)| believed(history, lock, owner)).collect();

@@ -2,7 +2,7 @@
 //! of the two is to write. An owner holds it there from its grant until it has given all its holds back, the node has lost
 //! it, or the node's clock has shown that the key is past its expiry; it holds it to write if any grant since was to write.
 //! `times` counts the wrong grants, `readers` how many held it to read on one node at most, right after a grant. There is
-//! nothing to judge without a read-write lock, or if nobody was ever let in to write.
+//! nothing to judge without a read-write lock, or if no grant to write occurred.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ pub(crate) fn judge(history: &History) -> Answer {
         };
         times += usize::from(owners().any(|other| excluded(&other)));
         let reads = |other: &Owner| {
-            // A grant of no length lets nobody in.
+            // A grant of length zero admits no owner.
             held(*other, number + 1) == Some(Mode::Shared)
         };
         readers = readers.max(owners().filter(reads).count());

@@ -36,7 +36,7 @@ struct Account {
     thought: u32,
     knows: bool,
     counted: u32,
-    /// Whether anything was ever heard of the owner, and whether it was granted the lock since its last success.
+    /// Whether there was any event of the owner, and whether it was granted the lock since its last success.
     known: bool,
     granted: bool,
     /// Whether an acquire was refused although it had been.
@@ -141,7 +141,7 @@ fn books(account: &mut Account, call: &Asked<'_>) -> bool {
     }
 }
 
-/// Whether the count of a real node may already tell of what its owner asked for next.
+/// Whether the count of a real node may already include the owner's next request.
 fn asks_on(history: &History, owner: Owner, number: usize) -> bool {
     let now = history.events[number].at;
     let asks = |event: &Event| {

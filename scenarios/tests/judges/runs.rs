@@ -42,7 +42,7 @@ fn the_judges_agree_on_stock_runs() {
             let history = trial.outcome(*case, Keep::Nothing).history;
             for (checker, difference) in differences(&history) {
                 let told = format!("{}\n{}", trial.token(*case), told(&history, &[(checker, difference)]));
-                found.lock().expect("nobody panics").entry(checker).or_default().push((number, told));
+                found.lock().expect("no thread panics").entry(checker).or_default().push((number, told));
             }
         }
     };

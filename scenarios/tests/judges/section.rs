@@ -108,7 +108,7 @@ pub(crate) fn writes(history: &History) -> Vec<Write> {
     writes
 }
 
-/// Whether somebody wrote to what a lock guards that excludes others, and more than one owner had it.
+/// Whether there was a write to a resource that an exclusive lock guards, and more than one owner had the lock.
 pub(crate) fn tested(history: &History, writes: &[Write]) -> bool {
     let had = |lock: Lock, owner: Owner| {
         !promised(history, lock, owner).is_empty() || !believed(history, lock, owner).is_empty()

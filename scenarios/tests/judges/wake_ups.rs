@@ -1,13 +1,13 @@
 //! Wake-ups, as they are defined: an owner waits for a lock from when it says so until it is granted it, believes in it, leaves
 //! the queue, or its call is over. It is able to if its host does not stand still. A release that leaves nothing held while
-//! somebody is able to wait is open, unless another one is, until a waiter wakes up, is refused or granted the lock, until
-//! somebody else is granted it, or until nobody waits. Nobody reacts while it is open and somebody is able to: each stretch
-//! of that, from one end to the other, is a gap; but not the last one if it ends because somebody who did not wait was granted
-//! the lock, for then there was nothing to be woken for.
+//! an able waiter exists is open, unless another one is, until a waiter wakes up, is refused or granted the lock, until
+//! another owner is granted it, or until there is no waiter. While it is open and an able waiter exists there is no reaction:
+//! each such stretch, from one end to the other, is a gap; but not the last one if it ends because an owner that did not wait
+//! was granted the lock, since then there was nothing to be woken for.
 //!
 //! `longest` is the longest gap, `releases` how many releases were open, and the layer is violated iff the longest gap exceeds
-//! the bound. The question arose if there was a gap. `messages` and `timers` count what woke anybody. Waiters of a quorum go
-//! by their own timers and are not judged.
+//! the bound. The question arose if there was a gap. `messages` and `timers` count what woke waiters. Waiters of a quorum
+//! rely on their own timers and are not judged.
 
 use std::time::Duration;
 
@@ -49,12 +49,12 @@ impl Waiters<'_> {
         said.next_back().is_some_and(|said| said.2)
     }
 
-    /// Whether anybody waits after an event.
+    /// Whether there is a waiter after an event.
     fn any(&self, history: &History, after: usize) -> bool {
         (0..history.owners.len() as u32).any(|owner| self.waits(Owner(owner), after))
     }
 
-    /// Whether anybody waits after an event whose host does not stand still.
+    /// Whether there is a waiter after an event whose host does not stand still.
     fn able(&self, history: &History, after: usize) -> bool {
         let mut owners = (0..history.owners.len() as u32).map(Owner);
         owners.any(|owner| self.waits(owner, after) && !still(history, history.client_of(owner), after))

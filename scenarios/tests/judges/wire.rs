@@ -4,7 +4,7 @@
 //! The observer gives every command to an empty server of its own and looks who holds the lock afterwards. It cannot know what
 //! a node remembers over a restart or takes over from a master, nor what a node drops for want of memory, so it watches nodes
 //! that live through the run alone. Nor can it know of a node that keeps its time in another way than Redis, or of commands
-//! that are held up between the wire and the node. Of what it is told by nobody (a key that expires) it learns with the next
+//! that are held up between the wire and the node. A change without a command (a key that expires) it detects with the next
 //! command.
 
 use std::{
@@ -232,7 +232,7 @@ fn the_wire_tells_of_the_grants_and_releases_that_were_recorded() {
                         wire.get(first),
                         history.get(first)
                     );
-                    found.lock().expect("nobody panics").push((number, told));
+                    found.lock().expect("no thread panics").push((number, told));
                 }
             }
         }

@@ -1,5 +1,5 @@
-//! `lockstorm serve` as whoever operates it meets it: where it listens, what it logs, how it ends, how many it bears, and what it
-//! keeps.
+//! `lockstorm serve` as its operator sees it: where it listens, what it logs, how it ends, how many connections it bears, and
+//! which data it keeps.
 
 mod data;
 mod renames;
@@ -118,7 +118,7 @@ fn options_come_from_a_file_and_go_back_into_it() {
     let entries = fs::read_dir(&folder).expect("a folder").count();
     assert_eq!(entries, 1, "nothing is left beside it");
 
-    // A folder that is gone cannot be written to, and whoever asked is told.
+    // A folder that is gone cannot be written to, and the client gets an error.
     fs::remove_dir_all(&folder).expect("removed");
     asks(&mut stream, "CONFIG REWRITE", "-ERR Rewriting config file: No such file or directory\r\n");
     asks(

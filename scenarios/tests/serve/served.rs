@@ -104,7 +104,7 @@ pub(crate) fn redis(folder: &Path, arguments: &[&str]) -> Option<Served> {
         let mut line = String::new();
         while !line.contains("Ready to accept connections") {
             line.clear();
-            // Somebody else may have taken the port.
+            // Another process may have taken the port.
             if served.out.read_line(&mut line).expect("a log") == 0 {
                 break;
             }

@@ -116,7 +116,7 @@ fn nothing_else_happens_while_keys_are_on_their_way() {
     assert_eq!((net.call(0, "GET a"), net.call(1, "GET a")), ("$1 2".into(), "$1 1".into()));
 }
 
-/// Whoever sent the next command was told instead.
+/// Regression: the error went to the client that sent the next command.
 #[test]
 fn who_had_read_what_it_sends_away_hears_of_it_itself() {
     let mut net = pair("");

@@ -474,7 +474,7 @@ fn what_is_written_while_a_snapshot_is_saved_is_kept_for_the_replica_whatever_th
 #[test]
 fn a_replica_that_loads_from_the_socket_shows_its_old_data_only_where_the_history_is_the_same() {
     let mut net = slow_snapshot(prompt());
-    assert_eq!(net.call(1, "GET old"), "$1 1", "a snapshot that goes through a file disturbs nobody yet");
+    assert_eq!(net.call(1, "GET old"), "$1 1", "a snapshot that goes through a file disturbs no client yet");
     let mut net = slow_snapshot(prompt());
     net.call(1, "CONFIG SET repl-diskless-load swapdb");
     assert!(net.call(1, "INFO persistence").contains(" loading:1 async_loading:0"));
@@ -482,7 +482,7 @@ fn a_replica_that_loads_from_the_socket_shows_its_old_data_only_where_the_histor
     net.sever(0, 1);
     assert_eq!(net.call(1, "GET old"), "$1 1", "what did not come whole replaces nothing");
     net.join(0, 1);
-    // The first one is written to its end, though nobody reads it.
+    // The first one is written to its end, though no replica reads it.
     net.run_secs(12);
     assert_eq!(net.call(1, "GET old"), "$-1");
     // The next time it is the same history, from too far back.

@@ -40,7 +40,7 @@ fn the_time_that_clients_see_is_its_own() {
     assert_eq!(time(&mut peer), began);
     peer.asks("DEBUG CLOCK ADVANCE 1500", "+OK\r\n");
     assert_eq!(time(&mut peer), began + 1_500_000);
-    // Sleeping takes time, and there is nobody else who could let it pass.
+    // Sleeping takes time, and no other client advances the clock.
     peer.asks("DEBUG SLEEP 0.5", "+OK\r\n");
     assert_eq!(time(&mut peer), began + 2_000_000);
 }
@@ -76,7 +76,7 @@ fn periodic_work_is_done_by_it() {
     peer.asks("PSETEX a 100 v\r\nPSETEX b 60000 v", "+OK\r\n+OK\r\n");
     linger();
     peer.asks("DBSIZE", ":2\r\n");
-    // Nobody asks for the keys: the node finds them by itself, on its ticks.
+    // No client accesses the keys: active expiry finds them, on its ticks.
     let message =
         |key: &str| format!("*3\r\n$7\r\nmessage\r\n${}\r\n{channel}\r\n$1\r\n{key}\r\n", channel.len());
     peer.asks("DEBUG CLOCK ADVANCE 300\r\nDBSIZE", "+OK\r\n:1\r\n");

@@ -27,7 +27,7 @@ fn a_client_that_dies_mid_command_harms_nobody() {
         "SYNC\r\n",
         "WAIT 1 0\r\n",
         "CLIENT REPLY OFF\r\nGET big\r\n",
-        // Replies that nobody will read, more than sockets hold.
+        // Replies that will never be read, more than sockets hold.
         &"GET big\r\n".repeat(30),
         "\"unbalanced\r\n",
         "*1\r\n$-5\r\n",
@@ -102,7 +102,7 @@ fn slow_reader(server: &TestServer) -> (Peer, Peer) {
     (slow, other)
 }
 
-/// As on a server: the memory is free at once, whoever reads, and a client hears no old replies after its end.
+/// As on a server: the memory is free at once, even if the client still reads, and no old replies arrive after its end.
 #[test]
 fn who_is_killed_is_not_waited_for() {
     let server = TestServer::start_blocking().expect("a free port");
@@ -112,7 +112,8 @@ fn who_is_killed_is_not_waited_for() {
     assert!(read < REPLIES << 19, "{read}");
 }
 
-/// It was forgotten at once, with replies that nobody could free: as on a server, it can be killed until it has read them.
+/// Regression: it was forgotten at once, with replies that could never be freed. As in Redis, it can be killed until it has
+/// read them.
 #[test]
 fn who_goes_without_reading_can_be_killed() {
     for goes in ["QUIT\r\n", "*1\r\n:no bulk\r\n"] {
@@ -148,7 +149,7 @@ fn what_comes_behind_the_end_costs_no_replies() {
     assert!(replies.len() > REPLIES << 20 && replies.ends_with(b"+OK\r\n"), "{}", replies.len());
 }
 
-/// One that wants no more replies was kept for ever once it had the earlier ones.
+/// Regression: a client with CLIENT REPLY OFF was kept forever once it had the earlier replies.
 #[test]
 fn who_goes_in_silence_has_the_replies_from_before_and_is_gone() {
     let server = TestServer::start_blocking().expect("a free port");

@@ -140,7 +140,7 @@ fn who_stays_silent_for_longer_than_timeout_is_dropped() {
     idle.asks("PING", "+PONG\r\n");
     other.asks("DEBUG CLOCK ADVANCE 7000", "+OK\r\n");
     assert_eq!(idle.rest(), b"");
-    // Nobody who listens or waits is idle, and waiting for the clock is waiting.
+    // Subscribers and blocked clients are not idle, and waiting for the clock is waiting.
     assert_eq!(other.info("clients", "connected_clients"), "3");
     other.asks("RPUSH q a", ":1\r\n");
     waiting.gets("*2\r\n$1\r\nq\r\n$1\r\na\r\n");

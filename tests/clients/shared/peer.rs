@@ -14,7 +14,7 @@ use lockstorm_client::{Acquire, Client, Error, ErrorKind, Guard, Lock, OwnerId, 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// Why a line was not obeyed, for whoever reads the answers.
+/// Why a command failed, for the reader of the answers.
 type Failure = Box<dyn std::error::Error>;
 
 struct Peer {
@@ -177,7 +177,7 @@ async fn serve(mut thread: Thread, mut lines: mpsc::UnboundedReceiver<String>) {
         let words: Vec<_> = line.split('\t').collect();
         let outcome = thread.obey(&words[2..]).await.unwrap_or_else(|error| format!("error: {error}"));
         let mut out = std::io::stdout().lock();
-        // Nobody to answer, nothing to do.
+        // The reader is gone: nothing to do.
         if writeln!(out, "{}\t{outcome}", words[0]).and_then(|()| out.flush()).is_err() {
             return;
         }

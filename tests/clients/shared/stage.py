@@ -139,7 +139,7 @@ class Stage:
             server.flushall()
 
     def keys(self, server=None):
-        """What is stored. How an unlock went is remembered until its client has heard of it, and is left out."""
+        """The keys that are stored, without unlock latches: these stay until their client has received the result."""
         server = server or self.server
         keys = (key for key in server.keys() if not key.startswith("redisson_unlock_latch"))
         return dict(sorted((self.named(key), self.content(server, key)) for key in keys))

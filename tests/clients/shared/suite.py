@@ -1,7 +1,7 @@
 """Redisson and lockstorm-client share locks: two processes of each on one server, told what to do line by line.
 
-Each play is given with every cast of two processes, of one kind or of both, and must go the same way: then it does not
-matter to anybody who the other one is. Nothing is left to a pause. A waiter counts as waiting when the server has seen it
+Each play is given with every cast of two processes, of one kind or of both, and must go the same way: then no
+process depends on the kind of the other. Nothing relies on a sleep. A waiter counts as waiting when the server has seen it
 ask again after it subscribed; what it waits for is leased for an hour, so that only a message can wake it in time.
 """
 
@@ -78,7 +78,7 @@ def nests(s, kind):
 
 
 def expires(s):
-    """A lease that nobody renews ends for the other one as well; for all kinds at once."""
+    """A lease that is not renewed ends for the other one as well; for all kinds at once."""
     a = s.threads["a1"]
     heirs = dict(zip(SINGLE, (s.threads[name] for name in ("b1", "b2", "b3"))))
     for kind in SINGLE:
@@ -102,7 +102,7 @@ def is_forced(s, kind):
     s.say("by force", s.threads["a2"]("force", kind, "l"))
     late = b("release", kind, "l")
     if kind != "fair":
-        # Redisson lets anybody release a free fair lock. To lockstorm-client it is an error, on purpose.
+        # Redisson lets any owner release a free fair lock. To lockstorm-client it is an error, on purpose.
         s.say("second", late)
     s.say("by force", s.threads["a2"]("force", kind, "l"))
     s.say("keys", s.keys())
@@ -191,7 +191,7 @@ def outlives(s):
 
 
 def fences(s):
-    """Each grant has a larger token than the one before, whoever they are for."""
+    """Each grant has a larger token than the one before, also across owners."""
     a, b = s.threads["a1"], s.threads["b1"]
     s.say("no token", f"{a('token', 'l')} {b('token', 'l')}")
     for thread in (a, b, b, a, b):
@@ -253,7 +253,7 @@ def is_outvoted(s):
 
 
 def queues(s):
-    """A queue of everybody is served in the order in which it formed, and nobody gets ahead of it."""
+    """A queue with all processes is served in the order in which it formed, and none overtakes it."""
     order = ["lockstorm 1", "redisson 1", "redisson' 1", "lockstorm' 1", "lockstorm 2", "redisson' 2", "redisson 2"]
     holder = s.threads["lockstorm' 2"]
     s.say("holder", holder("acquire", "fair", "l", HOUR_MS))

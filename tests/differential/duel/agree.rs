@@ -78,7 +78,7 @@ fn misses_by_chance(words: &[Vec<u8>]) -> bool {
 }
 
 /// The replies of a transaction that subscribed to several channels, which is one reply for each: the array of EXEC is not
-/// meant for so many, and the last ones come behind it. What tells of channels, and everything else, in their orders.
+/// meant for so many, and the last ones come behind it. Subscription replies and all other replies, each in order.
 fn spilled(all: &[Received]) -> Option<(Vec<Wire>, Wire)> {
     let replies: Option<Vec<&Wire>> = all
         .iter()
@@ -97,18 +97,18 @@ fn spilled(all: &[Received]) -> Option<(Vec<Wire>, Wire)> {
     Some((channels, Wire::Items(Kind::Array, others)))
 }
 
-/// Whether it tells of a channel, by a kind that ends so.
+/// Whether it is a subscription reply whose kind ends so.
 fn tells_of_channel(reply: &Wire, ending: &[u8]) -> bool {
     matches!(reply, Wire::Items(_, items)
         if matches!(items.first(), Some(Wire::Bulk(kind)) if kind.ends_with(ending)))
 }
 
-/// The rules of those that do not tell of channels.
+/// The rules of the replies that are not about subscriptions.
 fn others(queued: &[Rule]) -> Vec<Rule> {
     queued.iter().filter(|rule| **rule != Rule::Channels).cloned().collect()
 }
 
-/// What tells of channels that were left, in EXEC or behind it, and everything else.
+/// The replies to unsubscribing, in EXEC or after it, and everything else.
 fn goodbyes(all: &[Received]) -> (Vec<Received>, Vec<Received>) {
     let flat = all.iter().flat_map(|received| match received {
         Received::Reply(Wire::Items(Kind::Array, items)) => {

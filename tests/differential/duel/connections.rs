@@ -19,7 +19,7 @@ impl Duel {
         self.sim.open(&name(conn), self.last_id);
     }
 
-    /// The number of a connection; one that nobody has when there is no such connection.
+    /// The id of a connection; an unused one when there is no such connection.
     pub(super) fn id(&self, conn: usize) -> u64 {
         self.ids.get(&conn).copied().unwrap_or(999_999_999)
     }
@@ -120,8 +120,8 @@ impl Duel {
         }
     }
 
-    /// How the simulator keeps a key of the first database, if it is there. Nobody notices that this is asked: what has
-    /// expired stays, and a miss is no event.
+    /// How the simulator keeps a key of the first database, if it is there. The question has no side effects: an expired
+    /// key stays, and a miss is no event.
     pub(super) fn encoding(&mut self, key: &[u8]) -> Option<Vec<u8>> {
         let pattern = key.iter().flat_map(|byte| [b'\\', *byte]).collect();
         let Received::Reply(Wire::Items(_, there)) = self.ask_sim(&[b"KEYS".to_vec(), pattern]) else {

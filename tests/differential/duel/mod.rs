@@ -65,13 +65,13 @@ pub(crate) struct Duel {
     owed: BTreeMap<usize, VecDeque<Owed>>,
     /// Those that want no answers.
     silent: BTreeSet<usize>,
-    /// Those that may have selected another database, where nobody looks how a key is kept.
+    /// Those that may have selected another database, where the encoding of keys is not compared.
     elsewhere: BTreeSet<usize>,
     /// The rules of the commands that a connection has queued.
     queued: BTreeMap<usize, Vec<Rule>>,
     /// Those that may be in a transaction.
     transacting: BTreeSet<usize>,
-    /// Somebody made commands wait.
+    /// CLIENT PAUSE is in force.
     paused: bool,
     /// Those who asked for that, perhaps within a transaction that is still to come.
     pausing: BTreeSet<usize>,
@@ -141,7 +141,7 @@ impl Duel {
 
     /// What the simulator tells the connection that asks.
     fn ask_sim(&mut self, words: &[Vec<u8>]) -> Received {
-        // What a pause held back is nobody's answer any more.
+        // A reply that a pause held back belongs to no request any more.
         while self.sim.receive(CONTROL, Duration::ZERO) != Received::Nothing {}
         self.sim.send(CONTROL, &command(words));
         self.sim.receive(CONTROL, Duration::ZERO)
@@ -244,7 +244,7 @@ impl Duel {
             match self.real.receive(CONTROL, Duration::from_secs(20)) {
                 Received::Reply(_) => {}
                 Received::Closed => return self.revive(),
-                // It never will, as far as anybody can tell.
+                // It seems that it never will.
                 Received::Nothing => return self.revive(),
             }
         }

@@ -76,9 +76,9 @@ impl Duel {
             }
             step => {
                 let conn = step.conn()?;
-                // Who wants no answers is not even cut off for bytes that are no command, and waits for ever.
+                // A client with CLIENT REPLY OFF is not even disconnected for a protocol error, and would be waited for forever.
                 let lost = matches!(step, Step::Raw(..)) && self.silent.contains(&conn);
-                // Nor can be carried across what nobody tells during a pause.
+                // Nor can a value be carried across whose DUMP gets no reply during a pause.
                 let lost = lost || matches!(step, Step::Cross(..)) && self.paused;
                 if lost
                     || self.waiting.contains(&conn)
@@ -124,7 +124,7 @@ impl Duel {
         })
     }
 
-    /// Sends steps to the real server; what the simulator is to be sent when that is something else.
+    /// Sends steps to the real server; returns the bytes for the simulator where they differ.
     fn deliver(&mut self, steps: &[Step], conn: usize) -> Option<Vec<u8>> {
         match &steps[0] {
             Step::Cross(_, ask, words) => {
@@ -224,7 +224,7 @@ impl Duel {
             if silent {
                 owed.clear();
             } else if answers > 0 && !step.words().is_empty() && !subscribes(step.words()) {
-                // Of what is asked for then, only what tells of subscriptions is told.
+                // Of these commands, only those about subscriptions get a reply.
                 self.silent.remove(&conn);
             }
             if may_wait && silent || answers < owed.len() && (may_wait || self.paused) {
@@ -315,15 +315,15 @@ impl Duel {
     }
 }
 
-/// What `redis-server` 7.0 does not survive, and what would keep it from answering anybody. It does not survive
+/// What `redis-server` 7.0 does not survive, and what would keep it from answering any client. It does not survive
 /// `EVAL "error({})" 0` and two functions of one library whose names differ in case either; those are never drawn.
 fn kills(words: &[Vec<u8>], paused: bool, transacting: bool) -> bool {
     let upper = |at: usize| words.get(at).map(|word| word.to_ascii_uppercase()).unwrap_or_default();
     match (&upper(0)[..], &upper(1)[..]) {
         (b"CLIENT", b"UNBLOCK") => paused,
-        // It would look for a key that is not past its time for ever.
+        // It would search forever for a key that has not expired.
         (b"RANDOMKEY", _) => paused,
-        // Of two pauses the longer and the stricter counts; nobody knows what there will be when a transaction is run.
+        // Of two pauses the longer and the stricter counts; what will be in force when a transaction runs is unknown.
         (b"CLIENT", b"PAUSE") => upper(3) != b"WRITE" && (paused || transacting || upper(2).len() > 2),
         _ => false,
     }

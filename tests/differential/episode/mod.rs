@@ -135,7 +135,7 @@ pub(crate) fn draw(groups: &Groups, seed: u64, episode: u64) -> Vec<Step> {
             scenes.push((scene, weight));
         }
     }
-    // Who hears of every change would hear of what makes both servers even again.
+    // A subscriber to every change would also receive those that make both servers equal again.
     if scenes.iter().any(|(scene, _)| matches!(scene, Scene::Events | Scene::Tracking)) {
         scenes.retain(|(scene, _)| *scene != Scene::Possible);
     }

@@ -35,7 +35,7 @@ impl Draw<'_> {
         }
     }
 
-    /// Keyspace notifications, and somebody who listens to them.
+    /// Keyspace notifications, and a client that subscribes to them.
     pub(super) fn events(&mut self, client: usize) {
         let flags =
             *self.dice.pick(&["KEA", "KEA", "AKE", "KEAmn", "K$gx", "Elh", "Ezt", "Kxg", "", "KEm", "bogus"]);
@@ -58,14 +58,14 @@ impl Draw<'_> {
         self.scenes.iter().any(|(scene, _)| *scene == Scene::Events)
     }
 
-    /// Channels and patterns. Where there are events, only who does nothing else listens: what a client is told of its own
-    /// commands may stand in the middle of their answers.
+    /// Channels and patterns. Where there are events, only a client that does nothing else subscribes: events of a
+    /// client's own commands may come in the middle of their replies.
     pub(super) fn pubsub(&mut self, client: usize) {
         let command = self.groups.pubsub.draw(&mut self.dice, &self.words);
         self.command(if self.hears_events() { LISTENER } else { client }, command);
     }
 
-    /// Commands whose answers nobody wants.
+    /// Commands with CLIENT REPLY OFF or SKIP.
     pub(super) fn silent(&mut self, client: usize) {
         if self.dice.percent(40) {
             self.send(client, &["CLIENT", "REPLY", "SKIP"]);

@@ -118,7 +118,7 @@ impl Draw<'_> {
     pub(super) fn pausing(&mut self, client: usize) {
         let other = self.clients;
         if self.dice.percent(25) {
-            // Nobody can end a pause of all commands.
+            // A pause of all commands cannot be ended by a command.
             self.send(client, &["CLIENT", "PAUSE", "20", "ALL"]);
             let paused = self.dice.below(self.clients);
             self.plain(paused);

@@ -1,5 +1,5 @@
-//! Histories that make no sense: any event at any time, by anybody. What a checker says of one is of no use to anybody, but
-//! its definition has an answer.
+//! Impossible histories: any event at any time, by any party. A checker's verdict on one is of no use, but its definition
+//! determines one.
 
 use lockstorm::history::{
     Accepted, Call, Clock, CommandCount, Deadline, Face, History, Host, How, KeyLeft, Life, Lock, LockKind,
@@ -26,7 +26,7 @@ pub(crate) fn history((of, steps): Bytes) -> History {
     let mut ops = 0;
     let mut open: BTreeMap<Owner, Op> = BTreeMap::new();
     let mut asks: BTreeMap<Op, Lock> = BTreeMap::new();
-    // Nothing more is heard of owners whose client has crashed: who starts on that host again is another owner.
+    // Owners whose client has crashed cause no further events: a process started on that host again is another owner.
     let mut dead: BTreeSet<Host> = BTreeSet::new();
     for step @ [pause, kind, who, where_to, how, much] in &steps {
         now += one_of(STEPS, *pause);

@@ -171,7 +171,7 @@ impl World {
         }
     }
 
-    /// An owner calls; some nodes hear of it at once, others later. It comes back at once unless it is told not to.
+    /// An owner calls; some nodes receive the request at once, others later. The call returns at once unless told otherwise.
     fn calls(&mut self, owner: Owner, lock: Lock, wants: Wants, reach: u8) {
         let client = self.history.client_of(owner);
         if self.calls.contains_key(&owner) || !self.able(client) {
@@ -373,7 +373,7 @@ impl World {
         }
     }
 
-    /// Somebody renews, or gives back, what another holds.
+    /// An owner renews, or releases, what another one holds.
     fn renews_for_another(&mut self, owner: Owner, lock: Lock, node: usize, much: u8) {
         let by = Party { client: one_of(&self.clients, much), owner: None };
         let Some(key) = self.state[node].keys.get_mut(&lock) else { return };
@@ -443,7 +443,7 @@ impl World {
             self.down.retain(|host| *host != client);
             self.still.retain(|host| *host != client);
             self.tell(client, What::Life { life: Life::Started });
-            // A process that starts is somebody else than the one that crashed.
+            // A process that starts is another owner than the one that crashed.
             for number in 0..self.owners.len() {
                 if self.history.client_of(self.owners[number]) == client {
                     let name =

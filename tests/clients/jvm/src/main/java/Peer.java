@@ -76,7 +76,7 @@ public final class Peer {
                     if (lock instanceof RFencedLock fenced && words[3].equals("-")) {
                         return "granted " + fenced.lockAndGetToken();
                     } else if (lock instanceof RFencedLock fenced) {
-                        // There is no form that waits for ever with a lease.
+                        // There is no form that waits forever with a lease.
                         return "granted " + fenced.tryLockAndGetToken(DAY_MS, millis(words[3]), TimeUnit.MILLISECONDS);
                     }
                     lock.lock(millis(words[3]), TimeUnit.MILLISECONDS);
@@ -191,7 +191,7 @@ public final class Peer {
 
     public static void main(String[] arguments) throws Exception {
         new Peer(arguments).serve();
-        // Threads may still wait for locks that nobody gives them now.
+        // Threads may still wait for locks that will not be granted now.
         Runtime.getRuntime().halt(0);
     }
 }

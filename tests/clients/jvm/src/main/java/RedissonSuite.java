@@ -76,7 +76,7 @@ final class RedissonSuite {
             suite.say("rate", limiter.trySetRate(org.redisson.api.RateType.OVERALL, 2, java.time.Duration.ofHours(1)));
             suite.say("within", limiter.tryAcquire(2));
             suite.say("beyond", limiter.tryAcquire(1));
-            // The limiter's have random names, and how an unlock went is forgotten when its client has heard of it.
+            // The limiter's have random names, and an unlock latch goes when its client has received the result.
             suite.say("keys left", keys.keys("*").stream().sorted()
                     .filter(key -> !key.startsWith("{rate}") && !key.startsWith("redisson_unlock_latch")).toList());
         } finally {
@@ -98,7 +98,7 @@ final class RedissonSuite {
             return got;
         });
         asked.await();
-        // Long enough to have subscribed, mostly. Whoever did not gets the lock at the first attempt, and says the same.
+        // Long enough to have subscribed, mostly. A thread that did not gets the lock at the first attempt, and says the same.
         Thread.sleep(50);
         mine.unlock();
         suite.say(name + " after waiting", waited.get());
