@@ -37,6 +37,8 @@ pub mod bridge;
 
 pub mod code;
 
+pub mod object;
+
 pub mod scenario;
 
 pub mod plan;

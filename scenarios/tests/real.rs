@@ -1,8 +1,9 @@
 //! Scenarios against real servers, where there are any: `LOCKSTORM_REQUIRE_REDIS=1` says that there must be.
 
 use lockstorm::{
+    history::What,
     plan::Plan,
-    run::{Engine, real},
+    run::{Engine, Outcome, real},
     scenario::{Source, parse},
     trial::{Case, Judged, Trial, judge},
     verdict::{Match, Verdict},
@@ -152,6 +153,30 @@ storm = "1s"
 reentrancy = "holds"
 "#;
 
+/// Of two locks each is told by itself, though one script of the watcher's reads the keys of both.
+const TWO: &str = r#"
+about = "Two clients take two locks one after the other, which share no key."
+
+[node.m]
+
+[lock]
+also = ["other"]
+lease = "5s"
+
+[client.c]
+count = 2
+workload.contend = { hold = "20ms..50ms", think = "20ms..50ms", wait = "1s" }
+
+[run]
+storm = "2s"
+calm = "500ms"
+
+[expect]
+l1 = "holds"
+l2 = "holds"
+owner-safety = "holds"
+"#;
+
 /// Whether there is a server to test with; says so in one line if not.
 fn redis() -> bool {
     match real::available() {
@@ -193,6 +218,14 @@ fn comes_out_as_expected(text: &str) {
 }
 
 fn run(text: &str) -> Judged {
+    with_trial(text, |trial, case| judge(trial.variant(case), case, &trial.outcome(case, Keep::Nothing)))
+}
+
+fn outcome(text: &str) -> Outcome {
+    with_trial(text, |trial, case| trial.outcome(case, Keep::Nothing))
+}
+
+fn with_trial<T>(text: &str, run: impl FnOnce(&Trial<'_>, Case) -> T) -> T {
     let sources = [source(text)];
     let trial = Trial {
         sources: &sources,
@@ -203,7 +236,7 @@ fn run(text: &str) -> Judged {
         until_violation: false,
     };
     let case = Case { source: 0, variant: 0, seed: 0 };
-    judge(trial.variant(case), case, &trial.outcome(case, Keep::Nothing))
+    run(&trial, case)
 }
 
 #[test]
@@ -212,6 +245,24 @@ fn a_lock_is_handed_over_on_a_real_server() {
         return;
     }
     comes_out_as_expected(HANDOVER);
+}
+
+#[test]
+fn two_locks_on_a_real_server_are_told_apart() {
+    if !redis() {
+        return;
+    }
+    comes_out_as_expected(TWO);
+    let history = outcome(TWO).history;
+    for lock in history.header.locks() {
+        let count = |is: fn(&What) -> bool| {
+            let events = history.events.iter().filter(|event| event.what.lock() == Some(lock));
+            events.filter(|event| is(&event.what)).count()
+        };
+        let granted = count(|what| matches!(what, What::Granted { count: 1, .. }));
+        let released = count(|what| matches!(what, What::Released { left: 0, .. }));
+        assert!(granted >= 5 && granted.abs_diff(released) <= 1, "{lock}: {granted} and {released}");
+    }
 }
 
 /// The resource is on no real server, and is written to all the same.

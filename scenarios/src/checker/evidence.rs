@@ -11,7 +11,7 @@ use super::{
     words,
 };
 use crate::{
-    history::{Call, Ended, History, Host, Life, Lock, LockKind, Op, Outcome, Owner, What},
+    history::{Call, Ended, History, Host, Life, Lock, Op, Outcome, Owner, What},
     verdict::Verdict,
 };
 
@@ -104,7 +104,7 @@ impl<'a> Evidence<'a> {
 
     /// Whether two owners, other than readers, may not hold a lock at once.
     pub(super) fn is_exclusive(&self, lock: Lock) -> bool {
-        !matches!(self.history.lock(lock).kind, LockKind::Semaphore { .. })
+        self.history.lock(lock).kind.is_exclusive()
     }
 
     /// The owners that ever tried to acquire a lock, held it or believed so.

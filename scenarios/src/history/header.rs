@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lockstorm_client::wire;
 use lockstorm_sim::time::True;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -129,6 +130,13 @@ pub enum LockKind {
     },
 }
 
+impl LockKind {
+    /// Whether two owners may not hold the lock at once, but for readers.
+    pub fn is_exclusive(self) -> bool {
+        !matches!(self, Self::Semaphore { .. })
+    }
+}
+
 /// Whose grant counts as holding the lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Authority {
@@ -152,8 +160,9 @@ pub struct Drift {
 }
 
 impl Drift {
-    /// One part in a hundred and two milliseconds, as RedLock was published.
-    pub const RED_LOCK: Self = Self { per_mille: 10, plus_ms: 2 };
+    /// The allowance of the production client's Redlock.
+    pub const REDLOCK: Self =
+        Self { per_mille: wire::DRIFT_PPM as u64 / 1_000, plus_ms: wire::EXPIRY_MARGIN.as_millis() as u64 };
 
     /// What is left of a lease for the promise.
     pub fn promised(self, lease_ms: u64) -> Duration {

@@ -63,7 +63,7 @@ impl Story {
     /// Five independent nodes, `a` to `e`; a promise of ten seconds is 102 ms shorter than its lease.
     pub(crate) fn quorum() -> Self {
         Self::with(&["a", "b", "c", "d", "e"], LockKind::Exclusive, |nodes| {
-            Authority::majority(nodes, Drift::RED_LOCK)
+            Authority::majority(nodes, Drift::REDLOCK)
         })
     }
 

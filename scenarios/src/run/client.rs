@@ -15,7 +15,7 @@ use crate::{
     history::{Call, Lock, Outcome, Owner},
     plan::PlannedStep,
     recorder::HistoryWriter,
-    scenario::{Client, LockKind, Workload},
+    scenario::{Client, Workload},
     subject::{self, Ask, Failure, Held, Patience, Seat, Subject},
     units::Span,
 };
@@ -31,10 +31,11 @@ pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, client: Rc<Client>, scr
     let owner = teller.owner();
     let groups: Vec<Vec<String>> = nodes.iter().map(|node| stage.plan.group_of(node)).collect();
     // Of several nodes a lock that is no RedLock finds the master; a RedLock wants them all.
-    let groups = match stage.plan.scenario.lock.kind {
-        LockKind::Red => groups,
+    let groups = if stage.plan.scenario.lock.kind.needs_quorum() {
+        groups
+    } else {
         // A node of a group that is there already brings no other.
-        _ => vec![groups.into_iter().flatten().collect::<IndexSet<_>>().into_iter().collect()],
+        vec![groups.into_iter().flatten().collect::<IndexSet<_>>().into_iter().collect()]
     };
     let seat = Seat { ctx: ctx.clone(), plan: stage.plan.clone(), groups, teller: teller.clone() };
     if let Some(code) = &client.code {

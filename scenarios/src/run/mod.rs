@@ -19,12 +19,13 @@ use lockstorm_sim::{
 
 use crate::{
     history::{
-        Authority, Clock, Drift, Ended, Fence as HistoryFence, Header, History, Host, HostInfo, HostKind,
-        Life, Lock, LockInfo, LockKind as HistoryLockKind, Resource as HistoryResource, Segment,
+        Clock, Ended, Fence as HistoryFence, Header, History, Host, HostInfo, HostKind, Life, Lock, LockInfo,
+        Resource as HistoryResource, Segment,
     },
+    object::Role,
     plan::{Plan, Software},
     recorder::Shared,
-    scenario::{Fence, LockKind},
+    scenario::Fence,
     subject::Held,
     units::{Draw, Span},
 };
@@ -251,10 +252,12 @@ impl Stage {
         }
     }
 
-    /// The locks, with the keys that each lives in.
-    fn locks(&self) -> Vec<(Lock, held::Keys)> {
-        let names = self.plan.scenario.lock.names();
-        names.enumerate().map(|(at, name)| (Lock(at as u16), held::Keys::of(name))).collect()
+    /// The locks, of which nothing is known yet.
+    fn locks(&self) -> Vec<held::Watched> {
+        let lock = &self.plan.scenario.lock;
+        let object = lock.kind.object(lock.permits.unwrap_or(1));
+        let watched = |(at, name)| held::Watched::new(Lock(at), object.clone(), name);
+        (0..).zip(lock.names()).map(watched).collect()
     }
 }
 
@@ -279,18 +282,12 @@ fn header(plan: &Plan, title: &str) -> Header {
     let lock = &plan.scenario.lock;
     let groups: Vec<Vec<Host>> =
         plan.lock_nodes.iter().map(|node| plan.group_of(node).iter().map(number).collect()).collect();
-    let authority = match lock.kind {
-        LockKind::Red => Authority { quorum: groups.len() / 2 + 1, groups, drift: Drift::RED_LOCK },
-        _ => Authority { groups: groups.into_iter().take(1).collect(), quorum: 1, drift: Drift::default() },
-    };
-    let kind = match lock.kind {
-        LockKind::Plain | LockKind::Fenced | LockKind::Red => HistoryLockKind::Exclusive,
-        LockKind::Fair => HistoryLockKind::Fair,
-        LockKind::ReadWrite => HistoryLockKind::ReadWrite,
-        LockKind::Semaphore => HistoryLockKind::Semaphore { permits: lock.permits.unwrap_or(1) },
-    };
+    let object = lock.kind.object(lock.permits.unwrap_or(1));
+    let (kind, authority) = (object.promises(), object.authority(groups));
     let infos = lock.names().map(|name| {
-        let lasting_keys = vec![String::from_utf8_lossy(&held::Keys::of(name).token).into()];
+        let keys = object.keys(name).list;
+        let lasting = keys.iter().filter(|key| key.role == Role::Token);
+        let lasting_keys = lasting.map(|key| String::from_utf8_lossy(&key.name).into()).collect();
         let (name, authority) = (Box::<str>::from(name), authority.clone());
         LockInfo { keys: vec![name.clone()], lasting_keys, name, kind, authority }
     });

@@ -129,8 +129,8 @@ pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, actor: Rc<Actor>) {
     let witness = {
         let mut witness = actor.witness.borrow_mut();
         let witness = witness.get_or_insert_with(|| {
-            let (shared, node, keys) = (stage.shared.clone(), actor.node.clone(), stage.locks());
-            Rc::new(RefCell::new(Witness::new(ctx.clone(), shared, host, node, keys, stage.hosts.clone())))
+            let (shared, node, locks) = (stage.shared.clone(), actor.node.clone(), stage.locks());
+            Rc::new(RefCell::new(Witness::new(ctx.clone(), shared, host, node, locks, stage.hosts.clone())))
         });
         witness.borrow_mut().ctx = ctx.clone();
         witness.clone()

@@ -7,9 +7,10 @@ use lockstorm_sim::{
     drive::Node, env::Observation, event::ConnId, session::Role as SessionRole, world::HostCtx,
 };
 
-use super::held::{Cause, Keys, Names, Reading, State, queue_of};
+use super::held::{Cause, Names, Watched};
 use crate::{
-    history::{CommandCount, Host, How, KeyLeft, Life, Lock, LockKind, Owner, Party, Role, What},
+    history::{CommandCount, Host, How, KeyLeft, Life, Lock, Owner, Party, Role as NodeRole, What},
+    object::{Role, Value},
     recorder::Shared,
 };
 
@@ -31,26 +32,15 @@ pub(super) struct Witness {
     counts: BTreeMap<Host, BTreeMap<Bytes, u64>>,
 }
 
-/// One lock as the node has it.
-#[derive(Debug)]
-struct Watched {
-    lock: Lock,
-    keys: Keys,
-    state: State,
-    queue: Vec<String>,
-}
-
 impl Witness {
     pub(super) fn new(
         ctx: HostCtx,
         shared: Shared,
         host: Host,
         node: Node,
-        keys: impl IntoIterator<Item = (Lock, Keys)>,
+        locks: Vec<Watched>,
         hosts: BTreeMap<String, Host>,
     ) -> Witness {
-        let watched = |(lock, keys)| Watched { lock, keys, state: State::default(), queue: Vec::new() };
-        let locks = keys.into_iter().map(watched).collect();
         let (fresh, peers, counts) = Default::default();
         Witness { ctx, shared, host, node, hosts, locks, fresh, peers, counts }
     }
@@ -75,10 +65,10 @@ impl Witness {
             }
             Observation::Key { key, event, by, .. } => {
                 for at in 0..self.locks.len() {
-                    if *key == self.locks[at].keys.lock {
-                        self.compare(at, event, *by);
-                    } else if *key == self.locks[at].keys.queue {
-                        self.compare_queue(at);
+                    match self.locks[at].keys.role_of(key) {
+                        Some(Role::Holders) => self.compare(at, event, *by),
+                        Some(Role::Queue) => self.compare_queue(at),
+                        Some(Role::Token) | None => {}
                     }
                 }
             }
@@ -89,7 +79,7 @@ impl Witness {
                 }
             }
             Observation::Role { role } => {
-                let role = if *role == "master" { Role::Master } else { Role::Replica };
+                let role = if *role == "master" { NodeRole::Master } else { NodeRole::Replica };
                 self.tell(What::Became { role });
             }
         }
@@ -98,59 +88,54 @@ impl Witness {
     /// Compares what the node has with what it had: after a restart, or when its data was replaced by a master's.
     fn look_again(&mut self, how: How) {
         for at in 0..self.locks.len() {
-            let before = self.change(at, |state, kind, reading, names| {
-                let before = state.clone();
-                state.adopt(kind, reading, names);
-                before
+            self.with_lock(at, |witness, watched| {
+                let before = watched.state.clone();
+                watched.adopt(&witness.read(watched, |role| role != Role::Queue), witness);
+                let now = &watched.state.holders;
+                let gone = before.holders.iter().filter(|(name, _)| !now.contains_key(*name));
+                for (_, hold) in gone {
+                    witness.tell(What::Vanished { lock: watched.lock, owner: hold.owner, how });
+                }
             });
-            let Watched { lock, state, .. } = &self.locks[at];
-            let gone = before.holders.iter().filter(|(name, _)| !state.holders.contains_key(*name));
-            for (_, hold) in gone {
-                self.tell(What::Vanished { lock: *lock, owner: hold.owner, how });
-            }
             self.compare_queue(at);
         }
     }
 
     fn compare(&mut self, at: usize, event: &str, by: Option<ConnId>) {
-        // What a node repeats from its master was granted there.
-        let Some(by) = self.party(by) else {
-            return self.change(at, State::adopt);
-        };
-        let cause = Cause { event, by, node: self.host, wall_ms: self.ctx.wall().as_millis() };
-        let changes =
-            self.change(at, |state, kind, reading, names| state.change(kind, reading, &cause, names));
-        changes.into_iter().for_each(|what| self.tell(what));
-    }
-
-    /// Has the state of a lock changed by what the node has now.
-    fn change<T>(
-        &mut self,
-        at: usize,
-        change: impl FnOnce(&mut State, (Lock, LockKind), &Reading, &dyn Names) -> T,
-    ) -> T {
-        let Watched { lock, keys, .. } = &self.locks[at];
-        let kind = (*lock, self.shared.get().history.lock(*lock).kind);
-        let reading = self.node.look(|server| Reading::of(server.node(), keys)).unwrap_or_default();
-        let mut state = std::mem::take(&mut self.locks[at].state);
-        let told = change(&mut state, kind, &reading, self);
-        self.locks[at].state = state;
-        told
+        self.with_lock(at, |witness, watched| {
+            let values = witness.read(watched, |role| role != Role::Queue);
+            // What a node repeats from its master was granted there.
+            let Some(by) = witness.party(by) else { return watched.adopt(&values, witness) };
+            let cause = Cause { event, by, node: witness.host, wall_ms: witness.ctx.wall().as_millis() };
+            let changes = watched.change(&values, &cause, witness);
+            changes.into_iter().for_each(|what| witness.tell(what));
+        });
     }
 
     fn compare_queue(&mut self, at: usize) {
-        let Watched { lock, keys, queue: before, .. } = &self.locks[at];
-        let queue = self.node.look(|server| queue_of(server.node(), keys)).unwrap_or_default();
-        if queue != *before {
-            let waiters = queue.iter().map(|name| self.owner(*lock, name, None)).collect();
-            self.tell(What::Queue { lock: *lock, waiters });
-            self.locks[at].queue = queue;
-        }
+        self.with_lock(at, |witness, watched| {
+            let values = witness.read(watched, |role| role == Role::Queue);
+            if let Some(what) = watched.queue(&values, witness) {
+                witness.tell(what);
+            }
+        });
+    }
+
+    /// Has something happen to a lock, for which the witness is asked.
+    fn with_lock(&mut self, at: usize, happens: impl FnOnce(&Witness, &mut Watched)) {
+        let mut locks = std::mem::take(&mut self.locks);
+        happens(self, &mut locks[at]);
+        self.locks = locks;
+    }
+
+    /// What the node has in the keys of a lock that are for something wanted.
+    fn read(&self, watched: &Watched, wanted: impl Fn(Role) -> bool) -> Vec<Value> {
+        self.node.look(|server| watched.keys.read(server.node(), wanted)).unwrap_or_default()
     }
 
     /// The lock that a word of a command, a key or a channel belongs to.
     fn lock_meant_by(&self, word: &[u8]) -> Option<Lock> {
-        self.locks.iter().find(|watched| watched.keys.are_meant_by(word)).map(|watched| watched.lock)
+        self.locks.iter().find(|watched| watched.keys.belongs(word)).map(|watched| watched.lock)
     }
 
     /// Who did something: `None` when it was repeated from a master, `Some(None)` when no client did it.

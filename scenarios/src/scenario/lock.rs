@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Subject, traits::OtherTraits};
+pub use crate::object::LockKind;
 use crate::{name::Name, units::Span};
 
 /// The lock on trial: `[lock]`.
@@ -86,31 +87,6 @@ pub enum Sync {
     Majority,
     /// Every replica.
     All,
-}
-
-/// The locks a scenario can put on trial.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum LockKind {
-    /// The reentrant lock.
-    #[default]
-    Plain,
-    /// The lock that is granted in the order of asking.
-    Fair,
-    /// The lock that hands out fencing tokens.
-    Fenced,
-    /// RedLock over independent masters.
-    Red,
-    /// Many readers or one writer. Only models implement it.
-    ReadWrite,
-    /// So many permits at a time. Only models implement it.
-    Semaphore,
-}
-
-impl LockKind {
-    /// The kinds of which one owner at a time holds the lock, alone.
-    pub(super) const OF_ONE_OWNER: &[LockKind] =
-        &[LockKind::Plain, LockKind::Fair, LockKind::Fenced, LockKind::Red];
 }
 
 /// The resource that the lock guards: `[resource]`. It is a host of its own, so a write takes its time over the network.

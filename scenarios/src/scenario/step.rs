@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Lock, LockKind,
+    Lock,
     limits::{self, Wrong},
 };
 use crate::{
@@ -72,7 +72,7 @@ pub trait StepKind {
 
 /// That only a lock that can be shared is asked for so.
 fn check_shared(shared: bool, lock: &Lock) -> Result<(), Wrong> {
-    if shared && lock.kind != LockKind::ReadWrite {
+    if shared && !lock.kind.can_be_shared() {
         return Err(Wrong::at("shared", "only a read-write lock can be shared: lock.kind = \"read-write\""));
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, ops::Range};
 use lockstorm_sim::{config::Config, options};
 
 use super::{
-    Algorithm, Client, LockKind, Node, SEEDS_MAX, Scenario, Step, StepEntry,
+    Algorithm, Client, Node, SEEDS_MAX, Scenario, Step, StepEntry,
     error::Mistake,
     limits::{self, Wrong},
     places::Places,
@@ -153,7 +153,7 @@ fn check_lock(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistak
     limits::lease("watchdog", Some(lock.watchdog)).map_err(|wrong| wrong.at_place(of_key))?;
     match lock.permits {
         Some(0) => Err(Mistake::at(places.of_value(&["lock", "permits"]), "nobody could ever get a permit")),
-        Some(_) if lock.kind != LockKind::Semaphore => {
+        Some(_) if !lock.kind.has_permits() => {
             let message = "only a semaphore has permits: lock.kind = \"semaphore\"";
             Err(Mistake::at(places.of_key(&["lock", "permits"]), message))
         }

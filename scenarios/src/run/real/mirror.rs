@@ -14,24 +14,7 @@ use lockstorm_sim::{
     time::Wall,
 };
 
-use crate::run::held::{Content, Keys, Reading, queue_of};
-
-/// What is in the keys of a lock.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Kept {
-    pub(super) lock: Reading,
-    /// Who waits for a fair lock, the next one first.
-    pub(super) queue: Vec<String>,
-}
-
-impl Kept {
-    /// Whether they are the same but for when they expire.
-    fn is_like(&self, other: &Kept) -> bool {
-        let expires_ms = other.lock.expires_ms;
-        let this = Kept { lock: Reading { expires_ms, ..self.lock.clone() }, queue: self.queue.clone() };
-        this == *other
-    }
-}
+use crate::object::Value;
 
 /// A line of MONITOR.
 #[derive(Debug, PartialEq, Eq)]
@@ -81,12 +64,13 @@ pub(super) struct Step<By> {
     pub(super) by: By,
     /// The command's name in upper case.
     pub(super) command: String,
-    pub(super) after: Kept,
+    /// In the order of the keys.
+    pub(super) after: Vec<Value>,
 }
 
 /// The copy. `By` is who gives commands.
 pub(super) struct Mirror<By> {
-    keys: Keys,
+    keys: Vec<Bytes>,
     server: Server,
     env: Env,
     conn: u64,
@@ -98,7 +82,7 @@ pub(super) struct Mirror<By> {
 
 impl<By: Clone> Mirror<By> {
     /// A copy of keys that are not there.
-    pub(super) fn new(keys: Keys) -> Mirror<By> {
+    pub(super) fn new(keys: Vec<Bytes>) -> Mirror<By> {
         let mut env = Env::new(0);
         let config = Config { save: Vec::new(), ..Config::default() };
         let server = Server::new(config, &mut env);
@@ -112,7 +96,7 @@ impl<By: Clone> Mirror<By> {
         // What a script does is told command by command.
         let calls_script =
             matches!(&*command, "EVAL" | "EVALSHA" | "EVAL_RO" | "EVALSHA_RO" | "FCALL" | "FCALL_RO");
-        self.open = Some(Step { at: line.at, by, command, after: Kept::default() });
+        self.open = Some(Step { at: line.at, by, command, after: Vec::new() });
         if !calls_script {
             self.give(line.at, format!("{}\r\n", line.command));
         }
@@ -144,49 +128,34 @@ impl<By: Clone> Mirror<By> {
     ///
     /// The server computes when a key expires some time before it tells of the command, so only what was read says that to the
     /// millisecond.
-    pub(super) fn check(&mut self, read: &Kept, now: Wall) -> (Vec<Step<By>>, bool) {
+    pub(super) fn check(&mut self, read: &[Value], now: Wall) -> (Vec<Step<By>>, bool) {
         self.end();
         let kept = self.kept();
         let mut steps = std::mem::take(&mut self.steps);
         if kept == *read {
             return (steps, true);
         }
-        let explained = kept.is_like(read);
+        let explained = kept.iter().zip(read).all(|(kept, read)| kept.content == read.content);
         if explained {
-            let same = steps.iter_mut().rev();
-            let same = same.take_while(|step| step.after.lock.expires_ms == kept.lock.expires_ms);
-            same.for_each(|step| step.after.lock.expires_ms = read.lock.expires_ms);
+            for (at, (kept, read)) in kept.iter().zip(read).enumerate() {
+                let same = steps.iter_mut().rev();
+                let same = same.take_while(|step| step.after[at].expires_ms == kept.expires_ms);
+                same.for_each(|step| step.after[at].expires_ms = read.expires_ms);
+            }
         }
         self.become_like(read, now);
         (steps, explained)
     }
 
-    fn kept(&self) -> Kept {
+    fn kept(&self) -> Vec<Value> {
         let node = self.server.node();
-        Kept { lock: Reading::of(node, &self.keys), queue: queue_of(node, &self.keys) }
+        self.keys.iter().map(|key| Value::of(node, key)).collect()
     }
 
-    fn become_like(&mut self, read: &Kept, now: Wall) {
-        let Keys { lock, queue, token, .. } = self.keys.clone();
-        let mut commands = vec![vec!["DEL".into(), lock.clone(), queue.clone(), token.clone()]];
-        match &read.lock.content {
-            Content::Nothing => {}
-            Content::Text(text) => commands.push(vec!["SET".into(), lock.clone(), text.clone().into()]),
-            Content::Fields(fields) => {
-                let fields =
-                    fields.iter().flat_map(|(name, value)| [name.clone().into(), value.clone().into()]);
-                commands.push(["HSET".into(), lock.clone()].into_iter().chain(fields).collect());
-            }
-        }
-        if let Some(at) = read.lock.expires_ms {
-            commands.push(vec!["PEXPIREAT".into(), lock, at.to_string().into()]);
-        }
-        for name in &read.queue {
-            commands.push(vec!["RPUSH".into(), queue.clone(), name.clone().into()]);
-        }
-        if let Some(last) = read.lock.token {
-            commands.push(vec!["SET".into(), token, last.to_string().into()]);
-        }
+    fn become_like(&mut self, read: &[Value], now: Wall) {
+        let deletion = [Bytes::from("DEL")].into_iter().chain(self.keys.iter().cloned()).collect();
+        let values = self.keys.iter().zip(read).flat_map(|(key, value)| value.commands(key));
+        let commands: Vec<Vec<Bytes>> = [deletion].into_iter().chain(values).collect();
         for words in commands {
             let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
             for word in words {
@@ -219,6 +188,7 @@ impl<By: Clone> Mirror<By> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::{Content, Keys, LockKind};
 
     /// Wall time in milliseconds of the first line of each story.
     const BEGINS_MS: i64 = 1_700_000_000_000;
@@ -249,15 +219,25 @@ mod tests {
         }
     }
 
-    fn kept(fields: &[(&str, &str)], expires_ms: Option<i64>) -> Kept {
+    fn keys() -> Keys {
+        LockKind::Plain.object(1).keys("lock")
+    }
+
+    /// Nothing in any key.
+    fn free() -> Vec<Value> {
+        vec![Value::default(); keys().list.len()]
+    }
+
+    fn kept(fields: &[(&str, &str)], expires_ms: Option<i64>) -> Vec<Value> {
         let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let content = if fields.len() == 0 { Content::Nothing } else { Content::Fields(fields.collect()) };
-        Kept { lock: Reading { content, expires_ms, token: None }, queue: Vec::new() }
+        let mut kept = free();
+        kept[0] = Value { content: Content::Fields(fields.collect()), expires_ms };
+        kept
     }
 
     /// Takes in commands, `who: command` one each millisecond; what a script does follows with `lua`.
     fn mirror(story: &[(&str, &str)]) -> Mirror<String> {
-        let mut mirror = Mirror::new(Keys::of("lock"));
+        let mut mirror = Mirror::new(keys().list.into_iter().map(|key| key.name).collect());
         for ((who, command), after_ms) in story.iter().zip(0..) {
             let quoted: Vec<String> = command.split(' ').map(|word| format!("\"{word}\"")).collect();
             let (at, command) = (Wall::from_millis(BEGINS_MS + after_ms), &*quoted.join(" "));
@@ -270,7 +250,7 @@ mod tests {
     }
 
     /// Who did something, and what the lock's hash and expiry were when it was done.
-    fn told(steps: &[Step<String>]) -> Vec<(&str, &Kept)> {
+    fn told(steps: &[Step<String>]) -> Vec<(&str, &Vec<Value>)> {
         steps.iter().map(|step| (&*step.by, &step.after)).collect()
     }
 
@@ -297,11 +277,11 @@ mod tests {
             ("c1", "DEL redisson_unlock_latch:{lock}:e2"),
             ("c2", "DEL lock"),
         ]);
-        let (steps, explained) = mirror.check(&Kept::default(), Wall::from_millis(BEGINS_MS + 20));
+        let (steps, explained) = mirror.check(&free(), Wall::from_millis(BEGINS_MS + 20));
         let until = Some(BEGINS_MS + 5_000);
         let [once, twice] = ["1", "2"].map(|count| kept(&[("c1:1", count)], until));
         let other = kept(&[("c2:1", "1")], None);
-        let free = Kept::default();
+        let free = free();
         let expected = [
             ("c1", &once),
             ("c2", &once),
@@ -331,18 +311,14 @@ mod tests {
 
     #[test]
     fn what_nobody_was_seen_to_do_the_server_did() {
-        let full = Kept {
-            lock: Reading {
-                token: Some(7),
-                ..kept(&[("c1:1", "1"), ("c2:1", "3")], Some(BEGINS_MS + 500)).lock
-            },
-            queue: vec!["c3:1".to_owned(), "c \"4\"".to_owned()],
-        };
-        let text = Reading { content: Content::Text("7\r\n".to_owned()), ..Reading::default() };
-        let text = Kept { lock: text, queue: Vec::new() };
+        let mut full = kept(&[("c1:1", "1"), ("c2:1", "3")], Some(BEGINS_MS + 500));
+        full[1].content = Content::List(vec!["c3:1".to_owned(), "c \"4\"".to_owned()]);
+        full[2].content = Content::Text("7".to_owned());
+        let mut text = free();
+        text[0].content = Content::Text("7\r\n".to_owned());
         let now = Wall::from_millis(BEGINS_MS);
         let mut mirror = mirror(&[]);
-        for read in [full, text, Kept::default()] {
+        for read in [full, text, free()] {
             assert_eq!(mirror.check(&read, now), (Vec::new(), false), "{read:?}");
             assert_eq!(mirror.check(&read, now), (Vec::new(), true), "{read:?}");
         }

@@ -253,8 +253,6 @@ pub fn impossible(plan: &Plan) -> Vec<String> {
     if scenario.network != Network::default() {
         problems.push("the network has a latency of its own".to_owned());
     }
-    problems
-        .extend(scenario.lock.also.iter().map(|name| format!("{name:?} is on trial beside the first lock")));
     problems.sort();
     problems.dedup();
     problems

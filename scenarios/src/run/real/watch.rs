@@ -6,29 +6,26 @@
 
 use std::{cell::Cell, pin::pin, rc::Rc, time::Duration};
 
+use bytes::Bytes;
 use lockstorm_sim::{
     time::{True, Wall},
     world::{HostCtx, TcpStream},
 };
-use redis::{
-    AsyncConnectionConfig, Cmd, RedisConnectionInfo, RedisResult, Value, aio::MultiplexedConnection,
-};
+use redis::{AsyncConnectionConfig, Cmd, RedisConnectionInfo, RedisResult, aio::MultiplexedConnection};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines, ReadHalf};
 
 use super::{
     Actor, BACK_DOOR,
-    mirror::{From, Kept, Line, Mirror, Step},
+    mirror::{From, Line, Mirror, Step},
 };
 use crate::{
-    history::{Event, Host, Lock, LockKind, Owner, Party, Role, What},
+    history::{Event, Host, Lock, Owner, Party, Role, What},
+    object::Value,
     run::{
         Stage,
-        held::{Cause, Content, Keys, Names, Reading, State},
+        held::{Cause, Names, Watched},
     },
 };
-
-/// The lock that is watched.
-const LOCK: Lock = Lock(0);
 
 /// How often the key is read though nothing was seen.
 const EVERY: Duration = Duration::from_millis(50);
@@ -36,17 +33,18 @@ const EVERY: Duration = Duration::from_millis(50);
 /// The command that reads the keys.
 const READER: &str = "EVAL_RO";
 
-/// Reads everything about the lock in one step: who holds it, until when, who waits, the last token.
+/// Reads the keys in one step: of each its type, what is in it, and when it expires.
 const READ: &str = "
-local kind = redis.call('TYPE', KEYS[1]).ok
-local content = {}
-if kind == 'hash' then content = redis.call('HGETALL', KEYS[1]) end
-if kind == 'string' then content = {redis.call('GET', KEYS[1])} end
-local queue = {}
-if redis.call('TYPE', KEYS[2]).ok == 'list' then queue = redis.call('LRANGE', KEYS[2], 0, -1) end
-local token = ''
-if redis.call('TYPE', KEYS[3]).ok == 'string' then token = redis.call('GET', KEYS[3]) end
-return {kind, content, redis.call('PEXPIRETIME', KEYS[1]), queue, token}";
+local answer = {}
+for at, key in ipairs(KEYS) do
+    local kind = redis.call('TYPE', key).ok
+    local words = {}
+    if kind == 'string' then words = {redis.call('GET', key)} end
+    if kind == 'hash' then words = redis.call('HGETALL', key) end
+    if kind == 'list' then words = redis.call('LRANGE', key, 0, -1) end
+    answer[at] = {kind, words, redis.call('PEXPIRETIME', key)}
+end
+return answer";
 
 /// Whether the node on this host answers.
 pub(super) async fn answers(ctx: &HostCtx) -> bool {
@@ -102,27 +100,20 @@ struct Reader {
 }
 
 /// What the keys are, in one step of the server's.
-async fn read(connection: &mut MultiplexedConnection, keys: &Keys) -> RedisResult<Kept> {
-    type Raw = (String, Vec<String>, i64, Vec<String>, String);
+async fn read(connection: &mut MultiplexedConnection, keys: &[Bytes]) -> RedisResult<Vec<Value>> {
     let mut command: Cmd = redis::cmd(READER);
-    command.arg(READ).arg(3).arg(&keys.lock[..]).arg(&keys.queue[..]).arg(&keys.token[..]);
-    let raw: Raw = command.query_async(connection).await?;
-    let (kind, words, expires_ms, queue, token) = raw;
-    let content = match &*kind {
-        "hash" => {
-            Content::Fields(words.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect())
-        }
-        "string" => words.into_iter().next().map_or(Content::Nothing, Content::Text),
-        _ => Content::Nothing,
-    };
-    let expires_ms = (expires_ms >= 0).then_some(expires_ms);
-    Ok(Kept { lock: Reading { content, expires_ms, token: token.parse().ok() }, queue })
+    command.arg(READ).arg(keys.len());
+    keys.iter().for_each(|key| {
+        command.arg(&key[..]);
+    });
+    let raw: Vec<(String, Vec<String>, i64)> = command.query_async(connection).await?;
+    Ok(raw.into_iter().map(|(kind, words, expires_ms)| Value::answered(&kind, words, expires_ms)).collect())
 }
 
 async fn role(connection: &mut MultiplexedConnection) -> Option<Role> {
-    let answer: Vec<Value> = redis::cmd("ROLE").query_async(connection).await.ok()?;
+    let answer: Vec<redis::Value> = redis::cmd("ROLE").query_async(connection).await.ok()?;
     match answer.first()? {
-        Value::BulkString(word) if word == b"master" => Some(Role::Master),
+        redis::Value::BulkString(word) if word == b"master" => Some(Role::Master),
         _ => Some(Role::Replica),
     }
 }
@@ -130,7 +121,7 @@ async fn role(connection: &mut MultiplexedConnection) -> Option<Role> {
 /// What came of reading the keys.
 enum Answer {
     /// What they were, and when.
-    Kept(Kept, Wall),
+    Kept(Vec<Value>, Wall),
     /// The server would not say: it runs a script, or loads its data.
     NotNow,
     /// The connection is gone.
@@ -142,15 +133,15 @@ pub(super) struct Watcher {
     ctx: HostCtx,
     stage: Rc<Stage>,
     host: Host,
-    keys: Keys,
-    /// The lock's name as MONITOR writes it.
-    name: String,
+    /// The keys of all locks, one lock's after the other's.
+    keys: Vec<Bytes>,
+    /// The locks' names as MONITOR writes them.
+    names: Vec<String>,
     reader: Reader,
     monitor: Lines<BufReader<ReadHalf<TcpStream>>>,
     /// What is done by nobody who plays a part is done by `None`.
     mirror: Mirror<Option<Host>>,
-    state: State,
-    queue: Vec<String>,
+    locks: Vec<Watched>,
 }
 
 impl Watcher {
@@ -158,10 +149,12 @@ impl Watcher {
     /// or does not let itself be watched.
     pub(super) async fn begin(ctx: HostCtx, stage: Rc<Stage>) -> Option<Watcher> {
         let (reader, monitor) = connections(&ctx).await?;
-        let (keys, host) = (Keys::of(&stage.plan.scenario.lock.name), stage.host(ctx.name()));
-        let (mirror, name) = (Mirror::new(keys.clone()), escaped(&keys.lock));
-        let (state, queue) = Default::default();
-        let mut watcher = Watcher { ctx, stage, host, keys, name, reader, monitor, mirror, state, queue };
+        let (locks, host) = (stage.locks(), stage.host(ctx.name()));
+        let keys = locks.iter().flat_map(|watched| &watched.keys.list).map(|key| key.name.clone());
+        let keys: Vec<Bytes> = keys.collect();
+        let names = stage.plan.scenario.lock.names().map(|name| escaped(name.as_bytes())).collect();
+        let mirror = Mirror::new(keys.clone());
+        let mut watcher = Watcher { ctx, stage, host, keys, names, reader, monitor, mirror, locks };
         let (read, at) = loop {
             match watcher.read().await {
                 Answer::Kept(read, at) => break (read, at),
@@ -170,10 +163,10 @@ impl Watcher {
             }
         };
         watcher.mirror.check(&read, at);
-        let mut state = State::default();
-        state.adopt((LOCK, watcher.kind()), &read.lock, &watcher);
-        watcher.state = state;
-        watcher.queue = read.queue;
+        watcher.each_lock(&read, |watcher, watched, values| {
+            watched.adopt(values, watcher);
+            watched.queue(values, watcher);
+        });
         Some(watcher)
     }
 
@@ -251,7 +244,8 @@ impl Watcher {
             From::Port(port) => self.ctx.dialed_from(port),
             _ => None,
         };
-        let concerns = matches!(&*line.name(), "FLUSHALL" | "FLUSHDB") || line.command.contains(&self.name);
+        let concerns = matches!(&*line.name(), "FLUSHALL" | "FLUSHDB")
+            || self.names.iter().any(|name| line.command.contains(name));
         if concerns {
             self.mirror.begin(&line, by.and_then(|by| self.stage.hosts.get(&*by).copied()));
         }
@@ -288,67 +282,68 @@ impl Watcher {
         }
     }
 
-    /// How long until the key expires, by the wall clock, and a millisecond more: from then on a read finds it gone.
+    /// How long until a key expires, by the wall clock, and a millisecond more: from then on a read finds it gone.
     fn until_expiry(&self) -> Option<Duration> {
-        let left = self.state.expires_ms? + 1 - self.ctx.wall().as_millis();
+        let expires_ms = self.locks.iter().filter_map(|watched| watched.state.expires_ms).min();
+        let left = expires_ms? + 1 - self.ctx.wall().as_millis();
         Some(Duration::from_millis(u64::try_from(left.max(1)).unwrap_or(1)))
     }
 
     /// Tells what led to what was read.
-    fn judge(&mut self, read: Kept, at: Wall, master: bool) {
+    fn judge(&mut self, read: Vec<Value>, at: Wall, master: bool) {
         let (steps, explained) = self.mirror.check(&read, at);
         self.judge_steps(steps, master);
         if explained {
-            self.state.expires_ms = read.lock.expires_ms;
+            self.each_lock(&read, |watcher, watched, values| watched.adopt(values, watcher));
         }
-        self.compare(read, at, None, "evicted", master);
+        self.compare(&read, at, None, "evicted", master);
     }
 
     fn judge_steps(&mut self, steps: Vec<Step<Option<Host>>>, master: bool) {
         for Step { at, by, command, after } in steps {
             let flushes = matches!(&*command, "FLUSHALL" | "FLUSHDB");
-            self.compare(after, at, by, if flushes { "flushed" } else { &command }, master);
+            self.compare(&after, at, by, if flushes { "flushed" } else { &command }, master);
         }
     }
 
     /// Compares what the node has with what it had.
-    fn compare(&mut self, now: Kept, at: Wall, by: Option<Host>, event: &str, master: bool) {
-        let Kept { lock: reading, queue } = now;
-        let queued = std::mem::replace(&mut self.queue, queue);
-        let (kind, wall_ms, mut state) =
-            ((LOCK, self.kind()), at.as_millis(), std::mem::take(&mut self.state));
-        // What a replica repeats was granted by its master.
-        if !master {
-            state.adopt(kind, &reading, self);
-            self.state = state;
-            return;
-        }
-        let event = match by {
-            _ if event == "flushed" => event,
-            _ if state.expires_ms.is_some_and(|at| at < wall_ms) => "expired",
-            None => "evicted",
-            Some(_) => event,
-        };
+    fn compare(&mut self, now: &[Value], at: Wall, by: Option<Host>, event: &str, master: bool) {
+        let wall_ms = at.as_millis();
+        let true_time = self.true_time(at);
         let by = by.map(|client| Party { client, owner: None });
-        let cause = Cause { event, by, node: self.host, wall_ms };
-        let at = self.true_time(at);
-        let changes = state.change(kind, &reading, &cause, self);
-        self.state = state;
-        changes.into_iter().for_each(|what| self.tell(at, what));
-        if queued != self.queue {
-            let waiters = self.queue.iter().map(|name| self.owner(LOCK, name, None)).collect();
-            self.tell(at, What::Queue { lock: LOCK, waiters });
+        self.each_lock(now, |watcher, watched, values| {
+            let queued = watched.queue(values, watcher);
+            // What a replica repeats was granted by its master.
+            if !master {
+                return watched.adopt(values, watcher);
+            }
+            let event = match by {
+                _ if event == "flushed" => event,
+                _ if watched.state.expires_ms.is_some_and(|at| at < wall_ms) => "expired",
+                None => "evicted",
+                Some(_) => event,
+            };
+            let cause = Cause { event, by, node: watcher.host, wall_ms };
+            let changes = watched.change(values, &cause, watcher);
+            changes.into_iter().chain(queued).for_each(|what| watcher.tell(true_time, what));
+        });
+    }
+
+    /// Has something happen to each lock, of whose keys this was read.
+    fn each_lock(&mut self, read: &[Value], happens: impl Fn(&Watcher, &mut Watched, &[Value])) {
+        let (mut locks, mut rest) = (std::mem::take(&mut self.locks), read);
+        for watched in &mut locks {
+            let (values, others) = rest.split_at(watched.keys.list.len().min(rest.len()));
+            happens(self, watched, values);
+            rest = others;
         }
+        self.locks = locks;
     }
 
     /// When the server's clock, which is this machine's, showed this.
     fn true_time(&self, wall: Wall) -> True {
         let (here, reading) = self.ctx.moment();
         here - reading.wall.since(wall)
-    }
-
-    fn kind(&self) -> LockKind {
-        self.stage.shared.get().history.lock(LOCK).kind
     }
 
     /// Adds to the history what happened some time ago; it is put in order when the run is over.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lockstorm_client::wire;
 use redis::{Cmd, Value};
 
 use crate::{
@@ -74,14 +75,11 @@ pub(super) struct Names {
 
 impl Names {
     pub(super) fn of(lock: &str) -> Names {
-        // A name that chooses its own slot is not braced again.
-        let braced = if lock.contains('{') { lock.to_owned() } else { format!("{{{lock}}}") };
-        let named = |prefix: &str| format!("{prefix}:{braced}");
         Names {
             lock: lock.to_owned(),
-            queue: named("redisson_lock_queue"),
-            counter: named("redisson_lock_token"),
-            channel: named("redisson_lock__channel"),
+            queue: wire::fair_queue(lock),
+            counter: wire::fencing_token(lock),
+            channel: wire::lock_channel(lock),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, rc::Rc, time::Duration};
 
-use lockstorm_client::Env;
+use lockstorm_client::{Env, wire};
 use redis::{Cmd, Value};
 use tokio::task::JoinSet;
 
@@ -208,7 +208,7 @@ impl Shared {
     /// How long an owner may believe in a lease, in nanoseconds: of a quorum's, less the allowance for drift.
     pub(super) fn length(&self, lease: Duration) -> i64 {
         let allowed = self.traits.drift && self.wires.len() > 1;
-        let drift = if allowed { lease / 100 + Duration::from_millis(2) } else { Duration::ZERO };
+        let drift = if allowed { wire::drift_margin(lease) } else { Duration::ZERO };
         i64::try_from(lease.saturating_sub(drift).as_nanos()).unwrap_or(i64::MAX)
     }
 

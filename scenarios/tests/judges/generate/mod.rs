@@ -84,7 +84,7 @@ fn cast(of: &[u8; 12]) -> Cast {
     let shop = Host(hosts.len() as u16 - 1);
     let lock = |name: &str, kind: LockKind| {
         let constant = Drift { per_mille: 0, plus_ms: 102 };
-        let drift = one_of(&[Drift::default(), Drift::RED_LOCK, constant], of[2]);
+        let drift = one_of(&[Drift::default(), Drift::REDLOCK, constant], of[2]);
         // Neither readers nor permits go by quorum.
         let kind = if quorum && kind != LockKind::Fair { LockKind::Exclusive } else { kind };
         let authority = match quorum {

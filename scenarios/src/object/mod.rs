@@ -1,0 +1,123 @@
+//! The kinds of locks, as the recorder and the checkers have to know them: one adapter for each.
+//!
+//! A lock lives in keys. What is in them ([`Reading`]) is the same to look at for every kind, on a simulated node and on a real
+//! one, and so is how a copy of it is made. An adapter says which keys there are, who holds the lock when they read so, and
+//! what the lock promises. To add a kind, add its name to [`LockKind`] with a line in `object`, write its adapter, and have
+//! `subject/client.rs` drive it.
+
+mod exclusive;
+mod fair;
+mod keys;
+mod read_write;
+mod reading;
+mod redlock;
+mod semaphore;
+
+use std::{collections::BTreeMap, fmt, rc::Rc};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::history::{self, Authority, Host, Mode};
+
+pub(crate) use self::{
+    keys::{Keys, Role},
+    reading::{Content, Value},
+};
+
+/// The locks a scenario can put on trial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LockKind {
+    /// The reentrant lock.
+    #[default]
+    Plain,
+    /// The lock that is granted in the order of asking.
+    Fair,
+    /// The lock that hands out fencing tokens.
+    Fenced,
+    /// RedLock over independent masters.
+    Red,
+    /// Many readers or one writer. Only models implement it.
+    ReadWrite,
+    /// So many permits at a time. Only models implement it.
+    Semaphore,
+}
+
+impl LockKind {
+    /// The kinds of which one owner at a time holds the lock, alone.
+    pub(crate) const OF_ONE_OWNER: &[LockKind] =
+        &[LockKind::Plain, LockKind::Fair, LockKind::Fenced, LockKind::Red];
+
+    /// The adapter of a lock of this kind, with so many permits if it has any.
+    pub(crate) fn object(self, permits: u32) -> Rc<dyn Object> {
+        match self {
+            // A fencing token is handed out with the grant, and changes nothing about who holds the lock.
+            LockKind::Plain | LockKind::Fenced => Rc::new(exclusive::Exclusive),
+            LockKind::Fair => Rc::new(fair::Fair),
+            LockKind::Red => Rc::new(redlock::Redlock),
+            LockKind::ReadWrite => Rc::new(read_write::ReadWrite),
+            LockKind::Semaphore => Rc::new(semaphore::Semaphore { permits }),
+        }
+    }
+
+    /// Whether independent masters grant the lock, each by itself, and a majority of them is needed.
+    pub fn needs_quorum(self) -> bool {
+        self.object(1).needs_quorum()
+    }
+
+    /// Whether it can be asked for together with others, as readers do.
+    pub fn can_be_shared(self) -> bool {
+        self.object(1).promises() == history::LockKind::ReadWrite
+    }
+
+    /// Whether it has a number of permits.
+    pub fn has_permits(self) -> bool {
+        matches!(self.object(1).promises(), history::LockKind::Semaphore { .. })
+    }
+}
+
+/// A kind of lock.
+///
+/// The defaults are those of a lock in one key, which says who holds it, with the companions of Redisson's. They are watched
+/// whatever a scenario calls the lock: a model of another algorithm may use any of them.
+pub(crate) trait Object: fmt::Debug {
+    /// What the lock promises.
+    fn promises(&self) -> history::LockKind;
+
+    /// Whether a majority of independent masters must grant it.
+    fn needs_quorum(&self) -> bool {
+        false
+    }
+
+    /// Whose grant counts, if these groups of nodes can grant it, each a master and its replicas.
+    fn authority(&self, groups: Vec<Vec<Host>>) -> Authority {
+        Authority::group(groups.into_iter().next().unwrap_or_default())
+    }
+
+    /// The keys of the lock with this name.
+    fn keys(&self, name: &str) -> Keys {
+        exclusive::keys(name)
+    }
+
+    /// Who holds the lock when its keys read so, in the order of [`Object::keys`]. Not every kind's keys say that: who it is may
+    /// follow from who held it `before`, and from the name of the owner `by` whom the keys have been changed.
+    fn holding(&self, values: &[Value], before: &Counts, by: Option<&str>) -> Holding {
+        let _ = (before, by);
+        exclusive::holding(values)
+    }
+}
+
+/// How many times each name holds a lock.
+pub(crate) type Counts = BTreeMap<String, u32>;
+
+/// Who holds a lock as one node has it, and until when.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Holding {
+    pub(crate) counts: Counts,
+    pub(crate) mode: Mode,
+    /// When the holds expire, by the node's wall clock.
+    pub(crate) expires_ms: Option<i64>,
+    /// The last fencing token.
+    pub(crate) token: Option<u64>,
+}
