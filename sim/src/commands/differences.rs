@@ -1,142 +1,156 @@
-//! Where a command answers otherwise than `redis-server` 7.0, and why. What is not listed here is not known to differ.
+//! Known differences of commands from `redis-server` 7.0, with the reasons.
 
-/// Commands in order of their names, each with what differs and why.
+/// The differences, sorted by command.
 const DIFFERENCES: &[(&str, &str)] = &[
     (
         "bgrewriteaof",
-        "Nothing but `rdb-key-save-delay` makes it take time. There is no child process that one could kill.",
+        "It takes no time, except with `rdb-key-save-delay`. There is no child process that could be \
+         killed.",
     ),
     (
         "bgsave",
-        "As BGREWRITEAOF. The snapshot stays on the node's own simulated disk, and with `lockstorm serve --data` in a file. Where \
-         FLUSHALL has ended one, the next may begin at once; there it may with the next periodic work. One that goes over \
-         connections is written to its end though all replicas have gone.",
+        "As BGREWRITEAOF. The snapshot stays on the node's simulated disk, or with `lockstorm serve --data` \
+         in a file. After FLUSHALL has aborted one, the next may begin at once; in Redis it begins with the \
+         next cron. A diskless one is written to its end even when all replicas have gone.",
     ),
-    ("client|info", "File descriptors and events are made up: a node owns no sockets."),
+    ("client|info", "File descriptors and events are invented: a node owns no sockets."),
     ("client|list", "As CLIENT INFO."),
     (
         "client|tracking",
-        "What falls out of a full table (`tracking-table-max-keys`) is told behind the reply, and not with the next periodic work.",
+        "Invalidations of keys that are evicted from the full tracking table (`tracking-table-max-keys`) \
+         are sent after the reply, not by the next cron.",
     ),
     (
         "cluster",
-        "There is no cluster mode: `cluster-enabled yes` is refused, and all of this answers as a server without it.",
+        "There is no cluster mode: `cluster-enabled yes` is refused, and all subcommands answer as a server \
+         without it.",
     ),
-    ("command", "Notes of key specifications are in words of its own."),
-    ("command|docs", "Summaries, complexity and history are in words of its own."),
+    ("command", "The notes of key specifications have different texts."),
+    ("command|docs", "Summaries, complexity and history have different texts."),
     ("command|info", "As COMMAND."),
     (
         "config|get",
-        "`enable-debug-command` is `yes`: DEBUG is what a laboratory is for. Paths are those of no machine.",
+        "`enable-debug-command` is `yes`, since DEBUG is useful in a laboratory. Paths are invented.",
     ),
     (
         "config|rewrite",
-        "Lines that are added are in another order; `dir` is added only where data is kept in a folder.",
+        "Added lines are in another order; `dir` is added only where data is kept in a folder.",
     ),
     (
         "config|set",
-        "Options that nothing here depends on (threads, allocators, TLS) are checked, kept and answered. Values are texts: bytes \
-         that are no UTF-8 are replaced. `dir` is never set, also with `enable-protected-configs`.",
+        "Options without a function here (threads, allocators, TLS) are checked, kept and answered. Values \
+         are strings: bytes that are not UTF-8 are replaced. `dir` cannot be set, even with `enable- \
+         protected-configs`.",
     ),
     (
         "debug",
-        "Subcommands about allocators and threads are absent, and RESTART with CRASH-AND-RECOVER. HTSTATS \
-         knows of no chains, LISTPACK and QUICKLIST print nothing, the threshold for packed nodes changes nothing. \
-         DEBUG CLOCK ADVANCE is added, which moves a manual clock.",
+        "Subcommands about allocators and threads are absent, as are RESTART and CRASH-AND-RECOVER. HTSTATS \
+         reports no chains, LISTPACK and QUICKLIST print nothing, the threshold for packed nodes has no \
+         effect. DEBUG CLOCK ADVANCE is added, which advances a manual clock.",
     ),
     (
         "dump",
-        "Byte for byte a server's, but for what a value's past decides there: the order of tables, where long lists are \
-         cut, and the width of sets of integers that were larger once.",
+        "Identical byte for byte, except where the history of a value decides in Redis: the order of hash \
+         tables, the node boundaries of long lists, and the width of integer sets that once had larger \
+         members.",
     ),
     (
         "eval",
-        "A script that does not compile is quoted as UTF-8: other bytes are replaced in the error. Levels of `error` beyond a \
-         `pcall` or `xpcall` are other places, and a few calls fit less into each other. SCRIPT KILL also ends what runs in \
-         a coroutine. By a simulated clock time stands still in a script, but for DEBUG SLEEP, and one that takes a hundred million steps of Lua \
-         is endless: it is busy until it is killed.",
+        "A script that does not compile is quoted as UTF-8: other bytes are replaced in the error. Levels \
+         of `error` beyond a `pcall` or `xpcall` name other positions, and the maximum depth of nested \
+         calls is a little lower. SCRIPT KILL also ends code in a coroutine. With a simulated clock time \
+         stands still in a script, except for DEBUG SLEEP, and a script of more than a hundred million Lua \
+         instructions counts as endless: it is busy until it is killed.",
     ),
     ("evalsha", "As EVAL."),
-    ("exec", "By a simulated or a manual clock time stands still in a transaction, but for DEBUG SLEEP."),
+    (
+        "exec",
+        "With a simulated or a manual clock time stands still in a transaction, except for DEBUG SLEEP.",
+    ),
     ("fcall", "As EVAL."),
     ("hrandfield", "Drawn from the node's seed."),
     (
         "info",
-        "What a process has (compiler, CPU time, resident memory) is a constant. A replica is online as soon as its snapshot is on \
-         its way, also one that does not read; there it is once all has been sent.",
+        "Fields about the process (compiler, CPU time, resident memory) are constants. A replica is online \
+         as soon as the transfer of its snapshot begins, even if it does not read; in Redis it is once the \
+         transfer is complete.",
     ),
-    ("lastsave", "The node's own clock, and its own simulated disk."),
+    ("lastsave", "By the node's clock, of its simulated disk."),
     (
         "latency",
-        "By a simulated or a manual clock commands take no time, but for DEBUG SLEEP and scripts that do not end. Of the events \
-         beside commands there are expire-cycle, expire-del and eviction-cycle.",
+        "With a simulated or a manual clock commands take no time, except DEBUG SLEEP and endless scripts. \
+         Besides commands, only the events expire-cycle, expire-del and eviction-cycle exist.",
     ),
-    ("latency|doctor", "The figures are the server's, the words its own."),
+    ("latency|doctor", "The figures are the same, the text differs."),
     ("memory|doctor", "There is no allocator to look into."),
     ("memory|malloc-stats", "There is no allocator to look into."),
     ("memory|purge", "There is no allocator to give memory back to."),
     (
         "memory|stats",
-        "Reckoned by a model of 64-bit Redis, not measured. The peak is what is used now, and an allocator's \
-         figures are those of one that loses nothing.",
+        "Computed from a model of 64-bit Redis, not measured. The peak is the present use, and the \
+         allocator's figures are those of one without fragmentation.",
     ),
     (
         "memory|usage",
-        "Reckoned by a model of 64-bit Redis, not measured: within 4% for strings and compact encodings, 10% for streams, 25% for \
-         tables; not so for lists in nodes of a few elements (`list-max-listpack-size` 0 to 2).",
+        "Computed from a model of 64-bit Redis, not measured: within 4% for strings and compact encodings, \
+         10% for streams, 25% for tables; less exact for lists in nodes of a few elements (`list-max- \
+         listpack-size` 0 to 2).",
     ),
     (
         "migrate",
-        "A port that is none is one where nobody can be written to, also where connecting to it fails there. In a script it answers that the target cannot be reached: Lua cannot be left standing in the middle of a call.",
+        "An invalid port counts as a target that cannot be written to; in Redis connecting may fail there. \
+         In a script it answers that the target cannot be reached: Lua cannot be suspended in the middle of \
+         a call.",
     ),
-    ("module|load", "Always refused, also with `enable-module-command`: nothing here could run a module."),
-    ("module|loadex", "Always refused, also with `enable-module-command`: nothing here could run a module."),
-    ("module|unload", "Always refused, also with `enable-module-command`: there are no modules."),
+    ("module|load", "Always refused, even with `enable-module-command`: modules cannot run here."),
+    ("module|loadex", "Always refused, even with `enable-module-command`: modules cannot run here."),
+    ("module|unload", "Always refused, even with `enable-module-command`: there are no modules."),
     ("object|freq", "As OBJECT IDLETIME."),
     (
         "object|idletime",
-        "Each key has a time of its own, where Redis has small integers once for all keys that hold them, and so one time for all.",
+        "Each key has its own idle time; in Redis all keys with the same small integer share one value, and \
+         so one time.",
     ),
     ("randomkey", "Drawn from the node's seed."),
-    ("restore", "Damage inside a payload is always looked for, as with `sanitize-dump-payload yes`."),
+    ("restore", "Payloads are always checked for damage, as with `sanitize-dump-payload yes`."),
     ("restore-asking", "As RESTORE."),
     (
         "save",
-        "It stays on the node's own simulated disk, and with `lockstorm serve --data` in a file. It takes no time, whatever \
-         `rdb-key-save-delay` says.",
+        "The snapshot stays on the node's simulated disk, or with `lockstorm serve --data` in a file. It \
+         takes no time, even with `rdb-key-save-delay`.",
     ),
-    ("scan", "Cursors and the order of keys are its own; the guarantees are the same."),
+    ("scan", "Cursors and the order of keys differ; the guarantees are the same."),
     (
         "script|debug",
-        "YES, SYNC and NO are answered and kept, and EVALSHA is refused meanwhile. There is no debugger: EVAL answers an error in the \
-         place of a session, and changes nothing.",
+        "YES, SYNC and NO are answered and kept, and EVALSHA is refused meanwhile. There is no debugger: \
+         EVAL answers an error instead of starting a session, and changes nothing.",
     ),
     (
         "sort",
-        "Numbers are numbers, whatever went before. Redis 7.0 takes none for one after a command has overflowed a number of its \
-         own, such as an ID of a stream beyond 64 bits, until something else fails.",
+        "Numbers are always recognized. Redis 7.0 rejects them after a command has overflowed a number, \
+         such as a stream ID beyond 64 bits, until another error occurs.",
     ),
     ("sort_ro", "As SORT."),
     ("spop", "Drawn from the node's seed."),
     ("srandmember", "Drawn from the node's seed."),
     (
         "subscribe",
-        "Who hears of a keyspace event that its own command has made (RESP3) has it before the reply or behind it, as there. What is \
-         written in the midst of a reply there (ZPOPMIN, XREADGROUP) comes before it, and so does the end of a key that SINTERSTORE \
-         leaves without elements.",
+        "A client that receives a keyspace notification of its own command (RESP3) gets it before or after \
+         the reply, as in Redis. Notifications that Redis writes in the middle of a reply (ZPOPMIN, \
+         XREADGROUP) come before it, and so does that of a key that SINTERSTORE leaves without elements.",
     ),
     ("zrandmember", "Drawn from the node's seed."),
 ];
 
-/// Commands of Redis 7.0 that are not there, and why.
+/// Commands of Redis 7.0 that are absent, with the reasons.
 const ABSENT: &[(&str, &str)] = &[("sentinel", "A node is no sentinel.")];
 
-/// What differs from Redis in a command, if anything is known to.
+/// The known differences of a command from Redis.
 pub fn difference(name: &str) -> Option<&'static str> {
     DIFFERENCES.iter().find(|(known, _)| *known == name).map(|(_, why)| *why)
 }
 
-/// The commands of Redis 7.0 that are not there, with the reason.
+/// The commands of Redis 7.0 that are absent, with the reasons.
 pub fn absent() -> impl Iterator<Item = (&'static str, &'static str)> {
     ABSENT.iter().copied().filter(|(name, _)| !exists(name))
 }

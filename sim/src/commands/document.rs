@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use super::{ALL, Spec, absent, difference};
 
-/// What stands before the tables.
+/// The text before the tables.
 const HEAD: &str = "\
 # Commands
 
-Printed from the tables by `cargo run -p lockstorm-sim --example commands > sim/COMMANDS.md`; `tests/tidy` fails when that was
-forgotten. Each command is held to `redis-server` 7.0 by its transcript below `tests/parity`. *Since* is the version of Redis
-that it came with, *differs* says what is known to differ, and why. Every HELP answers in words of its own.
+Printed from the tables by `cargo run -p lockstorm-sim --example commands > sim/COMMANDS.md`; `tests/tidy` fails when it is out
+of date. Each command is compared with `redis-server` 7.0 by its transcript below `tests/parity`. *Since* is the version of Redis
+that introduced it, *differs* lists the known differences with their reasons. The texts of every HELP differ.
 ";
 
 /// The document.
@@ -35,7 +35,7 @@ pub fn markdown() -> String {
             let _ = writeln!(out, "| {name} | {} | {} | {differs} |", spec.since, spec.summary);
         }
     }
-    out.push_str("\n## Not there\n\n| command | why |\n| --- | --- |\n");
+    out.push_str("\n## Absent\n\n| command | why |\n| --- | --- |\n");
     for (name, why) in absent() {
         let _ = writeln!(out, "| {} | {why} |", name.to_uppercase());
     }

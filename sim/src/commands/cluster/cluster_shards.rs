@@ -7,7 +7,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "cluster|shards",
     group: Group::Cluster,
     since: "7.0.0",
-    summary: "Describes who has which slots.",
+    summary: "Describes which nodes serve which slots.",
     arity: 2,
     flags: Flags::STALE,
     keys: Keys::None,

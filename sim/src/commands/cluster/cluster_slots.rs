@@ -7,7 +7,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "cluster|slots",
     group: Group::Cluster,
     since: "3.0.0",
-    summary: "Describes who has which slots, in the older form.",
+    summary: "Describes which nodes serve which slots, in the older form.",
     arity: 2,
     flags: Flags::STALE,
     keys: Keys::None,

@@ -12,7 +12,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "client|getredir",
     group: Group::Connection,
     since: "6.0.0",
-    summary: "The client that is told of tracked keys instead.",
+    summary: "The client that receives this connection's invalidations (REDIRECT).",
     arity: 2,
     flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE),
     keys: Keys::None,

@@ -17,7 +17,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "client|tracking",
     group: Group::Connection,
     since: "6.0.0",
-    summary: "Chooses whether the connection is told of keys that change.",
+    summary: "Switches client-side caching: invalidations for keys that were read.",
     arity: -3,
     flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE),
     keys: Keys::None,

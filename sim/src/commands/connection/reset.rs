@@ -14,7 +14,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "reset",
     group: Group::Connection,
     since: "6.2.0",
-    summary: "Makes the connection as good as new.",
+    summary: "Resets the state of the connection.",
     arity: 1,
     flags: Flags::NOSCRIPT
         .union(Flags::LOADING)

@@ -11,7 +11,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "object|encoding",
     group: Group::Generic,
     since: "2.2.3",
-    summary: "How the value of a key is held.",
+    summary: "The internal encoding of the value of a key.",
     arity: 3,
     flags: Flags::READONLY,
     keys: Keys::Range { first: 2, last: 2, step: 1 },

@@ -12,7 +12,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "persist",
     group: Group::Generic,
     since: "2.2.0",
-    summary: "Takes the expiry off a key.",
+    summary: "Removes the expiry of a key.",
     arity: 2,
     flags: Flags::WRITE.union(Flags::FAST),
     keys: Keys::FIRST,

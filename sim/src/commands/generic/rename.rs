@@ -12,7 +12,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "rename",
     group: Group::Generic,
     since: "1.0.0",
-    summary: "Gives a key another name.",
+    summary: "Renames a key.",
     arity: 3,
     flags: Flags::WRITE,
     keys: Keys::Range { first: 1, last: 2, step: 1 },

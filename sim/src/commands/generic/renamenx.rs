@@ -12,7 +12,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "renamenx",
     group: Group::Generic,
     since: "1.0.0",
-    summary: "Gives a key another name that is free.",
+    summary: "Renames a key if the new name is free.",
     arity: 3,
     flags: Flags::WRITE.union(Flags::FAST),
     keys: Keys::Range { first: 1, last: 2, step: 1 },

@@ -7,7 +7,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "restore",
     group: Group::Generic,
     since: "2.6.0",
-    summary: "Makes a key of a value in serialized form.",
+    summary: "Creates a key from a serialized value.",
     arity: -4,
     flags: Flags::WRITE.union(Flags::DENYOOM),
     keys: Keys::FIRST,

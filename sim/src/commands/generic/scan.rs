@@ -14,7 +14,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "scan",
     group: Group::Generic,
     since: "2.8.0",
-    summary: "Some keys and where to go on.",
+    summary: "Iterates over the keys step by step.",
     arity: -2,
     flags: Flags::READONLY.union(Flags::TOUCHES_ARBITRARY_KEYS),
     keys: Keys::None,

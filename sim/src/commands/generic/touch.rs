@@ -11,7 +11,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "touch",
     group: Group::Generic,
     since: "3.2.1",
-    summary: "Notes that keys are used.",
+    summary: "Updates the last access of keys.",
     arity: -2,
     flags: Flags::READONLY.union(Flags::FAST),
     keys: Keys::ALL,

@@ -15,7 +15,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "hscan",
     group: Group::Hash,
     since: "2.8.0",
-    summary: "Some fields of a hash and where to go on.",
+    summary: "Iterates over the fields of a hash step by step.",
     arity: -3,
     flags: Flags::READONLY,
     keys: Keys::FIRST,

@@ -190,7 +190,7 @@ fn by_specs(specs: &[KeySpec], args: &[Bytes]) -> Option<Vec<KeyUse>> {
 }
 
 /// As many keys as the argument at `count` says, right after it, where that is no number: it is read as C's `atoi` reads it,
-/// and nobody knows what becomes of the keys.
+/// and the use of the keys is unknown.
 fn counted(args: &[Bytes], count: usize) -> Vec<KeyUse> {
     let keys = args.get(count).map_or(0, |word| leading_number(word));
     let first = count + 1;

@@ -73,11 +73,11 @@ pub(super) static ROWS: &[(&str, &[KeySpec])] = &[
     (
         "eval",
         &[counted(2, &[RW, ACCESS, UPDATE])
-            .because("nobody knows what a script does with its keys: the most is assumed")],
+            .because("the script's use of its keys is unknown: the most is assumed")],
     ),
     (
         "eval_ro",
-        &[counted(2, &[RO, ACCESS]).because("nobody knows what a script reads of its keys: all is assumed")],
+        &[counted(2, &[RO, ACCESS]).because("the script's reads of its keys are unknown: all is assumed")],
     ),
     ("evalsha", &[counted(2, &[RW, ACCESS, UPDATE])]),
     ("evalsha_ro", &[counted(2, &[RO, ACCESS])]),
@@ -90,12 +90,11 @@ pub(super) static ROWS: &[(&str, &[KeySpec])] = &[
     (
         "fcall",
         &[counted(2, &[RW, ACCESS, UPDATE])
-            .because("nobody knows what a function does with its keys: the most is assumed")],
+            .because("the function's use of its keys is unknown: the most is assumed")],
     ),
     (
         "fcall_ro",
-        &[counted(2, &[RO, ACCESS])
-            .because("nobody knows what a function reads of its keys: all is assumed")],
+        &[counted(2, &[RO, ACCESS]).because("the function's reads of its keys are unknown: all is assumed")],
     ),
     (
         "georadius",

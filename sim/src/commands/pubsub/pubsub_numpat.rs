@@ -12,7 +12,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "pubsub|numpat",
     group: Group::Pubsub,
     since: "2.8.0",
-    summary: "How many patterns are listened to.",
+    summary: "The number of subscribed patterns.",
     arity: 2,
     flags: Flags::PUBSUB.union(Flags::LOADING).union(Flags::STALE),
     keys: Keys::None,

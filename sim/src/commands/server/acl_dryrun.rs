@@ -15,7 +15,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "acl|dryrun",
     group: Group::Server,
     since: "7.0.0",
-    summary: "Tells whether a user may run a command.",
+    summary: "Whether a user may run a command.",
     arity: -4,
     flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
     keys: Keys::None,

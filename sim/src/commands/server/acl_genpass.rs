@@ -11,7 +11,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "acl|genpass",
     group: Group::Server,
     since: "6.0.0",
-    summary: "Makes up a password.",
+    summary: "Generates a password.",
     arity: -2,
     flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE),
     keys: Keys::None,

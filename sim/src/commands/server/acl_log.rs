@@ -12,7 +12,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "acl|log",
     group: Group::Server,
     since: "6.0.0",
-    summary: "Shows who was refused what.",
+    summary: "Lists denied commands and failed authentications.",
     arity: -2,
     flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
     keys: Keys::None,

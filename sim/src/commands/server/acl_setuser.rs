@@ -15,7 +15,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "acl|setuser",
     group: Group::Server,
     since: "6.0.0",
-    summary: "Makes or changes a user.",
+    summary: "Creates or changes a user.",
     arity: -3,
     flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
     keys: Keys::None,

@@ -11,7 +11,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "acl|whoami",
     group: Group::Server,
     since: "6.0.0",
-    summary: "Tells the user of the connection.",
+    summary: "The user of the connection.",
     arity: 2,
     flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE),
     keys: Keys::None,

@@ -22,6 +22,6 @@ pub(super) const SPEC: Spec = Spec {
 fn run(_: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::Verbatim(
         *b"txt",
-        "Memory is reckoned, not measured, on this node: nothing can be amiss.\n".into(),
+        "Memory is estimated, not measured, on this node: nothing can be amiss.\n".into(),
     ))
 }

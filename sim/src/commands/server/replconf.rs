@@ -12,7 +12,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "replconf",
     group: Group::Server,
     since: "3.0.0",
-    summary: "Tells a master about its replica; used among nodes.",
+    summary: "Describes a replica to its master; used among nodes.",
     arity: -1,
     flags: Flags::ADMIN
         .union(Flags::NOSCRIPT)

@@ -15,7 +15,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "sscan",
     group: Group::Set,
     since: "2.8.0",
-    summary: "Goes over the members of a set step by step.",
+    summary: "Iterates over the members of a set step by step.",
     arity: -3,
     flags: Flags::READONLY,
     keys: Keys::FIRST,

@@ -6,7 +6,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "xgroup",
     group: Group::Stream,
     since: "5.0.0",
-    summary: "Makes and changes groups of consumers.",
+    summary: "Creates and changes consumer groups.",
     arity: -2,
     flags: Flags::empty(),
     keys: Keys::None,

@@ -17,7 +17,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "xgroup|create",
     group: Group::Stream,
     since: "5.0.0",
-    summary: "Makes a group of consumers.",
+    summary: "Creates a consumer group.",
     arity: -5,
     flags: Flags::WRITE.union(Flags::DENYOOM),
     keys: Keys::Range { first: 2, last: 2, step: 1 },

@@ -14,7 +14,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "xgroup|destroy",
     group: Group::Stream,
     since: "5.0.0",
-    summary: "Removes a group of consumers.",
+    summary: "Removes a consumer group.",
     arity: 4,
     flags: Flags::WRITE,
     keys: Keys::Range { first: 2, last: 2, step: 1 },

@@ -6,7 +6,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "xinfo",
     group: Group::Stream,
     since: "5.0.0",
-    summary: "Tells about streams and their groups.",
+    summary: "Describes streams and their groups.",
     arity: -2,
     flags: Flags::empty(),
     keys: Keys::None,

@@ -13,7 +13,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "xinfo|stream",
     group: Group::Stream,
     since: "5.0.0",
-    summary: "What there is to tell of a stream.",
+    summary: "Describes a stream.",
     arity: -3,
     flags: Flags::READONLY,
     keys: Keys::Range { first: 2, last: 2, step: 1 },

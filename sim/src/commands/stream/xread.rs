@@ -18,7 +18,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "xread",
     group: Group::Stream,
     since: "5.0.0",
-    summary: "The entries behind an id of each stream, waiting for one.",
+    summary: "The entries after an id of each stream, waiting for one.",
     arity: -4,
     flags: Flags::READONLY.union(Flags::BLOCKING).union(Flags::MOVABLEKEYS),
     keys: Keys::Found(keys),

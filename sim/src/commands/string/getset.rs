@@ -13,7 +13,7 @@ pub(super) const SPEC: Spec = Spec {
     name: "getset",
     group: Group::String,
     since: "1.0.0",
-    summary: "Sets a key to a string and answers the one before.",
+    summary: "Sets a key to a string and returns the previous one.",
     arity: 3,
     flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
     keys: Keys::FIRST,
