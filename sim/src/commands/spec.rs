@@ -45,11 +45,11 @@ bitflags::bitflags! {
         const NO_ASYNC_LOADING = 1 << 16;
         /// Not allowed in MULTI.
         const NO_MULTI = 1 << 17;
-        /// The keys cannot be told from first, last and step alone.
+        /// The keys cannot be determined from first, last and step alone.
         const MOVABLEKEYS = 1 << 18;
         /// Allowed while a script is busy.
         const ALLOW_BUSY = 1 << 19;
-        /// Runs other commands (EVAL, EXEC): what they did is repeated by replicas, not the command itself.
+        /// Runs other commands (EVAL, EXEC): those are propagated, not the command itself.
         const NESTS = 1 << 20;
         /// May find any key expired, without having been asked for it.
         const TOUCHES_ARBITRARY_KEYS = 1 << 21;

@@ -1,4 +1,4 @@
-//! How long commands take, and who is told: INFO commandstats and latencystats, SLOWLOG, LATENCY.
+//! How long commands take, and where that is recorded: INFO commandstats and latencystats, SLOWLOG, LATENCY.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::{env::Env, event::ConnId, node::Node, slowlog::Slow, stats::Told, tim
 pub(super) struct Timing {
     /// When it began, where commands are timed.
     began: Option<Instant>,
-    /// How long the node had been told to stand still already: other commands of a transaction have their own times.
+    /// For how long the node was already blocked (DEBUG SLEEP): other commands of a transaction have their own times.
     stood_still: Duration,
     was_busy: bool,
 }

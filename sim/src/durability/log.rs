@@ -85,7 +85,7 @@ pub struct AppendLog {
     pub state: LogState,
     /// The database that the commands so far have selected.
     pub selected: Option<usize>,
-    /// The wall-clock second that the file told last (`aof-timestamp-enabled`).
+    /// The wall-clock second of the last timestamp annotation (`aof-timestamp-enabled`).
     pub stamped: i64,
     /// What the disk has not taken yet: what this step has added, where the file is in a folder; nothing in memory, unless the
     /// disk is full; and all that goes behind the first base, while that is not there.

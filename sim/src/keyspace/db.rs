@@ -50,7 +50,7 @@ impl Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place(u32);
 
-/// A numbered database. Reads and writes here see expired keys too: who asks decides what an expired key means, because on
+/// A numbered database. Reads and writes here see expired keys too: the caller decides what an expired key means, because on
 /// a replica it is hidden and on a master it is deleted.
 #[derive(Debug, Clone, Default)]
 pub struct Db {
@@ -266,7 +266,7 @@ impl Db {
         Some(entry)
     }
 
-    /// Gives memory back. Keys change their slots, so nothing may be left that tells them by these.
+    /// Gives memory back. Keys change their slots, so no reference to a slot may remain.
     fn compact(&mut self) {
         self.reckon();
         self.unreckoned = Slots::default();
@@ -394,7 +394,7 @@ mod tests {
             }
             let times = db.entries().iter().filter_map(|(_, entry)| entry.expires_ms());
             let first_ms = times.min();
-            // Nothing expires before the time that is told, and who looks often enough finds the first.
+            // No key expires before the returned time, and repeated calls find the first one.
             assert!(db.next_expiry_ms() <= first_ms && db.next_expiry_ms().is_some() == first_ms.is_some());
             let mut looks = db.clone();
             let found = (0..=looks.volatile_len()).find_map(|_| looks.look_at_next().cloned());

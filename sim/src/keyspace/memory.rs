@@ -74,7 +74,7 @@ fn slots(len: usize) -> usize {
 }
 
 impl Entry {
-    /// Bytes of the key and its value, as MEMORY USAGE tells them.
+    /// Bytes of the key and its value, as MEMORY USAGE reports them.
     pub fn usage(&self, key: &[u8]) -> usize {
         text(key.len()) + TABLE_ENTRY + self.value.memory()
     }

@@ -1,7 +1,7 @@
 //! Members in order of score, each findable by its rank: a B-tree in which every node knows how many members are below each
 //! of its children.
 //!
-//! Insert, remove, rank and access by rank are O(log n), without dice and so without bad luck. A node holds many members, the
+//! Insert, remove, rank and access by rank are O(log n) in the worst case, without a PRNG. A node holds many members, the
 //! scores side by side: what a search costs is the places in memory it has to look at, and those are few. The tree is the one
 //! of Bayer and McCreight ("Organization and maintenance of large ordered indices", 1972), counted as Cormen et al. count a
 //! binary one ("Introduction to Algorithms", chapter 14).

@@ -66,7 +66,7 @@ impl Usage {
         Usage::of(now_ms, frequency)
     }
 
-    /// That of a key that was not used for so many seconds, as far as the server's clock of 24 bits can tell: what would lie
+    /// That of a key that was not used for so many seconds, as far as the server's 24-bit clock can represent it: what would lie
     /// before that clock began is counted back from its end, and only what fits into it is kept.
     pub fn idle_for(now_ms: i64, secs: i64) -> Usage {
         let clock = (now_ms / 1000) & CLOCK_MAX;

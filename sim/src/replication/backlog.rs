@@ -31,7 +31,7 @@ impl Backlog {
         self.trim();
     }
 
-    /// Holds everything behind this offset until it is told otherwise.
+    /// Keeps everything after this offset until the next call.
     pub fn keep(&mut self, offset: Option<u64>) {
         self.wanted = offset.map(|offset| offset + 1);
         self.trim();

@@ -30,7 +30,7 @@ pub struct Replication {
     pub history: History,
     /// The end of that stream, for replicas that lost their link; `None` until there was a first replica.
     pub backlog: Option<Backlog>,
-    /// The database that the stream has selected; `None` when it must be told again.
+    /// The database that the stream has selected; `None` when the next command needs a SELECT.
     pub selected: Option<usize>,
     /// The master this node follows; `None` on a master.
     pub master: Option<MasterLink>,
@@ -38,7 +38,7 @@ pub struct Replication {
     pub own_expiries: OwnExpiries,
     /// A hand-over to a replica, while one is under way.
     pub failover: Option<Failover>,
-    /// Who introduced itself as a replica, fed or not yet, in order of connection.
+    /// The connections that introduced themselves as replicas, synchronized or not, in order of connection.
     pub replicas: BTreeMap<ConnId, ReplicaLink>,
     /// Replicas whose last acknowledgement was recent when it was last counted (`min-replicas-to-write`).
     pub good_replicas: usize,
@@ -167,7 +167,7 @@ impl Replication {
         saving.min()
     }
 
-    /// Sends those away who wait for a snapshot that will not be written.
+    /// Disconnects the replicas that wait for a snapshot that will not be written.
     pub fn give_up_snapshots(&mut self) {
         for (&conn, replica) in &mut self.replicas {
             if matches!(replica.feed, Feed::Saving { .. }) {

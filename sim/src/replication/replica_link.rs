@@ -7,7 +7,7 @@ use crate::time::Monotonic;
 /// How far the feeding of a replica has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Feed {
-    /// It has told its port or what it can do, but has not asked for the stream yet.
+    /// It has sent its port or its capabilities, but has not asked for the stream yet.
     Introduced,
     /// It waits for a snapshot, since this wall-clock second.
     WaitingForSnapshot {

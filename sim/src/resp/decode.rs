@@ -36,7 +36,7 @@ impl Limits {
     }
 }
 
-/// Bytes that are no command. The text is what the peer is told before the connection is closed.
+/// A protocol error. The text is the error reply that the peer gets before the connection is closed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("ERR Protocol error: {0}")]
 pub struct ProtocolError(pub String);

@@ -123,7 +123,7 @@ fn sequence(lua: &Lua, items: Vec<Reply>, protocol: Protocol) -> mlua::Result<Va
 }
 
 /// What a script returned, as a reply, with the errors in it. `protocol` is the one that the script chose: it decides what
-/// booleans become. `heard` is the one in which the reply is sent.
+/// booleans become. `heard` is the protocol of the client that gets the reply.
 pub(super) fn to_reply(
     lua: &Lua,
     value: &Value,

@@ -90,7 +90,7 @@ pub struct Run<'a> {
     pub budget: u64,
     /// Time after which it is, by a node with one; see [`Engine::set_clock`].
     pub turn: Duration,
-    /// The protocol of the client that hears its reply.
+    /// The protocol of the client that gets its reply.
     pub heard: Protocol,
 }
 
@@ -319,7 +319,7 @@ impl Engine {
         (host, outcome)
     }
 
-    /// What the client of a script hears, and the errors in it.
+    /// The reply to the client of a script, and the errors in it.
     fn reply(&self, vm: &Vm, name: &str, heard: Protocol, ended: Ended) -> (Reply, Told) {
         let _ = vm.lua.set_memory_limit(0);
         let failed = match ended {

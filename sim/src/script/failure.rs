@@ -152,7 +152,7 @@ pub(super) fn is_counted(table: &Table) -> mlua::Result<bool> {
     Ok(matches!(table.raw_get(COUNTED)?, Value::Boolean(true)))
 }
 
-/// What a script that does not end is told when it is killed.
+/// The error that is raised in an endless script when it is killed.
 pub(super) const KILLED: &str = "ERR Script killed by user with SCRIPT KILL...";
 
 /// `rust.locate(err)`: the handler that runs where the error happened. Answers a table with the text and the place.

@@ -31,7 +31,7 @@ impl fmt::Display for Cause {
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "the fields are hosts, links and amounts, named after what they are")]
 pub enum Condition {
-    /// The machine has lost its power: tasks, sockets and whatever was not sent are gone, and no peer is told. When no cause is
+    /// The machine has lost its power: tasks, sockets and all unsent data are gone, and no peer is notified. When no cause is
     /// left, the host's software starts anew, with the next incarnation.
     Down { host: String },
     /// The host's code is not run; its kernel goes on acknowledging and receiving. A host that comes up is still paused.

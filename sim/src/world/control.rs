@@ -22,7 +22,7 @@ pub enum Verb {
     Begin { cause: Cause, condition: Condition },
     /// The condition is no longer due to this cause, and in force only if another keeps it up.
     End { cause: Cause, condition: Condition },
-    /// The process dies and the machine stays: its sockets are closed by the kernel, so peers are told.
+    /// The process dies and the machine stays: its sockets are closed by the kernel, so peers are notified.
     Kill { host: String },
     /// The process is asked to end: its code may act on [`super::HostCtx::stopping`] within this instant, then as `Kill`.
     Stop { host: String },

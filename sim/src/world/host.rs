@@ -43,7 +43,7 @@ struct Life {
     spawned: Mutex<VecDeque<Task>>,
 }
 
-/// What code on a host can reach: its clocks, its dice, its wires, its tasks. Nothing of it survives a crash.
+/// What code on a host can reach: its clocks, its PRNG, its sockets, its tasks. Nothing of it survives a crash.
 #[derive(Clone)]
 pub struct HostCtx {
     machine: Arc<Machine>,
@@ -158,7 +158,7 @@ impl HostCtx {
         Stopping(self.life.clone())
     }
 
-    /// Tells the recorder and the runner's hooks something.
+    /// Emits an event to the recorder and the runner's hooks.
     pub fn observe(&self, kind: &'static str, detail: impl Into<String>) {
         self.record(Event::Observed { kind, detail: detail.into() });
     }
@@ -301,7 +301,7 @@ impl ClockFaults {
 /// A host as the world sees it.
 pub(super) struct Host {
     pub(super) machine: Arc<Machine>,
-    /// Whose name the code on it acts under, where `turmoil-net` carries the world.
+    /// The network identity of its code, where `turmoil-net` carries the world.
     net: Option<HostId>,
     pub(super) address: IpAddr,
     software: Software,

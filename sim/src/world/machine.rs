@@ -1,4 +1,4 @@
-//! What outlives a host's software: its name, its clocks, and who waits for them; and what all hosts share.
+//! What outlives a host's software: its name, its clocks, and their timers; and what all hosts share.
 
 use std::{
     any::Any,
@@ -49,7 +49,7 @@ pub(super) struct Shared {
     pub(super) panic: Mutex<Option<Panic>>,
     pub(super) names: Mutex<BTreeMap<IpAddr, HostName>>,
     pub(super) engine: Engine,
-    /// Where the ports of hosts really are, and whose the real sockets are, where sockets are real.
+    /// With real sockets: the real addresses of hosts' ports, and the host of each real socket.
     pub(super) real: Mutex<RealPorts>,
 }
 
@@ -86,14 +86,14 @@ const WIRE: Alarm = Alarm::Wire(True::from_nanos(i64::MIN));
 /// The wakers of timers; the number distinguishes timers of one instant, in the order of their creation.
 pub(super) type Timers = BTreeMap<(Alarm, u64), Waker>;
 
-/// What outlives a host's software: its name, its clocks, who waits for them.
+/// What outlives a host's software: its name, its clocks, their timers.
 pub(super) struct Machine {
     pub(super) index: usize,
     pub(super) name: HostName,
     pub(super) shared: Arc<Shared>,
     pub(super) clock: Mutex<Clock>,
     pub(super) timers: Mutex<Timers>,
-    /// When the next timer fires, in nanoseconds of true time; worked out anew when a timer or the clock has changed.
+    /// When the next timer fires, in nanoseconds of true time; recomputed when a timer or the clock has changed.
     next_due: AtomicI64,
     pub(super) next_due_known: AtomicBool,
     pub(super) next_number: AtomicU64,
@@ -101,7 +101,7 @@ pub(super) struct Machine {
     pub(super) queued: AtomicBool,
     /// Its ends of connections, on `turmoil`.
     pub(super) wires: Mutex<Vec<Weak<Wire>>>,
-    /// Who listens on it, for connections from itself, on `turmoil`.
+    /// Its listeners, for connections from the host to itself, on `turmoil`.
     pub(super) loopback: Mutex<BTreeMap<u16, UnboundedSender<DuplexStream>>>,
 }
 

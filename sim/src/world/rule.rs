@@ -28,7 +28,7 @@ pub enum Break {
     BeforeRequest,
 }
 
-/// What becomes of one command: what every rule whose turn it is does to it, together. Delays add up.
+/// The fate of one command: the combined effect of all rules that apply to it. Delays add up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fate {
     /// How much later the command, and what follows it on the connection, reaches the node.
@@ -126,7 +126,7 @@ impl Rules {
         self.0.is_empty()
     }
 
-    /// What to do to this command: every rule counts it, and all whose turn it is act on it.
+    /// What to do with this command: every rule counts it, and all that are due act on it.
     pub(super) fn judge(&mut self, node: &str, client: &str, arguments: &[impl AsRef<[u8]>]) -> Fate {
         let mut fate = Fate::default();
         self.0.retain_mut(|(_, rule, matched)| {

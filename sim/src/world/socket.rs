@@ -32,15 +32,15 @@ enum Kind {
     Events(events::TcpStream),
     Turmoil(turmoil::net::TcpStream, Arc<Wire>),
     Real(tokio::net::TcpStream),
-    /// Of a host with itself, on `turmoil`, whose own way takes a tick where a kernel takes no time.
+    /// From a host to itself, on `turmoil`, whose own loopback takes a tick where a kernel takes no time.
     Loopback(DuplexStream, IpAddr),
 }
 
-/// How many bytes a connection of a host with itself holds.
+/// The buffer size in bytes of a connection from a host to itself.
 const LOOPBACK: usize = 1 << 20;
 
-/// What an acceptor on `turmoil` says first. `turmoil` lets a connection stand as soon as the request for it has arrived; the
-/// one who asked is to know of it no sooner than an answer can have come back.
+/// The first byte that an acceptor sends on `turmoil`. `turmoil` establishes a connection as soon as the request has arrived; the
+/// connecting side must not see it before an answer can have come back.
 const GREETING: u8 = b'!';
 
 impl TcpStream {
@@ -215,7 +215,7 @@ impl TcpListener {
         Ok(TcpListener { kind, machine: machine.clone() })
     }
 
-    /// The next connection, and who it is from.
+    /// The next connection, and the address of its peer.
     ///
     /// # Errors
     /// Those of a real `accept`.
@@ -278,7 +278,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Whose the other end is.
+    /// The host of the other end.
     pub(super) fn peer(&self) -> IpAddr {
         self.peer
     }

@@ -48,7 +48,7 @@ pub enum WorldError {
     Livelock {
         /// When.
         at: True,
-        /// Who ran last.
+        /// The host that ran last.
         host: String,
         /// How many polls and packets there were.
         steps: u64,
@@ -300,7 +300,7 @@ impl World {
         self.note_state(host);
     }
 
-    /// Tells what a host does, if it did something else so far.
+    /// Calls the state hooks if the state of a host has changed.
     pub(super) fn note_state(&mut self, host: usize) {
         let (now, state) = (self.now(), self.hosts[host].state());
         let before = std::mem::replace(&mut self.hosts[host].told, state);

@@ -39,7 +39,7 @@ pub enum Event {
     Reply { client: HostName, connection: u64, bytes: Bytes },
     /// What a command did to a node's data.
     Effect { effect: String },
-    /// Whatever code on a host has to tell: a grant, a belief, a write to a resource.
+    /// An event that code on a host emits: a grant, a belief, a write to a resource.
     Observed { kind: &'static str, detail: String },
 }
 

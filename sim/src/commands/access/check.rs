@@ -24,7 +24,7 @@ pub enum Denied {
 }
 
 impl Denied {
-    /// What a client is told, and ACL DRYRUN says.
+    /// The error for a client, and the reply of ACL DRYRUN.
     pub fn told(self, spec: &Spec) -> String {
         match self {
             Denied::Command => format!("has no permissions to run the '{}' command", spec.name),

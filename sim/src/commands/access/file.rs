@@ -142,7 +142,7 @@ fn read_rules(user: &mut User, place: &str, rules: &[Bytes], all_channels: bool,
         wrong.push_str(&format!("{place}: Unmatched parenthesis in selector definition."));
         return;
     };
-    // Unknown commands are all named; of what else is wrong, which may be a secret, only the first thing is told.
+    // All unknown commands are named; of other errors, which may quote a secret, only the first is reported.
     let mut told = false;
     for rule in rules {
         match apply(user, rule.trim_ascii(), all_channels) {

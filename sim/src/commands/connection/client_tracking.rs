@@ -1,5 +1,5 @@
-//! CLIENT TRACKING ON or OFF [REDIRECT id] [PREFIX prefix ...] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]: whether the connection is told
-//! of keys that change.
+//! CLIENT TRACKING ON or OFF [REDIRECT id] [PREFIX prefix ...] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]: whether the connection
+//! gets invalidations.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! HELLO [version [AUTH user password] [SETNAME name]]: chooses the protocol, and tells who answers.
+//! HELLO [version [AUTH user password] [SETNAME name]]: chooses the protocol, and describes the server.
 
 use bytes::Bytes;
 

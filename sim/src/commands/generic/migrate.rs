@@ -117,7 +117,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
     ctx.node.migration = Some(migration);
     ctx.block(args, Vec::new(), None, BlockedOn::Migration);
-    // The keys that will have gone are told to replicas then.
+    // The removal of the migrated keys is propagated then.
     ctx.propagate_as(Vec::new());
     Ok(Reply::Silence)
 }

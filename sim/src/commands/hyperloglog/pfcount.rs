@@ -15,7 +15,7 @@ pub(super) const SPEC: Spec = Spec {
     since: "2.8.9",
     summary: "Estimates how many different elements were added.",
     arity: -2,
-    // It remembers the estimate inside the string, which replicas repeat.
+    // It caches the estimate inside the string, and that is propagated.
     flags: Flags::READONLY.union(Flags::MAY_REPLICATE),
     keys: Keys::ALL,
     subcommands: &[],

@@ -21,7 +21,7 @@ bitflags::bitflags! {
         const OW = 1 << 2;
         /// Removes the key without looking at it.
         const RM = 1 << 3;
-        /// Tells or copies what is in the value.
+        /// Returns or copies the data of the value.
         const ACCESS = 1 << 4;
         /// Changes what is in the value.
         const UPDATE = 1 << 5;

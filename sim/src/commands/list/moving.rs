@@ -32,7 +32,7 @@ pub(super) fn shift(
     Ok(Some(element))
 }
 
-/// The same, or wait for it. Replicas repeat `repeated`.
+/// The same, or wait for it. `repeated` is propagated.
 pub(super) fn shift_or_wait(
     ctx: &mut Ctx<'_>,
     args: &[Bytes],

@@ -1,4 +1,4 @@
-//! PUBSUB subcommand ...: who listens to what.
+//! PUBSUB subcommand ...: the channels and patterns with subscribers.
 
 use crate::commands::{Flags, Group, Keys, Spec, help};
 

@@ -97,7 +97,7 @@ impl Loan {
             .map_err(|_| Error::of("ERR Can not execute the command on a stale replica"))?;
         access::refuse(&mut self.node, &self.env, self.conn, spec, words, "lua")
             .map_err(|denied| denied.error_in_script())?;
-        // What replicas may have to repeat counts as a write here, although it does not everywhere.
+        // A command that may be propagated counts as a write here, although not everywhere.
         if self.read_only && spec.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE)) {
             return Err(Error::of("ERR Write commands are not allowed from read-only scripts."));
         }

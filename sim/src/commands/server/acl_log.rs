@@ -1,4 +1,4 @@
-//! ACL LOG [count | RESET]: who was refused what, the last one first.
+//! ACL LOG [count | RESET]: denied commands and failed authentications, the latest first.
 
 use bytes::Bytes;
 
@@ -20,7 +20,7 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// How many are shown to those who do not say.
+/// The default count.
 const COUNT: usize = 10;
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {

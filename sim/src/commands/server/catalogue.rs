@@ -48,7 +48,7 @@ pub(super) fn describe(spec: &'static Spec) -> Reply {
     ])
 }
 
-/// The first key, the last and the step between them for those who read no specifications: those of the first one, if that says
+/// The first key, the last and the step between them for clients that read no specifications: those of the first one, if that says
 /// where its keys are.
 fn first_range(specs: &[KeySpec]) -> (i64, i64, i64) {
     match specs.first() {

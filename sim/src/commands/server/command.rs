@@ -1,4 +1,4 @@
-//! COMMAND: what each command is, for clients that want to know; its subcommands tell more.
+//! COMMAND: a description of each command, for clients; its subcommands give details.
 
 use bytes::Bytes;
 

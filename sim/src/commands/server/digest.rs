@@ -6,7 +6,7 @@ use sha1::{Digest as _, Sha1};
 
 use crate::keyspace::{Db, Entry, Value};
 
-/// The SHA-1 that a key, a database or a server is told by.
+/// The SHA-1 that identifies the data of a key, a database or a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Digest([u8; 20]);
 

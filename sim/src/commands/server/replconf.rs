@@ -1,4 +1,4 @@
-//! REPLCONF option value ...: what replicas and their master tell each other beside the stream.
+//! REPLCONF option value ...: messages between replicas and their master besides the stream.
 
 use bytes::Bytes;
 

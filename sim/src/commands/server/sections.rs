@@ -142,7 +142,7 @@ fn memory(ctx: &Ctx<'_>, out: &mut String) {
         "allocator_allocated": used,
         "allocator_active": used,
         "allocator_resident": used,
-        // Unknown, as on systems that do not tell.
+        // Unknown, as on systems that do not report it.
         "total_system_memory": 0,
         "total_system_memory_human": human(0),
         "used_memory_lua": for_scripts,

@@ -60,7 +60,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::Silence)
 }
 
-/// Ends the wait for replicas, and that of who asked for the shutdown.
+/// Ends the wait for replicas, and unblocks the client that asked for the shutdown.
 fn call_off(ctx: &mut Ctx<'_>) -> Result<Reply, Error> {
     ctx.node.shutdown.take().ok_or(Error::of("ERR No shutdown in progress."))?;
     ctx.env.log(Level::Notice, || "Shutdown manually aborted".into());

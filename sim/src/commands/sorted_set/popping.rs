@@ -20,7 +20,7 @@ fn extreme(word: &[u8]) -> Result<Extreme, Error> {
     }
 }
 
-/// The command that replicas repeat.
+/// The command that is propagated.
 fn pop_command(from: Extreme) -> Bytes {
     Bytes::from_static(match from {
         Extreme::Min => b"ZPOPMIN",

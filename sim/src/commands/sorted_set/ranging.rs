@@ -19,7 +19,7 @@ pub(super) enum By {
     Lex,
 }
 
-/// What the name of a command says already; the rest is told by options.
+/// What the name of a command implies; the rest comes from options.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Form {
     pub(super) by: Option<By>,

@@ -1,4 +1,4 @@
-//! What the commands on groups have in common: finding a group, and what replicas repeat of its reading.
+//! What the commands on groups have in common: finding a group, and propagating its reads.
 
 use bytes::Bytes;
 
@@ -71,7 +71,7 @@ pub(super) fn see_consumer(
     Ok(created)
 }
 
-/// What replicas repeat of an entry that has come to a consumer.
+/// The command that propagates the delivery of an entry to a consumer.
 pub(super) fn claim(key: &Bytes, name: &Bytes, group: &Group, id: StreamId, pending: &Pending) -> Vec<Bytes> {
     let fixed = |text: &'static str| Bytes::from_static(text.as_bytes());
     vec![
@@ -92,7 +92,7 @@ pub(super) fn claim(key: &Bytes, name: &Bytes, group: &Group, id: StreamId, pend
     ]
 }
 
-/// What replicas repeat of how far a group has read.
+/// The command that propagates how far a group has read.
 pub(super) fn set_id(key: &Bytes, name: &Bytes, group: &Group) -> Vec<Bytes> {
     let fixed = |text: &'static str| Bytes::from_static(text.as_bytes());
     let read = word(group.entries_read.unwrap_or(-1));

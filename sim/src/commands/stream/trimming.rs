@@ -1,4 +1,4 @@
-//! The options of XADD and XTRIM, and what replicas repeat of them.
+//! The options of XADD and XTRIM, and their propagated form.
 
 use bytes::Bytes;
 
@@ -86,7 +86,7 @@ impl Options {
             return Err(Error::of("ERR syntax error, XTRIM must be called with a trimming strategy"));
         }
         let limit = match limit {
-            // What is repeated was limited when it was first done.
+            // A propagated command was limited on the master.
             _ if ctx.origin == Origin::Replication => 0,
             Some(_) if !approximate => {
                 return Err(Error::of("ERR syntax error, LIMIT cannot be used without the special ~ option"));
@@ -104,7 +104,7 @@ impl Options {
         Ok(options)
     }
 
-    /// The command with what trimming by about has come to, as replicas repeat it. `None` if it was exact.
+    /// The propagated command, with the exact result of an approximate trimming. `None` if it was exact.
     pub(super) fn repeated(&self, args: &[Bytes], log: &Log) -> Option<Vec<Bytes>> {
         let trim = self.trim.filter(|trim| trim.approximate)?;
         let mut args = args.to_vec();

@@ -1,4 +1,4 @@
-//! XINFO subcommand: tells about streams, groups and consumers.
+//! XINFO subcommand: describes streams, groups and consumers.
 
 use crate::commands::{Flags, Group, Keys, Spec, help::container};
 

@@ -124,7 +124,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// One whose base is the file that versions before 7.0 wrote, which has no other.
+    /// A manifest with only the file that versions before 7.0 wrote, as its base.
     pub fn of_single(name: &str) -> Manifest {
         let base = Part { name: name.into(), seq: 1 };
         Manifest { base: Some(base), base_seq: 1, ..Manifest::default() }

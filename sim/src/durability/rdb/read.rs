@@ -15,7 +15,7 @@ pub struct Opened {
     pub dbs: Vec<Db>,
     /// The code of each library of functions.
     pub libraries: Vec<Bytes>,
-    /// The replication id, the offset and the database selected in the stream, if the snapshot tells them.
+    /// The replication id, the offset and the database selected in the stream, if the snapshot contains them.
     pub replication: Option<(String, u64, usize)>,
     /// How many bytes it has. An append-only file may go on behind it.
     pub len: usize,

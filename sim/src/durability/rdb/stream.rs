@@ -83,7 +83,7 @@ fn packed(node: &Node) -> Vec<u8> {
     pack.finish()
 }
 
-/// Reads a stream of either kind: the older one tells less.
+/// Reads a stream of either format: the older one contains less.
 pub(super) fn read(input: &mut Input<'_>, kind: u8) -> Result<Stream, RdbError> {
     let is_older = kind == kind::STREAM_LISTPACKS;
     let mut log = Log::default();

@@ -1,4 +1,4 @@
-//! Consumer groups: how far a group has read, and which entries wait to be acknowledged, by whom.
+//! Consumer groups: how far a group has read, and which entries are pending for which consumer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::keyspace::memory::extrapolated;
 /// An entry that was delivered and not acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pending {
-    /// To whom.
+    /// The consumer.
     pub consumer: Bytes,
     /// When, in milliseconds of the wall clock.
     pub delivered_ms: i64,

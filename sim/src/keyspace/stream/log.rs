@@ -217,7 +217,7 @@ impl Log {
         !self.is_empty() && deleted != StreamId::ZERO && self.first_id <= deleted && id <= deleted
     }
 
-    /// How many entries were ever added up to `id`, as far as that can be told without counting.
+    /// How many entries were ever added up to `id`, if that is known without counting.
     pub fn position(&self, id: StreamId) -> Option<i64> {
         let added = self.entries_added as i64;
         if added == 0 {

@@ -1,4 +1,4 @@
-//! How many nodes Redis's radix tree has for the keys of a stream, which XINFO STREAM tells.
+//! The number of nodes of Redis's radix tree for the keys of a stream, which XINFO STREAM reports.
 
 use super::StreamId;
 

@@ -1,4 +1,4 @@
-//! Entries in nodes: what is found, what trimming takes, and what can be told without counting.
+//! Entries in stream nodes: lookups, trimming, and what is known without counting.
 
 use bytes::Bytes;
 use proptest::prelude::*;
