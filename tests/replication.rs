@@ -119,8 +119,8 @@ fn write(master: &mut Connection, prefix: &str) {
     call(master, "SELECT 0");
 }
 
-/// Streams with entries in several nodes and deleted ones, groups with what is pending, and what the server draws: ids, what
-/// trimming by about removes, who gets what.
+/// Streams with entries in several nodes and deleted ones, groups with pending entries, and results that the server
+/// chooses: ids, the extent of approximate trimming, the consumer of each entry.
 fn write_streams(master: &mut Connection, prefix: &str) {
     let key = &format!("{prefix}:x");
     for n in 0..250 {

@@ -94,7 +94,7 @@ fn another_seed_gives_another_run() {
     }
 }
 
-/// The variable that tells a second process of this test which run to print.
+/// The environment variable with the run that a second process of this test prints.
 const CASE: &str = "DETERMINISM_PRINTS";
 
 /// Runs a case here and in a second process of this test, and says where they part.

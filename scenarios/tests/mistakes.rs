@@ -1,4 +1,4 @@
-//! What a person is told about a mistake in a scenario file: where it is, what was expected, which name is near.
+//! Error messages for mistakes in a scenario file: where it is, what was expected, which name is near.
 
 use lockstorm::scenario::parse;
 

@@ -153,7 +153,7 @@ storm = "1s"
 reentrancy = "holds"
 "#;
 
-/// Of two locks each is told by itself, though one script of the watcher's reads the keys of both.
+/// Two locks are recorded separately, although one script of the watcher reads the keys of both.
 const TWO: &str = r#"
 about = "Two clients take two locks one after the other, which share no key."
 

@@ -98,7 +98,7 @@ fn crowd(count: u64) -> (Server, Env) {
     (server, env)
 }
 
-/// Who is disconnected when so much time has passed.
+/// The connections that are closed when so much time has passed.
 fn closed_after(server: &mut Server, env: &mut Env, ms: u64) -> Vec<u64> {
     env.monotonic += std::time::Duration::from_millis(ms);
     env.outbox.clear();

@@ -1,5 +1,5 @@
-//! What replicas and the append-only file are told: absolute times for relative ones, results for what is drawn or rounded,
-//! and nothing for commands that changed nothing.
+//! What is propagated to replicas and the AOF: absolute times for relative ones, results for random choices and rounding, and
+//! nothing for commands that changed nothing.
 
 use bytes::Bytes;
 use lockstorm_sim::{
@@ -24,7 +24,7 @@ fn propagated(commands: &[&str]) -> Vec<String> {
     let mut node = Box::new(Node::new(Config::default(), env.random_id(), env.random_id(), env.monotonic));
     let session = Session::new(conn, "127.0.0.1:50000".into(), "127.0.0.1:6379".into(), env.monotonic);
     node.sessions.insert(session);
-    // Something that is there to be told.
+    // A consumer, so that commands are propagated.
     node.append_log.state = LogState::On;
     let mut effects = Effects::default();
     for command in commands {

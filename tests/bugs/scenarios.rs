@@ -15,7 +15,7 @@ at = "10.055s"
 for = "1.2s..1.8s"
 "#;
 
-/// The owner works until it is told that it has lost the lock; another client asks again and again.
+/// The owner works until it learns that it has lost the lock; another client polls.
 pub(crate) const LONG_WORK: &str = r#"
 [node.m]
 [lock]

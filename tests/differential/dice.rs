@@ -1,4 +1,4 @@
-//! Dice: the choices of the generator, all from one seeded stream.
+//! The random choices of the generator, all from one seeded PRNG.
 
 use rand_chacha::{
     ChaCha8Rng,

@@ -37,7 +37,7 @@ pub(crate) enum Rule {
     Exec(Vec<Rule>),
     /// How long something has been idle, and when it was last seen, may differ.
     Idle,
-    /// As entries of ACL LOG, which say how old they are, and who it was.
+    /// As entries of ACL LOG, which contain their age and the client.
     Refused,
     /// Rules of a user; those for single commands come in the order of a hash table.
     Permits,
@@ -108,7 +108,7 @@ pub(crate) fn of(words: &[Vec<u8>]) -> Rule {
         b"OBJECT" if upper(1) == b"FREQ" => Rule::Near(SLACK_MS / 1000),
         // A server has small integers once, for all keys that hold them, with the last use of any of them.
         b"OBJECT" if upper(1) == b"IDLETIME" => Rule::Kind,
-        // Who else holds a value, such as the queue of a transaction, is the server's own affair.
+        // Further references to a value, such as from the queue of a transaction, are a server's own affair.
         b"OBJECT" if upper(1) == b"REFCOUNT" => Rule::Kind,
         b"MEMORY" | b"DEBUG" | b"LATENCY" | b"SLOWLOG" => Rule::Kind,
         // The clock decides how long something has been idle, and what a star stands for.
@@ -245,7 +245,7 @@ fn same_shape(one: &Wire, other: &Wire) -> bool {
     }
 }
 
-/// Whether an integer tells a time: by the name before it, or by its place in a pending entry.
+/// Whether an integer is a time: by the name before it, or by its place in a pending entry.
 fn is_time(items: &[Wire], at: usize) -> bool {
     let named = at.checked_sub(1).and_then(|before| items.get(before));
     let names: [&[u8]; 3] = [b"idle", b"seen-time", b"inactive"];
@@ -253,7 +253,7 @@ fn is_time(items: &[Wire], at: usize) -> bool {
     by_name || items.len() == 4 && at == 2 || items.len() == 3 && at == 1
 }
 
-/// An entry of ACL LOG, without its age, and who it was.
+/// An entry of ACL LOG, without its age and the client.
 fn without_who(entry: &Wire) -> Vec<String> {
     let Wire::Items(_, items) = entry else { return Vec::new() };
     let mut lines = Vec::new();

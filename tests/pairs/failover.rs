@@ -124,7 +124,7 @@ pub(crate) fn a_backlog_that_nobody_comes_for_is_forgotten(mut first: Node, mut 
     until("the backlog is forgotten", || first.info("repl_backlog_active") == "0");
     assert_ne!(first.info("master_replid"), id);
     assert_eq!(first.info("master_replid2"), "0".repeat(40));
-    // Who comes back has to begin anew; it asks to go on, as it did with the history it had before the first time.
+    // The returning node needs a full resynchronization; it asks for a partial one, with the history it had before the first time.
     second.follow(&first);
     assert_eq!((first.info("sync_full"), first.info("sync_partial_err")), ("2".into(), "2".into()));
 }

@@ -61,7 +61,7 @@ pub(crate) enum Sent {
 }
 
 impl Sent {
-    /// The bytes, with the numbers of connections as `id` tells them.
+    /// The bytes, with the ids of connections as `id` returns them.
     pub(crate) fn encode(&self, mut id: impl FnMut(&str) -> i64) -> Vec<u8> {
         match self {
             Sent::Raw(bytes) => bytes.clone(),

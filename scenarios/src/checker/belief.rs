@@ -1,8 +1,8 @@
-//! What clients believed: the intervals of true time in which an owner thought that it holds a lock.
+//! Beliefs of clients: the intervals of true time in which an owner believed that it held a lock.
 //!
-//! A belief lasts until the client is told otherwise, gives the lock back, crashes, or until the clock it counts by
+//! A belief lasts until the client learns of the loss, releases the lock, crashes, or until the clock of its deadline
 //! shows the deadline. That clock is its own and may be wrong, and it may be the wrong clock: a monotonic one stands
-//! still while its host is suspended, so the belief lasts longer. A paused client does not act, but its clock goes on.
+//! still while its host is suspended, so the belief lasts longer. A paused client does not act, but its clock continues.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub(super) struct Belief {
 pub(super) enum BeliefEnd {
     /// It gave the lock back.
     Released,
-    /// It was told that the lock is lost.
+    /// It learned that the lock is lost.
     Told,
     /// Its clock showed the deadline.
     OwnClock,

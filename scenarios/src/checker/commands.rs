@@ -42,7 +42,7 @@ struct Burst {
 
 /// Goes through the tries: the busiest second, and the largest herd.
 fn tries(history: &History) -> (Option<Burst>, u64) {
-    // A try shows at the node where it was refused or granted; where refusals are not told, at the client that woke up.
+    // A try is visible at the node, as a refusal or grant; where refusals are not recorded, at the client that woke up.
     let refusals_told = history.events.iter().any(|event| matches!(event.what, What::Refused { .. }));
     let mut recent: BTreeMap<(Lock, Owner), VecDeque<True>> = BTreeMap::new();
     let mut herds: BTreeMap<Lock, Option<u64>> = BTreeMap::new();

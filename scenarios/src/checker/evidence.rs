@@ -1,4 +1,4 @@
-//! What every checker starts from, worked out once per history: who was promised what, who believed what, who asked when.
+//! The common basis of all checkers, computed once per history: the promises, beliefs and calls of each owner.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ impl Asked<'_> {
 /// A stretch of true time in which an owner had a lock, in some sense, with how that came about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
-    /// Who.
+    /// The owner.
     pub owner: Owner,
     /// From when.
     pub from: True,

@@ -30,11 +30,11 @@ pub(super) const FAIRNESS: Checker = Checker {
 /// One lock's line.
 #[derive(Debug, Default)]
 struct Line {
-    /// Who stands in line, first come first.
+    /// The owners in line, first come first.
     places: Vec<Owner>,
     /// Each node's queue as it was last seen.
     queues: BTreeMap<Host, Vec<Owner>>,
-    /// Who left a queue and is neither known to have given up nor to wait on, with when and with who passed it since.
+    /// The owners that left a queue and are not yet known to have given up or to wait on: when, and which owners passed them since.
     gone: BTreeMap<Owner, (True, Vec<(True, Owner)>)>,
 }
 
@@ -130,7 +130,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             What::Life { life: Life::Resumed } => {
                 state.standing_still.remove(&event.host);
             }
-            // Its calls went with it: who starts on that host again is another owner.
+            // Its calls ended with it: a process started on that host again is another owner.
             What::Life { life: Life::Crashed | Life::Started } => {
                 state.standing_still.remove(&event.host);
                 let of_host = |asks: &(Lock, Owner)| history.client_of(asks.1) == event.host;

@@ -3,7 +3,7 @@
 //! Judged are the writes that the rule in force accepted. A fence orders writes, and no more than that: until the newer
 //! token has reached the resource, an older owner's write is still in order, even if the newer owner already holds the
 //! lock. So the layer is violated iff an accepted write comes after an accepted write of a newer hold of another owner, or
-//! two owners' writes are accepted with one and the same token: a rule that lets that happen cannot tell them apart.
+//! two owners' writes are accepted with one and the same token: a rule that accepts both cannot distinguish them.
 
 use std::collections::BTreeMap;
 

@@ -96,7 +96,7 @@ fn meant(holds: &[Hold], node: Host) -> Option<usize> {
 fn holds(history: &History) -> Vec<Hold> {
     let mut open = Open::new();
     let mut all = Vec::new();
-    // Nodes that are down, or that have what another master tells them: what they had granted is gone.
+    // Nodes that are down, or that have taken over another master's data: their earlier grants are gone.
     let mut retired: BTreeSet<Host> = BTreeSet::new();
     let end_of = |at: True, lease: Option<u64>| lease.map_or(True::MAX, |ms| at + Duration::from_millis(ms));
     for event in &history.events {

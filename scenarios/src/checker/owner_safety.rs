@@ -30,7 +30,7 @@ pub(super) const OWNER_SAFETY: Checker = Checker {
     check,
 };
 
-/// What was done to whose hold by whom, if it is one of those things that only the owner may do.
+/// The action, the owner of the hold and the acting party, if it is an action that only the owner may do.
 fn done(event: &Event) -> Option<(&'static str, Owner, Party)> {
     match &event.what {
         What::Released { owner, by, .. } => Some(("released", *owner, *by)),

@@ -1,7 +1,7 @@
 //! Read-write: does a node grant to a writer while another owner holds the lock, or to any owner while a writer holds it?
 //!
-//! Judged is each grant against what the same node holds at that moment by its own clock: that is the script's own doing,
-//! whatever faults there were. What faults do to the lock as a whole is for the layers.
+//! Each grant is judged against the holds on the same node at that moment by the node's own clock: only the script is
+//! responsible for these, whatever faults there were. The effect of faults on the lock as a whole is for L1 to L4.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(super) const READ_WRITE: Checker = Checker {
     check,
 };
 
-/// Who holds a lock on a node, in which mode, until when by its clock.
+/// The holds of a lock on a node: owner, mode, and expiry by the node's clock.
 type Holders = BTreeMap<Owner, (Mode, True)>;
 
 fn check(evidence: &Evidence<'_>) -> Finding {

@@ -1,13 +1,13 @@
 //! Reentrancy: is an owner's hold count the number of its acquires less the number of its releases?
 //!
-//! Compared is what the node counts with what the owner's own calls come to, whenever one of them succeeded and no other
-//! is under way. A call that failed without saying whether it was done leaves room for one: an acquire only until the owner's
-//! next acquire, which must get the count right, a release until then, too, whose count says whether it was done. Judged are locks that one group grants: a quorum leaves holds
-//! behind on nodes it cannot reach, by design.
+//! The node's count is compared with the count that follows from the owner's calls, whenever one of them succeeded and no
+//! other is under way. A call that failed with an indefinite error allows a difference of one: an acquire only until the owner's
+//! next acquire, which must get the count right; a release until the next acquire, too, whose count shows whether it was executed.
+//! Only locks that one group grants are judged: a quorum leaves holds behind on nodes it cannot reach, by design.
 //!
-//! A hold that the node dropped leaves room for one, too, until its owner has released it or been told that it is lost: the owner
-//! takes the next count for one that has it, and so an acquire whose reply was lost for one that was not done. It asks again, and
-//! both holds go with its releases.
+//! A hold that the node dropped allows a difference of one, too, until its owner has released it or learned of the loss: the owner
+//! assumes that the next count includes it, and so takes an acquire whose reply was lost for one that was not executed. It acquires
+//! again, and both holds go with its releases.
 //!
 //! The count of a real node is read from outside, a moment after a command: the reading may already show the effect of the
 //! owner's next call. There the count is judged once the owner has sent nothing more for a while.
@@ -162,8 +162,8 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         .finding(verdict, vec![Measure::count("off", off.into()), Measure::count("deepest", deepest.into())])
 }
 
-/// Books a call that came back; whether it put the property to the test: a success after a reply that was lost, or after a grant of
-/// which the caller did not hear.
+/// Books a call that returned; returns whether it tested the property: a success after a lost reply, or after a grant that the
+/// caller never learned of.
 fn returned(account: &mut Account, call: Call, outcome: &Outcome, counted: u32) -> bool {
     account.under_way = account.under_way.saturating_sub(1);
     match (call, outcome) {
@@ -204,7 +204,7 @@ fn returned(account: &mut Account, call: Call, outcome: &Outcome, counted: u32) 
             account.maybe_more += 1;
             false
         }
-        // It was told that it does not hold the lock, or it could not ask: then the node still counts what it has counted.
+        // The reply was that it does not hold the lock, or it could not ask: then the node's count is unchanged.
         (Call::Release, Outcome::Failed { definite: true, .. }) => {
             account.lost = true;
             false

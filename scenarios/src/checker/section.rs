@@ -140,7 +140,7 @@ pub(super) struct Section {
 
 interval!(Section);
 
-/// The sections behind these writes, by lock and then by when they began. Who holds one of many permits has none to itself.
+/// The sections behind these writes, by lock and then by when they began. A holder of one of many permits has no critical section.
 pub(super) fn sections(evidence: &Evidence<'_>, writes: &[Write]) -> Vec<Section> {
     let mut all: BTreeMap<(Lock, True, Owner), Section> = BTreeMap::new();
     for write in writes.iter().filter(|write| evidence.is_exclusive(write.lock)) {

@@ -101,7 +101,7 @@ impl State {
             What::Life { life: Life::Resumed } => {
                 self.standing_still.remove(&event.host);
             }
-            // Who starts on that host again is another owner.
+            // A process started on that host again is another owner.
             What::Life { life: Life::Crashed | Life::Started } => {
                 self.standing_still.remove(&event.host);
                 for waiting in self.waiting.values_mut() {

@@ -40,7 +40,7 @@ pub(crate) fn many(count: usize, one: &str) -> String {
     format!("{count} {one}{s}")
 }
 
-/// Who was promised the lock, from when until when.
+/// A promise: owner, begin and end.
 pub(super) fn promise(history: &History, promise: &Promise) -> String {
     let owner = history.owner_name(promise.owner);
     let node = history.host_name(promise.node);
@@ -58,7 +58,7 @@ pub(super) fn promise(history: &History, promise: &Promise) -> String {
     format!("{owner} got the lock at {}, when {by}, and {end}.", instant(promise.from))
 }
 
-/// Who believed what, from when until when, by which clock.
+/// A belief: owner, begin and end, and its clock.
 pub(super) fn belief(history: &History, belief: &Belief) -> String {
     let owner = history.owner_name(belief.owner);
     let until = instant(belief.until);
@@ -84,7 +84,7 @@ pub(super) fn belief(history: &History, belief: &Belief) -> String {
     format!("{owner} believed it held the lock from {}{end}.", instant(belief.from))
 }
 
-/// Who sent a command.
+/// The sender of a command.
 pub(super) fn party(history: &History, party: Party) -> String {
     match party.owner {
         Some(owner) => history.owner_name(owner),
@@ -111,13 +111,13 @@ pub(super) fn vanished(history: &History, node: Host, how: How) -> String {
     }
 }
 
-/// What made it possible that `owner`, who held a lock since then, was not alone `by` then: in sentences, and as the
+/// The reasons why `owner`, holding a lock `since` then, was not the only holder `by` then: in sentences, and as the
 /// nearest fault of the history.
 ///
-/// The last way its hold went away comes first, be it by a release of its own that the node executed late. Then the faults
-/// since the hold began that could matter, as they came. Of many those are told that matter most: first what was in force when
-/// the hold went, then what was done to the node where it went, to the owner's client, to another of the lock's nodes; of
-/// equals the latest.
+/// The latest disappearance of its hold comes first, including its own release that the node executed late. Then the relevant
+/// faults since the hold began, in order. Of many, the most relevant are listed: first those in force when the hold disappeared,
+/// then those on the node where it disappeared, on the owner's client, on another of the lock's nodes; of equals the
+/// latest.
 pub(super) fn cause(
     history: &History,
     lock: Lock,
@@ -222,7 +222,7 @@ fn told<'a>(
     ((!said.is_empty()).then(|| format!("The faults before it: {}{others}.", said.join("; "))), nearest)
 }
 
-/// How many faults one explanation tells.
+/// How many faults one explanation lists.
 const FAULTS_TOLD: usize = 4;
 
 /// `at 1.000 s`, `from 1.000 s to 2.000 s`, or `from 1.000 s on`.

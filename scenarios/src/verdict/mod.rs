@@ -47,12 +47,12 @@ pub enum Verdict {
     },
 }
 
-/// A case that shows a violation.
+/// A counterexample: a case that proves a violation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Witness {
     /// What was wrong, in one sentence.
     pub summary: String,
-    /// How it came about, in the order to read it: who held, from when until when by which clock, what made it possible.
+    /// How it came about, in reading order: the holders, from when until when by which clock, and the causes.
     pub story: Vec<String>,
     /// When it began to be wrong, in nanoseconds of true time.
     #[serde(serialize_with = "nanos")]
@@ -62,7 +62,7 @@ pub struct Witness {
     pub until: True,
     /// The lock.
     pub lock: Option<Lock>,
-    /// Who was party to it.
+    /// The owners involved.
     pub owners: Vec<Owner>,
     /// The fault that made it possible, by its place in the history.
     pub fault: Option<usize>,

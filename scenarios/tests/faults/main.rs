@@ -298,7 +298,7 @@ wake-ups = "holds"
     assert_eq!(lives.collect::<Vec<_>>().join(" "), "Started@0 Crashed@2000 Started@8000");
 }
 
-/// Who has crashed holds nothing any more: the second crash is of the client that holds the lock then.
+/// A crashed client holds nothing any more: the second crash is of the client that holds the lock then.
 #[test]
 fn the_holder_is_among_the_living() {
     const TEXT: &str = r#"

@@ -145,7 +145,7 @@ pub(crate) fn told(history: &History, differences: &[(&str, String)]) -> String 
     text
 }
 
-/// The smallest history that the judges of one checker differ about, of those that come of one seed, told.
+/// A description of the smallest history that the judges of one checker differ about, shrunk from those of one seed.
 fn smallest<S: Strategy>(
     seed: u64,
     strategy: &S,

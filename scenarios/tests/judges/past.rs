@@ -1,8 +1,8 @@
-//! The words that the definitions share, worked out the slow way: who was entitled to a lock at an instant, who believed to
-//! hold it, who had asked.
+//! The terms that the definitions share, computed the slow way: which owners were entitled to a lock at an instant, which
+//! believed they held it, which had asked.
 //!
-//! Everything is told by instants. Something that was so at one instant goes on until the next instant at which anything
-//! could change it; a stretch is as many of those in a row as it was so.
+//! Everything is evaluated at instants. A property that is true at one instant stays so until the next instant at which
+//! anything could change it; a stretch is a maximal sequence of such intervals in which it is true.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -345,7 +345,7 @@ pub(crate) fn still(history: &History, host: Host, after: usize) -> bool {
     matches!(latest, Some(Life::Crashed | Life::Paused | Life::Suspended))
 }
 
-/// Who ever asked to hold a lock, was promised it or believed in it.
+/// The owners that ever tried to acquire a lock, were promised it or believed in it.
 pub(crate) fn contenders(history: &History, lock: Lock) -> BTreeSet<Owner> {
     let asked = |owner: Owner| {
         let acquires = |event: &Event| match &event.what {

@@ -18,7 +18,7 @@ use crate::{
     past::{Asked, calls, given_up, still},
 };
 
-/// Who waits for a lock, and how that is told from its events.
+/// The waiters for a lock, as derived from its events.
 struct Waiters<'a> {
     lock: Lock,
     calls: Vec<Asked<'a>>,
@@ -66,7 +66,7 @@ fn gaps(history: &History, waiters: &Waiters<'_>, release: usize, gaps: &mut Vec
     let mut since = Some(history.events[release].at);
     for (number, event) in history.events.iter().enumerate().skip(release + 1) {
         let waited = |owner: Owner| waiters.waits(owner, number - 1);
-        // Whether it is over with this event, and whether by one who waited.
+        // Whether it is over with this event, and whether by a waiter.
         let reacts = match &event.what {
             _ if event.what.lock().is_some_and(|of| of != waiters.lock) => None,
             What::Woken { owner, .. } | What::Refused { owner, .. } => waited(*owner).then_some(true),

@@ -1,7 +1,7 @@
-//! Two ways to the same history: what the recorder wrote down of a node, which looks into the node, against what an observer of
-//! the wire concludes, who sees nothing but the commands that the node read, and the node's clock.
+//! Two ways to the same history: the recorder, which looks into a node, against an observer of the wire, which sees only the
+//! commands that the node read, and the node's clock.
 //!
-//! The observer gives every command to an empty server of its own and looks who holds the lock afterwards. It cannot know what
+//! The observer runs every command on its own empty server and looks which owner holds the lock afterwards. It cannot know what
 //! a node remembers over a restart or takes over from a master, nor what a node drops for want of memory, so it watches nodes
 //! that live through the run alone. Nor can it know of a node that keeps its time in another way than Redis, or of commands
 //! that are held up between the wire and the node. A change without a command (a key that expires) it detects with the next
@@ -62,7 +62,7 @@ const OF_CONNECTIONS: &[&str] = &[
     "WAIT",
 ];
 
-/// A server that is told what a node was told.
+/// A server that executes the commands of a node.
 struct Observer {
     server: Server,
     env: Env,
@@ -92,7 +92,7 @@ impl Observer {
         self.env.outbox.clear();
     }
 
-    /// Who holds a lock, and how many times.
+    /// The holders of a lock, with their hold counts.
     fn holders(&self, key: &str) -> BTreeMap<String, u32> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let entry = self.server.node().dbs.first().and_then(|db| db.get(key.as_bytes()));
@@ -181,7 +181,7 @@ fn plain(scenario: &Scenario) -> bool {
     !scenario.node.values().any(odd) && !scenario.fault.values().any(holds_up)
 }
 
-/// Whether a node lives through the run, alone in its group, and says itself who holds the lock.
+/// Whether a node lives through the run, alone in its group, and its keys show which owner holds the lock.
 fn watched(history: &History, node: Host) -> bool {
     let alone = history.header.locks.iter().all(|lock| {
         !matches!(lock.kind, LockKind::Semaphore { .. })

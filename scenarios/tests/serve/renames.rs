@@ -15,7 +15,7 @@ const ROWS: &[(&str, &str)] = &[
     ("XI", "-ERR wrong number of arguments for 'xinfo' command\r\n"),
     ("XI HELP", "*9\r\n+XI <subcommand> [<arg"),
     ("EVAL \"return redis.call('fetch', 'k')\" 0", "$-1\r\n"),
-    // Tables tell a command's own name, of whom is asked for by the one that it goes by.
+    // The reply has the original name of a command that is looked up by its new one.
     ("COMMAND INFO fetch", "*1\r\n*10\r\n$3\r\nget\r\n"),
     ("COMMAND INFO get", "*1\r\n$-1\r\n"),
     ("COMMAND INFO config", "*1\r\n$-1\r\n"),

@@ -16,7 +16,7 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// An empty server, all of whose dice come from `seed`.
+    /// An empty server, whose PRNG is seeded with `seed`.
     pub(crate) fn new(seed: u64) -> Bench {
         let mut env = Env::new(seed);
         let mut server = Server::new(Config::default(), &mut env);

@@ -401,7 +401,7 @@ fn a_replica_that_takes_writes_deletes_what_it_gave_a_time_to_live_and_nothing_e
     assert_eq!(net.call(1, "DBSIZE"), ":4");
     net.run_secs(2);
     assert_eq!(net.call(1, "DBSIZE"), ":3");
-    // What has expired is hidden from who reads, and gone for who writes.
+    // An expired key is hidden from reads, and deleted by writes.
     assert_eq!(net.call(1, "GET masters"), "$-1");
     assert_eq!(net.call(1, "INCR counter"), ":1");
     assert_eq!(net.call(1, "TTL counter"), ":-1");

@@ -95,8 +95,8 @@ fn a_script_is_killed_in_whatever_it_calls() {
     }
 }
 
-/// They kept BUSY and SCRIPT KILL from being heard for over 90 seconds: a turn went by the number of instructions, of which each
-/// of these is one, and takes some milliseconds.
+/// Regression: they delayed BUSY and SCRIPT KILL for over 90 seconds, since a time slice was a number of instructions, and each
+/// of these is one instruction that takes some milliseconds.
 #[test]
 fn a_script_is_killed_between_instructions_that_are_dear() {
     // A hundred of the dearest are at the most two seconds of a machine with nothing else to do.

@@ -4,7 +4,7 @@ use lockstorm_sim::TestServer;
 
 use crate::peer::Peer;
 
-/// Microseconds that the calls of a command took, as INFO tells.
+/// Microseconds that the calls of a command took, as INFO reports.
 fn took_us(peer: &mut Peer, command: &str) -> u64 {
     let line = peer.info("commandstats", &format!("cmdstat_{command}"));
     let us = line.split(',').find_map(|field| field.strip_prefix("usec="));

@@ -292,7 +292,7 @@ func (s suite) users() {
 	tell(s, "deluser", r.ACLDelUser(ctx, "eve"))
 }
 
-// tracking is for RESP2: there a second connection must hear what keys have changed, as messages of a channel.
+// tracking is for RESP2: there a second connection must receive the invalidations, as messages of a channel.
 func (s suite) tracking() {
 	if s.protocol != 2 {
 		return

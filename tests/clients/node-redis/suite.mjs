@@ -41,7 +41,7 @@ const suite = async (RESP) => {
   await tell("unknown", redis.sendCommand(["NOSUCH", "a"]));
   await tell("hset", redis.hSet("h", { f: "1", g: "zwei" }));
   await tell("hgetall", redis.hGetAll("h"));
-  // More than there are: all of them in their order, where fewer would be drawn by each server's own dice.
+  // More than there are: all of them in their order, where fewer would be drawn by each server's own PRNG.
   await tell("hrandfield", redis.hRandFieldCountWithValues("h", 9));
   await tell("sadd", redis.sAdd("set", ["a", "b"]));
   await tell("sismember", redis.sIsMember("set", "a"));

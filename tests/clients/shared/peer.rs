@@ -1,4 +1,4 @@
-//! A process that shares locks with others: `lockstorm-client`, told what to do one line at a time.
+//! A process that shares locks with others: `lockstorm-client`, with one command per line of its input.
 //!
 //! `peer WATCHDOG_MS PORT...` reads `ID<tab>THREAD<tab>VERB<tab>ARGUMENT...` from standard input, does in each thread
 //! one thing after another, and answers `ID<tab>OUTCOME`. `Peer.java` in the folder of the JVM's clients understands the

@@ -69,8 +69,8 @@ pub(super) fn agree(rules: &[Rule], words: &[Vec<u8>], ours: &[Received], theirs
         })
 }
 
-/// Whether the keys that a command misses may differ, of which others hear: a table says which of equal elements are within the
-/// LIMIT of SORT, and GET looks for the keys of these.
+/// Whether the keys that a command misses, and so the `keymiss` events, may differ: the order of a hash table decides which of
+/// equal elements are within the LIMIT of SORT, and GET looks up the keys of these.
 fn misses_by_chance(words: &[Vec<u8>]) -> bool {
     let sorts = words.first().is_some_and(|name| name.to_ascii_uppercase().starts_with(b"SORT"));
     let has = |wanted: &str| words.iter().any(|word| word.eq_ignore_ascii_case(wanted.as_bytes()));

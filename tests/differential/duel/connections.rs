@@ -1,4 +1,4 @@
-//! Connections as the duel follows them: their numbers, who waits, who wants no answers, who has queued what.
+//! The state of connections in a duel: their ids, which are blocked, which have CLIENT REPLY OFF, what each has queued.
 
 use std::collections::VecDeque;
 

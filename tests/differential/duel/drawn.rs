@@ -1,4 +1,4 @@
-//! Replies that dice decide: they must be possible, and afterwards both servers must have the same again.
+//! Random replies: they must be possible, and afterwards both servers get the same state again.
 
 use std::collections::BTreeMap;
 

@@ -9,7 +9,7 @@ use crate::{
     wire::{Wire, command},
 };
 
-/// Who looks at the keys.
+/// The connection that inspects the keys.
 const WATCHER: usize = 30;
 
 impl Duel {

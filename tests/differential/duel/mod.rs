@@ -73,9 +73,9 @@ pub(crate) struct Duel {
     transacting: BTreeSet<usize>,
     /// CLIENT PAUSE is in force.
     paused: bool,
-    /// Those who asked for that, perhaps within a transaction that is still to come.
+    /// The connections that requested that, perhaps in a transaction that is not executed yet.
     pausing: BTreeSet<usize>,
-    /// What is told depends on what the server does at once: commands are played one by one.
+    /// Notifications depend on what the server does in one go: commands are played one by one.
     single: bool,
     /// There may be users, and rules for them.
     users: bool,
@@ -133,13 +133,13 @@ impl Duel {
         (self.last_id, self.control_id) = (id as u64, id as u64);
     }
 
-    /// What the real server tells the connection that asks.
+    /// A reply of the real server to the control connection.
     fn ask_real(&mut self, words: &[Vec<u8>]) -> Received {
         self.real.send(CONTROL, &command(words));
         self.real.receive(CONTROL, Duration::from_secs(20))
     }
 
-    /// What the simulator tells the connection that asks.
+    /// A reply of the simulator to the control connection.
     fn ask_sim(&mut self, words: &[Vec<u8>]) -> Received {
         // A reply that a pause held back belongs to no request any more.
         while self.sim.receive(CONTROL, Duration::ZERO) != Received::Nothing {}

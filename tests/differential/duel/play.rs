@@ -161,7 +161,7 @@ impl Duel {
             }
             step => {
                 if step.words().first().is_some_and(|word| word.eq_ignore_ascii_case(b"randomkey")) {
-                    // What has expired is deleted where it is drawn: so it is, by who comes past all of it.
+                    // RANDOMKEY deletes the expired keys that it draws: a SCAN over all keys deletes them on both servers before.
                     let scan = [b"SCAN".to_vec(), b"0".to_vec(), b"COUNT".to_vec(), b"1000000".to_vec()];
                     self.ask_real(&scan);
                     self.ask_sim(&scan);
@@ -190,7 +190,7 @@ impl Duel {
             let found = played.map_err(|why| (step, why))?;
             groups.extend(found.into_iter().map(|(conn, rules, frames)| Group { step, conn, rules, frames }));
         }
-        // The own connection's replies come last of each step, so that the last group tells whether it answered.
+        // The own connection's replies come last of each step, so that the last group shows whether it answered.
         Ok(groups)
     }
 

@@ -38,7 +38,7 @@ impl Draw<'_> {
             self.steps.push(Step::Pipeline(client, commands, cuts));
         }
         if self.dice.percent(30) {
-            // Who may wait now, with more behind it.
+            // A client may be blocked now, with more commands queued behind.
             let giver = self.clients;
             for _ in 0..1 + self.dice.below(3) {
                 let mut words = vec![b"RPUSH".to_vec(), self.words.fill("lkey", &mut self.dice)];

@@ -1,4 +1,4 @@
-//! Episodes: some hundred steps of several clients, drawn from one stream of dice.
+//! Episodes: some hundred steps of several clients, drawn from one PRNG stream.
 
 mod across;
 mod scripts;
@@ -102,7 +102,7 @@ const SCENES: &[(Scene, usize, usize)] = &[
     (Scene::Possible, 6, 40),
 ];
 
-/// The connection of dice that both servers throw: nothing else is done there.
+/// The connection for commands with random results: nothing else is done there.
 const THROWER: usize = 20;
 
 /// What an episode is drawn with.

@@ -1,4 +1,4 @@
-//! What clients are told without asking, or not told although they ask: changed keys, events, no answers.
+//! Pushed messages and suppressed replies: client-side caching, keyspace notifications, CLIENT REPLY.
 
 use crate::{
     episode::{Draw, Scene},
@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl Draw<'_> {
-    /// Client-side caching: who has read something is told when it changes.
+    /// Client-side caching: clients that have read a key get an invalidation when it changes.
     pub(super) fn tracking(&mut self, client: usize) {
         if self.dice.percent(40) {
             let steps: [&[&str]; 4] = [

@@ -64,7 +64,7 @@ impl Draw<'_> {
                 _ => self.plain(giver),
             }
         }
-        // Who still waits would hold up what comes later.
+        // A client that is still blocked would delay later steps.
         for client in 0..self.clients {
             if self.dice.percent(85) {
                 self.steps.push(Step::Close(client));

@@ -32,7 +32,7 @@ struct World {
     /// The master of each group.
     masters: Vec<usize>,
     calls: BTreeMap<Owner, Open>,
-    /// Who stands still for any reason, and who crashed.
+    /// The hosts that stand still for any reason, and those that crashed.
     still: Vec<Host>,
     down: Vec<Host>,
     under_way: Vec<Request>,
