@@ -70,7 +70,7 @@ impl Rig {
         for action in self.env.outbox.drain(..) {
             match action {
                 Action::Send { conn: to, .. } | Action::Close { conn: to } | Action::Kill { conn: to } => answered |= to == conn,
-                // Nobody is there to follow or to migrate to.
+                // There is no other server to follow or to migrate to.
                 _ => {}
             }
         }
@@ -101,7 +101,7 @@ fuzz_target!(|input: &[u8]| {
         rig.server.step(&mut rig.env, Event::Alarm);
         rig.env.outbox.clear();
     }
-    // Somebody else is served, unless a command has ended the server, or a script or a pause holds it up for ever.
+    // Another client is served, unless a command has ended the server, or a script or a pause blocks it forever.
     let other = rig.connect();
     let ping = [Bytes::from_static(b"PING")];
     let node = rig.server.node();
