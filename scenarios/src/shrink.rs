@@ -54,7 +54,7 @@ impl Shrink {
         findings.iter().any(|one| one.checker == self.checker.name && one.verdict.witness().is_some())
     }
 
-    /// Takes away whatever the violation does not need; `told` hears of each thing that went. `None` if there is no violation.
+    /// Removes whatever the violation does not need; `told` is called for each removal. `None` if there is no violation.
     pub fn of(&self, scenario: &Scenario, told: &mut dyn FnMut(&str)) -> Option<Shrunk> {
         if !self.is_violated(scenario) {
             return None;
@@ -229,7 +229,7 @@ fn drop_defaults(written: &mut Table, defaults: &Table) {
     written.retain(|key, value| defaults.get(key) != Some(value));
 }
 
-/// No switch of the format is on unless somebody turns it on.
+/// No switch of the format is on by default.
 fn drop_false(value: &mut Value) {
     match value {
         Value::Table(table) => {

@@ -28,7 +28,7 @@ pub(super) struct Claims {
     /// What moves time on
     #[arg(long, value_enum, default_value_t)]
     engine: EngineName,
-    /// Show for each condition who held the lock, until when, and which fault did it
+    /// Show for each condition which owners held the lock, until when, and which fault caused it
     #[arg(long, short)]
     verbose: bool,
 }

@@ -1,4 +1,4 @@
-//! What the process tells whoever started it.
+//! The exit status of the process.
 
 use std::process::ExitCode;
 

@@ -21,7 +21,7 @@ enum What {
     Checkers,
     /// What clients can do over and over: client.*.workload
     Workloads,
-    /// Who can be on trial: lock.subject
+    /// The systems under test: lock.subject
     Subjects,
     /// What a subject does, and what can be laid over one: lock.traits
     Traits,

@@ -1,10 +1,10 @@
-//! Who was refused what (ACL LOG).
+//! Denied commands and failed authentications (ACL LOG).
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// Why somebody was refused.
+/// The reason for a denial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// The command.
@@ -40,7 +40,7 @@ pub struct Entry {
     pub context: &'static str,
     /// What was asked for: the command, the key, the channel.
     pub object: Bytes,
-    /// By whom.
+    /// The user.
     pub username: Bytes,
     /// When the last of them was, in milliseconds of the wall clock.
     pub at_ms: i64,
@@ -55,7 +55,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Refusals further apart are not told as one.
+    /// Denials further apart are not merged into one entry.
     const TOGETHER_MS: i64 = 60_000;
     /// How far back the search for one like it goes.
     const COMPARED_MAX: usize = 10;

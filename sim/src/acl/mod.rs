@@ -1,4 +1,4 @@
-//! Access lists: the users of a node, what each may run and touch, and who was refused.
+//! Access lists: the users of a node, their permissions, and the log of denials.
 //!
 //! What is here knows no command by name, only by number; `commands/access/` reads and writes rules in words, and decides.
 
@@ -22,9 +22,9 @@ pub const DEFAULT: Bytes = Bytes::from_static(b"default");
 pub struct Acl {
     /// By name. The default user is always there.
     users: BTreeMap<Bytes, User>,
-    /// Whether nobody is refused anything, so that nobody need be asked for.
+    /// Whether every user may do everything, so that permissions need no check.
     open: bool,
-    /// Who was refused what.
+    /// The log of denials.
     pub log: Log,
 }
 

@@ -10,7 +10,7 @@ use super::{DEFAULT, Selector};
 pub struct User {
     /// The name.
     pub name: Bytes,
-    /// Whether anybody can authenticate as it (`on`).
+    /// Whether a client can authenticate as this user (`on`).
     pub enabled: bool,
     /// Any password will do (`nopass`).
     pub nopass: bool,

@@ -5,7 +5,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::log::Log;
 
-/// What the process needs beside its clients, as Redis reckons (`CONFIG_MIN_RESERVED_FDS`).
+/// The descriptors that the process needs besides its clients, as in Redis (`CONFIG_MIN_RESERVED_FDS`).
 const RESERVED: u64 = 32;
 
 /// Raises the limit of the process as far as it may and as so many clients need, and answers for how many it is enough.

@@ -1,5 +1,5 @@
-//! The files of the machine that a served node has: those it is told by name, its configuration and its users, and the folder
-//! of its data.
+//! The real files of a served node: those given by name, its configuration and its users, and the folder of its
+//! data.
 
 use std::{
     cell::RefCell,
@@ -39,7 +39,7 @@ pub(super) struct DataFolder {
     path: PathBuf,
     /// The file that was added to last.
     open: RefCell<Option<Appended>>,
-    /// Somebody is making what was added durable.
+    /// A thread is syncing the appended bytes.
     syncing: Arc<AtomicBool>,
 }
 
@@ -92,7 +92,7 @@ impl Folder for DataFolder {
         };
         let written = appended.file.write_all(bytes);
         if written.is_err() {
-            // Half a command would be the end of the file for whoever reads it.
+            // A reader would take half a command for the end of the file.
             appended.file.set_len(appended.len)?;
         } else {
             appended.len += bytes.len() as u64;
@@ -134,7 +134,7 @@ impl Folder for DataFolder {
     }
 }
 
-/// Writes beside a file and then in its place, so that whoever reads finds what was there or what is new.
+/// Writes a temporary file and renames it, so that a reader finds either the old or the new content.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.tmp", std::process::id()));

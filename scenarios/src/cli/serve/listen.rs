@@ -22,7 +22,7 @@ pub(super) fn tcp(addresses: &str, port: u16, backlog: u32, log: &Log) -> Result
     listeners.into_iter().map(|listener| TcpListener::from_std(listener).into_diagnostic()).collect()
 }
 
-/// The file of a socket, which is removed when nobody listens at it any more.
+/// The file of a Unix socket, which is removed with the listener.
 #[derive(Debug)]
 pub(super) struct SocketFile(PathBuf);
 

@@ -52,7 +52,7 @@ pub(super) struct Serve {
     /// Listen at this file as well
     #[arg(long, value_name = "PATH")]
     unixsocket: Option<String>,
-    /// Who may connect at that file, such as 700
+    /// The permissions of that file, such as 700
     #[arg(long, value_name = "MODE")]
     unixsocketperm: Option<String>,
     /// What clients must authenticate with

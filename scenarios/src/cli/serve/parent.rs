@@ -1,4 +1,4 @@
-//! The end of whoever has started a server, told by the standard input that they hold open.
+//! The end of the parent process of a server, detected by the standard input that the parent holds open.
 
 use std::{
     io::{self, Read},
