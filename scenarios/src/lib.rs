@@ -5,13 +5,38 @@
 //!         what was written     what will happen    what happened          was it right
 //! ```
 //!
-//! In a test of one's own:
+//! In a test:
 //!
 //! ```
 //! lockstorm::scenario("single/pause_beyond_lease.toml").seeds(0..2).check();
 //! ```
 //!
-//! The modules in reading order; each imports only those listed before it.
+//! The modules in reading order; each imports only those listed before it:
+//!
+//! | module | what is there |
+//! | --- | --- |
+//! | [`history`] | what happened in one run, the only input of a checker |
+//! | [`units`] | lengths of time, ranges and rates as files write them |
+//! | [`verdict`] | *holds*, *violated* or *undecided*, measures, counterexamples and expectations |
+//! | [`checker`] | one file per question about a history |
+//! | [`report`] | verdicts as text, JSON and HTML, with the timeline of the run |
+//! | [`name`] | a name in a file, with its position |
+//! | [`selector`] | the hosts that a fault or a link is about |
+//! | `one_of` | an enum of a file that is written as one of several tables |
+//! | [`fault`] | one file per fault |
+//! | [`recorder`] | writes the history of a run in true time |
+//! | [`bridge`] | the client's seam, implemented for a host of the world |
+//! | [`code`] | a user's own client on a host of the world |
+//! | [`object`] | one adapter per kind of lock: its keys, its changes, its promises |
+//! | [`mod@scenario`] | what is written: the model of a file, its parsing and validation |
+//! | [`plan`] | what will happen: a scenario with every value drawn from the seed |
+//! | [`subject`] | the systems under test: the production client and models of other algorithms |
+//! | [`run`] | executes a plan, in the world or against real servers |
+//! | [`trial`] | variants times seeds, on all processors, judged against what is expected |
+//! | [`library`] | the stock scenarios |
+//! | [`mod@experiment`] | scenarios as tests |
+//! | [`shrink`] | the smallest scenario that still has a violation |
+//! | [`cli`] | one file per subcommand |
 
 pub mod history;
 
