@@ -30,7 +30,7 @@ static BY_NAME: LazyLock<Dict<&'static Spec>> = LazyLock::new(|| {
 /// The specification that `args` names: of the command, or of the subcommand if it is a container.
 ///
 /// # Errors
-/// The error reply for a name that is none, or for a subcommand that is none.
+/// The error reply for an unknown command or subcommand.
 pub fn find(args: &[Bytes]) -> Result<&'static Spec, Error> {
     find_named(args.first().map_or(&b""[..], |name| name), args)
 }

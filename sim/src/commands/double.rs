@@ -14,7 +14,7 @@ pub fn double(text: &[u8]) -> Result<f64, Error> {
 }
 
 /// A double where Redis trusts `strtod` alone: spaces may come first, no text is zero, and what is too large is infinite.
-/// `None` when the text goes on behind the number, or for NaN.
+/// `None` when the number is followed by other text, or for NaN.
 pub fn double_prefix(text: &[u8]) -> Option<f64> {
     // A zero ends the text, as it does in C.
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -82,7 +82,7 @@ fn hexadecimal_double(text: &str) -> Option<f64> {
     Some(value)
 }
 
-/// Reads the exponent of two. However large it is written, it is no more than too large.
+/// Reads the exponent of two. However large it is, it saturates.
 fn exponent_of(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

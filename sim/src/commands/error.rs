@@ -13,9 +13,9 @@ pub struct Error(pub Cow<'static, str>);
 impl Error {
     /// The syntax of the options is wrong.
     pub const SYNTAX: Error = Error::of("ERR syntax error");
-    /// An argument that must be an integer is none, or is out of range.
+    /// An argument is not an integer, or is out of range.
     pub const NOT_INTEGER: Error = Error::of("ERR value is not an integer or out of range");
-    /// An argument that must be a float is none.
+    /// An argument is not a float.
     pub const NOT_FLOAT: Error = Error::of("ERR value is not a valid float");
     /// The key holds another type.
     pub const WRONG_TYPE: Error =
@@ -68,7 +68,7 @@ impl Error {
     pub const BARE: Error = Error::of("ERR");
     /// SAVE or BGSAVE while a snapshot is being written.
     pub const SAVING: Error = Error::of("ERR Background save already in progress");
-    /// BGSAVE while the append-only file is begun anew.
+    /// BGSAVE during a rewrite of the AOF.
     pub const WRITING_ASIDE: Error = Error::of(
         "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a BGSAVE \
          whenever possible.",
@@ -81,7 +81,7 @@ impl Error {
     /// A function runs for longer.
     pub const BUSY_FUNCTION: Error =
         Error::of("BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.");
-    /// A database number that is none.
+    /// An invalid database number.
     pub const DB_OUT_OF_RANGE: Error = Error::of("ERR DB index is out of range");
 
     /// A number lies outside of what the command takes.
@@ -92,12 +92,12 @@ impl Error {
     pub const SAME_OBJECT: Error = Error::of("ERR source and destination objects are the same");
     /// The sum of integers does not fit into 64 bits.
     pub const INCREMENT_OVERFLOW: Error = Error::of("ERR increment or decrement would overflow");
-    /// The sum of floats is none.
+    /// The sum of floats is not a number.
     pub const INCREMENT_NOT_FINITE: Error = Error::of("ERR increment would produce NaN or Infinity");
 
     /// A count that must be a number and must not be negative.
     pub const NOT_POSITIVE: Error = Error::of("ERR value is out of range, must be positive");
-    /// A number of keys that is none.
+    /// An invalid number of keys.
     pub const NUMKEYS: Error = Error::of("ERR numkeys should be greater than 0");
     /// A count that must be a number above zero.
     pub const COUNT: Error = Error::of("ERR count should be greater than 0");
@@ -113,7 +113,7 @@ impl Error {
         Error(Cow::Borrowed(text))
     }
 
-    /// The number of arguments is wrong; `name` as the specification has it.
+    /// The number of arguments is wrong; `name` as in the specification.
     pub fn arity(name: &str) -> Error {
         Error(format!("ERR wrong number of arguments for '{name}' command").into())
     }
@@ -139,7 +139,7 @@ impl Error {
         )
     }
 
-    /// A RESP2 connection that listens to channels may only change what it listens to.
+    /// A RESP2 connection with subscriptions may only change its subscriptions.
     pub fn in_subscription(name: &str) -> Error {
         let allowed = "(P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET";
         Error(format!("ERR Can't execute '{name}': only {allowed} are allowed in this context").into())

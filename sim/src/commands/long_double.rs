@@ -5,7 +5,7 @@ use std::fmt;
 
 use num_bigint::{BigInt, BigUint, Sign};
 
-/// Decimal digits behind the point that an answer has at most.
+/// The maximum number of decimal digits after the point of a result.
 const DECIMALS: u32 = 17;
 /// A finite value is below 2 to this power.
 const EXPONENT_MAX: i64 = 16_384;
@@ -115,7 +115,7 @@ impl LongDouble {
         LongDouble { negative, mantissa, exponent, infinite: exponent > EXPONENT_MAX - 64 }
     }
 
-    /// Whether it is no infinity.
+    /// Whether it is finite.
     pub(super) fn is_finite(&self) -> bool {
         !self.infinite
     }
@@ -154,7 +154,7 @@ fn decimal_exponent(text: &str) -> Option<i64> {
     Some(if negative { -value } else { value })
 }
 
-/// Decimal digits with at most seventeen behind the point, and no zeros at the end. An infinity is never shown.
+/// Decimal digits with at most seventeen after the point, without trailing zeros. An infinity is never printed.
 impl fmt::Display for LongDouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scaled = BigUint::from(self.mantissa) * BigUint::from(10u8).pow(DECIMALS);

@@ -31,7 +31,7 @@ pub fn integer_in(text: &[u8], min: i64, max: i64) -> Result<i64, Error> {
     if (min..=max).contains(&value) { Ok(value) } else { Err(Error::not_between(min, max)) }
 }
 
-/// An integer between `min` and `max`, where one error stands for whatever is wrong with it.
+/// An integer between `min` and `max`, with one error for all that may be wrong with it.
 ///
 /// # Errors
 /// `error`.

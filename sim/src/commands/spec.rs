@@ -1,4 +1,4 @@
-//! What a command *is*: its name, arity, flags and keys, as data beside what it does.
+//! What a command *is*: its name, arity, flags and keys, as data beside its code.
 
 use bytes::Bytes;
 
@@ -27,7 +27,7 @@ bitflags::bitflags! {
         const LOADING = 1 << 7;
         /// Allowed on a replica whose data is stale.
         const STALE = 1 << 8;
-        /// Shown to MONITOR before it runs, as the others are after: what it calls comes next.
+        /// Shown to MONITOR before it runs, unlike the others: the commands that it calls follow.
         const SKIP_MONITOR = 1 << 9;
         /// Not logged as slow.
         const SKIP_SLOWLOG = 1 << 10;
@@ -51,7 +51,7 @@ bitflags::bitflags! {
         const ALLOW_BUSY = 1 << 19;
         /// Runs other commands (EVAL, EXEC): those are propagated, not the command itself.
         const NESTS = 1 << 20;
-        /// May find any key expired, without having been asked for it.
+        /// May find any key expired, without naming it.
         const TOUCHES_ARBITRARY_KEYS = 1 << 21;
     }
 }
@@ -156,7 +156,7 @@ pub struct Spec {
     pub group: Group,
     /// The version of Redis it came with.
     pub since: &'static str,
-    /// What it does, in one line of our own.
+    /// A summary, in one line of our own.
     pub summary: &'static str,
     /// The number of arguments with the name (for a subcommand, with both names); negative for "at least".
     pub arity: i32,

@@ -47,7 +47,7 @@ pub(super) fn note_ended(ctx: &mut Ctx<'_>, command: &[Bytes], since: Monotonic,
 
 struct Took {
     all: Duration,
-    /// The command goes on when what it waits for has come.
+    /// The command is blocked now, and continues later.
     waits: bool,
 }
 

@@ -38,7 +38,7 @@ impl Denied {
         Error(format!("NOPERM this user {}", self.told(spec)).into())
     }
 
-    /// The error in the place of a command that was queued when it was still allowed.
+    /// The error for a queued command that is no longer allowed.
     pub fn error_in_exec(self) -> Error {
         let why = match self {
             Denied::Command => "no permission to execute the command or subcommand",
@@ -71,7 +71,7 @@ impl Denied {
 /// Whether `user` may run a command.
 ///
 /// # Errors
-/// What stands in the way, as the selector says that comes closest to allowing it.
+/// The reason for a denial, by the selector that comes closest to allowing the command.
 pub fn check(user: &User, spec: &Spec, args: &[Bytes]) -> Result<(), Denied> {
     if user.root.is_open() {
         return Ok(());
@@ -145,7 +145,7 @@ fn allows_command(selector: &Selector, spec: &Spec, args: &[Bytes]) -> bool {
 /// Refuses a command that the connection's user may not run, and notes it in the log.
 ///
 /// # Errors
-/// What stands in the way.
+/// The reason for a denial.
 pub fn refuse(
     node: &mut Node,
     env: &Env,

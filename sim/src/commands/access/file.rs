@@ -16,7 +16,7 @@ use crate::{
     node::Node,
 };
 
-/// A user as the file, ACL LIST and the configuration have it.
+/// A user as the ACL file, ACL LIST and the configuration write it.
 pub(in crate::commands) fn line(user: &User) -> Vec<u8> {
     [b"user ", &user.name[..], b" ", &describe(user)].concat()
 }

@@ -106,7 +106,7 @@ fn password(user: &mut User, rule: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// A selector from what stands between its parentheses.
+/// A selector from the rules between its parentheses.
 fn selector(words: &[u8], all_channels: bool) -> Result<Selector, &'static str> {
     let mut selector = Selector::new(all_channels);
     for word in words.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {

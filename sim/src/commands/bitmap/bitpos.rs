@@ -46,7 +46,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let is_empty = range.is_empty();
     Ok(Reply::Integer(match find(bytes, range, bit) {
         Some(at) => at as i64,
-        // So are the bits behind the end, unless an end was given.
+        // So are the bits after the end, unless an end was given.
         None if !bit && !is_empty && end.is_none() => bytes.len() as i64 * 8,
         None => -1,
     }))

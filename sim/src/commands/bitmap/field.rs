@@ -64,7 +64,7 @@ impl Width {
         if negative { bits as i128 - (1i128 << self.bits) } else { bits as i128 }
     }
 
-    /// The number whose highest bit is the one at `offset`; behind the end of the string there are zeros.
+    /// The number whose highest bit is the one at `offset`; bits after the end of the string are zeros.
     pub(super) fn get(self, bytes: &[u8], offset: usize) -> i64 {
         let window = window(bytes, offset / 8) >> self.shift(offset) & self.mask();
         // At most 63 bits and a sign, or 64 with it.

@@ -130,7 +130,7 @@ fn mark(rest: &mut &'static str, sign: &str) -> bool {
     after.is_some()
 }
 
-/// What stands before the next of some signs, which is left.
+/// The text before the next of some signs; the sign is left.
 fn until(rest: &mut &'static str, signs: &str) -> &'static str {
     let end = rest.find(|sign| signs.contains(sign)).unwrap_or(rest.len());
     let (before, after) = rest.split_at(end);

@@ -91,7 +91,7 @@ pub(super) fn expire(
     Ok(Reply::Integer(1))
 }
 
-/// How far the expiry of a key lies behind `origin_ms`: -1 for no expiry, -2 for no key.
+/// The time from `origin_ms` to the expiry of a key: -1 for no expiry, -2 for no key.
 pub(super) fn left(ctx: &mut Ctx<'_>, key: &[u8], origin_ms: i64, unit: Unit) -> Reply {
     Reply::Integer(match ctx.peek(key).map(|entry| entry.expires_ms()) {
         None => -2,

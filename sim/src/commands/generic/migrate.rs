@@ -122,7 +122,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::Silence)
 }
 
-/// The key, or those behind KEYS.
+/// The key, or those after KEYS.
 fn keys(args: &[Bytes]) -> Vec<usize> {
     let listed = args.iter().enumerate().skip(6).find(|(_, word)| word.eq_ignore_ascii_case(b"keys"));
     match listed {

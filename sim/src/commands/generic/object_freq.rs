@@ -1,4 +1,4 @@
-//! OBJECT FREQ key: the logarithmic counter of uses, while eviction goes by it.
+//! OBJECT FREQ key: the LFU counter, with an LFU eviction policy.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! RENAME key newkey: gives a key another name, in the place of whatever has it.
+//! RENAME key newkey: renames a key, and overwrites the key of the new name.
 
 use bytes::Bytes;
 

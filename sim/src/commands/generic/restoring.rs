@@ -11,7 +11,7 @@ use crate::{
     resp::Reply,
 };
 
-/// The options behind the payload.
+/// The options after the payload.
 #[derive(Debug, Default)]
 struct Options {
     replace: bool,

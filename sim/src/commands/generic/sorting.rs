@@ -14,7 +14,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct SortOptions {
     by: Option<Bytes>,
-    /// One of the patterns named no key, and so asked for no order at all.
+    /// The pattern of BY has no star, which means no sorting at all.
     unsorted: bool,
     get: Vec<Bytes>,
     offset: i64,
@@ -137,7 +137,7 @@ impl SortOptions {
     /// Which of `len` elements LIMIT leaves.
     fn wanted(&self, len: usize) -> Range<usize> {
         let start = usize::try_from(self.offset.max(0)).unwrap_or(usize::MAX).min(len);
-        // A negative count is none.
+        // A negative count means no limit.
         let count = usize::try_from(self.count).unwrap_or(usize::MAX);
         start..start.saturating_add(count).min(len)
     }

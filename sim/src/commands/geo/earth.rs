@@ -47,14 +47,14 @@ impl Place {
     }
 }
 
-/// Up to seventeen digits behind the point, without zeros at the end.
+/// Up to seventeen digits after the point, without trailing zeros.
 fn coordinate(degrees: f64) -> Reply {
     let text = format!("{degrees:.17}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     Reply::Decimal(Bytes::copy_from_slice(if text == "-0" { b"0" } else { text.as_bytes() }))
 }
 
-/// A distance as a reply, with four digits behind the point.
+/// A distance as a reply, with four digits after the point.
 pub(super) fn distance(distance: f64) -> Reply {
     Reply::bulk(if distance.is_nan() { "-nan".into() } else { format!("{distance:.4}") })
 }

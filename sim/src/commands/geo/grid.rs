@@ -50,7 +50,7 @@ impl Cell {
         Cell { bits: spread(row) | spread(column) << 1, step }
     }
 
-    /// The cell that a score stands for.
+    /// The cell of a score.
     pub(super) fn of_score(score: f64) -> Cell {
         // Any sorted set may be asked for places. What no place scores is read as an x86-64 machine converts it.
         let half = (1u64 << 63) as f64;

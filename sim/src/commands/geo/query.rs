@@ -1,4 +1,4 @@
-//! What GEOSEARCH, GEORADIUS and their relatives are asked for.
+//! The query arguments of GEOSEARCH, GEORADIUS and their relatives.
 
 use bytes::Bytes;
 
@@ -78,7 +78,7 @@ pub(super) struct Query {
 }
 
 impl Query {
-    /// Reads the arguments. Without a set a member is not looked for, and that there is none is no mistake.
+    /// Reads the arguments. Without a set the member is not looked up, and its absence is no error.
     pub(super) fn parse(form: Form, args: &[Bytes], set: Option<&SortedSet>) -> Result<Query, Error> {
         let mut query = Query {
             center: Place { longitude: 0.0, latitude: 0.0 },

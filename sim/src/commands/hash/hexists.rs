@@ -1,4 +1,4 @@
-//! HEXISTS key field: whether a field is there.
+//! HEXISTS key field: whether a field exists.
 
 use bytes::Bytes;
 

@@ -38,7 +38,7 @@ pub(super) type Histogram = [u32; 64];
 /// The values of all registers.
 pub(super) type Registers = [u8; REGISTERS];
 
-/// Refuses a string that is no HyperLogLog.
+/// Rejects a string that is not a HyperLogLog.
 pub(super) fn check(bytes: &[u8]) -> Result<(), Error> {
     let valid = bytes.len() >= HEADER
         && bytes.starts_with(MAGIC)
@@ -83,7 +83,7 @@ pub(super) fn invalidate(bytes: &mut [u8]) {
 pub(super) fn place(element: &[u8]) -> (usize, u8) {
     let hash = murmur::hash(element, SEED);
     let index = hash as usize & (REGISTERS - 1);
-    // A bit behind the last one ends every run of zeros.
+    // A bit after the last one ends every run of zeros.
     let rest = hash >> INDEX_BITS | 1 << (u64::BITS - INDEX_BITS);
     (index, rest.trailing_zeros() as u8 + 1)
 }
@@ -153,7 +153,7 @@ pub(super) fn count(bytes: &[u8]) -> Result<u64, Error> {
     Ok(estimate(&histogram))
 }
 
-/// Raises each of `registers` to what it is here.
+/// Raises each of `registers` to its value here.
 pub(super) fn merge_into(registers: &mut Registers, bytes: &[u8]) -> Result<(), Error> {
     visit(bytes, |range, value| {
         registers[range].iter_mut().for_each(|register| *register = value.max(*register));

@@ -1,4 +1,4 @@
-//! Which arguments of a command are keys, and what it does to each: what access lists, client-side caching and COMMAND go by.
+//! Which arguments of a command are keys, and how it uses each: for access lists, client-side caching and COMMAND.
 
 mod table;
 
@@ -29,9 +29,9 @@ bitflags::bitflags! {
         const INSERT = 1 << 6;
         /// Removes from the value, or the key itself.
         const DELETE = 1 << 7;
-        /// Looks like a key, and is none (a shard channel).
+        /// Looks like a key, but is not one (a shard channel).
         const NOT_KEY = 1 << 8;
-        /// There may be keys beside those that are found.
+        /// There may be more keys than those found.
         const INCOMPLETE = 1 << 9;
         /// The options decide which of the flags hold.
         const VARIABLE_FLAGS = 1 << 10;
@@ -219,7 +219,7 @@ fn leading_number(word: &[u8]) -> i32 {
     n as i32
 }
 
-/// The index behind a word.
+/// The index after a word.
 fn after(args: &[Bytes], word: &str, from: i32) -> Option<usize> {
     let is = |at: &usize| args[*at].eq_ignore_ascii_case(word.as_bytes());
     if from > 0 {

@@ -24,7 +24,7 @@ pub(super) const SPEC: Spec = Spec {
 struct Options {
     /// The first match that counts; negative from the tail.
     rank: i64,
-    /// How many matches; 0 for all. Without it one is answered, by itself.
+    /// How many matches; 0 for all. Without COUNT the reply is a single index.
     count: Option<i64>,
     /// How many elements are looked at; 0 for all.
     len_max: i64,

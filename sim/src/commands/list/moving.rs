@@ -11,7 +11,7 @@ use crate::{
     resp::Reply,
 };
 
-/// Moves one element; both keys may be the same. `None` where the source is no list that has one.
+/// Moves one element; both keys may be the same. `None` if the source does not exist.
 pub(super) fn shift(
     ctx: &mut Ctx<'_>,
     [from, to]: [&Bytes; 2],
@@ -20,7 +20,7 @@ pub(super) fn shift(
     if !ctx.check::<List>(from)? {
         return Ok(None);
     }
-    // The target's type is asked for before anything changes.
+    // The target's type is checked before anything changes.
     ctx.check::<List>(to)?;
     let Some(element) = ctx.modify::<List>(from)?.and_then(|list| list.pop(from_end)) else {
         return Ok(None);

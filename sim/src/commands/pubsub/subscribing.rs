@@ -26,7 +26,7 @@ pub(super) fn subscribe(ctx: &mut Ctx<'_>, kind: Subscription, names: &[Bytes]) 
     Ok(Reply::Several(replies))
 }
 
-/// Stops listening to `names`, or to everything of this kind if there are none.
+/// Unsubscribes from `names`, or from everything of this kind if there are none.
 pub(super) fn unsubscribe(ctx: &mut Ctx<'_>, kind: Subscription, names: &[Bytes]) -> Reply {
     let conn = ctx.conn;
     let word = match kind {
@@ -56,7 +56,7 @@ pub(super) fn unsubscribe(ctx: &mut Ctx<'_>, kind: Subscription, names: &[Bytes]
     Reply::Several(replies)
 }
 
-/// What a transaction has published so far goes by how its client listens now.
+/// Records a change of subscriptions in a transaction: messages published before it are delivered by the earlier subscriptions.
 fn note(ctx: &mut Ctx<'_>, kind: Subscription, name: &Bytes) {
     if ctx.origin == Origin::Exec {
         let was = ctx.session().subscribed(kind).contains(name);

@@ -1,4 +1,4 @@
-//! FUNCTION KILL: ends the function that does not end by itself, unless it has written.
+//! FUNCTION KILL: ends an endless function, unless it has written.
 
 use bytes::Bytes;
 

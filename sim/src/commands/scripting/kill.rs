@@ -1,4 +1,4 @@
-//! Ending what does not end by itself, for SCRIPT KILL and FUNCTION KILL.
+//! Killing an endless script or function, for SCRIPT KILL and FUNCTION KILL.
 
 use crate::{
     commands::{Ctx, Error},

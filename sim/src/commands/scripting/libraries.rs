@@ -15,7 +15,7 @@ use crate::{
 pub(super) enum Policy {
     /// They stay; one of the same name is a mistake.
     Append,
-    /// They stay, but for those of the same names.
+    /// The existing libraries stay, except those of the same names.
     Replace,
     /// They go.
     Flush,

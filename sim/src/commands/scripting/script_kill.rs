@@ -1,4 +1,4 @@
-//! SCRIPT KILL: ends the script that does not end by itself, unless it has written.
+//! SCRIPT KILL: ends an endless script, unless it has written.
 
 use bytes::Bytes;
 

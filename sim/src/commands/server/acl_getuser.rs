@@ -1,4 +1,4 @@
-//! ACL GETUSER name: what a user may do; null for one that is none.
+//! ACL GETUSER name: the permissions of a user; null for an unknown one.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! ACL LOAD: puts the users of the access list file in the place of all there are.
+//! ACL LOAD: replaces all users by those of the ACL file.
 
 use bytes::Bytes;
 

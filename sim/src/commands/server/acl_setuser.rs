@@ -48,7 +48,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::OK)
 }
 
-/// Closes the subscribers of a user that listen to what it may not listen to any more.
+/// Closes the connections of a user with subscriptions that it no longer has permission for.
 fn close_subscribers(ctx: &mut Ctx<'_>, before: &User, after: &User) {
     let Some(left) = after.channels_left(before) else { return };
     let listens_on = |session: &&Session| {

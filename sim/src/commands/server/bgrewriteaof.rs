@@ -1,4 +1,4 @@
-//! BGREWRITEAOF: begins the append-only file anew with what there is now, without making clients wait.
+//! BGREWRITEAOF: rewrites the AOF from the present data, without making clients wait.
 
 use bytes::Bytes;
 

@@ -11,7 +11,7 @@ use crate::{
     resp::Reply,
 };
 
-/// Every command that is no subcommand and can be called, by whatever name.
+/// Every command that can be called, including renamed ones, without subcommands.
 pub(super) fn all(config: &Config) -> impl Iterator<Item = &'static Spec> {
     let is_gone = |spec: &Spec| config.renames.iter().any(|(old, new)| old == spec.name && new.is_empty());
     ALL.iter().copied().flatten().copied().filter(move |spec| !is_gone(spec))

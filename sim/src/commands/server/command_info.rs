@@ -1,4 +1,4 @@
-//! COMMAND INFO [name ...]: what commands are; null for a name that is none.
+//! COMMAND INFO [name ...]: a description of commands; null for an unknown name.
 
 use bytes::Bytes;
 

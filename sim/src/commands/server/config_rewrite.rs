@@ -31,7 +31,7 @@ pub(super) fn rewrite(ctx: &mut Ctx<'_>, all: bool) -> Result<Reply, Error> {
     let files = ctx.env.files.as_ref().filter(|_| !config.config_file.is_empty());
     let Some(files) = files else { return Err(Error::of("ERR The server is running without a config file")) };
     let path = config.config_file.clone();
-    // A file that is gone is written anew.
+    // A missing file is created.
     let old = files.read(&path).unwrap_or_default();
     // A file for the users is written by ACL SAVE.
     let lines = ctx.node.acl.users().map(|user| String::from_utf8_lossy(&access::line(user)).into_owned());

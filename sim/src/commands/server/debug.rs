@@ -92,7 +92,7 @@ pub(crate) fn is_clock(args: &[Bytes]) -> bool {
     args.len() > 1 && args[0].eq_ignore_ascii_case(b"debug") && args[1].eq_ignore_ascii_case(b"clock")
 }
 
-/// DEBUG CLOCK ADVANCE milliseconds: moves a manual clock on. The reply comes when the clock is there, and all that fell due
+/// DEBUG CLOCK ADVANCE milliseconds: moves a manual clock on. The reply comes when the clock has advanced, and all that fell due
 /// on the way is done.
 fn advance(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if !ctx.env.manual_clock {
@@ -166,7 +166,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             advance(ctx, args)
         }
         (b"sleep", Some(seconds)) if args.len() == 3 => {
-            // Text that is no number counts as none, as C reads it.
+            // Text that is not a number is 0, as C reads it.
             let seconds: f64 =
                 std::str::from_utf8(seconds).ok().and_then(|text| text.parse().ok()).unwrap_or(0.0);
             if let Ok(time) = Duration::try_from_secs_f64(seconds)
@@ -214,7 +214,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             Ok(Reply::OK)
         }
         (b"quicklist-packed-threshold", Some(size)) if args.len() == 3 => {
-            // A size of 0 stands for what it is by itself.
+            // A size of 0 means the default.
             let size = std::str::from_utf8(size).ok().and_then(memory);
             if size.is_some_and(|size| size <= (1 << 32) - (1 << 20)) {
                 Ok(Reply::OK)

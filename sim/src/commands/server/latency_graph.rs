@@ -1,4 +1,4 @@
-//! LATENCY GRAPH event: the spikes of one kind of event as columns of characters, each above how long ago it was.
+//! LATENCY GRAPH event: the spikes of one kind of event as columns of characters, each above its age.
 
 use bytes::Bytes;
 
@@ -44,14 +44,14 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 const WIDTH: usize = 80;
 /// Rows of a column.
 const ROWS: usize = 4;
-/// What stands on top of a column, from low to high within its row.
+/// The characters on top of a column, from low to high within its row.
 const TOPS: [char; 3] = ['_', 'o', '#'];
 
 /// One spike.
 struct Column {
     /// In thirds of a row.
     height: usize,
-    /// How long ago it was, written from top to bottom.
+    /// Its age, written from top to bottom.
     label: String,
 }
 

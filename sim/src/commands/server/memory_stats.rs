@@ -1,4 +1,4 @@
-//! MEMORY STATS: what memory is used for. There is no allocator here, so none of it is lost.
+//! MEMORY STATS: the use of memory. There is no allocator here, so there is no fragmentation.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! MODULE LIST: the modules, of which there are none.
+//! MODULE LIST: the modules: always none.
 
 use bytes::Bytes;
 

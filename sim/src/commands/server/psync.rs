@@ -1,4 +1,5 @@
-//! PSYNC id offset: makes the connection a replica that goes on after `offset` bytes of the stream `id`, or begins anew.
+//! PSYNC id offset: makes the connection a replica that continues after `offset` bytes of the stream `id`, or resynchronizes
+//! fully.
 
 use bytes::Bytes;
 
@@ -70,7 +71,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::Silence)
 }
 
-/// Becomes a master in the place of the one that asks: it hands over (FAILOVER), and has sent everything.
+/// Becomes a master in the place of the requesting one, which fails over to this node (FAILOVER) and has sent everything.
 fn take_over(ctx: &mut Ctx<'_>, id: &Bytes) -> Result<(), Error> {
     if !ctx.node.is_replica() {
         return Err(Error::of("ERR PSYNC FAILOVER can't be sent to a master."));

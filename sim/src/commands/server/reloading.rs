@@ -77,7 +77,7 @@ pub(super) fn reload(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> 
     Ok(Reply::OK)
 }
 
-/// DEBUG LOADAOF: reads the append-only file. The server does it, behind this command: the file is full of others.
+/// DEBUG LOADAOF: reads the AOF. The server does it after this command, since the file consists of commands.
 pub(super) fn load_log(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if !ctx.may_block() {
         return Err(Error::of("ERR DEBUG LOADAOF isn't allowed for DENY BLOCKING client"));

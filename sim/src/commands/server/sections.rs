@@ -17,7 +17,7 @@ use crate::{
 
 type Section = (&'static str, bool, fn(&Ctx<'_>, &mut String));
 
-/// Name, whether it is shown without being asked for, and how it is written; in the order of the server.
+/// Name, whether it is in the default set, and its writer; in the order of the server.
 const SECTIONS: &[Section] = &[
     ("Server", true, server),
     ("Clients", true, clients),
@@ -34,7 +34,7 @@ const SECTIONS: &[Section] = &[
     ("Keyspace", true, keyspace),
 ];
 
-/// The sections that are asked for, by their names in lower case.
+/// The requested sections, by their names in lower case.
 pub(super) fn print(ctx: &Ctx<'_>, wanted: &[String]) -> String {
     let asks = |name: &str| wanted.iter().any(|wanted| wanted == name);
     let (all, default) = (asks("all") || asks("everything"), wanted.is_empty() || asks("default"));

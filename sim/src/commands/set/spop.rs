@@ -23,7 +23,7 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// A set is made anew when this many times what remains is not more than what is taken.
+/// A set is rebuilt when this many times its remaining size is at most the number of members taken.
 const REMAKE: usize = 5;
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {

@@ -28,7 +28,7 @@ pub(super) struct Form {
     pub(super) stores: bool,
 }
 
-/// What is asked for.
+/// The requested range.
 #[derive(Debug)]
 pub(super) struct Query {
     bounds: Bounds,

@@ -20,7 +20,7 @@ pub(super) const NO_STREAM: Error = Error::of(
      create an empty stream automatically.",
 );
 
-/// There is no such key, or no such group under it.
+/// The key or the group does not exist.
 pub(super) fn no_group(key: &[u8], group: &[u8]) -> Error {
     Error(format!("NOGROUP No such key '{}' or consumer group '{}'", text(key), text(group)).into())
 }
@@ -31,7 +31,7 @@ pub(super) fn no_group_to_read(key: &[u8], group: &[u8]) -> Error {
     Error(format!("{why} in XREADGROUP with GROUP option").into())
 }
 
-/// There is no such group under a key that is there.
+/// The key exists, but has no such group.
 pub(super) fn no_group_of_key(key: &[u8], group: &[u8]) -> Error {
     Error(format!("NOGROUP No such consumer group '{}' for key name '{}'", text(group), text(key)).into())
 }
@@ -55,7 +55,7 @@ pub(super) fn find<'c>(
     Ok(groups.get_mut(group).map(|group| (log, group)))
 }
 
-/// Notes that a consumer is there now, and makes it if it is new; returns whether it was. The group must be there.
+/// Updates the last activity of a consumer, and creates it if it is new; returns whether it was. The group must exist.
 pub(super) fn see_consumer(
     ctx: &mut Ctx<'_>,
     key: &Bytes,

@@ -90,7 +90,7 @@ fn parse(text: &[u8], seq: u64) -> Result<Wanted, Error> {
     })
 }
 
-/// A number of 64 bits without a sign. What is no canonical number is read as C's `strtoull` reads it: blanks before it, a
+/// An unsigned number of 64 bits. A number that is not canonical is read as C's `strtoull` reads it: blanks before it, a
 /// sign, zeros in front, and a minus that turns it around.
 fn number(text: &[u8]) -> Option<u64> {
     if let Some(value) = integer(text) {

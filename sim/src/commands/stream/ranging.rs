@@ -22,7 +22,7 @@ pub(super) fn range(ctx: &mut Ctx<'_>, args: &[Bytes], reversed: bool) -> Result
         if !option.eq_ignore_ascii_case(b"count") {
             return Err(Error::SYNTAX);
         }
-        // A negative count is none, and no entries are not even an empty list.
+        // A negative count is 0, and the reply is null instead of an empty array.
         count = Some(usize::try_from(integer(value)?).unwrap_or(0));
     }
     if !rest.is_empty() {

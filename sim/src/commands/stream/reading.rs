@@ -18,7 +18,7 @@ pub(super) struct Words<'a> {
     pub(super) group: Option<[&'a Bytes; 2]>,
     /// NOACK: what is delivered does not become pending.
     pub(super) unacknowledged: bool,
-    /// The keys behind STREAMS.
+    /// The keys after STREAMS.
     pub(super) keys: &'a [Bytes],
     /// And as many ids.
     pub(super) ids: &'a [Bytes],
@@ -42,7 +42,7 @@ impl<'a> Words<'a> {
                     rest
                 }
                 (b"count", [count, rest @ ..]) => {
-                    // Like 0, a negative one is none.
+                    // A negative count means no limit, like 0.
                     parsed.count = usize::try_from(integer(count)?).ok().filter(|count| *count > 0);
                     rest
                 }
@@ -94,7 +94,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// The indices of the keys: the first half of what stands behind STREAMS.
+/// The indices of the keys: the first half of the arguments after STREAMS.
 pub(super) fn keys(args: &[Bytes]) -> Vec<usize> {
     let mut at = 1;
     while let Some(word) = args.get(at) {

@@ -8,7 +8,7 @@ use crate::{
     keyspace::{Keep, Log, StreamId, Trim},
 };
 
-/// Entries that trimming by about removes at once, where no LIMIT is given and nodes have no limit.
+/// The maximum number of entries that approximate trimming removes, without LIMIT and where stream nodes have no limit.
 const LIMIT_DEFAULT: usize = 10_000;
 /// And with any limit of nodes.
 const LIMIT_MAX: usize = 1_000_000;
@@ -22,9 +22,9 @@ pub(super) struct Options {
     pub(super) only_existing: bool,
     /// The id of XADD.
     pub(super) id: Wanted,
-    /// Where it stands, or would stand.
+    /// Its position among the arguments, or where it would be.
     pub(super) id_at: usize,
-    /// Where the number or the id stands that trimming goes by.
+    /// The position of the threshold among the arguments.
     trim_at: usize,
 }
 

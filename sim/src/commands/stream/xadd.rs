@@ -71,7 +71,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(answering::id(id))
 }
 
-/// The id of the next entry, which is higher than the last one; time that stands still or goes back is numbered on.
+/// The id of the next entry, which is higher than the last one; if the clock stands still or goes back, the sequence number grows.
 fn next(wanted: Wanted, last_id: StreamId, now_ms: i64) -> Option<StreamId> {
     let id = match wanted {
         Wanted::Exactly(id) => id,

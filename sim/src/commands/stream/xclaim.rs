@@ -26,7 +26,7 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-/// The options behind the ids.
+/// The options after the ids.
 #[derive(Default)]
 struct Options {
     /// IDLE or TIME: when the entries count as delivered, in milliseconds of the wall clock.
@@ -35,7 +35,7 @@ struct Options {
     deliveries: Option<u64>,
     /// FORCE: entries become pending that are not.
     force: bool,
-    /// JUSTID: only the ids are answered, and it is no delivery.
+    /// JUSTID: the reply is only the ids, and it does not count as a delivery.
     only_ids: bool,
     /// LASTID: how far the group has read at least.
     last_id: StreamId,

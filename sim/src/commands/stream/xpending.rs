@@ -43,7 +43,7 @@ impl Listing<'_> {
         let [start, end, count, consumer @ ..] = range else { return Err(Error::SYNTAX) };
         Ok(Listing {
             idle_min_ms,
-            // A count that is no number is found first.
+            // An invalid count is reported first.
             count: usize::try_from(integer(count)?).unwrap_or(0),
             start: ids::start(start)?,
             end: ids::end(end)?,

@@ -1,4 +1,4 @@
-//! XREAD [COUNT count] [BLOCK ms] STREAMS key [key ...] id [id ...]: the entries behind an id of each stream, and waits for
+//! XREAD [COUNT count] [BLOCK ms] STREAMS key [key ...] id [id ...]: the entries after an id of each stream; blocks for
 //! one if there is none.
 
 use bytes::Bytes;

@@ -32,7 +32,7 @@ pub(super) const SPEC: Spec = Spec {
 enum Wanted {
     /// `>`: what no consumer of the group was given.
     New,
-    /// What waits for its acknowledgement, behind an id.
+    /// The consumer's pending entries after an id.
     Again(StreamId),
 }
 
@@ -70,7 +70,7 @@ fn read(
                      an empty result set.",
                 ));
             }
-            // The highest id stands for new entries as well.
+            // The highest id means new entries, too.
             text => match id(text, 0)? {
                 StreamId::MAX => Wanted::New,
                 id => Wanted::Again(id),
@@ -128,7 +128,7 @@ fn resume(
     Ok(by_stream(ctx, vec![(key, entries)]))
 }
 
-/// Notes that the consumer is there. What it reads makes it known to replicas, unless nothing of that becomes pending.
+/// Updates the last activity of the consumer. Its reads are propagated and create it on replicas, unless no entry becomes pending.
 fn greet(
     ctx: &mut Ctx<'_>,
     key: &Bytes,
