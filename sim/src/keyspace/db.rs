@@ -8,7 +8,7 @@ use crate::blob::Blob;
 /// A key's value and its expiry.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// What the key holds.
+    /// The value of the key.
     pub value: Value,
     expires: Expires,
     /// When the key was last used, and how often, for OBJECT and for eviction.
@@ -40,7 +40,7 @@ impl Entry {
         self.expires_ms().is_some_and(|when_ms| now_ms > when_ms)
     }
 
-    /// The wall-clock time in milliseconds since the epoch after which the key is gone.
+    /// The wall-clock time in milliseconds since the epoch after which the key has expired.
     pub fn expires_ms(&self) -> Option<i64> {
         self.expires.when_ms()
     }
@@ -91,7 +91,7 @@ impl Db {
         self.expiries.first().map(|(when_ms, _)| when_ms)
     }
 
-    /// Looks at the key for which it is time at [`Db::next_expiry_ms`], and answers it if it expires then, as the first of all.
+    /// Checks the key that is due at [`Db::next_expiry_ms`], and returns it if it really expires then, as the first of all.
     /// One that expires later by now has its time later from here on.
     pub fn look_at_next(&mut self) -> Option<&Blob> {
         let (look_ms, slot) = self.expiries.first()?;

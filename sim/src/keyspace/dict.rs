@@ -15,10 +15,10 @@ use crate::blob::Blob;
 
 const NONE: u32 = u32::MAX;
 
-/// A table with so many buckets grows bit by bit; a smaller one doubles, which takes no longer than a command.
+/// A table with at least so many buckets grows incrementally; a smaller one doubles, which takes no longer than a command.
 const LARGE: usize = 1 << 10;
 
-/// So many buckets come with an element that is added, until there are twice as many: more than one, so that this comes to an end.
+/// How many buckets each insertion adds while a table grows to twice its size: more than one, so that growing ends.
 const ADDED: usize = 2;
 
 fn hash_of(key: &[u8]) -> u32 {
@@ -83,7 +83,7 @@ impl<V> Dict<V> {
         None
     }
 
-    /// The bucket of a hash, which need not be there if there are none at all.
+    /// The bucket of a hash; an empty table has no buckets.
     fn bucket_of(&self, hash: u32) -> usize {
         let bucket = (hash & self.mask) as usize;
         // Where a bucket is not there yet, its elements are still with those that it will be split from.
@@ -120,7 +120,7 @@ impl<V> Dict<V> {
         full.map(|(at, (_, value))| (at as u32, value))
     }
 
-    /// What is in a slot, if anything is.
+    /// The entry in a slot, if there is one.
     pub(super) fn at(&self, slot: u32) -> Option<(&Blob, &V)> {
         self.slots.get(slot as usize)?.as_ref().map(|(key, value)| (key, value))
     }
@@ -222,7 +222,7 @@ impl<V> Dict<V> {
         Some((at, key, value))
     }
 
-    /// Whether there is much more room than what is in it needs.
+    /// Whether its capacity is much larger than needed.
     pub(super) fn is_sparse(&self) -> bool {
         let empty = self.len == 0 && !self.slots.is_empty();
         empty || (self.buckets.len() > 64 && self.len * 8 < self.buckets.len())
@@ -233,7 +233,7 @@ impl<V> Dict<V> {
         self.buckets.len() <= self.mask as usize
     }
 
-    /// Makes room for more elements: at once, or in a large table as much as one more needs.
+    /// Grows for more elements: at once, or in a large table by as much as one more needs.
     #[inline(never)]
     fn grow(&mut self) {
         let buckets = self.buckets.len();
@@ -249,7 +249,7 @@ impl<V> Dict<V> {
         }
     }
 
-    /// Adds one bucket, and brings there what belongs to it from the bucket that had it so far.
+    /// Adds one bucket, and moves its entries there from the bucket that is split.
     fn split(&mut self) {
         let new = self.buckets.len();
         self.mask = u32::MAX >> (new as u32).leading_zeros();
@@ -266,7 +266,7 @@ impl<V> Dict<V> {
         self.buckets.push(moved);
     }
 
-    /// The hash of what is in each slot.
+    /// The hash of the key in each slot.
     fn hashes(&self) -> Vec<u32> {
         let mut hashes = vec![0; self.slots.len()];
         for bucket in self.buckets.iter() {
@@ -309,7 +309,7 @@ impl<V> Dict<V> {
     }
 
     /// Some elements in the order of their slots, `count` of them unless the gaps are in the way, at a cost that does not grow
-    /// with the table: what was removed may have left gaps of any length.
+    /// with the table: removals may have left gaps of any length.
     pub fn sample(&self, count: usize) -> impl Iterator<Item = (&Blob, &V)> {
         // At least one slot in eight is full.
         let looked_at = 16 * count.max(1);

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// The slots of the keys that expire, each once.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Expiries {
-    /// In the order of times at which to look at them, which are never later than those at which they expire.
+    /// Sorted by the times at which they are checked, which are never later than their expiries.
     order: BTreeSet<(i64, u32)>,
     /// That time of each slot, for slots that have one.
     looks_ms: Vec<i64>,
@@ -18,7 +18,7 @@ pub(super) struct Expiries {
 const NEVER: i64 = i64::MIN;
 
 impl Expiries {
-    /// When to look at which slot next: nothing expires before.
+    /// The next slot to check and when: no key expires before.
     pub(super) fn first(&self) -> Option<(i64, u32)> {
         self.order.first().copied()
     }

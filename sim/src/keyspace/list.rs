@@ -14,7 +14,8 @@ pub enum End {
     Right,
 }
 
-/// So many elements are removed one by one, each at the cost of its distance from the nearer end; more of them together.
+/// Up to so many elements are removed one by one, each at the cost of its distance from the nearer end; more are removed in one
+/// pass.
 const FEW: usize = 4;
 
 /// The elements, head first.
@@ -69,7 +70,7 @@ impl List {
     /// Removes up to `limit` elements equal to `element`, the ones nearest to `end` first; returns how many.
     pub fn remove_equal(&mut self, element: &[u8], end: End, limit: usize) -> usize {
         let equal = |at: &usize| *self.0[*at] == *element;
-        // The search ends with the last one that goes.
+        // The search ends with the last one to remove.
         let mut found: Vec<usize> = match end {
             End::Left => (0..self.0.len()).filter(equal).take(limit).collect(),
             End::Right => (0..self.0.len()).rev().filter(equal).take(limit).collect(),

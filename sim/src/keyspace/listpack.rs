@@ -1,4 +1,4 @@
-//! The size of Redis's compact encoding of a sequence of strings: what decides when a node of a stream is full.
+//! The size of Redis's compact encoding of a sequence of strings: it decides when a stream node is full.
 
 use super::integer;
 

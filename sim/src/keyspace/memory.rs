@@ -26,14 +26,14 @@ const LIST_NODE_MAX: usize = 8192;
 const SKIPLIST: usize = 16 + 32 + 640;
 /// A node of a skiplist, with as many levels as nodes have on average.
 const SKIPLIST_NODE: usize = 53;
-/// The header around a short string that lies beside its object.
+/// The header of an embedded string (EMBSTR).
 const EMBEDDED: usize = OBJECT + 3 + 1;
 /// Elements of a table that are looked at, as MEMORY USAGE does by default.
 const SAMPLES: usize = 5;
 /// Elements of a compact encoding that are looked at.
 const PACKED_SAMPLES: usize = 32;
 
-/// What an allocator takes for so many bytes: steps of 16, and from 128 on four steps to each doubling.
+/// The size class of an allocation: steps of 16, and from 128 on four steps to each doubling.
 pub(super) fn allocated(bytes: usize) -> usize {
     match bytes {
         0..=8 => bytes.div_ceil(8) * 8,
@@ -42,17 +42,17 @@ pub(super) fn allocated(bytes: usize) -> usize {
     }
 }
 
-/// Bytes of a table with so many entries, but for what they hold and for its own header.
+/// Bytes of a hash table with so many entries, without their contents and its own header.
 pub fn table_memory(len: usize) -> usize {
     if len == 0 { 0 } else { len * TABLE_ENTRY + slots(len) }
 }
 
-/// Bytes of a short string that lies beside its object, but for those of the object.
+/// Bytes of an embedded string, without those of its object.
 pub fn embedded_memory(len: usize) -> usize {
     allocated(EMBEDDED + len) - OBJECT
 }
 
-/// Bytes of a string of so many, with its own header.
+/// Bytes of a string of this length, with its header.
 pub fn text_memory(len: usize) -> usize {
     text(len)
 }
@@ -68,7 +68,7 @@ fn text(len: usize) -> usize {
     allocated(len.saturating_add(header + 1))
 }
 
-/// The array of a table with so many entries.
+/// Bytes of the array of a hash table with so many entries.
 fn slots(len: usize) -> usize {
     len.next_power_of_two().max(4) * SLOT
 }
@@ -150,7 +150,7 @@ fn packed(text: impl AsRef<[u8]>) -> usize {
     listpack::text_len(text.as_ref())
 }
 
-/// What `len` elements take, of which the first few take these sizes.
+/// The estimated size of `len` elements, of which the first few have these sizes.
 pub(super) fn extrapolated(len: usize, sizes: impl Iterator<Item = usize>) -> usize {
     let (count, sum) =
         sizes.fold((0usize, 0usize), |(count, sum), size| (count + 1, sum.saturating_add(size)));
@@ -161,8 +161,8 @@ pub(super) fn extrapolated(len: usize, sizes: impl Iterator<Item = usize>) -> us
 mod tests {
     use super::*;
 
-    /// Each row was asked of `redis-server` with strings of that length: what is allocated for a string with a header of three
-    /// bytes and the zero behind it.
+    /// Each row was measured on `redis-server` with strings of that length: the allocation for a string with a header of three
+    /// bytes and the zero after it.
     #[test]
     fn an_allocator_has_steps() {
         let rows = [

@@ -2,7 +2,7 @@
 //! of its children.
 //!
 //! Insert, remove, rank and access by rank are O(log n) in the worst case, without a PRNG. A node holds many members, the
-//! scores side by side: what a search costs is the places in memory it has to look at, and those are few. The tree is the one
+//! scores side by side: the cost of a search is the number of memory locations it visits, and those are few. The tree is the one
 //! of Bayer and McCreight ("Organization and maintenance of large ordered indices", 1972), counted as Cormen et al. count a
 //! binary one ("Introduction to Algorithms", chapter 14).
 
@@ -12,9 +12,9 @@ use crate::blob::Blob;
 
 /// How many members a node has at most.
 const NODE_LEN_MAX: usize = 31;
-/// How many it has room for: one more is there for a moment.
+/// Its capacity: a full node has one more for a moment, before it is split.
 const NODE_ROOM: usize = NODE_LEN_MAX + 1;
-/// How many it has at least, but for the root. Two such nodes and the member between them fit into one.
+/// The minimum, except in the root. Two such nodes and the member between them fit into one.
 const NODE_LEN_MIN: usize = NODE_LEN_MAX / 2;
 
 /// One of the two ends of an order.
@@ -37,7 +37,7 @@ pub struct Ranked {
 struct Node {
     scores: Vec<f64>,
     members: Vec<Blob>,
-    /// Those before, between and behind the members; none in a leaf.
+    /// Those before, between and after the members; none in a leaf.
     children: Vec<Child>,
 }
 
@@ -48,7 +48,7 @@ struct Child {
     node: Box<Node>,
 }
 
-/// What a node that had grown too large gives to the one above it: a member, and a node with those behind.
+/// The result of a split, for the parent: the middle member, and a node with the members after it.
 struct Split {
     score: f64,
     member: Blob,
@@ -217,7 +217,7 @@ impl Node {
         self.split()
     }
 
-    /// Takes in what the child at `at` has given away.
+    /// Inserts the result of the split of the child at `at`.
     fn put(&mut self, at: usize, split: Split) {
         let Split { score, member, behind } = split;
         self.children[at].len -= behind.len + 1;
@@ -261,7 +261,7 @@ impl Node {
         }
     }
 
-    /// Takes out the member at `at`. The last one before it takes its place, if there is a child to take it from.
+    /// Removes the member at `at`. In an inner node its predecessor takes its place.
     fn take(&mut self, at: usize) -> Blob {
         let Some(child) = self.children.get_mut(at) else {
             self.scores.remove(at);
@@ -288,7 +288,7 @@ impl Node {
         taken
     }
 
-    /// Joins the child at `at`, if it has too few members, with one beside it; and parts them in the middle, if they are too many
+    /// Merges the child at `at`, if it has too few members, with a sibling; and splits them in the middle, if they are too many
     /// for one.
     fn mend(&mut self, at: usize) {
         if self.children[at].node.scores.len() >= NODE_LEN_MIN {
@@ -310,7 +310,7 @@ impl Node {
     }
 }
 
-/// Parts what is from `at` on, with room for so many.
+/// Splits off the elements from `at` on, with this capacity.
 fn part<T>(all: &mut Vec<T>, at: usize, room: usize) -> Vec<T> {
     let mut parted = Vec::with_capacity(room);
     parted.extend(all.drain(at..));
@@ -319,7 +319,7 @@ fn part<T>(all: &mut Vec<T>, at: usize, room: usize) -> Vec<T> {
 
 /// A walk over members in order, either way.
 pub struct Walk<'a> {
-    /// The nodes that are not done, the innermost last; and how many members of each are before what comes next.
+    /// The nodes on the path, the innermost last, each with the number of its members before the next one.
     trail: Vec<(&'a Node, usize)>,
     left: usize,
     reversed: bool,
@@ -339,7 +339,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Goes down to the first leaf below the child at `at`, if there are children; or to the last.
+    /// Descends to the first leaf below the child at `at`, if there are children; or to the last.
     fn descend(&mut self, node: &'a Node, mut at: usize) {
         let mut above = node;
         while let Some(child) = above.children.get(at) {
@@ -389,7 +389,7 @@ mod tests {
         one.0.partial_cmp(&other.0).expect("a score is a number").then_with(|| one.1.cmp(&other.1))
     }
 
-    /// The height below a node, after checking that it is the same everywhere, and what each node may have.
+    /// The height below a node, after checking that it is the same everywhere, and the sizes of all nodes.
     fn sound(node: &Node, is_root: bool) -> usize {
         let len = node.scores.len();
         assert_eq!(node.members.len(), len);

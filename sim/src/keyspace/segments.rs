@@ -1,4 +1,4 @@
-//! A vector that grows without moving what is in it.
+//! A vector that grows without moving its elements.
 //!
 //! A table of a million keys would otherwise be copied whole whenever it has doubled, while all clients wait, and would leave
 //! behind as much memory as it had.
@@ -90,7 +90,7 @@ impl<T> Segments<T> {
         self.first.iter().chain(self.rest.iter().flatten())
     }
 
-    /// Keeps those that `keep` says yes to, in no more memory than they need. The others make room as it goes on.
+    /// Keeps the elements that `keep` selects, in no more memory than they need. Memory is freed along the way.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         let Segments { first, rest, .. } = std::mem::take(self);
         for segment in std::iter::once(first).chain(rest) {

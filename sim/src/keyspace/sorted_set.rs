@@ -10,7 +10,7 @@ use crate::blob::Blob;
 pub struct SortedSet {
     scores: Dict<f64>,
     order: Ranked,
-    /// It outgrew its limits once. Redis never goes back, and SCAN shows the difference.
+    /// It has outgrown the compact encoding. Redis never converts back, and SCAN shows the difference.
     large: bool,
 }
 

@@ -27,14 +27,14 @@ pub struct Str {
     written: Written,
 }
 
-/// What wrote a string last.
+/// How a string was last written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Written {
     /// Set as a whole, which looks for an integer.
     Whole,
     /// Set as a whole without looking for an integer, as INCRBYFLOAT does.
     Text,
-    /// Edited in place, which leaves room to grow.
+    /// Edited in place, which leaves spare capacity.
     Edited,
 }
 

@@ -1,11 +1,11 @@
-//! When a key was last used and how often: what LRU and LFU eviction go by.
+//! The last access of a key and its frequency, for LRU and LFU eviction.
 
 /// The counter of a new key, so that it is not the first to be evicted (`LFU_INIT_VAL`).
 const INITIAL: u8 = 5;
-/// The clock that a server notes uses by: whole seconds in 24 bits, which begin anew after 194 days.
+/// The LRU clock: whole seconds in 24 bits, which wrap around after 194 days.
 const CLOCK_MAX: i64 = (1 << 24) - 1;
 
-/// How a counter of uses goes up and down.
+/// The growth and decay of the LFU counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lfu {
     /// `lfu-log-factor`: how much rarer each further increment is.
@@ -25,7 +25,7 @@ const NOT_YET: i64 = i64::MIN >> FREQUENCY_BITS;
 /// The bits below the time.
 const FREQUENCY_BITS: u32 = 8;
 
-/// What decides whether one use counts.
+/// The random input that decides whether an access increments the counter.
 #[derive(Debug, Clone, Copy)]
 pub struct Draw {
     /// How the counter moves.
@@ -37,7 +37,7 @@ pub struct Draw {
 /// The use of one key, in one word, because every key has one.
 ///
 /// The upper bits are milliseconds of the wall clock, or `NOT_YET` until the first use after a load, which counts as just
-/// now. Below them is a logarithmic counter: 255 stands for about a million uses.
+/// now. Below them is a logarithmic counter: 255 means about a million accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage(i64);
 
@@ -61,13 +61,13 @@ impl Usage {
         Usage::of(now_ms, INITIAL)
     }
 
-    /// That of a key whose counter stands at `frequency` now.
+    /// That of a key whose counter is `frequency` now.
     pub fn counted(now_ms: i64, frequency: u8) -> Usage {
         Usage::of(now_ms, frequency)
     }
 
-    /// That of a key that was not used for so many seconds, as far as the server's 24-bit clock can represent it: what would lie
-    /// before that clock began is counted back from its end, and only what fits into it is kept.
+    /// That of a key that was not used for so many seconds, as far as the server's 24-bit clock can represent it: times
+    /// before its origin wrap around, and only the bits that fit are kept.
     pub fn idle_for(now_ms: i64, secs: i64) -> Usage {
         let clock = (now_ms / 1000) & CLOCK_MAX;
         // Computed in milliseconds, which may overflow.
@@ -77,7 +77,7 @@ impl Usage {
         Usage::of(now_ms - secs * 1000, INITIAL)
     }
 
-    /// Notes a use. Given a draw, the counter goes up with a chance that it decides.
+    /// Records an access. Given a draw, the counter is incremented with the probability that it decides.
     ///
     /// Source: the chance is 1 / ((counter - 5) * `lfu-log-factor` + 1), as redis.conf describes it.
     pub fn note(&mut self, now_ms: i64, draw: Option<Draw>) {
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(Usage::idle_for(now_ms, 100).idle_ms(now_ms), 100_000);
         let clock = 1_700_000_000 & CLOCK_MAX;
         assert_eq!(Usage::idle_for(now_ms, clock).idle_ms(now_ms), clock * 1000);
-        // Beyond the beginning of the clock it goes on from its end.
+        // Before its origin the clock wraps around.
         let idle = |secs| Usage::idle_for(now_ms, secs).idle_ms(now_ms) / 1000;
         assert_eq!([idle(clock + 1), idle(CLOCK_MAX - 1), idle(CLOCK_MAX)], [clock + 1, CLOCK_MAX - 1, 0]);
         assert_eq!([idle(CLOCK_MAX + 1), idle(99_999_999), idle(1 << 62)], [1, 16_113_919, 0]);

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-/// What a peer may send at most. The defaults are those of `redis-server`.
+/// The limits of requests. The defaults are those of `redis-server`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of one argument (`proto-max-bulk-len`).
@@ -30,7 +30,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// What a peer that has not authenticated may send.
+    /// The limits for an unauthenticated peer.
     pub fn unauthenticated(self) -> Limits {
         Limits { stranger: true, ..self }
     }
@@ -53,7 +53,7 @@ pub struct ProtocolError(pub String);
 /// ```
 #[derive(Debug, Default)]
 pub struct Decoder {
-    /// What has come, of which the first `taken` bytes are done with.
+    /// The received bytes, of which the first `taken` are processed.
     buffer: Vec<u8>,
     taken: usize,
     /// Arguments still missing of the array being read; 0 between commands.
@@ -63,21 +63,21 @@ pub struct Decoder {
     args: Vec<Bytes>,
     /// The first argument of the last array: mostly it is the next one's as well.
     name: Bytes,
-    /// What the arguments take so far.
+    /// The memory of the arguments so far.
     held: usize,
-    /// How far what is left of the buffer has been searched in vain for the end of a line.
+    /// How far the rest of the buffer has been searched for the end of a line, in vain.
     searched: usize,
     /// A line came with nothing on it.
     blank: bool,
 }
 
-/// Room that a connection keeps for what it sends next: a pipeline of small commands.
+/// The buffer capacity that a connection keeps for its next commands: a pipeline of small ones.
 const KEPT: usize = 4 << 10;
 
 /// The longest first argument that is kept: no command has a longer name.
 const NAME_KEPT: usize = 32;
 
-/// Arguments that a connection keeps room for.
+/// The number of arguments that a connection keeps capacity for.
 const ARGS_KEPT: usize = 64;
 
 impl Decoder {
@@ -91,7 +91,7 @@ impl Decoder {
         &self.buffer[self.taken..]
     }
 
-    /// Has done with so many bytes more.
+    /// Marks so many more bytes as processed.
     fn take(&mut self, count: usize) {
         self.taken += count;
         if self.taken == self.buffer.len() {
@@ -101,7 +101,7 @@ impl Decoder {
         }
     }
 
-    /// Takes the words of a command that is done, for the room they are in.
+    /// Takes back the arguments of a processed command, to reuse their vector.
     pub fn recycle(&mut self, mut args: Vec<Bytes>) {
         if self.args.capacity() == 0 && args.capacity() <= ARGS_KEPT {
             args.clear();
@@ -109,7 +109,7 @@ impl Decoder {
         }
     }
 
-    /// Bytes held: those of the command being read and of those behind it. An argument takes room even if it is empty.
+    /// Bytes held: those of the command being read and of those after it. Even an empty argument takes memory.
     pub fn buffered(&self) -> usize {
         self.unread() + self.held
     }
@@ -156,7 +156,7 @@ impl Decoder {
                             continue;
                         }
                         self.missing = count as usize;
-                        // The count is the peer's word: room is made as arguments really come.
+                        // The count is not trustworthy: memory is allocated as arguments really arrive.
                         self.args.reserve(self.missing.min(ARGS_KEPT));
                     }
                     Some(_) => match self.inline(limits)? {
@@ -270,7 +270,7 @@ fn short_line(rest: &[u8]) -> Option<(i64, usize)> {
     for (at, byte) in rest.iter().enumerate().skip(1).take(8) {
         match byte {
             b'0'..=b'9' => number = number * 10 + i64::from(byte - b'0'),
-            // One with a leading zero is no number.
+            // A leading zero is an error.
             b'\r' if at == 2 || (at > 2 && rest[1] != b'0') => {
                 return (rest.len() > at + 1).then_some((number, at + 2));
             }

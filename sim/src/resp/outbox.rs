@@ -1,4 +1,4 @@
-//! What a step writes to one connection.
+//! The replies of one step to one connection.
 
 use bytes::Bytes;
 
@@ -32,7 +32,7 @@ pub struct Outbox {
     done: Vec<Bytes>,
     /// How many bytes they have.
     done_len: usize,
-    /// What is written behind them.
+    /// The bytes that follow them.
     tail: Vec<u8>,
 }
 

@@ -9,7 +9,7 @@ use crate::blob::Blob;
 /// The protocol version of a connection, chosen with HELLO.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Protocol {
-    /// RESP2, what every connection starts with.
+    /// RESP2, the default.
     #[default]
     Resp2,
     /// RESP3: maps, sets, doubles, booleans, pushes.
@@ -41,7 +41,7 @@ pub enum Reply {
     Set(Vec<Reply>),
     /// `>3` in RESP3; an array in RESP2.
     Push(Vec<Reply>),
-    /// `|1` in RESP3, nothing in RESP2: something about the reply behind it.
+    /// `|1` in RESP3, nothing in RESP2: an attribute of the reply that follows.
     Attribute(Vec<(Reply, Reply)>),
     /// `,1.5` in RESP3; a bulk string in RESP2.
     Double(f64),
@@ -55,7 +55,7 @@ pub enum Reply {
     BigNumber(Bytes),
     /// Several replies to one command, one after the other, as SUBSCRIBE with many channels answers.
     Several(Vec<Reply>),
-    /// What is written already, by a protocol that the connection has left since (HELLO in a transaction), or because it
+    /// A reply that is already encoded, in a protocol that the connection has left since (HELLO in a transaction), or because it
     /// nests so deep (a script's tables).
     Written(Bytes),
     /// Nothing is written: the reply was suppressed, or comes later (a blocked client).
@@ -97,7 +97,7 @@ impl Reply {
         Reply::Bulk(Blob::copy(bytes.as_ref()))
     }
 
-    /// The same reply as `protocol` writes it, by whatever protocol it is written with what is around it.
+    /// The same reply encoded in `protocol`, whatever the protocol of the replies around it.
     pub fn written(&self, protocol: Protocol) -> Reply {
         let mut bytes = Vec::new();
         self.encode(protocol, &mut bytes);
@@ -109,7 +109,7 @@ impl Reply {
         matches!(self, Reply::Error(_))
     }
 
-    /// Whether this is no answer to a command, but a message that comes by itself.
+    /// Whether this is a pushed message instead of a reply to a command.
     pub fn is_push(&self) -> bool {
         match self {
             Reply::Push(_) => true,
@@ -261,7 +261,7 @@ pub fn quotable(bytes: &[u8]) -> String {
     bytes.iter().copied().map(char::from).collect()
 }
 
-/// The bytes that a text of an error or status stands for, see [`quotable`].
+/// The bytes of the text of an error or status, see [`quotable`].
 pub fn quoted(text: &str) -> Cow<'_, [u8]> {
     if text.is_ascii() {
         return Cow::Borrowed(text.as_bytes());

@@ -27,13 +27,13 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    /// What waits for its acknowledgement.
+    /// Its pending entries.
     pub fn pending(&self) -> &BTreeSet<StreamId> {
         &self.pending
     }
 }
 
-/// A group. What is pending is found by id and by consumer.
+/// A consumer group. Pending entries are found by id and by consumer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Group {
     /// The last entry that was delivered as a new one.
@@ -50,7 +50,7 @@ impl Group {
         Group { last_id, entries_read, ..Group::default() }
     }
 
-    /// What is pending, by id.
+    /// The pending entries, by id.
     pub fn pending(&self) -> &BTreeMap<StreamId, Pending> {
         &self.pending
     }
@@ -74,7 +74,7 @@ impl Group {
             .fold(0, usize::saturating_add)
     }
 
-    /// Notes that a consumer is named now; returns whether there is one.
+    /// Updates the last activity of a consumer; returns whether it exists.
     pub fn see(&mut self, name: &[u8], now_ms: i64) -> bool {
         self.consumers.get_mut(name).map(|consumer| consumer.seen_ms = now_ms).is_some()
     }
@@ -90,7 +90,7 @@ impl Group {
         true
     }
 
-    /// Removes a consumer with what is pending for it; returns how much that was.
+    /// Removes a consumer with its pending entries; returns how many there were.
     pub fn delete_consumer(&mut self, name: &[u8]) -> Option<usize> {
         let consumer = self.consumers.remove(name)?;
         consumer.pending.iter().for_each(|id| drop(self.pending.remove(id)));
@@ -131,7 +131,7 @@ impl Group {
         }
     }
 
-    /// Ends the waiting for an entry; returns what it was.
+    /// Removes a pending entry, and returns it.
     pub fn acknowledge(&mut self, id: StreamId) -> Option<Pending> {
         let pending = self.pending.remove(&id)?;
         if let Some(consumer) = self.consumers.get_mut(&pending.consumer) {

@@ -1,4 +1,4 @@
-//! The entries of a stream and the counters beside them.
+//! The entries of a stream and its counters.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::keyspace::Encodings;
 /// No entry is larger, and no node grows beyond it.
 const BYTES_MAX: usize = 1 << 30;
 
-/// What trimming leaves.
+/// The threshold of trimming.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// The last so many entries.
+    /// MAXLEN: so many of the latest entries stay.
     Newest(usize),
     /// The entries from an id on.
     From(StreamId),
@@ -26,7 +26,7 @@ pub struct Trim {
     pub keep: Keep,
     /// Only whole nodes go, which is quicker.
     pub approximate: bool,
-    /// At most so many entries go; 0 for any number.
+    /// LIMIT: at most so many entries are removed; 0 for any number.
     pub limit: usize,
 }
 
@@ -110,7 +110,7 @@ impl Log {
         }
     }
 
-    /// Adds a node as a snapshot has it, behind the others; `false` if it does not fit there.
+    /// Appends a stream node of a snapshot; `false` if it does not follow the others.
     pub fn push_node(&mut self, node: Node) -> bool {
         let follows = self.nodes.last_key_value().is_none_or(|(last, _)| *last < node.base());
         if !follows || (!self.is_empty() && self.top_id() >= node.base()) || node.is_empty() {

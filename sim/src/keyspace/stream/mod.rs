@@ -1,7 +1,7 @@
 //! A stream: entries in order of their ids, and groups of consumers that read them together.
 //!
-//! Entries lie in nodes as large as Redis's, because the limits of nodes show: trimming by about, and XINFO. A deleted entry
-//! stays in its node until the node goes.
+//! Entries are in stream nodes as large as Redis's, because node boundaries are visible: in approximate trimming, and in XINFO. A
+//! deleted entry stays in its node until the node is removed.
 
 mod group;
 mod id;
@@ -54,7 +54,7 @@ impl Stream {
     /// Bytes of the whole except the header of the value, as `redis-server` computes them.
     pub fn memory(&self) -> usize {
         const STREAM: usize = 80;
-        /// What the last node is given at least, so that it can grow.
+        /// The minimum size of the last node, so that it can grow.
         const NODE_MIN: usize = 4096;
         let nodes = self.log.nodes().len();
         let tree = Tree::of(nodes, self.log.nodes().map(Node::base));

@@ -1,4 +1,5 @@
-//! A run of entries that Redis would hold in one listpack. Trimming by about takes whole runs, so their limits can be seen.
+//! A stream node: the entries that Redis would hold in one listpack. Approximate trimming removes whole nodes, so their
+//! boundaries are visible.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -49,7 +50,7 @@ impl Strings {
     }
 }
 
-/// One entry of a node. A deleted one stays until its node goes.
+/// One entry of a node. A deleted one stays until its node is removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
     id: StreamId,
@@ -60,7 +61,7 @@ struct Entry {
 }
 
 /// The entries of one node, in order of their ids. Only deleted ones may be out of order: XSETID can set the last id back
-/// before them, and later entries come behind.
+/// before them, and later entries are appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// The fields of the first entry.
@@ -69,7 +70,7 @@ pub struct Node {
     live: usize,
     /// Whether the deleted entries are in order as well.
     sorted: bool,
-    /// Bytes of the listpack but for its frame and its two counts.
+    /// Bytes of the listpack without its frame and its two counts.
     weight: usize,
     /// The id that the ids of the entries are relative to.
     base: StreamId,
@@ -166,7 +167,7 @@ impl Node {
         self.entries.last().map_or(self.base, |entry| entry.id)
     }
 
-    /// Adds an entry behind the others, given its fields and values by turns.
+    /// Appends an entry, given its fields and values alternately.
     pub fn push(&mut self, id: StreamId, pairs: &[Bytes], deleted: bool) {
         let count = pairs.len() / 2;
         let same_fields = count == self.fields.count
