@@ -1,14 +1,15 @@
 //! A user's own code on a host of the world: its clocks, its dice and its wires are those of the experiment, and the checkers
 //! judge what it does with the lock.
 
-use std::{fmt, pin::Pin, rc::Rc, sync::Arc, time::Duration};
+use std::{any::Any, fmt, pin::Pin, rc::Rc, sync::Arc, time::Duration};
 
-use lockstorm_client::{Builder, Env, Error, Guard};
+use lockstorm_client::{Boottime, Builder, Env, Error, Guard};
+use lockstorm_sim::time;
 
 use crate::{
     bridge::HostEnv,
-    history::{Call, Outcome, Owner},
-    recorder::HistoryWriter,
+    history::{Call, Deadline, Lock, Mode, Outcome, Owner, Why},
+    recorder::{HistoryWriter, Line},
 };
 
 /// What a host's code does: it stays on the thread of its world.
@@ -17,8 +18,9 @@ type Running = Pin<Box<dyn Future<Output = ()>>>;
 /// Code that a client of a scenario runs instead of steps. It is started again when the host restarts after a crash, and
 /// a host whose code has ended keeps what it holds.
 ///
-/// The client's observer tells the checkers what the code believes; [`CodeHost::acquiring`] and [`CodeHost::releasing`] tell
-/// them what it asked for. All code of one host is one line of work, one owner of the lock; two lines of work are two hosts.
+/// The production client's observer tells the checkers what the code believes, and of another client the code itself does
+/// ([`CodeHost::acquired`]); [`CodeHost::acquiring`] and [`CodeHost::releasing`] tell them what it asked for. Code is one line of
+/// work, one owner of the lock, unless it asks for more ([`CodeHost::line`]).
 ///
 /// ```
 /// use std::time::Duration;
@@ -75,37 +77,126 @@ impl fmt::Debug for Code {
     }
 }
 
-/// A way to write to the guarded resource, with a fencing token or without.
-pub(crate) type Write = Rc<dyn Fn(Option<u64>) -> Pin<Box<dyn Future<Output = bool>>>>;
+/// A way to write to the guarded resource: under a lock, for an owner, with a fencing token or without.
+pub(crate) type Write = Rc<dyn Fn(Lock, Owner, Option<u64>) -> Pin<Box<dyn Future<Output = bool>>>>;
 
-/// The host that a user's code runs on.
+/// Sets up a client of each group of nodes of a lock.
+pub(crate) type Builders = Rc<dyn Fn(Lock) -> Vec<Builder>>;
+
+/// The host that a user's code runs on, for one of its lines of work and one of the locks on trial.
 #[derive(Clone)]
 pub struct CodeHost {
-    pub(crate) env: HostEnv,
-    pub(crate) name: String,
-    pub(crate) lock: String,
-    pub(crate) owner: Owner,
-    pub(crate) teller: HistoryWriter,
-    /// Sets up a client of each group of nodes.
-    pub(crate) builders: Rc<dyn Fn() -> Vec<Builder>>,
-    pub(crate) write: Write,
+    env: HostEnv,
+    name: String,
+    /// What the scenario calls each lock, and its key.
+    locks: Rc<Vec<(String, String)>>,
+    lock: Lock,
+    owner: Owner,
+    history: HistoryWriter,
+    builders: Builders,
+    write: Write,
 }
 
 impl fmt::Debug for CodeHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CodeHost").field("name", &self.name).field("lock", &self.lock).finish_non_exhaustive()
+        let lock = self.lock_name();
+        f.debug_struct("CodeHost").field("name", &self.name).field("lock", &lock).finish_non_exhaustive()
+    }
+}
+
+/// What a client that is not ours believes of a lock: see [`CodeHost::acquired`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "a belief counts when it is reported"]
+pub struct Belief {
+    until: Option<Boottime>,
+    token: Option<u64>,
+    count: u32,
+    mode: Mode,
+}
+
+impl Belief {
+    /// It holds the lock, once and alone, until the boottime clock of its host shows this.
+    pub fn until(deadline: Boottime) -> Belief {
+        Belief { until: Some(deadline), ..Belief::until_told() }
+    }
+
+    /// It holds the lock, once and alone, until it learns otherwise.
+    pub fn until_told() -> Belief {
+        Belief { until: None, token: None, count: 1, mode: Mode::Exclusive }
+    }
+
+    /// With this fencing token.
+    pub fn token(self, token: u64) -> Belief {
+        Belief { token: Some(token), ..self }
+    }
+
+    /// So many times, one inside the other.
+    pub fn times(self, count: u32) -> Belief {
+        Belief { count, ..self }
+    }
+
+    /// Together with others that hold it so.
+    pub fn shared(self) -> Belief {
+        Belief { mode: Mode::Shared, ..self }
     }
 }
 
 impl CodeHost {
+    pub(crate) fn new(
+        env: HostEnv,
+        name: &str,
+        locks: Vec<(String, String)>,
+        history: HistoryWriter,
+        builders: Builders,
+        write: Write,
+    ) -> CodeHost {
+        let (name, locks, owner) = (name.to_owned(), Rc::new(locks), history.owner());
+        CodeHost { env, name, locks, lock: Lock(0), owner, history, builders, write }
+    }
+
     /// The host's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The name of the lock on trial. The checkers know of no other.
+    /// The key of the lock that this is about: the first of the scenario, unless [`CodeHost::of`] chose another.
     pub fn lock_name(&self) -> &str {
-        &self.lock
+        &self.locks[usize::from(self.lock.0)].1
+    }
+
+    /// The same host, about the lock that the scenario calls so.
+    ///
+    /// # Panics
+    /// When the scenario has no such lock.
+    #[must_use]
+    pub fn of(&self, lock: &str) -> CodeHost {
+        let at = self.locks.iter().position(|(name, _)| name == lock);
+        let at = at.unwrap_or_else(|| {
+            let known: Vec<&str> = self.locks.iter().map(|(name, _)| name.as_str()).collect();
+            panic!("the scenario has no lock {lock:?}; it has: {}", known.join(", "))
+        });
+        let lock = Lock(u16::try_from(at).expect("a scenario has fewer locks"));
+        CodeHost { lock, history: self.history.about(lock), ..self.clone() }
+    }
+
+    /// The same host, for another line of work, an owner of its own; the host itself is that of line 1. The production client
+    /// knows it as `OwnerId::new(number)`.
+    #[must_use]
+    pub fn line(&self, number: u32) -> CodeHost {
+        let history = self.history.on(Line(number));
+        CodeHost { owner: history.owner(), history, ..self.clone() }
+    }
+
+    /// Under which name the production client writes this line of work into a lock's key. A client of another kind may write
+    /// any other: see [`CodeHost::asks_as`].
+    pub fn owner_name(&self) -> String {
+        format!("{}:{}", self.history.client_id(), self.history.line().0)
+    }
+
+    /// Says that this line of work asks under another name than [`CodeHost::owner_name`] from now on, such as a token. Without it
+    /// a name that nobody has announced is that of line 1.
+    pub fn asks_as(&self, name: &str) {
+        self.history.asks_as(name);
     }
 
     /// The clocks, dice, wires and tasks of the host, for code that takes an [`Env`].
@@ -114,7 +205,7 @@ impl CodeHost {
     }
 
     /// A client of the lock's nodes, ready to build: on this host's environment, with the scenario's time-outs, and with the
-    /// observer that tells the checkers what the client believes. Of a RedLock's masters it knows the first.
+    /// observer that tells the checkers what the client believes. Of the masters of a Redlock it knows the first.
     ///
     /// # Panics
     /// When the scenario gives the client no node.
@@ -122,9 +213,9 @@ impl CodeHost {
         self.clients().into_iter().next().expect("a client knows a node")
     }
 
-    /// The same for each master of a RedLock, in the order of the scenario.
+    /// The same for each master of a Redlock, in the order of the scenario.
     pub fn clients(&self) -> Vec<Builder> {
-        (self.builders)()
+        (self.builders)(self.lock)
     }
 
     /// Waits by the host's own clock.
@@ -134,17 +225,18 @@ impl CodeHost {
     }
 
     /// Asks for the lock, and tells the checkers that it was asked for and what came of it. `wait` is how long the code is
-    /// ready to wait; `None` for as long as it takes.
+    /// ready to wait; `None` for as long as it takes. Of an error that is not the production client's nothing is known but its
+    /// words: the lock may have changed.
     ///
     /// # Errors
     /// That of the acquisition.
-    pub async fn acquiring<G: Granted>(
+    pub async fn acquiring<G: Granted, E: fmt::Display + 'static>(
         &self,
         wait: Option<Duration>,
-        asked: impl IntoFuture<Output = Result<G, Error>>,
-    ) -> Result<G, Error> {
+        asked: impl IntoFuture<Output = Result<G, E>>,
+    ) -> Result<G, E> {
         let call = Call::Acquire { wait: HistoryWriter::wait(wait), lease_ms: None };
-        let op = self.teller.invoked(self.owner, call);
+        let op = self.history.invoked(self.owner, call);
         let granted = asked.await;
         let outcome = match &granted {
             Ok(granted) if granted.is_granted() => Outcome::Ok,
@@ -152,9 +244,9 @@ impl CodeHost {
             Err(error) => failed(error),
         };
         if outcome != Outcome::Ok {
-            self.teller.gave_up(self.owner);
+            self.history.gave_up(self.owner);
         }
-        self.teller.returned(op, call, outcome);
+        self.history.returned(op, call, outcome);
         granted
     }
 
@@ -162,25 +254,54 @@ impl CodeHost {
     ///
     /// # Errors
     /// That of the release.
-    pub async fn releasing(&self, released: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
-        let op = self.teller.invoked(self.owner, Call::Release);
+    pub async fn releasing<E: fmt::Display + 'static>(
+        &self,
+        released: impl Future<Output = Result<(), E>>,
+    ) -> Result<(), E> {
+        let op = self.history.invoked(self.owner, Call::Release);
         let released = released.await;
         let outcome = match &released {
             Ok(()) => Outcome::Ok,
             Err(error) => failed(error),
         };
-        self.teller.returned(op, Call::Release, outcome);
+        self.history.returned(op, Call::Release, outcome);
         released
     }
 
+    /// Reports what a client that is not ours believes from now on: that it holds the lock. Reported again when it has renewed
+    /// its lease. The production client reports its beliefs by its observer.
+    pub fn acquired(&self, belief: Belief) {
+        let Belief { until, token, count, mode } = belief;
+        let until = until.map(|until| {
+            let nanos = i64::try_from(until.0.as_nanos()).unwrap_or(i64::MAX);
+            Deadline::from(time::Boottime::from_nanos(nanos))
+        });
+        self.history.believes(self.owner, until, token, count, mode);
+    }
+
+    /// Reports that a client that is not ours is about to give the lock back, and does not count on it any more.
+    pub fn released(&self) {
+        self.history.disbelieves(self.owner, Why::Released);
+    }
+
+    /// Reports that a client that is not ours has learned that it has lost the lock.
+    pub fn lost(&self) {
+        self.history.disbelieves(self.owner, Why::Lost);
+    }
+
     /// Writes to the guarded resource over the network; whether the write was accepted. Without a resource in the scenario
-    /// nothing is.
+    /// no write is.
     pub async fn write(&self, token: Option<u64>) -> bool {
-        (self.write)(token).await
+        // The first line of work may hold the lock under any number of the client's owners.
+        let owner = match self.history.line() {
+            Line::FIRST => self.history.writer(self.owner),
+            _ => self.owner,
+        };
+        (self.write)(self.lock, owner, token).await
     }
 }
 
-/// What an acquisition answers: a guard, or perhaps one.
+/// What an acquisition answers: a guard, or perhaps one, or whether there is one.
 pub trait Granted {
     /// Whether the lock was granted.
     fn is_granted(&self) -> bool;
@@ -192,12 +313,19 @@ impl Granted for Guard {
     }
 }
 
-impl Granted for Option<Guard> {
+impl<T> Granted for Option<T> {
     fn is_granted(&self) -> bool {
         self.is_some()
     }
 }
 
-fn failed(error: &Error) -> Outcome {
-    Outcome::Failed { definite: error.is_definite(), message: error.to_string().into() }
+impl Granted for bool {
+    fn is_granted(&self) -> bool {
+        *self
+    }
+}
+
+fn failed<E: fmt::Display + 'static>(error: &E) -> Outcome {
+    let ours = (error as &dyn Any).downcast_ref::<Error>();
+    Outcome::Failed { definite: ours.is_some_and(Error::is_definite), message: error.to_string().into() }
 }

@@ -149,6 +149,7 @@ impl Experiment {
                 return self;
             };
             (client.steps, client.workload, client.code) = (Vec::new(), None, Some(code.clone()));
+            client.line.clear();
         }
         self
     }

@@ -145,20 +145,33 @@ fn links(scenario: &Scenario) -> Vec<Proposal> {
     proposals
 }
 
-/// Steps, but none that asks for the lock: a client that does not even ask proves nothing about it.
+/// Lines of work, and steps, but none that asks for the lock: a client that does not even ask proves nothing about it.
 fn steps(scenario: &Scenario) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     for (name, client) in &scenario.client {
-        for at in (0..client.steps.len()).rev() {
-            let given = client.steps[at].given();
-            if given.iter().any(|step| step.is_acquisition()) {
-                continue;
-            }
-            let names: Vec<&str> = given.iter().map(Step::name).collect();
-            let words = format!("step {} of {name} ({})", at + 1, names.join(", "));
-            proposals.push(but(scenario, words, |smaller| {
-                smaller.client[name].steps.remove(at);
+        for line in client.line.keys().rev().filter(|_| client.line.len() > 1) {
+            proposals.push(but(scenario, format!("line {line} of {name}"), |smaller| {
+                smaller.client[name].line.shift_remove(line);
             }));
+        }
+        let own = std::iter::once((None, &client.steps));
+        for (line, steps) in own.chain(client.line.iter().map(|(line, of)| (Some(line), &of.steps))) {
+            for (at, entry) in steps.iter().enumerate().rev() {
+                let given = entry.given();
+                if given.iter().any(|step| step.is_acquisition()) {
+                    continue;
+                }
+                let names: Vec<&str> = given.iter().map(Step::name).collect();
+                let words = format!("step {} of {name} ({})", at + 1, names.join(", "));
+                proposals.push(but(scenario, words, |smaller| {
+                    let client = &mut smaller.client[name];
+                    let steps = match line {
+                        Some(line) => &mut client.line[line].steps,
+                        None => &mut client.steps,
+                    };
+                    steps.remove(at);
+                }));
+            }
         }
     }
     proposals
@@ -201,16 +214,16 @@ fn lengths(scenario: &Scenario) -> Vec<Proposal> {
 pub fn to_toml(scenario: &Scenario) -> Result<String, toml::ser::Error> {
     let mut written = Table::try_from(scenario)?;
     drop_defaults(&mut written, &Table::try_from(Scenario::default())?);
-    for (part, defaults) in [
-        ("lock", table(&Lock::default())?),
-        ("network", table(&Network::default())?),
-        ("run", table(&Run::default())?),
-    ] {
+    for (part, defaults) in [("network", table(&Network::default())?), ("run", table(&Run::default())?)] {
         if let Some(Value::Table(part)) = written.get_mut(part) {
             drop_defaults(part, &defaults);
         }
     }
-    for (group, defaults) in [("node", table(&Node::default())?), ("client", table(&Client::default())?)] {
+    for (group, defaults) in [
+        ("node", table(&Node::default())?),
+        ("client", table(&Client::default())?),
+        ("lock", table(&Lock::default())?),
+    ] {
         if let Some(Value::Table(group)) = written.get_mut(group) {
             for (_, one) in group.iter_mut() {
                 one.as_table_mut().into_iter().for_each(|one| drop_defaults(one, &defaults));

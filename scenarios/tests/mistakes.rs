@@ -156,9 +156,6 @@ fn what_contradicts_itself_is_pointed_at() {
     with("[expect]", "[run]\nseeds = «1000001»\n[expect]", "from one to 1000000 can");
     with("[expect]", "[lock]\nkind = «\"semaphore\"»\n[expect]", "\"client\" is no lock of the kind");
     with("[expect]", "[lock]\n«permits» = 2\n[expect]", "only a semaphore has permits");
-    with("[expect]", "[lock]\nalso = «[\"lock\"]»\n[expect]", "the lock \"lock\" is there already");
-    let several = "[lock]\nsubject = \"del-without-token\"\nalso = «[\"other\"]»\n[expect]";
-    with("[expect]", several, "only the production client takes several locks");
     let over = |lock: &str| format!("[lock]\n{lock}\n[expect]");
     let row = |lock: &str, says: &str| with("[expect]", &over(lock), says);
     row("subject = «\"cliend\"»", "did you mean `client`?");
@@ -167,9 +164,49 @@ fn what_contradicts_itself_is_pointed_at() {
     row("traits = { «release» = \"delete\" }", "which has no trait `release`");
     row("traits = { «clock» = \"wall\" }", "\"boottime\" or \"monotonic\"");
     row("kind = «\"read-write\"»\nsubject = \"token-lock\"", "but of \"plain\", \"fair\", ");
+    row("«lesae» = \"1s\"", "did you mean `lease`?");
+    row("[lock.a]\n«lesae» = \"1s\"\n[lock.b]", "did you mean `lease`?");
     let semaphore = "[lock]\nkind = \"semaphore\"\nsubject = \"semaphore\"\npermits = «0»\n[expect]";
     with("[expect]", semaphore, "nobody could ever get a permit");
     with("{ acquire = {} }", "{ acquire = { shared = «true» } }", "only a read-write lock can be shared");
+}
+
+#[test]
+fn mistakes_about_several_locks_and_lines_of_work_are_pointed_at() {
+    let locks = "[lock]\nlease = \"1s\"\n[lock.stock]\n[lock.cash]\n[fault.crash]";
+    let steps = "steps = [{ acquire = {} }, { release = {} }]";
+    let row = |client: &str, says: &str| {
+        check(&GOOD.replace("[fault.crash]", locks).replace(steps, client), says);
+    };
+    parse(
+        "my.toml",
+        &GOOD.replace("[fault.crash]", locks).replace("acquire = {}", "acquire = {}, of = \"cash\""),
+    )
+    .expect("the step says which");
+    row("steps = [«{ acquire = {} }»]", "step 1 does not say which lock it asks for");
+    row("steps = [{ acquire = {}, of = «\"stok\"» }]", "did you mean `stock`?");
+    row("steps = [{ acquire = {}, «off» = \"stock\" }]", "did you mean `of`?");
+    row("steps = [{ sleep = \"1s\", of = «\"stock\"» }]", "is about no lock");
+    let contend = "hold = \"1s\", think = \"1s\"";
+    row(&format!("workload.contend = {{ {contend}, of = [«\"cahs\"»] }}"), "did you mean `cash`?");
+    row(&format!("workload.contend = {{ {contend}, of = «[]» }}"), "a round needs a lock to take");
+    row("[client.c1.line.a]\n«stesp» = []", "did you mean `steps`?");
+    row("[client.c1.line.a]\nsteps = [«{ acquire = {} }»]", "does not say which lock");
+    row("[client.c1.line.a]\ncount = «0»", "there is nothing in [client.c1.line.a]");
+    row("steps = [{ sleep = \"1s\" }]\n[client.c1.«line».a]", "does something beside them");
+    row("[client.c1.«line».a]\ncount = 2000", "at most 1000 can be");
+    // What stands in [lock] is common to all.
+    with(
+        "[fault.crash]",
+        "[lock]\nkind = «\"semaphore\"»\n[lock.a]\n[lock.b]\n[fault.crash]",
+        "is no lock of the kind",
+    );
+    with("[fault.crash]", "[lock.a]\nlease = «\"0s\"»\n[lock.b]\n[fault.crash]", "give at least 1ms");
+    with(
+        "[fault.crash]",
+        "[lock.a]\n[lock.b]\n«name» = \"a\"\n[fault.crash]",
+        "two locks live in the key \"a\"",
+    );
 }
 
 #[test]

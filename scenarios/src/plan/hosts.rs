@@ -4,7 +4,7 @@ use std::fmt;
 
 use lockstorm_sim::world::Entropy;
 
-use super::{PlannedStep, script};
+use super::{PlannedLine, script};
 use crate::{
     scenario::{Client, Clock, Node, Scenario, group},
     selector::{Hosts, Selector},
@@ -33,8 +33,8 @@ pub enum Software {
     Client {
         /// As written.
         client: Client,
-        /// Its script, drawn.
-        script: Vec<PlannedStep>,
+        /// What it does, drawn: its lines of work, of which there is at least one.
+        lines: Vec<PlannedLine>,
     },
     /// The resource that the lock guards.
     Resource,
@@ -60,8 +60,8 @@ pub(super) fn draw(scenario: &Scenario, entropy: &Entropy) -> Vec<PlannedHost> {
     }
     for (name, client) in &scenario.client {
         for name in group(name, client.count) {
-            let script = script::draw(&client.steps, &name, entropy);
-            let software = Software::Client { client: client.clone(), script };
+            let lines = script::lines(scenario, client, &name, entropy);
+            let software = Software::Client { client: client.clone(), lines };
             hosts.push(host(entropy, name, &client.clock, software));
         }
     }

@@ -12,12 +12,12 @@ use std::fmt;
 
 use lockstorm_sim::world::Entropy;
 
-use crate::scenario::Scenario;
+use crate::scenario::{Lock, Scenario};
 
 pub use hosts::{PlannedHost, PlannedLink, Software};
 pub use occurrences::{Occurrence, Target, When};
 pub use phases::Phases;
-pub use script::PlannedStep;
+pub use script::{PlannedLine, PlannedStep};
 
 /// What will happen in one run.
 #[derive(Debug, Clone)]
@@ -30,12 +30,36 @@ pub struct Plan {
     pub hosts: Vec<PlannedHost>,
     /// Links that differ from the rest of the network.
     pub links: Vec<PlannedLink>,
-    /// The nodes the lock lives on, each group of replicas by the node it starts from.
-    pub lock_nodes: Vec<String>,
+    /// The locks on trial; a [`Lock`](crate::history::Lock) of the history is a place in this list.
+    pub locks: Vec<PlannedLock>,
     /// Every occurrence of every fault.
     pub faults: Vec<Occurrence>,
     /// When the storm ends and when the run does.
     pub phases: Phases,
+}
+
+/// A lock on trial.
+#[derive(Debug, Clone)]
+pub struct PlannedLock {
+    /// What the file calls it.
+    pub name: String,
+    /// Its key in Redis.
+    pub key: String,
+    /// As written.
+    pub written: Lock,
+    /// The nodes it lives on, each group of replicas by the node it starts from.
+    pub nodes: Vec<String>,
+}
+
+fn locks(scenario: &Scenario) -> Vec<PlannedLock> {
+    let named = scenario.lock.iter().zip(scenario.lock.keys_in_redis());
+    let planned = named.map(|((name, lock), key)| PlannedLock {
+        name: name.clone(),
+        key: key.to_owned(),
+        written: lock.clone(),
+        nodes: scenario.lock_nodes(lock),
+    });
+    planned.collect()
 }
 
 impl Plan {
@@ -49,7 +73,7 @@ impl Plan {
             faults: occurrences::draw(scenario, &hosts, &entropy, &phases),
             scenario: scenario.clone(),
             seed,
-            lock_nodes: scenario.lock_nodes(),
+            locks: locks(scenario),
             hosts,
             phases,
         }
@@ -87,8 +111,12 @@ impl fmt::Display for Plan {
         )?;
         for host in &self.hosts {
             writeln!(f, "  host {host}")?;
-            if let Software::Client { script, .. } = &host.software {
-                script.iter().try_for_each(|step| writeln!(f, "    {step}"))?;
+            let Software::Client { lines, .. } = &host.software else { continue };
+            for line in lines {
+                if !line.name.is_empty() {
+                    writeln!(f, "    line {}", line.name)?;
+                }
+                line.script.iter().try_for_each(|step| writeln!(f, "    {step}"))?;
             }
         }
         for link in &self.links {

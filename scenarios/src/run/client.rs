@@ -13,71 +13,99 @@ use crate::{
     bridge::HostEnv,
     code::{Code, CodeHost, Write},
     history::{Call, Lock, Outcome, Owner},
-    plan::PlannedStep,
-    recorder::HistoryWriter,
+    plan::{PlannedLine, PlannedLock},
+    recorder::{HistoryWriter, Line},
     scenario::{Client, Workload},
-    subject::{self, Ask, Failure, Held, Patience, Seat, Subject},
+    subject::{self, Ask, Failure, Held, Patience, SubjectContext, Subjects},
     units::Span,
 };
 
-/// Plays a client from one start to the end of its script, or to its crash.
-pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, client: Rc<Client>, script: Rc<Vec<PlannedStep>>) {
+/// Plays a client from one start to the end of its lines of work, or to its crash.
+pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, client: Rc<Client>, lines: Rc<Vec<PlannedLine>>) {
     let host = stage.host(ctx.name());
-    let teller = HistoryWriter::new(stage.shared.clone(), ctx.clone(), host);
+    let history = HistoryWriter::new(stage.shared.clone(), ctx.clone(), host);
+    let numbers: Vec<Line> = (1..=lines.len() as u32).map(Line).collect();
+    let owners: Vec<Owner> = numbers.iter().map(|line| history.on(*line).owner()).collect();
+    let groups = stage.plan.locks.iter().map(|lock| groups(&stage, &client, lock)).collect();
+    let context = SubjectContext { ctx: ctx.clone(), plan: stage.plan.clone(), groups, history };
+    if let Some(code) = &client.code {
+        return run_code(code, ctx, stage, context).await;
+    }
+    let subjects = match subject::make(&context, &numbers) {
+        Ok(subjects) => subjects,
+        Err(failure) => return ctx.observe("no subject", failure.message),
+    };
+    for of_line in &subjects {
+        for (at, subject) in of_line.iter().enumerate() {
+            // One that has several locks warms up once.
+            if !of_line[..at].iter().any(|before| Rc::ptr_eq(before, subject)) {
+                tokio::task::spawn_local(subject.warm_up());
+            }
+        }
+    }
+    let mut actors = Vec::new();
+    for ((line, owner), subjects) in numbers.into_iter().zip(owners).zip(subjects) {
+        let writer = Writer::new(ctx.clone());
+        if stage.plan.scenario.resource.is_some() {
+            writer.connect().await;
+        }
+        let history = context.history.on(line);
+        let name = lines[line.0 as usize - 1].name.clone();
+        actors.push(Actor { ctx: ctx.clone(), stage: stage.clone(), name, history, subjects, writer, owner });
+    }
+    if let [actor] = &actors[..] {
+        let held = actor.play(&lines[0]).await;
+        // A process that has nothing left to do still holds what it holds, and its watchdog still renews.
+        std::future::pending::<()>().await;
+        drop(held);
+    }
+    for (at, actor) in actors.into_iter().enumerate() {
+        let lines = lines.clone();
+        tokio::task::spawn_local(async move {
+            let held = actor.play(&lines[at]).await;
+            std::future::pending::<()>().await;
+            drop(held);
+        });
+    }
+    std::future::pending::<()>().await;
+}
+
+/// The nodes that a client knows of for a lock, one group of replicas each.
+fn groups(stage: &Stage, client: &Client, lock: &PlannedLock) -> Vec<Vec<String>> {
     let nodes = match &client.nodes {
-        None => stage.plan.lock_nodes.clone(),
+        None => lock.nodes.clone(),
         Some(known) => known.iter().map(|node| node.as_str().to_owned()).collect(),
     };
-    let owner = teller.owner();
     let groups: Vec<Vec<String>> = nodes.iter().map(|node| stage.plan.group_of(node)).collect();
-    // Of several nodes a lock that is no RedLock finds the master; a RedLock wants them all.
-    let groups = if stage.plan.scenario.lock.kind.needs_quorum() {
+    // Of several nodes a lock that needs no quorum finds the master; a Redlock wants them all.
+    if lock.written.kind.needs_quorum() {
         groups
     } else {
         // A node of a group that is there already brings no other.
         vec![groups.into_iter().flatten().collect::<IndexSet<_>>().into_iter().collect()]
-    };
-    let seat = Seat { ctx: ctx.clone(), plan: stage.plan.clone(), groups, teller: teller.clone() };
-    if let Some(code) = &client.code {
-        return run_code(code, ctx, stage, seat, owner).await;
     }
-    let make = subject::maker(stage.plan.scenario.lock.subject.algorithm);
-    let subject = match make(seat).await {
-        Ok(subject) => subject,
-        Err(failure) => return ctx.observe("no subject", failure.message),
-    };
-    tokio::task::spawn_local(subject.warm_up());
-    let writer = Writer::new(ctx.clone());
-    if stage.plan.scenario.resource.is_some() {
-        writer.connect().await;
-    }
-    let actor = Actor { ctx, stage, teller, subject, writer, owner };
-    let held = match client.workload.as_ref().and_then(|workload| workload.given().pop()) {
-        Some(Workload::Contend(contend)) => contend.play(&actor).await,
-        None => script.play(&actor).await,
-    };
-    // A process that has nothing left to do still holds what it holds, and its watchdog still renews.
-    std::future::pending::<()>().await;
-    drop(held);
 }
 
 /// Runs a user's code from one start of its host to the next.
-async fn run_code(code: &Code, ctx: HostCtx, stage: Rc<Stage>, seat: Seat, owner: Owner) {
+async fn run_code(code: &Code, ctx: HostCtx, stage: Rc<Stage>, context: SubjectContext) {
     let env = HostEnv::new(ctx.clone());
     let writer = Rc::new(Writer::new(ctx.clone()));
     if stage.plan.scenario.resource.is_some() {
         writer.connect().await;
     }
-    let name = ctx.name().to_owned();
-    let (lock, teller) = (stage.plan.scenario.lock.name.clone(), seat.teller.clone());
-    let writing = teller.clone();
-    let (own, groups) = (env.clone(), seat.groups.clone());
-    let builders = move || groups.iter().map(|group| subject::client::builder(&own, &seat, group)).collect();
-    let write: Write = Rc::new(move |token| {
-        let (writer, owner) = (writer.clone(), writing.writer(owner));
-        Box::pin(async move { writer.write(Lock(0), owner, token).await })
+    let locks = stage.plan.locks.iter().map(|lock| (lock.name.clone(), lock.key.clone())).collect();
+    let (own, clients) = (env.clone(), context.clone());
+    let builders = move |lock: Lock| {
+        let written = &clients.lock(lock).written;
+        let groups = clients.groups_of(lock).iter();
+        groups.map(|group| subject::client::builder(&own, &clients, written, group)).collect()
+    };
+    let write: Write = Rc::new(move |lock, owner, token| {
+        let writer = writer.clone();
+        Box::pin(async move { writer.write(lock, owner, token).await })
     });
-    code.start(CodeHost { env, name, lock, owner, teller, builders: Rc::new(builders), write }).await;
+    let host = CodeHost::new(env, ctx.name(), locks, context.history, Rc::new(builders), write);
+    code.start(host).await;
     std::future::pending::<()>().await;
 }
 
@@ -85,16 +113,29 @@ async fn run_code(code: &Code, ctx: HostCtx, stage: Rc<Stage>, seat: Seat, owner
 pub(super) struct Actor {
     pub(super) ctx: HostCtx,
     pub(super) stage: Rc<Stage>,
-    pub(super) teller: HistoryWriter,
-    subject: Rc<dyn Subject>,
+    /// What the line is called; nothing where the client has only one.
+    pub(super) name: String,
+    pub(super) history: HistoryWriter,
+    subjects: Subjects,
     writer: Writer,
     pub(super) owner: Owner,
 }
 
+/// A lock that an actor was granted, as far as its subject knows.
+pub(super) type Hold = (Lock, Rc<dyn Held>);
+
 impl Actor {
+    /// Does what the line does, and returns what it has not given back.
+    async fn play(&self, line: &PlannedLine) -> Vec<Hold> {
+        match &line.workload {
+            Some(Workload::Contend(contend)) => contend.play(self).await,
+            None => line.script.play(self).await,
+        }
+    }
+
     pub(super) async fn work(
         &self,
-        held: &[Rc<dyn Held>],
+        held: &[Hold],
         end: True,
         write_every: Option<Duration>,
         until_lost: bool,
@@ -113,7 +154,7 @@ impl Actor {
         };
         match held.last().filter(|_| until_lost) {
             None => working.await,
-            Some(hold) => tokio::select! {
+            Some((_, hold)) => tokio::select! {
                 biased;
                 () = hold.lost() => {}
                 () = working => {}
@@ -121,14 +162,16 @@ impl Actor {
         }
     }
 
-    pub(super) async fn write(&self, held: &[Rc<dyn Held>]) {
-        let token = held.last().and_then(|hold| hold.token());
-        let owner = held.last().and_then(|hold| hold.owner());
-        let owner = owner.map_or(self.owner, |name| self.teller.owner_named(&name));
-        self.writer.write(Lock(0), owner, token).await;
+    /// Writes to the resource under the lock that was acquired last.
+    pub(super) async fn write(&self, held: &[Hold]) {
+        let (lock, hold) = held.last().map_or((Lock(0), None), |(lock, hold)| (*lock, Some(hold)));
+        let token = hold.and_then(|hold| hold.token());
+        let owner = hold.and_then(|hold| hold.owner());
+        let owner = owner.map_or(self.owner, |name| self.history.about(lock).owner_named(&name));
+        self.writer.write(lock, owner, token).await;
     }
 
-    pub(super) async fn ask(&self, ask: Ask) -> Result<Option<Rc<dyn Held>>, Failure> {
+    pub(super) async fn ask(&self, ask: Ask) -> Result<Option<Hold>, Failure> {
         let wait = match ask.wait {
             Patience::None => Some(Duration::ZERO),
             Patience::For(wait) => Some(wait),
@@ -136,37 +179,37 @@ impl Actor {
         };
         let lease_ms = ask.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
         let call = Call::Acquire { wait: HistoryWriter::wait(wait), lease_ms };
-        let teller = self.teller.about(ask.lock);
-        let op = teller.invoked(self.owner, call);
-        let granted = self.subject.acquire(ask).await;
+        let history = self.history.about(ask.lock);
+        let op = history.invoked(self.owner, call);
+        let granted = self.subjects[usize::from(ask.lock.0)].acquire(ask).await;
         let outcome = match &granted {
             Ok(Some(_)) => Outcome::Ok,
             Ok(None) => Outcome::Refused,
             Err(failure) => failed(failure),
         };
         if outcome != Outcome::Ok {
-            teller.gave_up(self.owner);
+            history.gave_up(self.owner);
         }
-        teller.returned(op, call, outcome);
-        granted
+        history.returned(op, call, outcome);
+        granted.map(|granted| granted.map(|hold| (ask.lock, hold)))
     }
 
-    pub(super) async fn give_back(&self, lock: Lock, hold: &dyn Held) -> Result<(), Failure> {
-        let teller = self.teller.about(lock);
-        let op = teller.invoked(self.owner, Call::Release);
+    pub(super) async fn give_back(&self, (lock, hold): &Hold) -> Result<(), Failure> {
+        let history = self.history.about(*lock);
+        let op = history.invoked(self.owner, Call::Release);
         let released = hold.release().await;
         let outcome = match &released {
             Ok(()) => Outcome::Ok,
             Err(failure) => failed(failure),
         };
-        teller.returned(op, Call::Release, outcome);
+        history.returned(op, Call::Release, outcome);
         released
     }
 
     /// The lease of an acquisition: its own, or the lock's; `None` for the watchdog.
-    pub(super) fn lease(&self, own: Option<Span>, watchdog: bool) -> Option<Duration> {
-        let lock = self.stage.plan.scenario.lock.lease.filter(|_| !watchdog);
-        own.or(lock).map(|Span(lease)| lease)
+    pub(super) fn lease(&self, lock: Lock, own: Option<Span>, watchdog: bool) -> Option<Duration> {
+        let lock = self.stage.plan.locks[usize::from(lock.0)].written.lease;
+        own.or(lock.filter(|_| !watchdog)).map(|Span(lease)| lease)
     }
 
     pub(super) async fn until(&self, at: True) {

@@ -195,7 +195,8 @@ fn part(stage: &Stage, selector: &Selector) -> Option<String> {
 /// The master of the lock: the one node of its group that takes writes. Where a failover has made another one and the old one
 /// has not heard of it, the one that was promoted last.
 fn master(stage: &Stage) -> Option<String> {
-    let group = stage.plan.group_of(stage.plan.lock_nodes.first()?);
+    // All locks have the same one, where a scenario asks for it.
+    let group = stage.plan.group_of(stage.plan.locks.first()?.nodes.first()?);
     let nodes = stage.nodes.borrow();
     let masters: Vec<String> =
         group.into_iter().filter(|name| nodes.get(name).is_some_and(|actor| actor.is_master())).collect();

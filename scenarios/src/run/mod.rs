@@ -23,10 +23,9 @@ use crate::{
         Resource as HistoryResource, Segment,
     },
     object::Role,
-    plan::{Plan, Software},
+    plan::{Plan, PlannedLock, Software},
     recorder::Shared,
     scenario::Fence,
-    subject::Held,
     units::{Draw, Span},
 };
 
@@ -132,10 +131,9 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: Keep) -> Outcome {
                 stage.nodes.borrow_mut().insert(name.clone(), actor.clone());
                 builder.host(name, move |ctx| node::play(ctx, stage.clone(), actor.clone()))
             }
-            Software::Client { client, script } => {
-                let (client, script) = (Rc::new(client.clone()), Rc::new(script.clone()));
-                builder
-                    .host(name, move |ctx| client::play(ctx, stage.clone(), client.clone(), script.clone()))
+            Software::Client { client, lines } => {
+                let (client, lines) = (Rc::new(client.clone()), Rc::new(lines.clone()));
+                builder.host(name, move |ctx| client::play(ctx, stage.clone(), client.clone(), lines.clone()))
             }
             Software::Resource => {
                 let memory = Rc::new(RefCell::default());
@@ -202,7 +200,7 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: Keep) -> Outcome {
 /// What a client does with its subject: a script, or a workload.
 trait Play {
     /// Does it, and returns what was not given back.
-    async fn play(&self, actor: &client::Actor) -> Vec<Rc<dyn Held>>;
+    async fn play(&self, actor: &client::Actor) -> Vec<client::Hold>;
 }
 
 /// What all hosts of a run share.
@@ -254,10 +252,9 @@ impl Stage {
 
     /// The locks, of which nothing is known yet.
     fn locks(&self) -> Vec<held::Watched> {
-        let lock = &self.plan.scenario.lock;
-        let object = lock.kind.object(lock.permits.unwrap_or(1));
-        let watched = |(at, name)| held::Watched::new(Lock(at), object.clone(), name);
-        (0..).zip(lock.names()).map(watched).collect()
+        let watched =
+            |(at, lock): (u16, &PlannedLock)| held::Watched::new(Lock(at), lock.written.object(), &lock.key);
+        (0..).zip(&self.plan.locks).map(watched).collect()
     }
 }
 
@@ -279,25 +276,25 @@ fn header(plan: &Plan, title: &str) -> Header {
     });
     let hosts: Vec<HostInfo> = hosts.collect();
     let number = |name: &String| Host(hosts.iter().position(|host| *host.name == **name).unwrap_or(0) as u16);
-    let lock = &plan.scenario.lock;
-    let groups: Vec<Vec<Host>> =
-        plan.lock_nodes.iter().map(|node| plan.group_of(node).iter().map(number).collect()).collect();
-    let object = lock.kind.object(lock.permits.unwrap_or(1));
-    let (kind, authority) = (object.promises(), object.authority(groups));
-    let infos = lock.names().map(|name| {
-        let keys = object.keys(name).list;
+    let infos = plan.locks.iter().map(|PlannedLock { key, written, nodes, .. }| {
+        let groups: Vec<Vec<Host>> =
+            nodes.iter().map(|node| plan.group_of(node).iter().map(number).collect()).collect();
+        let object = written.object();
+        let (kind, authority) = (object.promises(), object.authority(groups));
+        let keys = object.keys(key).list;
         let lasting = keys.iter().filter(|key| key.role == Role::Token);
         let lasting_keys = lasting.map(|key| String::from_utf8_lossy(&key.name).into()).collect();
-        let (name, authority) = (Box::<str>::from(name), authority.clone());
+        let name: Box<str> = key.as_str().into();
         LockInfo { keys: vec![name.clone()], lasting_keys, name, kind, authority }
     });
+    let infos: Vec<LockInfo> = infos.collect();
     let resource = plan.hosts.iter().position(|host| matches!(host.software, Software::Resource));
     let fence = match plan.scenario.resource.as_ref().map(|resource| resource.fence) {
         Some(Fence::Greater) => HistoryFence::Greater,
         Some(Fence::GreaterOrEqual) => HistoryFence::AtLeast,
         _ => HistoryFence::None,
     };
-    let mut header = Header::new(title, hosts, infos.collect(), plan.phases.ends);
+    let mut header = Header::new(title, hosts, infos, plan.phases.ends);
     header.seed = plan.seed;
     header.resource = resource.map(|at| HistoryResource { host: Host(at as u16), fence });
     header.calm = Some(plan.phases.storm_ends);

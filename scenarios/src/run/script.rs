@@ -1,23 +1,20 @@
 //! What each step of a script does.
 
-use std::{rc::Rc, time::Duration};
+use std::time::Duration;
 
 use lockstorm_sim::time::True;
 
 use super::{
     Play,
-    client::{Actor, failed},
+    client::{Actor, Hold, failed},
 };
 use crate::{
     history::{Call, Lock, Mode, Outcome},
     plan::PlannedStep,
     scenario::{Acquire, Extend, Poll, Release, Repeat, Step, TryAcquire, Work},
-    subject::{Ask, Held, Patience},
+    subject::{Ask, Patience},
     units::Span,
 };
-
-/// The lock that steps are about.
-const LOCK: Lock = Lock(0);
 
 /// How long after a failure that says nothing a client that retries asks again.
 const RETRY: Duration = Duration::from_millis(100);
@@ -26,14 +23,14 @@ const RETRY: Duration = Duration::from_millis(100);
 struct Stopped;
 
 /// What a script has not given back, the latest last.
-type Holds = Vec<Rc<dyn Held>>;
+type Holds = Vec<Hold>;
 
 impl Play for Vec<PlannedStep> {
     async fn play(&self, actor: &Actor) -> Holds {
         let mut held = Holds::new();
         let mut rounds = 0;
         'script: loop {
-            for PlannedStep { at, step } in self {
+            for PlannedStep { at, of, step } in self {
                 if let Some(Span(at)) = at {
                     actor.until(True::ZERO + *at).await;
                 }
@@ -42,7 +39,7 @@ impl Play for Vec<PlannedStep> {
                         rounds += 1;
                         continue 'script;
                     }
-                    Some(step) if actor.act(step, &mut held).await.is_err() => break 'script,
+                    Some(step) if actor.act(step, *of, &mut held).await.is_err() => break 'script,
                     _ => {}
                 }
             }
@@ -53,20 +50,32 @@ impl Play for Vec<PlannedStep> {
 }
 
 impl Actor {
-    async fn act(&self, step: &Step, held: &mut Holds) -> Result<(), Stopped> {
+    async fn act(&self, step: &Step, of: Option<Lock>, held: &mut Holds) -> Result<(), Stopped> {
+        // A scenario of several locks says which one is asked for.
+        let lock = of.unwrap_or(Lock(0));
         match step {
-            Step::Acquire(acquire) => return self.acquire(acquire, held).await,
-            Step::TryAcquire(attempt) => return self.try_acquire(attempt, held).await,
-            Step::Poll(poll) => return self.poll(poll, held).await,
-            Step::Release(release) => self.release(release, held).await,
-            Step::Extend(extend) => return self.extend(extend, held).await,
-            Step::Work(work) => self.work_as_written(work, held).await,
+            Step::Acquire(acquire) => held.push(self.acquire(acquire, lock).await?),
+            Step::TryAcquire(attempt) => held.push(self.try_acquire(attempt, lock).await?),
+            Step::Poll(poll) => held.push(self.poll(poll, lock).await?),
+            Step::Release(release) => {
+                if let Some(at) = latest(held, of) {
+                    self.release(release, held.remove(at)).await;
+                }
+            }
+            Step::Extend(extend) => {
+                let at = latest(held, of).ok_or(Stopped)?;
+                self.extend(extend, &held[at]).await;
+            }
+            Step::Work(work) => {
+                self.work_as_written(work, &held[..latest(held, of).map_or(0, |at| at + 1)]).await
+            }
             Step::Write(write) => {
-                if !write.if_held || held.last().is_some_and(|hold| hold.is_held()) {
+                let held = &held[..latest(held, of).map_or(0, |at| at + 1)];
+                if !write.if_held || held.last().is_some_and(|(_, hold)| hold.is_held()) {
                     self.write(held).await;
                 }
             }
-            Step::Check(_) if held.last().is_some_and(|hold| hold.is_held()) => {}
+            Step::Check(_) if latest(held, of).is_some_and(|at| held[at].1.is_held()) => {}
             Step::Check(_) => return Err(Stopped),
             Step::Sleep(sleep) => self.ctx.wire_delay(sleep.0.drawn().0).await,
             Step::Block(block) => self.block(block.0.0).await,
@@ -76,15 +85,12 @@ impl Actor {
         Ok(())
     }
 
-    async fn acquire(&self, acquire: &Acquire, held: &mut Holds) -> Result<(), Stopped> {
-        let lease = self.lease(acquire.lease, acquire.watchdog);
+    async fn acquire(&self, acquire: &Acquire, lock: Lock) -> Result<Hold, Stopped> {
+        let lease = self.lease(lock, acquire.lease, acquire.watchdog);
         let wait = acquire.wait.map_or(Patience::Unbounded, |Span(wait)| Patience::For(wait));
         loop {
-            match self.ask(Ask { lock: LOCK, lease, wait, mode: mode(acquire.shared) }).await {
-                Ok(Some(hold)) => {
-                    held.push(hold);
-                    return Ok(());
-                }
+            match self.ask(Ask { lock, lease, wait, mode: mode(acquire.shared) }).await {
+                Ok(Some(hold)) => return Ok(hold),
                 Ok(None) => return Err(Stopped),
                 Err(_) if acquire.retry => self.ctx.wire_delay(RETRY).await,
                 Err(_) => return Err(Stopped),
@@ -92,21 +98,18 @@ impl Actor {
         }
     }
 
-    async fn try_acquire(&self, attempt: &TryAcquire, held: &mut Holds) -> Result<(), Stopped> {
-        let lease = self.lease(attempt.lease, attempt.watchdog);
-        let ask = Ask { lock: LOCK, lease, wait: Patience::None, mode: mode(attempt.shared) };
-        let Ok(Some(hold)) = self.ask(ask).await else { return Err(Stopped) };
-        held.push(hold);
-        Ok(())
+    async fn try_acquire(&self, attempt: &TryAcquire, lock: Lock) -> Result<Hold, Stopped> {
+        let lease = self.lease(lock, attempt.lease, attempt.watchdog);
+        let ask = Ask { lock, lease, wait: Patience::None, mode: mode(attempt.shared) };
+        self.ask(ask).await.ok().flatten().ok_or(Stopped)
     }
 
-    async fn poll(&self, poll: &Poll, held: &mut Holds) -> Result<(), Stopped> {
-        let lease = self.lease(poll.lease, false);
+    async fn poll(&self, poll: &Poll, lock: Lock) -> Result<Hold, Stopped> {
+        let lease = self.lease(lock, poll.lease, false);
         loop {
-            let ask = Ask { lock: LOCK, lease, wait: Patience::None, mode: mode(poll.shared) };
+            let ask = Ask { lock, lease, wait: Patience::None, mode: mode(poll.shared) };
             if let Ok(Some(hold)) = self.ask(ask).await {
-                held.push(hold);
-                return Ok(());
+                return Ok(hold);
             }
             if poll.until.is_some_and(|Span(until)| self.ctx.moment().0 >= True::ZERO + until) {
                 return Err(Stopped);
@@ -115,29 +118,27 @@ impl Actor {
         }
     }
 
-    async fn release(&self, release: &Release, held: &mut Holds) {
-        let Some(hold) = held.pop() else { return };
-        let given_back = self.give_back(LOCK, &*hold).await;
+    async fn release(&self, release: &Release, hold: Hold) {
+        let given_back = self.give_back(&hold).await;
         if let (Err(failure), Some(Span(after))) = (given_back, release.retry_after)
             && !failure.definite
         {
             self.ctx.wire_delay(after).await;
-            let _ = self.give_back(LOCK, &*hold).await;
+            let _ = self.give_back(&hold).await;
         }
     }
 
-    async fn extend(&self, extend: &Extend, held: &Holds) -> Result<(), Stopped> {
-        let Some(hold) = held.last() else { return Err(Stopped) };
+    async fn extend(&self, extend: &Extend, (lock, hold): &Hold) {
         let Span(lease) = extend.lease;
         let call = Call::Extend { lease_ms: u64::try_from(lease.as_millis()).unwrap_or(u64::MAX) };
-        let op = self.teller.invoked(self.owner, call);
+        let history = self.history.about(*lock);
+        let op = history.invoked(self.owner, call);
         let extended = hold.extend(lease).await;
         let outcome = extended.as_ref().map_or_else(failed, |()| Outcome::Ok);
-        self.teller.returned(op, call, outcome);
-        Ok(())
+        history.returned(op, call, outcome);
     }
 
-    async fn work_as_written(&self, work: &Work, held: &Holds) {
+    async fn work_as_written(&self, work: &Work, held: &[Hold]) {
         let now = self.ctx.moment().0;
         let end = match (work.length, work.until) {
             (Some(length), _) => now + length.drawn().0,
@@ -146,6 +147,11 @@ impl Actor {
         };
         self.work(held, end, work.write_every.map(|Span(every)| every), work.until_lost).await;
     }
+}
+
+/// The place of the latest hold of a lock, or of any.
+fn latest(held: &[Hold], of: Option<Lock>) -> Option<usize> {
+    held.iter().rposition(|(lock, _)| of.is_none_or(|of| of == *lock))
 }
 
 fn mode(shared: bool) -> Mode {

@@ -71,15 +71,21 @@ impl ScenarioBuilder {
         self
     }
 
-    /// Chooses the lock on trial.
+    /// Chooses the lock on trial, where there is one.
     pub fn lock(mut self, lock: Lock) -> Self {
-        self.0.lock = lock;
+        self.0.lock = lock.into();
         self
     }
 
-    /// Chooses the kind of the lock, with its defaults.
+    /// Adds a lock under a name, where there are several.
+    pub fn lock_named(mut self, name: impl Into<String>, lock: Lock) -> Self {
+        self.0.lock.add(name, lock);
+        self
+    }
+
+    /// Chooses the kind of every lock so far.
     pub fn lock_kind(mut self, kind: LockKind) -> Self {
-        self.0.lock.kind = kind;
+        self.0.lock.values_mut().for_each(|lock| lock.kind = kind);
         self
     }
 

@@ -12,6 +12,7 @@ use toml::{
 use super::{
     Scenario,
     error::{Mistake, ScenarioError},
+    lock,
     merge::overlay,
     places::Places,
     validate::validate,
@@ -80,9 +81,11 @@ fn variants(text: &str) -> Result<Vec<Variant>, Mistake> {
     let mut root = DeTable::parse(text).map_err(|error| Mistake::of_toml(&error))?;
     let span = root.span();
     let variants = root.get_mut().remove("variant");
-    let base = read(root.clone())?;
+    let mut plain = root.clone();
+    name_locks(plain.get_mut());
+    let base = read(plain.clone())?;
     let Some(variants) = variants else {
-        validate(&base, &Places::of(root.get_ref()))?;
+        validate(&base, &Places::of(plain.get_ref()))?;
         return Ok(vec![Variant { name: String::new(), scenario: base }]);
     };
     let place = variants.span();
@@ -103,11 +106,38 @@ fn variants(text: &str) -> Result<Vec<Variant>, Mistake> {
             table.remove("expect");
         }
         overlay(&mut table, over);
+        name_locks(&mut table);
         let scenario = read(Spanned::new(span.clone(), table.clone()))?;
         validate(&scenario, &Places::of(&table))?;
         all.push(Variant { name: name.get_ref().to_string(), scenario });
     }
     Ok(all)
+}
+
+/// Gives each lock a table of its own, with what `[lock]` says of all of them.
+fn name_locks(root: &mut DeTable<'_>) {
+    let Some(locks) = root.get_mut("lock") else { return };
+    let span = locks.span();
+    let DeValue::Table(locks) = locks.get_mut() else { return };
+    let (mut common, mut named) = (DeTable::new(), Vec::new());
+    for (key, value) in std::mem::take(locks) {
+        match value.get_ref() {
+            DeValue::Table(own) if !lock::OWN_TABLES.contains(&&**key.get_ref()) => {
+                named.push((key, value.span(), own.clone()));
+            }
+            _ => drop(common.insert(key, value)),
+        }
+    }
+    if named.is_empty() {
+        let name = Spanned::new(span.clone(), lock::ONLY.into());
+        locks.insert(name, Spanned::new(span, DeValue::Table(common)));
+        return;
+    }
+    for (name, span, own) in named {
+        let mut whole = common.clone();
+        overlay(&mut whole, own);
+        locks.insert(name, Spanned::new(span, DeValue::Table(whole)));
+    }
 }
 
 fn read(table: Spanned<DeTable<'_>>) -> Result<Scenario, Mistake> {

@@ -1,21 +1,90 @@
-//! What is on trial: the lock, who implements it, and the resource it guards.
+//! What is on trial: the locks, their implementations, and the resource they guard.
 
-use schemars::JsonSchema;
+use std::{borrow::Cow, ops::Deref, rc::Rc};
+
+use indexmap::IndexMap;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use super::{Subject, traits::OtherTraits};
 pub use crate::object::LockKind;
-use crate::{name::Name, units::Span};
+use crate::{name::Name, object::Object, units::Span};
 
-/// The lock on trial: `[lock]`.
+/// The locks on trial, by name, in the order in which a workload takes them.
+///
+/// A file that has one says `[lock]`, and it is called `lock`. A file that has several gives each a table of its own, such as
+/// `[lock.stock]` and `[lock.cash]`, and what stands in `[lock]` itself is common to them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Locks(IndexMap<String, Lock>);
+
+/// What the only lock of a file is called.
+pub(super) const ONLY: &str = "lock";
+
+/// The keys of `[lock]` whose values are tables, so that they are no locks.
+pub(super) const OWN_TABLES: &[&str] = &["traits"];
+
+impl Locks {
+    /// The key of each lock in Redis, in order.
+    pub fn keys_in_redis(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, lock)| lock.name.as_deref().unwrap_or(name))
+    }
+
+    /// Adds a lock; the first that is added takes the place of the one that every scenario has.
+    pub fn add(&mut self, name: impl Into<String>, lock: Lock) {
+        if *self == Locks::default() {
+            self.0.clear();
+        }
+        self.0.insert(name.into(), lock);
+    }
+
+    /// All of them, to be changed.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Lock> {
+        self.0.values_mut()
+    }
+}
+
+impl Default for Locks {
+    fn default() -> Locks {
+        Locks::from(Lock::default())
+    }
+}
+
+impl From<Lock> for Locks {
+    fn from(lock: Lock) -> Locks {
+        Locks(IndexMap::from([(ONLY.to_owned(), lock)]))
+    }
+}
+
+impl Deref for Locks {
+    type Target = IndexMap<String, Lock>;
+    fn deref(&self) -> &IndexMap<String, Lock> {
+        &self.0
+    }
+}
+
+/// As a file has them: the settings, and beside them a table for each lock.
+impl JsonSchema for Locks {
+    fn schema_name() -> Cow<'static, str> {
+        "Locks".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let named = generator.subschema_for::<Lock>();
+        let mut schema = Lock::json_schema(generator);
+        schema.insert("additionalProperties".to_owned(), named.to_value());
+        let about = "The lock on trial; or, of several, what they have in common, with a table for each: [lock.stock].";
+        schema.insert("description".to_owned(), about.into());
+        schema
+    }
+}
+
+/// A lock on trial: `[lock]`, or `[lock.stock]` of several.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Lock {
-    /// Its name, which is also its key.
-    pub name: String,
-    /// Further locks of the same kind, with the same settings on the same nodes, which a workload takes together with this
-    /// one, in this order. Only the production client takes several, and steps take the first.
-    pub also: Vec<String>,
+    /// Its key in Redis; what the file calls it if left out.
+    pub name: Option<String>,
     /// Which lock of the client it is.
     pub kind: LockKind,
     /// Who implements it: the production client, or a model of another algorithm (`lockstorm list subjects`).
@@ -48,8 +117,7 @@ pub struct Lock {
 impl Default for Lock {
     fn default() -> Lock {
         Lock {
-            name: "lock".to_owned(),
-            also: Vec::new(),
+            name: None,
             kind: LockKind::Plain,
             subject: Subject::default(),
             traits: OtherTraits::default(),
@@ -68,9 +136,9 @@ impl Default for Lock {
 }
 
 impl Lock {
-    /// The names of all locks on trial, in the order in which a workload takes them.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        std::iter::once(self.name.as_str()).chain(self.also.iter().map(String::as_str))
+    /// The adapter of its kind.
+    pub(crate) fn object(&self) -> Rc<dyn Object> {
+        self.kind.object(self.permits.unwrap_or(1))
     }
 }
 

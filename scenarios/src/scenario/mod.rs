@@ -28,13 +28,13 @@ pub use error::{ScenarioError, nearest};
 pub(crate) use form::{fault as fault_form, trait_values};
 pub use limits::Wrong;
 pub use load::{Source, Variant, load, parse};
-pub use lock::{Fence, Lock, LockKind, Resource, Sync};
+pub use lock::{Fence, Lock, LockKind, Locks, Resource, Sync};
 pub use step::{
     Acquire, Block, Check, Extend, Poll, Release, Repeat, Sleep, Step, StepEntry, StepKind, Steps,
     TryAcquire, Work, Write,
 };
 pub use subject::{Algorithm, Subject, TABLE};
-pub use topology::{Client, Clock, Durability, Link, Network, Node, ScriptEdit};
+pub use topology::{Client, Clock, Durability, Line, Link, Network, Node, ScriptEdit};
 pub use workload::{Contend, Workload, WorkloadEntry, WorkloadKind};
 
 /// An experiment: everything that a scenario file says, with one variant laid over it.
@@ -57,8 +57,8 @@ pub struct Scenario {
     pub network: Network,
     /// Links that differ from the rest of the network, by any name.
     pub link: IndexMap<String, Link>,
-    /// The lock on trial.
-    pub lock: Lock,
+    /// The lock on trial, or several.
+    pub lock: Locks,
     /// The resource it guards, if the experiment has one.
     pub resource: Option<Resource>,
     /// What goes wrong, by any name.
@@ -73,10 +73,10 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// The nodes that the lock lives on, each without its replicas: those that the file names, or every master.
-    pub fn lock_nodes(&self) -> Vec<String> {
+    /// The nodes that a lock lives on, each without its replicas: those that the file names, or every master.
+    pub fn lock_nodes(&self, lock: &Lock) -> Vec<String> {
         let masters = self.node.iter().filter(|(_, node)| node.replica_of.is_none());
-        match &self.lock.nodes {
+        match &lock.nodes {
             None => masters.flat_map(|(name, node)| group(name, node.count)).collect(),
             Some(names) => names.iter().flat_map(|name| self.members(name.as_str())).collect(),
         }

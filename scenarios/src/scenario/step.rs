@@ -10,6 +10,7 @@ use super::{
     limits::{self, Wrong},
 };
 use crate::{
+    name::Name,
     one_of::one_of,
     units::{Draw, Span},
 };
@@ -22,6 +23,9 @@ one_of! {
     pub struct StepEntry {
         /// Not before this time after the start, in true time.
         pub at: Option<Draw<Span>>,
+        /// Which lock it is about, by the name of its table. Of several locks an acquisition must say it; other steps are about
+        /// the lock that was acquired last if they do not.
+        pub of: Option<Name>,
     }
 
     /// What a step does.
@@ -67,6 +71,10 @@ pub trait StepKind {
     /// Whether it asks for the lock.
     fn is_acquisition(&self) -> bool {
         false
+    }
+    /// Whether it is about a lock at all.
+    fn has_lock(&self) -> bool {
+        true
     }
 }
 
@@ -272,6 +280,10 @@ impl StepKind for Sleep {
     fn draw(&mut self, fraction: &mut dyn FnMut() -> f64) {
         self.0.draw(fraction());
     }
+
+    fn has_lock(&self) -> bool {
+        false
+    }
 }
 
 /// Keeping the processor busy for a time.
@@ -283,6 +295,10 @@ impl StepKind for Block {
     fn words(&self) -> String {
         format!("block for {}", self.0)
     }
+
+    fn has_lock(&self) -> bool {
+        false
+    }
 }
 
 /// Running the script so many times more.
@@ -293,5 +309,9 @@ pub struct Repeat(pub u32);
 impl StepKind for Repeat {
     fn words(&self) -> String {
         format!("repeat {} times", self.0)
+    }
+
+    fn has_lock(&self) -> bool {
+        false
     }
 }

@@ -86,6 +86,9 @@ pub struct Client {
     pub steps: Steps,
     /// What it does over and over, until the end of the storm, instead of steps.
     pub workload: Option<WorkloadEntry>,
+    /// Its lines of work by name, instead of steps or a workload, where it does several things at a time: each is an owner of
+    /// its own, and all share the process, its connections and its clocks.
+    pub line: IndexMap<String, Line>,
     /// How its clocks differ from true time.
     pub clock: Clock,
     /// The nodes it knows of, where that is not all of the lock's.
@@ -93,6 +96,26 @@ pub struct Client {
     /// What it does instead of steps, where that is code; no file can say so.
     #[serde(skip)]
     pub code: Option<Code>,
+}
+
+/// A line of work of a client, or `count` of them: `[client.c1.line.audit]`. What it asks for, holds and gives back is its own.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Line {
+    /// How many lines of this kind there are; they are called by the name and a number from 1 then.
+    pub count: Option<u32>,
+    /// What it does, step by step.
+    pub steps: Steps,
+    /// What it does over and over, until the end of the storm, instead of steps.
+    pub workload: Option<WorkloadEntry>,
+}
+
+impl Client {
+    /// How many lines of work it has.
+    pub fn lines(&self) -> usize {
+        let counts = self.line.values().map(|line| line.count.map_or(1, |count| count as usize));
+        counts.sum::<usize>().max(1)
+    }
 }
 
 /// How the clocks of a host differ from true time from the start.

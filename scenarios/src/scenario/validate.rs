@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
+use indexmap::IndexSet;
 use lockstorm_sim::{config::Config, options};
 
 use super::{
-    Algorithm, Client, Node, SEEDS_MAX, Scenario, Step, StepEntry,
+    Algorithm, Client, Lock, Node, SEEDS_MAX, Scenario, Step, StepEntry, Steps, WorkloadEntry,
     error::Mistake,
     limits::{self, Wrong},
     places::Places,
@@ -21,6 +22,9 @@ use crate::{
 
 /// The most hosts of one scenario: beyond it a run is no experiment but an accident.
 const HOSTS_MAX: u32 = 1000;
+
+/// The most lines of work of one client.
+const LINES_MAX: usize = 1000;
 
 /// The most occurrences of one fault: beyond it a period was written without its unit in mind.
 const OCCURRENCES_MAX: u128 = 100_000;
@@ -40,20 +44,18 @@ pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(
         return Err(Mistake::at(places.of_value(&["run", "seeds"]), message));
     }
     check_phases(scenario, places)?;
-    check_lock(scenario, places)?;
     let names = Names { scenario, places };
+    for (name, lock) in &*scenario.lock {
+        check_lock(&names, name, lock)?;
+    }
+    check_keys(scenario, places)?;
     names.check_counts()?;
     names.check_no_host_is_named_twice()?;
     for (name, node) in &scenario.node {
         check_node(&names, name, node)?;
     }
     for (name, client) in &scenario.client {
-        client.nodes.iter().flatten().try_for_each(|node| names.node(node))?;
-        check_client(scenario, places, name, client)?;
-    }
-    scenario.lock.nodes.iter().flatten().try_for_each(|node| names.node(node))?;
-    if scenario.lock.nodes.as_ref().is_some_and(Vec::is_empty) {
-        return Err(Mistake::at(places.of_value(&["lock", "nodes"]), "the lock needs a node to live on"));
+        check_client(&names, name, client)?;
     }
     for link in scenario.link.values() {
         names.hosts(&link.from)?;
@@ -121,11 +123,12 @@ fn check_node(names: &Names<'_, '_>, name: &str, node: &Node) -> Result<(), Mist
     Ok(())
 }
 
-fn check_lock(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
-    let lock = &scenario.lock;
-    lock.subject
-        .check(&lock.traits)
-        .map_err(|(name, message)| Mistake::at(places.of_key(&["lock", "traits", name]), message))?;
+fn check_lock(names: &Names<'_, '_>, name: &str, lock: &Lock) -> Result<(), Mistake> {
+    let places = names.places;
+    let of_key = |key| places.of_value(&["lock", name, key]);
+    let check_traits = lock.subject.check(&lock.traits);
+    check_traits
+        .map_err(|(key, message)| Mistake::at(places.of_key(&["lock", name, "traits", key]), message))?;
     let kinds = lock.subject.kinds(&lock.traits);
     if !kinds.contains(&lock.kind) {
         let known: Vec<String> = kinds.iter().map(|kind| format!("\"{}\"", word(kind))).collect();
@@ -135,63 +138,133 @@ fn check_lock(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistak
             word(lock.kind),
             known.join(", ")
         );
-        return Err(Mistake::at(places.of_value(&["lock", "kind"]), message));
+        return Err(Mistake::at(of_key("kind"), message));
     }
-    let names: Vec<&str> = lock.names().collect();
-    for (at, name) in lock.also.iter().enumerate() {
-        let place = places.of_value(&["lock", "also"]);
-        if names[..=at].contains(&name.as_str()) {
-            return Err(Mistake::at(place, format!("the lock {name:?} is there already")));
-        }
-        if lock.subject.algorithm != Algorithm::Client {
-            let message = format!("only the production client takes several locks, not \"{}\"", lock.subject);
-            return Err(Mistake::at(place, message));
-        }
+    lock.nodes.iter().flatten().try_for_each(|node| names.node(node))?;
+    if lock.nodes.as_ref().is_some_and(Vec::is_empty) {
+        return Err(Mistake::at(of_key("nodes"), "the lock needs a node to live on"));
     }
-    let of_key = |key| places.of_value(&["lock", key]);
     limits::lease("lease", lock.lease).map_err(|wrong| wrong.at_place(of_key))?;
     limits::lease("watchdog", Some(lock.watchdog)).map_err(|wrong| wrong.at_place(of_key))?;
     match lock.permits {
-        Some(0) => Err(Mistake::at(places.of_value(&["lock", "permits"]), "nobody could ever get a permit")),
+        Some(0) => Err(Mistake::at(of_key("permits"), "nobody could ever get a permit")),
         Some(_) if !lock.kind.has_permits() => {
             let message = "only a semaphore has permits: lock.kind = \"semaphore\"";
-            Err(Mistake::at(places.of_key(&["lock", "permits"]), message))
+            Err(Mistake::at(places.of_key(&["lock", name, "permits"]), message))
         }
         _ => Ok(()),
     }
 }
 
-fn check_client(
-    scenario: &Scenario,
-    places: &Places<'_, '_>,
-    name: &str,
-    client: &Client,
-) -> Result<(), Mistake> {
-    for (at, entry) in client.steps.iter().enumerate() {
-        let at_text = at.to_string();
-        let place = |path: &[&str]| places.of_value(&[&["client", name, "steps", &at_text], path].concat());
-        let step = one_action(entry, at).map_err(|message| Mistake::at(place(&[]), message))?;
-        if let Some(step) = step {
-            step.check(&scenario.lock).map_err(|wrong| wrong.at_place(|key| place(&[step.name(), key])))?;
+/// That no two locks live in one key.
+fn check_keys(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
+    let mut seen = BTreeSet::new();
+    for (name, key) in scenario.lock.keys().zip(scenario.lock.keys_in_redis()) {
+        if !seen.insert(key) {
+            let message = format!("two locks live in the key {key:?}: give each a `name` of its own");
+            return Err(Mistake::at(places.of_key(&["lock", name, "name"]), message));
         }
     }
-    let Some(workload) = &client.workload else { return Ok(()) };
-    let place = places.of_key(&["client", name, "workload"]);
-    let kinds = workload.given();
-    let [kind] = &kinds[..] else {
-        let message = match kinds.len() {
-            0 => "a workload needs a kind, such as workload.contend = { .. }",
-            _ => "a workload has one kind: give each to a client of its own",
-        };
-        return Err(Mistake::at(place, message));
-    };
-    let of_key = |key| places.of_value(&["client", name, "workload", kind.name(), key]);
-    kind.check().map_err(|wrong| wrong.at_place(of_key))?;
-    if !client.steps.is_empty() {
-        let message = format!("client {name} has both steps and a workload: give one");
-        return Err(Mistake::at(place, message));
-    }
     Ok(())
+}
+
+fn check_client(names: &Names<'_, '_>, name: &str, client: &Client) -> Result<(), Mistake> {
+    let Names { scenario, places } = names;
+    client.nodes.iter().flatten().try_for_each(|node| names.node(node))?;
+    let own = Script { names, path: vec!["client", name], called: format!("client {name}") };
+    own.check(&client.steps, client.workload.as_ref())?;
+    if !client.line.is_empty() && (!client.steps.is_empty() || client.workload.is_some()) {
+        let message =
+            format!("client {name} has lines of work, and does something beside them: make that a line");
+        return Err(Mistake::at(places.of_key(&["client", name, "line"]), message));
+    }
+    for (line, written) in &client.line {
+        if written.count == Some(0) {
+            let place = places.of_value(&["client", name, "line", line, "count"]);
+            return Err(Mistake::at(place, format!("there is nothing in [client.{name}.line.{line}]")));
+        }
+        let called = format!("line {line} of client {name}");
+        let of_line = Script { names, path: vec!["client", name, "line", line], called };
+        of_line.check(&written.steps, written.workload.as_ref())?;
+    }
+    if client.lines() > LINES_MAX {
+        let message =
+            format!("client {name} has {} lines of work; at most {LINES_MAX} can be", client.lines());
+        return Err(Mistake::at(places.of_key(&["client", name, "line"]), message));
+    }
+    let nameless =
+        |(_, lock): &(&String, &Lock)| lock.subject.algorithm == Algorithm::Model && lock.kind.has_permits();
+    match scenario.lock.iter().find(nameless) {
+        Some((lock, _)) if client.lines() > 1 => {
+            let message = format!(
+                "the key of the semaphore {lock:?} does not say which line of work has a permit: give each line a client of its own"
+            );
+            Err(Mistake::at(places.of_key(&["client", name, "line"]), message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What one line of work does, and where it is written.
+struct Script<'a, 'i> {
+    names: &'a Names<'a, 'i>,
+    path: Vec<&'a str>,
+    called: String,
+}
+
+impl Script<'_, '_> {
+    fn path<'p>(&'p self, path: &[&'p str]) -> Vec<&'p str> {
+        [&self.path, path].concat()
+    }
+
+    fn check(&self, steps: &Steps, workload: Option<&WorkloadEntry>) -> Result<(), Mistake> {
+        let Names { scenario, places } = self.names;
+        for (at, entry) in steps.iter().enumerate() {
+            let at_text = at.to_string();
+            let place = |path: &[&str]| places.of_value(&self.path(&[&["steps", &*at_text], path].concat()));
+            let step = one_action(entry, at).map_err(|message| Mistake::at(place(&[]), message))?;
+            let lock = match &entry.of {
+                None => None,
+                Some(name) => Some(self.names.lock(name)?),
+            };
+            if let (Some(of), false) = (&entry.of, step.as_ref().is_some_and(|step| step.has_lock())) {
+                let message = format!("step {} is about no lock, so `of` means nothing", at + 1);
+                return Err(Mistake::at(of.span(), message));
+            }
+            let Some(step) = step else { continue };
+            if lock.is_none() && step.is_acquisition() && scenario.lock.len() > 1 {
+                let known: Vec<&str> = scenario.lock.keys().map(String::as_str).collect();
+                let message = format!("step {} does not say which lock it asks for: add `of = ..`", at + 1);
+                let help = Some(format!("the locks are: {}", known.join(", ")));
+                return Err(Mistake { span: place(&[]), message, help });
+            }
+            // What may be about any of the locks must be right for each.
+            let about = lock.into_iter().chain(scenario.lock.values().filter(|_| lock.is_none()));
+            for lock in about {
+                step.check(lock).map_err(|wrong| wrong.at_place(|key| place(&[step.name(), key])))?;
+            }
+        }
+        let Some(workload) = workload else { return Ok(()) };
+        let place = places.of_key(&self.path(&["workload"]));
+        let kinds = workload.given();
+        let [kind] = &kinds[..] else {
+            let message = match kinds.len() {
+                0 => "a workload needs a kind, such as workload.contend = { .. }",
+                _ => "a workload has one kind: give each to a client of its own",
+            };
+            return Err(Mistake::at(place, message));
+        };
+        let of_key = |key| places.of_value(&self.path(&["workload", kind.name(), key]));
+        kind.check().map_err(|wrong| wrong.at_place(of_key))?;
+        for name in kind.locks() {
+            self.names.lock(name)?;
+        }
+        if !steps.is_empty() {
+            let message = format!("{} has both steps and a workload: give one", self.called);
+            return Err(Mistake::at(place, message));
+        }
+        Ok(())
+    }
 }
 
 /// The one action of a step.
@@ -342,6 +415,12 @@ impl Names<'_, '_> {
         Ok(())
     }
 
+    fn lock(&self, name: &Name) -> Result<&Lock, Mistake> {
+        let known = || self.scenario.lock.keys().map(String::as_str);
+        let lock = self.scenario.lock.get(name.as_str());
+        lock.ok_or_else(|| Mistake::unknown(name.span(), "lock", name.as_str(), known()))
+    }
+
     fn node(&self, name: &Name) -> Result<(), Mistake> {
         if self.scenario.node.contains_key(name.as_str()) || self.nodes().any(|node| node == name.as_str()) {
             return Ok(());
@@ -355,13 +434,16 @@ impl Names<'_, '_> {
             let selector =
                 name.as_str().parse::<Selector>().map_err(|message| Mistake::at(name.span(), message))?;
             if selector == Selector::Master {
-                let masters = self.scenario.lock_nodes();
+                let of_all = self.scenario.lock.values().flat_map(|lock| self.scenario.lock_nodes(lock));
+                let masters: IndexSet<String> = of_all.collect();
                 if masters.len() > 1 {
+                    let what =
+                        if self.scenario.lock.len() == 1 { "this lock lives" } else { "these locks live" };
                     let message = format!(
-                        "`@master` is the one master that the lock lives on, and this lock lives on {} ({}): name one of them, or \
-                         say `@any-node` or `@minority`",
+                        "`@master` is the one master that the lock lives on, and {what} on {} ({}): name one of them, or say \
+                         `@any-node` or `@minority`",
                         masters.len(),
-                        masters.join(", ")
+                        masters.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
                     );
                     return Err(Mistake::at(name.span(), message));
                 }

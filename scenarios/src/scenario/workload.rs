@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::{self, Wrong};
 use crate::{
+    name::Name,
     one_of::one_of,
     units::{Draw, Span},
 };
@@ -33,6 +34,10 @@ pub trait WorkloadKind {
     /// # Errors
     /// The key that is mistaken.
     fn check(&self) -> Result<(), Wrong>;
+    /// The locks that it names.
+    fn locks(&self) -> &[Name] {
+        &[]
+    }
 }
 
 /// Acquire, hold, release, think, again.
@@ -41,6 +46,10 @@ pub trait WorkloadKind {
 pub struct Contend {
     /// How long the lock is held.
     pub hold: Draw<Span>,
+    /// The locks that a round takes together, in this order, by the names of their tables; all if left out, in the order of the
+    /// file. Writes go under the first.
+    #[serde(default)]
+    pub of: Option<Vec<Name>>,
     /// The pause between two rounds.
     pub think: Draw<Span>,
     /// How long to wait for the lock at most; as long as it takes if left out.
@@ -61,6 +70,9 @@ pub struct Contend {
 impl WorkloadKind for Contend {
     fn check(&self) -> Result<(), Wrong> {
         limits::period("write_every", self.write_every)?;
+        if self.of.as_ref().is_some_and(Vec::is_empty) {
+            return Err(Wrong::at("of", "a round needs a lock to take"));
+        }
         match self.levels.filter(|levels| !(1..=LEVELS_MAX).contains(levels)) {
             None => Ok(()),
             Some(levels) => {
@@ -70,5 +82,9 @@ impl WorkloadKind for Contend {
                 Err(Wrong::at("levels", message))
             }
         }
+    }
+
+    fn locks(&self) -> &[Name] {
+        self.of.as_deref().unwrap_or_default()
     }
 }

@@ -1,45 +1,83 @@
 //! The production client.
 
-use std::{cell::RefCell, rc::Rc, sync::Arc, time::Duration};
+use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc, time::Duration};
 
-use lockstorm_client::{Builder, Client, Error, Guard, Lock, OwnerId, RedLock, ReplicaWait};
+use lockstorm_client::{Builder, Client, Error, Guard, Lock as ClientLock, OwnerId, RedLock, ReplicaWait};
 
-use super::{Ask, Failure, Held, Local, Patience, Seat, Subject};
+use super::{Ask, Failure, Held, Local, Patience, Subject, SubjectContext};
 use crate::{
     bridge::HostEnv,
+    history::Lock,
+    recorder::Line,
     scenario::{Lock as ScenarioLock, LockKind, Sync, traits::ClockName},
     units::Span,
 };
 
-/// The owner of a script: one script is one line of work.
-const OWNER: i64 = 1;
-
-pub(super) fn make(seat: Seat) -> Local<'static, Result<Rc<dyn Subject>, Failure>> {
-    Box::pin(async move {
-        let lock = &seat.plan.scenario.lock;
-        let env = match lock.subject.traits.with(&lock.traits).clock {
-            // As on a platform whose only steady clock stops while the machine sleeps.
-            ClockName::Monotonic => HostEnv::without_boottime(seat.ctx.clone()),
-            ClockName::Boottime | ClockName::Wall => HostEnv::new(seat.ctx.clone()),
+/// Makes the clients of a process, and the handles of these locks. Locks with the same settings on the same nodes share a client.
+pub(super) fn make(context: &SubjectContext, locks: &[Lock]) -> Result<Production, Failure> {
+    let mut made: Vec<(Settings<'_>, Vec<Client>)> = Vec::new();
+    let (mut handles, mut others) = (BTreeMap::new(), Vec::new());
+    for &lock in locks {
+        let written = &context.lock(lock).written;
+        let settings = Settings::of(context, lock);
+        let known = made.iter().position(|(known, _)| *known == settings);
+        let at = match known {
+            Some(at) => at,
+            None => {
+                let env = match settings.clock {
+                    // As on a platform whose only steady clock stops while the machine sleeps.
+                    ClockName::Monotonic => HostEnv::without_boottime(context.ctx.clone()),
+                    ClockName::Boottime | ClockName::Wall => HostEnv::new(context.ctx.clone()),
+                };
+                let built =
+                    settings.groups.iter().map(|group| builder(&env, context, written, group).build());
+                made.push((settings, built.collect::<Result<_, _>>().map_err(failure)?));
+                made.len() - 1
+            }
         };
-        let mut clients = Vec::new();
-        for group in &seat.groups {
-            clients.push(builder(&env, &seat, group).build().map_err(failure)?);
+        let clients = &made[at].1;
+        handles.insert(lock, handle(written, clients, &context.lock(lock).key)?);
+        if known.is_none() {
+            others.push(handle(written, clients, &format!("warm-up of {}", context.ctx.name()))?);
         }
-        let other = format!("warm-up of {}", seat.ctx.name());
-        let handles = lock.names().map(|name| handle(lock, &clients, name)).collect::<Result<_, _>>()?;
-        let other = handle(lock, &clients, &other)?;
-        Ok(Rc::new(Production { handles, other }) as Rc<dyn Subject>)
-    })
+    }
+    Ok(Production(Rc::new(Handles { handles, others })))
+}
+
+/// What a client is set up with.
+#[derive(PartialEq)]
+struct Settings<'a> {
+    groups: &'a [Vec<String>],
+    clock: ClockName,
+    watchdog: Span,
+    sync: Sync,
+    timeouts: [Option<Span>; 3],
+}
+
+impl Settings<'_> {
+    fn of(context: &SubjectContext, lock: Lock) -> Settings<'_> {
+        let written = &context.lock(lock).written;
+        Settings {
+            groups: context.groups_of(lock),
+            clock: written.subject.traits.with(&written.traits).clock,
+            watchdog: written.watchdog,
+            sync: written.sync,
+            timeouts: [written.response_timeout, written.sync_timeout, written.fair_wait],
+        }
+    }
 }
 
 /// Sets up a client of one group of nodes as the scenario says.
-pub(crate) fn builder(env: &HostEnv, seat: &Seat, group: &[String]) -> Builder {
-    let lock = &seat.plan.scenario.lock;
+pub(crate) fn builder(
+    env: &HostEnv,
+    context: &SubjectContext,
+    lock: &ScenarioLock,
+    group: &[String],
+) -> Builder {
     let mut builder = Client::builder()
         .env(Arc::new(env.clone()))
-        .client_id(seat.teller.client_id())
-        .observer(Arc::new(seat.teller.clone().counting_by(env.lease_clock())))
+        .client_id(context.history.client_id())
+        .observer(Arc::new(context.history.clone().counting_by(env.lease_clock())))
         .watchdog_timeout(lock.watchdog.0)
         .replica_wait(match lock.sync {
             Sync::None => ReplicaWait::None,
@@ -65,15 +103,31 @@ pub(crate) fn builder(env: &HostEnv, seat: &Seat, group: &[String]) -> Builder {
 
 /// The client's handle of a lock on trial.
 enum Handle {
-    One(Lock),
+    One(ClientLock),
     Red(RedLock),
 }
 
-struct Production {
-    /// By number of the lock.
-    handles: Vec<Handle>,
-    /// Another lock of the same kind on the same nodes, for the warm-up: scripts are loaded with the first lock of a process.
-    other: Handle,
+/// The production client of a process.
+pub(super) struct Production(Rc<Handles>);
+
+struct Handles {
+    handles: BTreeMap<Lock, Handle>,
+    /// For each client another lock of the same kind on the same nodes, for the warm-up: scripts are loaded with the first lock of
+    /// a process.
+    others: Vec<Handle>,
+}
+
+impl Production {
+    /// For one line of work, whose number is that of its owner.
+    pub(super) fn on(&self, line: Line) -> OfLine {
+        OfLine { handles: self.0.clone(), line }
+    }
+}
+
+/// The production client as one line of work uses it.
+pub(super) struct OfLine {
+    handles: Rc<Handles>,
+    line: Line,
 }
 
 fn handle(lock: &ScenarioLock, clients: &[Client], name: &str) -> Result<Handle, Failure> {
@@ -101,24 +155,30 @@ fn handle(lock: &ScenarioLock, clients: &[Client], name: &str) -> Result<Handle,
     })
 }
 
-impl Subject for Production {
+impl Subject for OfLine {
     fn warm_up(&self) -> Local<'static, ()> {
         let lease = Duration::from_secs(1);
-        let asked = match &self.other {
-            Handle::One(lock) => lock.try_acquire().lease(lease),
-            Handle::Red(lock) => lock.try_acquire().lease(lease),
-        };
+        // Once for the process.
+        let others = self.handles.others.iter().filter(|_| self.line == Line::FIRST);
+        let asked: Vec<_> = others
+            .map(|other| match other {
+                Handle::One(lock) => lock.try_acquire().lease(lease),
+                Handle::Red(lock) => lock.try_acquire().lease(lease),
+            })
+            .collect();
         Box::pin(async move {
-            if let Ok(Some(guard)) = asked.await {
-                let _ = guard.release().await;
+            for asked in asked {
+                if let Ok(Some(guard)) = asked.await {
+                    let _ = guard.release().await;
+                }
             }
         })
     }
 
     fn acquire(&self, ask: Ask) -> Local<'_, Result<Option<Rc<dyn Held>>, Failure>> {
         Box::pin(async move {
-            let owner = OwnerId::new(OWNER);
-            let handle = &self.handles[usize::from(ask.lock.0)];
+            let owner = OwnerId::new(i64::from(self.line.0));
+            let handle = &self.handles.handles[&ask.lock];
             let guard = match ask.wait {
                 Patience::Unbounded => {
                     let wanted = match handle {

@@ -2,47 +2,74 @@
 //!
 //! Models exist to be judged; nothing of them is in the production client. To add a model, add a line to
 //! [`TABLE`](crate::scenario::TABLE); an algorithm that no traits describe gets a file of its own with its [`Subject`], an
-//! [`Algorithm`] and a line in [`maker`].
+//! [`Algorithm`] and a line in [`make`].
 
 pub(crate) mod client;
 pub mod model;
 
-use std::{pin::Pin, rc::Rc, time::Duration};
+use std::{collections::BTreeMap, pin::Pin, rc::Rc, time::Duration};
 
 use lockstorm_sim::world::HostCtx;
 
 use crate::{
     history::{Lock, Mode},
-    plan::Plan,
-    recorder::HistoryWriter,
+    plan::{Plan, PlannedLock},
+    recorder::{HistoryWriter, Line},
     scenario::Algorithm,
 };
 
 /// A future on one host of the world; it never leaves its thread.
 pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// Makes a subject for one client.
-pub type Make = fn(Seat) -> Local<'static, Result<Rc<dyn Subject>, Failure>>;
+/// A host with a process whose subjects are made: what they should know, and where they report what they believe.
+#[derive(Clone)]
+pub struct SubjectContext {
+    /// The host.
+    pub ctx: HostCtx,
+    /// The scenario, for its locks and its nodes.
+    pub plan: Rc<Plan>,
+    /// The nodes that this client knows of for each lock, one group of replicas each.
+    pub groups: Vec<Vec<Vec<String>>>,
+    /// The history, for the first line of work about the first lock.
+    pub history: HistoryWriter,
+}
 
-/// What makes the subjects of an algorithm.
-pub fn maker(algorithm: Algorithm) -> Make {
-    match algorithm {
-        Algorithm::Client => client::make,
-        Algorithm::Model => model::make,
+impl SubjectContext {
+    /// A lock on trial.
+    pub fn lock(&self, lock: Lock) -> &PlannedLock {
+        &self.plan.locks[usize::from(lock.0)]
+    }
+
+    /// The nodes of a lock, one group of replicas each.
+    pub fn groups_of(&self, lock: Lock) -> &[Vec<String>] {
+        &self.groups[usize::from(lock.0)]
     }
 }
 
-/// Where a subject sits: its host, what it should know, and whom it tells what it believes.
-#[derive(Clone)]
-pub struct Seat {
-    /// The host.
-    pub ctx: HostCtx,
-    /// The scenario, for its lock and its nodes.
-    pub plan: Rc<Plan>,
-    /// The nodes this client knows of, one group of replicas each.
-    pub groups: Vec<Vec<String>>,
-    /// Whom it tells.
-    pub teller: HistoryWriter,
+/// The subjects of one line of work, by lock; one that has several locks stands there for each of them.
+pub type Subjects = Vec<Rc<dyn Subject>>;
+
+/// Makes the subjects of a process, for each of its lines of work.
+///
+/// # Errors
+/// When one of them cannot begin.
+pub fn make(context: &SubjectContext, lines: &[Line]) -> Result<Vec<Subjects>, Failure> {
+    let locks = (0..context.plan.locks.len()).map(|at| Lock(at as u16));
+    let (ours, models): (Vec<Lock>, Vec<Lock>) =
+        locks.partition(|lock| context.lock(*lock).written.subject.algorithm == Algorithm::Client);
+    // The production client is one for the whole process, with all its locks; a model is made for each line and lock.
+    let client = client::make(context, &ours)?;
+    let mut all = Vec::new();
+    for line in lines {
+        let mut subjects: BTreeMap<Lock, Rc<dyn Subject>> = BTreeMap::new();
+        let of_line: Rc<dyn Subject> = Rc::new(client.on(*line));
+        subjects.extend(ours.iter().map(|lock| (*lock, of_line.clone())));
+        for lock in &models {
+            subjects.insert(*lock, model::make(context, *lock, *line));
+        }
+        all.push(subjects.into_values().collect());
+    }
+    Ok(all)
 }
 
 /// What an application asks for.

@@ -1,15 +1,15 @@
-//! A coordinated failover (FAILOVER): this master and one of its replicas exchange roles.
+//! A hand-over that was asked for (FAILOVER): this master takes the place of one of its replicas, and that one its place.
 
 use crate::time::Monotonic;
 
-/// A failover under way.
+/// A hand-over under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failover {
-    /// The target replica, host and port; `None` for the first one that has the whole stream.
+    /// The replica to hand over to, host and port; `None` for the first one that has the whole stream.
     pub target: Option<(String, u16)>,
-    /// The deadline for the replica to catch up; `None` without a limit.
+    /// Until when the replica may take to catch up; `None` for as long as it likes.
     pub deadline: Option<Monotonic>,
-    /// FORCE: at the deadline the replica is promoted, even if it has not caught up.
+    /// Whether it is handed over to when the time is up, whatever it lacks.
     pub force: bool,
     /// This node is a replica already, and has yet to be accepted by the new master.
     pub in_progress: bool,

@@ -1,4 +1,4 @@
-//! The execution of each verb.
+//! What each verb does to the world.
 
 use std::time::Duration;
 
@@ -154,13 +154,13 @@ impl World {
         Ok(())
     }
 
-    /// Ends a condition for this cause.
+    /// Ends what this cause alone keeps up.
     fn end_of(&mut self, verb: &Verb, cause: &Cause, condition: &Condition) -> Result<(), WorldError> {
         match condition {
             Condition::Down { host } => {
                 let host = self.host(host, verb)?;
                 let crashes = &mut self.hosts[host].crashes;
-                // A host that was restarted explicitly is up already.
+                // A host that was started before has come up already.
                 if crashes.remove(cause) && crashes.is_empty() {
                     self.come_up(host);
                 }
@@ -221,7 +221,7 @@ impl World {
         (0..self.links.len()).for_each(|link| self.reopen(link));
     }
 
-    /// Applies all conditions to the host's clocks.
+    /// Lets the host's clocks go as all that is done to them has it.
     fn set_clocks(&mut self, host: usize) {
         let host = &self.hosts[host];
         let faces = Face::ALL.map(|face| (face, host.clocks.of(face)));
@@ -239,7 +239,7 @@ impl World {
         self.note_state(host);
     }
 
-    /// Resumes a suspended host, if no other cause suspends it.
+    /// Ends what a suspension did, if no other suspends the host.
     fn awaken(&mut self, host: usize) {
         if self.hosts[host].suspensions.is_empty() {
             self.hosts[host].machine.change_clock(|clock, now| clock.suspend(now, false));
@@ -248,8 +248,8 @@ impl World {
         }
     }
 
-    /// Powers a host off. Its connections are aborted first, without notifying their peers, so that its kernel drops them
-    /// instead of closing them; packets that its destructors still send are lost.
+    /// Turns the power of a host off. Its connections are aborted first and without a word to their peers, so that its
+    /// kernel forgets them instead of closing them politely; what its destructors still send goes nowhere.
     fn crash(&mut self, host: usize) {
         self.collect();
         self.hosts[host].crashed = true;
@@ -261,7 +261,7 @@ impl World {
         self.collect();
     }
 
-    /// Starts the software of a host that is down; conditions such as a pause still hold.
+    /// Starts the software of a host that is down; what still stops the host stops it.
     fn come_up(&mut self, host: usize) {
         self.start(host);
         self.reopen_all_to(host);

@@ -152,7 +152,7 @@ impl Watcher {
         let (locks, host) = (stage.locks(), stage.host(ctx.name()));
         let keys = locks.iter().flat_map(|watched| &watched.keys.list).map(|key| key.name.clone());
         let keys: Vec<Bytes> = keys.collect();
-        let names = stage.plan.scenario.lock.names().map(|name| escaped(name.as_bytes())).collect();
+        let names = stage.plan.locks.iter().map(|lock| escaped(lock.key.as_bytes())).collect();
         let mirror = Mirror::new(keys.clone());
         let mut watcher = Watcher { ctx, stage, host, keys, names, reader, monitor, mirror, locks };
         let (read, at) = loop {

@@ -64,11 +64,11 @@ impl Hold {
     fn tell(&self) {
         // Holds of a lock that counts are one owner's; every other hold is an owner of its own.
         let count = if self.shared.traits.key == Key::Count { self.shared.holds.get() } else { 1 };
-        self.shared.seat.teller.believes(self.owner(), self.deadline(), self.fence, count, self.mode);
+        self.shared.history.believes(self.owner(), self.deadline(), self.fence, count, self.mode);
     }
 
     fn owner(&self) -> Owner {
-        self.shared.seat.teller.owner_named(&self.token)
+        self.shared.history.owner_named(&self.token)
     }
 
     fn deadline(&self) -> Option<Deadline> {
@@ -80,7 +80,7 @@ impl Hold {
             let left = self.shared.holds.get().saturating_sub(1);
             self.shared.holds.set(left);
             if left == 0 || self.shared.traits.key != Key::Count {
-                self.shared.seat.teller.disbelieves(self.owner(), why);
+                self.shared.history.disbelieves(self.owner(), why);
             }
             self.ended.notify_waiters();
         }

@@ -13,9 +13,11 @@ use super::{
 };
 use crate::{
     bridge::HostEnv,
-    history::{Owner, Wake},
+    history::{Lock, Owner, Wake},
+    plan::PlannedLock,
+    recorder::{HistoryWriter, Line},
     scenario::traits::{Belief, Cleanup, Fencing, Grant, Key, Pace, Quorum, Replicas, Resend, Token, Traits},
-    subject::{Ask, Failure, Held, Local, Patience, Seat, Subject},
+    subject::{Ask, Failure, Held, Local, Patience, Subject, SubjectContext},
 };
 
 /// The longest delay between two attempts, and the whole of it for a model that does not spread them.
@@ -31,45 +33,45 @@ const REPLICA_TIMEOUT: Duration = Duration::from_millis(100);
 const NODE_TIMEOUT: Duration = Duration::from_millis(50);
 const TIMEOUT: Duration = Duration::from_millis(3000);
 
-/// Makes the model that the scenario names.
-pub(in crate::subject) fn make(seat: Seat) -> Local<'static, Result<Rc<dyn Subject>, Failure>> {
-    Box::pin(async move {
-        let lock = &seat.plan.scenario.lock;
-        let traits = lock.subject.traits.with(&lock.traits);
-        let wires: Vec<Rc<Wire>> = seat
-            .groups
-            .iter()
-            .filter_map(|group| group.first())
-            .map(|node| Rc::new(Wire::new(seat.ctx.clone(), node.clone())))
-            .collect();
-        let several = wires.len() > 1;
-        let own = if several { lock.node_timeout } else { lock.response_timeout };
-        let timeout = own.map_or(if several { NODE_TIMEOUT } else { TIMEOUT }, |span| span.0);
-        let retry = lock.retry_delay.map_or(RETRY, |span| span.0);
-        let env = HostEnv::new(seat.ctx.clone());
-        let owner = seat.teller.owner();
-        let mut id = String::new();
-        if traits.token == Token::OfClient {
-            // Each process names itself anew, and is known by that name before it holds anything: it may stand in a line.
-            id = format!("{}:{:016x}", seat.teller.client_id(), env.random());
-            seat.teller.owner_named(&id);
-        }
-        let commands = Commands { traits, names: Names::of(&lock.name), permits: lock.permits.unwrap_or(1) };
-        let shared = Rc::new(Shared {
-            traits,
-            commands,
-            env,
-            wires,
-            timeout,
-            retry,
-            owner,
-            id,
-            holds: Cell::default(),
-            watchdog: lock.watchdog.0,
-            seat: seat.clone(),
-        });
-        Ok(Rc::new(Model(shared)) as Rc<dyn Subject>)
-    })
+/// Makes the model that the scenario names, for one line of work and one lock.
+pub(in crate::subject) fn make(context: &SubjectContext, number: Lock, line: Line) -> Rc<dyn Subject> {
+    let PlannedLock { written: lock, key, .. } = context.lock(number);
+    let history = context.history.on(line).about(number);
+    let traits = lock.subject.traits.with(&lock.traits);
+    let wires: Vec<Rc<Wire>> = context
+        .groups_of(number)
+        .iter()
+        .filter_map(|group| group.first())
+        .map(|node| Rc::new(Wire::new(context.ctx.clone(), node.clone())))
+        .collect();
+    let several = wires.len() > 1;
+    let own = if several { lock.node_timeout } else { lock.response_timeout };
+    let timeout = own.map_or(if several { NODE_TIMEOUT } else { TIMEOUT }, |span| span.0);
+    let retry = lock.retry_delay.map_or(RETRY, |span| span.0);
+    let env = HostEnv::new(context.ctx.clone());
+    let owner = history.owner();
+    let mut id = String::new();
+    if traits.token == Token::OfClient {
+        // Each process names itself anew, and is known by that name before it holds anything: it may stand in a line.
+        id = format!("{}:{:016x}", history.client_id(), env.random());
+        history.asks_as(&id);
+        history.owner_named(&id);
+    }
+    let commands = Commands { traits, names: Names::of(key), permits: lock.permits.unwrap_or(1) };
+    let shared = Rc::new(Shared {
+        traits,
+        commands,
+        env,
+        wires,
+        timeout,
+        retry,
+        owner,
+        id,
+        holds: Cell::default(),
+        watchdog: lock.watchdog.0,
+        history,
+    });
+    Rc::new(Model(shared))
 }
 
 pub(super) struct Shared {
@@ -85,7 +87,7 @@ pub(super) struct Shared {
     /// How many times this client holds the lock.
     pub(super) holds: Cell<u32>,
     watchdog: Duration,
-    pub(super) seat: Seat,
+    pub(super) history: HistoryWriter,
 }
 
 struct Model(Rc<Shared>);
@@ -132,9 +134,9 @@ impl Subject for Model {
                     Attempt::Unknown(message) if over => return Err(Failure { definite: false, message }),
                     Attempt::Refused | Attempt::Unknown(_) => {}
                 }
-                shared.seat.teller.waits(shared.owner);
+                shared.history.waits(shared.owner);
                 let woken = shared.wait(&mut messages, end).await;
-                shared.seat.teller.woken(shared.owner, woken);
+                shared.history.woken(shared.owner, woken);
             }
         })
     }
@@ -245,12 +247,14 @@ impl Shared {
         let waits = ask.wait != Patience::None;
         let acquire = |token: &str| self.commands.acquire(token, lease, ask.mode, waits);
         let mut token = self.fresh_token();
+        self.history.asks_as(&token);
         let mut asked_at = self.traits.clock.now(&self.env);
         let mut answers = self.ask_all(&acquire(&token)).await;
         if self.traits.resend != Resend::Never && answers.iter().any(Result::is_err) {
             self.wires.iter().for_each(|wire| wire.hang_up());
             if self.traits.resend == Resend::Fresh {
                 token = self.fresh_token();
+                self.history.asks_as(&token);
             }
             asked_at = self.traits.clock.now(&self.env);
             answers = self.ask_all(&acquire(&token)).await;

@@ -1,4 +1,4 @@
-//! The multi-part AOF in a folder: its files, and how they are created, replaced and removed.
+//! The append-only file in a folder: which files it is made of, and how they come and go.
 
 use std::io;
 
@@ -12,15 +12,15 @@ use crate::{
     options,
 };
 
-/// The files of an AOF, as the writing node knows them.
+/// The files of an append-only file, as the node that writes it knows them.
 #[derive(Debug, Clone)]
 pub struct Parts {
-    /// `appenddirname`: the folder within the data folder.
+    /// `appenddirname`: where in the folder of the data.
     folder: String,
-    /// `appendfilename`: the prefix of the names of all files.
+    /// `appendfilename`: what the names of all files begin with.
     filename: String,
     manifest: Manifest,
-    /// Bytes of all files that are read at startup.
+    /// Bytes of all files that a start reads.
     pub len: u64,
     /// Bytes after the last rewrite; growth is measured from there.
     pub base_len: u64,
@@ -28,7 +28,7 @@ pub struct Parts {
     last_begins: u64,
 }
 
-/// Why an AOF cannot be read. File names are relative to the data folder.
+/// Why an append-only file cannot be read. The names of files are those within the folder of the data.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The manifest makes no sense.
@@ -49,7 +49,7 @@ pub enum LogError {
         /// Why not.
         error: io::Error,
     },
-    /// The RDB preamble of a file is damaged.
+    /// A snapshot that a file begins with is damaged.
     #[error("Bad file format reading the append only file {file}: {error}")]
     Snapshot {
         /// Which file.
@@ -64,7 +64,7 @@ pub enum LogError {
     Damaged {
         /// Which file.
         file: String,
-        /// The offset at which a command should begin.
+        /// Where the command would begin.
         at: usize,
     },
     /// A file ends in the middle of a command or of a transaction, where that is not allowed.
@@ -78,7 +78,7 @@ pub enum LogError {
         /// Where the command or the transaction begins.
         at: usize,
     },
-    /// An unknown command.
+    /// A command that is none.
     #[error("Unknown command '{command}' reading the append only file {file} at byte {at}")]
     Unknown {
         /// Its name.
@@ -91,11 +91,11 @@ pub enum LogError {
 }
 
 impl Parts {
-    /// The AOF in a folder, which may be empty. A single file, as versions before 7.0 wrote it, becomes
-    /// the base; the result says whether it did.
+    /// What a folder has of an append-only file, which may be nothing. A single file, as versions before 7.0 wrote it, becomes
+    /// the base; whether it did is answered as well.
     ///
     /// # Errors
-    /// When the manifest is invalid, or a file cannot be moved.
+    /// When the manifest cannot be followed, or a file cannot be moved.
     pub fn find(folder: &dyn Folder, config: &Config) -> Result<(Parts, bool), LogError> {
         let [dir, filename] = ["appenddirname", "appendfilename"].map(|name| options::value(config, name));
         let mut parts = Parts {
@@ -119,7 +119,7 @@ impl Parts {
         Ok((parts, moved))
     }
 
-    /// Upgrades a single file, or continues an interrupted upgrade.
+    /// Takes a single file in, or goes on with it where that was interrupted.
     fn adopt(&mut self, folder: &dyn Folder) -> Result<bool, LogError> {
         let wanted = Manifest::of_single(&self.filename);
         let (old, new) = (self.filename.clone(), self.path(&self.filename));
@@ -146,7 +146,7 @@ impl Parts {
         self.manifest.is_empty()
     }
 
-    /// The files to read, in order, each with its name relative to the data folder.
+    /// The files to read, in order, each with its name within the folder of the data, and whether it is the base.
     ///
     /// # Errors
     /// When one of them cannot be read.
@@ -167,7 +167,7 @@ impl Parts {
         Ok(files)
     }
 
-    /// Truncates the last file at an offset.
+    /// Cuts the last file off at an offset.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -177,20 +177,20 @@ impl Parts {
         cut.map_err(|error| LogError::File { file: file.into(), error })
     }
 
-    /// Makes sure that there is a file to append to.
+    /// Makes sure that there is a file to add to.
     ///
     /// # Errors
-    /// When it cannot be created.
+    /// When it cannot be made.
     pub fn open(&mut self, folder: &dyn Folder) -> io::Result<()> {
         if self.manifest.incremental.is_empty() { self.extend(folder) } else { Ok(()) }
     }
 
-    /// The file that is appended to, if there is one.
+    /// The file that is added to, if there is one.
     pub fn last(&self) -> Option<String> {
         self.manifest.incremental.last().map(|part| self.path(&part.name))
     }
 
-    /// Appends to the last file.
+    /// Adds to the last file.
     ///
     /// # Errors
     /// When not all of it can be written.
@@ -201,10 +201,10 @@ impl Parts {
         Ok(())
     }
 
-    /// Begins a new file to append to, after the others.
+    /// Begins a new file to add to, behind the others.
     ///
     /// # Errors
-    /// When it cannot be created; nothing has changed then.
+    /// When it cannot be made; all is as it was then.
     pub fn extend(&mut self, folder: &dyn Folder) -> io::Result<()> {
         let mut manifest = self.manifest.clone();
         self.add_file(folder, &mut manifest)?;
@@ -219,7 +219,7 @@ impl Parts {
         folder.put(&self.path(&name), b"")
     }
 
-    /// Makes sure that a file can be created.
+    /// Makes sure that a file can be made.
     ///
     /// # Errors
     /// When it cannot.
@@ -233,7 +233,7 @@ impl Parts {
     /// appended from now on, they get a new file.
     ///
     /// # Errors
-    /// When something cannot be written; nothing has changed then.
+    /// When something cannot be written; all is as it was then.
     pub fn rewrite(
         &mut self,
         folder: &dyn Folder,
@@ -255,12 +255,12 @@ impl Parts {
         Ok(())
     }
 
-    /// Whether there are history files.
+    /// Whether there are files of which nothing is needed any more.
     pub fn has_history(&self) -> bool {
         !self.manifest.history.is_empty()
     }
 
-    /// Removes the history files.
+    /// Removes what is history.
     ///
     /// # Errors
     /// When the manifest cannot be written. A file that cannot be removed stays, but is in no manifest any more.

@@ -1,0 +1,154 @@
+//! A client that is not ours, on a host of the world: it speaks to Redis over a socket, reports what it believes, and is judged.
+
+use std::time::Duration;
+
+use lockstorm::{
+    code::{Belief, CodeHost},
+    history::{Outcome, What},
+    scenario::Scenario,
+    units::Span,
+    verdict::Expectation,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// What an error of the foreign client says.
+#[derive(Debug, thiserror::Error)]
+#[error("the server answered {0:?}")]
+struct Refusal(String);
+
+/// Sends one command to the node and returns its reply.
+async fn ask(host: &CodeHost, command: &[&str]) -> Result<String, Refusal> {
+    let lost = |error: std::io::Error| Refusal(error.to_string());
+    let mut stream = host.env().dial("redis", 6379).await.map_err(lost)?;
+    let words: String = command.iter().map(|word| format!("${}\r\n{word}\r\n", word.len())).collect();
+    stream.write_all(format!("*{}\r\n{words}", command.len()).as_bytes()).await.map_err(lost)?;
+    let mut reply = vec![0; 512];
+    let read = stream.read(&mut reply).await.map_err(lost)?;
+    Ok(String::from_utf8_lossy(&reply[..read]).trim_end().to_owned())
+}
+
+/// How long a grant lasts on the server.
+const LEASE: Duration = Duration::from_secs(1);
+
+/// A lock of its own making: SET NX PX with a random token. It counts on the lock for `believed` after it asked.
+async fn foreign(host: CodeHost, believed: Duration) {
+    let token = format!("{:016x}", host.env().random());
+    host.asks_as(&token);
+    for _ in 0..40 {
+        let asked_at = host.env().boottime();
+        let key = host.lock_name().to_owned();
+        let set = async {
+            let px = LEASE.as_millis().to_string();
+            let reply = ask(&host, &["SET", &key, &token, "NX", "PX", &px]).await?;
+            Ok::<bool, Refusal>(reply == "+OK")
+        };
+        if let Ok(true) = host.acquiring(Some(Duration::ZERO), set).await {
+            let until = lockstorm_client::Boottime(asked_at.0 + believed);
+            host.acquired(Belief::until(until));
+            host.sleep(believed).await;
+            host.lost();
+        }
+        host.sleep(Duration::from_millis(100)).await;
+    }
+}
+
+fn scenario(believed: Duration) -> Scenario {
+    let code = move |host: CodeHost| foreign(host, believed);
+    Scenario::builder("two clients that are not ours")
+        .node("redis", Default::default())
+        .client_code("f1", code)
+        .client_code("f2", code)
+        .lasting(Span::secs(10), Span::secs(0))
+        .expect("l1", Expectation::holds())
+        .build()
+}
+
+fn verdict(scenario: Scenario, checker: &str) -> Vec<String> {
+    let judged =
+        lockstorm::experiment(scenario).seeds(0..5).try_check().unwrap_or_else(|failed| panic!("{failed}"));
+    let word =
+        |one: &lockstorm::trial::Judged| one.finding(checker).expect("it is asked").verdict.word().to_owned();
+    judged.iter().map(word).collect()
+}
+
+#[test]
+fn what_a_foreign_client_rightly_believes_passes() {
+    assert_eq!(verdict(scenario(LEASE - Duration::from_millis(50)), "l2"), ["holds"; 5]);
+}
+
+#[test]
+fn what_a_foreign_client_wrongly_believes_is_caught() {
+    // Twice as long as the server grants it.
+    assert_eq!(verdict(scenario(LEASE * 2), "l2"), ["violated"; 5]);
+}
+
+/// Asks by a command that no server knows.
+async fn mistaken(host: CodeHost) {
+    let asked = async {
+        let reply = ask(&host, &["LOCK", host.lock_name()]).await?;
+        if reply.starts_with('-') { Err(Refusal(reply)) } else { Ok(true) }
+    };
+    let refused = host.acquiring(None, asked).await;
+    assert!(refused.is_err(), "the code gets its own error back");
+}
+
+#[test]
+fn an_error_of_a_foreign_client_is_written_down_in_its_words() {
+    let scenario = Scenario::builder("a client that is mistaken")
+        .node("redis", Default::default())
+        .client_code("f", mistaken)
+        .lasting(Span::secs(1), Span::secs(0))
+        .build();
+    let outcome = lockstorm::experiment(scenario).outcome(0).unwrap_or_else(|failed| panic!("{failed}"));
+    let failed = outcome.history.events.iter().find_map(|event| match &event.what {
+        What::Return { outcome: Outcome::Failed { definite, message }, .. } => Some((*definite, message)),
+        _ => None,
+    });
+    let (definite, message) = failed.expect("the call failed");
+    assert!(message.starts_with("the server answered \"-ERR unknown command 'LOCK'"), "{message}");
+    assert!(!definite, "nothing is known of what the error means for the lock");
+}
+
+/// Two owners of one process, each with a lock of its own and the one lock in common.
+async fn two_owners(host: CodeHost) {
+    let second = host.line(2);
+    let client = host.client().build().expect("the scenario has a node");
+    let stock = client.lock(host.of("stock").lock_name());
+    let cash = client.lock(host.of("cash").lock_name());
+    let first =
+        host.of("stock").acquiring(None, stock.acquire().owner(lockstorm_client::OwnerId::new(1))).await;
+    let held = first.expect("it is free");
+    // Refused: another owner of the same process has it.
+    let tried = stock.try_acquire().owner(lockstorm_client::OwnerId::new(2));
+    let refused = second.of("stock").acquiring(Some(Duration::ZERO), tried).await;
+    assert!(refused.expect("the server answers").is_none());
+    let tried = cash.try_acquire().owner(lockstorm_client::OwnerId::new(2));
+    let other = second.of("cash").acquiring(Some(Duration::ZERO), tried).await.expect("the server answers");
+    second.of("cash").releasing(other.expect("it is free").release()).await.expect("it is held");
+    host.of("stock").releasing(held.release()).await.expect("it is held");
+}
+
+#[test]
+fn code_may_have_several_owners_and_locks() {
+    let scenario = Scenario::builder("two owners, two locks")
+        .node("redis", Default::default())
+        .lock_named("stock", Default::default())
+        .lock_named("cash", Default::default())
+        .client_code("c", two_owners)
+        .lasting(Span::secs(5), Span::secs(0))
+        .expect("l1", Expectation::holds())
+        .expect("l2", Expectation::holds())
+        .expect("owner-safety", Expectation::holds())
+        .build();
+    let outcome =
+        lockstorm::experiment(scenario.clone()).outcome(0).unwrap_or_else(|failed| panic!("{failed}"));
+    let history = &outcome.history;
+    let believed = history.events.iter().filter_map(|event| match event.what {
+        What::Believes { lock, owner, .. } => {
+            Some(format!("{} {}", history.lock(lock).name, history.owners[owner.0 as usize].name))
+        }
+        _ => None,
+    });
+    assert_eq!(believed.collect::<Vec<_>>(), ["stock c:1", "cash c:2"]);
+    lockstorm::experiment(scenario).seeds(0..3).check();
+}

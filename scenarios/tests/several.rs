@@ -1,0 +1,175 @@
+//! Several locks in one scenario, and several lines of work in one client: each lock is judged by itself, and each line of work
+//! is an owner of its own.
+
+use std::collections::BTreeSet;
+
+use lockstorm::{
+    checker,
+    history::{History, What},
+    plan::Plan,
+    run::{self, Engine},
+    scenario::parse,
+};
+use lockstorm_sim::world::Keep;
+
+fn run(text: &str) -> History {
+    let source = parse("several.toml", text).unwrap_or_else(|error| panic!("{error}"));
+    let plan = Plan::draw(&source.variants[0].scenario, 0);
+    run::run(&plan, "several", Engine::Event, Keep::Nothing).history
+}
+
+/// Each grant of a node: the lock, the owner, and when in milliseconds.
+fn grants(history: &History) -> Vec<(String, String, i64)> {
+    let granted = |event: &lockstorm::history::Event| match event.what {
+        What::Granted { lock, owner, .. } => {
+            let name = history.lock(lock).name.to_string();
+            let owner = history.owners[owner.0 as usize].name.to_string();
+            Some((name, owner, event.at.as_millis()))
+        }
+        _ => None,
+    };
+    history.events.iter().filter_map(granted).filter(|(name, ..)| !name.contains("warm-up")).collect()
+}
+
+fn violated(history: &History) -> Vec<&'static str> {
+    let findings = checker::check(history);
+    findings.iter().filter(|one| one.verdict.witness().is_some()).map(|one| one.checker).collect()
+}
+
+/// The grants as one line of text.
+fn said(history: &History) -> Vec<String> {
+    grants(history).iter().map(|(lock, owner, at)| format!("{lock} {owner} @{at}")).collect()
+}
+
+#[test]
+fn a_step_says_which_lock_it_is_about() {
+    // c2 gets the cash that c1 has given back and not the stock that it still has.
+    let history = run(r#"
+[node.m]
+[network]
+latency = "1ms"
+[lock]
+lease = "10s"
+[lock.stock]
+[lock.cash]
+name = "till"
+[client.c1]
+steps = [
+    { at = "1s", acquire = {}, of = "stock" }, { acquire = {}, of = "cash" },
+    { at = "2s", release = {}, of = "cash" }, { at = "4s", release = {} },
+]
+[client.c2]
+steps = [{ at = "3s", try_acquire = {}, of = "cash" }, { release = {} }, { try_acquire = {}, of = "stock" }]
+[run]
+storm = "6s"
+"#);
+    assert_eq!(
+        said(&history),
+        ["stock c1:1 @1001", "till c1:1 @1003", "till c2:1 @3001"],
+        "the stock is given back at 4 s"
+    );
+    assert_eq!(violated(&history), [""; 0]);
+}
+
+#[test]
+fn locks_of_one_scenario_may_be_of_different_kinds_and_subjects() {
+    let text = r#"
+[node.m]
+[network]
+latency = "1ms"
+[lock.plain]
+lease = "10s"
+[lock.sheet]
+subject = "read-write-lock"
+kind = "read-write"
+lease = "10s"
+[client.c1]
+steps = [{ at = "1s", acquire = {}, of = "plain" }, { acquire = { shared = true }, of = "sheet" }, { at = "3s", write = {} }]
+[client.c2]
+steps = [{ at = "2s", acquire = { shared = true }, of = "sheet" }]
+[run]
+storm = "6s"
+"#;
+    let history = run(text);
+    let modes = history.events.iter().filter_map(|event| match event.what {
+        What::Believes { lock, mode, .. } => Some(format!("{} {mode:?}", history.lock(lock).name)),
+        _ => None,
+    });
+    let modes: Vec<String> = modes.collect::<BTreeSet<_>>().into_iter().collect();
+    assert_eq!(modes, ["plain Exclusive", "sheet Shared"]);
+    assert_eq!(violated(&history), [""; 0]);
+    // The same two readers of a lock that knows no modes.
+    let broken = text.replace(
+        "steps = [{ at = \"2s\", acquire = { shared = true }",
+        "steps = [{ at = \"2s\", acquire = {}",
+    );
+    let broken = broken.replace(
+        "lease = \"10s\"\n[client.c1]",
+        "lease = \"10s\"\ntraits = { grant = \"write-under-read\" }\n[client.c1]",
+    );
+    let found = checker::check(&run(&broken));
+    let witnesses = found.iter().filter_map(|one| Some((one.checker, one.verdict.witness()?)));
+    let witnesses: Vec<(&str, String)> =
+        witnesses.map(|(checker, witness)| (checker, format!("{witness:?}"))).collect();
+    assert!(witnesses.iter().any(|(checker, _)| *checker == "read-write"), "{witnesses:?}");
+    for (checker, witness) in witnesses {
+        assert!(!witness.contains("`plain`"), "{checker} minds the lock that is right: {witness}");
+    }
+}
+
+/// Two lines of work of one client, of which the second waits for what the first has.
+fn two_lines(subject: &str) -> String {
+    format!(
+        r#"
+[node.m]
+[network]
+latency = "1ms"
+[lock]
+subject = "{subject}"
+lease = "10s"
+[client.c1.line.first]
+steps = [{{ at = "1s", acquire = {{}} }}, {{ at = "2s", release = {{}} }}, {{ at = "3s", acquire = {{}} }}]
+[client.c1.line.second]
+steps = [{{ at = "1.5s", acquire = {{ wait = "10s" }} }}, {{ at = "2.9s", release = {{}} }}]
+[run]
+storm = "5s"
+"#
+    )
+}
+
+#[test]
+fn lines_of_work_of_a_client_exclude_each_other() {
+    for subject in ["client", "token-lock", "counted-lock", "queue-lock", "fenced-token-lock"] {
+        let history = run(&two_lines(subject));
+        let grants = grants(&history);
+        let owners: Vec<&str> = grants.iter().map(|(_, owner, _)| owner.as_str()).collect();
+        assert_eq!(owners, ["c1:1", "c1:2", "c1:1"], "{subject}: {grants:?}");
+        assert!((2_000..2_900).contains(&grants[1].2), "{subject}: {grants:?}");
+        assert_eq!(violated(&history), [""; 0], "{subject}");
+    }
+}
+
+#[test]
+fn a_line_of_work_that_lets_another_in_is_caught() {
+    // Without an own deadline the first believes in its lock while the second has it already.
+    let text = two_lines("no-own-deadline").replace("lease = \"10s\"", "lease = \"300ms\"");
+    assert!(violated(&run(&text)).contains(&"l2"), "{:?}", violated(&run(&text)));
+}
+
+#[test]
+fn lines_of_work_may_be_many_and_have_a_workload() {
+    let history = run(r#"
+[node.m]
+[lock.stock]
+[lock.cash]
+[client.c.line.w]
+count = 3
+workload.contend = { hold = "20ms..50ms", think = "1ms..5ms", of = ["cash"] }
+[run]
+storm = "3s"
+"#);
+    let owners: BTreeSet<String> =
+        grants(&history).into_iter().map(|(lock, owner, _)| format!("{lock} {owner}")).collect();
+    assert_eq!(owners, ["cash c:1", "cash c:2", "cash c:3"].map(str::to_owned).into_iter().collect());
+    assert_eq!(violated(&history), [""; 0]);
+}
