@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use lockstorm_sim::time::True;
 
-use super::overlap::interval;
+use super::interval::interval;
 use crate::history::{Deadline, History, Life, Lock, Mode, Owner, What, Why};
 
 /// An owner thought that it holds a lock.

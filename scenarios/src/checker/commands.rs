@@ -42,15 +42,13 @@ struct Burst {
 
 /// Goes through the tries: the busiest second, and the largest herd.
 fn tries(history: &History) -> (Option<Burst>, u64) {
-    // A try is visible at the node, as a refusal or grant; where refusals are not recorded, at the client that woke up.
-    let refusals_told = history.events.iter().any(|event| matches!(event.what, What::Refused { .. }));
+    // A try shows at the node that granted it; one that is refused leaves no trace there, and shows at the client that woke up.
     let mut recent: BTreeMap<(Lock, Owner), VecDeque<True>> = BTreeMap::new();
     let mut herds: BTreeMap<Lock, Option<u64>> = BTreeMap::new();
     let (mut busiest, mut herd): (Option<Burst>, u64) = (None, 0);
     for event in &history.events {
         let (lock, owner) = match &event.what {
-            What::Refused { lock, owner } | What::Granted { lock, owner, .. } => (*lock, *owner),
-            What::Woken { lock, owner, .. } if !refusals_told => (*lock, *owner),
+            What::Granted { lock, owner, .. } | What::Woken { lock, owner, .. } => (*lock, *owner),
             What::Released { lock, left: 0, .. } => {
                 herds.insert(*lock, Some(0));
                 continue;
@@ -131,7 +129,7 @@ mod tests {
 
     fn asking(times: i64, every_ms: i64, end: impl Fn(Story) -> History) -> History {
         let held = Story::one_node().at(0).locks("c1", "m", 30_000).at(5).asks("c2");
-        end((1..=times).fold(held, |story, at| story.at(5 + at * every_ms).refused("m", "c2")))
+        end((1..=times).fold(held, |story, at| story.at(5 + at * every_ms).woken("c2", Wake::Timer)))
     }
 
     #[test]
@@ -142,7 +140,7 @@ mod tests {
             .fold(Story::one_node().at(0).locks("c1", "m", 30_000), |story, client| story.asks(client));
         let woken = herd.iter().fold(waiting.at(100).unlocks("c1", "m").at(101), |story, client| {
             let story = story.woken(client, Wake::Message);
-            if *client == "c2" { story.granted("m", client, 30_000) } else { story.refused("m", client) }
+            if *client == "c2" { story.granted("m", client, 30_000) } else { story }
         });
         let counted = woken.commands("c1", "m", "EVALSHA", 2).commands("c2", "m", "EVALSHA", 5);
         let stories = [

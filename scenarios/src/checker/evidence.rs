@@ -6,7 +6,7 @@ use lockstorm_sim::time::True;
 
 use super::{
     belief::{Belief, beliefs},
-    overlap::{Interval, overlaps},
+    interval::{Interval, overlaps},
     promise::{Promise, promises},
     words,
 };

@@ -149,12 +149,9 @@ fn check(evidence: &Evidence<'_>) -> Finding {
                 state.calls.insert(*op, (*lock, *owner));
                 state.asking.insert((*lock, *owner));
             }
-            What::Dequeued { lock, owner } => state.leaves(*lock, *owner),
             What::Queue { lock, waiters } => state.queue(history, *lock, event.host, now, waiters),
             What::Granted { lock, owner, count: 0 | 1, .. } => state.granted(history, *lock, *owner, now),
-            What::Refused { lock, owner }
-            | What::Woken { lock, owner, .. }
-            | What::Waiting { lock, owner } => {
+            What::Woken { lock, owner, .. } | What::Waiting { lock, owner } => {
                 state.waits_on(*lock, *owner, now);
             }
             _ => {}

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::{
     Checker,
     evidence::Evidence,
-    overlap::{Overlap, overlaps, worst},
+    interval::{Overlap, overlaps, worst},
     section::{Section, Write, sections, tested, writes},
     words,
 };

@@ -13,6 +13,7 @@ mod l2_belief;
 mod l3_effect;
 mod l4_fenced;
 mod lease;
+mod interval;
 mod overlap;
 mod owner_safety;
 mod permits;

@@ -1,7 +1,7 @@
 //! Owner safety: does an owner release, delete, overwrite or extend another owner's hold?
 //!
-//! A forced release in the lock's own way is not judged: that is its purpose. Nor are readers that extend
-//! each other's holds: they share one key, which must live as long as any of them may read.
+//! A forced release is a deletion like any other: the key does not show by which command it went. Readers that extend each
+//! other's holds are not judged: they share one key, which must live as long as any of them may read.
 
 use std::collections::BTreeMap;
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use lockstorm_sim::time::True;
 
-use super::overlap::interval;
+use super::interval::interval;
 use crate::history::{Authority, History, Host, Lock, Mode, Owner, Party, What};
 
 /// An owner was entitled to a lock.

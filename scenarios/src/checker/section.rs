@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use lockstorm_sim::time::True;
 
-use super::{evidence::Evidence, overlap::interval};
+use super::{evidence::Evidence, interval::interval};
 use crate::history::{Accepted, Lock, Mode, Owner, What};
 
 /// A write at the resource, with the hold it came of.

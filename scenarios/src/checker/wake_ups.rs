@@ -119,9 +119,7 @@ impl State {
             What::Waiting { lock, owner } => {
                 self.waiting.entry(*lock).or_default().insert(*owner);
             }
-            What::Woken { lock, owner, .. } | What::Refused { lock, owner } => {
-                self.reacts(*lock, *owner, event.at)
-            }
+            What::Woken { lock, owner, .. } => self.reacts(*lock, *owner, event.at),
             What::Granted { lock, owner, .. } => {
                 self.reacts(*lock, *owner, event.at);
                 // Another owner was quicker: there is nothing left to be woken for.
@@ -129,7 +127,7 @@ impl State {
                 self.interrupted.remove(lock);
                 self.waiting.entry(*lock).or_default().remove(owner);
             }
-            What::Believes { lock, owner, .. } | What::Dequeued { lock, owner } => {
+            What::Believes { lock, owner, .. } => {
                 self.waiting.entry(*lock).or_default().remove(owner);
             }
             What::Released { lock, left: 0, .. } if self.waits(history, *lock) => {

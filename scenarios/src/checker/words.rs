@@ -103,11 +103,9 @@ pub(super) fn vanished(history: &History, node: Host, how: How) -> String {
         How::Evicted => format!("{} evicted it for memory", history.host_name(node)),
         How::Flushed => format!("{} was flushed", history.host_name(node)),
         How::Deleted(party) => format!("{} deleted it on {}", by(party), history.host_name(node)),
-        How::Forced(party) => format!("{} took it away on {}", by(party), history.host_name(node)),
         How::Overwritten(party) => format!("{} wrote over it on {}", by(party), history.host_name(node)),
         How::Crash => format!("{} crashed and came back without it", history.host_name(node)),
         How::Failover => format!("{}, now the master, never had it", history.host_name(node)),
-        How::Resync => format!("{} took over data without it", history.host_name(node)),
     }
 }
 

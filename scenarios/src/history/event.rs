@@ -87,20 +87,6 @@ pub enum What {
         /// By what.
         by: Wake,
     },
-    /// Client: it knows that it stands in the queue.
-    Enqueued {
-        /// The lock.
-        lock: Lock,
-        /// Who.
-        owner: Owner,
-    },
-    /// Client: it left the queue, having given up.
-    Dequeued {
-        /// The lock.
-        lock: Lock,
-        /// Who.
-        owner: Owner,
-    },
     /// Node: it executed a client's command that made the owner hold the lock (again). What a replica repeats is not a
     /// grant. Comes before the [`What::Queue`] of the same command.
     Granted {
@@ -121,13 +107,6 @@ pub enum What {
         /// Shared or alone.
         #[serde(default)]
         mode: Mode,
-    },
-    /// Node: it refused the lock because another holds it or stands before.
-    Refused {
-        /// The lock.
-        lock: Lock,
-        /// Whom.
-        owner: Owner,
     },
     /// Node: the lock's key got a new expiry.
     Extended {
@@ -228,10 +207,6 @@ pub enum Call {
         /// The new lease.
         lease_ms: u64,
     },
-    /// To take it away from whoever holds it.
-    ForceRelease,
-    /// To know something about it.
-    Query,
 }
 
 /// How long a caller would wait for a lock.
@@ -318,16 +293,12 @@ pub enum How {
     Flushed,
     /// Somebody deleted the key.
     Deleted(Party),
-    /// Somebody used the lock's own way to take it from any holder.
-    Forced(Party),
     /// Somebody wrote another value over it.
     Overwritten(Party),
     /// The node crashed and came back without it.
     Crash,
     /// The node that was promoted did not have it.
     Failover,
-    /// The node took over another master's data, which did not have it.
-    Resync,
 }
 
 /// What a node is to its group.
@@ -374,10 +345,7 @@ impl What {
             | Self::Disbelieves { lock, .. }
             | Self::Waiting { lock, .. }
             | Self::Woken { lock, .. }
-            | Self::Enqueued { lock, .. }
-            | Self::Dequeued { lock, .. }
             | Self::Granted { lock, .. }
-            | Self::Refused { lock, .. }
             | Self::Extended { lock, .. }
             | Self::Released { lock, .. }
             | Self::Vanished { lock, .. }
@@ -396,10 +364,7 @@ impl What {
             | Self::Disbelieves { owner, .. }
             | Self::Waiting { owner, .. }
             | Self::Woken { owner, .. }
-            | Self::Enqueued { owner, .. }
-            | Self::Dequeued { owner, .. }
             | Self::Granted { owner, .. }
-            | Self::Refused { owner, .. }
             | Self::Extended { owner, .. }
             | Self::Released { owner, .. }
             | Self::Vanished { owner, .. }
@@ -416,9 +381,7 @@ impl What {
     pub(super) fn party(&self) -> Option<Party> {
         match self {
             Self::Extended { by, .. } | Self::Released { by, .. } => Some(*by),
-            Self::Vanished { how: How::Deleted(by) | How::Forced(by) | How::Overwritten(by), .. } => {
-                Some(*by)
-            }
+            Self::Vanished { how: How::Deleted(by) | How::Overwritten(by), .. } => Some(*by),
             _ => None,
         }
     }

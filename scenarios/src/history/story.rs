@@ -275,11 +275,6 @@ impl Story {
         )
     }
 
-    pub(crate) fn refused(mut self, node: &str, client: &str) -> Self {
-        let owner = self.owner(client);
-        self.tell(node, What::Refused { lock: STOCK, owner })
-    }
-
     /// A node extends a client's lease, as somebody asked.
     pub(crate) fn extended_by(mut self, node: &str, client: &str, lease_ms: u64, by: &str) -> Self {
         let (owner, until) = (self.owner(client), self.wall(node, lease_ms));

@@ -101,7 +101,7 @@ impl HistoryWriter {
         let happening = match call {
             Call::Acquire { .. } => Some(Happening::Asked),
             Call::Release => Some(Happening::Releasing),
-            _ => None,
+            Call::Extend { .. } => None,
         };
         self.record(What::Invoke { op, lock: self.lock, owner, call }, happening);
         op

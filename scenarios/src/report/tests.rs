@@ -19,7 +19,6 @@ fn story() -> History {
         .believes_by("c1", Face::Monotonic, 9_900)
         .at(400)
         .asks("c2")
-        .refused("m", "c2")
         .waiting("c2")
         .at(900)
         .wrote("c1", Some(33), 899)

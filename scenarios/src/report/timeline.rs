@@ -60,8 +60,6 @@ pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
                 Call::Acquire { wait: Wait::Unbounded, .. } => format!("asks for {lock}"),
                 Call::Release => format!("releases {lock}"),
                 Call::Extend { lease_ms } => format!("extends {lock} to {lease_ms} ms"),
-                Call::ForceRelease => format!("takes {lock} away from its holder"),
-                Call::Query => return None,
             };
             format!("{} {asked}", name(owner))
         }
@@ -98,14 +96,11 @@ pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
         What::Waiting { owner, .. } => format!("{} waits for {lock}", name(owner)),
         What::Woken { owner, by: Wake::Message, .. } => format!("{} is woken by a message", name(owner)),
         What::Woken { owner, by: Wake::Timer, .. } => format!("{} is woken by a timer", name(owner)),
-        What::Enqueued { owner, .. } => format!("{} stands in the queue of {lock}", name(owner)),
-        What::Dequeued { owner, .. } => format!("{} leaves the queue of {lock}", name(owner)),
         What::Granted { owner, lease_ms, count, token, .. } => {
             let nested = if *count > 1 { format!(", hold {count}") } else { String::new() };
             let token = token.map_or(String::new(), |token| format!(", token {token}"));
             format!("grants {lock} to {}, {}{nested}{token}", name(owner), lease(lease_ms))
         }
-        What::Refused { owner, .. } => format!("refuses {lock} to {}", name(owner)),
         What::Extended { owner, by: party, lease_ms, .. } => {
             format!("extends {lock} of {} to {}{}", name(owner), lease(lease_ms), by(party, owner))
         }
@@ -157,11 +152,9 @@ fn gone(history: &History, node: Host, how: How) -> String {
         How::Evicted => "evicted".to_owned(),
         How::Flushed => "flushed".to_owned(),
         How::Deleted(party) => format!("deleted by {}", by(party)),
-        How::Forced(party) => format!("taken away by {}", by(party)),
         How::Overwritten(party) => format!("written over by {}", by(party)),
         How::Crash => "lost in a crash".to_owned(),
         How::Failover => format!("{} never had it", history.host_name(node)),
-        How::Resync => "lost in a resynchronization".to_owned(),
     }
 }
 

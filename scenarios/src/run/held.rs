@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, rc::Rc};
 use lockstorm_sim::time::Wall;
 
 use crate::{
-    history::{Host, How, Lock, Mode, Owner, Party, What},
+    history::{History, Host, How, Lock, Mode, Owner, Party, What},
     object::{Counts, Holding, Keys, Object, Value},
 };
 
@@ -35,6 +35,29 @@ impl Watched {
     /// Takes over what the keys say after a change, and says what it means for the lock.
     pub(super) fn change(&mut self, values: &[Value], cause: &Cause<'_>, names: &dyn Names) -> Vec<What> {
         self.state.change((self.lock, &*self.object), values, cause, names)
+    }
+
+    /// What it means that this node, which has been a replica, is a master from now on: holds that its group has granted, whose
+    /// lease is not over by its clock, and that it never had are lost.
+    pub(super) fn promoted(&self, history: &History, node: Host, now: Wall) -> Vec<What> {
+        let authority = &history.lock(self.lock).authority;
+        let Some(group) = authority.group_of(node) else { return Vec::new() };
+        let mut held: BTreeMap<Owner, Option<Wall>> = BTreeMap::new();
+        let of_group = history.events.iter().filter(|event| authority.group_of(event.host) == Some(group));
+        for what in of_group.map(|event| &event.what).filter(|what| what.lock() == Some(self.lock)) {
+            match what {
+                What::Granted { owner, until, .. } | What::Extended { owner, until, .. } => {
+                    held.insert(*owner, *until);
+                }
+                What::Released { owner, left: 0, .. } | What::Vanished { owner, .. } => {
+                    held.remove(owner);
+                }
+                _ => {}
+            }
+        }
+        held.retain(|_, until| until.is_none_or(|until| until > now));
+        let lost = held.into_keys().filter(|owner| self.state.owners().all(|has| has != *owner));
+        lost.map(|owner| What::Vanished { lock: self.lock, owner, how: How::Failover }).collect()
     }
 
     /// Takes over the queue, and says so if it is another one.
@@ -187,7 +210,10 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
-    use crate::object::{Content, LockKind};
+    use crate::{
+        history::{self, story::Story},
+        object::{Content, LockKind},
+    };
 
     const LOCK: Lock = Lock(0);
     const NODE: Host = Host(9);
@@ -281,5 +307,26 @@ mod tests {
         assert_eq!(change(&text("token", 2_500), "set", 2, 1_500), []);
         let by = Party { client: Host(1), owner: None };
         assert_eq!(change(&[], "del", 1, 2_000), [vanished(1, How::Deleted(by))]);
+    }
+
+    #[test]
+    fn a_replica_that_is_promoted_has_lost_the_holds_that_it_never_had() {
+        let story = || Story::failover(history::LockKind::Exclusive).at(0).locks("c1", "m", 1_000);
+        let held = story().ends(2_000);
+        let released = story().at(300).unlocks("c1", "m").ends(2_000);
+        let (replica, c1) =
+            (held.header.host("r").expect("a replica"), held.find_owner("c1:1").expect("it asked"));
+        let (without, mut with) = (lock(), lock());
+        with.state.holders.insert("c1:1".to_owned(), Hold { owner: c1, count: 1 });
+        let lost = vec![What::Vanished { lock: LOCK, owner: c1, how: How::Failover }];
+        let rows = [
+            ("never had it", &held, &without, 500, lost),
+            ("has it", &held, &with, 500, Vec::new()),
+            ("its lease is over", &held, &without, 1_000, Vec::new()),
+            ("it was released", &released, &without, 500, Vec::new()),
+        ];
+        for (name, history, node, now_ms, expected) in rows {
+            assert_eq!(node.promoted(history, replica, Wall::from_millis(now_ms)), expected, "{name}");
+        }
     }
 }

@@ -81,6 +81,9 @@ impl Witness {
             Observation::Role { role } => {
                 let role = if *role == "master" { NodeRole::Master } else { NodeRole::Replica };
                 self.tell(What::Became { role });
+                if role == NodeRole::Master {
+                    self.promoted();
+                }
             }
         }
     }
@@ -119,6 +122,18 @@ impl Witness {
                 witness.tell(what);
             }
         });
+    }
+
+    /// The node has been a replica and is a master from now on.
+    fn promoted(&mut self) {
+        for at in 0..self.locks.len() {
+            self.with_lock(at, |witness, watched| {
+                // Data that came in one piece came without an event.
+                watched.adopt(&witness.read(watched, |role| role != Role::Queue), witness);
+                let lost = watched.promoted(&witness.shared.get().history, witness.host, witness.ctx.wall());
+                lost.into_iter().for_each(|what| witness.tell(what));
+            });
+        }
     }
 
     /// Has something happen to a lock, for which the witness is asked.

@@ -1,5 +1,4 @@
-//! Commands, as they are defined: a try is a node's refusal or grant; where a history contains no refusal at all, also a
-//! waiter that woke up. `busiest` is how many tries of one owner for one lock lie within less than a second at most, and the
+//! Commands, as they are defined: a try is a node's grant, or a waiter that woke up. `busiest` is how many tries of one owner for one lock lie within less than a second at most, and the
 //! layer is violated iff those are more than the bound. `herd` is how many tries for a lock come between its being free on
 //! some node, all given back, and the next time, at most. `commands` counts what clients sent. A hand-off is a promise of
 //! another owner than that of the promise before it: `hand_offs` counts them, `per_hand_off` is commands by hand-offs.
@@ -17,11 +16,9 @@ use crate::{
 };
 
 pub(crate) fn judge(history: &History) -> Answer {
-    let refusals_told = history.events.iter().any(|event| matches!(event.what, What::Refused { .. }));
     let tried = |event: &Event| -> Option<(Lock, Owner)> {
         match &event.what {
-            What::Refused { lock, owner } | What::Granted { lock, owner, .. } => Some((*lock, *owner)),
-            What::Woken { lock, owner, .. } if !refusals_told => Some((*lock, *owner)),
+            What::Granted { lock, owner, .. } | What::Woken { lock, owner, .. } => Some((*lock, *owner)),
             _ => None,
         }
     };

@@ -4,7 +4,7 @@
 //! owner has none.
 //!
 //! A live place is lost when its owner leaves the queue of a node that had it. Whether it had given up shows later: if it is
-//! seen to wait on, at a later instant while its place lasts, by being woken, refused, granted or in a queue again, by saying
+//! seen to wait on, at a later instant while its place lasts, by being woken, granted or in a queue again, by saying
 //! that it waits, or by the run's ending, then it was swept. What passed it in the meantime overtook it only if it was swept.
 //! A place that was lost and is in a queue again at the same instant was not lost.
 //!
@@ -57,10 +57,9 @@ fn places(told: &Told<'_>, calls: &[Asked<'_>], owner: Owner) -> Vec<Place> {
         }
         let open = places.last().is_some_and(|place| place.ended.is_none());
         let stands = waiters(event).and_then(|waiters| waiters.iter().position(|waiter| *waiter == owner));
-        let left = matches!(event.what, What::Dequeued { owner: whose, .. } if whose == owner);
         match stands {
             Some(before) if !open => places.push(Place { owner, taken: (*number, before), ended: None }),
-            None if open && (left || first_hold(event) == Some(owner)) => {
+            None if open && first_hold(event) == Some(owner) => {
                 places.last_mut().expect("an open one").ended = Some(*number);
             }
             _ => {}
@@ -88,9 +87,7 @@ fn wrongs(
     for (number, event) in told.iter().filter(|(number, _)| place.lasts(*number)) {
         let waits_on = match &event.what {
             What::Queue { waiters, .. } => waiters.contains(&place.owner),
-            What::Refused { owner, .. } | What::Woken { owner, .. } | What::Waiting { owner, .. } => {
-                *owner == place.owner
-            }
+            What::Woken { owner, .. } | What::Waiting { owner, .. } => *owner == place.owner,
             _ => first_hold(event) == Some(place.owner),
         };
         if waits_on && let Some((since, passed)) = lost.filter(|(since, _)| since.at < event.at) {

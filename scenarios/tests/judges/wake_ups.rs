@@ -1,6 +1,6 @@
 //! Wake-ups, as they are defined: an owner waits for a lock from when it says so until it is granted it, believes in it, leaves
 //! the queue, or its call is over. It is able to if its host does not stand still. A release that leaves nothing held while
-//! an able waiter exists is open, unless another one is, until a waiter wakes up, is refused or granted the lock, until
+//! an able waiter exists is open, unless another one is, until a waiter wakes up or is granted the lock, until
 //! another owner is granted it, or until there is no waiter. While it is open and an able waiter exists there is no reaction:
 //! each such stretch, from one end to the other, is a gap; but not the last one if it ends because an owner that did not wait
 //! was granted the lock, since then there was nothing to be woken for.
@@ -31,9 +31,7 @@ impl Waiters<'_> {
         let said = history.events.iter().enumerate().filter_map(|(number, event)| match &event.what {
             _ if event.what.lock() != Some(lock) => None,
             What::Waiting { owner, .. } => Some((number, *owner, true)),
-            What::Granted { owner, .. } | What::Believes { owner, .. } | What::Dequeued { owner, .. } => {
-                Some((number, *owner, false))
-            }
+            What::Granted { owner, .. } | What::Believes { owner, .. } => Some((number, *owner, false)),
             _ => None,
         });
         let calls = calls(history).into_iter().filter(|call| call.lock == lock && call.acquires()).collect();
@@ -69,7 +67,7 @@ fn gaps(history: &History, waiters: &Waiters<'_>, release: usize, gaps: &mut Vec
         // Whether it is over with this event, and whether by a waiter.
         let reacts = match &event.what {
             _ if event.what.lock().is_some_and(|of| of != waiters.lock) => None,
-            What::Woken { owner, .. } | What::Refused { owner, .. } => waited(*owner).then_some(true),
+            What::Woken { owner, .. } => waited(*owner).then_some(true),
             What::Granted { owner, .. } => Some(waited(*owner)),
             _ => None,
         };

@@ -182,7 +182,11 @@ impl Watcher {
                     if let Some(role) = role(&mut self.reader.connection).await
                         && actor.master.replace(role == Role::Master) != (role == Role::Master)
                     {
-                        self.tell(self.ctx.moment().0, What::Became { role });
+                        let now = self.ctx.moment().0;
+                        self.tell(now, What::Became { role });
+                        if role == Role::Master {
+                            self.promoted(now, &read, at);
+                        }
                     }
                     self.judge(read, at, actor.master.get());
                     seen_until.set(Some(self.true_time(at)));
@@ -326,6 +330,15 @@ impl Watcher {
             let cause = Cause { event, by, node: watcher.host, wall_ms };
             let changes = watched.change(values, &cause, watcher);
             changes.into_iter().chain(queued).for_each(|what| watcher.tell(true_time, what));
+        });
+    }
+
+    /// The node has been a replica and is a master from now on.
+    fn promoted(&mut self, now: True, read: &[Value], at: Wall) {
+        self.each_lock(read, |watcher, watched, values| {
+            watched.adopt(values, watcher);
+            let lost = watched.promoted(&watcher.stage.shared.get().history, watcher.host, at);
+            lost.into_iter().for_each(|what| watcher.tell(now, what));
         });
     }
 

@@ -64,14 +64,7 @@ pub(crate) fn history((of, steps): Bytes) -> History {
             6 => (node, What::Extended { lock, owner, by, lease_ms, until }),
             7 => {
                 let how = one_of(
-                    &[
-                        How::Expired,
-                        How::Crash,
-                        How::Deleted(by),
-                        How::Failover,
-                        How::Overwritten(by),
-                        How::Forced(by),
-                    ],
+                    &[How::Expired, How::Crash, How::Deleted(by), How::Failover, How::Overwritten(by)],
                     *how,
                 );
                 (node, What::Vanished { lock, owner, how })
@@ -94,7 +87,7 @@ pub(crate) fn history((of, steps): Bytes) -> History {
                 let wait = one_of(&[Wait::No, Wait::Ms(500), Wait::Unbounded], *much);
                 let acquire = Call::Acquire { wait, lease_ms };
                 let call = one_of(
-                    &[acquire, acquire, Call::Release, Call::Query, Call::Extend { lease_ms: 500 }],
+                    &[acquire, acquire, Call::Release, Call::Release, Call::Extend { lease_ms: 500 }],
                     *much / 4,
                 );
                 if call == acquire {
@@ -112,12 +105,9 @@ pub(crate) fn history((of, steps): Bytes) -> History {
                 let Some(op) = open.remove(&owner) else { continue };
                 (client, What::Return { op, outcome })
             }
-            16 => (node, What::Refused { lock, owner }),
-            17 => match how % 4 {
+            16..18 => match how % 2 {
                 0 => (client, What::Waiting { lock, owner }),
-                1 => (client, What::Woken { lock, owner, by: one_of(&[Wake::Message, Wake::Timer], *much) }),
-                2 => (client, What::Enqueued { lock, owner }),
-                _ => (client, What::Dequeued { lock, owner }),
+                _ => (client, What::Woken { lock, owner, by: one_of(&[Wake::Message, Wake::Timer], *much) }),
             },
             18 => {
                 let length = usize::from(*how % 4);

@@ -145,17 +145,11 @@ impl World {
             22 => self.fails_over(how),
             23 => {
                 let party = Party { client: one_of(&self.clients, much), owner: None };
-                let ways = [
-                    How::Evicted,
-                    How::Flushed,
-                    How::Deleted(party),
-                    How::Forced(party),
-                    How::Overwritten(party),
-                ];
+                let ways = [How::Evicted, How::Flushed, How::Deleted(party), How::Overwritten(party)];
                 self.loses(node, lock, one_of(&ways, how));
             }
             24 => self.waits(owner, how),
-            25 => self.leaves_queue(owner, how),
+            25 => self.leaves_queue(owner),
             26 => {
                 let why = one_of(&[Why::Lost, Why::Expired, Why::Released], how);
                 self.tell(client, What::Disbelieves { lock, owner, why });
@@ -233,7 +227,6 @@ impl World {
                 let held = key.holders.contains_key(&owner);
                 if !free || (!held && queue.first().is_some_and(|first| *first != owner)) {
                     let joins = kind == LockKind::Fair && !queue.contains(&owner);
-                    self.tell(host, What::Refused { lock, owner });
                     if joins {
                         self.queue(node, lock, |queue| queue.push(owner));
                     }
@@ -538,17 +531,13 @@ impl World {
     }
 
     /// An owner gives its place in the queue up, or is thrown out.
-    fn leaves_queue(&mut self, owner: Owner, how: u8) {
+    fn leaves_queue(&mut self, owner: Owner) {
         let node = self.masters[0];
         let queues = self.state[node].queues.iter();
         let Some(lock) = queues.filter(|(_, queue)| queue.contains(&owner)).map(|(lock, _)| *lock).next()
         else {
             return;
         };
-        if how.is_multiple_of(2) {
-            let client = self.history.client_of(owner);
-            self.tell(client, What::Dequeued { lock, owner });
-        }
         self.queue(node, lock, |queue| queue.retain(|waiter| *waiter != owner));
     }
 }
