@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf, time::Duration};
 use lockstorm::{
     code::{Code, CodeHost},
     experiment::Failed,
-    history::What,
+    history::EventKind,
     scenario::{Lock, LockKind, Resource, Scenario},
     units::Span,
     verdict::Expectation,
@@ -119,14 +119,15 @@ fn a_write_of_ones_own_code_is_of_the_red_lock_that_it_holds() {
 fn what_code_of_ones_own_does_is_in_the_history() {
     let scenario = two(careful, "l1", Expectation::holds());
     let outcome = lockstorm::experiment(scenario).outcome(1).expect("it runs");
-    let count =
-        |wanted: fn(&What) -> bool| outcome.history.events.iter().filter(|one| wanted(&one.what)).count();
+    let count = |wanted: fn(&EventKind) -> bool| {
+        outcome.history.events.iter().filter(|one| wanted(&one.kind)).count()
+    };
     // Five rounds of two clients: asked and answered for the lock and for its release, granted by the node, believed, written.
-    assert_eq!(count(|what| matches!(what, What::Invoke { .. })), 20);
-    assert_eq!(count(|what| matches!(what, What::Return { .. })), 20);
-    assert_eq!(count(|what| matches!(what, What::Granted { .. })), 10);
-    assert_eq!(count(|what| matches!(what, What::Disbelieves { .. })), 10);
-    assert_eq!(count(|what| matches!(what, What::Write { .. })), 10);
+    assert_eq!(count(|what| matches!(what, EventKind::Invoke { .. })), 20);
+    assert_eq!(count(|what| matches!(what, EventKind::Return { .. })), 20);
+    assert_eq!(count(|what| matches!(what, EventKind::Granted { .. })), 10);
+    assert_eq!(count(|what| matches!(what, EventKind::Disbelieves { .. })), 10);
+    assert_eq!(count(|what| matches!(what, EventKind::Write { .. })), 10);
 }
 
 #[test]

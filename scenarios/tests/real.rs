@@ -1,7 +1,7 @@
 //! Scenarios against real servers, where there are any: `LOCKSTORM_REQUIRE_REDIS=1` says that there must be.
 
 use lockstorm::{
-    history::What,
+    history::EventKind,
     plan::Plan,
     run::{Engine, Outcome, real},
     scenario::{Source, parse},
@@ -255,12 +255,12 @@ fn two_locks_on_a_real_server_are_told_apart() {
     comes_out_as_expected(TWO);
     let history = outcome(TWO).history;
     for lock in history.header.locks() {
-        let count = |is: fn(&What) -> bool| {
-            let events = history.events.iter().filter(|event| event.what.lock() == Some(lock));
-            events.filter(|event| is(&event.what)).count()
+        let count = |is: fn(&EventKind) -> bool| {
+            let events = history.events.iter().filter(|event| event.kind.lock() == Some(lock));
+            events.filter(|event| is(&event.kind)).count()
         };
-        let granted = count(|what| matches!(what, What::Granted { count: 1, .. }));
-        let released = count(|what| matches!(what, What::Released { left: 0, .. }));
+        let granted = count(|what| matches!(what, EventKind::Granted { count: 1, .. }));
+        let released = count(|what| matches!(what, EventKind::Released { left: 0, .. }));
         assert!(granted >= 5 && granted.abs_diff(released) <= 1, "{lock}: {granted} and {released}");
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use lockstorm_sim::time::True;
 
 use super::interval::interval;
-use crate::history::{Deadline, History, Life, Lock, Mode, Owner, What, Why};
+use crate::history::{Deadline, EventKind, History, Life, Lock, Mode, Owner, Reason};
 
 /// An owner thought that it holds a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,8 +68,8 @@ pub(super) fn beliefs(history: &History) -> Vec<Belief> {
     };
     for event in &history.events {
         let at = event.at;
-        match &event.what {
-            What::Believes { lock, owner, until, token, count, mode } => {
+        match &event.kind {
+            EventKind::Believes { lock, owner, until, token, count, mode } => {
                 let lapses = until.map_or(True::MAX, |deadline| {
                     history.clock(event.host).first_true(deadline, at).unwrap_or(True::MAX)
                 });
@@ -106,17 +106,17 @@ pub(super) fn beliefs(history: &History) -> Vec<Belief> {
                 state.belief.deadline = until.map(|deadline| (at, deadline));
                 state.belief.token = state.belief.token.max(*token);
             }
-            What::Disbelieves { lock, owner, why } => {
+            EventKind::Disbelieves { lock, owner, why } => {
                 if let Some(state) = open.remove(&(*lock, *owner)) {
                     let why = match why {
-                        Why::Released => BeliefEnd::Released,
-                        Why::Lost => BeliefEnd::Told,
-                        Why::Expired => BeliefEnd::OwnClock,
+                        Reason::Released => BeliefEnd::Released,
+                        Reason::Lost => BeliefEnd::Told,
+                        Reason::Expired => BeliefEnd::OwnClock,
                     };
                     close(state, at, why);
                 }
             }
-            What::Life { life: Life::Crashed | Life::Started } => {
+            EventKind::Life { life: Life::Crashed | Life::Started } => {
                 let gone: Vec<(Lock, Owner)> = open
                     .keys()
                     .filter(|(_, owner)| history.client_of(*owner) == event.host)

@@ -10,7 +10,7 @@ use lockstorm_sim::time::True;
 
 use super::{Checker, evidence::Evidence, words};
 use crate::{
-    history::{History, HostKind, Lock, Owner, What},
+    history::{EventKind, History, HostKind, Lock, Owner},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -47,9 +47,9 @@ fn tries(history: &History) -> (Option<Burst>, u64) {
     let mut herds: BTreeMap<Lock, Option<u64>> = BTreeMap::new();
     let (mut busiest, mut herd): (Option<Burst>, u64) = (None, 0);
     for event in &history.events {
-        let (lock, owner) = match &event.what {
-            What::Granted { lock, owner, .. } | What::Woken { lock, owner, .. } => (*lock, *owner),
-            What::Released { lock, left: 0, .. } => {
+        let (lock, owner) = match &event.kind {
+            EventKind::Granted { lock, owner, .. } | EventKind::Woken { lock, owner, .. } => (*lock, *owner),
+            EventKind::Released { lock, left: 0, .. } => {
                 herds.insert(*lock, Some(0));
                 continue;
             }

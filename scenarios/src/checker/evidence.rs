@@ -11,7 +11,7 @@ use super::{
     words,
 };
 use crate::{
-    history::{Call, Ended, History, Host, Life, Lock, Op, Outcome, Owner, What},
+    history::{Call, Ended, EventKind, History, Host, Life, Lock, Op, Outcome, Owner},
     verdict::Verdict,
 };
 
@@ -147,19 +147,19 @@ fn calls(history: &History) -> Vec<Asked<'_>> {
     let mut calls: Vec<Asked<'_>> = Vec::new();
     let mut open: BTreeMap<Op, usize> = BTreeMap::new();
     for event in &history.events {
-        match &event.what {
-            What::Invoke { op, lock, owner, call } => {
+        match &event.kind {
+            EventKind::Invoke { op, lock, owner, call } => {
                 open.insert(*op, calls.len());
                 let (host, from) = (event.host, event.at);
                 let (lock, owner, call) = (*lock, *owner, *call);
                 calls.push(Asked { host, lock, owner, call, from, returned: None, over: None });
             }
-            What::Return { op, outcome } => {
+            EventKind::Return { op, outcome } => {
                 if let Some(call) = open.remove(op) {
                     (calls[call].returned, calls[call].over) = (Some((event.at, outcome)), Some(event.at));
                 }
             }
-            What::Life { life: Life::Crashed | Life::Started } => open.retain(|_, call| {
+            EventKind::Life { life: Life::Crashed | Life::Started } => open.retain(|_, call| {
                 let call = &mut calls[*call];
                 if call.host == event.host {
                     call.over = Some(event.at);

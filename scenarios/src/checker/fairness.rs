@@ -12,7 +12,7 @@ use lockstorm_sim::time::True;
 
 use super::{Checker, evidence::Evidence, words};
 use crate::{
-    history::{Call, History, Host, Life, Lock, LockKind, Op, Owner, What},
+    history::{Call, EventKind, History, Host, Life, Lock, LockKind, Op, Owner},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -123,35 +123,37 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let fair = |lock: Lock| history.lock(lock).kind == LockKind::Fair;
     for event in &history.events {
         let now = event.at;
-        match &event.what {
-            What::Life { life: Life::Paused | Life::Suspended } => {
+        match &event.kind {
+            EventKind::Life { life: Life::Paused | Life::Suspended } => {
                 state.standing_still.insert(event.host);
             }
-            What::Life { life: Life::Resumed } => {
+            EventKind::Life { life: Life::Resumed } => {
                 state.standing_still.remove(&event.host);
             }
             // Its calls ended with it: a process started on that host again is another owner.
-            What::Life { life: Life::Crashed | Life::Started } => {
+            EventKind::Life { life: Life::Crashed | Life::Started } => {
                 state.standing_still.remove(&event.host);
                 let of_host = |asks: &(Lock, Owner)| history.client_of(asks.1) == event.host;
                 for (lock, owner) in state.asking.extract_if(.., of_host).collect::<Vec<_>>() {
                     state.leaves(lock, owner);
                 }
             }
-            What::Return { op, .. } => {
+            EventKind::Return { op, .. } => {
                 if let Some((lock, owner)) = state.calls.remove(op) {
                     state.asking.remove(&(lock, owner));
                     state.leaves(lock, owner);
                 }
             }
             what if what.lock().is_none_or(|lock| !fair(lock)) => {}
-            What::Invoke { op, lock, owner, call: Call::Acquire { .. } } => {
+            EventKind::Invoke { op, lock, owner, call: Call::Acquire { .. } } => {
                 state.calls.insert(*op, (*lock, *owner));
                 state.asking.insert((*lock, *owner));
             }
-            What::Queue { lock, waiters } => state.queue(history, *lock, event.host, now, waiters),
-            What::Granted { lock, owner, count: 0 | 1, .. } => state.granted(history, *lock, *owner, now),
-            What::Woken { lock, owner, .. } | What::Waiting { lock, owner } => {
+            EventKind::Queue { lock, waiters } => state.queue(history, *lock, event.host, now, waiters),
+            EventKind::Granted { lock, owner, count: 0 | 1, .. } => {
+                state.granted(history, *lock, *owner, now)
+            }
+            EventKind::Woken { lock, owner, .. } | EventKind::Waiting { lock, owner } => {
                 state.waits_on(*lock, *owner, now);
             }
             _ => {}

@@ -12,7 +12,7 @@ use super::{
     words,
 };
 use crate::{
-    history::{History, What},
+    history::{EventKind, History},
     verdict::Finding,
 };
 
@@ -38,7 +38,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
 fn no_promise(history: &History) -> String {
     let (mut granted, mut lasting, mut alone) = (0, 0, true);
     for event in &history.events {
-        let What::Granted { lock, lease_ms, .. } = event.what else { continue };
+        let EventKind::Granted { lock, lease_ms, .. } = event.kind else { continue };
         let authority = &history.lock(lock).authority;
         if authority.group_of(event.host).is_none() {
             continue;
@@ -64,7 +64,7 @@ fn no_promise(history: &History) -> String {
 mod tests {
     use crate::{
         checker::tests::{explained, first_line},
-        history::{Face, History, How, LockKind, Mode, story::Story},
+        history::{Face, History, LockKind, LossCause, Mode, story::Story},
     };
 
     /// C1 holds `a`, `b`, `c` from 1 ms for ten seconds; the caller says when C2 gets `c`, `d`, `e`.
@@ -127,7 +127,7 @@ mod tests {
                     .fault("m crashed", &["m"])
                     .at(10)
                     .fault("r was promoted", &["r"])
-                    .vanished("r", "c1", How::Failover)
+                    .vanished("r", "c1", LossCause::Failover)
                     .at(20)
                     .granted("r", "c2", 30_000)
                     .ends(40_000),
@@ -141,7 +141,7 @@ mod tests {
                     .clocks("m", [32_000, 1_000, 1_000], [0; 3])
                     .fault("the wall clock of m stepped +31 s", &["m"])
                     .at(1_001)
-                    .vanished("m", "c1", How::Expired)
+                    .vanished("m", "c1", LossCause::Expired)
                     .granted("m", "c2", 30_000)
                     .ends(40_000),
             ),
@@ -175,7 +175,7 @@ mod tests {
                     .at(100)
                     .granted("m", "c1", 5_000)
                     .at(5_101)
-                    .vanished("m", "c1", How::Expired)
+                    .vanished("m", "c1", LossCause::Expired)
                     .granted("m", "c2", 1_000)
                     .ends(40_000),
             ),
@@ -208,10 +208,10 @@ mod tests {
                     .at(0)
                     .granted("m", "c1", 10_000)
                     .at(100)
-                    .vanished("m", "c1", How::Crash)
+                    .vanished("m", "c1", LossCause::Crash)
                     .granted("m", "c1", 1_000)
                     .at(1_101)
-                    .vanished("m", "c1", How::Expired)
+                    .vanished("m", "c1", LossCause::Expired)
                     .granted("m", "c2", 1_000)
                     .ends(40_000),
             ),
@@ -222,7 +222,7 @@ mod tests {
                     .granted("m", "c1", 1_000)
                     .granted("m", "c1", 1_000)
                     .at(100)
-                    .vanished("m", "c1", How::Crash)
+                    .vanished("m", "c1", LossCause::Crash)
                     .granted("m", "c1", 2_000)
                     .granted("m", "c1", 1_000)
                     .at(200)
@@ -295,7 +295,7 @@ mod tests {
                     majority().at(1_000).fault("c crashed and came back empty", &["c"]).vanished(
                         "c",
                         "c1",
-                        How::Crash,
+                        LossCause::Crash,
                     ),
                     1_300,
                 ),
@@ -363,9 +363,9 @@ mod tests {
     #[test]
     fn one_node_of_a_quorum_that_takes_over_from_another_leaves_no_gap() {
         let story = Story::quorum().at(1).granted("a", "c1", 5_000).granted("b", "c1", 10_000);
-        let story = story.granted("c", "c1", 10_000).at(2_000).vanished("c", "c1", How::Crash);
+        let story = story.granted("c", "c1", 10_000).at(2_000).vanished("c", "c1", LossCause::Crash);
         let story =
-            story.granted("c", "c2", 10_000).granted("e", "c2", 10_000).vanished("b", "c1", How::Crash);
+            story.granted("c", "c2", 10_000).granted("e", "c2", 10_000).vanished("b", "c1", LossCause::Crash);
         let story = story.at(3_000).granted("b", "c2", 10_000).at(4_899).granted("d", "c1", 10_000);
         assert_eq!(first_line("l1", &story.ends(25_000)), "violated overlap=6.899s times=1");
     }

@@ -34,7 +34,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
 mod tests {
     use crate::{
         checker::tests::explained,
-        history::{Face, Life, Why, story::Story},
+        history::{Face, Life, Reason, story::Story},
     };
 
     #[test]
@@ -64,7 +64,7 @@ mod tests {
                     .at(0)
                     .believes_for_ever("c1")
                     .at(500)
-                    .disbelieves("c1", Why::Released)
+                    .disbelieves("c1", Reason::Released)
                     .at(500)
                     .believes("c2", 1_000)
                     .ends(5_000),
@@ -79,7 +79,7 @@ mod tests {
                     .at(40_002)
                     .believes("c2", 30_000)
                     .at(60_010)
-                    .disbelieves("c1", Why::Lost)
+                    .disbelieves("c1", Reason::Lost)
                     .ends(80_000),
             ),
             ("a suspended client that counts by the monotonic clock", suspended(Face::Monotonic)),

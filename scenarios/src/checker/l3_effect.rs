@@ -104,7 +104,7 @@ fn quiet(evidence: &Evidence<'_>, writes: &[Write], sections: &[Section]) -> Ver
 mod tests {
     use crate::{
         checker::tests::{explained, first_line},
-        history::{How, LockKind, story::Story},
+        history::{LockKind, LossCause, story::Story},
     };
 
     #[test]
@@ -113,7 +113,7 @@ mod tests {
         // m loses what it granted c1 while its promise still runs; c2 has the lock and writes, then c1 may have it again.
         let lost = || {
             let story = Story::one_node().at(0).granted("m", "c1", 10_000).believes("c1", 10_000);
-            let story = story.at(500).vanished("m", "c1", How::Crash).granted("m", "c2", 10_000);
+            let story = story.at(500).vanished("m", "c1", LossCause::Crash).granted("m", "c2", 10_000);
             story.believes("c2", 10_000).at(600).wrote("c2", None, 599).at(700).unlocks("c2", "m")
         };
         let stories = [

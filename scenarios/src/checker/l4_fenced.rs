@@ -157,7 +157,7 @@ fn quiet(evidence: &Evidence<'_>, writes: &[Write], accepted: usize) -> Verdict 
 mod tests {
     use crate::{
         checker::tests::{explained, first_line},
-        history::{Fence, How, LockKind, story::Story},
+        history::{Fence, LockKind, LossCause, story::Story},
     };
 
     #[test]
@@ -178,8 +178,10 @@ mod tests {
         let again = |tokens: [u64; 3]| {
             let story =
                 Story::one_node().fenced(Fence::Greater).at(0).granted_with("m", "c1", 10_000, tokens[0]);
-            let story =
-                story.at(500).vanished("m", "c1", How::Expired).granted_with("m", "c2", 10_000, tokens[1]);
+            let story = story
+                .at(500)
+                .vanished("m", "c1", LossCause::Expired)
+                .granted_with("m", "c2", 10_000, tokens[1]);
             let story = story.at(600).wrote("c2", Some(tokens[1]), 599).at(700).released("m", "c2");
             story.at(800).granted_with("m", "c1", 10_000, tokens[2])
         };
@@ -236,7 +238,7 @@ mod tests {
     #[test]
     fn a_stale_write_is_seen_behind_a_new_one_of_its_owner() {
         let story = Story::one_node().fenced(Fence::Greater).at(0).granted("m", "c1", 1_000);
-        let story = story.at(1_001).vanished("m", "c1", How::Expired).granted("m", "c2", 1_000);
+        let story = story.at(1_001).vanished("m", "c1", LossCause::Expired).granted("m", "c2", 1_000);
         let story = story.at(1_100).wrote("c2", Some(34), 1_099);
         let story = story.at(2_002).granted("m", "c1", 1_000).at(2_100).wrote("c1", Some(35), 2_099);
         let history = story.at(2_200).wrote("c1", Some(36), 900).ends(3_000);

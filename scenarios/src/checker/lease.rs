@@ -15,7 +15,7 @@ use lockstorm_sim::time::{True, Wall};
 
 use super::{Checker, evidence::Evidence, promise::is_own, words};
 use crate::{
-    history::{History, Host, How, Life, Lock, Owner, Role, What},
+    history::{EventKind, History, Host, Life, Lock, LossCause, Owner, Role},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -101,24 +101,24 @@ fn holds(history: &History) -> Vec<Hold> {
     let end_of = |at: True, lease: Option<u64>| lease.map_or(True::MAX, |ms| at + Duration::from_millis(ms));
     for event in &history.events {
         let (at, node) = (event.at, event.host);
-        match event.what {
-            What::Life { life: Life::Crashed } | What::Became { role: Role::Replica } => {
+        match event.kind {
+            EventKind::Life { life: Life::Crashed } | EventKind::Became { role: Role::Replica } => {
                 retired.insert(node);
             }
-            What::Life { life: Life::Started } | What::Became { role: Role::Master } => {
+            EventKind::Life { life: Life::Started } | EventKind::Became { role: Role::Master } => {
                 retired.remove(&node);
             }
             _ => {}
         }
-        let Some((lock, owner)) = event.what.lock().zip(event.what.owner()) else { continue };
+        let Some((lock, owner)) = event.kind.lock().zip(event.kind.owner()) else { continue };
         let authority = &history.lock(lock).authority;
         if authority.quorum != 1 || authority.group_of(node).is_none() {
             continue;
         }
         let of_owner = open.entry((lock, owner)).or_default();
         let one = meant(of_owner, node);
-        match &event.what {
-            What::Granted { lease_ms, until, count, .. } => {
+        match &event.kind {
+            EventKind::Granted { lease_ms, until, count, .. } => {
                 let fresh = Hold {
                     lock,
                     owner,
@@ -152,7 +152,7 @@ fn holds(history: &History) -> Vec<Hold> {
                 (hold.node, hold.lease) = (node, lease_ms.map(Duration::from_millis));
                 (hold.until, hold.since) = (*until, at);
             }
-            What::Extended { lease_ms, until, by, .. } => {
+            EventKind::Extended { lease_ms, until, by, .. } => {
                 if let Some(hold) = one.map(|one| &mut of_owner[one]) {
                     hold.lease = lease_ms.map(Duration::from_millis);
                     (hold.until, hold.since) = (*until, at);
@@ -163,10 +163,10 @@ fn holds(history: &History) -> Vec<Hold> {
                     }
                 }
             }
-            What::Released { left: 0, .. } => {
+            EventKind::Released { left: 0, .. } => {
                 all.extend(one.map(|one| of_owner.remove(one).close(history, at, node, false)));
             }
-            What::Released { left, until, .. } => {
+            EventKind::Released { left, until, .. } => {
                 if let Some(hold) = one.map(|one| &mut of_owner[one]) {
                     hold.cut(*left as usize, at);
                     if until.is_some() {
@@ -174,9 +174,9 @@ fn holds(history: &History) -> Vec<Hold> {
                     }
                 }
             }
-            What::Vanished { how, .. } => {
+            EventKind::Vanished { how, .. } => {
                 all.extend(
-                    one.map(|one| of_owner.remove(one).close(history, at, node, *how == How::Expired)),
+                    one.map(|one| of_owner.remove(one).close(history, at, node, *how == LossCause::Expired)),
                 );
             }
             _ => {}
@@ -278,7 +278,7 @@ fn witness(history: &History, hold: &Hold, wrong: Wrong, by: Duration) -> Witnes
 mod tests {
     use crate::{
         checker::tests::{explained, first_line},
-        history::{Call, How, Life, LockKind, Outcome, Why, story::Story},
+        history::{Call, Life, LockKind, LossCause, Outcome, Reason, story::Story},
     };
 
     #[test]
@@ -286,7 +286,7 @@ mod tests {
         let held = || Story::one_node().at(0).locks("c1", "m", 30_000);
         let stories = [
             ("released in time", held().at(10_000).unlocks("c1", "m").ends(60_000)),
-            ("expired in time", held().at(30_001).vanished("m", "c1", How::Expired).ends(60_000)),
+            ("expired in time", held().at(30_001).vanished("m", "c1", LossCause::Expired).ends(60_000)),
             (
                 "the node's clock jumps ahead",
                 held()
@@ -294,7 +294,7 @@ mod tests {
                     .clocks("m", [32_000, 1_000, 1_000], [0; 3])
                     .fault("the wall clock of m stepped +31 s", &["m"])
                     .at(1_001)
-                    .vanished("m", "c1", How::Expired)
+                    .vanished("m", "c1", LossCause::Expired)
                     .ends(60_000),
             ),
             (
@@ -304,7 +304,7 @@ mod tests {
                     .clocks("m", [-29_000, 1_000, 1_000], [0; 3])
                     .fault("the wall clock of m stepped -30 s", &["m"])
                     .at(60_010)
-                    .vanished("m", "c1", How::Expired)
+                    .vanished("m", "c1", LossCause::Expired)
                     .ends(70_000),
             ),
             (
@@ -313,7 +313,7 @@ mod tests {
                     .at(100)
                     .granted("m", "c1", 5_000)
                     .at(5_101)
-                    .vanished("m", "c1", How::Expired)
+                    .vanished("m", "c1", LossCause::Expired)
                     .ends(60_000),
             ),
             (
@@ -331,7 +331,7 @@ mod tests {
                 held()
                     .at(5_000)
                     .calls("c1", Call::Release)
-                    .disbelieves("c1", Why::Released)
+                    .disbelieves("c1", Reason::Released)
                     .at(10_000)
                     .extended("m", "c1", 30_000)
                     .at(20_000)
@@ -360,7 +360,7 @@ mod tests {
                     .at(10_000)
                     .extended("r", "c1", 30_000)
                     .at(31_001)
-                    .vanished("m", "c1", How::Expired)
+                    .vanished("m", "c1", LossCause::Expired)
                     .at(35_000)
                     .unlocks("c1", "r")
                     .ends(60_000),
@@ -375,7 +375,7 @@ mod tests {
                     .at(10_000)
                     .extended("r", "c1", 30_000)
                     .at(40_001)
-                    .vanished("r", "c1", How::Expired)
+                    .vanished("r", "c1", LossCause::Expired)
                     .ends(60_000),
             ),
             ("no lease at all", Story::one_node().ends(60_000)),

@@ -14,7 +14,7 @@ use super::{
     words,
 };
 use crate::{
-    history::{Call, Event, History, Host, How, Lock, Mode, Outcome, Owner, Party, What},
+    history::{Call, Event, EventKind, History, Host, Lock, LossCause, Mode, Outcome, Owner, Party},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -32,11 +32,13 @@ pub(super) const OWNER_SAFETY: Checker = Checker {
 
 /// The action, the owner of the hold and the acting party, if it is an action that only the owner may do.
 fn done(event: &Event) -> Option<(&'static str, Owner, Party)> {
-    match &event.what {
-        What::Released { owner, by, .. } => Some(("released", *owner, *by)),
-        What::Extended { owner, by, .. } => Some(("extended", *owner, *by)),
-        What::Vanished { owner, how: How::Deleted(by), .. } => Some(("deleted", *owner, *by)),
-        What::Vanished { owner, how: How::Overwritten(by), .. } => Some(("wrote over", *owner, *by)),
+    match &event.kind {
+        EventKind::Released { owner, by, .. } => Some(("released", *owner, *by)),
+        EventKind::Extended { owner, by, .. } => Some(("extended", *owner, *by)),
+        EventKind::Vanished { owner, how: LossCause::Deleted(by), .. } => Some(("deleted", *owner, *by)),
+        EventKind::Vanished { owner, how: LossCause::Overwritten(by), .. } => {
+            Some(("wrote over", *owner, *by))
+        }
         _ => None,
     }
 }
@@ -52,14 +54,16 @@ impl Readers {
     fn of(history: &History) -> Self {
         let mut readers = Self::default();
         for event in &history.events {
-            let Some((lock, owner)) = event.what.lock().zip(event.what.owner()) else { continue };
+            let Some((lock, owner)) = event.kind.lock().zip(event.kind.owner()) else { continue };
             let shared = readers.0.entry((lock, event.host, owner)).or_default();
             let open = shared.last_mut().filter(|(_, until)| until.is_none());
-            match &event.what {
-                What::Granted { mode: Mode::Shared, .. } if open.is_none() => shared.push((event.at, None)),
-                What::Granted { mode: Mode::Exclusive, .. }
-                | What::Released { left: 0, .. }
-                | What::Vanished { .. } => {
+            match &event.kind {
+                EventKind::Granted { mode: Mode::Shared, .. } if open.is_none() => {
+                    shared.push((event.at, None))
+                }
+                EventKind::Granted { mode: Mode::Exclusive, .. }
+                | EventKind::Released { left: 0, .. }
+                | EventKind::Vanished { .. } => {
                     if let Some((_, until)) = open {
                         *until = Some(event.at);
                     }
@@ -78,7 +82,7 @@ impl Readers {
 
     /// Whether one reader extended the key that it shares with another.
     fn extended(&self, history: &History, event: &Event) -> bool {
-        let What::Extended { lock, owner, by, .. } = &event.what else { return false };
+        let EventKind::Extended { lock, owner, by, .. } = &event.kind else { return false };
         let shares = |owner: Owner| self.shares(*lock, event.host, owner, event.at);
         let owners = (0..history.owners.len()).map(|number| Owner(number as u32));
         shares(*owner) && owners.filter(|other| is_own(history, *other, *by)).any(shares)
@@ -136,7 +140,7 @@ fn witness(history: &History, event: &Event, verb: &str, owner: Owner, by: Party
         words::instant(event.at),
         history.host_name(event.host)
     );
-    let lock = event.what.lock();
+    let lock = event.kind.lock();
     let (story, fault) = match lock {
         Some(lock) => words::cause(history, lock, owner, event.at, event.at),
         None => (Vec::new(), None),
@@ -149,7 +153,7 @@ fn witness(history: &History, event: &Event, verb: &str, owner: Owner, by: Party
 mod tests {
     use crate::{
         checker::tests::explained,
-        history::{Call, How, LockKind, Mode, Outcome, Party, story::Story},
+        history::{Call, LockKind, LossCause, Mode, Outcome, Party, story::Story},
     };
 
     #[test]
@@ -158,7 +162,7 @@ mod tests {
         let overwritten = || {
             let story = held();
             let by = Party { client: crate::history::Host(2), owner: None };
-            story.vanished("m", "c1", How::Overwritten(by)).ends(3_000)
+            story.vanished("m", "c1", LossCause::Overwritten(by)).ends(3_000)
         };
         let readers =
             || Story::of_kind(LockKind::ReadWrite).at(0).granted_in("m", "c1", 1_000, Mode::Shared).at(500);
@@ -201,7 +205,7 @@ mod tests {
                     .extended_by("m", "c1", 1_000, "c2")
                     .ends(3_000),
             ),
-            ("the end of the lease", held().vanished("m", "c1", How::Expired).ends(3_000)),
+            ("the end of the lease", held().vanished("m", "c1", LossCause::Expired).ends(3_000)),
         ];
         insta::assert_snapshot!(explained("owner-safety", &stories));
     }

@@ -166,7 +166,7 @@ mod tests {
 
     use crate::{
         checker::tests::{explained, first_line},
-        history::{Bounds, Life, Outcome, Why, story::Story},
+        history::{Bounds, Life, Outcome, Reason, story::Story},
     };
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
                 "one that asks again and again wants it all the time",
                 held()
                     .at(500)
-                    .disbelieves("c1", Why::Lost)
+                    .disbelieves("c1", Reason::Lost)
                     .at(1_000)
                     .calm()
                     .at(3_000)
@@ -208,7 +208,10 @@ mod tests {
                     .ends(10_000),
             ),
             ("a long hold is no stall", held().at(1_000).calm().ends(10_000)),
-            ("too short a calm", held().at(500).disbelieves("c1", Why::Lost).at(9_000).calm().ends(10_000)),
+            (
+                "too short a calm",
+                held().at(500).disbelieves("c1", Reason::Lost).at(9_000).calm().ends(10_000),
+            ),
             ("no calm", held().ends(10_000)),
             (
                 "no owner wants it",

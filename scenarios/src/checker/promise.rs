@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use lockstorm_sim::time::True;
 
 use super::interval::interval;
-use crate::history::{Authority, History, Host, Lock, Mode, Owner, Party, What};
+use crate::history::{Authority, EventKind, History, Host, Lock, Mode, Owner, Party};
 
 /// An owner was entitled to a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,13 +100,13 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
         made.entry((lock, owner)).or_default().push((group, promise));
     };
     for event in &history.events {
-        let Some((lock, owner)) = event.what.lock().zip(event.what.owner()) else { continue };
+        let Some((lock, owner)) = event.kind.lock().zip(event.kind.owner()) else { continue };
         let authority = &history.lock(lock).authority;
         let Some(group) = authority.group_of(event.host) else { continue };
         let key = (lock, owner, group);
         let at = event.at;
-        match &event.what {
-            What::Granted { lease_ms, count, mode, .. } => {
+        match &event.kind {
+            EventKind::Granted { lease_ms, count, mode, .. } => {
                 let end = promised(authority, at, *lease_ms);
                 if let Some(lapsed) = open.remove_if(&key, |state| state.until() < at) {
                     close(key, lapsed, None);
@@ -121,7 +121,7 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
                 state.counts.push((at, *count));
                 counted.insert(key, *count);
             }
-            What::Extended { by, lease_ms, .. } if is_own(history, owner, *by) => {
+            EventKind::Extended { by, lease_ms, .. } if is_own(history, owner, *by) => {
                 let end = promised(authority, at, *lease_ms);
                 let mut fresh = Open::new(at, event.host, Mode::Exclusive);
                 fresh.counts = vec![(at, counted.get(&key).copied().unwrap_or(1))];
@@ -136,7 +136,7 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
                     *hold = end.max(*hold);
                 }
             }
-            What::Released { by, left, .. } if is_own(history, owner, *by) => {
+            EventKind::Released { by, left, .. } if is_own(history, owner, *by) => {
                 counted.insert(key, *left);
                 if *left == 0 {
                     if let Some(state) = open.remove(&key) {

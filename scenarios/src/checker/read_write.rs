@@ -9,7 +9,7 @@ use lockstorm_sim::time::True;
 
 use super::{Checker, evidence::Evidence, words};
 use crate::{
-    history::{Event, Host, Lock, LockKind, Mode, Owner, What},
+    history::{Event, EventKind, Host, Lock, LockKind, Mode, Owner},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -34,14 +34,14 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let mut wrong: Vec<(&Event, Owner, Owner, Mode)> = Vec::new();
     let (mut readers, mut grants) = (0, [0_u64; 2]);
     for event in &history.events {
-        let Some((lock, owner)) = event.what.lock().filter(|lock| judged(*lock)).zip(event.what.owner())
+        let Some((lock, owner)) = event.kind.lock().filter(|lock| judged(*lock)).zip(event.kind.owner())
         else {
             continue;
         };
         let holders = held.entry((lock, event.host)).or_default();
         holders.retain(|_, (_, until)| *until > event.at);
-        match &event.what {
-            What::Granted { mode, until, .. } => {
+        match &event.kind {
+            EventKind::Granted { mode, until, .. } => {
                 grants[usize::from(*mode == Mode::Shared)] += 1;
                 let excluded = |(other, (held, _)): &(&Owner, &(Mode, True))| {
                     **other != owner && (*mode == Mode::Exclusive || *held == Mode::Exclusive)
@@ -57,13 +57,13 @@ fn check(evidence: &Evidence<'_>) -> Finding {
                 holders.insert(owner, (mode, expires.unwrap_or(True::MAX)));
                 readers = readers.max(holders.values().filter(|(mode, _)| *mode == Mode::Shared).count());
             }
-            What::Extended { until, .. } => {
+            EventKind::Extended { until, .. } => {
                 let expires = until.and_then(|until| history.clock(event.host).expires(until, event.at));
                 if let Some(hold) = holders.get_mut(&owner) {
                     hold.1 = expires.unwrap_or(True::MAX);
                 }
             }
-            What::Released { left: 0, .. } | What::Vanished { .. } => {
+            EventKind::Released { left: 0, .. } | EventKind::Vanished { .. } => {
                 holders.remove(&owner);
             }
             _ => {}
@@ -79,7 +79,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
                 words::instant(event.at),
                 history.owner_name(*other)
             );
-            let (from, until, lock) = (event.at, event.at, event.what.lock());
+            let (from, until, lock) = (event.at, event.at, event.kind.lock());
             let owners = vec![*other, *owner];
             let (story, fault) =
                 lock.map_or((None, None), |lock| words::faults(history, lock, &owners, event.at));

@@ -18,7 +18,7 @@ use lockstorm_sim::time::True;
 
 use super::{Checker, evidence::Evidence, words};
 use crate::{
-    history::{Call, Event, History, Lock, Op, Outcome, Owner, Role, What},
+    history::{Call, Event, EventKind, History, Lock, Op, Outcome, Owner, Role},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -40,7 +40,7 @@ const READ_MAX: Duration = Duration::from_millis(50);
 fn invocations(history: &History) -> BTreeMap<Owner, Vec<(usize, True)>> {
     let mut made: BTreeMap<Owner, Vec<(usize, True)>> = BTreeMap::new();
     for (number, event) in history.events.iter().enumerate() {
-        if let What::Invoke { owner, .. } = &event.what {
+        if let EventKind::Invoke { owner, .. } = &event.kind {
             made.entry(*owner).or_default().push((number, event.at));
         }
     }
@@ -82,12 +82,12 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let (mut off, mut deepest, mut tested, mut worst) = (0, 0, false, None);
     for (number, event) in history.events.iter().enumerate() {
         let group = |lock: Lock| history.lock(lock).authority.group_of(event.host);
-        match &event.what {
-            What::Invoke { op, lock, owner, call: call @ (Call::Acquire { .. } | Call::Release) } => {
+        match &event.kind {
+            EventKind::Invoke { op, lock, owner, call: call @ (Call::Acquire { .. } | Call::Release) } => {
                 calls.insert(*op, (*lock, *owner, *call));
                 accounts.entry((*lock, *owner)).or_default().under_way += 1;
             }
-            What::Granted { lock, owner, count, .. } => {
+            EventKind::Granted { lock, owner, count, .. } => {
                 if let Some(group) = group(*lock) {
                     let account = accounts.entry((*lock, *owner)).or_default();
                     account.counted.insert(group, *count);
@@ -95,29 +95,29 @@ fn check(evidence: &Evidence<'_>) -> Finding {
                     deepest = deepest.max(*count);
                 }
             }
-            What::Released { lock, owner, left, .. } => {
+            EventKind::Released { lock, owner, left, .. } => {
                 if let Some(group) = group(*lock) {
                     accounts.entry((*lock, *owner)).or_default().counted.insert(group, *left);
                 }
             }
-            What::Vanished { lock, owner, .. } => {
+            EventKind::Vanished { lock, owner, .. } => {
                 if let Some(group) = group(*lock) {
                     let account = accounts.entry((*lock, *owner)).or_default();
                     account.counted.insert(group, 0);
                     account.lost = true;
                 }
             }
-            What::Disbelieves { lock, owner, .. } => {
+            EventKind::Disbelieves { lock, owner, .. } => {
                 if let Some(account) = accounts.get_mut(&(*lock, *owner)) {
                     (account.unaware, account.disabused) = (0, true);
                 }
             }
-            What::Became { role: Role::Master } => {
+            EventKind::Became { role: Role::Master } => {
                 let granting = |lock: Lock| history.lock(lock).authority.group_of(event.host).is_some();
                 let accounts = accounts.iter_mut().filter(|((lock, _), _)| granting(*lock));
                 accounts.for_each(|(_, account)| account.lost = true);
             }
-            What::Return { op, outcome } => {
+            EventKind::Return { op, outcome } => {
                 let Some((lock, owner, call)) = calls.remove(op) else { continue };
                 let account = accounts.entry((lock, owner)).or_default();
                 let counted = account.counted.values().copied().max().unwrap_or(0);
@@ -244,7 +244,7 @@ fn witness(
 mod tests {
     use crate::{
         checker::tests::explained,
-        history::{Call, How, LockKind, Outcome, Role, Why, story::Story},
+        history::{Call, LockKind, LossCause, Outcome, Reason, Role, story::Story},
     };
 
     fn lost() -> Outcome {
@@ -262,8 +262,8 @@ mod tests {
         };
         // Its first hold expires on the node, it nests another one, and the third is granted twice.
         let after_a_loss = |told: bool| {
-            let story = once().at(1_000).vanished("m", "c1", How::Expired);
-            let story = if told { story.disbelieves("c1", Why::Expired) } else { story };
+            let story = once().at(1_000).vanished("m", "c1", LossCause::Expired);
+            let story = if told { story.disbelieves("c1", Reason::Expired) } else { story };
             let story = story.at(1_010).locks("c1", "m", 30_000);
             let story = story.at(1_020).asks("c1").granted("m", "c1", 30_000);
             story.at(1_500).granted("m", "c1", 30_000).returns("c1", Outcome::Ok).ends(2_000)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lockstorm_sim::time::True;
 
 use super::{evidence::Evidence, interval::interval};
-use crate::history::{Accepted, Lock, Mode, Owner, What};
+use crate::history::{Accepted, EventKind, Lock, Mode, Owner};
 
 /// A write at the resource, with the hold it came of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ fn grants(evidence: &Evidence<'_>) -> Vec<Grant> {
     let mut latest: BTreeMap<Lock, Owner> = BTreeMap::new();
     let mut all = Vec::new();
     for event in &history.events {
-        let What::Granted { lock, owner, count, token, .. } = event.what else { continue };
+        let EventKind::Granted { lock, owner, count, token, .. } = event.kind else { continue };
         let authority = &history.lock(lock).authority;
         if authority.quorum > 1 || authority.group_of(event.host).is_none() {
             continue;
@@ -113,8 +113,8 @@ pub(super) fn writes(evidence: &Evidence<'_>) -> Vec<Write> {
     let holds = Holds::of(evidence);
     let events = evidence.history.events.iter();
     let mut all: Vec<Write> = events
-        .filter_map(|event| match &event.what {
-            What::Write { lock, owner, token, sent, accepted } => {
+        .filter_map(|event| match &event.kind {
+            EventKind::Write { lock, owner, token, sent, accepted } => {
                 let since = holds.began(*lock, *owner, *token, *sent);
                 let (lock, owner, token) = (*lock, *owner, *token);
                 Some(Write { lock, owner, token, sent: *sent, arrived: event.at, accepted: *accepted, since })

@@ -11,7 +11,7 @@ use lockstorm_sim::time::True;
 
 use super::{Checker, evidence::Evidence, words};
 use crate::{
-    history::{Call, Event, History, Host, Life, Lock, Op, Owner, Wake, What},
+    history::{Call, Event, EventKind, History, Host, Life, Lock, Op, Owner, Wake},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -94,43 +94,43 @@ impl State {
     }
 
     fn take(&mut self, history: &History, event: &Event) {
-        match &event.what {
-            What::Life { life: Life::Paused | Life::Suspended } => {
+        match &event.kind {
+            EventKind::Life { life: Life::Paused | Life::Suspended } => {
                 self.standing_still.insert(event.host);
             }
-            What::Life { life: Life::Resumed } => {
+            EventKind::Life { life: Life::Resumed } => {
                 self.standing_still.remove(&event.host);
             }
             // A process started on that host again is another owner.
-            What::Life { life: Life::Crashed | Life::Started } => {
+            EventKind::Life { life: Life::Crashed | Life::Started } => {
                 self.standing_still.remove(&event.host);
                 for waiting in self.waiting.values_mut() {
                     waiting.retain(|owner| history.client_of(*owner) != event.host);
                 }
             }
-            What::Invoke { op, lock, owner, call: Call::Acquire { .. } } => {
+            EventKind::Invoke { op, lock, owner, call: Call::Acquire { .. } } => {
                 self.asking.insert(*op, (*lock, *owner));
             }
-            What::Return { op, .. } => {
+            EventKind::Return { op, .. } => {
                 if let Some((lock, owner)) = self.asking.remove(op) {
                     self.waiting.entry(lock).or_default().remove(&owner);
                 }
             }
-            What::Waiting { lock, owner } => {
+            EventKind::Waiting { lock, owner } => {
                 self.waiting.entry(*lock).or_default().insert(*owner);
             }
-            What::Woken { lock, owner, .. } => self.reacts(*lock, *owner, event.at),
-            What::Granted { lock, owner, .. } => {
+            EventKind::Woken { lock, owner, .. } => self.reacts(*lock, *owner, event.at),
+            EventKind::Granted { lock, owner, .. } => {
                 self.reacts(*lock, *owner, event.at);
                 // Another owner was quicker: there is nothing left to be woken for.
                 self.pending.remove(lock);
                 self.interrupted.remove(lock);
                 self.waiting.entry(*lock).or_default().remove(owner);
             }
-            What::Believes { lock, owner, .. } => {
+            EventKind::Believes { lock, owner, .. } => {
                 self.waiting.entry(*lock).or_default().remove(owner);
             }
-            What::Released { lock, left: 0, .. } if self.waits(history, *lock) => {
+            EventKind::Released { lock, left: 0, .. } if self.waits(history, *lock) => {
                 let (lock, released) = (*lock, event.at);
                 self.pending.entry(lock).or_insert_with(|| {
                     self.releases += 1;
@@ -149,12 +149,12 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let mut state = State::default();
     let (mut messages, mut timers) = (0, 0);
     for event in &history.events {
-        match &event.what {
-            What::Woken { by: Wake::Message, .. } => messages += 1,
-            What::Woken { by: Wake::Timer, .. } => timers += 1,
+        match &event.kind {
+            EventKind::Woken { by: Wake::Message, .. } => messages += 1,
+            EventKind::Woken { by: Wake::Timer, .. } => timers += 1,
             _ => {}
         }
-        if event.what.lock().is_none_or(judged) {
+        if event.kind.lock().is_none_or(judged) {
             state.take(history, event);
         }
     }
@@ -199,9 +199,9 @@ fn witness(history: &History, gap: &Gap) -> Witness {
         )
     };
     let of_lock =
-        |event: &&Event| event.what.lock() == Some(*lock) && event.at >= *released && event.at <= *until;
-    let published = history.events.iter().filter(of_lock).find_map(|event| match &event.what {
-        What::Published { receivers, .. } => Some((event.at, *receivers)),
+        |event: &&Event| event.kind.lock() == Some(*lock) && event.at >= *released && event.at <= *until;
+    let published = history.events.iter().filter(of_lock).find_map(|event| match &event.kind {
+        EventKind::Published { receivers, .. } => Some((event.at, *receivers)),
         _ => None,
     });
     let story = vec![match published {

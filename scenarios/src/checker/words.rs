@@ -8,7 +8,7 @@ use super::{
     belief::{Belief, BeliefEnd},
     promise::{Promise, PromiseEnd, is_own},
 };
-use crate::history::{Call, Event, Fault, History, Host, How, Lock, Owner, Party, What};
+use crate::history::{Call, Event, EventKind, Fault, History, Host, Lock, LossCause, Owner, Party};
 
 /// A true instant in seconds, to the millisecond where that is exact enough.
 pub(crate) fn instant(at: True) -> String {
@@ -93,19 +93,21 @@ pub(super) fn party(history: &History, party: Party) -> String {
 }
 
 /// How a hold went away, as the end of a sentence that begins with the node.
-pub(super) fn vanished(history: &History, node: Host, how: How) -> String {
+pub(super) fn vanished(history: &History, node: Host, how: LossCause) -> String {
     let by = |of: Party| party(history, of);
     match how {
-        How::Expired => {
+        LossCause::Expired => {
             let drift = "its wall clock said that the lease was over";
             format!("{} dropped it because {drift}", history.host_name(node))
         }
-        How::Evicted => format!("{} evicted it for memory", history.host_name(node)),
-        How::Flushed => format!("{} was flushed", history.host_name(node)),
-        How::Deleted(party) => format!("{} deleted it on {}", by(party), history.host_name(node)),
-        How::Overwritten(party) => format!("{} wrote over it on {}", by(party), history.host_name(node)),
-        How::Crash => format!("{} crashed and came back without it", history.host_name(node)),
-        How::Failover => format!("{}, now the master, never had it", history.host_name(node)),
+        LossCause::Evicted => format!("{} evicted it for memory", history.host_name(node)),
+        LossCause::Flushed => format!("{} was flushed", history.host_name(node)),
+        LossCause::Deleted(party) => format!("{} deleted it on {}", by(party), history.host_name(node)),
+        LossCause::Overwritten(party) => {
+            format!("{} wrote over it on {}", by(party), history.host_name(node))
+        }
+        LossCause::Crash => format!("{} crashed and came back without it", history.host_name(node)),
+        LossCause::Failover => format!("{}, now the master, never had it", history.host_name(node)),
     }
 }
 
@@ -127,12 +129,12 @@ pub(super) fn cause(
         ..history.events.partition_point(|event| event.at <= by);
     let authority = &history.lock(lock).authority;
     let gone = history.events[within].iter().rev().find(|event| {
-        let ends = match event.what {
-            What::Vanished { .. } => true,
-            What::Released { left, .. } => left == 0,
+        let ends = match event.kind {
+            EventKind::Vanished { .. } => true,
+            EventKind::Released { left, .. } => left == 0,
             _ => false,
         };
-        let of_hold = event.what.lock() == Some(lock) && event.what.owner() == Some(owner);
+        let of_hold = event.kind.lock() == Some(lock) && event.kind.owner() == Some(owner);
         ends && of_hold && authority.group_of(event.host).is_some()
     });
     let client = history.client_of(owner);
@@ -163,16 +165,16 @@ pub(super) fn cause(
 /// How a hold of an owner ended on a node.
 fn ended(history: &History, owner: Owner, event: &Event) -> String {
     let (at, node) = (instant(event.at), history.host_name(event.host));
-    match event.what {
-        What::Vanished { how, .. } => format!("At {at} {}.", vanished(history, event.host, how)),
-        What::Released { by, .. } if !is_own(history, owner, by) => {
+    match event.kind {
+        EventKind::Vanished { how, .. } => format!("At {at} {}.", vanished(history, event.host, how)),
+        EventKind::Released { by, .. } if !is_own(history, owner, by) => {
             format!("At {at} {} released it on {node}.", party(history, by))
         }
         _ => {
             let before = history.events.partition_point(|other| other.at <= event.at);
             let asked = history.events[..before].iter().rev().find(|asked| {
-                let release = matches!(asked.what, What::Invoke { call: Call::Release, .. });
-                release && (asked.what.lock(), asked.what.owner()) == (event.what.lock(), Some(owner))
+                let release = matches!(asked.kind, EventKind::Invoke { call: Call::Release, .. });
+                release && (asked.kind.lock(), asked.kind.owner()) == (event.kind.lock(), Some(owner))
             });
             let asked = asked
                 .map_or_else(String::new, |call| format!(" that it had asked for at {}", instant(call.at)));

@@ -18,13 +18,13 @@ pub struct Event {
     pub host: Host,
     /// What happened.
     #[serde(flatten)]
-    pub what: What,
+    pub kind: EventKind,
 }
 
 /// What happened on a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "kebab-case")]
-pub enum What {
+pub enum EventKind {
     /// Client: the application called.
     Invoke {
         /// Which call.
@@ -69,7 +69,7 @@ pub enum What {
         /// Who.
         owner: Owner,
         /// What made it think so.
-        why: Why,
+        why: Reason,
     },
     /// Client: it was refused and waits to be woken.
     Waiting {
@@ -88,7 +88,7 @@ pub enum What {
         by: Wake,
     },
     /// Node: it executed a client's command that made the owner hold the lock (again). What a replica repeats is not a
-    /// grant. Comes before the [`What::Queue`] of the same command.
+    /// grant. Comes before the [`EventKind::Queue`] of the same command.
     Granted {
         /// The lock.
         lock: Lock,
@@ -146,7 +146,7 @@ pub enum What {
         /// Who held it until now.
         owner: Owner,
         /// How it went.
-        how: How,
+        how: LossCause,
     },
     /// Node: the queue of a fair lock changed and is now this, head first.
     Queue {
@@ -252,7 +252,7 @@ pub enum Mode {
 /// What made an owner think that it no longer holds a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Why {
+pub enum Reason {
     /// It is about to release it.
     Released,
     /// It was told: a renewal or a release found that it was gone.
@@ -284,7 +284,7 @@ pub struct Party {
 /// How a hold went away without its owner having released it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum How {
+pub enum LossCause {
     /// Its lease was over by the node's wall clock.
     Expired,
     /// The node needed the memory.
@@ -336,7 +336,7 @@ pub struct Accepted {
     pub at_least: bool,
 }
 
-impl What {
+impl EventKind {
     /// The lock it is about, if it is about one.
     pub fn lock(&self) -> Option<Lock> {
         match self {
@@ -381,7 +381,7 @@ impl What {
     pub(super) fn party(&self) -> Option<Party> {
         match self {
             Self::Extended { by, .. } | Self::Released { by, .. } => Some(*by),
-            Self::Vanished { how: How::Deleted(by) | How::Overwritten(by), .. } => Some(*by),
+            Self::Vanished { how: LossCause::Deleted(by) | LossCause::Overwritten(by), .. } => Some(*by),
             _ => None,
         }
     }

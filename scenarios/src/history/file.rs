@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::{
-    Clock, CommandCount, Event, Fault, Header, History, Host, KeyLeft, Lock, Owner, OwnerInfo, What,
+    Clock, CommandCount, Event, EventKind, Fault, Header, History, Host, KeyLeft, Lock, Owner, OwnerInfo,
 };
 
 /// The version of the form; a reader refuses what it does not know.
@@ -153,17 +153,17 @@ impl History {
 
     fn check_event(&self, event: &Event) -> Result<(), String> {
         self.check_host(event.host)?;
-        if let Some(lock) = event.what.lock()
+        if let Some(lock) = event.kind.lock()
             && usize::from(lock.0) >= self.header.locks.len()
         {
             return Err(format!("there is no lock {}", Lock(lock.0)));
         }
-        let queued: &[Owner] = if let What::Queue { waiters, .. } = &event.what { waiters } else { &[] };
-        let party = event.what.party();
+        let queued: &[Owner] = if let EventKind::Queue { waiters, .. } = &event.kind { waiters } else { &[] };
+        let party = event.kind.party();
         if let Some(party) = party {
             self.check_host(party.client)?;
         }
-        let mentioned = event.what.owner().into_iter().chain(party.and_then(|party| party.owner));
+        let mentioned = event.kind.owner().into_iter().chain(party.and_then(|party| party.owner));
         mentioned.chain(queued.iter().copied()).try_for_each(|owner| self.check_owner(owner))
     }
 }
@@ -171,7 +171,7 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::{Face, Fence, How, LockKind, Outcome, Why, story::Story};
+    use crate::history::{Face, Fence, LockKind, LossCause, Outcome, Reason, story::Story};
 
     fn story() -> History {
         Story::failover(LockKind::Fair)
@@ -187,8 +187,8 @@ mod tests {
             .clocks("m", [5_000, 2, 2], [20_000, 0, 0])
             .fault_until(9, "a fault", &["m", "c1"])
             .deleted("m", "c1", "c3")
-            .vanished("r", "c1", How::Failover)
-            .disbelieves("c1", Why::Lost)
+            .vanished("r", "c1", LossCause::Failover)
+            .disbelieves("c1", Reason::Lost)
             .wrote("c1", Some(33), 1)
             .commands("c1", "m", "EVALSHA", 3)
             .key_left("m", "stock", None)

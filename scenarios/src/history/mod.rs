@@ -18,7 +18,9 @@ use lockstorm_sim::time::True;
 use serde::{Deserialize, Serialize};
 
 pub use clock::{Clock, Deadline, Face, Segment};
-pub use event::{Accepted, Call, Event, How, Life, Mode, Outcome, Party, Role, Wait, Wake, What, Why};
+pub use event::{
+    Accepted, Call, Event, EventKind, Life, LossCause, Mode, Outcome, Party, Reason, Role, Wait, Wake,
+};
 pub use file::ReadError;
 pub use header::{
     Authority, Bounds, Drift, Ended, Fence, Header, HostInfo, HostKind, LockInfo, LockKind, Resource,
@@ -138,9 +140,9 @@ impl History {
     ///
     /// # Panics
     /// If something later was recorded before it: events come in the order of true time.
-    pub fn record(&mut self, at: True, host: Host, what: What) {
+    pub fn record(&mut self, at: True, host: Host, kind: EventKind) {
         assert!(self.events.last().is_none_or(|last| last.at <= at), "an event recorded after a later one");
-        self.events.push(Event { at, host, what });
+        self.events.push(Event { at, host, kind });
     }
 
     /// Adds a fault that begins, and returns its number for [`History::fault_ended`]; one that `lasts` is in force until then.

@@ -6,9 +6,9 @@ use std::{collections::BTreeMap, time::Duration};
 use lockstorm_sim::time::{True, Wall};
 
 use super::{
-    Accepted, Authority, Bounds, Call, Clock, CommandCount, Deadline, Drift, Ended, Face, Fence, Header,
-    History, Host, HostInfo, HostKind, How, KeyLeft, Life, Lock, LockInfo, LockKind, Mode, Op, Outcome,
-    Owner, Party, Resource, Role, Segment, Wait, Wake, What, Why,
+    Accepted, Authority, Bounds, Call, Clock, CommandCount, Deadline, Drift, Ended, EventKind, Face, Fence,
+    Header, History, Host, HostInfo, HostKind, KeyLeft, Life, Lock, LockInfo, LockKind, LossCause, Mode, Op,
+    Outcome, Owner, Party, Reason, Resource, Role, Segment, Wait, Wake,
 };
 
 /// The one lock of a story.
@@ -76,7 +76,7 @@ impl Story {
         self.history.owner(&format!("{client}:1"), host)
     }
 
-    fn tell(mut self, host: &str, what: What) -> Self {
+    fn tell(mut self, host: &str, what: EventKind) -> Self {
         let host = self.host(host);
         self.history.record(self.now, host, what);
         self
@@ -161,11 +161,11 @@ impl Story {
     }
 
     pub(crate) fn life(self, host: &str, life: Life) -> Self {
-        self.tell(host, What::Life { life })
+        self.tell(host, EventKind::Life { life })
     }
 
     pub(crate) fn became(self, node: &str, role: Role) -> Self {
-        self.tell(node, What::Became { role })
+        self.tell(node, EventKind::Became { role })
     }
 
     /// A node has so many holds of a client by replication.
@@ -181,7 +181,7 @@ impl Story {
         self.ops += 1;
         let op = Op(self.ops);
         self.open.insert(owner, op);
-        self.tell(client, What::Invoke { op, lock: STOCK, owner, call })
+        self.tell(client, EventKind::Invoke { op, lock: STOCK, owner, call })
     }
 
     /// A client asks for the lock and would wait for ever.
@@ -193,7 +193,7 @@ impl Story {
     pub(crate) fn returns(mut self, client: &str, outcome: Outcome) -> Self {
         let owner = self.owner(client);
         let op = self.open.remove(&owner).unwrap_or_else(|| panic!("{client} asked nothing"));
-        self.tell(client, What::Return { op, outcome })
+        self.tell(client, EventKind::Return { op, outcome })
     }
 
     /// A client believes that it holds the lock for so long by its boottime clock.
@@ -207,7 +207,7 @@ impl Story {
         let now = self.history.clock(self.host(client)).reading(clock, self.now);
         let until = Some(Deadline { clock, nanos: now + for_ms * 1_000_000 });
         let mode = Mode::Exclusive;
-        self.tell(client, What::Believes { lock: STOCK, owner, until, token: None, count: 1, mode })
+        self.tell(client, EventKind::Believes { lock: STOCK, owner, until, token: None, count: 1, mode })
     }
 
     /// A client believes that it holds the lock so many times, and for so long by its boottime clock.
@@ -216,29 +216,29 @@ impl Story {
         let now = self.history.clock(self.host(client)).reading(Face::Boottime, self.now);
         let until = Some(Deadline { clock: Face::Boottime, nanos: now + for_ms * 1_000_000 });
         let (token, mode) = (None, Mode::Exclusive);
-        self.tell(client, What::Believes { lock: STOCK, owner, until, token, count, mode })
+        self.tell(client, EventKind::Believes { lock: STOCK, owner, until, token, count, mode })
     }
 
     /// A client believes that it holds the lock until it is told otherwise.
     pub(crate) fn believes_for_ever(mut self, client: &str) -> Self {
         let owner = self.owner(client);
         let (until, token, mode) = (None, None, Mode::Exclusive);
-        self.tell(client, What::Believes { lock: STOCK, owner, until, token, count: 1, mode })
+        self.tell(client, EventKind::Believes { lock: STOCK, owner, until, token, count: 1, mode })
     }
 
-    pub(crate) fn disbelieves(mut self, client: &str, why: Why) -> Self {
+    pub(crate) fn disbelieves(mut self, client: &str, why: Reason) -> Self {
         let owner = self.owner(client);
-        self.tell(client, What::Disbelieves { lock: STOCK, owner, why })
+        self.tell(client, EventKind::Disbelieves { lock: STOCK, owner, why })
     }
 
     pub(crate) fn waiting(mut self, client: &str) -> Self {
         let owner = self.owner(client);
-        self.tell(client, What::Waiting { lock: STOCK, owner })
+        self.tell(client, EventKind::Waiting { lock: STOCK, owner })
     }
 
     pub(crate) fn woken(mut self, client: &str, by: Wake) -> Self {
         let owner = self.owner(client);
-        self.tell(client, What::Woken { lock: STOCK, owner, by })
+        self.tell(client, EventKind::Woken { lock: STOCK, owner, by })
     }
 
     /// A node grants a client the lock (once more) for so long by its wall clock.
@@ -261,7 +261,7 @@ impl Story {
         *count += 1;
         let (count, until) = (*count, self.wall(node, lease_ms));
         let (lock, lease_ms) = (STOCK, Some(lease_ms));
-        self.tell(node, What::Granted { lock, owner, lease_ms, until, count, token, mode })
+        self.tell(node, EventKind::Granted { lock, owner, lease_ms, until, count, token, mode })
     }
 
     /// A node grants a client the lock for ever.
@@ -271,7 +271,7 @@ impl Story {
         let (lock, lease_ms, until, token) = (STOCK, None, None, None);
         self.tell(
             node,
-            What::Granted { lock, owner, lease_ms, until, count: 1, token, mode: Mode::Exclusive },
+            EventKind::Granted { lock, owner, lease_ms, until, count: 1, token, mode: Mode::Exclusive },
         )
     }
 
@@ -279,7 +279,7 @@ impl Story {
     pub(crate) fn extended_by(mut self, node: &str, client: &str, lease_ms: u64, by: &str) -> Self {
         let (owner, until) = (self.owner(client), self.wall(node, lease_ms));
         let by = Party { client: self.host(by), owner: None };
-        self.tell(node, What::Extended { lock: STOCK, owner, by, lease_ms: Some(lease_ms), until })
+        self.tell(node, EventKind::Extended { lock: STOCK, owner, by, lease_ms: Some(lease_ms), until })
     }
 
     pub(crate) fn extended(self, node: &str, client: &str, lease_ms: u64) -> Self {
@@ -293,28 +293,28 @@ impl Story {
         *count = count.saturating_sub(1);
         let left = *count;
         let by = Party { client: self.host(by), owner: None };
-        self.tell(node, What::Released { lock: STOCK, owner, by, left, lease_ms: None, until: None })
+        self.tell(node, EventKind::Released { lock: STOCK, owner, by, left, lease_ms: None, until: None })
     }
 
     pub(crate) fn released(self, node: &str, client: &str) -> Self {
         self.released_by(node, client, client)
     }
 
-    pub(crate) fn vanished(mut self, node: &str, client: &str, how: How) -> Self {
+    pub(crate) fn vanished(mut self, node: &str, client: &str, how: LossCause) -> Self {
         let (owner, at) = (self.owner(client), self.host(node));
         self.counts.remove(&(at, owner));
-        self.tell(node, What::Vanished { lock: STOCK, owner, how })
+        self.tell(node, EventKind::Vanished { lock: STOCK, owner, how })
     }
 
     /// Somebody deletes a client's key.
     pub(crate) fn deleted(self, node: &str, client: &str, by: &str) -> Self {
         let by = Party { client: self.host(by), owner: None };
-        self.vanished(node, client, How::Deleted(by))
+        self.vanished(node, client, LossCause::Deleted(by))
     }
 
     pub(crate) fn queue(mut self, node: &str, clients: &[&str]) -> Self {
         let waiters = clients.iter().map(|client| self.owner(client)).collect();
-        self.tell(node, What::Queue { lock: STOCK, waiters })
+        self.tell(node, EventKind::Queue { lock: STOCK, waiters })
     }
 
     /// A client's write arrives that it sent then.
@@ -322,7 +322,7 @@ impl Story {
         let owner = self.owner(client);
         let accepted = Accepted { greater: token > self.greatest, at_least: token >= self.greatest };
         self.greatest = self.greatest.max(token);
-        self.tell("shop", What::Write { lock: STOCK, owner, token, sent: ms(sent), accepted })
+        self.tell("shop", EventKind::Write { lock: STOCK, owner, token, sent: ms(sent), accepted })
     }
 
     /// A client asks, gets the lock from a node at once and believes it for the lease.
@@ -336,7 +336,7 @@ impl Story {
     /// A client releases, and the node does as it says.
     pub(crate) fn unlocks(self, client: &str, node: &str) -> Self {
         self.calls(client, Call::Release)
-            .disbelieves(client, Why::Released)
+            .disbelieves(client, Reason::Released)
             .released(node, client)
             .returns(client, Outcome::Ok)
     }

@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use self::{beliefs::Beliefs, names::Names, triggers::Triggers};
 use crate::{
     fault::{Happening, Trigger},
-    history::{History, Host, Life, Lock, Owner, What},
+    history::{EventKind, History, Host, Life, Lock, Owner},
 };
 
 pub use self::{names::Line, writer::HistoryWriter};
@@ -82,14 +82,14 @@ impl Shared {
     /// is another owner.
     pub fn life(&self, at: True, host: Host, life: Life) {
         let mut recorder = self.get();
-        recorder.history.record(at, host, What::Life { life });
+        recorder.history.record(at, host, EventKind::Life { life });
         if life == Life::Crashed {
             let Recorder { history, beliefs, .. } = &mut *recorder;
             beliefs.crashed(host, |owner| history.client_of(owner) == host);
         }
     }
 
-    fn record(&self, at: True, host: Host, what: What, happening: Option<Happening>) {
+    fn record(&self, at: True, host: Host, what: EventKind, happening: Option<Happening>) {
         let mut recorder = self.get();
         recorder.history.record(at, host, what);
         if happening.is_some_and(|happening| recorder.triggers.happened(at, host, happening)) {

@@ -10,7 +10,7 @@ use super::{
     HistoryWriter, Line,
     beliefs::{Belief, Hold},
 };
-use crate::history::{Deadline, Mode, Owner, Wake, Why};
+use crate::history::{Deadline, Mode, Owner, Reason, Wake};
 
 impl HistoryWriter {
     /// One of the production client's holds began.
@@ -26,7 +26,7 @@ impl HistoryWriter {
     }
 
     /// One of them ended.
-    fn let_go(&self, owner: Owner, number: u64, why: Why) {
+    fn let_go(&self, owner: Owner, number: u64, why: Reason) {
         let left = self.shared.get().beliefs.let_go(self.lock, owner, number);
         match left {
             Err(_) => {}
@@ -64,9 +64,9 @@ impl Observer for HistoryWriter {
                 about.holds(owner, hold, Hold { until, mode: Mode::Exclusive }, token);
             }
             Said::Renewed { hold, deadline } => about.renewed(owner, hold, boottime(deadline)),
-            Said::Lost { hold, why: LostReason::Expired } => about.let_go(owner, hold, Why::Expired),
-            Said::Lost { hold, .. } => about.let_go(owner, hold, Why::Lost),
-            Said::Releasing { hold } => about.let_go(owner, hold, Why::Released),
+            Said::Lost { hold, why: LostReason::Expired } => about.let_go(owner, hold, Reason::Expired),
+            Said::Lost { hold, .. } => about.let_go(owner, hold, Reason::Lost),
+            Said::Releasing { hold } => about.let_go(owner, hold, Reason::Released),
             Said::Waiting { .. } => about.waits(owner),
             Said::Woken { by: WokenBy::Message } => about.woken(owner, Wake::Message),
             Said::Woken { by: WokenBy::Timer } => about.woken(owner, Wake::Timer),

@@ -7,7 +7,7 @@ use lockstorm_sim::world::{Face, HostCtx};
 use super::{Line, Shared, beliefs::Entry};
 use crate::{
     fault::Happening,
-    history::{Call, Deadline, Host, Lock, Mode, Op, Outcome, Owner, Wait, Wake, What, Why},
+    history::{Call, Deadline, EventKind, Host, Lock, Mode, Op, Outcome, Owner, Reason, Wait, Wake},
 };
 
 /// Writes down what one line of work of a client does with one lock, and what it believes.
@@ -103,7 +103,7 @@ impl HistoryWriter {
             Call::Release => Some(Happening::Releasing),
             Call::Extend { .. } => None,
         };
-        self.record(What::Invoke { op, lock: self.lock, owner, call }, happening);
+        self.record(EventKind::Invoke { op, lock: self.lock, owner, call }, happening);
         op
     }
 
@@ -115,7 +115,7 @@ impl HistoryWriter {
             (Call::Release, Outcome::Ok) => Some(Happening::Released),
             _ => None,
         };
-        self.record(What::Return { op, outcome }, happening);
+        self.record(EventKind::Return { op, outcome }, happening);
     }
 
     /// From now on the owner believes that it holds the lock, until its clock shows `until` or it is told otherwise.
@@ -128,26 +128,26 @@ impl HistoryWriter {
         mode: Mode,
     ) {
         let again = self.shared.get().beliefs.believes(self.entry(owner));
-        let what = What::Believes { lock: self.lock, owner, until, token, count, mode };
+        let what = EventKind::Believes { lock: self.lock, owner, until, token, count, mode };
         self.record(what, again.then_some(Happening::Renewed));
     }
 
     /// From now on the owner knows that it does not hold the lock.
-    pub fn disbelieves(&self, owner: Owner, why: Why) {
+    pub fn disbelieves(&self, owner: Owner, why: Reason) {
         self.shared.get().beliefs.disbelieves(self.lock, owner);
-        let happening = (why != Why::Released).then_some(Happening::Lost);
-        self.record(What::Disbelieves { lock: self.lock, owner, why }, happening);
+        let happening = (why != Reason::Released).then_some(Happening::Lost);
+        self.record(EventKind::Disbelieves { lock: self.lock, owner, why }, happening);
     }
 
     /// The owner was refused and waits.
     pub fn waits(&self, owner: Owner) {
         self.shared.get().beliefs.waits(self.entry(owner));
-        self.record(What::Waiting { lock: self.lock, owner }, Some(Happening::Waiting));
+        self.record(EventKind::Waiting { lock: self.lock, owner }, Some(Happening::Waiting));
     }
 
     /// The owner stopped waiting in order to try again.
     pub fn woken(&self, owner: Owner, by: Wake) {
-        self.record(What::Woken { lock: self.lock, owner, by }, None);
+        self.record(EventKind::Woken { lock: self.lock, owner, by }, None);
     }
 
     /// The owner has given up waiting.
@@ -159,7 +159,7 @@ impl HistoryWriter {
         Entry { lock: self.lock, owner, client: self.host, line: self.line }
     }
 
-    fn record(&self, what: What, happening: Option<Happening>) {
+    fn record(&self, what: EventKind, happening: Option<Happening>) {
         self.ctx.observe("client", format!("{what:?}"));
         self.shared.record(self.ctx.moment().0, self.host, what, happening);
     }

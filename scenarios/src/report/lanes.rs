@@ -7,7 +7,7 @@ use lockstorm_sim::time::True;
 use super::timeline::sentence;
 use crate::{
     checker::{Evidence, Held, words},
-    history::{Call, Fence, History, Host, HostKind, Life, Lock, Owner, What},
+    history::{Call, EventKind, Fence, History, Host, HostKind, Life, Lock, Owner},
 };
 
 /// A bar from one instant to another.
@@ -56,7 +56,7 @@ pub(super) fn nodes(history: &History) -> Vec<Lane> {
             });
         };
     for event in &history.events {
-        if let What::Life { life: Life::Crashed } = event.what {
+        if let EventKind::Life { life: Life::Crashed } = event.kind {
             let here: Vec<_> = open.keys().filter(|key| key.0 == event.host).copied().collect();
             for key in here {
                 if let Some(state) = open.remove(&key) {
@@ -64,13 +64,13 @@ pub(super) fn nodes(history: &History) -> Vec<Lane> {
                 }
             }
         }
-        let Some((lock, owner)) = event.what.lock().zip(event.what.owner()) else { continue };
+        let Some((lock, owner)) = event.kind.lock().zip(event.kind.owner()) else { continue };
         let key = (event.host, lock, owner);
         let expires = |until: &Option<lockstorm_sim::time::Wall>| {
             until.and_then(|until| history.clock(event.host).expires(until, event.at)).unwrap_or(True::MAX)
         };
-        match &event.what {
-            What::Granted { until, .. } | What::Extended { until, .. } => {
+        match &event.kind {
+            EventKind::Granted { until, .. } | EventKind::Extended { until, .. } => {
                 if open.get(&key).is_some_and(|(_, over)| *over < event.at)
                     && let Some(state) = open.remove(&key)
                 {
@@ -78,12 +78,12 @@ pub(super) fn nodes(history: &History) -> Vec<Lane> {
                 }
                 open.entry(key).or_insert((event.at, True::MAX)).1 = expires(until);
             }
-            What::Released { left: 0, .. } => {
+            EventKind::Released { left: 0, .. } => {
                 if let Some(state) = open.remove(&key) {
                     close(key, state, event.at, "released");
                 }
             }
-            What::Vanished { .. } => {
+            EventKind::Vanished { .. } => {
                 if let Some(state) = open.remove(&key) {
                     close(key, state, event.at, &sentence(history, event).unwrap_or_default());
                 }
@@ -145,11 +145,11 @@ fn asked(history: &History) -> Vec<Bar> {
         Bar { from, until, owner: Some(owner), class: "ask", label: String::new(), title }
     };
     for event in &history.events {
-        match &event.what {
-            What::Invoke { op, owner, call: Call::Acquire { .. }, .. } => {
+        match &event.kind {
+            EventKind::Invoke { op, owner, call: Call::Acquire { .. }, .. } => {
                 open.insert(*op, (event.at, *owner));
             }
-            What::Return { op, .. } => {
+            EventKind::Return { op, .. } => {
                 if let Some((from, owner)) = open.remove(op) {
                     bars.push(bar(from, event.at, owner, ""));
                 }
@@ -178,7 +178,7 @@ pub(super) fn lives(history: &History) -> BTreeMap<Host, Vec<Bar>> {
         });
     };
     for event in &history.events {
-        let What::Life { life } = event.what else { continue };
+        let EventKind::Life { life } = event.kind else { continue };
         if let Some((from, class)) = open.remove(&event.host) {
             close(event.host, from, event.at, class);
         }
@@ -209,8 +209,8 @@ pub(super) struct Dot {
 /// The writes that arrived.
 pub(super) fn writes(history: &History) -> Vec<Dot> {
     let fence = history.header.resource.as_ref().map_or(Fence::None, |resource| resource.fence);
-    let dot = |event: &crate::history::Event| match &event.what {
-        What::Write { owner, token, accepted, .. } => {
+    let dot = |event: &crate::history::Event| match &event.kind {
+        EventKind::Write { owner, token, accepted, .. } => {
             let accepted = match fence {
                 Fence::None => true,
                 Fence::Greater => accepted.greater,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     checker,
-    history::{Face, Fence, How, Life, LockKind, Outcome as Returned, Wake, Why, story::Story},
+    history::{Face, Fence, Life, LockKind, LossCause, Outcome as Returned, Reason, Wake, story::Story},
 };
 
 /// A failover that loses the lock while its holder is suspended: two promises, two beliefs, a stale write that the fence
@@ -34,7 +34,7 @@ fn story() -> History {
         .clocks("r", [5_500, 2_500, 2_500], [0; 3])
         .at(3_000)
         .fault("r was promoted", &["r"])
-        .vanished("r", "c1", How::Failover)
+        .vanished("r", "c1", LossCause::Failover)
         .at(3_400)
         .woken("c2", Wake::Timer)
         .granted("r", "c2", 10_000)
@@ -52,7 +52,7 @@ fn story() -> History {
         .at(9_000)
         .wrote("c2", Some(34), 8_999)
         .at(11_000)
-        .disbelieves("c2", Why::Released)
+        .disbelieves("c2", Reason::Released)
         .released("r", "c2")
         .ends(16_000);
     history.header.scenario = "failover <loses> a lock".into();

@@ -6,7 +6,10 @@ use lockstorm_sim::time::True;
 
 use crate::{
     checker::words,
-    history::{Call, Event, Face, History, Host, How, Life, Outcome, Party, Role, Wait, Wake, What, Why},
+    history::{
+        Call, Event, EventKind, Face, History, Host, Life, LossCause, Outcome, Party, Reason, Role, Wait,
+        Wake,
+    },
 };
 
 /// The timeline of a run as text, at most so many lines of it; what is left out is said. Equal lines in a row are one.
@@ -51,9 +54,9 @@ pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
         None if by.client != history.client_of(*owner) => format!(" by {}", history.host_name(by.client)),
         _ => String::new(),
     };
-    let lock = event.what.lock().map(|lock| format!("`{}`", history.lock(lock).name)).unwrap_or_default();
-    Some(match &event.what {
-        What::Invoke { owner, call, .. } => {
+    let lock = event.kind.lock().map(|lock| format!("`{}`", history.lock(lock).name)).unwrap_or_default();
+    Some(match &event.kind {
+        EventKind::Invoke { owner, call, .. } => {
             let asked = match call {
                 Call::Acquire { wait: Wait::No, .. } => format!("tries {lock}"),
                 Call::Acquire { wait: Wait::Ms(ms), .. } => format!("asks for {lock}, for {ms} ms at most"),
@@ -63,12 +66,12 @@ pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
             };
             format!("{} {asked}", name(owner))
         }
-        What::Return { outcome: Outcome::Ok, .. } => "call succeeded".to_owned(),
-        What::Return { outcome: Outcome::Refused, .. } => "call was refused".to_owned(),
-        What::Return { outcome: Outcome::Failed { definite, message }, .. } => {
+        EventKind::Return { outcome: Outcome::Ok, .. } => "call succeeded".to_owned(),
+        EventKind::Return { outcome: Outcome::Refused, .. } => "call was refused".to_owned(),
+        EventKind::Return { outcome: Outcome::Failed { definite, message }, .. } => {
             format!("call failed ({}): {message}", if *definite { "certainly" } else { "perhaps done" })
         }
-        What::Believes { owner, until, token, .. } => {
+        EventKind::Believes { owner, until, token, .. } => {
             let mut said = format!("{} believes it holds {lock}", name(owner));
             match until {
                 Some(deadline) => {
@@ -85,33 +88,33 @@ pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
             }
             said
         }
-        What::Disbelieves { owner, why, .. } => {
+        EventKind::Disbelieves { owner, why, .. } => {
             let why = match why {
-                Why::Released => "gives it back",
-                Why::Lost => "was told that it is lost",
-                Why::Expired => "sees its lease over by its own clock",
+                Reason::Released => "gives it back",
+                Reason::Lost => "was told that it is lost",
+                Reason::Expired => "sees its lease over by its own clock",
             };
             format!("{} no longer believes in {lock}: it {why}", name(owner))
         }
-        What::Waiting { owner, .. } => format!("{} waits for {lock}", name(owner)),
-        What::Woken { owner, by: Wake::Message, .. } => format!("{} is woken by a message", name(owner)),
-        What::Woken { owner, by: Wake::Timer, .. } => format!("{} is woken by a timer", name(owner)),
-        What::Granted { owner, lease_ms, count, token, .. } => {
+        EventKind::Waiting { owner, .. } => format!("{} waits for {lock}", name(owner)),
+        EventKind::Woken { owner, by: Wake::Message, .. } => format!("{} is woken by a message", name(owner)),
+        EventKind::Woken { owner, by: Wake::Timer, .. } => format!("{} is woken by a timer", name(owner)),
+        EventKind::Granted { owner, lease_ms, count, token, .. } => {
             let nested = if *count > 1 { format!(", hold {count}") } else { String::new() };
             let token = token.map_or(String::new(), |token| format!(", token {token}"));
             format!("grants {lock} to {}, {}{nested}{token}", name(owner), lease(lease_ms))
         }
-        What::Extended { owner, by: party, lease_ms, .. } => {
+        EventKind::Extended { owner, by: party, lease_ms, .. } => {
             format!("extends {lock} of {} to {}{}", name(owner), lease(lease_ms), by(party, owner))
         }
-        What::Released { owner, by: party, left, .. } => {
+        EventKind::Released { owner, by: party, left, .. } => {
             let left = if *left > 0 { format!(", holds left: {left}") } else { String::new() };
             format!("releases {lock} of {}{}{left}", name(owner), by(party, owner))
         }
-        What::Vanished { owner, how, .. } => {
+        EventKind::Vanished { owner, how, .. } => {
             format!("{lock} of {} is gone: {}", name(owner), gone(history, event.host, *how))
         }
-        What::Queue { waiters, .. } => {
+        EventKind::Queue { waiters, .. } => {
             let waiters: Vec<String> = waiters.iter().map(name).collect();
             if waiters.is_empty() {
                 format!("the queue of {lock} is empty")
@@ -119,17 +122,17 @@ pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
                 format!("queue of {lock}: {}", waiters.join(", "))
             }
         }
-        What::Published { receivers, .. } => format!("publishes about {lock} to {receivers}"),
-        What::Became { role: Role::Master } => "is a master".to_owned(),
-        What::Became { role: Role::Replica } => "is a replica".to_owned(),
-        What::Life { life } => match life {
+        EventKind::Published { receivers, .. } => format!("publishes about {lock} to {receivers}"),
+        EventKind::Became { role: Role::Master } => "is a master".to_owned(),
+        EventKind::Became { role: Role::Replica } => "is a replica".to_owned(),
+        EventKind::Life { life } => match life {
             Life::Started => "starts".to_owned(),
             Life::Crashed => "crashes".to_owned(),
             Life::Paused => "is paused".to_owned(),
             Life::Suspended => "is suspended".to_owned(),
             Life::Resumed => "goes on".to_owned(),
         },
-        What::Write { owner, token, sent, accepted, .. } => {
+        EventKind::Write { owner, token, sent, accepted, .. } => {
             let token = token.map_or("no token".to_owned(), |token| format!("token {token}"));
             let stale = match (accepted.greater, accepted.at_least) {
                 (_, false) => ", a stale one",
@@ -141,20 +144,20 @@ pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
     })
 }
 
-fn gone(history: &History, node: Host, how: How) -> String {
+fn gone(history: &History, node: Host, how: LossCause) -> String {
     let by = |party: Party| {
         party
             .owner
             .map_or_else(|| history.host_name(party.client).to_owned(), |owner| history.owner_name(owner))
     };
     match how {
-        How::Expired => "expired".to_owned(),
-        How::Evicted => "evicted".to_owned(),
-        How::Flushed => "flushed".to_owned(),
-        How::Deleted(party) => format!("deleted by {}", by(party)),
-        How::Overwritten(party) => format!("written over by {}", by(party)),
-        How::Crash => "lost in a crash".to_owned(),
-        How::Failover => format!("{} never had it", history.host_name(node)),
+        LossCause::Expired => "expired".to_owned(),
+        LossCause::Evicted => "evicted".to_owned(),
+        LossCause::Flushed => "flushed".to_owned(),
+        LossCause::Deleted(party) => format!("deleted by {}", by(party)),
+        LossCause::Overwritten(party) => format!("written over by {}", by(party)),
+        LossCause::Crash => "lost in a crash".to_owned(),
+        LossCause::Failover => format!("{} never had it", history.host_name(node)),
     }
 }
 
@@ -164,8 +167,8 @@ pub(super) fn own_clock(history: &History, host: Host) -> Face {
         return Face::Wall;
     }
     let deadline =
-        history.events.iter().filter(|event| event.host == host).find_map(|event| match &event.what {
-            What::Believes { until, .. } => until.map(|deadline| deadline.clock),
+        history.events.iter().filter(|event| event.host == host).find_map(|event| match &event.kind {
+            EventKind::Believes { until, .. } => until.map(|deadline| deadline.clock),
             _ => None,
         });
     deadline.unwrap_or(Face::Boottime)

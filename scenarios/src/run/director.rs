@@ -10,7 +10,7 @@ use lockstorm_sim::{
 use super::Stage;
 use crate::{
     fault::FaultAction,
-    history::{Event, Host, Role, What},
+    history::{Event, EventKind, Host, Role},
     plan::{Occurrence, Target, When},
     selector::Selector,
 };
@@ -204,7 +204,7 @@ fn master(stage: &Stage) -> Option<String> {
         let recorder = stage.shared.get();
         let history = &recorder.history;
         let promoted = |event: &Event| {
-            let is = matches!(event.what, What::Became { role: Role::Master });
+            let is = matches!(event.kind, EventKind::Became { role: Role::Master });
             let name = history.host_name(event.host);
             (is && masters.iter().any(|master| master == name)).then(|| name.to_owned())
         };

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, rc::Rc};
 use lockstorm_sim::time::Wall;
 
 use crate::{
-    history::{History, Host, How, Lock, Mode, Owner, Party, What},
+    history::{EventKind, History, Host, Lock, LossCause, Mode, Owner, Party},
     object::{Counts, Holding, Keys, Object, Value},
 };
 
@@ -33,23 +33,28 @@ impl Watched {
     }
 
     /// Takes over what the keys say after a change, and says what it means for the lock.
-    pub(super) fn change(&mut self, values: &[Value], cause: &Cause<'_>, names: &dyn Names) -> Vec<What> {
+    pub(super) fn change(
+        &mut self,
+        values: &[Value],
+        cause: &Cause<'_>,
+        names: &dyn Names,
+    ) -> Vec<EventKind> {
         self.state.change((self.lock, &*self.object), values, cause, names)
     }
 
     /// What it means that this node, which has been a replica, is a master from now on: holds that its group has granted, whose
     /// lease is not over by its clock, and that it never had are lost.
-    pub(super) fn promoted(&self, history: &History, node: Host, now: Wall) -> Vec<What> {
+    pub(super) fn promoted(&self, history: &History, node: Host, now: Wall) -> Vec<EventKind> {
         let authority = &history.lock(self.lock).authority;
         let Some(group) = authority.group_of(node) else { return Vec::new() };
         let mut held: BTreeMap<Owner, Option<Wall>> = BTreeMap::new();
         let of_group = history.events.iter().filter(|event| authority.group_of(event.host) == Some(group));
-        for what in of_group.map(|event| &event.what).filter(|what| what.lock() == Some(self.lock)) {
+        for what in of_group.map(|event| &event.kind).filter(|what| what.lock() == Some(self.lock)) {
             match what {
-                What::Granted { owner, until, .. } | What::Extended { owner, until, .. } => {
+                EventKind::Granted { owner, until, .. } | EventKind::Extended { owner, until, .. } => {
                     held.insert(*owner, *until);
                 }
-                What::Released { owner, left: 0, .. } | What::Vanished { owner, .. } => {
+                EventKind::Released { owner, left: 0, .. } | EventKind::Vanished { owner, .. } => {
                     held.remove(owner);
                 }
                 _ => {}
@@ -57,18 +62,18 @@ impl Watched {
         }
         held.retain(|_, until| until.is_none_or(|until| until > now));
         let lost = held.into_keys().filter(|owner| self.state.owners().all(|has| has != *owner));
-        lost.map(|owner| What::Vanished { lock: self.lock, owner, how: How::Failover }).collect()
+        lost.map(|owner| EventKind::Vanished { lock: self.lock, owner, how: LossCause::Failover }).collect()
     }
 
     /// Takes over the queue, and says so if it is another one.
-    pub(super) fn queue(&mut self, values: &[Value], names: &dyn Names) -> Option<What> {
+    pub(super) fn queue(&mut self, values: &[Value], names: &dyn Names) -> Option<EventKind> {
         let queue = self.keys.queue(values);
         if queue == self.queue {
             return None;
         }
         self.queue = queue.to_vec();
         let waiters = queue.iter().map(|name| names.owner(self.lock, name, None)).collect();
-        Some(What::Queue { lock: self.lock, waiters })
+        Some(EventKind::Queue { lock: self.lock, waiters })
     }
 }
 
@@ -130,7 +135,7 @@ impl State {
         values: &[Value],
         cause: &Cause<'_>,
         names: &dyn Names,
-    ) -> Vec<What> {
+    ) -> Vec<EventKind> {
         let Cause { event, by, node, wall_ms } = *cause;
         let mut before = std::mem::take(self);
         let mut changes = Vec::new();
@@ -139,7 +144,7 @@ impl State {
         // even to the same name, the old holds are gone and what is there now are new ones.
         if by_itself && !before.is_left_by(object, values) {
             let how = how(event, by, false);
-            changes.extend(before.owners().map(|owner| What::Vanished { lock, owner, how }));
+            changes.extend(before.owners().map(|owner| EventKind::Vanished { lock, owner, how }));
             before = State::default();
         }
         let name = by.and_then(|by| names.name_of(by.client));
@@ -156,10 +161,10 @@ impl State {
                 // A command that finds the key expired has not released it, whichever client sent it.
                 Some(by) if !by_itself && names.client_of(owner) == by.client => {
                     let (lease_ms, until) = if left == 0 { (None, None) } else { (lease_ms, until) };
-                    What::Released { lock, owner, by, left, lease_ms, until }
+                    EventKind::Released { lock, owner, by, left, lease_ms, until }
                 }
                 _ if left > 0 => continue,
-                _ => What::Vanished { lock, owner, how: how(event, by, !counts.is_empty()) },
+                _ => EventKind::Vanished { lock, owner, how: how(event, by, !counts.is_empty()) },
             });
         }
         for (name, count) in counts {
@@ -167,10 +172,10 @@ impl State {
             let owner = had.map_or_else(|| names.owner(lock, &name, by), |hold| hold.owner);
             let had = had.map_or(0, |hold| hold.count);
             if count > had {
-                changes.push(What::Granted { lock, owner, lease_ms, until, count, token, mode });
+                changes.push(EventKind::Granted { lock, owner, lease_ms, until, count, token, mode });
             } else if count == had && before.expires_ms != expires_ms {
                 let by = by.unwrap_or(Party { client: node, owner: None });
-                changes.push(What::Extended { lock, owner, by, lease_ms, until });
+                changes.push(EventKind::Extended { lock, owner, by, lease_ms, until });
             }
             self.holders.insert(name, Hold { owner, count });
         }
@@ -194,14 +199,14 @@ impl State {
     }
 }
 
-fn how(event: &str, by: Option<Party>, replaced: bool) -> How {
+fn how(event: &str, by: Option<Party>, replaced: bool) -> LossCause {
     match (event, by) {
-        ("expired", _) => How::Expired,
-        ("evicted", _) => How::Evicted,
-        ("flushed", _) => How::Flushed,
-        (_, Some(by)) if replaced => How::Overwritten(by),
-        (_, Some(by)) => How::Deleted(by),
-        _ => How::Expired,
+        ("expired", _) => LossCause::Expired,
+        ("evicted", _) => LossCause::Evicted,
+        ("flushed", _) => LossCause::Flushed,
+        (_, Some(by)) if replaced => LossCause::Overwritten(by),
+        (_, Some(by)) => LossCause::Deleted(by),
+        _ => LossCause::Expired,
     }
 }
 
@@ -261,14 +266,14 @@ mod tests {
         Watched::new(LOCK, LockKind::Plain.object(1), "lock")
     }
 
-    fn granted(owner: u32, lease_ms: u64, until_ms: i64, count: u32) -> What {
+    fn granted(owner: u32, lease_ms: u64, until_ms: i64, count: u32) -> EventKind {
         let (lock, owner, mode) = (LOCK, Owner(owner), Mode::Exclusive);
         let (lease_ms, until) = (Some(lease_ms), Some(Wall::from_millis(until_ms)));
-        What::Granted { lock, owner, lease_ms, until, count, token: None, mode }
+        EventKind::Granted { lock, owner, lease_ms, until, count, token: None, mode }
     }
 
-    fn vanished(owner: u32, how: How) -> What {
-        What::Vanished { lock: LOCK, owner: Owner(owner), how }
+    fn vanished(owner: u32, how: LossCause) -> EventKind {
+        EventKind::Vanished { lock: LOCK, owner: Owner(owner), how }
     }
 
     /// A script that finds the lock expired and is granted it leaves the same name in the key: that was told as an extension, and
@@ -282,15 +287,15 @@ mod tests {
         let twice = fields(&[("c1", "2")], 5_000);
         assert_eq!(change(&twice, "hincrby", 1, 0), [granted(0, 5_000, 5_000, 2)]);
         let again = fields(&[("c1", "1")], 11_000);
-        let renewed = [vanished(0, How::Expired), granted(0, 5_000, 11_000, 1)];
+        let renewed = [vanished(0, LossCause::Expired), granted(0, 5_000, 11_000, 1)];
         assert_eq!(change(&again, "expired", 1, 6_000), renewed);
         // The events of the rest of the script find what is known already.
         assert_eq!(change(&again, "hincrby", 1, 6_000), []);
         assert_eq!(change(&again, "expire", 1, 6_000), []);
         // Of the same depth, with or without another lease.
-        let flushed = [vanished(0, How::Flushed), granted(0, 4_000, 11_001, 1)];
+        let flushed = [vanished(0, LossCause::Flushed), granted(0, 4_000, 11_001, 1)];
         assert_eq!(change(&fields(&[("c1", "1")], 11_001), "flushed", 1, 7_001), flushed);
-        assert_eq!(change(&[], "expired", 1, 12_000), [vanished(0, How::Expired)]);
+        assert_eq!(change(&[], "expired", 1, 12_000), [vanished(0, LossCause::Expired)]);
         assert_eq!(change(&[], "expired", 1, 12_000), []);
     }
 
@@ -302,11 +307,11 @@ mod tests {
             lock.change(values, &cause(event, client, wall_ms), &names)
         };
         assert_eq!(change(&text("token", 1_000), "set", 1, 0), [granted(0, 1_000, 1_000, 1)]);
-        let granted_again = [vanished(0, How::Expired), granted(1, 1_000, 2_500, 1)];
+        let granted_again = [vanished(0, LossCause::Expired), granted(1, 1_000, 2_500, 1)];
         assert_eq!(change(&text("token", 2_500), "expired", 2, 1_500), granted_again);
         assert_eq!(change(&text("token", 2_500), "set", 2, 1_500), []);
         let by = Party { client: Host(1), owner: None };
-        assert_eq!(change(&[], "del", 1, 2_000), [vanished(1, How::Deleted(by))]);
+        assert_eq!(change(&[], "del", 1, 2_000), [vanished(1, LossCause::Deleted(by))]);
     }
 
     #[test]
@@ -318,7 +323,7 @@ mod tests {
             (held.header.host("r").expect("a replica"), held.find_owner("c1:1").expect("it asked"));
         let (without, mut with) = (lock(), lock());
         with.state.holders.insert("c1:1".to_owned(), Hold { owner: c1, count: 1 });
-        let lost = vec![What::Vanished { lock: LOCK, owner: c1, how: How::Failover }];
+        let lost = vec![EventKind::Vanished { lock: LOCK, owner: c1, how: LossCause::Failover }];
         let rows = [
             ("never had it", &held, &without, 500, lost),
             ("has it", &held, &with, 500, Vec::new()),

@@ -13,7 +13,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 use super::Stage;
 use crate::{
-    history::{Accepted, Lock, Owner, What},
+    history::{Accepted, EventKind, Lock, Owner},
     scenario::Fence,
 };
 
@@ -75,7 +75,7 @@ fn write(ctx: &HostCtx, stage: &Stage, memory: &RefCell<Memory>, line: &str) -> 
     let token = words.next()?.parse().ok();
     let sent = True::from_nanos(words.next()?.parse().ok()?);
     let accepted = memory.borrow_mut().judge(lock, owner, token);
-    let what = What::Write { lock, owner, token, sent, accepted };
+    let what = EventKind::Write { lock, owner, token, sent, accepted };
     stage.shared.get().history.record(ctx.moment().0, stage.host(ctx.name()), what);
     let fence = stage.plan.scenario.resource.as_ref().map_or(Fence::None, |resource| resource.fence);
     Some(match fence {

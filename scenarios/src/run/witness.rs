@@ -9,7 +9,9 @@ use lockstorm_sim::{
 
 use super::held::{Cause, Names, Watched};
 use crate::{
-    history::{CommandCount, Host, How, KeyLeft, Life, Lock, Owner, Party, Role as NodeRole, What},
+    history::{
+        CommandCount, EventKind, Host, KeyLeft, Life, Lock, LossCause, Owner, Party, Role as NodeRole,
+    },
     object::{Role, Value},
     recorder::Shared,
 };
@@ -50,7 +52,7 @@ impl Witness {
         if self.fresh != self.ctx.incarnation() {
             self.fresh = self.ctx.incarnation();
             self.peers.take();
-            self.look_again(How::Crash);
+            self.look_again(LossCause::Crash);
         }
         match observation {
             Observation::Command { conn, args, .. } => {
@@ -75,12 +77,12 @@ impl Witness {
             Observation::Published { channel, receivers, .. } => {
                 if let Some(lock) = self.lock_meant_by(channel) {
                     let receivers = u32::try_from(*receivers).unwrap_or(u32::MAX);
-                    self.tell(What::Published { lock, receivers });
+                    self.tell(EventKind::Published { lock, receivers });
                 }
             }
             Observation::Role { role } => {
                 let role = if *role == "master" { NodeRole::Master } else { NodeRole::Replica };
-                self.tell(What::Became { role });
+                self.tell(EventKind::Became { role });
                 if role == NodeRole::Master {
                     self.promoted();
                 }
@@ -89,7 +91,7 @@ impl Witness {
     }
 
     /// Compares what the node has with what it had: after a restart, or when its data was replaced by a master's.
-    fn look_again(&mut self, how: How) {
+    fn look_again(&mut self, how: LossCause) {
         for at in 0..self.locks.len() {
             self.with_lock(at, |witness, watched| {
                 let before = watched.state.clone();
@@ -97,7 +99,7 @@ impl Witness {
                 let now = &watched.state.holders;
                 let gone = before.holders.iter().filter(|(name, _)| !now.contains_key(*name));
                 for (_, hold) in gone {
-                    witness.tell(What::Vanished { lock: watched.lock, owner: hold.owner, how });
+                    witness.tell(EventKind::Vanished { lock: watched.lock, owner: hold.owner, how });
                 }
             });
             self.compare_queue(at);
@@ -179,7 +181,7 @@ impl Witness {
         host
     }
 
-    fn tell(&self, what: What) {
+    fn tell(&self, what: EventKind) {
         self.ctx.observe("lock", format!("{what:?}"));
         self.shared.get().history.record(self.ctx.moment().0, self.host, what);
     }
@@ -200,7 +202,7 @@ impl Witness {
         }
         let lives = history.events.iter().rev().filter(|event| event.host == self.host);
         let last = lives
-            .filter_map(|event| if let What::Life { life } = event.what { Some(life) } else { None })
+            .filter_map(|event| if let EventKind::Life { life } = event.kind { Some(life) } else { None })
             .next();
         if last == Some(Life::Crashed) {
             return;

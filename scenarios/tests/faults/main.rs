@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use lockstorm::{
     fault,
-    history::{Call, Face, History, What},
+    history::{Call, EventKind, Face, History},
     plan::Plan,
     run::{self, Engine, Outcome},
     scenario::parse,
@@ -67,12 +67,12 @@ fn acquisitions(history: &History, until: i64) -> String {
     let mut open = BTreeMap::new();
     let mut all = Vec::new();
     for event in history.events.iter().filter(|event| ms(event.at) <= until) {
-        match &event.what {
-            What::Invoke { op, call: Call::Acquire { .. }, .. } => {
+        match &event.kind {
+            EventKind::Invoke { op, call: Call::Acquire { .. }, .. } => {
                 open.insert(*op, all.len());
                 all.push((event.at, "?".to_owned()));
             }
-            What::Return { op, outcome } => {
+            EventKind::Return { op, outcome } => {
                 let Some(at) = open.remove(op) else { continue };
                 let took = ms(event.at) - ms(all[at].0);
                 let ok = matches!(outcome, lockstorm::history::Outcome::Ok);
@@ -99,10 +99,10 @@ fn seen(outcome: &Outcome, until: i64) -> Seen {
     see("acquired", acquisitions(history, until));
     for event in &history.events {
         let (host, at) = (history.host_name(event.host), ms(event.at));
-        match &event.what {
-            What::Life { life } => see("lives", format!("{host}:{life:?}@{at}")),
-            What::Granted { .. } if at <= until => see("granted", format!("{host}@{at}")),
-            What::Became { role } => see("roles", format!("{host}:{role:?}@{at}")),
+        match &event.kind {
+            EventKind::Life { life } => see("lives", format!("{host}:{life:?}@{at}")),
+            EventKind::Granted { .. } if at <= until => see("granted", format!("{host}@{at}")),
+            EventKind::Became { role } => see("roles", format!("{host}:{role:?}@{at}")),
             _ => {}
         }
     }
@@ -290,8 +290,8 @@ wake-ups = "holds"
     assert_eq!(judged.verdict(), Match::AsExpected, "{:#?}", judged.matches);
     let history = &outcome.history;
     let of_c1 = history.events.iter().filter(|event| history.host_name(event.host) == "c1");
-    let lives = of_c1.filter_map(|event| match event.what {
-        What::Life { life } => Some(format!("{life:?}@{}", ms(event.at))),
+    let lives = of_c1.filter_map(|event| match event.kind {
+        EventKind::Life { life } => Some(format!("{life:?}@{}", ms(event.at))),
         _ => None,
     });
     // It comes up with the end of the second crash, and asks again.

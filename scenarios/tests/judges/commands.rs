@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use lockstorm::{
-    history::{Event, History, HostKind, Lock, Owner, What},
+    history::{Event, EventKind, History, HostKind, Lock, Owner},
     verdict::Quantity,
 };
 
@@ -17,8 +17,10 @@ use crate::{
 
 pub(crate) fn judge(history: &History) -> Answer {
     let tried = |event: &Event| -> Option<(Lock, Owner)> {
-        match &event.what {
-            What::Granted { lock, owner, .. } | What::Woken { lock, owner, .. } => Some((*lock, *owner)),
+        match &event.kind {
+            EventKind::Granted { lock, owner, .. } | EventKind::Woken { lock, owner, .. } => {
+                Some((*lock, *owner))
+            }
             _ => None,
         }
     };
@@ -30,9 +32,8 @@ pub(crate) fn judge(history: &History) -> Answer {
             let soon = after.iter().take_while(|later| later.at.since(event.at) < Duration::from_secs(1));
             busiest = busiest.max(soon.filter(|later| tried(later) == Some(one)).count());
         }
-        if let What::Released { lock, left: 0, .. } = event.what {
-            let next =
-                |later: &&Event| matches!(later.what, What::Released { lock: of, left: 0, .. } if of == lock);
+        if let EventKind::Released { lock, left: 0, .. } = event.kind {
+            let next = |later: &&Event| matches!(later.kind, EventKind::Released { lock: of, left: 0, .. } if of == lock);
             let drawn = after[1..].iter().take_while(|later| !next(later));
             herd = herd.max(drawn.filter(|later| tried(later).is_some_and(|(of, _)| of == lock)).count());
         }

@@ -11,7 +11,7 @@
 //! The layer is violated iff an owner was overtaken or swept. There is nothing to judge without a fair lock, or if no owner
 //! ever was behind another in a queue.
 
-use lockstorm::history::{Event, History, Lock, LockKind, Owner, What};
+use lockstorm::history::{Event, EventKind, History, Lock, LockKind, Owner};
 
 use crate::{
     Answer,
@@ -34,14 +34,14 @@ impl Place {
 }
 
 fn first_hold(event: &Event) -> Option<Owner> {
-    match &event.what {
-        What::Granted { owner, count: 0 | 1, .. } => Some(*owner),
+    match &event.kind {
+        EventKind::Granted { owner, count: 0 | 1, .. } => Some(*owner),
         _ => None,
     }
 }
 
 fn waiters(event: &Event) -> Option<&[Owner]> {
-    if let What::Queue { waiters, .. } = &event.what { Some(waiters) } else { None }
+    if let EventKind::Queue { waiters, .. } = &event.kind { Some(waiters) } else { None }
 }
 
 /// The events about one lock, with their numbers in the history.
@@ -85,9 +85,9 @@ fn wrongs(
     let mut lost: Option<(&Event, usize)> = None;
     let (mut swept, mut overtaken) = (0, 0);
     for (number, event) in told.iter().filter(|(number, _)| place.lasts(*number)) {
-        let waits_on = match &event.what {
-            What::Queue { waiters, .. } => waiters.contains(&place.owner),
-            What::Woken { owner, .. } | What::Waiting { owner, .. } => *owner == place.owner,
+        let waits_on = match &event.kind {
+            EventKind::Queue { waiters, .. } => waiters.contains(&place.owner),
+            EventKind::Woken { owner, .. } | EventKind::Waiting { owner, .. } => *owner == place.owner,
             _ => first_hold(event) == Some(place.owner),
         };
         if waits_on && let Some((since, passed)) = lost.filter(|(since, _)| since.at < event.at) {
@@ -128,7 +128,7 @@ pub(crate) fn judge(history: &History) -> Answer {
     let (mut swept, mut overtakes, mut queued_behind) = (0, 0, false);
     for lock in history.header.locks().filter(fair) {
         let events = history.events.iter().enumerate();
-        let told: Told<'_> = events.filter(|(_, event)| event.what.lock() == Some(lock)).collect();
+        let told: Told<'_> = events.filter(|(_, event)| event.kind.lock() == Some(lock)).collect();
         queued_behind |=
             told.iter().any(|(_, event)| waiters(event).is_some_and(|waiters| waiters.len() > 1));
         let acquires = calls.iter().filter(|call| call.lock == lock && call.acquires());

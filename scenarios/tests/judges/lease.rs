@@ -16,7 +16,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use lockstorm::history::{Deadline, Event, History, Host, How, Life, Lock, Owner, Role, What};
+use lockstorm::history::{Deadline, Event, EventKind, History, Host, Life, Lock, LossCause, Owner, Role};
 use lockstorm_sim::time::{True, Wall};
 
 use crate::{
@@ -56,11 +56,11 @@ impl Hold {
 fn retired(history: &History, after: usize) -> BTreeSet<Host> {
     let mut retired = BTreeSet::new();
     for event in &history.events[..=after] {
-        match event.what {
-            What::Life { life: Life::Crashed } | What::Became { role: Role::Replica } => {
+        match event.kind {
+            EventKind::Life { life: Life::Crashed } | EventKind::Became { role: Role::Replica } => {
                 retired.insert(event.host);
             }
-            What::Life { life: Life::Started } | What::Became { role: Role::Master } => {
+            EventKind::Life { life: Life::Started } | EventKind::Became { role: Role::Master } => {
                 retired.remove(&event.host);
             }
             _ => {}
@@ -74,15 +74,15 @@ fn holds(history: &History, lock: Lock, owner: Owner) -> Vec<Hold> {
     let authority = &history.lock(lock).authority;
     let about = |event: &Event| {
         authority.group_of(event.host).is_some()
-            && event.what.lock() == Some(lock)
-            && event.what.owner() == Some(owner)
+            && event.kind.lock() == Some(lock)
+            && event.kind.owner() == Some(owner)
     };
     let mut holds: Vec<Hold> = Vec::new();
     for (number, event) in history.events.iter().enumerate().filter(|(_, event)| about(event)) {
         let (now, node) = (event.at, event.host);
         let end =
             |lease_ms: &Option<u64>| lease_ms.map_or(True::MAX, |lease| now + Duration::from_millis(lease));
-        if let What::Granted { count: 0 | 1, .. } = &event.what {
+        if let EventKind::Granted { count: 0 | 1, .. } = &event.kind {
             let retired = retired(history, number);
             let there =
                 |hold: &&mut Hold| hold.gone.is_none() && (hold.node == node || retired.contains(&hold.node));
@@ -90,8 +90,8 @@ fn holds(history: &History, lock: Lock, owner: Owner) -> Vec<Hold> {
         }
         let here = holds.iter().position(|hold| hold.gone.is_none() && hold.node == node);
         let meant = here.or_else(|| holds.iter().rposition(|hold| hold.gone.is_none()));
-        match &event.what {
-            What::Granted { lease_ms, until, count, .. } => {
+        match &event.kind {
+            EventKind::Granted { lease_ms, until, count, .. } => {
                 let promise = ((*count).max(1), end(lease_ms));
                 match meant.filter(|_| *count > 1).map(|meant| &mut holds[meant]) {
                     Some(hold) => {
@@ -109,25 +109,25 @@ fn holds(history: &History, lock: Lock, owner: Owner) -> Vec<Hold> {
                     }),
                 }
             }
-            What::Extended { lease_ms, until, by, .. } => {
+            EventKind::Extended { lease_ms, until, by, .. } => {
                 let Some(hold) = meant.map(|meant| &mut holds[meant]) else { continue };
                 (hold.lease_ms, hold.expiry) = (*lease_ms, (*until, now));
                 if own(history, owner, *by) {
                     hold.promised.push((1, end(lease_ms)));
                 }
             }
-            What::Released { left: 0, .. } => {
+            EventKind::Released { left: 0, .. } => {
                 meant.into_iter().for_each(|meant| holds[meant].goes(history, node, now, false));
             }
-            What::Released { left, until, .. } => {
+            EventKind::Released { left, until, .. } => {
                 let Some(hold) = meant.map(|meant| &mut holds[meant]) else { continue };
                 hold.ends(left + 1, now);
                 if until.is_some() {
                     hold.expiry = (*until, now);
                 }
             }
-            What::Vanished { how, .. } => {
-                let expired = *how == How::Expired;
+            EventKind::Vanished { how, .. } => {
+                let expired = *how == LossCause::Expired;
                 meant.into_iter().for_each(|meant| holds[meant].goes(history, node, now, expired));
             }
             _ => {}

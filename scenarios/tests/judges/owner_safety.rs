@@ -5,7 +5,9 @@
 //! instant included at which one came or went. A forced release in the lock's own way is no violation. The
 //! question arose if anything of that kind took effect, or if a release or an extension came back.
 
-use lockstorm::history::{Call, Event, History, Host, How, Lock, Mode, Outcome, Owner, Party, What};
+use lockstorm::history::{
+    Call, Event, EventKind, History, Host, Lock, LossCause, Mode, Outcome, Owner, Party,
+};
 use lockstorm_sim::time::True;
 
 use crate::{
@@ -18,13 +20,13 @@ use crate::{
 fn shares(history: &History, lock: Lock, node: Host, owner: Owner, at: True) -> bool {
     let mut since = None;
     let about = |event: &&Event| {
-        event.host == node && event.what.lock() == Some(lock) && event.what.owner() == Some(owner)
+        event.host == node && event.kind.lock() == Some(lock) && event.kind.owner() == Some(owner)
     };
     let mut shared = false;
     for event in history.events.iter().filter(about).take_while(|event| event.at <= at) {
-        match &event.what {
-            What::Granted { mode: Mode::Shared, .. } => since = since.or(Some(event.at)),
-            What::Granted { .. } | What::Released { left: 0, .. } | What::Vanished { .. } => {
+        match &event.kind {
+            EventKind::Granted { mode: Mode::Shared, .. } => since = since.or(Some(event.at)),
+            EventKind::Granted { .. } | EventKind::Released { left: 0, .. } | EventKind::Vanished { .. } => {
                 shared |= since.is_some() && event.at == at;
                 since = None;
             }
@@ -36,17 +38,17 @@ fn shares(history: &History, lock: Lock, node: Host, owner: Owner, at: True) -> 
 
 /// Whether one reader extended the key that it shares with another.
 fn among_readers(history: &History, event: &Event, by: Party) -> bool {
-    let What::Extended { lock, owner, .. } = event.what else { return false };
+    let EventKind::Extended { lock, owner, .. } = event.kind else { return false };
     let shares = |owner: Owner| shares(history, lock, event.host, owner, event.at);
     let owners = (0..history.owners.len() as u32).map(Owner);
     shares(owner) && owners.filter(|other| own(history, *other, by)).any(shares)
 }
 
 pub(crate) fn judge(history: &History) -> Answer {
-    let done = history.events.iter().filter_map(|event| match &event.what {
-        What::Released { owner, by, .. }
-        | What::Extended { owner, by, .. }
-        | What::Vanished { owner, how: How::Deleted(by) | How::Overwritten(by), .. } => {
+    let done = history.events.iter().filter_map(|event| match &event.kind {
+        EventKind::Released { owner, by, .. }
+        | EventKind::Extended { owner, by, .. }
+        | EventKind::Vanished { owner, how: LossCause::Deleted(by) | LossCause::Overwritten(by), .. } => {
             Some((event, *owner, *by))
         }
         _ => None,

@@ -7,8 +7,8 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use lockstorm::history::{
-    Call, Deadline, Ended, Event, Fence, Header, History, Host, Life, Lock, LockKind, Mode, Outcome, Owner,
-    Party, What,
+    Call, Deadline, Ended, Event, EventKind, Fence, Header, History, Host, Life, Lock, LockKind, Mode,
+    Outcome, Owner, Party,
 };
 use lockstorm_sim::time::True;
 
@@ -57,7 +57,7 @@ pub(crate) fn own(history: &History, owner: Owner, by: Party) -> bool {
 /// The events about a lock and an owner on any host of a group.
 fn about<'a>(history: &'a History, lock: Lock, owner: Owner, group: &[Host]) -> Vec<&'a Event> {
     let wanted = |event: &&Event| {
-        event.what.lock() == Some(lock) && event.what.owner() == Some(owner) && group.contains(&event.host)
+        event.kind.lock() == Some(lock) && event.kind.owner() == Some(owner) && group.contains(&event.host)
     };
     history.events.iter().filter(wanted).collect()
 }
@@ -82,14 +82,14 @@ fn promises_of_group(history: &History, lock: Lock, owner: Owner, group: &[Host]
     let mut spans = Vec::new();
     for (number, event) in events.iter().enumerate() {
         // A renewal is for what the owner holds, however often: it is as deep as the outermost hold.
-        let (depth, lease_ms) = match &event.what {
-            What::Granted { count, lease_ms, .. } => (*count, *lease_ms),
-            What::Extended { by, lease_ms, .. } if own(history, owner, *by) => (1, *lease_ms),
+        let (depth, lease_ms) = match &event.kind {
+            EventKind::Granted { count, lease_ms, .. } => (*count, *lease_ms),
+            EventKind::Extended { by, lease_ms, .. } if own(history, owner, *by) => (1, *lease_ms),
             _ => continue,
         };
-        let ends_it = |later: &&&Event| match &later.what {
-            What::Released { by, left, .. } => own(history, owner, *by) && *left < depth,
-            What::Granted { count, .. } => *count <= depth,
+        let ends_it = |later: &&&Event| match &later.kind {
+            EventKind::Released { by, left, .. } => own(history, owner, *by) && *left < depth,
+            EventKind::Granted { count, .. } => *count <= depth,
             _ => false,
         };
         let ended = events[number + 1..].iter().find(ends_it).map_or(True::MAX, |later| later.at);
@@ -105,8 +105,8 @@ pub(crate) fn promised(history: &History, lock: Lock, owner: Owner) -> Vec<Stret
     let authority = &history.lock(lock).authority;
     let groups: Vec<Vec<Span>> =
         authority.groups.iter().map(|group| promises_of_group(history, lock, owner, group)).collect();
-    let given_back = |event: &&Event| match &event.what {
-        What::Released { lock: of, owner: whose, by, left: 0, .. } => {
+    let given_back = |event: &&Event| match &event.kind {
+        EventKind::Released { lock: of, owner: whose, by, left: 0, .. } => {
             (*of, *whose) == (lock, owner)
                 && authority.groups.len() == 1
                 && authority.groups[0].contains(&event.host)
@@ -123,9 +123,9 @@ pub(crate) fn promised(history: &History, lock: Lock, owner: Owner) -> Vec<Stret
 
 /// Whether an event ends what an owner believes of a lock: it says so, or its client loses its memory.
 fn ends_belief(history: &History, lock: Lock, owner: Owner, event: &Event) -> bool {
-    match &event.what {
-        What::Disbelieves { lock: of, owner: whose, .. } => (*of, *whose) == (lock, owner),
-        What::Life { life: Life::Crashed | Life::Started } => event.host == history.client_of(owner),
+    match &event.kind {
+        EventKind::Disbelieves { lock: of, owner: whose, .. } => (*of, *whose) == (lock, owner),
+        EventKind::Life { life: Life::Crashed | Life::Started } => event.host == history.client_of(owner),
         _ => false,
     }
 }
@@ -137,7 +137,7 @@ pub(crate) fn believes_at_the_end(history: &History, lock: Lock, owner: Owner) -
         if ends_belief(history, lock, owner, event) {
             return false;
         }
-        let What::Believes { lock: of, owner: whose, until, .. } = &event.what else { continue };
+        let EventKind::Believes { lock: of, owner: whose, until, .. } = &event.kind else { continue };
         if (*of, *whose) == (lock, owner) {
             let lapsed = until.map_or(True::MAX, |until| shown(history, event.host, until, event.at));
             let some_time =
@@ -157,12 +157,12 @@ pub(crate) fn believed(history: &History, lock: Lock, owner: Owner) -> Vec<Stret
     let mut spans = Vec::new();
     let mut modes = Vec::new();
     for (number, event) in history.events.iter().enumerate() {
-        let What::Believes { lock: of, owner: whose, until, mode, .. } = &event.what else { continue };
+        let EventKind::Believes { lock: of, owner: whose, until, mode, .. } = &event.kind else { continue };
         if (*of, *whose) != (lock, owner) {
             continue;
         }
         let says = |later: &&Event| {
-            let again = matches!(&later.what, What::Believes { lock: of, owner: whose, .. }
+            let again = matches!(&later.kind, EventKind::Believes { lock: of, owner: whose, .. }
                 if (*of, *whose) == (lock, owner));
             again || ends(later)
         };
@@ -183,19 +183,19 @@ pub(crate) fn believed(history: &History, lock: Lock, owner: Owner) -> Vec<Stret
 fn granted_mode(history: &History, lock: Lock, owner: Owner, from: True) -> Mode {
     let mut latest = Mode::Exclusive;
     for event in history.events.iter().filter(|event| event.at <= from) {
-        match &event.what {
-            What::Granted { lock: of, owner: whose, mode, .. } if (*of, *whose) == (lock, owner) => {
+        match &event.kind {
+            EventKind::Granted { lock: of, owner: whose, mode, .. } if (*of, *whose) == (lock, owner) => {
                 latest = *mode;
                 if event.at == from {
                     break;
                 }
             }
-            What::Released { lock: of, owner: whose, by, left: 0, .. }
+            EventKind::Released { lock: of, owner: whose, by, left: 0, .. }
                 if (*of, *whose) == (lock, owner) && own(history, owner, *by) =>
             {
                 latest = Mode::Exclusive;
             }
-            What::Extended { lock: of, owner: whose, by, .. }
+            EventKind::Extended { lock: of, owner: whose, by, .. }
                 if (*of, *whose) == (lock, owner) && event.at == from && own(history, owner, *by) =>
             {
                 break;
@@ -320,11 +320,11 @@ impl Asked<'_> {
 pub(crate) fn calls(history: &History) -> Vec<Asked<'_>> {
     let mut calls = Vec::new();
     for (made, event) in history.events.iter().enumerate() {
-        let What::Invoke { op, lock, owner, call } = &event.what else { continue };
+        let EventKind::Invoke { op, lock, owner, call } = &event.kind else { continue };
         let mut later = history.events.iter().enumerate().skip(made + 1);
-        let found = later.find_map(|(number, later)| match &later.what {
-            What::Return { op: of, outcome } if of == op => Some((number, Some(outcome))),
-            What::Life { life: Life::Crashed | Life::Started } if later.host == event.host => {
+        let found = later.find_map(|(number, later)| match &later.kind {
+            EventKind::Return { op: of, outcome } if of == op => Some((number, Some(outcome))),
+            EventKind::Life { life: Life::Crashed | Life::Started } if later.host == event.host => {
                 Some((number, None))
             }
             _ => None,
@@ -337,8 +337,8 @@ pub(crate) fn calls(history: &History) -> Vec<Asked<'_>> {
 
 /// Whether a host's software stood still after an event: it had crashed or was held up, and nothing had set it going again.
 pub(crate) fn still(history: &History, host: Host, after: usize) -> bool {
-    let life = |event: &Event| match event.what {
-        What::Life { life } if event.host == host => Some(life),
+    let life = |event: &Event| match event.kind {
+        EventKind::Life { life } if event.host == host => Some(life),
         _ => None,
     };
     let latest = history.events[..=after].iter().rev().find_map(life);
@@ -348,8 +348,8 @@ pub(crate) fn still(history: &History, host: Host, after: usize) -> bool {
 /// The owners that ever tried to acquire a lock, were promised it or believed in it.
 pub(crate) fn contenders(history: &History, lock: Lock) -> BTreeSet<Owner> {
     let asked = |owner: Owner| {
-        let acquires = |event: &Event| match &event.what {
-            What::Invoke { lock: of, owner: whose, call: Call::Acquire { .. }, .. } => {
+        let acquires = |event: &Event| match &event.kind {
+            EventKind::Invoke { lock: of, owner: whose, call: Call::Acquire { .. }, .. } => {
                 (*of, *whose) == (lock, owner)
             }
             _ => false,

@@ -3,7 +3,7 @@
 //! instant at most, `over` how many more than there are that was at most. There is nothing to judge without a semaphore, or
 //! if no permit was ever promised.
 
-use lockstorm::history::{History, LockKind, Owner, What};
+use lockstorm::history::{EventKind, History, LockKind, Owner};
 use lockstorm_sim::time::True;
 
 use crate::{
@@ -20,11 +20,13 @@ pub(crate) fn judge(history: &History) -> Answer {
         let promises: Vec<Stretch> = owners.flat_map(|owner| promised(history, lock, owner)).collect();
         let counted = |owner: Owner, at: True| {
             let count = history.events.iter().filter(|event| event.at <= at).rev().find_map(|event| {
-                match &event.what {
-                    What::Granted { lock: of, owner: whose, count, .. } if (*of, *whose) == (lock, owner) => {
+                match &event.kind {
+                    EventKind::Granted { lock: of, owner: whose, count, .. }
+                        if (*of, *whose) == (lock, owner) =>
+                    {
                         Some(*count)
                     }
-                    What::Released { lock: of, owner: whose, by, left, .. }
+                    EventKind::Released { lock: of, owner: whose, by, left, .. }
                         if (*of, *whose) == (lock, owner) && own(history, owner, *by) =>
                     {
                         Some(*left)

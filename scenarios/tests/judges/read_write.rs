@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use lockstorm::history::{Deadline, History, Host, Lock, LockKind, Mode, Owner, What};
+use lockstorm::history::{Deadline, EventKind, History, Host, Lock, LockKind, Mode, Owner};
 use lockstorm_sim::time::{True, Wall};
 
 use crate::{
@@ -23,18 +23,20 @@ fn held(history: &History, lock: Lock, node: Host, owner: Owner, events: usize, 
     };
     let mut hold: Option<(Mode, True)> = None;
     for event in &history.events[..events] {
-        if event.host != node || event.what.lock() != Some(lock) || event.what.owner() != Some(owner) {
+        if event.host != node || event.kind.lock() != Some(lock) || event.kind.owner() != Some(owner) {
             continue;
         }
         hold = hold.filter(|(_, over)| *over > event.at);
-        match &event.what {
-            What::Granted { mode, until, .. } => {
+        match &event.kind {
+            EventKind::Granted { mode, until, .. } => {
                 let writes = *mode == Mode::Exclusive || matches!(hold, Some((Mode::Exclusive, _)));
                 let mode = if writes { Mode::Exclusive } else { Mode::Shared };
                 hold = Some((mode, expires(*until, event.at)));
             }
-            What::Extended { until, .. } => hold = hold.map(|(mode, _)| (mode, expires(*until, event.at))),
-            What::Released { left: 0, .. } | What::Vanished { .. } => hold = None,
+            EventKind::Extended { until, .. } => {
+                hold = hold.map(|(mode, _)| (mode, expires(*until, event.at)))
+            }
+            EventKind::Released { left: 0, .. } | EventKind::Vanished { .. } => hold = None,
             _ => {}
         }
     }
@@ -46,7 +48,7 @@ pub(crate) fn judge(history: &History) -> Answer {
     let owners = || (0..history.owners.len() as u32).map(Owner);
     let (mut times, mut readers, mut writers) = (0, 0, 0);
     for (number, event) in history.events.iter().enumerate() {
-        let What::Granted { lock, owner, mode, .. } = event.what else { continue };
+        let EventKind::Granted { lock, owner, mode, .. } = event.kind else { continue };
         if !judged(lock) {
             continue;
         }

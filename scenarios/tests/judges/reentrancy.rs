@@ -18,7 +18,7 @@
 
 use std::time::Duration;
 
-use lockstorm::history::{Call, Event, History, Lock, Outcome, Owner, Role, What};
+use lockstorm::history::{Call, Event, EventKind, History, Lock, Outcome, Owner, Role};
 
 use crate::{
     Answer,
@@ -50,30 +50,32 @@ fn account(history: &History, lock: Lock, owner: Owner, calls: &[Asked<'_>]) -> 
     let (mut off, mut deepest, mut again) = (0, 0, false);
     for (number, event) in history.events.iter().enumerate() {
         let of_node = authority.group_of(event.host).is_some();
-        match &event.what {
-            What::Became { role: Role::Master } if of_node => account.lost |= account.known,
-            What::Invoke { lock: of, owner: whose, call: Call::Acquire { .. } | Call::Release, .. } => {
+        match &event.kind {
+            EventKind::Became { role: Role::Master } if of_node => account.lost |= account.known,
+            EventKind::Invoke {
+                lock: of, owner: whose, call: Call::Acquire { .. } | Call::Release, ..
+            } => {
                 account.known |= (*of, *whose) == (lock, owner);
             }
-            What::Disbelieves { lock: of, owner: whose, .. } if (*of, *whose) == (lock, owner) => {
+            EventKind::Disbelieves { lock: of, owner: whose, .. } if (*of, *whose) == (lock, owner) => {
                 (account.thought, account.knows) = (0, true);
             }
-            _ if event.what.lock() == Some(lock) && event.what.owner() == Some(owner) && of_node => {
+            _ if event.kind.lock() == Some(lock) && event.kind.owner() == Some(owner) && of_node => {
                 account.known |= matches!(
-                    event.what,
-                    What::Granted { .. } | What::Released { .. } | What::Vanished { .. }
+                    event.kind,
+                    EventKind::Granted { .. } | EventKind::Released { .. } | EventKind::Vanished { .. }
                 );
-                match &event.what {
-                    What::Granted { count, .. } => {
+                match &event.kind {
+                    EventKind::Granted { count, .. } => {
                         (account.counted, account.granted) = (*count, true);
                         deepest = deepest.max(*count);
                     }
-                    What::Released { left, .. } => account.counted = *left,
-                    What::Vanished { .. } => (account.counted, account.lost) = (0, true),
+                    EventKind::Released { left, .. } => account.counted = *left,
+                    EventKind::Vanished { .. } => (account.counted, account.lost) = (0, true),
                     _ => {}
                 }
             }
-            What::Return { .. } | What::Life { .. } => {
+            EventKind::Return { .. } | EventKind::Life { .. } => {
                 let ended = calls.iter().filter(|call| call.ended == Some(number));
                 for call in ended {
                     let lost = account.lost;
@@ -145,7 +147,7 @@ fn books(account: &mut Account, call: &Asked<'_>) -> bool {
 fn asks_on(history: &History, owner: Owner, number: usize) -> bool {
     let now = history.events[number].at;
     let asks = |event: &Event| {
-        matches!(event.what, What::Invoke { owner: whose, .. } if whose == owner)
+        matches!(event.kind, EventKind::Invoke { owner: whose, .. } if whose == owner)
             && event.at.since(now) <= Duration::from_millis(50)
     };
     &*history.header.engine == "real" && history.events[number..].iter().any(asks)

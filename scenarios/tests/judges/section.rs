@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lockstorm::history::{Accepted, History, Lock, Owner, What};
+use lockstorm::history::{Accepted, EventKind, History, Lock, Owner};
 use lockstorm_sim::time::True;
 
 use crate::past::{Stretch, believed, excludes, promised};
@@ -41,7 +41,7 @@ fn granted(history: &History, lock: Lock, owner: Owner, by: True) -> Vec<Grant> 
     let mut grants: Vec<Grant> = Vec::new();
     let mut before = None;
     for event in history.events.iter().filter(|event| event.at <= by) {
-        let What::Granted { lock: of, owner: whose, count, token, .. } = &event.what else { continue };
+        let EventKind::Granted { lock: of, owner: whose, count, token, .. } = &event.kind else { continue };
         if *of != lock || !authority.groups.iter().any(|group| group.contains(&event.host)) {
             continue;
         }
@@ -63,7 +63,7 @@ fn learned(history: &History, lock: Lock, owner: Owner, by: True) -> BTreeSet<Tr
         let mut had = 0;
         for event in history.events.iter().filter(|event| belief.from <= event.at && event.at < belief.until)
         {
-            let What::Believes { lock: of, owner: whose, count, .. } = &event.what else { continue };
+            let EventKind::Believes { lock: of, owner: whose, count, .. } = &event.kind else { continue };
             if (*of, *whose) != (lock, owner) {
                 continue;
             }
@@ -100,7 +100,7 @@ fn hold(history: &History, lock: Lock, owner: Owner, token: Option<u64>, sent: T
 pub(crate) fn writes(history: &History) -> Vec<Write> {
     let mut writes = Vec::new();
     for event in &history.events {
-        let What::Write { lock, owner, token, sent, accepted } = &event.what else { continue };
+        let EventKind::Write { lock, owner, token, sent, accepted } = &event.kind else { continue };
         let (lock, owner, token, arrived, accepted) = (*lock, *owner, *token, event.at, *accepted);
         let hold = hold(history, lock, owner, token, *sent);
         writes.push(Write { lock, owner, token, arrived, accepted, hold });

@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use lockstorm::history::{History, Lock, Owner, Wake, What};
+use lockstorm::history::{EventKind, History, Lock, Owner, Wake};
 
 use crate::{
     Answer,
@@ -28,10 +28,12 @@ struct Waiters<'a> {
 
 impl Waiters<'_> {
     fn of(history: &History, lock: Lock) -> Waiters<'_> {
-        let said = history.events.iter().enumerate().filter_map(|(number, event)| match &event.what {
-            _ if event.what.lock() != Some(lock) => None,
-            What::Waiting { owner, .. } => Some((number, *owner, true)),
-            What::Granted { owner, .. } | What::Believes { owner, .. } => Some((number, *owner, false)),
+        let said = history.events.iter().enumerate().filter_map(|(number, event)| match &event.kind {
+            _ if event.kind.lock() != Some(lock) => None,
+            EventKind::Waiting { owner, .. } => Some((number, *owner, true)),
+            EventKind::Granted { owner, .. } | EventKind::Believes { owner, .. } => {
+                Some((number, *owner, false))
+            }
             _ => None,
         });
         let calls = calls(history).into_iter().filter(|call| call.lock == lock && call.acquires()).collect();
@@ -65,10 +67,10 @@ fn gaps(history: &History, waiters: &Waiters<'_>, release: usize, gaps: &mut Vec
     for (number, event) in history.events.iter().enumerate().skip(release + 1) {
         let waited = |owner: Owner| waiters.waits(owner, number - 1);
         // Whether it is over with this event, and whether by a waiter.
-        let reacts = match &event.what {
-            _ if event.what.lock().is_some_and(|of| of != waiters.lock) => None,
-            What::Woken { owner, .. } => waited(*owner).then_some(true),
-            What::Granted { owner, .. } => Some(waited(*owner)),
+        let reacts = match &event.kind {
+            _ if event.kind.lock().is_some_and(|of| of != waiters.lock) => None,
+            EventKind::Woken { owner, .. } => waited(*owner).then_some(true),
+            EventKind::Granted { owner, .. } => Some(waited(*owner)),
             _ => None,
         };
         let gap = since.map(|since| event.at.since(since));
@@ -94,15 +96,15 @@ pub(crate) fn judge(history: &History) -> Answer {
     let mut times: Vec<Duration> = Vec::new();
     let (mut messages, mut timers) = (0, 0);
     for event in &history.events {
-        messages += usize::from(matches!(event.what, What::Woken { by: Wake::Message, .. }));
-        timers += usize::from(matches!(event.what, What::Woken { by: Wake::Timer, .. }));
+        messages += usize::from(matches!(event.kind, EventKind::Woken { by: Wake::Message, .. }));
+        timers += usize::from(matches!(event.kind, EventKind::Woken { by: Wake::Timer, .. }));
     }
     let mut releases = 0;
     for lock in history.header.locks().filter(|lock| history.lock(*lock).authority.quorum == 1) {
         let waiters = Waiters::of(history, lock);
         let mut over = 0;
         for (number, event) in history.events.iter().enumerate() {
-            let free = matches!(event.what, What::Released { lock: of, left: 0, .. } if of == lock);
+            let free = matches!(event.kind, EventKind::Released { lock: of, left: 0, .. } if of == lock);
             if number >= over && free && waiters.able(history, number) {
                 releases += 1;
                 over = gaps(history, &waiters, number, &mut times);

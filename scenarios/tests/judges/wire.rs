@@ -17,7 +17,7 @@ use std::{
 
 use lockstorm::{
     fault::Fault,
-    history::{Event as Recorded, History, Host, HostKind, How, Life, LockKind, What},
+    history::{Event as Recorded, EventKind, History, Host, HostKind, Life, LockKind, LossCause},
     library,
     run::{Engine, Outcome},
     scenario::{Node, Scenario, Source, parse},
@@ -157,12 +157,12 @@ fn concluded(outcome: &Outcome, node: Host) -> Vec<Change> {
 /// What was recorded of a node: grants, and what owners gave back.
 fn recorded(history: &History, node: Host) -> Vec<Change> {
     let events = history.events.iter().filter(|event| event.host == node);
-    let change = |event: &Recorded| match &event.what {
-        What::Granted { lock, owner, count, .. } => {
+    let change = |event: &Recorded| match &event.kind {
+        EventKind::Granted { lock, owner, count, .. } => {
             let (client, lock) = (history.client_of(*owner), usize::from(lock.0));
             Some(Change { at: event.at, lock, client, count: *count, granted: true })
         }
-        What::Released { lock, by, left, .. } => {
+        EventKind::Released { lock, by, left, .. } => {
             let (client, lock) = (by.client, usize::from(lock.0));
             Some(Change { at: event.at, lock, client, count: *left, granted: false })
         }
@@ -188,8 +188,9 @@ fn watched(history: &History, node: Host) -> bool {
             && lock.authority.group_of(node).is_some_and(|group| lock.authority.groups[group].len() == 1)
     });
     let events = || history.events.iter().filter(|event| event.host == node);
-    let restarts = events().any(|event| matches!(event.what, What::Life { life: Life::Crashed }));
-    let evicts = events().any(|event| matches!(event.what, What::Vanished { how: How::Evicted, .. }));
+    let restarts = events().any(|event| matches!(event.kind, EventKind::Life { life: Life::Crashed }));
+    let evicts =
+        events().any(|event| matches!(event.kind, EventKind::Vanished { how: LossCause::Evicted, .. }));
     alone && !restarts && !evicts
 }
 

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use lockstorm_sim::time::True;
 
-use crate::history::{Call, Event, Host, Op, Outcome, Owner, What};
+use crate::history::{Call, Event, EventKind, Host, Op, Outcome, Owner};
 
 /// By how much the two may disagree; what a server does later than that was not what the reply told of.
 const LATE_MAX: Duration = Duration::from_millis(50);
@@ -23,11 +23,11 @@ struct Done {
 
 impl Done {
     /// Whether this is what the server did for the call.
-    fn is_done_by(&self, what: &What) -> bool {
+    fn is_done_by(&self, what: &EventKind) -> bool {
         let owner = match (self.call, what) {
-            (Call::Acquire { .. }, What::Granted { owner, .. })
-            | (Call::Release, What::Released { owner, .. })
-            | (Call::Extend { .. }, What::Extended { owner, .. }) => owner,
+            (Call::Acquire { .. }, EventKind::Granted { owner, .. })
+            | (Call::Release, EventKind::Released { owner, .. })
+            | (Call::Extend { .. }, EventKind::Extended { owner, .. }) => owner,
             _ => return false,
         };
         *owner == self.owner
@@ -42,7 +42,7 @@ pub(in crate::run) fn put_in_order(events: &mut Vec<Event>) {
     events.sort_by_key(|event| event.at);
     let calls = calls(events);
     let mut servers: BTreeMap<Host, Vec<Event>> = BTreeMap::new();
-    for event in events.extract_if(.., |event| is_of_a_server(&event.what)) {
+    for event in events.extract_if(.., |event| is_of_a_server(&event.kind)) {
         servers.entry(event.host).or_default().push(event);
     }
     for call in calls {
@@ -51,7 +51,7 @@ pub(in crate::run) fn put_in_order(events: &mut Vec<Event>) {
                 let first = list.partition_point(|event| event.at < from);
                 list[first..].iter().take_while(move |event| event.at <= until)
             });
-            within.filter(|event| call.is_done_by(&event.what))
+            within.filter(|event| call.is_done_by(&event.kind))
         };
         if noted(call.from, call.until).next().is_some() {
             continue;
@@ -59,9 +59,9 @@ pub(in crate::run) fn put_in_order(events: &mut Vec<Event>) {
         // The first thing that the server did for the owner since it asked, or it did nothing for this call.
         let late = servers.values().filter_map(|list| {
             let since = &list[list.partition_point(|event| event.at < call.from)..];
-            since.iter().find(|event| event.what.owner() == Some(call.owner))
+            since.iter().find(|event| event.kind.owner() == Some(call.owner))
         });
-        let late = late.filter(|event| call.is_done_by(&event.what) && event.at <= call.until + LATE_MAX);
+        let late = late.filter(|event| call.is_done_by(&event.kind) && event.at <= call.until + LATE_MAX);
         let late = late.min_by_key(|event| event.at);
         if let Some((host, at)) = late.map(|event| (event.host, event.at)) {
             let sooner = call.until - Duration::from_nanos(1);
@@ -73,33 +73,33 @@ pub(in crate::run) fn put_in_order(events: &mut Vec<Event>) {
     events.sort_by_key(|event| event.at);
 }
 
-fn is_of_a_server(what: &What) -> bool {
+fn is_of_a_server(what: &EventKind) -> bool {
     matches!(
         what,
-        What::Granted { .. }
-            | What::Released { .. }
-            | What::Extended { .. }
-            | What::Vanished { .. }
-            | What::Queue { .. }
+        EventKind::Granted { .. }
+            | EventKind::Released { .. }
+            | EventKind::Extended { .. }
+            | EventKind::Vanished { .. }
+            | EventKind::Queue { .. }
     )
 }
 
 fn calls(events: &[Event]) -> Vec<Done> {
     let mut open: BTreeMap<Op, Done> = BTreeMap::new();
     let mut all = Vec::new();
-    for Event { at, what, .. } in events {
+    for Event { at, kind: what, .. } in events {
         match what {
-            What::Invoke { op, owner, call, .. } => {
+            EventKind::Invoke { op, owner, call, .. } => {
                 open.insert(*op, Done { owner: *owner, call: *call, from: *at, until: True::MAX });
             }
-            What::Believes { owner, .. } => {
+            EventKind::Believes { owner, .. } => {
                 let acquiring =
                     |done: &&mut Done| done.owner == *owner && matches!(done.call, Call::Acquire { .. });
                 if let Some(done) = open.values_mut().find(acquiring) {
                     done.until = done.until.min(*at);
                 }
             }
-            What::Return { op, outcome } => {
+            EventKind::Return { op, outcome } => {
                 if let Some(done) = open.remove(op).filter(|_| *outcome == Outcome::Ok) {
                     all.push(Done { until: done.until.min(*at), ..done });
                 }
@@ -122,20 +122,20 @@ mod tests {
         let history = Story::one_node().at(10).locks("c1", "m", 1_000).ends(2_000);
         let mut events = history.events.clone();
         let belief =
-            events.iter().position(|event| matches!(event.what, What::Believes { .. })).expect("one");
-        let owner = events[belief].what.owner().expect("somebody");
-        let is_grant = |event: &Event| matches!(event.what, What::Granted { .. });
+            events.iter().position(|event| matches!(event.kind, EventKind::Believes { .. })).expect("one");
+        let owner = events[belief].kind.owner().expect("somebody");
+        let is_grant = |event: &Event| matches!(event.kind, EventKind::Granted { .. });
         let at = events[belief].at;
         let call = Call::Acquire { wait: crate::history::Wait::No, lease_ms: Some(1_000) };
-        events.retain(|event| !matches!(event.what, What::Invoke { .. } | What::Return { .. }));
+        events.retain(|event| !matches!(event.kind, EventKind::Invoke { .. } | EventKind::Return { .. }));
         let client = events[events.iter().position(|event| !is_grant(event)).expect("the belief")].host;
         let op = Op(1);
         let asked = Event {
             at: at - Duration::from_millis(1),
             host: client,
-            what: What::Invoke { op, lock: LOCK, owner, call },
+            kind: EventKind::Invoke { op, lock: LOCK, owner, call },
         };
-        let returned = Event { at, host: client, what: What::Return { op, outcome: Outcome::Ok } };
+        let returned = Event { at, host: client, kind: EventKind::Return { op, outcome: Outcome::Ok } };
         events.extend([asked, returned]);
         for event in events.iter_mut().filter(|event| is_grant(event)) {
             event.at = at + Duration::from_micros(300);
@@ -143,11 +143,11 @@ mod tests {
         put_in_order(&mut events);
         let order: Vec<&str> = events
             .iter()
-            .filter_map(|event| match event.what {
-                What::Invoke { .. } => Some("asks"),
-                What::Granted { .. } => Some("granted"),
-                What::Believes { .. } => Some("believes"),
-                What::Return { .. } => Some("returns"),
+            .filter_map(|event| match event.kind {
+                EventKind::Invoke { .. } => Some("asks"),
+                EventKind::Granted { .. } => Some("granted"),
+                EventKind::Believes { .. } => Some("believes"),
+                EventKind::Return { .. } => Some("returns"),
                 _ => None,
             })
             .collect();
@@ -159,31 +159,35 @@ mod tests {
     fn a_release_comes_before_the_grant_that_it_made_possible() {
         let history =
             Story::one_node().at(10).locks("c1", "m", 1_000).at(500).locks("c2", "m", 1_000).ends(2_000);
-        let granted = |event: &&Event| matches!(event.what, What::Granted { .. });
+        let granted = |event: &&Event| matches!(event.kind, EventKind::Granted { .. });
         let [first, second] = history.events.iter().filter(granted).collect::<Vec<_>>()[..] else {
             panic!("two grants")
         };
-        let (at, host, owner) = (second.at, second.host, first.what.owner().expect("somebody"));
+        let (at, host, owner) = (second.at, second.host, first.kind.owner().expect("somebody"));
         let by = crate::history::Party { client: history.client_of(owner), owner: None };
-        let released = What::Released { lock: LOCK, owner, by, left: 0, lease_ms: None, until: None };
+        let released = EventKind::Released { lock: LOCK, owner, by, left: 0, lease_ms: None, until: None };
         // The second grant was noted later than the belief that it made, and the release before it was as well.
-        let asks =
-            |op, call| What::Invoke { op, lock: LOCK, owner: second.what.owner().expect("somebody"), call };
-        let client = history.client_of(second.what.owner().expect("somebody"));
+        let asks = |op, call| EventKind::Invoke {
+            op,
+            lock: LOCK,
+            owner: second.kind.owner().expect("somebody"),
+            call,
+        };
+        let client = history.client_of(second.kind.owner().expect("somebody"));
         let call = Call::Acquire { wait: crate::history::Wait::No, lease_ms: Some(1_000) };
         let mut events = vec![
-            Event { at: at - Duration::from_millis(1), host: client, what: asks(Op(1), call) },
-            Event { at, host: client, what: What::Return { op: Op(1), outcome: Outcome::Ok } },
-            Event { at: at + Duration::from_micros(218), host, what: released },
+            Event { at: at - Duration::from_millis(1), host: client, kind: asks(Op(1), call) },
+            Event { at, host: client, kind: EventKind::Return { op: Op(1), outcome: Outcome::Ok } },
+            Event { at: at + Duration::from_micros(218), host, kind: released },
             Event { at: at + Duration::from_micros(219), ..second.clone() },
         ];
         put_in_order(&mut events);
         let order: Vec<&str> = events
             .iter()
-            .map(|event| match event.what {
-                What::Invoke { .. } => "asks",
-                What::Released { .. } => "released",
-                What::Granted { .. } => "granted",
+            .map(|event| match event.kind {
+                EventKind::Invoke { .. } => "asks",
+                EventKind::Released { .. } => "released",
+                EventKind::Granted { .. } => "granted",
                 _ => "returns",
             })
             .collect();
@@ -195,23 +199,23 @@ mod tests {
     #[test]
     fn what_a_later_call_did_is_not_what_an_earlier_one_did() {
         let history = Story::one_node().at(500).locks("c1", "m", 1_000).ends(2_000);
-        let granted = history.events.iter().find(|event| matches!(event.what, What::Granted { .. }));
+        let granted = history.events.iter().find(|event| matches!(event.kind, EventKind::Granted { .. }));
         let granted = granted.expect("a grant");
-        let (owner, node) = (granted.what.owner().expect("somebody"), granted.host);
+        let (owner, node) = (granted.kind.owner().expect("somebody"), granted.host);
         let (client, at) = (history.client_of(owner), granted.at);
         let later = |millis| at + Duration::from_millis(millis);
         let by = crate::history::Party { client, owner: None };
         let acquire = Call::Acquire { wait: crate::history::Wait::No, lease_ms: Some(30) };
-        let asks = |op, call| What::Invoke { op: Op(op), lock: LOCK, owner, call };
-        let returns = |op| What::Return { op: Op(op), outcome: Outcome::Ok };
-        let released = What::Released { lock: LOCK, owner, by, left: 0, lease_ms: None, until: None };
-        let of_client = |millis, what| Event { at: later(millis), host: client, what };
-        let of_node = |millis, what| Event { at: later(millis), host: node, what };
+        let asks = |op, call| EventKind::Invoke { op: Op(op), lock: LOCK, owner, call };
+        let returns = |op| EventKind::Return { op: Op(op), outcome: Outcome::Ok };
+        let released = EventKind::Released { lock: LOCK, owner, by, left: 0, lease_ms: None, until: None };
+        let of_client = |millis, what| Event { at: later(millis), host: client, kind: what };
+        let of_node = |millis, what| Event { at: later(millis), host: node, kind: what };
         let mut events = vec![
             of_client(0, asks(1, Call::Release)),
             of_client(1, returns(1)),
             of_client(10, asks(2, acquire)),
-            of_node(11, granted.what.clone()),
+            of_node(11, granted.kind.clone()),
             of_client(12, returns(2)),
             of_client(20, asks(3, Call::Release)),
             of_node(21, released),

@@ -19,7 +19,7 @@ use super::{
     mirror::{From, Line, Mirror, Step},
 };
 use crate::{
-    history::{Event, Host, Lock, Owner, Party, Role, What},
+    history::{Event, EventKind, Host, Lock, Owner, Party, Role},
     object::Value,
     run::{
         Stage,
@@ -183,7 +183,7 @@ impl Watcher {
                         && actor.master.replace(role == Role::Master) != (role == Role::Master)
                     {
                         let now = self.ctx.moment().0;
-                        self.tell(now, What::Became { role });
+                        self.tell(now, EventKind::Became { role });
                         if role == Role::Master {
                             self.promoted(now, &read, at);
                         }
@@ -360,8 +360,8 @@ impl Watcher {
     }
 
     /// Adds to the history what happened some time ago; it is put in order when the run is over.
-    fn tell(&self, at: True, what: What) {
-        self.stage.shared.get().history.events.push(Event { at, host: self.host, what });
+    fn tell(&self, at: True, what: EventKind) {
+        self.stage.shared.get().history.events.push(Event { at, host: self.host, kind: what });
     }
 }
 

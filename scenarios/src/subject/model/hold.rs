@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use super::{commands::granted, lock::Shared, wire::Silence};
 use crate::{
-    history::{Deadline, Mode, Owner, Why},
+    history::{Deadline, Mode, Owner, Reason},
     scenario::traits::{Key, Release, Renewal},
     subject::{Ask, Failure, Held, Local},
 };
@@ -75,7 +75,7 @@ impl Hold {
         self.until.get().map(|until| self.shared.traits.clock.deadline(until))
     }
 
-    fn end(&self, why: Why) {
+    fn end(&self, why: Reason) {
         if !self.over.replace(true) {
             let left = self.shared.holds.get().saturating_sub(1);
             self.shared.holds.set(left);
@@ -123,7 +123,7 @@ async fn renew(hold: Rc<Hold>) {
             Renewal::UntilFailure if renewed < quorum => return,
             _ if renewed >= quorum => {}
             // So many have said no that those who were silent cannot make up for them.
-            _ if shared.wires.len() - refused < quorum => return hold.end(Why::Lost),
+            _ if shared.wires.len() - refused < quorum => return hold.end(Reason::Lost),
             _ => continue,
         }
         if hold.until.get().is_some() {
@@ -141,7 +141,7 @@ impl Held for Hold {
             if let Some(renewal) = self.renewal.take().filter(|_| self.shared.traits.cancels) {
                 renewal.abort();
             }
-            self.end(Why::Released);
+            self.end(Reason::Released);
             let Some(Silence(message)) = self.ask_release().await else { return Ok(()) };
             if self.shared.wires.len() > 1 {
                 return Ok(());

@@ -2,8 +2,8 @@
 //! determines one.
 
 use lockstorm::history::{
-    Accepted, Call, Clock, CommandCount, Deadline, Face, History, Host, How, KeyLeft, Life, Lock, LockKind,
-    Mode, Op, Outcome, Owner, Party, Role, Segment, Wait, Wake, What, Why,
+    Accepted, Call, Clock, CommandCount, Deadline, EventKind, Face, History, Host, KeyLeft, Life, Lock,
+    LockKind, LossCause, Mode, Op, Outcome, Owner, Party, Reason, Role, Segment, Wait, Wake,
 };
 use lockstorm_sim::time::{True, Wall};
 use proptest::strategy::Strategy;
@@ -56,28 +56,34 @@ pub(crate) fn history((of, steps): Bytes) -> History {
         let any_host = one_of(&[&nodes[..], &clients[..]].concat(), *where_to);
         let clock = one_of(&[Face::Boottime, Face::Wall, Face::Monotonic], *how / 4);
         let (host, what) = match kind % 24 {
-            0..4 => (node, What::Granted { lock, owner, lease_ms, until, count, token, mode }),
+            0..4 => (node, EventKind::Granted { lock, owner, lease_ms, until, count, token, mode }),
             4..6 => {
                 let left = one_of(&[0, 0, 1, 2], *how);
-                (node, What::Released { lock, owner, by, left, lease_ms: None, until: None })
+                (node, EventKind::Released { lock, owner, by, left, lease_ms: None, until: None })
             }
-            6 => (node, What::Extended { lock, owner, by, lease_ms, until }),
+            6 => (node, EventKind::Extended { lock, owner, by, lease_ms, until }),
             7 => {
                 let how = one_of(
-                    &[How::Expired, How::Crash, How::Deleted(by), How::Failover, How::Overwritten(by)],
+                    &[
+                        LossCause::Expired,
+                        LossCause::Crash,
+                        LossCause::Deleted(by),
+                        LossCause::Failover,
+                        LossCause::Overwritten(by),
+                    ],
                     *how,
                 );
-                (node, What::Vanished { lock, owner, how })
+                (node, EventKind::Vanished { lock, owner, how })
             }
             8..11 => {
                 let reading = history.clock(client).reading(clock, now);
                 let until =
                     lease_ms.map(|lease| Deadline { clock, nanos: reading + lease as i64 * 1_000_000 });
-                (client, What::Believes { lock, owner, until, token, count, mode })
+                (client, EventKind::Believes { lock, owner, until, token, count, mode })
             }
             11 => {
-                let why = one_of(&[Why::Released, Why::Lost, Why::Expired], *how);
-                (client, What::Disbelieves { lock, owner, why })
+                let why = one_of(&[Reason::Released, Reason::Lost, Reason::Expired], *how);
+                (client, EventKind::Disbelieves { lock, owner, why })
             }
             12..14 if open.contains_key(&owner) || dead.contains(&client) => continue,
             12..14 => {
@@ -93,7 +99,7 @@ pub(crate) fn history((of, steps): Bytes) -> History {
                 if call == acquire {
                     asks.insert(op, lock);
                 }
-                (client, What::Invoke { op, lock, owner, call })
+                (client, EventKind::Invoke { op, lock, owner, call })
             }
             14..16 => {
                 let failed = |definite| Outcome::Failed { definite, message: "no reply".into() };
@@ -103,11 +109,14 @@ pub(crate) fn history((of, steps): Bytes) -> History {
                     _ => failed(*much > 128),
                 };
                 let Some(op) = open.remove(&owner) else { continue };
-                (client, What::Return { op, outcome })
+                (client, EventKind::Return { op, outcome })
             }
             16..18 => match how % 2 {
-                0 => (client, What::Waiting { lock, owner }),
-                _ => (client, What::Woken { lock, owner, by: one_of(&[Wake::Message, Wake::Timer], *much) }),
+                0 => (client, EventKind::Waiting { lock, owner }),
+                _ => (
+                    client,
+                    EventKind::Woken { lock, owner, by: one_of(&[Wake::Message, Wake::Timer], *much) },
+                ),
             },
             18 => {
                 let length = usize::from(*how % 4);
@@ -118,7 +127,7 @@ pub(crate) fn history((of, steps): Bytes) -> History {
                         waiters.push(waiter);
                     }
                 }
-                (node, What::Queue { lock, waiters: waiters.into() })
+                (node, EventKind::Queue { lock, waiters: waiters.into() })
             }
             19 => {
                 let life = one_of(
@@ -129,9 +138,9 @@ pub(crate) fn history((of, steps): Bytes) -> History {
                     open.retain(|owner, _| history.client_of(*owner) != any_host);
                     dead.insert(any_host);
                 }
-                (any_host, What::Life { life })
+                (any_host, EventKind::Life { life })
             }
-            20 => (node, What::Became { role: one_of(&[Role::Master, Role::Replica], *how) }),
+            20 => (node, EventKind::Became { role: one_of(&[Role::Master, Role::Replica], *how) }),
             21 if how.is_multiple_of(2) => {
                 changes_clock(&mut history, usize::from(any_host.0), now, *much);
                 continue;
@@ -140,18 +149,18 @@ pub(crate) fn history((of, steps): Bytes) -> History {
                 history.header.calm = Some(now);
                 continue;
             }
-            21 => (node, What::Published { lock, receivers: 1 }),
+            21 => (node, EventKind::Published { lock, receivers: 1 }),
             _ => {
                 let ago = one_of(&[0, 10, 600, 1_500], *how);
                 let sent = True::from_nanos((now.as_nanos() - ago * 1_000_000).max(0));
                 let accepted = Accepted { greater: token > greatest, at_least: token >= greatest };
                 greatest = greatest.max(token);
-                (shop, What::Write { lock, owner, token, sent, accepted })
+                (shop, EventKind::Write { lock, owner, token, sent, accepted })
             }
         };
-        let waits_for_nothing = matches!(what, What::Waiting { .. })
+        let waits_for_nothing = matches!(what, EventKind::Waiting { .. })
             && open.get(&owner).is_none_or(|op| asks.get(op) != Some(&lock));
-        if waits_for_nothing || (dead.contains(&host) && !matches!(what, What::Life { .. })) {
+        if waits_for_nothing || (dead.contains(&host) && !matches!(what, EventKind::Life { .. })) {
             continue;
         }
         history.record(now, host, what);

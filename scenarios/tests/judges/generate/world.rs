@@ -5,8 +5,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use lockstorm::history::{
-    Accepted, Call, Clock, Deadline, Face, History, Host, How, Life, Lock, LockKind, Mode, Op, Outcome,
-    Owner, Party, Role, Segment, Wait, Wake, What, Why,
+    Accepted, Call, Clock, Deadline, EventKind, Face, History, Host, Life, Lock, LockKind, LossCause, Mode,
+    Op, Outcome, Owner, Party, Reason, Role, Segment, Wait, Wake,
 };
 use lockstorm_sim::time::{True, Wall};
 use proptest::strategy::Strategy;
@@ -74,7 +74,7 @@ pub(crate) fn history((of, steps): Bytes) -> History {
 }
 
 impl World {
-    fn tell(&mut self, host: Host, what: What) {
+    fn tell(&mut self, host: Host, what: EventKind) {
         self.history.record(self.now, host, what);
     }
 
@@ -99,16 +99,16 @@ impl World {
             }
             let Some((at, node, lock)) = first else { break };
             self.now = at;
-            self.loses(node, lock, How::Expired);
+            self.loses(node, lock, LossCause::Expired);
         }
         self.now = until;
     }
 
     /// A node loses a lock's key.
-    fn loses(&mut self, node: usize, lock: Lock, how: How) {
+    fn loses(&mut self, node: usize, lock: Lock, how: LossCause) {
         let Some(key) = self.state[node].keys.remove(&lock) else { return };
         for owner in key.holders.into_keys() {
-            self.tell(self.nodes[node], What::Vanished { lock, owner, how });
+            self.tell(self.nodes[node], EventKind::Vanished { lock, owner, how });
         }
     }
 
@@ -145,14 +145,19 @@ impl World {
             22 => self.fails_over(how),
             23 => {
                 let party = Party { client: one_of(&self.clients, much), owner: None };
-                let ways = [How::Evicted, How::Flushed, How::Deleted(party), How::Overwritten(party)];
+                let ways = [
+                    LossCause::Evicted,
+                    LossCause::Flushed,
+                    LossCause::Deleted(party),
+                    LossCause::Overwritten(party),
+                ];
                 self.loses(node, lock, one_of(&ways, how));
             }
             24 => self.waits(owner, how),
             25 => self.leaves_queue(owner),
             26 => {
-                let why = one_of(&[Why::Lost, Why::Expired, Why::Released], how);
-                self.tell(client, What::Disbelieves { lock, owner, why });
+                let why = one_of(&[Reason::Lost, Reason::Expired, Reason::Released], how);
+                self.tell(client, EventKind::Disbelieves { lock, owner, why });
             }
             27 => self.history.header.calm = Some(self.now),
             28 => {
@@ -181,9 +186,9 @@ impl World {
         };
         let (since, done, token) = (self.now, 0, None);
         self.calls.insert(owner, Open { op, lock, wants, since, done, token, depth: 1 });
-        self.tell(client, What::Invoke { op, lock, owner, call });
+        self.tell(client, EventKind::Invoke { op, lock, owner, call });
         if wants == Wants::Release {
-            self.tell(client, What::Disbelieves { lock, owner, why: Why::Released });
+            self.tell(client, EventKind::Disbelieves { lock, owner, why: Reason::Released });
         }
         for group in 0..self.masters.len() {
             let request = Request { op: Some(op), lock, owner, group, wants };
@@ -240,11 +245,11 @@ impl World {
                 key.mode = mode;
                 key.expires_ms = lease_ms.map(|lease| self.wall_ms(node, self.now) + lease as i64);
                 let until = until(&key);
-                self.tell(host, What::Granted { lock, owner, lease_ms, until, count, token, mode });
+                self.tell(host, EventKind::Granted { lock, owner, lease_ms, until, count, token, mode });
                 let others: Vec<Owner> =
                     key.holders.keys().filter(|other| **other != owner).copied().collect();
                 for owner in others {
-                    self.tell(host, What::Extended { lock, owner, by, lease_ms, until });
+                    self.tell(host, EventKind::Extended { lock, owner, by, lease_ms, until });
                 }
                 self.state[node].keys.insert(lock, key);
                 if self.state[node].queues[&lock].contains(&owner) {
@@ -274,8 +279,8 @@ impl World {
                 } else {
                     self.state[node].keys.insert(lock, key);
                 }
-                self.tell(host, What::Released { lock, owner, by, left, lease_ms, until });
-                self.tell(host, What::Published { lock, receivers: 1 });
+                self.tell(host, EventKind::Released { lock, owner, by, left, lease_ms, until });
+                self.tell(host, EventKind::Published { lock, receivers: 1 });
                 if let Some(open) = self.calls.get_mut(&owner).filter(|open| Some(open.op) == op) {
                     open.done += 1;
                 }
@@ -289,7 +294,7 @@ impl World {
                 let holders: Vec<Owner> = key.holders.keys().copied().collect();
                 self.state[node].keys.insert(lock, key);
                 for owner in holders {
-                    self.tell(host, What::Extended { lock, owner, by, lease_ms, until });
+                    self.tell(host, EventKind::Extended { lock, owner, by, lease_ms, until });
                 }
             }
         }
@@ -299,7 +304,7 @@ impl World {
         let queue = self.state[node].queues.entry(lock).or_default();
         change(queue);
         let waiters = queue.clone().into();
-        self.tell(self.nodes[node], What::Queue { lock, waiters });
+        self.tell(self.nodes[node], EventKind::Queue { lock, waiters });
     }
 
     /// A call comes back, as the nodes decided or as the network did.
@@ -322,7 +327,7 @@ impl World {
             self.tokens.extend(token.map(|token| (owner, token)));
             self.believes(owner, lock, lease_ms, since, token, depth);
         }
-        self.tell(client, What::Return { op, outcome });
+        self.tell(client, EventKind::Return { op, outcome });
     }
 
     fn believes(
@@ -342,7 +347,7 @@ impl World {
             Deadline { clock, nanos: asked + drift.promised(lease).as_nanos() as i64 }
         });
         let mode = self.mode(lock, owner);
-        self.tell(client, What::Believes { lock, owner, until, token, count, mode });
+        self.tell(client, EventKind::Believes { lock, owner, until, token, count, mode });
     }
 
     fn delivers(&mut self, which: usize) {
@@ -375,13 +380,13 @@ impl World {
         }
         let until = key.expires_ms.map(Wall::from_millis);
         let what = if much.is_multiple_of(2) {
-            What::Extended { lock, owner, by, lease_ms: Some(500), until }
+            EventKind::Extended { lock, owner, by, lease_ms: Some(500), until }
         } else {
             key.holders.remove(&owner);
             if key.holders.is_empty() {
                 self.state[node].keys.remove(&lock);
             }
-            What::Released { lock, owner, by, left: 0, lease_ms: None, until: None }
+            EventKind::Released { lock, owner, by, left: 0, lease_ms: None, until: None }
         };
         self.tell(self.nodes[node], what);
     }
@@ -408,7 +413,7 @@ impl World {
     fn lands(&mut self, Late { lock, owner, token, sent }: Late) {
         let accepted = Accepted { greater: token > self.greatest, at_least: token >= self.greatest };
         self.greatest = self.greatest.max(token);
-        self.tell(self.shop, What::Write { lock, owner, token, sent, accepted });
+        self.tell(self.shop, EventKind::Write { lock, owner, token, sent, accepted });
     }
 
     /// A node crashes, or comes back: with its disk, or without.
@@ -416,15 +421,15 @@ impl World {
         let host = self.nodes[node];
         if !self.state[node].down {
             self.state[node].down = true;
-            self.tell(host, What::Life { life: Life::Crashed });
+            self.tell(host, EventKind::Life { life: Life::Crashed });
             return;
         }
         self.state[node].down = false;
-        self.tell(host, What::Life { life: Life::Started });
+        self.tell(host, EventKind::Life { life: Life::Started });
         if how.is_multiple_of(2) {
             let locks: Vec<Lock> = self.state[node].keys.keys().copied().collect();
             for lock in locks {
-                self.loses(node, lock, How::Crash);
+                self.loses(node, lock, LossCause::Crash);
                 self.queue(node, lock, Vec::clear);
             }
         }
@@ -435,7 +440,7 @@ impl World {
         if self.down.contains(&client) {
             self.down.retain(|host| *host != client);
             self.still.retain(|host| *host != client);
-            self.tell(client, What::Life { life: Life::Started });
+            self.tell(client, EventKind::Life { life: Life::Started });
             // A process that starts is another owner than the one that crashed.
             for number in 0..self.owners.len() {
                 if self.history.client_of(self.owners[number]) == client {
@@ -448,7 +453,7 @@ impl World {
         }
         self.down.push(client);
         self.still.push(client);
-        self.tell(client, What::Life { life: Life::Crashed });
+        self.tell(client, EventKind::Life { life: Life::Crashed });
         let gone: Vec<Owner> =
             self.owners.iter().filter(|owner| self.history.client_of(**owner) == client).copied().collect();
         for owner in gone {
@@ -468,7 +473,7 @@ impl World {
             self.still.retain(|other| *other != host);
             Life::Resumed
         };
-        self.tell(host, What::Life { life });
+        self.tell(host, EventKind::Life { life });
     }
 
     /// A wall clock jumps, or all of a host's clocks change their speed.
@@ -501,12 +506,12 @@ impl World {
         let (old_host, new_host) = (self.nodes[old], self.nodes[new]);
         let held = std::mem::take(&mut self.state[old].keys);
         let queues = std::mem::take(&mut self.state[old].queues);
-        self.tell(old_host, What::Became { role: Role::Replica });
-        self.tell(new_host, What::Became { role: Role::Master });
+        self.tell(old_host, EventKind::Became { role: Role::Replica });
+        self.tell(new_host, EventKind::Became { role: Role::Master });
         if how.is_multiple_of(2) {
             for (lock, key) in held {
                 for owner in key.holders.into_keys() {
-                    self.tell(new_host, What::Vanished { lock, owner, how: How::Failover });
+                    self.tell(new_host, EventKind::Vanished { lock, owner, how: LossCause::Failover });
                 }
             }
         } else {
@@ -523,9 +528,9 @@ impl World {
             return;
         };
         let what = match how % 4 {
-            0 | 1 => What::Waiting { lock, owner },
-            2 => What::Woken { lock, owner, by: Wake::Message },
-            _ => What::Woken { lock, owner, by: Wake::Timer },
+            0 | 1 => EventKind::Waiting { lock, owner },
+            2 => EventKind::Woken { lock, owner, by: Wake::Message },
+            _ => EventKind::Woken { lock, owner, by: Wake::Timer },
         };
         self.tell(client, what);
     }
