@@ -96,7 +96,7 @@ impl Judged {
     }
 }
 
-/// Judges what happened against what was expected. Checkers that nobody named are asked all the same, for the report.
+/// Judges a history against the expected verdicts. Checkers without an expectation run all the same, for the report.
 pub fn judge(variant: &Variant, case: Case, outcome: &Outcome) -> Judged {
     let findings = checker::check(&outcome.history);
     let expected = &variant.scenario.expect;
@@ -150,7 +150,7 @@ impl Trial<'_> {
         outcome
     }
 
-    /// Runs every case; `told` hears of each as soon as it is judged, in no particular order. The results are in order, and
+    /// Runs every case; `told` is called with each as soon as it is judged, in no particular order. The results are in order, and
     /// end with the one that stopped the trial, if one did.
     pub fn run(&self, told: &(dyn Fn(&Judged) + Sync)) -> Vec<Judged> {
         let cases = self.cases();

@@ -1,4 +1,4 @@
-//! `command = { node, run }`: somebody gives a node a command at its console.
+//! `command = { node, run }`: an operator runs a command at a node's console.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -26,7 +26,7 @@ fn once() -> u32 {
     1
 }
 
-/// The most repetitions: beyond it a node is busy with them for longer than anybody waits.
+/// The most repetitions: beyond it a node is busy with them for too long.
 const TIMES_MAX: u32 = 100_000;
 
 fn few<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {

@@ -30,7 +30,7 @@ impl Matching {
         self.client.iter().chain(&self.node).collect()
     }
 
-    /// The clients and the nodes among the targets, `None` for anybody.
+    /// The clients and the nodes among the targets, `None` for all.
     fn sides(&self, targets: Targets<'_>) -> (Vec<Option<String>>, Vec<Option<String>>) {
         let mut targets = targets.iter();
         let mut side = |given: bool| match given.then(|| targets.next()).flatten() {

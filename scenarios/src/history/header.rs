@@ -61,7 +61,7 @@ pub enum Ended {
 /// What counts as late. Checkers of progress compare with these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
-    /// How long, after the storm, a lock nobody believes to hold may keep its waiters waiting.
+    /// How long, after the storm, a lock that no owner believes it holds may keep its waiters waiting.
     pub progress: Duration,
     /// How long after a release the first waiter may take to try again.
     pub wake: Duration,
@@ -106,7 +106,7 @@ pub struct LockInfo {
     pub kind: LockKind,
     /// Its key in Redis, and the keys that come and go with it (queues, hold keys).
     pub keys: Vec<Box<str>>,
-    /// Keys that are meant to stay when nobody holds it, such as a token counter.
+    /// Keys that are meant to stay when there is no holder, such as a token counter.
     #[serde(default)]
     pub lasting_keys: Vec<Box<str>>,
     /// Whose grant counts.

@@ -1,7 +1,7 @@
 //! What happened in one run: the only thing a checker may look at.
 //!
-//! A history is recorded by something that sees true time and everybody's clocks, so it can say what nobody inside the
-//! run could: who held what at which true instant. It is plain data with numbers for names, may be stored as JSON lines
+//! A history is recorded with true time and the clocks of all hosts, so it contains what no process inside the run could
+//! know: which owner held which lock at which true instant. It is plain data with numbers for names, may be stored as JSON lines
 //! ([`History::write`], [`History::read`]) and judged again elsewhere.
 
 mod clock;
@@ -74,7 +74,7 @@ pub struct KeyLeft {
     pub node: Host,
     /// The key.
     pub key: Box<str>,
-    /// What was left of its life in milliseconds by the node's wall clock; `None` if it lives for ever.
+    /// What was left of its life in milliseconds by the node's wall clock; `None` without an expiry.
     pub ttl_ms: Option<u64>,
 }
 
@@ -83,7 +83,7 @@ pub struct KeyLeft {
 pub struct History {
     /// What was on trial and what the words mean.
     pub header: Header,
-    /// Everybody who asked for a lock, by number.
+    /// All owners that asked for a lock, by number.
     pub owners: Vec<OwnerInfo>,
     /// The clocks of every host, in the order of the header's hosts.
     pub clocks: Vec<Clock>,
@@ -102,7 +102,7 @@ impl History {
     /// An empty history; every host's clocks agree with true time until told otherwise.
     ///
     /// # Panics
-    /// If the header contradicts itself (see [`Header::validate`]): that is a bug of whoever wrote it.
+    /// If the header contradicts itself (see [`Header::validate`]): that is a bug of its writer.
     pub fn new(header: Header) -> Self {
         if let Err(mistake) = header.validate() {
             panic!("a header that contradicts itself: {mistake}");
@@ -131,7 +131,7 @@ impl History {
         owner
     }
 
-    /// The number of the owner with this name, if anybody mentioned it.
+    /// The number of the owner with this name, if the history mentions it.
     pub fn find_owner(&self, name: &str) -> Option<Owner> {
         self.index.get(name).copied()
     }

@@ -53,7 +53,7 @@ mod tests {
             ("2", Some("c1"), vec![("c1", 1)]),
             ("0", Some("c2"), vec![("c1", 1), ("c2", 2)]),
             ("-1", Some("c3"), vec![("c1", 1), ("c2", 2), ("c3", 1)]),
-            // A change that no owner is known to have made leaves everybody what they have.
+            // A change by an unknown owner leaves the permits of all owners as they are.
             ("1", None, vec![("c1", 1), ("c2", 2), ("c3", 1)]),
             ("0", Some("c1"), vec![("c2", 2), ("c3", 1)]),
         ];

@@ -94,7 +94,7 @@ impl Plan {
                 _ => false,
             };
             let more: Vec<String> = self.hosts.iter().filter(follows).map(|host| host.name.clone()).collect();
-            // Two nodes that follow each other are a mistake, not a reason to go round for ever.
+            // Two nodes that follow each other are a mistake, not a reason for an endless loop.
             group.extend(more.into_iter().filter(|name| name != node));
             at += 1;
         }

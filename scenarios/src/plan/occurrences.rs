@@ -47,7 +47,7 @@ pub enum When {
 pub enum Target {
     /// This one.
     Host(String),
-    /// Whoever plays the part when the fault begins.
+    /// The hosts that have the role when the fault begins.
     Role(Selector),
 }
 

@@ -6,8 +6,8 @@ use crate::scenario::Scenario;
 
 /// When the storm ends and when the run does, in true time.
 ///
-/// Safety is judged throughout; progress only after the faults have ended, because a lock that nobody gets during a partition
-/// is right and one that nobody gets after it is broken.
+/// Safety is judged throughout; progress only after the faults have ended, because a lock that no client gets during a partition
+/// is right, and one that no client gets after it is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Phases {
     /// No fault begins after this, and what can be undone of those that rage is undone.

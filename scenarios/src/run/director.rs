@@ -1,4 +1,4 @@
-//! Carries the faults out: on time, or when something has happened, on whoever plays the part then.
+//! Carries out the faults: on time, or when an event has happened, on the hosts that have the role then.
 
 use std::{collections::BTreeMap, rc::Rc, time::Duration};
 
@@ -87,7 +87,7 @@ impl Director {
         let now = self.ctx.moment().0;
         let targets: Vec<Vec<String>> =
             occurrence.targets.iter().map(|targets| resolve(&self.stage, targets)).collect();
-        // Nobody plays the part: there is nothing to do to nobody.
+        // No host has the role: there is nothing to do.
         if !targets.is_empty() && targets.iter().any(Vec::is_empty) {
             return;
         }
@@ -193,7 +193,7 @@ fn part(stage: &Stage, selector: &Selector) -> Option<String> {
 }
 
 /// The master of the lock: the one node of its group that takes writes. Where a failover has made another one and the old one
-/// has not heard of it, the one that was promoted last.
+/// has not learned of it, the one that was promoted last.
 fn master(stage: &Stage) -> Option<String> {
     // All locks have the same one, where a scenario asks for it.
     let group = stage.plan.group_of(stage.plan.locks.first()?.nodes.first()?);

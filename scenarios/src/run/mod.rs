@@ -38,7 +38,7 @@ const EPOCH_MS: i64 = 1_704_067_200_000;
 /// How much of a run's end may be cut off, because nothing is known of it, before it counts as broken off.
 const UNSEEN_MAX: Duration = Duration::from_secs(1);
 
-/// The director's host: whoever carries out the faults stands outside of the experiment.
+/// The director's host, which is outside of the experiment.
 const DIRECTOR: &str = "(director)";
 
 /// What moves time on.

@@ -19,7 +19,7 @@ use tokio::{
 use super::{Stage, real, witness::Witness};
 use crate::scenario::{Durability, Node as Written};
 
-/// A node as whoever operates it sees it.
+/// A node as its operator sees it.
 pub(super) trait Operated {
     /// Where to give it commands.
     fn console(&self) -> &Console;
@@ -43,7 +43,7 @@ pub(super) struct Actor {
     witness: RefCell<Option<Rc<RefCell<Witness>>>>,
 }
 
-/// Commands that somebody gives a node at its own keyboard: there is no network in between, but the node must run.
+/// Commands of an operator at the node's console: there is no network in between, but the node must run.
 #[derive(Debug, Clone, Default)]
 pub struct Console(Rc<(RefCell<VecDeque<Vec<String>>>, Notify)>);
 
@@ -149,7 +149,7 @@ pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, actor: Rc<Actor>) {
     operator.abort();
 }
 
-/// Whoever sits at the console: one connection inside the host, one command after the other.
+/// The operator at the console: one connection inside the host, one command after the other.
 pub(super) async fn operate(ctx: HostCtx, port: u16, console: Console) {
     loop {
         let mut command = console.next().await;

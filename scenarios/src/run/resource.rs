@@ -23,7 +23,7 @@ pub(super) const PORT: u16 = 7000;
 /// The highest tokens seen, which survive a crash of the resource: it is durable, or it could fence nothing.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// The highest token of each lock, and whose it is: tokens of two locks cannot be compared.
+    /// The highest token of each lock, and its owner: tokens of two locks cannot be compared.
     highest: BTreeMap<Lock, (u64, Owner)>,
 }
 

@@ -43,7 +43,7 @@ pub use workload::{Contend, Workload, WorkloadEntry, WorkloadKind};
 pub struct Scenario {
     /// What the experiment is about, in a sentence or two.
     pub about: String,
-    /// The claim it decides, if it is one that somebody made.
+    /// The claim it decides, if it is a published one.
     pub claim: Option<Claim>,
     /// What came out otherwise than expected, and why.
     pub finding: Option<String>,

@@ -64,7 +64,7 @@ pub const TABLE: &[Subject] = &[
     ),
     model(
         "del-without-token",
-        "releases with DEL, whoever holds the lock",
+        "releases with DEL, without comparing the token",
         Traits { release: Release::Delete, ..RIGHT },
     ),
     model(
@@ -119,7 +119,11 @@ pub const TABLE: &[Subject] = &[
         "counts holds, and sends the same request again when a reply does not come",
         Traits { resend: Resend::Same, ..COUNTED },
     ),
-    model("renew-anybodys", "renews the key, whoever's it is", Traits { renewal: Renewal::Anybody, ..RIGHT }),
+    model(
+        "renew-anybodys",
+        "renews the key, without comparing the token",
+        Traits { renewal: Renewal::Anybody, ..RIGHT },
+    ),
     model(
         "renew-recreates",
         "renews by setting the key again",
@@ -127,7 +131,7 @@ pub const TABLE: &[Subject] = &[
     ),
     model(
         "renew-until-failure",
-        "stops renewing after one failure, and tells nobody",
+        "stops renewing after one failure, without reporting the loss",
         Traits { renewal: Renewal::UntilFailure, belief: Belief::UntilTold, ..RIGHT },
     ),
     model(

@@ -121,15 +121,15 @@ pub enum Grant {
     Checked,
     /// The same, but the expiry is set in a second step.
     TwoSteps,
-    /// Not who is first in line.
+    /// Not the order of the line.
     AnybodyInLine,
-    /// Who is first in line, but whoever is that in a long line is thrown out.
+    /// The order of the line, but the head of a long line is thrown out.
     ShortLine,
     /// Not how many permits are left.
     AnyPermit,
-    /// Not whether somebody writes, for a reader.
+    /// Not whether there is a writer, for a reader.
     ReadUnderWrite,
-    /// Not whether somebody reads, for a writer.
+    /// Not whether there is a reader, for a writer.
     WriteUnderRead,
 }
 
@@ -243,7 +243,7 @@ pub enum Renewal {
     Quorum,
     /// On each node that still has it, whatever the others say.
     EachNode,
-    /// On every node, whoever's token it has.
+    /// On every node, whatever token it has.
     Anybody,
     /// By setting the key again, whether it is there or not.
     Recreate,
@@ -271,6 +271,6 @@ pub enum Token {
     Unique,
     /// One for each client.
     OfClient,
-    /// One and the same for everybody.
+    /// The same for all clients.
     Shared,
 }

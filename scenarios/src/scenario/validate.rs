@@ -29,7 +29,7 @@ const LINES_MAX: usize = 1000;
 /// The most occurrences of one fault: beyond it a period was written without its unit in mind.
 const OCCURRENCES_MAX: u128 = 100_000;
 
-/// The longest storm, and the longest calm: beyond it a run is not over while anybody waits for it.
+/// The longest storm, and the longest calm: beyond it no user would wait for the end of a run.
 const PHASE_MAX: Span = Span::secs(24 * 3600);
 
 pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
@@ -108,7 +108,7 @@ fn check_node(names: &Names<'_, '_>, name: &str, node: &Node) -> Result<(), Mist
         if master.as_str() == name {
             return Err(Mistake::at(master.span(), format!("{name} cannot be a replica of itself")));
         }
-        // Up the chain of masters there must be one that follows nobody.
+        // The chain of masters must end in one that is not a replica.
         let (mut above, mut steps) = (Some(master.as_str()), 0);
         while let Some(node) = above.and_then(|above| names.scenario.node.get(above)) {
             steps += 1;

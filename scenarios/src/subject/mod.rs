@@ -96,7 +96,7 @@ pub enum Patience {
     Unbounded,
 }
 
-/// A call went wrong, which is something else than a lock that somebody else has.
+/// A call failed, which is not the same as a lock that another owner has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The lock certainly did not change.

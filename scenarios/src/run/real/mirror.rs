@@ -57,7 +57,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A command of somebody's that may have changed the keys, and what they were when it was done, with all that its script did.
+/// A command that may have changed the keys, and what they were when it was done, with all that its script did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Step<By> {
     pub(super) at: Wall,
@@ -126,8 +126,8 @@ impl<By: Clone> Mirror<By> {
     /// Hands out the steps since the last reading, which have led to what was read now, and becomes what was read. Says also
     /// whether they alone explain it.
     ///
-    /// The server computes when a key expires some time before it tells of the command, so only what was read says that to the
-    /// millisecond.
+    /// The server computes the expiry of a key some time before it sends the command to MONITOR, so only the reading has it exact to
+    /// the millisecond.
     pub(super) fn check(&mut self, read: &[Value], now: Wall) -> (Vec<Step<By>>, bool) {
         self.end();
         let kept = self.kept();
@@ -302,7 +302,7 @@ mod tests {
         let held = |expires_ms| kept(&[("c1:1", "1")], Some(BEGINS_MS + expires_ms));
         let story = [("c1", "HSET lock c1:1 1"), ("c1", "PEXPIRE lock 5000"), ("c2", "HGET lock c2:1")];
         let mut mirror = mirror(&story);
-        // The server had computed it two milliseconds before it told of the command.
+        // The server had computed it two milliseconds before it sent the command to MONITOR.
         let (steps, explained) = mirror.check(&held(4_999), Wall::from_millis(BEGINS_MS + 3));
         assert_eq!(told(&steps)[1..], [("c1", &held(4_999)), ("c2", &held(4_999))]);
         assert!(explained);

@@ -46,10 +46,10 @@ const START_MAX: Duration = Duration::from_secs(30);
 /// How long to wait before asking a server that is starting once more.
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// The port at which everybody reaches a server.
+/// The port of a server for clients.
 const PORT: u16 = 6379;
 
-/// The port at which a server's own host reaches it before anybody else does, so that whoever watches it misses nothing.
+/// The port at which a server's own host reaches it before any client does, so that the watcher misses nothing.
 pub(super) const BACK_DOOR: u16 = 16379;
 
 /// One node over all its lives.
@@ -159,7 +159,7 @@ pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, actor: Rc<Actor>) {
     let (ended, end) = oneshot::channel();
     stage.outside.give(async move {
         watcher.watch(actor, seen_until).await;
-        // Nobody waits for it where the node has crashed.
+        // The receiver is gone where the node has crashed.
         let _ = ended.send(());
     });
     let _ = end.await;
@@ -195,7 +195,7 @@ pub(super) fn wall() -> Wall {
     Wall::ZERO + SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Ends the run when somebody interrupts the process, so that no server outlives it.
+/// Ends the run when the process is interrupted, so that no server outlives it.
 pub(super) async fn end_on_signal(ctx: HostCtx, stage: Rc<Stage>) {
     use tokio::signal::unix::{SignalKind, signal};
     let signals = signal(SignalKind::interrupt()).and_then(|one| Ok((one, signal(SignalKind::terminate())?)));
@@ -209,7 +209,7 @@ pub(super) async fn end_on_signal(ctx: HostCtx, stage: Rc<Stage>) {
     stage.fail(&ctx, "interrupted".to_owned());
 }
 
-/// Whether somebody interrupted the process while it ran servers.
+/// Whether the process was interrupted while it ran servers.
 pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }

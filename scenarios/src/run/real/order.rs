@@ -1,8 +1,8 @@
-//! What servers did is known a little later than it happened, and by another clock than the clients': put in order.
+//! Puts events of servers and clients in order: those of servers are known a little late, and by another clock.
 //!
-//! The world looks at the clock once for all that is ready at one moment, so a client may be noted to have its reply some
-//! microseconds, on a busy machine some milliseconds, before the server notes that it did what the reply tells of. What a reply
-//! tells of happened before it.
+//! The world reads the clock once for all that is ready at one moment, so a client's reply may be recorded some microseconds, on
+//! a busy machine some milliseconds, before the event on the server that caused the reply. An event happened before the reply that
+//! it caused.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -10,7 +10,7 @@ use lockstorm_sim::time::True;
 
 use crate::history::{Call, Event, EventKind, Host, Op, Outcome, Owner};
 
-/// By how much the two may disagree; what a server does later than that was not what the reply told of.
+/// By how much the two may disagree; a later event of a server did not cause the reply.
 const LATE_MAX: Duration = Duration::from_millis(50);
 
 /// A call that did what was asked: between when and when the server must have done it.

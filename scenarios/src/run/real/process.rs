@@ -31,7 +31,7 @@ pub(super) struct Home {
 impl Home {
     /// Chooses a free port and makes an empty directory.
     pub(super) fn new(node: &str) -> io::Result<Home> {
-        // Between choosing the port and listening on it somebody else may take it; then the server says so and exits.
+        // Between choosing the port and listening on it another process may take it; then the server says so and exits.
         let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let name = format!("lockstorm-{}-{}-{node}", std::process::id(), address.port());
         let directory = std::env::temp_dir().join(name);
@@ -48,7 +48,7 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        // Nothing depends on it, and nobody is left to be told.
+        // Nothing depends on it, and there is no place to report an error.
         let _ = fs::remove_dir_all(&self.directory);
     }
 }

@@ -95,7 +95,7 @@ fn escaped(bytes: &[u8]) -> String {
 /// A connection for reading the keys.
 struct Reader {
     connection: MultiplexedConnection,
-    /// Its port at this end, by which MONITOR tells of it.
+    /// Its local port, by which MONITOR identifies it.
     port: u16,
 }
 
@@ -139,7 +139,7 @@ pub(super) struct Watcher {
     names: Vec<String>,
     reader: Reader,
     monitor: Lines<BufReader<ReadHalf<TcpStream>>>,
-    /// What is done by nobody who plays a part is done by `None`.
+    /// Commands of connections outside of the scenario are by `None`.
     mirror: Mirror<Option<Host>>,
     locks: Vec<Watched>,
 }

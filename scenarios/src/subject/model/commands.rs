@@ -46,7 +46,7 @@ const RELEASE_COUNTED: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 t
 const RENEW_COUNTED: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 1 then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
 
 /// KEYS: the lock. ARGV: the owner, the lease in ms, `read` or `write`, what is let in by mistake, such as `read under write`.
-/// Lets readers in beside readers, and anybody in beside nobody; 1 or 0.
+/// Grants to readers beside readers, and to any owner if there is none; 1 or 0.
 const ACQUIRE_MODE: &str = "local mode = redis.call('hget', KEYS[1], 'mode') \
     if mode and not (mode == 'read' and ARGV[3] == 'read') and ARGV[4] ~= ARGV[3] .. ' under ' .. mode then return 0 end \
     redis.call('hset', KEYS[1], 'mode', ARGV[3]) redis.call('hincrby', KEYS[1], ARGV[1], 1) \
@@ -173,7 +173,7 @@ impl Commands {
         command
     }
 
-    /// Asks how long the lock is somebody's.
+    /// Asks for the time to live of the lock.
     pub(super) fn rest(&self) -> Cmd {
         let mut command = redis::cmd("PTTL");
         command.arg(&self.names.lock);

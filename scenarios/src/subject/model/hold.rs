@@ -118,7 +118,7 @@ async fn renew(hold: Rc<Hold>) {
         let (renewed, refused) = (said(true), said(false));
         let quorum = shared.quorum();
         match shared.traits.renewal {
-            // As long as somebody renews, the model thinks that all is well.
+            // As long as any node renews, the model believes that all is well.
             Renewal::EachNode | Renewal::Anybody | Renewal::Recreate if renewed > 0 => {}
             Renewal::UntilFailure if renewed < quorum => return,
             _ if renewed >= quorum => {}

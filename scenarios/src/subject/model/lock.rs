@@ -156,7 +156,7 @@ impl Shared {
         Wake::Timer
     }
 
-    /// Waits for the message of a release, no longer than the lease of whoever has the lock.
+    /// Waits for the message of a release, no longer than the lease of the holder.
     async fn message(
         &self,
         messages: &mut Option<Messages>,
