@@ -167,7 +167,7 @@ fn what_contradicts_itself_is_pointed_at() {
     row("«lesae» = \"1s\"", "did you mean `lease`?");
     row("[lock.a]\n«lesae» = \"1s\"\n[lock.b]", "did you mean `lease`?");
     let semaphore = "[lock]\nkind = \"semaphore\"\nsubject = \"semaphore\"\npermits = «0»\n[expect]";
-    with("[expect]", semaphore, "nobody could ever get a permit");
+    with("[expect]", semaphore, "no client could ever get a permit");
     with("{ acquire = {} }", "{ acquire = { shared = «true» } }", "only a read-write lock can be shared");
 }
 

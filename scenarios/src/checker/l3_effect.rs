@@ -184,7 +184,7 @@ mod tests {
                     .ends(3_000),
             ),
             (
-                "a grant that its owner has not heard of changes nothing about its writes",
+                "a grant that its owner does not know of changes nothing about its writes",
                 lost().at(800).granted("m", "c1", 10_000).at(900).wrote("c1", None, 899).ends(3_000),
             ),
             (

@@ -334,9 +334,9 @@ mod tests {
                 "a hold that the node never counted",
                 once().at(10).asks("c1").returns("c1", Outcome::Ok).ends(1_000),
             ),
-            ("a lost reply after a loss that the owner was not told of", after_a_loss(false)),
-            ("a lost reply after a loss that the owner was told of", after_a_loss(true)),
-            ("the replica that was promoted had not heard of the hold", twice("r", 0)),
+            ("a lost reply after a loss that the owner did not notice", after_a_loss(false)),
+            ("a lost reply after a loss that the owner noticed", after_a_loss(true)),
+            ("the replica that was promoted had not received the hold", twice("r", 0)),
             ("the replica that was promoted had the hold", twice("r", 1)),
             ("the replica that was promoted counts one too many", twice("r", 2)),
             (

@@ -217,7 +217,7 @@ pub enum Wait {
     No,
     /// So many milliseconds.
     Ms(u64),
-    /// For ever.
+    /// Without a limit.
     Unbounded,
 }
 
@@ -227,7 +227,7 @@ pub enum Wait {
 pub enum Outcome {
     /// It was done.
     Ok,
-    /// It was not done, as the lock's rules have it: somebody else holds it, or the caller does not.
+    /// It was refused by the lock's rules: another owner holds it, or the caller does not.
     Refused,
     /// It went wrong.
     Failed {
@@ -242,7 +242,7 @@ pub enum Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Nobody else may hold it.
+    /// No other owner may hold it.
     #[default]
     Exclusive,
     /// Others may hold it in the same mode.
@@ -291,9 +291,9 @@ pub enum LossCause {
     Evicted,
     /// FLUSHALL or FLUSHDB.
     Flushed,
-    /// Somebody deleted the key.
+    /// A client deleted the key.
     Deleted(Party),
-    /// Somebody wrote another value over it.
+    /// A client overwrote the value.
     Overwritten(Party),
     /// The node crashed and came back without it.
     Crash,
@@ -377,7 +377,7 @@ impl EventKind {
         }
     }
 
-    /// Everybody else it mentions, for checking that they are known.
+    /// The acting party that it mentions, for checking that it is known.
     pub(super) fn party(&self) -> Option<Party> {
         match self {
             Self::Extended { by, .. } | Self::Released { by, .. } => Some(*by),

@@ -184,7 +184,7 @@ impl Story {
         self.tell(client, EventKind::Invoke { op, lock: STOCK, owner, call })
     }
 
-    /// A client asks for the lock and would wait for ever.
+    /// A client asks for the lock and would wait without a limit.
     pub(crate) fn asks(self, client: &str) -> Self {
         self.calls(client, Call::Acquire { wait: Wait::Unbounded, lease_ms: None })
     }
@@ -264,7 +264,7 @@ impl Story {
         self.tell(node, EventKind::Granted { lock, owner, lease_ms, until, count, token, mode })
     }
 
-    /// A node grants a client the lock for ever.
+    /// A node grants a client the lock without a lease.
     pub(crate) fn granted_without_expiry(mut self, node: &str, client: &str) -> Self {
         let (owner, at) = (self.owner(client), self.host(node));
         self.counts.insert((at, owner), 1);
@@ -275,7 +275,7 @@ impl Story {
         )
     }
 
-    /// A node extends a client's lease, as somebody asked.
+    /// A node extends a client's lease, at the request of `by`.
     pub(crate) fn extended_by(mut self, node: &str, client: &str, lease_ms: u64, by: &str) -> Self {
         let (owner, until) = (self.owner(client), self.wall(node, lease_ms));
         let by = Party { client: self.host(by), owner: None };
@@ -286,7 +286,7 @@ impl Story {
         self.extended_by(node, client, lease_ms, client)
     }
 
-    /// A node releases a client's hold, as somebody asked.
+    /// A node releases a client's hold, at the request of `by`.
     pub(crate) fn released_by(mut self, node: &str, client: &str, by: &str) -> Self {
         let (owner, at) = (self.owner(client), self.host(node));
         let count = self.counts.entry((at, owner)).or_insert(1);
@@ -306,7 +306,7 @@ impl Story {
         self.tell(node, EventKind::Vanished { lock: STOCK, owner, how })
     }
 
-    /// Somebody deletes a client's key.
+    /// A client deletes another client's key.
     pub(crate) fn deleted(self, node: &str, client: &str, by: &str) -> Self {
         let by = Party { client: self.host(by), owner: None };
         self.vanished(node, client, LossCause::Deleted(by))

@@ -147,7 +147,7 @@ fn check_lock(names: &Names<'_, '_>, name: &str, lock: &Lock) -> Result<(), Mist
     limits::lease("lease", lock.lease).map_err(|wrong| wrong.at_place(of_key))?;
     limits::lease("watchdog", Some(lock.watchdog)).map_err(|wrong| wrong.at_place(of_key))?;
     match lock.permits {
-        Some(0) => Err(Mistake::at(of_key("permits"), "nobody could ever get a permit")),
+        Some(0) => Err(Mistake::at(of_key("permits"), "no client could ever get a permit")),
         Some(_) if !lock.kind.has_permits() => {
             let message = "only a semaphore has permits: lock.kind = \"semaphore\"";
             Err(Mistake::at(places.of_key(&["lock", name, "permits"]), message))

@@ -257,5 +257,5 @@ fn what_clients_have_left_unread_goes_back_to_the_operating_system() {
     };
     until("it keeps what is not read", &|bytes| bytes > before + unread);
     drop(readers);
-    until("it keeps what is for nobody", &|bytes| bytes < before + unread / 4);
+    until("it keeps replies that are never read", &|bytes| bytes < before + unread / 4);
 }

@@ -134,7 +134,7 @@ class Stage:
         return text
 
     def clear(self):
-        until("nobody listens", lambda: not self.server.pubsub_channels())
+        until("there are no subscribers", lambda: not self.server.pubsub_channels())
         for server in self.servers:
             server.flushall()
 

@@ -123,7 +123,7 @@ mod tests {
         let mut events = history.events.clone();
         let belief =
             events.iter().position(|event| matches!(event.kind, EventKind::Believes { .. })).expect("one");
-        let owner = events[belief].kind.owner().expect("somebody");
+        let owner = events[belief].kind.owner().expect("an event of an owner");
         let is_grant = |event: &Event| matches!(event.kind, EventKind::Granted { .. });
         let at = events[belief].at;
         let call = Call::Acquire { wait: crate::history::Wait::No, lease_ms: Some(1_000) };
@@ -163,17 +163,17 @@ mod tests {
         let [first, second] = history.events.iter().filter(granted).collect::<Vec<_>>()[..] else {
             panic!("two grants")
         };
-        let (at, host, owner) = (second.at, second.host, first.kind.owner().expect("somebody"));
+        let (at, host, owner) = (second.at, second.host, first.kind.owner().expect("an event of an owner"));
         let by = crate::history::Party { client: history.client_of(owner), owner: None };
         let released = EventKind::Released { lock: LOCK, owner, by, left: 0, lease_ms: None, until: None };
         // The second grant was noted later than the belief that it made, and the release before it was as well.
         let asks = |op, call| EventKind::Invoke {
             op,
             lock: LOCK,
-            owner: second.kind.owner().expect("somebody"),
+            owner: second.kind.owner().expect("an event of an owner"),
             call,
         };
-        let client = history.client_of(second.kind.owner().expect("somebody"));
+        let client = history.client_of(second.kind.owner().expect("an event of an owner"));
         let call = Call::Acquire { wait: crate::history::Wait::No, lease_ms: Some(1_000) };
         let mut events = vec![
             Event { at: at - Duration::from_millis(1), host: client, kind: asks(Op(1), call) },
@@ -201,7 +201,7 @@ mod tests {
         let history = Story::one_node().at(500).locks("c1", "m", 1_000).ends(2_000);
         let granted = history.events.iter().find(|event| matches!(event.kind, EventKind::Granted { .. }));
         let granted = granted.expect("a grant");
-        let (owner, node) = (granted.kind.owner().expect("somebody"), granted.host);
+        let (owner, node) = (granted.kind.owner().expect("an event of an owner"), granted.host);
         let (client, at) = (history.client_of(owner), granted.at);
         let later = |millis| at + Duration::from_millis(millis);
         let by = crate::history::Party { client, owner: None };
