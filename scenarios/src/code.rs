@@ -8,7 +8,7 @@ use lockstorm_sim::time;
 
 use crate::{
     bridge::HostEnv,
-    history::{Call, Deadline, Lock, Mode, Outcome, Owner, Why},
+    history::{Call, Deadline, Lock, Mode, Outcome, Owner, Reason},
     recorder::{HistoryWriter, Line},
 };
 
@@ -281,12 +281,12 @@ impl CodeHost {
 
     /// Reports that a client that is not ours is about to give the lock back, and does not count on it any more.
     pub fn released(&self) {
-        self.history.disbelieves(self.owner, Why::Released);
+        self.history.disbelieves(self.owner, Reason::Released);
     }
 
     /// Reports that a client that is not ours has learned that it has lost the lock.
     pub fn lost(&self) {
-        self.history.disbelieves(self.owner, Why::Lost);
+        self.history.disbelieves(self.owner, Reason::Lost);
     }
 
     /// Writes to the guarded resource over the network; whether the write was accepted. Without a resource in the scenario

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lockstorm::{
     code::{Belief, CodeHost},
-    history::{Outcome, What},
+    history::{EventKind, Outcome},
     scenario::Scenario,
     units::Span,
     verdict::Expectation,
@@ -66,8 +66,9 @@ fn scenario(believed: Duration) -> Scenario {
 fn verdict(scenario: Scenario, checker: &str) -> Vec<String> {
     let judged =
         lockstorm::experiment(scenario).seeds(0..5).try_check().unwrap_or_else(|failed| panic!("{failed}"));
-    let word =
-        |one: &lockstorm::trial::Judged| one.finding(checker).expect("it is asked").verdict.word().to_owned();
+    let word = |one: &lockstorm::runner::Judged| {
+        one.finding(checker).expect("it is asked").verdict.word().to_owned()
+    };
     judged.iter().map(word).collect()
 }
 
@@ -100,8 +101,10 @@ fn an_error_of_a_foreign_client_is_written_down_in_its_words() {
         .lasting(Span::secs(1), Span::secs(0))
         .build();
     let outcome = lockstorm::experiment(scenario).outcome(0).unwrap_or_else(|failed| panic!("{failed}"));
-    let failed = outcome.history.events.iter().find_map(|event| match &event.what {
-        What::Return { outcome: Outcome::Failed { definite, message }, .. } => Some((*definite, message)),
+    let failed = outcome.history.events.iter().find_map(|event| match &event.kind {
+        EventKind::Return { outcome: Outcome::Failed { definite, message }, .. } => {
+            Some((*definite, message))
+        }
         _ => None,
     });
     let (definite, message) = failed.expect("the call failed");
@@ -143,8 +146,8 @@ fn code_may_have_several_owners_and_locks() {
     let outcome =
         lockstorm::experiment(scenario.clone()).outcome(0).unwrap_or_else(|failed| panic!("{failed}"));
     let history = &outcome.history;
-    let believed = history.events.iter().filter_map(|event| match event.what {
-        What::Believes { lock, owner, .. } => {
+    let believed = history.events.iter().filter_map(|event| match event.kind {
+        EventKind::Believes { lock, owner, .. } => {
             Some(format!("{} {}", history.lock(lock).name, history.owners[owner.0 as usize].name))
         }
         _ => None,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use lockstorm::{
     checker,
-    history::{History, What},
+    history::{EventKind, History},
     plan::Plan,
     run::{self, Engine},
     scenario::parse,
@@ -20,8 +20,8 @@ fn run(text: &str) -> History {
 
 /// Each grant of a node: the lock, the owner, and when in milliseconds.
 fn grants(history: &History) -> Vec<(String, String, i64)> {
-    let granted = |event: &lockstorm::history::Event| match event.what {
-        What::Granted { lock, owner, .. } => {
+    let granted = |event: &lockstorm::history::Event| match event.kind {
+        EventKind::Granted { lock, owner, .. } => {
             let name = history.lock(lock).name.to_string();
             let owner = history.owners[owner.0 as usize].name.to_string();
             Some((name, owner, event.at.as_millis()))
@@ -91,8 +91,8 @@ steps = [{ at = "2s", acquire = { shared = true }, of = "sheet" }]
 storm = "6s"
 "#;
     let history = run(text);
-    let modes = history.events.iter().filter_map(|event| match event.what {
-        What::Believes { lock, mode, .. } => Some(format!("{} {mode:?}", history.lock(lock).name)),
+    let modes = history.events.iter().filter_map(|event| match event.kind {
+        EventKind::Believes { lock, mode, .. } => Some(format!("{} {mode:?}", history.lock(lock).name)),
         _ => None,
     });
     let modes: Vec<String> = modes.collect::<BTreeSet<_>>().into_iter().collect();
