@@ -16,23 +16,26 @@ const CHANNEL: &str = "__redis__:invalidate";
 const EMPTY: &[u8] = b"*0\r\n";
 
 impl Node {
-    /// A command has read a key, emptied databases, or chosen how its connection is told.
-    pub fn note_cached(&mut self, cached: Cached, by: Option<ConnId>) {
+    /// A command has read a key, emptied databases, or changed its connection's tracking. Answers whether the client `by` is to
+    /// be sent the invalidation of all keys itself, which comes after its reply.
+    pub fn note_cached(&mut self, cached: Cached, by: Option<ConnId>) -> bool {
         match (cached, by) {
             (Cached::Read(key), Some(conn)) => self.tracking.remember(conn, &key),
-            (Cached::Flushed, _) => self.invalidate_all(by),
-            // Who did it may be gone since.
+            (Cached::Flushed, _) => return self.invalidate_all(by),
+            // The connection may have been closed since.
             (Cached::Retracked(way), Some(conn)) if self.sessions.contains(conn) => {
-                self.tracking.turn(conn, way)
+                self.tracking.turn(conn, way);
             }
             (Cached::Read(_) | Cached::Retracked(_), _) => {}
         }
+        false
     }
 
-    /// A key has changed, by the command of `by`. Who runs it hears of it behind its reply.
-    pub fn invalidate(&mut self, touch: &Touch, by: Option<ConnId>) {
+    /// Sends the invalidation of a key that the command of `by` has changed. Answers whether that client is to be sent it
+    /// itself, which comes after its reply.
+    pub fn invalidate(&mut self, touch: &Touch, by: Option<ConnId>) -> bool {
         if self.tracking.is_empty() {
-            return;
+            return false;
         }
         match touch.changer {
             Changer::Client => self.tracking.note(&touch.key, by),
@@ -40,48 +43,45 @@ impl Node {
             Changer::Server => self.tracking.note(&touch.key, None),
             Changer::Pusher => {}
         }
-        self.tell_readers(&touch.key, by);
+        self.invalidate_for_readers(&touch.key, by)
     }
 
-    fn tell_readers(&mut self, key: &Bytes, by: Option<ConnId>) {
+    fn invalidate_for_readers(&mut self, key: &Bytes, by: Option<ConnId>) -> bool {
+        let mut own = false;
         for conn in self.tracking.forget(key) {
             let way = self.tracking.way(conn).filter(|way| way.prefixes.is_none());
             let Some(no_loop) = way.map(|way| way.no_loop) else { continue };
             if Some(conn) != by {
-                self.tell(conn, Some(std::slice::from_ref(key)));
-            } else if !no_loop {
-                self.owed.push(Some(key.clone()));
+                self.send_invalidation(conn, Some(std::slice::from_ref(key)));
+            } else {
+                own |= !no_loop;
             }
         }
+        own
     }
 
-    /// Whole databases have changed: whoever tracks is told that nothing it has is worth anything.
-    pub fn invalidate_all(&mut self, by: Option<ConnId>) {
+    /// Sends all tracking clients the invalidation of all keys, after whole databases have changed. Answers whether the client
+    /// `by` is to be sent it itself, which comes after its reply.
+    pub fn invalidate_all(&mut self, by: Option<ConnId>) -> bool {
+        let mut own = false;
         for conn in self.tracking.told().collect::<Vec<_>>() {
             if Some(conn) == by {
-                self.owed.push(None);
+                own = true;
             } else {
-                self.tell(conn, None);
+                self.send_invalidation(conn, None);
             }
         }
         self.tracking.clear();
+        own
     }
 
-    /// Tells a connection of what its own command has done and changed, now that it has its reply.
-    pub fn tell_owed(&mut self, conn: ConnId) {
-        std::mem::take(&mut self.behind).iter().for_each(|push| self.send(conn, push));
-        for key in std::mem::take(&mut self.owed) {
-            self.tell(conn, key.as_ref().map(std::slice::from_ref));
-        }
-    }
-
-    /// Tells those who listen to prefixes of all that this step has changed.
-    pub fn tell_audiences(&mut self) {
+    /// Sends broadcasting clients (`BCAST`) the keys with their prefixes that this step has changed.
+    pub fn send_broadcasts(&mut self) {
         if self.tracking.prefixes_len() == 0 {
             return;
         }
         for (conn, keys) in self.tracking.take_notices() {
-            self.tell(conn, Some(&keys));
+            self.send_invalidation(conn, Some(&keys));
         }
     }
 
@@ -92,12 +92,12 @@ impl Node {
             && self.tracking.keys_len() > limit
             && let Some(key) = self.tracking.any(|len| env.random_below(len))
         {
-            self.tell_readers(&key, None);
+            self.invalidate_for_readers(&key, None);
         }
     }
 
-    /// Tells a connection, or whom it has redirected to, that keys have changed; `None` for all of them.
-    fn tell(&mut self, conn: ConnId, keys: Option<&[Bytes]>) {
+    /// Sends a connection, or the one it redirects to, an invalidation of keys; `None` for all of them.
+    pub fn send_invalidation(&mut self, conn: ConnId, keys: Option<&[Bytes]>) {
         let sessions = &mut self.sessions;
         let Some((own, redirect)) = sessions.get(conn).map(|session| (session.protocol, session.redirect))
         else {
@@ -108,7 +108,7 @@ impl Node {
             if let Some(session) = sessions.get_mut(conn) {
                 session.redirect_broken = true;
             }
-            // There is nobody to tell but the one who does not listen here.
+            // The target of the redirection is gone: only the client itself can be told so.
             if own == Protocol::Resp3 {
                 let id = i64::try_from(target.0).unwrap_or(i64::MAX);
                 let push = vec![Reply::bulk("tracking-redir-broken"), Reply::Integer(id)];

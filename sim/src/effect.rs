@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 
-use crate::{config::Notify, keyspace::Db, pubsub::Subscription, tracking::Tracking};
+use crate::{config::Notify, keyspace::Db, pubsub::Subscription, resp::Reply, tracking::Tracking};
 
 /// The class of a keyspace event, one letter of `notify-keyspace-events`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,6 +208,8 @@ pub struct Effects {
     pub swapped: Vec<(usize, usize)>,
     /// How many changes there were since the last save, in Redis's count.
     pub dirty: u64,
+    /// MONITOR's lines about the batch for the client that ran it, which gets them after its reply.
+    pub monitor_lines: Vec<Reply>,
 }
 
 impl Effects {
@@ -273,5 +275,6 @@ impl Effects {
         self.flushed.extend(after.flushed);
         self.swapped.extend(after.swapped);
         self.dirty += after.dirty;
+        self.monitor_lines.extend(after.monitor_lines);
     }
 }

@@ -24,7 +24,7 @@ use crate::{
     reply_room,
     resp::{Protocol, Reply},
     script::{Engine, Host, Left, Libraries},
-    session::{Blocked, BlockedOn},
+    session::{Blocked, BlockedOn, Replies},
     sessions::Sessions,
     slowlog::SlowLog,
     stats::Stats,
@@ -105,12 +105,6 @@ pub struct Node {
     pub quiet: BTreeSet<(Monotonic, ConnId)>,
     /// Connections that see every command (MONITOR).
     pub monitors: BTreeSet<ConnId>,
-    /// What a connection that monitors is to be shown of the command that it sent itself.
-    pub shown: Vec<Reply>,
-    /// What a connection hears of the events of its own command once it has the reply.
-    pub behind: Vec<Reply>,
-    /// What a connection that tracks is to be told of the command that it sent itself: a key that has changed, or all (none).
-    pub owed: Vec<Option<Bytes>>,
     /// More memory is in use than `maxmemory` allows, and nothing more can be evicted.
     pub out_of_memory: bool,
     /// What is written while the node goes on.
@@ -326,9 +320,6 @@ impl Node {
             tracking: Table::default(),
             quiet: BTreeSet::new(),
             monitors: BTreeSet::new(),
-            shown: Vec::new(),
-            behind: Vec::new(),
-            owed: Vec::new(),
             out_of_memory: false,
             background: None,
             rewrite_scheduled: false,
@@ -410,15 +401,40 @@ impl Node {
         session.blocked = Some(blocked);
     }
 
-    /// Ends the wait of a connection for keys or for a clock; what it sent meanwhile is read on later in the step. Its reply is the caller's
-    /// to send. Other waits are left alone.
+    /// Ends the wait of a connection for keys or for a clock. Its reply is the caller's to send. Other waits are left alone.
     pub fn stop_waiting(&mut self, conn: ConnId) -> Option<Blocked> {
         let session = self.sessions.get_mut(conn)?;
         let blocked =
             session.blocked.take_if(|blocked| matches!(blocked.on, BlockedOn::Keys | BlockedOn::Clock))?;
         self.waiting.leave(session.db, conn, &blocked);
-        self.woken.push_back(conn);
         Some(blocked)
+    }
+
+    /// Answers a client whose command has waited and did nothing more, and has what it sent meanwhile read later in the step.
+    /// Its session has been unblocked by the caller. Where the command has effects, the server finishes it.
+    pub fn answer_waited(&mut self, conn: ConnId, reply: &Reply) {
+        self.send(conn, reply);
+        self.command_over(conn);
+        self.woken.push_back(conn);
+    }
+
+    /// What ends with a command of a connection: the reply that CLIENT REPLY SKIP suppresses, the exception of CLIENT CACHING, and
+    /// after QUIT the connection.
+    pub fn command_over(&mut self, conn: ConnId) {
+        if self.sessions.get(conn).is_some_and(|session| session.quits) {
+            self.close_after_reply(conn);
+        }
+        let Some(session) = self.sessions.get_mut(conn) else { return };
+        session.argv = (0, 0);
+        session.replies = match session.replies {
+            Replies::SkipNext => Replies::Skip,
+            Replies::Skip => Replies::On,
+            other => other,
+        };
+        // CLIENT CACHING is about the next command, or about a whole transaction.
+        if session.transaction.is_none() && !session.last_command.starts_with("client|") {
+            session.tracking.iter_mut().for_each(|tracking| tracking.exception = false);
+        }
     }
 
     /// Which commands have to wait at the moment, if any: for the end of CLIENT PAUSE, or because replicas are to catch up.

@@ -3,11 +3,11 @@
 
 use bytes::Bytes;
 
-use super::Server;
+use super::{Server, finish::Finished};
 use crate::{
     commands::{Ctx, Flags, Group, Origin, Spec, expire, find_in, run},
     effect::{Class, Effects, Touch},
-    env::{Env, Observation},
+    env::Env,
     event::ConnId,
     keyspace::Kind,
     resp::Reply,
@@ -85,7 +85,7 @@ impl Server {
         if is_expired && is_awaited && !self.node.is_replica() && !self.node.is_paused() {
             let mut effects = Effects::default();
             expire(&mut self.node, env, &mut effects, db, key.clone());
-            self.settle(env, None, effects);
+            self.settle(env, effects);
         }
     }
 
@@ -107,14 +107,12 @@ impl Server {
         if !waits_on {
             self.node.stop_waiting(conn);
         }
-        self.settle(env, Some(conn), effects);
-        if !waits_on {
-            if let Some(session) = self.node.sessions.get_mut(conn) {
-                session.last_write_offset = self.node.replication.history.offset;
-            }
-            self.answer_waiting(env, conn, args, reply);
+        if waits_on {
+            // It may have found expired keys, whose events its client may have subscribed to.
+            self.settle_for(env, conn, effects).send(&mut self.node, conn);
+        } else {
+            self.finish(env, conn, Finished { args, effects, reply, waited: true });
         }
-        self.node.tell_owed(conn);
     }
 
     /// Answers the clients whose time is up.
@@ -122,19 +120,9 @@ impl Server {
         for conn in self.node.waiting.overdue(env.monotonic) {
             if let Some(blocked) = self.node.stop_waiting(conn) {
                 let reply = if blocked.on == BlockedOn::Clock { Reply::OK } else { Reply::NullArray };
-                self.answer_waiting(env, conn, blocked.args, reply);
+                let (args, effects) = (blocked.args, Effects::default());
+                self.finish(env, conn, Finished { args, effects, reply, waited: true });
             }
-        }
-    }
-
-    fn answer_waiting(&mut self, env: &mut Env, conn: ConnId, args: Vec<Bytes>, reply: Reply) {
-        if let Some(session) = self.node.sessions.get_mut(conn) {
-            // It was no idleness to wait.
-            session.last_active = env.monotonic;
-        }
-        self.node.send(conn, &reply);
-        if env.observing {
-            env.observations.push(Observation::Command { conn, args, reply });
         }
     }
 }

@@ -1,10 +1,10 @@
 //! A script that takes long, and its turns between those of everybody else.
 
-use super::Server;
+use super::{Server, finish::Finished};
 use crate::{
     commands::{Ctx, Origin, next_turn},
     effect::Effects,
-    env::{Env, Observation},
+    env::Env,
     event::{Action, ConnId},
     session::BlockedOn,
 };
@@ -25,11 +25,6 @@ impl Server {
             busy.hung_up = true;
             true
         })
-    }
-
-    /// Whether a script of this connection is running.
-    pub(super) fn runs_script_of(&self, conn: ConnId) -> bool {
-        self.node.busy.as_ref().is_some_and(|busy| busy.conn == conn)
     }
 
     /// Lets a script end that was killed.
@@ -54,17 +49,10 @@ impl Server {
         let mut effects = Effects::default();
         let mut ctx = Ctx::new(&mut self.node, env, &mut effects, conn, db, Origin::Client, now_ms);
         let Some(reply) = next_turn(&mut ctx, busy) else { return };
-        let reply = self.settle_reply(env, conn, effects, reply);
         if let Some(session) = self.node.sessions.get_mut(conn) {
             session.blocked.take_if(|blocked| blocked.on == BlockedOn::Script);
         }
-        self.node.send(conn, &reply);
-        self.node.tell_owed(conn);
-        if env.observing {
-            env.observations.push(Observation::Command { conn, args, reply });
-        }
-        self.after_command(conn);
-        self.node.woken.push_back(conn);
+        self.finish(env, conn, Finished { args, effects, reply, waited: true });
         if hung_up {
             self.node.kill(conn);
         }

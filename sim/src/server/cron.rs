@@ -123,7 +123,7 @@ impl Server {
                 let Some(key) = self.node.dbs[db].look_at_next().map(Blob::to_bytes) else { continue };
                 let mut effects = Effects::default();
                 expire(&mut self.node, env, &mut effects, db, key);
-                self.settle(env, None, effects);
+                self.settle(env, effects);
             }
         }
     }
@@ -135,7 +135,7 @@ impl Server {
             Some(when_ms) if now_ms > when_ms => {
                 let mut effects = Effects::default();
                 expire(&mut self.node, env, &mut effects, db, key);
-                self.settle(env, None, effects);
+                self.settle(env, effects);
             }
             Some(when_ms) => self.node.replication.own_expiries.note(db, &key, when_ms),
             None => {}

@@ -163,7 +163,7 @@ impl Server {
             self.node.config.notify_keyspace_events,
             Changer::Server,
         ));
-        self.settle(env, None, effects);
+        self.settle(env, effects);
     }
 }
 

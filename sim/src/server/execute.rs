@@ -2,15 +2,15 @@
 
 use bytes::Bytes;
 
-use super::{Server, gate::Passage};
+use super::{Server, finish::Finished, gate::Passage};
 use crate::{
     commands::{Ctx, Flags, Origin, run},
     effect::Effects,
-    env::{Env, Observation},
+    env::Env,
     event::ConnId,
     log::Level,
     resp::Reply,
-    session::{Replies, Role},
+    session::Role,
 };
 
 /// The line for an error between a master and its replica: their data may differ from here on.
@@ -34,7 +34,7 @@ impl Server {
             Passage::Run(spec) => spec,
             Passage::Answer(reply) => {
                 self.answer(env, conn, &reply);
-                return self.after_command(conn);
+                return self.node.command_over(conn);
             }
             Passage::Hold => return self.hold(conn, &args),
             Passage::Close => return self.node.kill(conn),
@@ -50,26 +50,13 @@ impl Server {
         if let Some(blocked) = ctx.take_block() {
             ctx.node.wait(conn, blocked);
         }
-        // What a command does to others happens while it runs, so a client that hears itself has the message before the
-        // reply.
-        let reply = self.settle_reply(env, conn, effects, reply);
-        self.answer(env, conn, &reply);
-        std::mem::take(&mut self.node.shown).iter().for_each(|line| self.node.send(conn, line));
-        self.node.tell_owed(conn);
-        if env.observing {
-            env.observations.push(Observation::Command { conn, args, reply });
-        } else if let Some(session) = self.node.sessions.get_mut(conn) {
-            session.decoder.recycle(args);
-        }
-        if !self.runs_script_of(conn) {
-            self.after_command(conn);
-        }
+        self.finish(env, conn, Finished { args, effects, reply, waited: false });
         self.serve_ready(env);
         self.end_killed(env);
     }
 
     /// Sends a reply. A replica reads nothing but the stream: one that makes this node answer is hung up on.
-    fn answer(&mut self, env: &mut Env, conn: ConnId, reply: &Reply) {
+    pub(super) fn answer(&mut self, env: &mut Env, conn: ConnId, reply: &Reply) {
         let replica = self.node.sessions.get(conn).filter(|session| session.role == Role::Replica);
         let Some(session) = replica.filter(|_| *reply != Reply::Silence) else {
             return self.node.send(conn, reply);
@@ -85,24 +72,6 @@ impl Server {
             format!("Replica generated a reply to command '{command}', disconnecting it: {peer}")
         });
         self.node.kill(conn);
-    }
-
-    /// CLIENT REPLY SKIP reaches over exactly one command.
-    pub(super) fn after_command(&mut self, conn: ConnId) {
-        if self.node.sessions.get(conn).is_some_and(|session| session.quits) {
-            self.node.close_after_reply(conn);
-        }
-        let Some(session) = self.node.sessions.get_mut(conn) else { return };
-        session.argv = (0, 0);
-        session.replies = match session.replies {
-            Replies::SkipNext => Replies::Skip,
-            Replies::Skip => Replies::On,
-            other => other,
-        };
-        // CLIENT CACHING is about the next command, or about a whole transaction.
-        if session.transaction.is_none() && !session.last_command.starts_with("client|") {
-            session.tracking.iter_mut().for_each(|tracking| tracking.exception = false);
-        }
     }
 }
 

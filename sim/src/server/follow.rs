@@ -467,7 +467,8 @@ impl Server {
                 return;
             }
         }
-        self.settle(env, Some(conn), effects);
+        // The link to the master neither subscribes nor tracks: there is nothing to push to it.
+        self.settle_for(env, conn, effects);
     }
 
     /// A command of the master has failed here: the data may differ from now on. Answers whether the node goes on all the same

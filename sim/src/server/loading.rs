@@ -138,8 +138,7 @@ impl Server {
     fn answer_loader(&mut self, conn: ConnId, reply: &Reply) {
         let Some(session) = self.node.sessions.get_mut(conn) else { return };
         if session.blocked.take_if(|blocked| blocked.on == BlockedOn::Loading).is_some() {
-            self.node.send(conn, reply);
-            self.node.woken.push_back(conn);
+            self.node.answer_waited(conn, reply);
         }
     }
 }

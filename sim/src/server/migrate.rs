@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 
-use super::Server;
+use super::{Server, finish::Finished};
 use crate::{
     commands::{Ctx, Error, Origin, go_on},
     effect::{Class, Propagated, Recipients},
-    env::{Env, Observation},
+    env::Env,
     event::{Action, Event},
     migration::Progress,
     resp::Reply,
@@ -115,16 +115,10 @@ impl Server {
                 return;
             }
         }
-        let reply = self.settle_reply(env, client, effects, reply);
         let session = self.node.sessions.get_mut(client);
         let blocked =
             session.and_then(|session| session.blocked.take_if(|blocked| blocked.on == BlockedOn::Migration));
-        self.node.send(client, &reply);
-        self.node.tell_owed(client);
-        self.node.woken.push_back(client);
-        if env.observing {
-            let args = blocked.map(|blocked| blocked.args).unwrap_or_default();
-            env.observations.push(Observation::Command { conn: client, args, reply });
-        }
+        let args = blocked.map(|blocked| blocked.args).unwrap_or_default();
+        self.finish(env, client, Finished { args, effects, reply, waited: true });
     }
 }

@@ -195,8 +195,7 @@ impl Server {
             if let Some(session) = self.node.sessions.get_mut(conn) {
                 session.blocked = None;
             }
-            self.node.send(conn, &reached.into());
-            self.node.woken.push_back(conn);
+            self.node.answer_waited(conn, &reached.into());
         }
     }
 

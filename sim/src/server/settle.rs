@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
-use super::Server;
+use super::{Server, own_pushes::OwnPushes};
 use crate::{
     effect::{Class, Effects, Propagated, Publication, Recipients, Resubscription, Signal, Touch},
     env::{Env, Observation},
@@ -13,64 +13,65 @@ use crate::{
     keyspace::Db,
     pubsub::Subscription,
     resp::Reply,
-    session::Session,
 };
 
-/// A client that may hear of what its own command does.
+/// The client of a batch, while one event or message of the batch is published.
 #[derive(Debug, Clone, Copy)]
-struct Hearer<'a> {
+struct Author<'a> {
     conn: ConnId,
-    /// The number of the command in the transaction.
+    /// The index of the command in the transaction, if it is one.
     command: Option<usize>,
-    /// It hears of it behind the reply.
-    behind: bool,
-    /// What it began or stopped to listen to afterwards.
+    /// Its own pushes of this come after the reply.
+    after_reply: bool,
+    /// The subscriptions that it began or ended later in the batch.
     later: &'a [Resubscription],
 }
 
-/// What a client has heard of its own transaction.
-#[derive(Debug)]
-pub(super) struct Heard {
-    /// The number of the command that said it.
-    command: usize,
-    /// It comes behind the reply of that.
-    behind: bool,
-    push: Reply,
-}
-
-/// Who made a batch, and what matters to hearing it.
+/// The client of a batch, where the commands of its transaction end, and its subscriptions over time.
 #[derive(Clone, Copy)]
-struct Hearers<'a> {
+struct Batch<'a> {
     by: Option<ConnId>,
     cuts: &'a [(usize, usize)],
     resubscribed: &'a [Resubscription],
 }
 
-impl<'a> Hearers<'a> {
-    fn of_touch(self, at: usize, behind: bool) -> Option<Hearer<'a>> {
-        self.at(|(touched, _)| touched <= at, behind)
+impl<'a> Batch<'a> {
+    fn at_touch(self, at: usize, after_reply: bool) -> Option<Author<'a>> {
+        self.at(|(touched, _)| touched <= at, after_reply)
     }
 
-    fn of_message(self, number: usize) -> Option<Hearer<'a>> {
+    fn at_message(self, number: usize) -> Option<Author<'a>> {
         self.at(|(_, messages)| messages <= number, false)
     }
 
-    /// The client as it was after all that `is_past` says has been.
-    fn at(self, is_past: impl Fn((usize, usize)) -> bool, behind: bool) -> Option<Hearer<'a>> {
+    /// The client at the point of the batch that comes after all for which `is_past` holds.
+    fn at(self, is_past: impl Fn((usize, usize)) -> bool, after_reply: bool) -> Option<Author<'a>> {
         let command = self.cuts.partition_point(|&cut| is_past(cut));
         let later = &self.resubscribed[self.resubscribed.partition_point(|change| is_past(change.at))..];
         let command = (command < self.cuts.len()).then_some(command);
-        // What comes before the reply of a command that stands alone is sent at once.
-        self.by.filter(|_| command.is_some() || behind).map(|conn| Hearer { conn, command, behind, later })
+        // What comes before the reply of a single command is sent at once.
+        let conn = self.by.filter(|_| command.is_some() || after_reply)?;
+        Some(Author { conn, command, after_reply, later })
     }
 }
 
 impl Server {
-    /// Carries out the effects of one batch: a command, a script, or a transaction.
-    pub(super) fn settle(&mut self, env: &mut Env, by: Option<ConnId>, effects: Effects) {
+    /// Carries out the effects of what the server did by itself.
+    pub(super) fn settle(&mut self, env: &mut Env, effects: Effects) {
+        self.settle_batch(env, None, effects);
+    }
+
+    /// Carries out the effects of one batch of a client: a command, a script, or a transaction. Answers what the client itself is
+    /// to be pushed of it, which comes with its reply.
+    pub(super) fn settle_for(&mut self, env: &mut Env, conn: ConnId, effects: Effects) -> OwnPushes {
+        self.settle_batch(env, Some(conn), effects)
+    }
+
+    fn settle_batch(&mut self, env: &mut Env, by: Option<ConnId>, mut effects: Effects) -> OwnPushes {
         self.node.stats.dirty += effects.dirty;
+        let mut own = OwnPushes::new(std::mem::take(&mut effects.monitor_lines));
         if effects.is_untold() {
-            return;
+            return own;
         }
         for (db, was) in &effects.flushed {
             self.break_watches(*db, |key, _| was.contains(key));
@@ -84,28 +85,28 @@ impl Server {
         }
         let mut cached = effects.cached.into_iter().peekable();
         let mut published = effects.published.into_iter().enumerate().peekable();
-        let hearers = Hearers { by, cuts: &effects.cuts, resubscribed: &effects.resubscribed };
+        let batch = Batch { by, cuts: &effects.cuts, resubscribed: &effects.resubscribed };
         for (at, touch) in effects.touched.iter().enumerate() {
             while let Some((number, (_, message))) = published.next_if(|(_, (before, _))| *before <= at) {
-                self.deliver(env, message, hearers.of_message(number));
+                self.deliver(env, message, batch.at_message(number), &mut own);
             }
             while let Some((_, cached)) = cached.next_if(|(before, _)| *before <= at) {
-                self.node.note_cached(cached, by);
+                own.invalidate_all(self.node.note_cached(cached, by));
             }
             if touch.signal == Signal::First {
-                self.tell_of_change(touch, by);
+                self.signal_change(touch, by, &mut own);
             }
-            self.notify(env, touch, hearers.of_touch(at, touch.behind));
+            self.notify(env, touch, batch.at_touch(at, touch.behind), &mut own);
             if touch.signal == Signal::Last {
-                self.tell_of_change(touch, by);
+                self.signal_change(touch, by, &mut own);
             }
-            // What nobody announces is no news, or is told of by the event that goes with it.
+            // Misses are no changes, and a change without an event of its own goes with one that has.
             if env.observing && !matches!(touch.class, Class::Miss | Class::Unannounced) {
                 let (db, key, event) = (touch.db, touch.key.clone(), touch.event);
                 env.observations.push(Observation::Key { db, key, event, by });
             }
         }
-        cached.for_each(|(_, cached)| self.node.note_cached(cached, by));
+        cached.for_each(|(_, cached)| own.invalidate_all(self.node.note_cached(cached, by)));
         self.note_ready(&effects.touched);
         let now_ms = env.wall.as_millis();
         if effects.apart {
@@ -114,14 +115,17 @@ impl Server {
             self.propagate(effects.propagated, now_ms);
         }
         for (number, (_, message)) in published {
-            self.deliver(env, message, hearers.of_message(number));
+            self.deliver(env, message, batch.at_message(number), &mut own);
         }
+        own
     }
 
-    /// Tells those who watch a key, and those who have read it, that it has changed.
-    fn tell_of_change(&mut self, touch: &Touch, by: Option<ConnId>) {
+    /// Breaks the watches of a key that has changed, and sends its invalidations.
+    fn signal_change(&mut self, touch: &Touch, by: Option<ConnId>, own: &mut OwnPushes) {
         self.node.break_watches(touch.db, &touch.key);
-        self.node.invalidate(touch, by);
+        if self.node.invalidate(touch, by) {
+            own.invalidate(touch.key.clone());
+        }
     }
 
     /// Gives replicas and the append-only file what each of them is to have.
@@ -137,50 +141,6 @@ impl Server {
         };
         self.feed_batch(&without(Recipients::Log), now_ms);
         self.append_batch(&without(Recipients::Replicas), now_ms.div_euclid(1000));
-    }
-
-    /// Settles what a command, or all that went with it, has done for a client, and answers the reply as the client is to have it.
-    pub(super) fn settle_reply(
-        &mut self,
-        env: &mut Env,
-        conn: ConnId,
-        effects: Effects,
-        reply: Reply,
-    ) -> Reply {
-        self.settle(env, Some(conn), effects);
-        let reply = if self.heard.is_empty() { reply } else { self.with_heard(conn, reply) };
-        if let Some(session) = self.node.sessions.get_mut(conn) {
-            session.last_write_offset = self.node.replication.history.offset;
-        }
-        reply
-    }
-
-    /// Puts what a client has heard of its own transaction where a server writes it: into the reply of EXEC, before the replies of
-    /// the commands that said it, or behind them.
-    fn with_heard(&mut self, conn: ConnId, mut reply: Reply) -> Reply {
-        let silent = self.node.sessions.get(conn).is_some_and(Session::is_silent);
-        let mut heard = std::mem::take(&mut self.heard);
-        while let Some(Heard { command, behind, push }) = heard.pop() {
-            let slot = match &mut reply {
-                Reply::Array(replies) if !silent => replies.get_mut(command),
-                _ => None,
-            };
-            let Some(slot) = slot else {
-                // Nobody is to have the reply, but for the messages.
-                heard.push(Heard { command, behind, push });
-                heard.iter().for_each(|heard| self.node.send(conn, &heard.push));
-                break;
-            };
-            match slot {
-                // What comes behind the reply has come later, so the reply is still the first here.
-                Reply::Several(all) => all.insert(usize::from(behind), push),
-                _ => {
-                    let reply = std::mem::replace(slot, Reply::Silence);
-                    *slot = Reply::Several(if behind { vec![reply, push] } else { vec![push, reply] });
-                }
-            }
-        }
-        reply
     }
 
     /// Tells the watchers of those keys of a database that have changed with the whole of it.
@@ -206,7 +166,7 @@ impl Server {
     }
 
     /// Publishes a keyspace event, as far as `notify-keyspace-events` asks for it.
-    fn notify(&mut self, env: &mut Env, touch: &Touch, own: Option<Hearer<'_>>) {
+    fn notify(&mut self, env: &mut Env, touch: &Touch, author: Option<Author<'_>>, own: &mut OwnPushes) {
         let wanted = touch.wanted;
         if !wanted.wants(touch.class.letter()) {
             return;
@@ -215,41 +175,50 @@ impl Server {
         let event = Bytes::from_static(event.as_bytes());
         if wanted.wants(b'K') {
             let channel = [format!("__keyspace@{db}__:").as_bytes(), key].concat().into();
-            self.deliver(env, Publication { channel, message: event.clone(), sharded: false }, own);
+            self.deliver(env, Publication { channel, message: event.clone(), sharded: false }, author, own);
         }
         if wanted.wants(b'E') {
             let channel = [format!("__keyevent@{db}__:").as_bytes(), &event].concat().into();
-            self.deliver(env, Publication { channel, message: key.clone(), sharded: false }, own);
+            self.deliver(env, Publication { channel, message: key.clone(), sharded: false }, author, own);
         }
     }
 
-    /// Who listens to a name, in the order of their connections; the client of a transaction as it did then.
-    fn subscribers(&self, kind: Subscription, name: &Bytes, own: Option<Hearer<'_>>) -> BTreeSet<ConnId> {
+    /// The subscribers of a name, in the order of their connections; the client of the batch counts as it did at that point.
+    fn subscribers(&self, kind: Subscription, name: &Bytes, author: Option<Author<'_>>) -> BTreeSet<ConnId> {
         let mut subscribers = self.node.pubsub.of(kind).get(name).cloned().unwrap_or_default();
-        if let Some(own) = own
-            && let Some(change) = own.later.iter().find(|change| change.kind == kind && change.name == *name)
+        if let Some(author) = author
+            && let Some(change) =
+                author.later.iter().find(|change| change.kind == kind && change.name == *name)
         {
             if change.was {
-                subscribers.insert(own.conn);
+                subscribers.insert(author.conn);
             } else {
-                subscribers.remove(&own.conn);
+                subscribers.remove(&author.conn);
             }
         }
         subscribers
     }
 
-    fn deliver(&mut self, env: &mut Env, publication: Publication, own: Option<Hearer<'_>>) {
+    /// Sends a message to the subscribers of its channel; what the client of the batch gets itself is added to `own` where that
+    /// comes with its reply.
+    fn deliver(
+        &mut self,
+        env: &mut Env,
+        publication: Publication,
+        author: Option<Author<'_>>,
+        own: &mut OwnPushes,
+    ) {
         let Publication { channel, message, sharded } = publication;
         let mut pushes = Vec::new();
         let (kind, name) =
             if sharded { (Subscription::Shard, "smessage") } else { (Subscription::Channel, "message") };
-        let subscribers = self.subscribers(kind, &channel, own);
+        let subscribers = self.subscribers(kind, &channel, author);
         if !subscribers.is_empty() {
             let push = Reply::Push(vec![Reply::bulk(name), channel.clone().into(), message.clone().into()]);
             pushes.push((push, subscribers));
         }
         if !sharded {
-            let changed = own.iter().flat_map(|own| own.later);
+            let changed = author.iter().flat_map(|author| author.later);
             let left = changed.filter(|change| change.kind == Subscription::Pattern && change.was);
             let patterns =
                 self.node.pubsub.of(Subscription::Pattern).keys().chain(left.map(|change| &change.name));
@@ -257,18 +226,17 @@ impl Server {
             for pattern in heard {
                 let words = [pattern.clone(), channel.clone(), message.clone()].map(Reply::from);
                 let push = [Reply::bulk("pmessage")].into_iter().chain(words).collect();
-                pushes.push((Reply::Push(push), self.subscribers(Subscription::Pattern, pattern, own)));
+                pushes.push((Reply::Push(push), self.subscribers(Subscription::Pattern, pattern, author)));
             }
         }
         let mut receivers = 0;
         for (push, subscribers) in pushes {
             receivers += subscribers.len();
             for conn in subscribers {
-                match own.filter(|own| own.conn == conn) {
-                    Some(Hearer { command: Some(command), behind, .. }) => {
-                        self.heard.push(Heard { command, behind, push: push.clone() });
+                match author.filter(|author| author.conn == conn) {
+                    Some(Author { command, after_reply, .. }) => {
+                        own.publish(command, after_reply, push.clone());
                     }
-                    Some(_) => self.node.behind.push(push.clone()),
                     None => self.node.send(conn, &push),
                 }
             }

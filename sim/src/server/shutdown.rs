@@ -26,8 +26,7 @@ impl Node {
         asked.sort_unstable();
         for conn in asked {
             self.stats.note_error(&Error::NO_SHUTDOWN.0);
-            self.send(conn, &Error::NO_SHUTDOWN.into());
-            self.woken.push_back(conn);
+            self.answer_waited(conn, &Error::NO_SHUTDOWN.into());
         }
     }
 

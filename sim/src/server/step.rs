@@ -4,7 +4,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use bytes::Bytes;
 
-use super::{cron::Cron, evict::Evictor, settle::Heard};
+use super::{cron::Cron, evict::Evictor};
 use crate::{
     commands::access::load_configured,
     config::Config,
@@ -45,8 +45,6 @@ pub struct Server {
     pub(super) ready: VecDeque<(usize, Bytes)>,
     /// The keys that are to be evicted next.
     pub(super) evictor: Evictor,
-    /// What the client whose transaction is run hears of it.
-    pub(super) heard: Vec<Heard>,
     /// The alarm the driver was last asked for.
     alarm: Option<Monotonic>,
     /// Events that came while the node was stalled, in order.
@@ -71,7 +69,6 @@ impl Server {
             held: 0,
             ready: VecDeque::new(),
             evictor: Evictor::default(),
-            heard: Vec::new(),
             alarm: None,
             queued: VecDeque::new(),
             turn_asked: false,
@@ -137,7 +134,7 @@ impl Server {
         }
         if !self.is_stalled() {
             self.evict_clients(env);
-            self.node.tell_audiences();
+            self.node.send_broadcasts();
             self.flush(env);
             self.node.stats.note_rates(env.monotonic);
         }

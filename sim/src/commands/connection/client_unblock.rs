@@ -43,13 +43,12 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             if with_error {
                 if ctx.node.stop_waiting(conn).is_none() {
                     ctx.node.sessions.get_mut(conn).and_then(|session| session.blocked.take());
-                    ctx.node.woken.push_back(conn);
                 }
                 let error = Error::of("UNBLOCKED client unblocked via CLIENT UNBLOCK");
                 ctx.node.stats.note_error(&error.0);
-                ctx.node.send(conn, &error.into());
+                ctx.node.answer_waited(conn, &error.into());
             } else if ctx.node.stop_waiting(conn).is_some() {
-                ctx.node.send(conn, &Reply::NullArray);
+                ctx.node.answer_waited(conn, &Reply::NullArray);
             } else if let Some(blocked) =
                 ctx.node.sessions.get_mut(conn).and_then(|session| session.blocked.as_mut())
             {

@@ -45,8 +45,8 @@ pub(in crate::commands) fn show(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) 
     for conn in monitors {
         let line = Reply::Status(line.clone().into());
         if conn == ctx.conn {
-            // It has its own reply first.
-            ctx.node.shown.push(line);
+            // Its own reply comes first.
+            ctx.effects.monitor_lines.push(line);
         } else {
             ctx.node.send(conn, &line);
         }
