@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::{
-    keyspace::{Encodings, Lfu},
+    keyspace::{Encodings, ExpiryRule, Lfu},
     log::Level,
 };
 
@@ -488,9 +488,9 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The wall clock's milliseconds after which keys count as gone: those that expire before it.
-    pub fn expiry_ms(&self, now_ms: i64) -> i64 {
-        now_ms.saturating_add(i64::from(self.expire_at_the_millisecond))
+    /// Which keys are past their time at `now_ms` of the wall clock.
+    pub fn expiry_rule(&self, now_ms: i64) -> ExpiryRule {
+        if self.expire_at_the_millisecond { ExpiryRule::early(now_ms) } else { ExpiryRule::at(now_ms) }
     }
 
     /// `save` as CONFIG GET prints it.

@@ -67,6 +67,7 @@ pub mod migration;
 
 pub mod node;
 mod caching;
+pub mod expiry;
 mod footprint;
 mod listeners;
 mod sending;

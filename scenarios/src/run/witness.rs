@@ -211,7 +211,8 @@ impl Witness {
         let left = self.node.look(|server| {
             let Some(db) = server.node().dbs.first() else { return Vec::new() };
             let mine = db.entries().iter().filter(|(key, _)| self.lock_meant_by(key).is_some());
-            let alive = mine.filter(|(_, entry)| !entry.is_expired(now_ms));
+            let rule = server.node().config.expiry_rule(now_ms);
+            let alive = mine.filter(|(_, entry)| !entry.is_expired(rule));
             let mut left: Vec<KeyLeft> = alive
                 .map(|(key, entry)| KeyLeft {
                     node: self.host,

@@ -27,7 +27,7 @@ use lockstorm_sim::{
     config::Config,
     env::Env,
     event::{ConnId, Event},
-    keyspace::Value,
+    keyspace::{ExpiryRule, Value},
     server::Server,
     time::{True, Wall},
     world::{self, Keep},
@@ -96,7 +96,7 @@ impl Observer {
     fn holders(&self, key: &str) -> BTreeMap<String, u32> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let entry = self.server.node().dbs.first().and_then(|db| db.get(key.as_bytes()));
-        let entry = entry.filter(|entry| !entry.is_expired(self.env.wall.as_millis()));
+        let entry = entry.filter(|entry| !entry.is_expired(ExpiryRule::at(self.env.wall.as_millis())));
         match entry.map(|entry| &entry.value) {
             Some(Value::String(token)) => BTreeMap::from([(text(token.bytes()), 1)]),
             Some(Value::Hash(hash)) => hash

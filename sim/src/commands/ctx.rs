@@ -4,36 +4,17 @@ use bytes::Bytes;
 
 use super::{Error, Wait};
 use crate::{
-    effect::{Changer, Class, Effects, Propagated, Publication, Recipients, Signal, Touch},
+    effect::{Changer, Class, Effects, Publication, Recipients, Signal, Touch},
     env::Env,
     event::ConnId,
-    keyspace::{Db, Draw, Entry, Kind, Place, Typed, Usage, Value},
+    expiry::Purpose,
+    keyspace::{Db, Draw, Entry, ExpiryRule, Found, Kind, Place, Typed, Usage, Value},
     node::Node,
     resp::{Protocol, Reply},
     session::{Blocked, BlockedOn, Session},
     stats::Told,
     time::Monotonic,
 };
-
-/// Deletes a key that is past its time, with the effects of an expiry.
-pub fn expire(node: &mut Node, env: &Env, effects: &mut Effects, db: usize, key: Bytes) {
-    let began = node.times_spikes().then(|| env.begin()).flatten();
-    if let Some(gone) = node.dbs[db].remove(&key) {
-        node.count_freed(&gone.value, node.config.lazy_free.expire);
-        drop(gone);
-        node.note_spike(env, "expire-del", began);
-        node.stats.expired += 1;
-        let args = vec![Bytes::from_static(b"DEL"), key.clone()];
-        effects.propagated.push(Propagated { db, args, to: Recipients::All });
-        effects.touched.push(Touch::new(
-            db,
-            key,
-            (Class::Expired, "expired"),
-            node.config.notify_keyspace_events,
-            Changer::Server,
-        ));
-    }
-}
 
 /// On whose behalf a command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,35 +112,38 @@ impl<'a> Ctx<'a> {
         &mut self.node.dbs[self.db]
     }
 
-    /// Where a live key is. One that has expired is deleted on a master; on a replica it stays, hidden.
-    fn find(&mut self, key: &[u8]) -> Option<Place> {
-        let db = &self.node.dbs[self.db];
-        let place = db.find(key)?;
-        // The master's own stream decides for itself when a key is gone.
-        if self.origin == Origin::Replication
-            || !db.at(place).is_expired(self.node.config.expiry_ms(self.now_ms))
-        {
-            return Some(place);
-        }
-        if !self.node.is_replica() && !self.node.is_paused() {
-            expire(self.node, self.env, self.effects, self.db, Bytes::copy_from_slice(key));
-        }
-        None
+    /// Which keys are past their time.
+    pub fn expiry_rule(&self) -> ExpiryRule {
+        self.node.config.expiry_rule(self.now_ms)
     }
 
-    /// The place of a live key, looked up for writing. An expired key is never overwritten: a replica that takes writes
-    /// deletes it first.
+    /// Where a live key is, to be read.
+    fn find(&mut self, key: &[u8]) -> Option<Place> {
+        self.find_for(key, Purpose::Read)
+    }
+
+    /// Where a live key is that is to be written. Nothing is written over one that has expired.
     fn find_for_write(&mut self, key: &[u8]) -> Option<Place> {
-        let found = self.find(key);
-        if found.is_none()
-            && self.node.is_replica()
-            && !self.node.config.replica_read_only
-            && !self.node.is_paused()
-            && self.node.dbs[self.db].find(key).is_some()
-        {
-            expire(self.node, self.env, self.effects, self.db, Bytes::copy_from_slice(key));
+        self.find_for(key, Purpose::Write)
+    }
+
+    /// Where a live key is. One that has expired is deleted, where that is for this node to do, and hidden otherwise.
+    fn find_for(&mut self, key: &[u8], purpose: Purpose) -> Option<Place> {
+        // The master's own stream decides for itself when a key is gone.
+        if self.origin == Origin::Replication {
+            return self.node.dbs[self.db].find(key);
         }
-        found
+        match self.node.dbs[self.db].find_by(key, self.expiry_rule()) {
+            Found::Live(place) => Some(place),
+            Found::Missing => None,
+            Found::Expired => {
+                if self.node.deletes_expired(purpose) {
+                    let key = Bytes::copy_from_slice(key);
+                    self.node.expire(self.env, self.effects, self.db, key);
+                }
+                None
+            }
+        }
     }
 
     /// The place of a live key, looked up for reading, which counts as a hit or a miss. With `notify`, a miss also emits

@@ -45,7 +45,7 @@ mod string;
 mod transactions;
 
 pub use categories::Categories;
-pub use ctx::{Ctx, Origin, expire};
+pub use ctx::{Ctx, Origin};
 pub use differences::{absent, difference};
 use dispatch::printable;
 pub use dispatch::{check_renames, find, find_in, run, unknown};

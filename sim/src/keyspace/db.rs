@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{Dict, Draw, Typed, Usage, Value, WrongType, expiries::Expiries};
+use super::{Dict, Draw, ExpiryRule, Typed, Usage, Value, WrongType, expiries::Expiries};
 use crate::blob::Blob;
 
 /// A key's value and its expiry.
@@ -35,9 +35,9 @@ impl Expires {
 }
 
 impl Entry {
-    /// Whether the key is past its time: at the very millisecond it is still there, as in Redis.
-    pub fn is_expired(&self, now_ms: i64) -> bool {
-        self.expires_ms().is_some_and(|when_ms| now_ms > when_ms)
+    /// Whether the key is past its time.
+    pub fn is_expired(&self, rule: ExpiryRule) -> bool {
+        self.expires_ms().is_some_and(|when_ms| rule.is_past(when_ms))
     }
 
     /// The wall-clock time in milliseconds since the epoch after which the key has expired.
@@ -50,8 +50,18 @@ impl Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place(u32);
 
-/// A numbered database. Reads and writes here see expired keys too: the caller decides what an expired key means, because on
-/// a replica it is hidden and on a master it is deleted.
+/// What a lookup by the rule of expiry has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// No key.
+    Missing,
+    /// A key that is past its time.
+    Expired,
+    /// A key.
+    Live(Place),
+}
+
+/// A numbered database. All methods but [`Db::find_by`] see expired keys too.
 #[derive(Debug, Clone, Default)]
 pub struct Db {
     entries: Dict<Entry>,
@@ -112,6 +122,15 @@ impl Db {
     /// Where a key is, for as long as no key is added or removed.
     pub fn find(&self, key: &[u8]) -> Option<Place> {
         self.entries.slot_of(key).map(Place)
+    }
+
+    /// Where a key is, unless it is past its time.
+    pub fn find_by(&self, key: &[u8], rule: ExpiryRule) -> Found {
+        match self.find(key) {
+            None => Found::Missing,
+            Some(place) if self.at(place).is_expired(rule) => Found::Expired,
+            Some(place) => Found::Live(place),
+        }
     }
 
     /// The entry at a place.

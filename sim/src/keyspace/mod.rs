@@ -1,11 +1,13 @@
 //! The data of a node: databases of keys, each with a value of one type and perhaps a time to expire at.
 //!
-//! Nothing here knows the time, a command or a connection: whether a key has expired is asked with the time in hand.
+//! Nothing here knows the time, a command or a connection: whether a key has expired is asked with a rule ([`ExpiryRule`]), and what
+//! becomes of one that has is for the caller to say.
 
 mod db;
 mod dict;
 mod encodings;
 mod expiries;
+mod expiry;
 mod hash;
 mod list;
 mod listpack;
@@ -19,9 +21,10 @@ mod string;
 mod usage;
 mod value;
 
-pub use db::{Db, Entry, Place};
+pub use db::{Db, Entry, Found, Place};
 pub use dict::Dict;
 pub use encodings::Encodings;
+pub use expiry::ExpiryRule;
 pub use hash::Hash;
 pub use list::{End, List};
 pub use memory::{OBJECT, embedded_memory, table_memory, text_memory};

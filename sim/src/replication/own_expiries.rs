@@ -4,17 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
+use crate::keyspace::ExpiryRule;
+
 /// Keys to which clients of a writable replica have given an expiry. The master may know nothing of them and will not have them
 /// deleted, so the replica does it itself. What has become of a key since is only looked at when its time comes.
 ///
 /// ```
-/// use lockstorm_sim::replication::OwnExpiries;
+/// use lockstorm_sim::{keyspace::ExpiryRule, replication::OwnExpiries};
 /// let mut own = OwnExpiries::default();
 /// own.note(0, &"k".into(), 2_000);
 /// own.note(0, &"k".into(), 1_000);
 /// assert_eq!((own.len(), own.next_ms()), (1, Some(1_000)));
-/// assert_eq!(own.take_due(1_000), None);
-/// assert_eq!(own.take_due(1_001), Some((0, "k".into())));
+/// assert_eq!(own.take_due(ExpiryRule::at(1_000)), None);
+/// assert_eq!(own.take_due(ExpiryRule::at(1_001)), Some((0, "k".into())));
 /// assert!(own.is_empty());
 /// ```
 #[derive(Debug, Default)]
@@ -37,9 +39,9 @@ impl OwnExpiries {
         self.in_order.first().map(|(when_ms, ..)| *when_ms)
     }
 
-    /// Takes out the key whose time is past the longest: at the very millisecond it is still there.
-    pub fn take_due(&mut self, now_ms: i64) -> Option<(usize, Bytes)> {
-        self.next_ms().filter(|when_ms| now_ms > *when_ms)?;
+    /// Takes out the key whose time is past the longest.
+    pub fn take_due(&mut self, rule: ExpiryRule) -> Option<(usize, Bytes)> {
+        self.next_ms().filter(|when_ms| rule.is_past(*when_ms))?;
         let (_, db, key) = self.in_order.pop_first()?;
         self.by_key.remove(&(db, key.clone()));
         Some((db, key))

@@ -5,11 +5,12 @@ use bytes::Bytes;
 
 use super::{Server, finish::Finished};
 use crate::{
-    commands::{Ctx, Flags, Group, Origin, Spec, expire, find_in, run},
+    commands::{Ctx, Flags, Group, Origin, Spec, find_in, run},
     effect::{Class, Effects, Touch},
     env::Env,
     event::ConnId,
-    keyspace::Kind,
+    expiry::Purpose,
+    keyspace::{Found, Kind},
     resp::Reply,
     session::BlockedOn,
 };
@@ -69,8 +70,8 @@ impl Server {
         {
             self.expire_ready(env, db, &key);
             for conn in self.node.waiting.queue(db, &key) {
-                let now_ms = env.wall.as_millis();
-                let live = self.node.dbs[db].get(&key).filter(|entry| !entry.is_expired(now_ms));
+                let rule = self.node.config.expiry_rule(env.wall.as_millis());
+                let live = self.node.dbs[db].get(&key).filter(|entry| !entry.is_expired(rule));
                 let kind = live.map(|entry| entry.value.kind());
                 self.serve(env, conn, &key, kind);
             }
@@ -79,12 +80,14 @@ impl Server {
 
     /// Deletes a key that is ready and has expired meanwhile, for whoever waits there.
     fn expire_ready(&mut self, env: &mut Env, db: usize, key: &Bytes) {
-        let now_ms = self.node.config.expiry_ms(env.wall.as_millis());
-        let is_expired = self.node.dbs[db].get(key).is_some_and(|entry| entry.is_expired(now_ms));
+        let rule = self.node.config.expiry_rule(env.wall.as_millis());
         let is_awaited = !self.node.waiting.queue(db, key).is_empty();
-        if is_expired && is_awaited && !self.node.is_replica() && !self.node.is_paused() {
+        if is_awaited
+            && self.node.dbs[db].find_by(key, rule) == Found::Expired
+            && self.node.deletes_expired(Purpose::Read)
+        {
             let mut effects = Effects::default();
-            expire(&mut self.node, env, &mut effects, db, key.clone());
+            self.node.expire(env, &mut effects, db, key.clone());
             self.settle(env, effects);
         }
     }
@@ -111,7 +114,7 @@ impl Server {
             // It may have found expired keys, whose events its client may have subscribed to.
             self.settle_for(env, conn, effects).send(&mut self.node, conn);
         } else {
-            self.finish(env, conn, Finished { args, effects, reply, waited: true });
+            self.finish(env, conn, Finished { args, effects: Some(effects), reply, waited: true });
         }
     }
 
@@ -120,8 +123,8 @@ impl Server {
         for conn in self.node.waiting.overdue(env.monotonic) {
             if let Some(blocked) = self.node.stop_waiting(conn) {
                 let reply = if blocked.on == BlockedOn::Clock { Reply::OK } else { Reply::NullArray };
-                let (args, effects) = (blocked.args, Effects::default());
-                self.finish(env, conn, Finished { args, effects, reply, waited: true });
+                let args = blocked.args;
+                self.finish(env, conn, Finished { args, effects: None, reply, waited: true });
             }
         }
     }

@@ -52,7 +52,7 @@ impl Server {
         if let Some(session) = self.node.sessions.get_mut(conn) {
             session.blocked.take_if(|blocked| blocked.on == BlockedOn::Script);
         }
-        self.finish(env, conn, Finished { args, effects, reply, waited: true });
+        self.finish(env, conn, Finished { args, effects: Some(effects), reply, waited: true });
         if hung_up {
             self.node.kill(conn);
         }

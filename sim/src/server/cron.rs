@@ -9,11 +9,10 @@ use std::time::Duration;
 use super::Server;
 use crate::{
     blob::Blob,
-    commands::expire,
     effect::Effects,
     env::Env,
     event::ConnId,
-    keyspace::{Db, Entry},
+    keyspace::{Entry, ExpiryRule},
     session::{Role, Session},
     time::Monotonic,
 };
@@ -79,7 +78,7 @@ impl Server {
         if self.node.cron_paused {
             return None;
         }
-        let expiry = self.next_expiry_ms().map(|when_ms| {
+        let expiry = self.node.next_expiry_ms().map(|when_ms| {
             // A key is past its time once the millisecond of its expiry is over.
             let wall_ns = i128::from(when_ms).saturating_add(1).saturating_mul(1_000_000);
             let ahead_ns = wall_ns - i128::from(env.wall.as_nanos());
@@ -92,28 +91,17 @@ impl Server {
         [expiry, idle, written].into_iter().flatten().min()
     }
 
-    /// When to look for an expired key that this node is to delete by itself.
-    fn next_expiry_ms(&self) -> Option<i64> {
-        if !self.node.active_expire || self.node.is_paused() || self.node.loading.is_some() {
-            return None;
-        }
-        if self.node.is_replica() {
-            return self.node.replication.own_expiries.next_ms();
-        }
-        self.node.dbs.iter().filter_map(Db::next_expiry_ms).min()
-    }
-
     /// Deletes expired keys, the longest expired first. A running server finds them by sampling, and so leaves some of them
     /// for later ticks where they are few among many; here none waits longer than the limit per tick makes it.
     fn expire_actively(&mut self, env: &mut Env) {
-        let now_ms = self.node.config.expiry_ms(env.wall.as_millis());
+        let rule = self.node.config.expiry_rule(env.wall.as_millis());
         for _ in 0..EXPIRED_PER_TICK_MAX {
-            let expired = |when_ms: i64| now_ms > when_ms;
-            if !self.next_expiry_ms().is_some_and(expired) {
+            let expired = |when_ms: i64| rule.is_past(when_ms);
+            if !self.node.next_expiry_ms().is_some_and(expired) {
                 return;
             }
             if self.node.is_replica() {
-                self.expire_own(env, now_ms);
+                self.expire_own(env, rule);
                 continue;
             }
             for db in 0..self.node.dbs.len() {
@@ -122,19 +110,19 @@ impl Server {
                 }
                 let Some(key) = self.node.dbs[db].look_at_next().map(Blob::to_bytes) else { continue };
                 let mut effects = Effects::default();
-                expire(&mut self.node, env, &mut effects, db, key);
+                self.node.expire(env, &mut effects, db, key);
                 self.settle(env, effects);
             }
         }
     }
 
     /// Deletes the next key that this replica deletes by itself, if it is past its time still.
-    fn expire_own(&mut self, env: &mut Env, now_ms: i64) {
-        let Some((db, key)) = self.node.replication.own_expiries.take_due(now_ms) else { return };
+    fn expire_own(&mut self, env: &mut Env, rule: ExpiryRule) {
+        let Some((db, key)) = self.node.replication.own_expiries.take_due(rule) else { return };
         match self.node.dbs[db].get(&key).and_then(Entry::expires_ms) {
-            Some(when_ms) if now_ms > when_ms => {
+            Some(when_ms) if rule.is_past(when_ms) => {
                 let mut effects = Effects::default();
-                expire(&mut self.node, env, &mut effects, db, key);
+                self.node.expire(env, &mut effects, db, key);
                 self.settle(env, effects);
             }
             Some(when_ms) => self.node.replication.own_expiries.note(db, &key, when_ms),

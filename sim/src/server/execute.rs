@@ -50,7 +50,7 @@ impl Server {
         if let Some(blocked) = ctx.take_block() {
             ctx.node.wait(conn, blocked);
         }
-        self.finish(env, conn, Finished { args, effects, reply, waited: false });
+        self.finish(env, conn, Finished { args, effects: Some(effects), reply, waited: false });
         self.serve_ready(env);
         self.end_killed(env);
     }

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use super::Server;
+use super::{Server, own_pushes::OwnPushes};
 use crate::{
     effect::Effects,
     env::{Env, Observation},
@@ -16,8 +16,8 @@ use crate::{
 pub(super) struct Finished {
     /// The words of the command.
     pub(super) args: Vec<Bytes>,
-    /// What it did.
-    pub(super) effects: Effects,
+    /// What it did; nothing ran for a client whose time to wait is up.
+    pub(super) effects: Option<Effects>,
     /// Its reply.
     pub(super) reply: Reply,
     /// Its client has waited for this and has been unblocked, so that what it sent meanwhile is to be read.
@@ -31,11 +31,14 @@ impl Server {
         let Finished { args, effects, reply, waited } = finished;
         // Other clients learn of a command while it runs, so a client that subscribes to its own events has the message before the
         // reply.
-        let mut own = self.settle_for(env, conn, effects);
+        let ran = effects.is_some();
+        let mut own = effects.map_or_else(OwnPushes::default, |effects| self.settle_for(env, conn, effects));
         let silent = self.node.sessions.get(conn).is_some_and(Session::is_silent);
         let reply = own.place(&mut self.node, conn, reply, silent);
         if let Some(session) = self.node.sessions.get_mut(conn) {
-            session.last_write_offset = self.node.replication.history.offset;
+            if ran {
+                session.last_write_offset = self.node.replication.history.offset;
+            }
             if waited {
                 // Waiting is no idleness.
                 session.last_active = env.monotonic;

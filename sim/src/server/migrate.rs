@@ -119,6 +119,6 @@ impl Server {
         let blocked =
             session.and_then(|session| session.blocked.take_if(|blocked| blocked.on == BlockedOn::Migration));
         let args = blocked.map(|blocked| blocked.args).unwrap_or_default();
-        self.finish(env, client, Finished { args, effects, reply, waited: true });
+        self.finish(env, client, Finished { args, effects: Some(effects), reply, waited: true });
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     env::{Env, Observation},
     event::ConnId,
     glob::matches,
-    keyspace::Db,
+    keyspace::{Db, ExpiryRule},
     pubsub::Subscription,
     resp::Reply,
 };
@@ -78,8 +78,9 @@ impl Server {
             self.note_replaced(*db);
         }
         for &(a, b) in &effects.swapped {
-            self.swap_watches(a, b, env.wall.as_millis());
-            self.swap_watches(b, a, env.wall.as_millis());
+            let rule = self.node.config.expiry_rule(env.wall.as_millis());
+            self.swap_watches(a, b, rule);
+            self.swap_watches(b, a, rule);
             self.note_replaced(a);
             self.note_replaced(b);
         }
@@ -153,10 +154,10 @@ impl Server {
 
     /// Tells the watchers of keys of a database that has changed places with another one. A key that comes past its time is as good
     /// as one that is not there.
-    fn swap_watches(&mut self, db: usize, other: usize, now_ms: i64) {
+    fn swap_watches(&mut self, db: usize, other: usize, rule: ExpiryRule) {
         let keys = self.node.watchers.keys().filter(|(of, _)| *of == db);
         for (_, key) in keys.cloned().collect::<Vec<_>>() {
-            let is_expired = self.node.dbs[db].get(&key).map(|entry| entry.is_expired(now_ms));
+            let is_expired = self.node.dbs[db].get(&key).map(|entry| entry.is_expired(rule));
             match is_expired {
                 None if !self.node.dbs[other].contains(&key) => {}
                 Some(true) => self.node.expire_watches(db, &key, self.node.dbs[other].contains(&key)),

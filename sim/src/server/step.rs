@@ -228,7 +228,8 @@ impl Server {
     /// Asks for the alarm that is due first, if that is not the one already asked for. An alarm that is no longer needed
     /// still rings, and finds nothing to do.
     pub(super) fn set_alarm(&mut self, env: &mut Env) {
-        let Some(at) = self.due(env) else { return };
+        // At the end of time there is no later: what would be due then never is.
+        let Some(at) = self.due(env).filter(|at| *at < Monotonic::MAX) else { return };
         // A date of the wall clock comes out a little different at each step: nobody reads two clocks in one moment. An alarm
         // that rings too early by so little finds nothing to do, and is asked for again.
         if self.alarm.is_none_or(|alarm| alarm > at || at.since(alarm) > ALARM_EARLY_MAX) {

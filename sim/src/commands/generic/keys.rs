@@ -22,9 +22,9 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let pattern = &args[1];
-    // Expired keys are not shown, but they stay until they are accessed by name.
-    let now_ms = ctx.node.config.expiry_ms(ctx.now_ms);
+    // What has expired is not shown, but it stays until somebody asks for it by name.
+    let rule = ctx.expiry_rule();
     let entries = ctx.raw_db().entries().iter();
-    let shown = entries.filter(|(key, entry)| selects(pattern, key) && !entry.is_expired(now_ms));
+    let shown = entries.filter(|(key, entry)| selects(pattern, key) && !entry.is_expired(rule));
     Ok(Reply::Array(shown.map(|(key, _)| key.into()).collect()))
 }

@@ -32,10 +32,10 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if ctx.session().watch_broken {
         return Ok(Reply::OK);
     }
-    let (conn, db, now_ms) = (ctx.conn, ctx.db, ctx.now_ms);
+    let (conn, db, rule) = (ctx.conn, ctx.db, ctx.expiry_rule());
     for key in &args[1..] {
         // Looked at raw: watching a key does not find it expired.
-        let was_expired = ctx.raw_db().get(key).is_some_and(|entry| entry.is_expired(now_ms));
+        let was_expired = ctx.raw_db().get(key).is_some_and(|entry| entry.is_expired(rule));
         let watched = Watched { db, key: key.clone(), was_expired };
         // A key already watched keeps what was known of it.
         if ctx.session().watched.iter().all(|other| (other.db, &other.key) != (db, key)) {
@@ -48,11 +48,11 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 
 /// Whether a key that the connection watches has changed, or has expired since without being deleted.
 pub(super) fn watch_broken(ctx: &mut Ctx<'_>) -> bool {
-    let now_ms = ctx.now_ms;
+    let rule = ctx.expiry_rule();
     let Some(session) = ctx.node.sessions.get(ctx.conn) else { return false };
     let expired = |watched: &Watched| {
         let entry = ctx.node.dbs[watched.db].get(&watched.key);
-        !watched.was_expired && entry.is_some_and(|entry| entry.is_expired(now_ms))
+        !watched.was_expired && entry.is_some_and(|entry| entry.is_expired(rule))
     };
     session.watch_broken || session.watched.iter().any(expired)
 }

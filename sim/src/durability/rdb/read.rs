@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{Input, RdbError, crc64::crc64, load, opcode};
 use crate::{
     config::Config,
-    keyspace::{Db, Usage},
+    keyspace::{Db, ExpiryRule, Usage},
 };
 
 /// What a snapshot holds.
@@ -32,6 +32,7 @@ pub struct Opened {
 /// When the bytes are no snapshot, are damaged, or hold what this node has no type for.
 pub fn open(bytes: &[u8], config: &Config, now_ms: i64, keep_expired: bool) -> Result<Opened, RdbError> {
     let databases = config.databases;
+    let rule = ExpiryRule::at(now_ms);
     let mut input = Input::new(bytes);
     let header = input.take(9, "its header")?;
     let version = header.strip_prefix(b"REDIS").ok_or(RdbError::Damaged("not a snapshot at all"))?;
@@ -89,7 +90,7 @@ pub fn open(bytes: &[u8], config: &Config, now_ms: i64, keep_expired: bool) -> R
                 let value = load::value(&mut input, kind, &config.encodings);
                 let expires_ms = expires_ms.take();
                 let usage = usage.take().unwrap_or(Usage::new(now_ms));
-                let is_expired = !keep_expired && expires_ms.is_some_and(|when_ms| when_ms < now_ms);
+                let is_expired = !keep_expired && expires_ms.is_some_and(|when_ms| rule.is_past(when_ms));
                 match value {
                     // An empty collection cannot be a key; servers have written some, and drop them when loading.
                     Err(RdbError::Empty) => empty.push(key),
