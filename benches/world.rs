@@ -9,9 +9,9 @@ use std::time::Duration;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use lockstorm_sim::{
     config::Config,
-    drive::{Node, turmoil_net},
+    drive::Node,
     time::True,
-    world::{Builder, HostCtx, Keep, Latency, World},
+    world::{self, Builder, HostCtx, Keep, Latency, World},
 };
 use processor::Processor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -21,7 +21,7 @@ fn nodes(count: usize) -> Builder {
     let latency = Latency::Fixed(Duration::from_millis(1));
     (0..count).fold(World::builder(1).latency(latency).keep(Keep::Nothing), |builder, number| {
         let node = Node::new();
-        builder.host(format!("n{number}"), move |ctx| turmoil_net::run(ctx, Config::default(), node.clone()))
+        builder.host(format!("n{number}"), move |ctx| world::node::run(ctx, Config::default(), node.clone()))
     })
 }
 

@@ -56,6 +56,14 @@ pub enum Event {
         /// The connection that is gone.
         conn: ConnId,
     },
+    /// The network has not taken so many of the bytes that this connection was sent. To be said when bytes stay behind, and when
+    /// none do any more: what a peer leaves unread counts as memory, and against `client-output-buffer-limit`.
+    Unsent {
+        /// The connection.
+        conn: ConnId,
+        /// How many bytes the driver still has.
+        bytes: usize,
+    },
     /// The time that the last [`Action::Alarm`] asked for has come.
     Alarm,
     /// Everybody else has had their turn, as the last [`Action::GoOn`] asked for.
@@ -109,9 +117,14 @@ pub enum Action {
         /// The address of its own to come from (`bind-source-addr`), as far as the machine has it; any for none.
         from: Option<IpAddr>,
     },
-    /// Close the connection once what was sent before is written. [`Event::Closed`] follows only where the server still knows of
-    /// it: it has been sent more than the network was sure to take.
+    /// Close the connection once what was sent before is written. No [`Event::Closed`] follows.
     Close {
+        /// The connection to close.
+        conn: ConnId,
+    },
+    /// Close the connection once what was sent before is written, and say so with [`Event::Closed`]: it was sent more than the
+    /// network is sure to take, and counts as a client until all of that is gone.
+    Drain {
         /// The connection to close.
         conn: ConnId,
     },
@@ -125,6 +138,12 @@ pub enum Action {
     Alarm {
         /// When.
         at: Monotonic,
+    },
+    /// Read nothing from connections until this time of the host's monotonic clock, which an alarm is asked for as well; `None`
+    /// takes it back. The server does nothing meanwhile (DEBUG SLEEP), and what is read all the same it keeps for later.
+    Stall {
+        /// Until when.
+        until: Option<Monotonic>,
     },
     /// Call again with [`Event::GoOn`] once everybody else has had their turn: a script waits for its next. Only asked for while
     /// [`Env::script_clock`](crate::env::Env::script_clock) is set.

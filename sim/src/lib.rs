@@ -77,8 +77,8 @@ pub mod commands;
 
 pub mod server;
 
-pub mod world;
-
 pub mod drive;
+
+pub mod world;
 
 pub use drive::TestServer;

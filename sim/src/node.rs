@@ -105,6 +105,8 @@ pub struct Node {
     pub quiet: BTreeSet<(Monotonic, ConnId)>,
     /// Connections that see every command (MONITOR).
     pub monitors: BTreeSet<ConnId>,
+    /// Connections that have left more unread than their soft limit allows.
+    pub slow_readers: BTreeSet<ConnId>,
     /// More memory is in use than `maxmemory` allows, and nothing more can be evicted.
     pub out_of_memory: bool,
     /// What is written while the node goes on.
@@ -320,6 +322,7 @@ impl Node {
             tracking: Table::default(),
             quiet: BTreeSet::new(),
             monitors: BTreeSet::new(),
+            slow_readers: BTreeSet::new(),
             out_of_memory: false,
             background: None,
             rewrite_scheduled: false,

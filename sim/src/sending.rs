@@ -1,5 +1,7 @@
 //! What is written to connections, and how much of it they may leave unread.
 
+use std::time::Duration;
+
 use crate::{
     config::BufferLimit,
     event::ConnId,
@@ -66,6 +68,57 @@ impl Node {
             }
             Some(session) if session.is_subscriber() => pubsub,
             _ => normal,
+        }
+    }
+
+    /// Notes how many bytes for a connection the network has not taken, and holds that against its limit.
+    pub fn note_unsent(&mut self, conn: ConnId, bytes: usize, now: Monotonic) {
+        if let Some(session) = self.sessions.get_mut(conn) {
+            session.unsent = bytes;
+            self.sessions.weigh(conn);
+            self.hold_to_limit(conn, now);
+        }
+    }
+
+    /// Closes the connections that have been above their soft limit for too long.
+    pub fn limit_slow_readers(&mut self, now: Monotonic) {
+        if !self.slow_readers.is_empty() {
+            let slow: Vec<ConnId> = self.slow_readers.iter().copied().collect();
+            slow.into_iter().for_each(|conn| self.hold_to_limit(conn, now));
+        }
+    }
+
+    /// When the first of them will have been.
+    pub fn slow_readers_due(&self) -> Option<Monotonic> {
+        let ends = self.slow_readers.iter().filter_map(|conn| {
+            let since = self.sessions.get(*conn)?.slow_since?;
+            let limit = self.output_limit(*conn);
+            Some(since + Duration::from_secs(limit.seconds) + Duration::from_millis(1))
+        });
+        ends.min()
+    }
+
+    /// Closes a connection that leaves more unread than it may: at once above the hard limit, above the soft one when that has
+    /// lasted.
+    fn hold_to_limit(&mut self, conn: ConnId, now: Monotonic) {
+        let limit = self.output_limit(conn);
+        let Some(session) = self.sessions.get_mut(conn).filter(|session| !session.killed) else {
+            self.slow_readers.remove(&conn);
+            return;
+        };
+        let (_, bytes) = session.listed();
+        let above = |max: u64| max > 0 && bytes as u64 >= max;
+        let mut overruns = above(limit.hard);
+        if above(limit.soft) {
+            let since = *session.slow_since.get_or_insert(now);
+            overruns |= now.since(since) > Duration::from_secs(limit.seconds);
+            self.slow_readers.insert(conn);
+        } else {
+            session.slow_since = None;
+            self.slow_readers.remove(&conn);
+        }
+        if overruns {
+            self.overrun(conn);
         }
     }
 

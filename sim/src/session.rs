@@ -178,6 +178,8 @@ pub struct Session {
     pub room: ReplyRoom,
     /// Bytes sent before that the network has not taken: the driver keeps them, and says how many.
     pub unsent: usize,
+    /// Since when it has left more unread than its soft limit allows.
+    pub slow_since: Option<Monotonic>,
     /// It was to be sent more than it may leave unread.
     pub overran: bool,
     /// What it counted for when all connections were last weighed.
@@ -272,6 +274,7 @@ impl Session {
             out: Outbox::default(),
             room: ReplyRoom::new(now),
             unsent: 0,
+            slow_since: None,
             overran: false,
             weighed: 0,
             protocol: Protocol::Resp2,

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use lockstorm_sim::{
     config::Config,
-    drive::{Node, turmoil_net},
+    drive::Node,
     time::{Monotonic, True},
-    world::{HostCtx, Keep, World},
+    world::{self, HostCtx, Keep, World},
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -59,7 +59,7 @@ fn pace() {
                     let server = server.clone();
                     async move {
                         match redis {
-                            true => turmoil_net::run(ctx, Config::default(), server).await,
+                            true => world::node::run(ctx, Config::default(), server).await,
                             false => ok(ctx).await,
                         }
                     }

@@ -80,12 +80,13 @@ fn eviction_keeps_memory_below_its_limit_and_draws_alike_from_one_seed() {
 fn a_stalled_node_answers_when_it_is_over() {
     let (mut server, mut env) = start(Config::default());
     let actions = send(&mut server, &mut env, "DEBUG SLEEP 2");
-    assert_eq!(actions, [Action::Alarm { at: Monotonic::from_secs(2) }]);
+    let at = Monotonic::from_secs(2);
+    assert_eq!(actions, [Action::Alarm { at }, Action::Stall { until: Some(at) }]);
     assert_eq!(send(&mut server, &mut env, "PING"), []);
     env.monotonic = Monotonic::from_secs(2);
     server.step(&mut env, Event::Alarm);
     let sent = Action::Send { conn: CONN, bytes: "+OK\r\n+PONG\r\n".into() };
-    assert_eq!(env.outbox, [sent]);
+    assert_eq!(env.outbox, [sent, Action::Stall { until: None }]);
 }
 
 /// Clients 1 to `count`, at a time-out of ten seconds.

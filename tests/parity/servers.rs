@@ -97,14 +97,14 @@ impl Simulated {
                 Action::Send { conn, bytes } => {
                     self.lines.entry(conn).or_default().buffer.extend_from_slice(&bytes);
                 }
-                Action::Close { conn } | Action::Kill { conn } => {
+                Action::Close { conn } | Action::Drain { conn } | Action::Kill { conn } => {
                     self.lines.entry(conn).or_default().closed = true
                 }
                 Action::Alarm { at } => self.alarm = Some(at),
                 // A transcript has no other servers.
                 Action::Dial { conn, .. } => self.step(Event::Closed { conn }),
                 // Only the transcript moves this clock.
-                Action::Advance { .. } => {}
+                Action::Advance { .. } | Action::Stall { .. } => {}
                 Action::GoOn => unreachable!("scripts go by no clock here"),
                 Action::Exit => self.lines.values_mut().for_each(|line| line.closed = true),
             }

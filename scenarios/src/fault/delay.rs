@@ -1,6 +1,6 @@
 //! `delay = { of, request | reply }`: one command, or its reply, comes late.
 
-use lockstorm_sim::world::Act;
+use lockstorm_sim::world::MessageFault;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -37,9 +37,9 @@ impl Effect for Delay {
         }
     }
 
-    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
-        let request = self.request.map(|by| Act::DelayRequest(by.drawn().0));
-        let reply = self.reply.map(|by| Act::DelayReply(by.drawn().0));
+    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+        let request = self.request.map(|by| MessageFault::DelayRequest(by.drawn().0));
+        let reply = self.reply.map(|by| MessageFault::DelayReply(by.drawn().0));
         request.into_iter().chain(reply).flat_map(|act| self.of.rules(targets, act)).collect()
     }
 

@@ -1,6 +1,6 @@
 //! `drop_connection = { command, .. }`: a connection breaks at a command, before or after it is executed.
 
-use lockstorm_sim::world::{Act, Break};
+use lockstorm_sim::{drive::Break, world::MessageFault};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +28,7 @@ impl Effect for DropConnection {
 
     fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
         let at = if self.before { Break::BeforeRequest } else { Break::BeforeReply };
-        self.of.rules(targets, Act::Break(at))
+        self.of.rules(targets, MessageFault::Break(at))
     }
 
     fn words(&self, targets: Targets<'_>) -> String {

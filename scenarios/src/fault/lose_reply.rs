@@ -1,6 +1,6 @@
 //! `lose_reply = { command, .. }`: a command is executed, and its reply never arrives.
 
-use lockstorm_sim::world::{Act, Break};
+use lockstorm_sim::{drive::Break, world::MessageFault};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +19,8 @@ impl Effect for LoseReply {
         self.0.hosts()
     }
 
-    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
-        self.0.rules(targets, Act::Break(Break::LoseReply))
+    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+        self.0.rules(targets, MessageFault::Break(Break::LoseReply))
     }
 
     fn words(&self, targets: Targets<'_>) -> String {

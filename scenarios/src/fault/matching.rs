@@ -1,6 +1,6 @@
 //! Which commands a fault on messages is about.
 
-use lockstorm_sim::world::{Act, Condition, Rule};
+use lockstorm_sim::world::{Condition, MessageFault, Rule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +40,7 @@ impl Matching {
         (side(self.client.is_some()), side(self.node.is_some()))
     }
 
-    pub(super) fn rules(&self, targets: Targets<'_>, act: Act) -> Vec<FaultAction> {
+    pub(super) fn rules(&self, targets: Targets<'_>, fault: MessageFault) -> Vec<Deed> {
         let (clients, nodes) = self.sides(targets);
         let mut actions = Vec::new();
         for client in &clients {
@@ -52,7 +52,7 @@ impl Matching {
                     contains: self.contains.as_ref().map(|text| text.as_bytes().to_vec()),
                     nth: self.nth.unwrap_or(1),
                     times: self.times.unwrap_or(1),
-                    act,
+                    fault,
                 };
                 actions.push(FaultAction::For(Condition::Rule(rule)));
             }

@@ -4,12 +4,12 @@ use std::{cell::RefCell, collections::VecDeque, io, rc::Rc};
 
 use lockstorm_sim::{
     config::Config,
-    drive::{self, Node},
+    drive::Node,
     env::Env,
     options,
     server::Server,
     time::True,
-    world::{HostCtx, HostState},
+    world::{self, HostCtx, HostState},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -145,7 +145,7 @@ pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, actor: Rc<Actor>) {
         Some(before) => Server::restart(config, before.crash(), env),
         None => Server::new(config, env),
     };
-    drive::turmoil_net::run_with(ctx, port, actor.node.clone(), start).await;
+    world::node::run_with(ctx, port, actor.node.clone(), start).await;
     operator.abort();
 }
 

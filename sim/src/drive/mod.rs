@@ -1,7 +1,8 @@
-//! A server behind sockets. The loop is written once, over what a [`Platform`] offers; three thin platforms carry it:
-//! a host of the [world](crate::world), the real network, and a host of a user's own `turmoil::Sim`.
+//! A server behind sockets. The loop is written once, over what a [`Platform`] offers; three thin platforms carry it: the real
+//! network and a host of a user's own `turmoil::Sim` are here, a host of the world is in [`world::node`](crate::world::node).
 
 mod clock;
+mod fate;
 mod node;
 mod outgoing;
 mod ports;
@@ -10,7 +11,6 @@ mod wire;
 
 pub mod tokio;
 pub mod turmoil;
-pub mod turmoil_net;
 
 use std::{
     future::Future,
@@ -23,6 +23,7 @@ use ::tokio::io::{AsyncRead, AsyncWrite};
 use bytes::Bytes;
 
 pub use clock::ManualClock;
+pub use fate::{Break, Fate};
 pub use node::{Node, serve};
 pub use ports::bind;
 pub use test_server::{TestServer, TestServerBuilder};
@@ -32,7 +33,6 @@ use crate::{
     event::{ConnId, Signal},
     log::Line,
     time::{Monotonic, Wall},
-    world::Fate,
 };
 
 /// The two ends of a connection.

@@ -24,7 +24,6 @@ use super::{
 use crate::{
     env::{Env, Observation},
     event::{Action, ConnId, Event},
-    log::{Level, Line},
     server::Server,
     time::Monotonic,
 };
@@ -112,6 +111,8 @@ pub(super) struct Driver<P: Platform> {
     destination: Cell<Option<Monotonic>>,
     /// The server has hung up on somebody in the last step.
     hung_up: Cell<bool>,
+    /// Connections with so much to write that the server is to know of it.
+    long: RefCell<Vec<ConnId>>,
     /// The server neither reads nor answers at the moment; these connections want to know when it does again.
     stalled: Cell<bool>,
     unstalled: RefCell<Vec<Waker>>,
@@ -129,6 +130,7 @@ pub(super) struct Driver<P: Platform> {
 pub async fn serve<P: Platform>(platform: P, listener: P::Listener, node: Node, mut env: Env) {
     env.observing = P::WATCHED || node.0.watcher.borrow().is_some();
     env.manual_clock = platform.manual_clock().is_some();
+    env.logging = platform.logs().then(Default::default);
     let driver = Rc::new(Driver {
         platform,
         node,
@@ -139,6 +141,7 @@ pub async fn serve<P: Platform>(platform: P, listener: P::Listener, node: Node, 
         alarm_waker: Cell::default(),
         destination: Cell::default(),
         hung_up: Cell::default(),
+        long: RefCell::default(),
         stalled: Cell::default(),
         unstalled: RefCell::default(),
         newborn: RefCell::default(),
@@ -194,23 +197,13 @@ impl<P: Platform> Driver<P> {
         if self.exit.get() {
             return;
         }
-        let stalled_until = {
+        {
             let mut env = self.env.borrow_mut();
             (env.wall, env.monotonic) = (self.platform.wall(), self.platform.monotonic());
             let mut server = self.node.0.server.borrow_mut();
-            let server = server.as_mut().expect("a node that is driven has a server");
-            env.logging = self.platform.logs().then_some(server.node().config.loglevel);
-            server.step(&mut env, event);
-            server.stalled_until()
-        };
-        if self.platform.manual_clock().is_some() {
-            // Nobody could move the clock of a node that does not listen: what it waits out passes at once.
-            self.travel_to(stalled_until);
+            server.as_mut().expect("a node that is driven has a server").step(&mut env, event);
         }
         self.carry_out();
-        if self.stalled.replace(stalled_until.is_some()) && stalled_until.is_none() {
-            self.unstalled.take().into_iter().for_each(Waker::wake);
-        }
     }
 
     /// Whether the server does nothing at the moment; if so, whoever asks is woken when it does again. What peers send
@@ -266,7 +259,7 @@ impl<P: Platform> Driver<P> {
         // Who is killed learns of it before whoever asked for that is answered, as from a server, which closes the socket in the
         // middle of the command. Nothing is written before all of this is done, so what it is sent here comes first.
         for action in &actions {
-            if let Action::Close { conn } | Action::Kill { conn } = action {
+            if let Action::Close { conn } | Action::Drain { conn } | Action::Kill { conn } = action {
                 self.hung_up.set(true);
                 self.with_wire(*conn, |wire| wire.closing = true);
             }
@@ -276,12 +269,18 @@ impl<P: Platform> Driver<P> {
                 Action::Send { conn, bytes } => self.send(conn, bytes),
                 // This may be a connection that was asked for in the same step.
                 Action::Close { conn } => self.with_wire(conn, |wire| wire.closing = true),
-                Action::Kill { conn } => self.with_wire(conn, |wire| wire.killed = true),
+                Action::Drain { conn } => {
+                    self.with_wire(conn, |wire| (wire.closing, wire.reports_end) = (true, true));
+                }
+                Action::Kill { conn } => {
+                    self.with_wire(conn, |wire| (wire.killed, wire.reports_end) = (true, false));
+                }
                 Action::Dial { conn, host, port, from } => self.dial(conn, host, port, from),
                 Action::Alarm { at } => {
                     self.alarm.set(Some(at));
                     wake(&self.alarm_waker);
                 }
+                Action::Stall { until } => self.stall(until),
                 Action::GoOn => self.go_on_soon(),
                 Action::Advance { by } => self.travel_to(Some(self.platform.monotonic() + by)),
                 Action::Exit => self.end(),
@@ -289,34 +288,37 @@ impl<P: Platform> Driver<P> {
         }
         // The room is used again.
         self.env.borrow_mut().outbox = actions;
+        while let Some(conn) = { self.long.borrow_mut().pop() } {
+            let unsent = self.wires.borrow().get(&conn).and_then(|wire| wire.borrow_mut().unsent_news());
+            self.tell_unsent(conn, unsent);
+        }
     }
 
-    fn send(self: &Rc<Self>, conn: ConnId, bytes: Bytes) {
+    fn send(&self, conn: ConnId, bytes: Bytes) {
         self.with_wire(conn, |wire| {
             wire.push(bytes);
             if wire.is_long() {
-                self.hold_against_limit(conn, wire);
+                self.long.borrow_mut().push(conn);
             }
         });
     }
 
-    /// Finds out whether a peer has left more unread than the configuration allows.
-    pub(super) fn hold_against_limit(&self, conn: ConnId, wire: &mut Outgoing) {
-        let Some(limit) = self.node.look(|server| server.node().output_limit(conn)) else { return };
-        let was = wire.overrun;
-        wire.limit(limit, self.platform.monotonic());
-        if wire.overrun && !was && self.platform.logs() {
-            let text = format!(
-                "Closing client {conn}: it leaves more unread than client-output-buffer-limit allows"
-            );
-            self.platform.log(&Line { level: Level::Warning, text });
+    /// Tells the server how much of what it has sent still waits to be written, if there is news of that.
+    pub(super) fn tell_unsent(self: &Rc<Self>, conn: ConnId, unsent: Option<usize>) {
+        if let Some(bytes) = unsent {
+            self.step_once(Event::Unsent { conn, bytes });
         }
     }
 
-    /// Tells the server how much of what it has sent still waits to be written.
-    pub(super) fn note_unsent(&self, conn: ConnId, bytes: usize) {
-        if let Some(server) = self.node.0.server.borrow_mut().as_mut() {
-            server.note_unsent(conn, bytes);
+    /// Reads nothing until then, or goes on.
+    fn stall(&self, until: Option<Monotonic>) {
+        if self.platform.manual_clock().is_some() {
+            // Nobody could move the clock of a node that does not listen: what it waits out passes at once.
+            self.travel_to(until);
+        }
+        self.stalled.set(until.is_some());
+        if until.is_none() {
+            self.unstalled.take().into_iter().for_each(Waker::wake);
         }
     }
 
@@ -374,9 +376,9 @@ impl<P: Platform> Driver<P> {
     /// A connection is over: the other side closed, or never was there, or has all that the server had for it.
     pub(super) fn hung_up(self: &Rc<Self>, conn: ConnId) {
         let wire = self.wires.borrow_mut().remove(&conn);
-        // One that the server has closed itself is none of its business any more, unless it waited for this.
-        let waits = || self.node.look(|server| server.node().sessions.contains(conn)) == Some(true);
-        if wire.is_some_and(|wire| !wire.borrow().closing || waits()) {
+        // One that the server has closed itself is none of its business any more, unless it waits for this.
+        let is_news = |wire: &Outgoing| !wire.closing || wire.reports_end;
+        if wire.is_some_and(|wire| is_news(&wire.borrow())) {
             self.step(Event::Closed { conn });
         }
     }

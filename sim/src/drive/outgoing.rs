@@ -1,16 +1,14 @@
-//! What a node has to write to a connection, and how much of it a peer may leave unread.
+//! What a node has to write to a connection. How much of it a peer may leave unread is for the server to say.
 
-use std::{collections::VecDeque, task::Waker, time::Duration};
+use std::{collections::VecDeque, task::Waker};
 
 use bytes::{Buf, Bytes};
-
-use crate::{config::BufferLimit, time::Monotonic};
 
 /// What a peer may leave unread at most, in bytes, where it has no limit of its own: ordinary clients of Redis have none.
 /// It only guards the process.
 const QUEUED_MAX: usize = 1 << 30;
 
-/// What every connection has anyway and no limit counts, as in Redis (`PROTO_REPLY_CHUNK_BYTES`).
+/// What the network takes even from a peer that reads nothing, as a rule: so little is no news for the server.
 const UNCOUNTED: usize = 16 << 10;
 
 /// The pieces that wait to be written, and who writes them.
@@ -19,12 +17,14 @@ pub(super) struct Outgoing {
     pieces: VecDeque<Bytes>,
     /// How many bytes that is.
     queued: usize,
-    /// Since when more than the soft limit has waited, and until when that is borne.
-    soft: Option<(Monotonic, Duration)>,
-    /// The peer has left more unread than it may.
+    /// How many bytes wait, as the server was last told.
+    told: usize,
+    /// The peer has left more unread than the process can bear.
     pub(super) overrun: bool,
     /// No more follows: close when all is written.
     pub(super) closing: bool,
+    /// The server is to learn when that is done.
+    pub(super) reports_end: bool,
     /// Close even so when the peer leaves it no room to write all.
     pub(super) killed: bool,
     /// The network has taken a reply, and so all that follows.
@@ -45,34 +45,14 @@ impl Outgoing {
         self.overrun = self.queued > QUEUED_MAX;
     }
 
-    /// Whether so much waits that limits are worth asking for.
+    /// Whether so much waits that the server is to know of it at once, before the network has been asked.
     pub(super) fn is_long(&self) -> bool {
         self.queued > UNCOUNTED
     }
 
-    /// How many bytes wait.
-    pub(super) fn queued(&self) -> usize {
-        self.queued
-    }
-
-    /// Holds what waits against the limits of its kind of client.
-    pub(super) fn limit(&mut self, limit: BufferLimit, now: Monotonic) {
-        let counted = self.queued.saturating_sub(UNCOUNTED) as u64;
-        let above = |bytes: u64| bytes > 0 && counted >= bytes;
-        if above(limit.soft) {
-            let patience = Duration::from_secs(limit.seconds);
-            let (since, _) = *self.soft.get_or_insert((now, patience));
-            self.soft = Some((since, patience));
-            self.overrun |= now.since(since) > patience;
-        } else {
-            self.soft = None;
-        }
-        self.overrun |= above(limit.hard);
-    }
-
-    /// When the patience with a slow reader ends.
-    pub(super) fn patience_ends(&self) -> Option<Monotonic> {
-        self.soft.map(|(since, patience)| since + patience + Duration::from_millis(1))
+    /// How many bytes wait, if that is not what the server was last told.
+    pub(super) fn unsent_news(&mut self) -> Option<usize> {
+        (std::mem::replace(&mut self.told, self.queued) != self.queued).then_some(self.queued)
     }
 
     /// What is to be written next.
@@ -89,9 +69,6 @@ impl Outgoing {
                 self.pieces.pop_front();
             }
         }
-        if self.pieces.is_empty() {
-            self.soft = None;
-        }
     }
 }
 
@@ -99,39 +76,19 @@ impl Outgoing {
 mod tests {
     use super::*;
 
-    const LIMIT: BufferLimit = BufferLimit { hard: 100, soft: 50, seconds: 2 };
-
-    fn with(counted: usize) -> Outgoing {
-        let mut outgoing = Outgoing::default();
-        outgoing.push(vec![0; UNCOUNTED + counted].into());
-        outgoing
-    }
-
     #[test]
-    fn the_hard_limit_counts_at_once_and_the_soft_one_after_its_time() {
-        let at = Monotonic::from_secs;
-        let mut outgoing = with(100);
-        outgoing.limit(LIMIT, at(0));
-        assert!(outgoing.overrun);
-
-        let mut outgoing = with(50);
-        outgoing.limit(LIMIT, at(10));
-        outgoing.limit(LIMIT, at(12));
-        assert!(!outgoing.overrun, "two seconds are borne");
-        outgoing.limit(LIMIT, at(13));
-        assert!(outgoing.overrun);
-
-        let mut outgoing = with(50);
-        outgoing.limit(LIMIT, at(10));
-        outgoing.written(1);
-        outgoing.limit(LIMIT, at(12));
+    fn the_server_is_told_how_much_waits_only_where_that_has_changed() {
+        let mut outgoing = Outgoing::default();
+        assert_eq!(outgoing.unsent_news(), None);
+        outgoing.push(vec![0; UNCOUNTED].into());
+        assert!(!outgoing.is_long());
         outgoing.push(Bytes::from_static(b"x"));
-        outgoing.limit(LIMIT, at(13));
-        assert!(!outgoing.overrun, "the time begins anew");
-
-        let mut outgoing = with(1 << 20);
-        outgoing.limit(BufferLimit { hard: 0, soft: 0, seconds: 0 }, at(0));
-        assert!(!outgoing.overrun, "0 is for no limit");
+        assert!(outgoing.is_long());
+        assert_eq!(outgoing.unsent_news(), Some(UNCOUNTED + 1));
+        assert_eq!(outgoing.unsent_news(), None);
+        outgoing.written(UNCOUNTED);
+        outgoing.written(1);
+        assert_eq!(outgoing.unsent_news(), Some(0));
     }
 
     #[test]

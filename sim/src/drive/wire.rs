@@ -12,12 +12,10 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::{Ends, Platform, node::Driver, outgoing::Outgoing};
+use super::{Break, Ends, Fate, Platform, node::Driver, outgoing::Outgoing};
 use crate::{
     event::{ConnId, Event},
     resp::{Decoder, Limits},
-    time::Monotonic,
-    world::{Break, Fate},
 };
 
 /// Bytes read at once, as Redis does (`PROTO_IOBUF_LEN`).
@@ -42,9 +40,7 @@ pub(super) async fn carry<P: Platform>(
         tap,
         held: None,
         sending: None,
-        patience: None,
         shown: false,
-        unsent: 0,
     };
     poll_fn(|cx| wire.poll(cx)).await;
 }
@@ -70,12 +66,8 @@ struct Wire<P: Platform> {
     held: Option<(Delay, Bytes, Fate)>,
     /// Replies leave no sooner than this.
     sending: Option<Delay>,
-    /// A peer that reads slowly is looked at again then.
-    patience: Option<(Monotonic, Delay)>,
     /// Whoever watches has been shown the piece being written.
     shown: bool,
-    /// How much waits to be written, as the server was told.
-    unsent: usize,
 }
 
 /// What to do with the connection next.
@@ -138,11 +130,8 @@ impl<P: Platform> Wire<P> {
                         if self.outgoing.borrow().killed {
                             return self.hang_up();
                         }
-                        self.note_unsent();
-                        if self.is_out_of_patience(cx) {
-                            return self.hang_up();
-                        }
-                        return Next::Wait;
+                        self.tell_unsent();
+                        return if self.outgoing.borrow().killed { Next::Again } else { Next::Wait };
                     }
                     Poll::Ready(Err(_) | Ok(0)) => return self.hang_up(),
                     Poll::Ready(Ok(count)) => {
@@ -152,8 +141,7 @@ impl<P: Platform> Wire<P> {
                 }
                 continue;
             }
-            self.patience = None;
-            self.note_unsent();
+            self.tell_unsent();
             if !closing {
                 return Next::Wait;
             }
@@ -165,32 +153,9 @@ impl<P: Platform> Wire<P> {
     }
 
     /// Tells the server how much waits to be written, if that has changed.
-    fn note_unsent(&mut self) {
-        let bytes = self.outgoing.borrow().queued();
-        if bytes != self.unsent {
-            self.unsent = bytes;
-            self.driver.note_unsent(self.conn, bytes);
-        }
-    }
-
-    /// Whether the peer has read too slowly for too long; otherwise asks to be woken when it might have.
-    fn is_out_of_patience(&mut self, cx: &mut Context<'_>) -> bool {
-        loop {
-            let Some(ends) = self.outgoing.borrow().patience_ends() else { return false };
-            if self.patience.as_ref().is_none_or(|(at, _)| *at != ends) {
-                self.patience = Some((ends, Box::pin(self.driver.platform.sleep_until(ends))));
-            }
-            let (_, delay) = self.patience.as_mut().expect("just set");
-            if delay.as_mut().poll(cx).is_pending() {
-                return false;
-            }
-            self.patience = None;
-            let mut outgoing = self.outgoing.borrow_mut();
-            self.driver.hold_against_limit(self.conn, &mut outgoing);
-            if outgoing.overrun {
-                return true;
-            }
-        }
+    fn tell_unsent(&mut self) {
+        let unsent = self.outgoing.borrow_mut().unsent_news();
+        self.driver.tell_unsent(self.conn, unsent);
     }
 
     /// Reads what the peer has sent, one command or one piece at a time.

@@ -154,17 +154,9 @@ impl Server {
         }
         self.node.stop_tracking(conn);
         self.node.monitors.remove(&conn);
+        self.node.slow_readers.remove(&conn);
         if let Some(session) = self.node.sessions.remove(conn) {
             self.node.quiet.remove(&(session.quiet_since, conn));
-        }
-    }
-
-    /// Learns how many bytes for a connection the network has not taken yet. Whoever drives the node may say so at any time
-    /// between two steps.
-    pub fn note_unsent(&mut self, conn: ConnId, bytes: usize) {
-        if let Some(session) = self.node.sessions.get_mut(conn) {
-            session.unsent = bytes;
-            self.node.sessions.weigh(conn);
         }
     }
 
@@ -206,7 +198,11 @@ impl Server {
                 if !lingers {
                     self.disconnected(env, conn);
                 }
-                env.outbox.push(if killed { Action::Kill { conn } } else { Action::Close { conn } });
+                env.outbox.push(match (killed, lingers) {
+                    (true, _) => Action::Kill { conn },
+                    (false, true) => Action::Drain { conn },
+                    (false, false) => Action::Close { conn },
+                });
             }
         }
     }

@@ -314,7 +314,7 @@ mod tests {
         let before = bench.server.node.sessions.weight();
         assert!(bench.send("GET k").len() > 100_000);
         assert_eq!(bench.server.node.sessions.weight(), before);
-        bench.server.note_unsent(ConnId(1), 100_000);
+        bench.server.step(&mut bench.env, Event::Unsent { conn: ConnId(1), bytes: 100_000 });
         assert!(bench.server.node.sessions.weight() > before + 80_000);
     }
 

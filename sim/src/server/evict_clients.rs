@@ -120,9 +120,9 @@ mod tests {
     #[test]
     fn what_the_network_has_not_taken_counts() {
         let mut bench = Bench::new(Share::Bytes(300_000), 0);
-        bench.server.note_unsent(ConnId(2), 100_000);
+        bench.server.step(&mut bench.env, Event::Unsent { conn: ConnId(2), bytes: 100_000 });
         assert_eq!(bench.send(1, "PING\r\n"), []);
-        bench.server.note_unsent(ConnId(2), 300_000);
+        bench.server.step(&mut bench.env, Event::Unsent { conn: ConnId(2), bytes: 300_000 });
         assert_eq!(bench.send(1, "PING\r\n"), [2]);
     }
 

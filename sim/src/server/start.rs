@@ -123,6 +123,7 @@ impl Server {
         self.run_disk(env);
         self.settle_peers(env);
         self.set_alarm(env);
+        self.tell_stall(env);
     }
 
     /// All data is there.

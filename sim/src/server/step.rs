@@ -47,6 +47,8 @@ pub struct Server {
     pub(super) evictor: Evictor,
     /// The alarm the driver was last asked for.
     alarm: Option<Monotonic>,
+    /// Until when the driver was last told to read nothing.
+    stall_told: Option<Monotonic>,
     /// Events that came while the node was stalled, in order.
     queued: VecDeque<Event>,
     /// The driver was asked for the next turn of the script that runs.
@@ -70,6 +72,7 @@ impl Server {
             ready: VecDeque::new(),
             evictor: Evictor::default(),
             alarm: None,
+            stall_told: None,
             queued: VecDeque::new(),
             turn_asked: false,
             started: (env.wall, env.monotonic),
@@ -89,12 +92,6 @@ impl Server {
         &self.node
     }
 
-    /// Until when the node does nothing (DEBUG SLEEP). A driver that can should not read from its sockets meanwhile: what it
-    /// reads is kept here.
-    pub fn stalled_until(&self) -> Option<Monotonic> {
-        self.node.stalled_until
-    }
-
     /// Takes in one event. Actions are left in `env.outbox`, in order; the replies of a step go out as one write per
     /// connection.
     pub fn step(&mut self, env: &mut Env, event: Event) {
@@ -102,11 +99,19 @@ impl Server {
             let (wall, monotonic) = self.started;
             env.wall = wall + env.monotonic.since(monotonic);
         }
-        if matches!(event, Event::Alarm) {
-            self.alarm = None;
-        } else {
-            let event = self.take_for_migration(env, event);
-            self.queued.extend(event);
+        env.logging = env.logging.map(|_| self.node.config.loglevel);
+        match event {
+            Event::Alarm => self.alarm = None,
+            Event::Unsent { conn, bytes } => {
+                self.node.note_unsent(conn, bytes, env.monotonic);
+                if self.node.pending.is_empty() {
+                    return self.set_alarm(env);
+                }
+            }
+            event => {
+                let event = self.take_for_migration(env, event);
+                self.queued.extend(event);
+            }
         }
         self.end_late_migration(env);
         if self.node.stalled_until.is_some_and(|until| env.monotonic >= until) {
@@ -146,6 +151,7 @@ impl Server {
         }
         self.ask_for_turn(env);
         self.set_alarm(env);
+        self.tell_stall(env);
     }
 
     fn take(&mut self, env: &mut Env, event: Event) {
@@ -157,7 +163,8 @@ impl Server {
             Event::GoOn => self.go_on(env),
             Event::Signal(signal) => self.signalled(env, signal),
             Event::Disk { full } => self.node.disk.full = full,
-            Event::Alarm => {}
+            // Both have been dealt with when they came.
+            Event::Alarm | Event::Unsent { .. } => {}
         }
     }
 
@@ -181,6 +188,7 @@ impl Server {
         self.run_failover(env);
         self.run_shutdown(env);
         self.end_pause(env);
+        self.node.limit_slow_readers(env.monotonic);
         // While a script runs, nothing else does.
         if self.node.busy.is_none() {
             self.heed_new_limit(env);
@@ -214,6 +222,7 @@ impl Server {
             self.cron_due(env),
             self.targets_due(env),
             self.node.waiting.first_deadline(),
+            self.node.slow_readers_due(),
             self.pause_due(),
             self.shutdown_due(env),
             self.failover_due(),
@@ -235,6 +244,14 @@ impl Server {
         if self.alarm.is_none_or(|alarm| alarm > at || at.since(alarm) > ALARM_EARLY_MAX) {
             self.alarm = Some(at);
             env.outbox.push(Action::Alarm { at });
+        }
+    }
+
+    /// Tells the driver when to read and when not, where that has changed.
+    pub(super) fn tell_stall(&mut self, env: &mut Env) {
+        let until = self.node.stalled_until;
+        if std::mem::replace(&mut self.stall_told, until) != until {
+            env.outbox.push(Action::Stall { until });
         }
     }
 }

@@ -24,11 +24,13 @@ use super::{
     control::Control,
     entropy::Stream,
     machine::{Alarm, Machine, lock},
-    rule::Fate,
     socket::{TcpListener, TcpStream},
     trace::{Event, HostName},
 };
-use crate::time::{Boottime, Monotonic, True, Wall};
+use crate::{
+    drive::Fate,
+    time::{Boottime, Monotonic, True, Wall},
+};
 
 /// A task that a host is to run.
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -4,10 +4,11 @@
 use std::{fmt, time::Duration};
 
 use super::condition::Cause;
+use crate::drive::{Break, Fate};
 
 /// What a rule does to the command it matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Act {
+pub enum MessageFault {
     /// The command, and what follows it on the connection, reaches the node so much later.
     DelayRequest(Duration),
     /// The reply, and what follows it on the connection, leaves the node so much later.
@@ -16,35 +17,12 @@ pub enum Act {
     Break(Break),
 }
 
-/// Where a connection breaks; where several rules break it, the later of these decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Break {
-    /// The command is executed and its reply is lost, and with it all that follows on the connection: TCP has no holes,
-    /// so the connection is silent until one side closes or resets it.
-    LoseReply,
-    /// The command is executed and its connection is closed instead of a reply.
-    BeforeReply,
-    /// The command is not executed and its connection is closed.
-    BeforeRequest,
-}
-
-/// The fate of one command: the combined effect of all rules that apply to it. Delays add up.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Fate {
-    /// How much later the command, and what follows it on the connection, reaches the node.
-    pub request_delay: Duration,
-    /// How much later its reply, and what follows it on the connection, leaves the node.
-    pub reply_delay: Duration,
-    /// Where its connection breaks, if it does.
-    pub breaks: Option<Break>,
-}
-
-impl Fate {
-    fn add(&mut self, act: Act) {
-        match act {
-            Act::DelayRequest(by) => self.request_delay = self.request_delay.saturating_add(by),
-            Act::DelayReply(by) => self.reply_delay = self.reply_delay.saturating_add(by),
-            Act::Break(at) => self.breaks = self.breaks.max(Some(at)),
+impl MessageFault {
+    fn add_to(self, fate: &mut Fate) {
+        match self {
+            MessageFault::DelayRequest(by) => fate.request_delay = fate.request_delay.saturating_add(by),
+            MessageFault::DelayReply(by) => fate.reply_delay = fate.reply_delay.saturating_add(by),
+            MessageFault::Break(at) => fate.breaks = fate.breaks.max(Some(at)),
         }
     }
 }
@@ -65,13 +43,13 @@ pub struct Rule {
     /// How many matches count from there.
     pub times: u64,
     /// What to do.
-    pub act: Act,
+    pub fault: MessageFault,
 }
 
 impl Rule {
     /// A rule for the first command of any kind.
-    pub fn new(act: Act) -> Self {
-        Self { node: None, client: None, command: None, contains: None, nth: 1, times: 1, act }
+    pub fn new(fault: MessageFault) -> Self {
+        Self { node: None, client: None, command: None, contains: None, nth: 1, times: 1, fault }
     }
 
     fn matches(&self, node: &str, client: &str, arguments: &[impl AsRef<[u8]>]) -> bool {
@@ -90,7 +68,7 @@ impl Rule {
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rule {:?} of {}", self.act, self.command.as_deref().unwrap_or("any command"))?;
+        write!(f, "rule {:?} of {}", self.fault, self.command.as_deref().unwrap_or("any command"))?;
         if let Some(part) = &self.contains {
             write!(f, " with {}", part.escape_ascii())?;
         }
@@ -134,7 +112,7 @@ impl Rules {
             if rule.matches(node, client, arguments) {
                 *matched += 1;
                 if (rule.nth..end).contains(matched) {
-                    fate.add(rule.act);
+                    rule.fault.add_to(&mut fate);
                 }
             }
             // A rule that has had its turns is of no use any more.
@@ -157,7 +135,7 @@ mod tests {
             contains: Some(b"lock:a".to_vec()),
             nth: 2,
             times: 2,
-            ..Rule::new(Act::Break(Break::LoseReply))
+            ..Rule::new(MessageFault::Break(Break::LoseReply))
         };
         let mut rules = Rules::default();
         rules.add(Cause::from("it"), lose);
@@ -183,14 +161,27 @@ mod tests {
         let delayed =
             |request, reply| Fate { request_delay: ms(request), reply_delay: ms(reply), breaks: None };
         let broken = |at, request| Fate { breaks: Some(at), ..delayed(request, 0) };
-        let rows: [(&[Act], Fate); 5] = [
-            (&[Act::DelayRequest(ms(500)), Act::DelayRequest(ms(100))], delayed(600, 0)),
-            (&[Act::DelayRequest(ms(50)), Act::DelayReply(ms(7)), Act::DelayReply(ms(2))], delayed(50, 9)),
-            (&[Act::DelayRequest(ms(50)), Act::Break(Break::LoseReply)], broken(Break::LoseReply, 50)),
-            // What is closed is silent, and what never arrived has no reply to lose.
-            (&[Act::Break(Break::LoseReply), Act::Break(Break::BeforeReply)], broken(Break::BeforeReply, 0)),
+        let rows: [(&[MessageFault], Fate); 5] = [
+            (&[MessageFault::DelayRequest(ms(500)), MessageFault::DelayRequest(ms(100))], delayed(600, 0)),
             (
-                &[Act::Break(Break::BeforeRequest), Act::Break(Break::BeforeReply)],
+                &[
+                    MessageFault::DelayRequest(ms(50)),
+                    MessageFault::DelayReply(ms(7)),
+                    MessageFault::DelayReply(ms(2)),
+                ],
+                delayed(50, 9),
+            ),
+            (
+                &[MessageFault::DelayRequest(ms(50)), MessageFault::Break(Break::LoseReply)],
+                broken(Break::LoseReply, 50),
+            ),
+            // What is closed is silent, and what never arrived has no reply to lose.
+            (
+                &[MessageFault::Break(Break::LoseReply), MessageFault::Break(Break::BeforeReply)],
+                broken(Break::BeforeReply, 0),
+            ),
+            (
+                &[MessageFault::Break(Break::BeforeRequest), MessageFault::Break(Break::BeforeReply)],
                 broken(Break::BeforeRequest, 0),
             ),
         ];

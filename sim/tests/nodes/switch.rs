@@ -269,7 +269,7 @@ impl Switch {
                     }
                     None => {}
                 },
-                Action::Close { conn } | Action::Kill { conn } => {
+                Action::Close { conn } | Action::Drain { conn } | Action::Kill { conn } => {
                     if let Some(End::Node(to, conn)) = self.ends.remove(&(node, conn)) {
                         self.route(node, to, Delivery::Event(to, Event::Closed { conn }));
                     }
@@ -280,6 +280,8 @@ impl Switch {
                     self.route(node, to, Delivery::Dial { from: node, conn, to });
                 }
                 Action::Alarm { at } => self.hosts[node].alarm = Some(at.max(self.now)),
+                // What the switch delivers meanwhile the server keeps.
+                Action::Stall { .. } => {}
                 Action::GoOn => panic!("scripts go by no clock here"),
                 Action::Advance { .. } => panic!("the clock of the switch is moved by the test"),
                 Action::Exit => panic!("no test here asks a node to exit"),

@@ -157,7 +157,7 @@ impl Serve {
                 };
                 // A node that has refused to end is asked anew; one that does nothing has not heard the first time.
                 let pending = asked_node
-                    .look(|server| server.node().shutdown.is_some() || server.stalled_until().is_some());
+                    .look(|server| server.node().shutdown.is_some() || server.node().stalled_until.is_some());
                 if std::mem::replace(&mut asked, true) && pending == Some(true) {
                     teller.line(Level::Warning, "Asked a second time: exiting at once");
                     process::exit(1);

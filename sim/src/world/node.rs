@@ -4,14 +4,14 @@ use std::{future::Future, io, net::IpAddr, time::Duration};
 
 use bytes::Bytes;
 
-use super::{Ends, Node, Platform, serve};
+use super::{Event, HostCtx, TcpListener, TcpStream};
 use crate::{
     config::Config,
+    drive::{Ends, Fate, Node, Platform, serve},
     env::{Env, Observation},
     event::ConnId,
     server::Server,
     time::{Monotonic, Wall},
-    world::{Event, Fate, HostCtx, TcpListener, TcpStream},
 };
 
 /// Runs a node on this host until it exits: a new server with this configuration, in `node`, behind the port that the
@@ -108,8 +108,9 @@ mod tests {
 
     use super::*;
     use crate::{
+        drive::Break,
         time::True,
-        world::{Act, Break, Builder, Condition, Keep, Latency, Rule, Verb, World},
+        world::{Builder, Condition, Keep, Latency, MessageFault, Rule, Verb, World},
     };
 
     /// A node `r` and a client `c` 10 ms apart; the client sends each command at its time in milliseconds, whatever has
@@ -167,26 +168,35 @@ mod tests {
         let rows: &[(&[Rule], &str)] = &[
             (&[], r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n@220 $-1\r\n@320"),
             // Silence from there on, and the connection stays.
-            (&[get(2, Act::Break(Break::LoseReply))], r"+OK\r\n$1\r\n1\r\n@120"),
-            (&[get(1, Act::Break(Break::LoseReply))], r"+OK\r\n@120"),
+            (&[get(2, MessageFault::Break(Break::LoseReply))], r"+OK\r\n$1\r\n1\r\n@120"),
+            (&[get(1, MessageFault::Break(Break::LoseReply))], r"+OK\r\n@120"),
             // What comes behind a late message is late as well.
-            (&[get(2, Act::DelayRequest(ms(150)))], r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n$-1\r\n@370"),
-            (&[get(2, Act::DelayReply(ms(150)))], r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n$-1\r\n@370"),
-            (&[get(2, Act::Break(Break::BeforeReply))], r"+OK\r\n$1\r\n1\r\n@120 closed@220"),
-            (&[get(2, Act::Break(Break::BeforeRequest))], r"+OK\r\n$1\r\n1\r\n@120 closed@220"),
-            (&[get(9, Act::Break(Break::LoseReply))], r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n@220 $-1\r\n@320"),
+            (
+                &[get(2, MessageFault::DelayRequest(ms(150)))],
+                r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n$-1\r\n@370",
+            ),
+            (&[get(2, MessageFault::DelayReply(ms(150)))], r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n$-1\r\n@370"),
+            (&[get(2, MessageFault::Break(Break::BeforeReply))], r"+OK\r\n$1\r\n1\r\n@120 closed@220"),
+            (&[get(2, MessageFault::Break(Break::BeforeRequest))], r"+OK\r\n$1\r\n1\r\n@120 closed@220"),
+            (
+                &[get(9, MessageFault::Break(Break::LoseReply))],
+                r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n@220 $-1\r\n@320",
+            ),
             // Of several rules each does its part: 50 ms on the way there and 100 ms on the way back.
             (
-                &[get(2, Act::DelayRequest(ms(50))), get(2, Act::DelayReply(ms(100)))],
+                &[get(2, MessageFault::DelayRequest(ms(50))), get(2, MessageFault::DelayReply(ms(100)))],
                 r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n$-1\r\n@370",
             ),
             (
-                &[get(2, Act::DelayRequest(ms(50))), get(2, Act::Break(Break::BeforeReply))],
+                &[
+                    get(2, MessageFault::DelayRequest(ms(50))),
+                    get(2, MessageFault::Break(Break::BeforeReply)),
+                ],
                 r"+OK\r\n$1\r\n1\r\n@120 closed@270",
             ),
             // A reply that is less late does not let an earlier one overtake its own delay.
             (
-                &[get(2, Act::DelayReply(ms(250))), get(3, Act::DelayReply(ms(10)))],
+                &[get(2, MessageFault::DelayReply(ms(250))), get(3, MessageFault::DelayReply(ms(10)))],
                 r"+OK\r\n$1\r\n1\r\n@120 $1\r\n1\r\n$-1\r\n@470",
             ),
         ];
@@ -203,7 +213,7 @@ mod tests {
     #[test]
     fn a_lost_reply_is_of_a_command_that_was_executed_and_a_dropped_request_is_not() {
         for (at, left) in [(Break::LoseReply, "$1\\r\\n1\\r\\n"), (Break::BeforeRequest, "$-1\\r\\n")] {
-            let set = Rule { command: Some("SET".into()), ..Rule::new(Act::Break(at)) };
+            let set = Rule { command: Some("SET".into()), ..Rule::new(MessageFault::Break(at)) };
             let node = Node::new();
             let mut world = World::builder(1)
                 .host("r", move |ctx| run(ctx, Config::default(), node.clone()))
