@@ -22,10 +22,16 @@ pub enum Class {
     Hash,
     /// `z`
     SortedSet,
-    /// `t`: new entries, or fewer.
+    /// `t`: fewer entries.
     Stream,
+    /// `t`: new entries, which clients wait for.
+    StreamEntry,
     /// `t` as well: the groups and counters of a stream, which WATCH does not see.
     StreamGroup,
+    /// `t`: a group is gone, which those who wait in it are told.
+    StreamGroupGone,
+    /// `g`: an expiry was set.
+    Expiry,
     /// `x`: a key was found expired.
     Expired,
     /// `e`: a key was evicted for memory.
@@ -42,13 +48,13 @@ impl Class {
     /// The letter of `notify-keyspace-events`.
     pub fn letter(self) -> u8 {
         match self {
-            Class::Generic => b'g',
+            Class::Generic | Class::Expiry => b'g',
             Class::String => b'$',
             Class::List => b'l',
             Class::Set => b's',
             Class::Hash => b'h',
             Class::SortedSet => b'z',
-            Class::Stream | Class::StreamGroup => b't',
+            Class::Stream | Class::StreamEntry | Class::StreamGroup | Class::StreamGroupGone => b't',
             Class::Expired => b'x',
             Class::Evicted => b'e',
             Class::New => b'n',
@@ -61,7 +67,7 @@ impl Class {
     fn signal(self) -> Signal {
         match self {
             // That a key is new is told beside how it changed.
-            Class::StreamGroup | Class::New | Class::Miss => Signal::Apart,
+            Class::StreamGroup | Class::StreamGroupGone | Class::New | Class::Miss => Signal::Apart,
             Class::Expired => Signal::Last,
             _ => Signal::First,
         }
@@ -96,8 +102,8 @@ pub struct Touch {
     pub changer: Changer,
     /// When those who have read it, or watch it, are told.
     pub signal: Signal,
-    /// The client whose command it was hears of the event behind its reply.
-    pub behind: bool,
+    /// The client whose command it was gets the event after its reply.
+    pub after_reply: bool,
 }
 
 impl Touch {
@@ -109,7 +115,7 @@ impl Touch {
         wanted: Notify,
         changer: Changer,
     ) -> Touch {
-        Touch { db, key, class, event, wanted, changer, signal: class.signal(), behind: false }
+        Touch { db, key, class, event, wanted, changer, signal: class.signal(), after_reply: false }
     }
 }
 

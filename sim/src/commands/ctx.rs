@@ -57,6 +57,8 @@ pub struct Ctx<'a> {
     pub(super) ready: Option<Bytes>,
     /// What it takes from there is the rest of a push, not a change of its own.
     pushed_to: bool,
+    /// A server has written the reply by now.
+    replied: bool,
 }
 
 impl<'a> Ctx<'a> {
@@ -84,6 +86,7 @@ impl<'a> Ctx<'a> {
             block: None,
             ready: None,
             pushed_to: false,
+            replied: false,
         }
     }
 
@@ -373,13 +376,36 @@ impl<'a> Ctx<'a> {
     /// Reports that `changes` elements were taken from a collection, and removes it with its last one. The invalidation for
     /// clients that track the key follows the events.
     pub fn taken(&mut self, changes: usize, key: &Bytes, class: Class, event: &'static str) {
+        self.take_out(changes, key, (class, event), false);
+    }
+
+    /// The same where a server has replied before it removes the key.
+    pub fn taken_before_reply(&mut self, changes: usize, key: &Bytes, class: Class, event: &'static str) {
+        self.take_out(changes, key, (class, event), true);
+    }
+
+    fn take_out(
+        &mut self,
+        changes: usize,
+        key: &Bytes,
+        (class, event): (Class, &'static str),
+        replies: bool,
+    ) {
         self.effects.dirty += changes as u64;
         if self.remove_if_empty(key) {
             self.touch_as(key, class, event, Some(Signal::Apart));
+            self.replied |= replies;
             self.touch_as(key, Class::Generic, "del", Some(Signal::Last));
         } else {
             self.touch_as(key, class, event, Some(Signal::Last));
         }
+    }
+
+    /// Notes that a server has written the reply by now: a client that subscribes to the events of its own command gets those from
+    /// here on after it. Where `redis-server` 7.0 writes an event in the midst of a reply (ZPOPMIN, XREADGROUP), it comes before it
+    /// here; so does the removal of the target of SINTERSTORE.
+    pub fn replied(&mut self) {
+        self.replied = true;
     }
 
     /// Reports an event about `key` that does not count as a change of its own.
@@ -404,6 +430,7 @@ impl<'a> Ctx<'a> {
             };
             let mut touch = Touch::new(self.db, key.clone(), (class, event), wanted, changer);
             touch.signal = signal.unwrap_or(touch.signal);
+            touch.after_reply = self.replied && matches!(self.origin, Origin::Client | Origin::Exec);
             self.effects.touched.push(touch);
         }
     }

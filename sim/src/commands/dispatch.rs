@@ -4,15 +4,9 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 
-use super::{
-    ALL, Ctx, Error, Flags, Group, Origin, Spec,
-    behind::{events_behind, is_among},
-    key_uses,
-    server::monitor,
-    timing::Timing,
-};
+use super::{ALL, Ctx, Error, Flags, Origin, Spec, key_uses, server::monitor, timing::Timing};
 use crate::{
-    config::{Config, Notify},
+    config::Config,
     effect::{Cached, Propagated, Recipients},
     keyspace::Dict,
     resp::{Reply, quotable},
@@ -131,20 +125,11 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     if shown_first {
         monitor::show(ctx, spec, args);
     }
-    let touched_before = ctx.effects.touched.len();
     let timing = Timing::begin(ctx);
     let reply = (spec.run)(ctx, args).unwrap_or_else(Reply::from);
     timing.end(ctx, spec, args);
-    if ctx.node.config.notify_keyspace_events != Notify::default()
-        && matches!(ctx.origin, Origin::Client | Origin::Exec)
-        && let Some(events) = events_behind(spec.name, &reply)
-    {
-        for touch in &mut ctx.effects.touched[touched_before..] {
-            touch.behind = is_among(events, touch.event);
-        }
-    }
-    if ctx.node.tracking.trackers > 0 {
-        remember(ctx, spec, args);
+    if !spec.flags.contains(Flags::NOTES_OWN_READS) {
+        note_reads(ctx, spec, args);
     }
     // Nor is a command shown again when it goes on after a wait.
     if monitored && !shown_first && ctx.ready.is_none() {
@@ -184,31 +169,16 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     reply
 }
 
-/// Remembers which keys a client that tracks has read. What a script reads counts as its declared keys, which it remembers itself.
-fn remember(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) {
-    let reads = spec.flags.contains(Flags::READONLY) && spec.group != Group::Scripting;
+/// Notes which keys a client that tracks has read, so that it is sent their invalidations.
+pub(super) fn note_reads(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) {
     let elsewhere = matches!(ctx.origin, Origin::Script | Origin::Replication) || ctx.ready.is_some();
-    let found = spec.name != "xread" || names_streams(&args[1..]);
-    if reads && !elsewhere && found && ctx.node.tracks_reads(ctx.conn) {
+    if ctx.node.tracking.trackers > 0
+        && spec.flags.contains(Flags::READONLY)
+        && !elsewhere
+        && ctx.node.tracks_reads(ctx.conn)
+    {
         for key in key_uses(spec, args) {
             ctx.effects.cache(Cached::Read(args[key.at].clone()));
-        }
-    }
-}
-
-/// Whether the keys of XREAD are found behind options that it has.
-fn names_streams(mut options: &[Bytes]) -> bool {
-    loop {
-        options = match options {
-            [word, rest @ ..] if word.eq_ignore_ascii_case(b"streams") => {
-                return !rest.is_empty() && rest.len().is_multiple_of(2);
-            }
-            [word, _, rest @ ..]
-                if ["block", "count"].iter().any(|name| word.eq_ignore_ascii_case(name.as_bytes())) =>
-            {
-                rest
-            }
-            _ => return false,
         }
     }
 }

@@ -3,7 +3,6 @@
 //! To add a command, write `<group>/<name>.rs` with its [`Spec`] on top, add one line to the group's `ALL`, and write its
 //! transcript in `tests/parity/<group>/<name>.redis`. Dispatch, COMMAND, the documentation and the tests read the lists.
 
-mod behind;
 mod categories;
 pub mod access;
 mod ctx;

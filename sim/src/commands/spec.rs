@@ -53,14 +53,40 @@ bitflags::bitflags! {
         const NESTS = 1 << 20;
         /// May find any key expired, without naming it.
         const TOUCHES_ARBITRARY_KEYS = 1 << 21;
+        /// Not queued by MULTI: it runs at once.
+        const NOT_QUEUED = 1 << 22;
+        /// Ends a transaction that is being queued.
+        const ENDS_TRANSACTION = 1 << 23;
+        /// Runs the queued commands: it may do what they may, and to refuse it is to discard them (EXEC).
+        const RUNS_QUEUE = 1 << 24;
+        /// Allowed on a RESP2 connection that has subscribed.
+        const IN_SUBSCRIBER_MODE = 1 << 25;
+        /// Refused like a write while the disk fails, although it is none (PING).
+        const NEEDS_DISK = 1 << 26;
+        /// For tests of the server itself: allowed by `enable-debug-command`, and to scripts by DEBUG.
+        const DEBUGS = 1 << 27;
+        /// Changes the modules: allowed by `enable-module-command`.
+        const CHANGES_MODULES = 1 << 28;
+        /// Notes by itself which keys it has read for client-side caching.
+        const NOTES_OWN_READS = 1 << 29;
     }
 }
 
 impl Flags {
     /// The names that COMMAND INFO shows. Some flags are the server's own business.
     pub fn names(self) -> impl Iterator<Item = String> {
-        let shown = self - (Flags::MAY_REPLICATE | Flags::NESTS | Flags::TOUCHES_ARBITRARY_KEYS);
-        shown.iter_names().map(|(name, _)| name.to_ascii_lowercase())
+        let hidden = Flags::MAY_REPLICATE
+            | Flags::NESTS
+            | Flags::TOUCHES_ARBITRARY_KEYS
+            | Flags::NOT_QUEUED
+            | Flags::ENDS_TRANSACTION
+            | Flags::RUNS_QUEUE
+            | Flags::IN_SUBSCRIBER_MODE
+            | Flags::NEEDS_DISK
+            | Flags::DEBUGS
+            | Flags::CHANGES_MODULES
+            | Flags::NOTES_OWN_READS;
+        (self - hidden).iter_names().map(|(name, _)| name.to_ascii_lowercase())
     }
 }
 

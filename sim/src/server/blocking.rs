@@ -28,7 +28,7 @@ impl Server {
                 // a server, nobody is served until the key is made anew.
                 Class::List | Class::SortedSet => continue,
                 // Who waits in a group waits for the group to be there as well, but not for anything else that becomes of it.
-                Class::Stream | Class::StreamGroup => matches!(touch.event, "xadd" | "xgroup-destroy"),
+                Class::StreamEntry | Class::StreamGroupGone => true,
                 _ => false,
             };
             let at = (touch.db, touch.key.clone());
@@ -40,9 +40,7 @@ impl Server {
             let is_new_text = || {
                 let here = || touched.iter().filter(|other| other.db == at.0 && other.key == at.1);
                 let is_new = here().any(|touch| touch.class == Class::New);
-                let made = |touch: &Touch| {
-                    matches!(touch.class, Class::New | Class::String) || touch.event == "expire"
-                };
+                let made = |touch: &Touch| matches!(touch.class, Class::New | Class::String | Class::Expiry);
                 is_new && here().all(made)
             };
             // And for the stream: that it is gone is news, too.

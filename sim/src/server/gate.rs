@@ -25,22 +25,6 @@ pub(super) enum Passage {
     Close,
 }
 
-/// Commands that MULTI does not queue.
-const NEVER_QUEUED: [&str; 6] = ["discard", "exec", "multi", "quit", "reset", "watch"];
-
-/// What a RESP2 connection may send while it listens to channels.
-const FOR_SUBSCRIBERS: [&str; 9] = [
-    "ping",
-    "psubscribe",
-    "punsubscribe",
-    "quit",
-    "reset",
-    "ssubscribe",
-    "subscribe",
-    "sunsubscribe",
-    "unsubscribe",
-];
-
 impl Server {
     /// Decides whether a client's command runs, waits, or is refused.
     pub(super) fn gate(&mut self, env: &mut Env, conn: ConnId, args: &[Bytes]) -> Passage {
@@ -86,7 +70,7 @@ impl Server {
         }
         let session = self.node.sessions.get_mut(conn).expect("the gate is for live connections");
         match &mut session.transaction {
-            Some(transaction) if !NEVER_QUEUED.contains(&spec.name) => {
+            Some(transaction) if !spec.flags.contains(Flags::NOT_QUEUED) => {
                 transaction.push(args.to_vec());
                 Passage::Answer(Reply::QUEUED)
             }
@@ -97,7 +81,7 @@ impl Server {
     /// The flags of a command: for EXEC also what the queued commands would do, for a script what it declares.
     fn flags_with_queue(&self, conn: ConnId, spec: &Spec, args: &[Bytes]) -> Flags {
         let queue = match &self.node.sessions.live(conn).transaction {
-            Some(transaction) if spec.name == "exec" => &transaction.queue[..],
+            Some(transaction) if spec.flags.contains(Flags::RUNS_QUEUE) => &transaction.queue[..],
             _ => return declared(&self.node, spec, args),
         };
         let asks = Flags::WRITE | Flags::DENYOOM | Flags::MAY_REPLICATE;
@@ -120,12 +104,11 @@ impl Server {
         let node = &mut self.node;
         let session = node.sessions.get_mut(conn).expect("the gate is for live connections");
         // What is queued may use up any amount of memory by itself.
-        let queuing =
-            session.transaction.is_some() && !["discard", "exec", "quit", "reset"].contains(&spec.name);
-        if matches!(spec.name, "debug") && !node.config.enable_debug_command.allows(session.is_local()) {
+        let queuing = session.transaction.is_some() && !flags.contains(Flags::ENDS_TRANSACTION);
+        if flags.contains(Flags::DEBUGS) && !node.config.enable_debug_command.allows(session.is_local()) {
             return Err(Error::DEBUG_DISABLED);
         }
-        if matches!(spec.name, "module|load" | "module|loadex" | "module|unload")
+        if flags.contains(Flags::CHANGES_MODULES)
             && !node.config.enable_module_command.allows(session.is_local())
         {
             return Err(Error::MODULE_DISABLED);
@@ -149,10 +132,10 @@ impl Server {
         }
         if flags.contains(Flags::WRITE) && !obeys {
             permit::write(node)?;
-        } else if spec.name == "ping" {
+        } else if flags.contains(Flags::NEEDS_DISK) {
             permit::disk(node)?;
         }
-        if confined && !FOR_SUBSCRIBERS.contains(&spec.name) {
+        if confined && !flags.contains(Flags::IN_SUBSCRIBER_MODE) {
             return Err(Error::in_subscription(spec.name));
         }
         permit::stale(node, flags)?;
@@ -175,7 +158,7 @@ impl Server {
     fn refuse(&mut self, conn: ConnId, spec: Option<&'static Spec>, error: Error) -> Passage {
         let session = self.node.sessions.get_mut(conn).expect("the gate is for live connections");
         let mut error = error;
-        if spec.is_some_and(|spec| spec.name == "exec") {
+        if spec.is_some_and(|spec| spec.flags.contains(Flags::RUNS_QUEUE)) {
             self.node.discard(conn);
             error = Error::exec_aborted(&error);
         } else if let Some(transaction) = &mut session.transaction {

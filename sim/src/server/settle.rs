@@ -97,7 +97,7 @@ impl Server {
             if touch.signal == Signal::First {
                 self.signal_change(touch, by, &mut own);
             }
-            self.notify(env, touch, batch.at_touch(at, touch.behind), &mut own);
+            self.notify(env, touch, batch.at_touch(at, touch.after_reply), &mut own);
             if touch.signal == Signal::Last {
                 self.signal_change(touch, by, &mut own);
             }

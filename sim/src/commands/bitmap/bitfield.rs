@@ -66,6 +66,7 @@ pub(super) fn carry_out(ctx: &mut Ctx<'_>, args: &[Bytes], may_write: bool) -> R
         (replies, changes)
     })?;
     if changes > 0 {
+        ctx.replied();
         ctx.changed_by(changes, key, Class::String, "setbit");
     }
     Ok(Reply::Array(replies))

@@ -13,7 +13,7 @@ pub(super) const SPEC: Spec = Spec {
     since: "1.0.0",
     summary: "Answers PONG, to show that the connection lives.",
     arity: -1,
-    flags: Flags::FAST,
+    flags: Flags::FAST.union(Flags::IN_SUBSCRIBER_MODE).union(Flags::NEEDS_DISK),
     keys: Keys::None,
     subcommands: &[],
     run,

@@ -21,7 +21,10 @@ pub(super) const SPEC: Spec = Spec {
         .union(Flags::STALE)
         .union(Flags::FAST)
         .union(Flags::NO_AUTH)
-        .union(Flags::ALLOW_BUSY),
+        .union(Flags::ALLOW_BUSY)
+        .union(Flags::NOT_QUEUED)
+        .union(Flags::ENDS_TRANSACTION)
+        .union(Flags::IN_SUBSCRIBER_MODE),
     keys: Keys::None,
     subcommands: &[],
     run,

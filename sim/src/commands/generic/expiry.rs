@@ -85,7 +85,8 @@ pub(super) fn expire(
         ctx.propagate_as(vec![vec!["DEL".into(), key.clone()]]);
     } else {
         ctx.set_expiry(key, Some(when_ms));
-        ctx.changed(key, Class::Generic, "expire");
+        ctx.replied();
+        ctx.changed(key, Class::Expiry, "expire");
         ctx.propagate_as(vec![vec!["PEXPIREAT".into(), key.clone(), when_ms.to_string().into()]]);
     }
     Ok(Reply::Integer(1))

@@ -31,6 +31,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let sum = value.checked_add(increment).ok_or(Error::INCREMENT_OVERFLOW)?;
     let encodings = ctx.node.config.encodings;
     ctx.modify_or_create::<Hash>(key)?.set(field, Blob::integer(sum), &encodings);
+    ctx.replied();
     ctx.changed(key, Class::Hash, "hincrby");
     Ok(sum.into())
 }

@@ -35,6 +35,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let text = Bytes::from(sum.to_string());
     let encodings = ctx.node.config.encodings;
     ctx.modify_or_create::<Hash>(key)?.set(field, &text, &encodings);
+    ctx.replied();
     ctx.changed(key, Class::Hash, "hincrbyfloat");
     // The sum, not the increment: rounding is not the replicas' business.
     ctx.propagate_as(vec![vec!["HSET".into(), key.clone(), field.clone(), text.clone()]]);

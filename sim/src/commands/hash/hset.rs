@@ -34,6 +34,7 @@ pub(super) fn set_all(ctx: &mut Ctx<'_>, args: &[Bytes], command: &str) -> Resul
     let encodings = ctx.node.config.encodings;
     let hash = ctx.modify_or_create::<Hash>(&args[1])?;
     let new = pairs.iter().filter(|[field, value]| hash.set(field, value, &encodings)).count();
+    ctx.replied();
     ctx.changed_by(pairs.len(), &args[1], Class::Hash, "hset");
     Ok(new)
 }

@@ -29,6 +29,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         return Ok(Reply::Integer(0));
     }
     hash.set(field, &args[3], &encodings);
+    ctx.replied();
     ctx.changed(key, Class::Hash, "hset");
     Ok(Reply::Integer(1))
 }

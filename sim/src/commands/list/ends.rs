@@ -39,6 +39,7 @@ pub(super) fn popped(ctx: &mut Ctx<'_>, key: &Bytes, end: End, count: usize) {
         End::Left => "lpop",
         End::Right => "rpop",
     };
+    ctx.replied();
     ctx.taken(count, key, Class::List, event);
 }
 

@@ -28,6 +28,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let index = integer(&args[2])?;
     let index = position(index, list.len()).ok_or(Error::INDEX_OUT_OF_RANGE)?;
     list.set(index, &args[3]);
+    ctx.replied();
     ctx.changed(key, Class::List, "lset");
     Ok(Reply::OK)
 }

@@ -23,6 +23,7 @@ pub(super) fn push(ctx: &mut Ctx<'_>, args: &[Bytes], end: End, creates: bool) -
     };
     elements.iter().for_each(|element| list.push(end, element));
     let len = list.len();
+    ctx.replied();
     ctx.changed_by(elements.len(), key, Class::List, pushed(end));
     Ok(len.into())
 }

@@ -15,7 +15,11 @@ pub(super) const SPEC: Spec = Spec {
     since: "2.0.0",
     summary: "Listens to the channels that match patterns.",
     arity: -2,
-    flags: Flags::PUBSUB.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
+    flags: Flags::PUBSUB
+        .union(Flags::NOSCRIPT)
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::IN_SUBSCRIBER_MODE),
     keys: Keys::None,
     subcommands: &[],
     run,

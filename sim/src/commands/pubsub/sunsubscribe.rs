@@ -15,7 +15,11 @@ pub(super) const SPEC: Spec = Spec {
     since: "7.0.0",
     summary: "Stops listening to shard channels.",
     arity: -1,
-    flags: Flags::PUBSUB.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
+    flags: Flags::PUBSUB
+        .union(Flags::NOSCRIPT)
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::IN_SUBSCRIBER_MODE),
     keys: Keys::ALL,
     subcommands: &[],
     run,

@@ -89,7 +89,7 @@ impl Loan {
             return Err(Error::of("ERR Wrong number of args calling Redis command from script"));
         }
         // Of what scripts are denied only DEBUG is safe inside of one.
-        let freed = self.node.scripts_may_debug && spec.name == "debug";
+        let freed = self.node.scripts_may_debug && spec.flags.contains(Flags::DEBUGS);
         if spec.flags.contains(Flags::NOSCRIPT) && !freed {
             return Err(Error::NOT_FROM_SCRIPT);
         }

@@ -36,7 +36,8 @@ impl Access {
             .union(Flags::NESTS);
         match self {
             Access::Full => both.union(Flags::MAY_REPLICATE),
-            Access::ReadOnly => both.union(Flags::READONLY),
+            // What a script reads counts as its declared keys.
+            Access::ReadOnly => both.union(Flags::READONLY).union(Flags::NOTES_OWN_READS),
         }
     }
 }

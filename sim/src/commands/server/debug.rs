@@ -35,7 +35,7 @@ pub(super) const SPEC: Spec = Spec {
     since: "1.0.0",
     summary: "Commands for tests.",
     arity: -2,
-    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE).union(Flags::DEBUGS),
     keys: Keys::None,
     subcommands: &[],
     run,

@@ -13,7 +13,7 @@ pub(super) const SPEC: Spec = Spec {
     since: "4.0.0",
     summary: "Unloads a module.",
     arity: 3,
-    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_ASYNC_LOADING),
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_ASYNC_LOADING).union(Flags::CHANGES_MODULES),
     keys: Keys::None,
     subcommands: &[],
     run,

@@ -103,6 +103,9 @@ pub(super) fn store(
     let len = members.len();
     if members.is_empty() {
         if ctx.remove(target).is_some() {
+            if !matches!(operation, Operation::Intersection) {
+                ctx.replied();
+            }
             ctx.changed(target, Class::Generic, "del");
         }
         return Ok(Reply::Integer(0));
@@ -121,6 +124,7 @@ pub(super) fn store(
         Operation::Intersection => "sinterstore",
         Operation::Difference => "sdiffstore",
     };
+    ctx.replied();
     ctx.changed(target, Class::Set, event);
     Ok(len.into())
 }

@@ -63,8 +63,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if taken.is_empty() {
         return Ok(Reply::Set(Vec::new()));
     }
-    ctx.taken(taken.len(), key, Class::Set, "spop");
-    // The choice is random, so the chosen members are propagated.
+    ctx.taken_before_reply(taken.len(), key, Class::Set, "spop");
+    // The dice are this node's: replicas are told what they showed.
     ctx.propagate_as(if count.is_some() && taken.len() == len {
         vec![vec![Bytes::from_static(b"DEL"), key.clone()]]
     } else {

@@ -78,6 +78,7 @@ pub(in crate::commands) fn add(
     }
     if added + updated > 0 {
         let event = if options.increments { "zincr" } else { "zadd" };
+        ctx.replied();
         ctx.changed_by(added + updated, key, Class::SortedSet, event);
     }
     Ok(match (options.increments, result) {

@@ -37,6 +37,7 @@ fn take(ctx: &mut Ctx<'_>, key: &Bytes, from: Extreme, count: i64) -> Result<Vec
         let event = if from == Extreme::Min { "zpopmin" } else { "zpopmax" };
         ctx.effects.dirty += taken.len() as u64;
         ctx.touch_as(key, Class::SortedSet, event, Some(Signal::Last));
+        ctx.replied();
         ctx.drop_if_empty(key);
     }
     Ok(taken)

@@ -11,10 +11,10 @@ use crate::{
 
 /// Stores `set` at `target`, whatever it held, as one change, and answers its length. An empty one removes the target.
 pub(super) fn store(ctx: &mut Ctx<'_>, target: &Bytes, set: SortedSet, event: &'static str) -> Reply {
-    store_as(ctx, target, set, 1, event)
+    write(ctx, target, set, (1, event), true)
 }
 
-/// The same, as so many changes.
+/// The same as so many changes, with the event before the reply.
 pub(in crate::commands) fn store_as(
     ctx: &mut Ctx<'_>,
     target: &Bytes,
@@ -22,11 +22,28 @@ pub(in crate::commands) fn store_as(
     changes: usize,
     event: &'static str,
 ) -> Reply {
+    write(ctx, target, set, (changes, event), false)
+}
+
+/// Stores `set`; the event comes after the reply if a server `replies` before it.
+fn write(
+    ctx: &mut Ctx<'_>,
+    target: &Bytes,
+    set: SortedSet,
+    (changes, event): (usize, &'static str),
+    replies: bool,
+) -> Reply {
     let len = set.len();
     if len > 0 {
         ctx.put(target, Value::SortedSet(Box::new(set)), None);
+        if replies {
+            ctx.replied();
+        }
         ctx.changed_by(changes, target, Class::SortedSet, event);
     } else if ctx.remove(target).is_some() {
+        if replies {
+            ctx.replied();
+        }
         ctx.changed(target, Class::Generic, "del");
     }
     len.into()

@@ -61,7 +61,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if repeats && !matches!(options.id, Wanted::Exactly(_)) {
         repeated.get_or_insert_with(|| args.to_vec())[options.id_at] = word(id);
     }
-    ctx.changed(key, Class::Stream, "xadd");
+    ctx.replied();
+    ctx.changed(key, Class::StreamEntry, "xadd");
     if trimmed > 0 {
         ctx.touch(key, Class::Stream, "xtrim");
     }

@@ -63,6 +63,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if !is_there {
         ctx.signal(key);
     }
+    ctx.replied();
     ctx.changed(key, Class::StreamGroup, "xgroup-create");
     Ok(Reply::OK)
 }

@@ -26,7 +26,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (key, name) = (&args[2], &args[3]);
     let destroyed = ctx.modify::<Stream>(key)?.ok_or(NO_STREAM)?.groups.remove(name).is_some();
     if destroyed {
-        ctx.changed(key, Class::StreamGroup, "xgroup-destroy");
+        ctx.replied();
+        ctx.changed(key, Class::StreamGroupGone, "xgroup-destroy");
     }
     Ok(destroyed.into())
 }

@@ -45,6 +45,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
     group.last_id = if args[4] == "$" { log.last_id } else { id_or_end(&args[4], 0)? };
     group.entries_read = read;
+    ctx.replied();
     ctx.changed(key, Class::StreamGroup, "xgroup-setid");
     Ok(Reply::OK)
 }

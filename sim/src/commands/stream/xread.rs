@@ -9,7 +9,7 @@ use super::{
     reading::{Words, keys},
 };
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, dispatch::note_reads},
     keyspace::{Stream, StreamId, Typed},
     resp::Reply,
 };
@@ -20,13 +20,38 @@ pub(super) const SPEC: Spec = Spec {
     since: "5.0.0",
     summary: "The entries after an id of each stream, waiting for one.",
     arity: -4,
-    flags: Flags::READONLY.union(Flags::BLOCKING).union(Flags::MOVABLEKEYS),
+    flags: Flags::READONLY.union(Flags::BLOCKING).union(Flags::MOVABLEKEYS).union(Flags::NOTES_OWN_READS),
     keys: Keys::Found(keys),
     subcommands: &[],
     run,
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let answered = read(ctx, args);
+    if names_streams(&args[1..]) {
+        note_reads(ctx, &SPEC, args);
+    }
+    answered
+}
+
+/// Whether the keys of XREAD are found behind options that it has.
+fn names_streams(mut options: &[Bytes]) -> bool {
+    loop {
+        options = match options {
+            [word, rest @ ..] if word.eq_ignore_ascii_case(b"streams") => {
+                return !rest.is_empty() && rest.len().is_multiple_of(2);
+            }
+            [word, _, rest @ ..]
+                if ["block", "count"].iter().any(|name| word.eq_ignore_ascii_case(name.as_bytes())) =>
+            {
+                rest
+            }
+            _ => return false,
+        }
+    }
+}
+
+fn read(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let words = Words::parse(ctx, args, false)?;
     if let Some(key) = ctx.ready.clone() {
         return resume(ctx, args, &words, key);

@@ -65,6 +65,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if max_deleted_id != StreamId::ZERO {
         log.max_deleted_id = max_deleted_id;
     }
+    ctx.replied();
     ctx.changed(key, Class::StreamGroup, "xsetid");
     Ok(Reply::OK)
 }

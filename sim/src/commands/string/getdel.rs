@@ -27,6 +27,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         return Ok(Reply::Null);
     };
     ctx.remove(key);
+    ctx.replied();
     ctx.changed(key, Class::Generic, "del");
     ctx.propagate_as(vec![vec!["DEL".into(), key.clone()]]);
     Ok(value.into())

@@ -28,6 +28,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let Some(value) = ctx.read::<Str>(key)?.map(|string| string.bytes().apart()) else {
         return Ok(Reply::Null);
     };
+    ctx.replied();
     if let Some(expiry) = &options.expiry {
         let when_ms = expiry.when_ms(ctx.wall_ms(), "getex")?;
         if expiry.is_absolute() && ctx.is_past(when_ms) {
@@ -36,7 +37,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             ctx.propagate_as(vec![vec!["DEL".into(), key.clone()]]);
         } else {
             ctx.set_expiry(key, Some(when_ms));
-            ctx.changed(key, Class::Generic, "expire");
+            ctx.changed(key, Class::Expiry, "expire");
             ctx.propagate_as(vec![vec!["PEXPIREAT".into(), key.clone(), when_ms.to_string().into()]]);
         }
     } else if options.persist && ctx.pass(key).is_some_and(|entry| entry.expires_ms().is_some()) {

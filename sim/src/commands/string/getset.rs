@@ -24,6 +24,7 @@ pub(super) const SPEC: Spec = Spec {
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (key, value) = (&args[1], &args[2]);
     let old = ctx.read::<Str>(key)?.map(|string| string.bytes().clone());
+    ctx.replied();
     ctx.put(key, Value::String(Str::new(value)), None);
     ctx.changed(key, Class::String, "set");
     ctx.propagate_as(vec![vec!["SET".into(), key.clone(), value.clone()]]);

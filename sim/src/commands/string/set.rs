@@ -33,6 +33,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         return Ok(answer(Reply::Null));
     }
     let kept_ms = if options.keep_ttl { ctx.pass(key).and_then(|entry| entry.expires_ms()) } else { None };
+    if options.get {
+        ctx.replied();
+    }
     write(ctx, key, &args[2], when_ms.or(kept_ms), when_ms.is_some());
     if options.get && when_ms.is_none() {
         // Replicas send no reply, so GET is not propagated.
@@ -48,7 +51,7 @@ pub(super) fn write(ctx: &mut Ctx<'_>, key: &Bytes, value: &Bytes, expires_ms: O
     ctx.put(key, Value::String(Str::new(value)), expires_ms);
     ctx.changed(key, Class::String, "set");
     if let Some(when_ms) = expires_ms.filter(|_| anew) {
-        ctx.touch(key, Class::Generic, "expire");
+        ctx.touch(key, Class::Expiry, "expire");
         let when = Bytes::from(when_ms.to_string());
         ctx.propagate_as(vec![vec!["SET".into(), key.clone(), value.clone(), "PXAT".into(), when]]);
     }

@@ -17,7 +17,9 @@ pub(super) const SPEC: Spec = Spec {
         .union(Flags::LOADING)
         .union(Flags::STALE)
         .union(Flags::FAST)
-        .union(Flags::ALLOW_BUSY),
+        .union(Flags::ALLOW_BUSY)
+        .union(Flags::NOT_QUEUED)
+        .union(Flags::ENDS_TRANSACTION),
     keys: Keys::None,
     subcommands: &[],
     run,

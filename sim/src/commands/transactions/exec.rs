@@ -20,7 +20,10 @@ pub(super) const SPEC: Spec = Spec {
         .union(Flags::LOADING)
         .union(Flags::STALE)
         .union(Flags::SKIP_SLOWLOG)
-        .union(Flags::NESTS),
+        .union(Flags::NESTS)
+        .union(Flags::NOT_QUEUED)
+        .union(Flags::ENDS_TRANSACTION)
+        .union(Flags::RUNS_QUEUE),
     keys: Keys::None,
     subcommands: &[],
     run,

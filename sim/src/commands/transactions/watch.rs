@@ -18,7 +18,8 @@ pub(super) const SPEC: Spec = Spec {
         .union(Flags::LOADING)
         .union(Flags::STALE)
         .union(Flags::FAST)
-        .union(Flags::ALLOW_BUSY),
+        .union(Flags::ALLOW_BUSY)
+        .union(Flags::NOT_QUEUED),
     keys: Keys::ALL,
     subcommands: &[],
     run,
