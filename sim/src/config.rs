@@ -7,6 +7,52 @@ use crate::{
     log::Level,
 };
 
+/// Mistakes that are made on purpose, by which tests prove that a checker notices them: a node without any is as Redis is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Mutations {
+    /// A control for experiments, not Redis: the node's wall clock is what its monotonic clock makes of the time it started at,
+    /// so that no operator can step it.
+    pub wall_from_monotonic: bool,
+    /// A control for experiments: replicas are sent how long keys live, as before Redis 7, instead of when they die.
+    pub replicate_relative_ttl: bool,
+    /// A mistake on purpose, to prove that it is noticed: a key is gone at the millisecond it expires at, and not after it.
+    pub expire_at_the_millisecond: bool,
+    /// A mistake on purpose: of what a script or a transaction wrote, replicas are sent the first command only.
+    pub replicate_in_part: bool,
+    /// A mistake on purpose: a part of every script that has it, and what runs in its place.
+    pub script_edit: Option<(String, String)>,
+}
+
+/// Whether a replica loads its master's snapshot as it comes (`repl-diskless-load`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DisklessLoad {
+    /// It waits for all of it.
+    #[default]
+    Disabled,
+    /// It does if it has no data.
+    OnEmptyDb,
+    /// It keeps its own data until the snapshot is there.
+    SwapDb,
+}
+
+impl DisklessLoad {
+    const ALL: [DisklessLoad; 3] = [DisklessLoad::Disabled, DisklessLoad::OnEmptyDb, DisklessLoad::SwapDb];
+
+    /// The option's value.
+    pub fn name(self) -> &'static str {
+        match self {
+            DisklessLoad::Disabled => "disabled",
+            DisklessLoad::OnEmptyDb => "on-empty-db",
+            DisklessLoad::SwapDb => "swapdb",
+        }
+    }
+
+    /// The meaning of the option's value; the default for one that is none.
+    pub fn named(name: &str) -> DisklessLoad {
+        DisklessLoad::ALL.into_iter().find(|load| load.name() == name).unwrap_or_default()
+    }
+}
+
 /// Who may use a command that an option guards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowed {
@@ -387,23 +433,59 @@ pub struct Config {
     pub list_node_size: i32,
     /// `rdbcompression`: whether long strings are compressed in snapshots and by DUMP.
     pub rdb_compression: bool,
-    /// A control for experiments, not Redis: the node's wall clock is what its monotonic clock makes of the time it started at,
-    /// so that no operator can step it.
-    pub wall_from_monotonic: bool,
-    /// A control for experiments: replicas are sent how long keys live, as before Redis 7, instead of when they die.
-    pub replicate_relative_ttl: bool,
     /// The file that the options come from, which CONFIG REWRITE writes; empty for none.
     pub config_file: String,
     /// `loglevel`
     pub loglevel: Level,
     /// The process that the node is, as INFO tells it; a simulated one is alone on its machine, and the first.
     pub process_id: u32,
-    /// A mistake on purpose, to prove that it is noticed: a key is gone at the millisecond it expires at, and not after it.
-    pub expire_at_the_millisecond: bool,
-    /// A mistake on purpose: of what a script or a transaction wrote, replicas are sent the first command only.
-    pub replicate_in_part: bool,
-    /// A mistake on purpose: a part of every script that has it, and what runs in its place.
-    pub script_edit: Option<(String, String)>,
+    /// `bind`: the addresses that the node listens on.
+    pub bind: String,
+    /// `bind-source-addr`: the address that connections to a master come from; any if empty.
+    pub bind_source_addr: String,
+    /// `dbfilename`: the file of the snapshot.
+    pub dbfilename: String,
+    /// `appenddirname`: the folder of the append-only files.
+    pub appenddirname: String,
+    /// `appendfilename`: what their names begin with.
+    pub appendfilename: String,
+    /// `aof-load-truncated`: an append-only file that ends within a command is cut off there.
+    pub aof_load_truncated: bool,
+    /// `aof-use-rdb-preamble`: the base of the append-only files is a snapshot.
+    pub aof_use_rdb_preamble: bool,
+    /// `aof-disable-auto-gc`: append-only files that are not needed any more stay.
+    pub aof_disable_auto_gc: bool,
+    /// `no-appendfsync-on-rewrite`: while something is written in the background, when to sync is left to the operating
+    /// system.
+    pub no_appendfsync_on_rewrite: bool,
+    /// `key-load-delay`: microseconds that each key takes to be loaded, or, negative, keys loaded in one.
+    pub key_load_delay: i64,
+    /// `rdb-key-save-delay`: microseconds that each key takes to be saved, or, negative, keys saved in one.
+    pub rdb_key_save_delay: i64,
+    /// `loading-process-events-interval-bytes`: after so many bytes of a file clients are looked after; never for 0.
+    pub loading_process_events_interval_bytes: u64,
+    /// `repl-diskless-load`.
+    pub repl_diskless_load: DisklessLoad,
+    /// `repl-diskless-sync-max-replicas`: with so many replicas a snapshot begins at once; 0 for any number of them.
+    pub repl_diskless_sync_max_replicas: usize,
+    /// `replica-ignore-disk-write-errors`: a replica goes on where its disk fails.
+    pub replica_ignore_disk_write_errors: bool,
+    /// `propagation-error-behavior`: `ignore`, or the process ends when a command of the master fails.
+    pub propagation_error_behavior: String,
+    /// `shutdown-on-sigint`: the words of the SHUTDOWN that the signal stands for.
+    pub shutdown_on_sigint: String,
+    /// `shutdown-on-sigterm`, likewise.
+    pub shutdown_on_sigterm: String,
+    /// `dir`: the folder that the node keeps its data in, as it says; where that is, is for the one who starts it to see to.
+    pub dir: String,
+    /// `logfile`: where the log goes; to the standard output if empty.
+    pub logfile: String,
+    /// `unixsocket`: the path of the socket file to listen at; none if empty.
+    pub unixsocket: String,
+    /// `unixsocketperm`: the permissions of that file, in octal digits; those that it is made with for 0.
+    pub unixsocketperm: u32,
+    /// The mistakes that it makes on purpose.
+    pub mutations: Mutations,
     /// Options that are kept and answered but change nothing here, by name.
     pub others: std::collections::BTreeMap<String, String>,
 }
@@ -474,14 +556,32 @@ impl Default for Config {
             encodings: Encodings::default(),
             list_node_size: -2,
             rdb_compression: true,
-            wall_from_monotonic: false,
-            replicate_relative_ttl: false,
             config_file: String::new(),
             loglevel: Level::Notice,
             process_id: 1,
-            expire_at_the_millisecond: false,
-            replicate_in_part: false,
-            script_edit: None,
+            bind: "* -::*".into(),
+            bind_source_addr: String::new(),
+            dbfilename: "dump.rdb".into(),
+            appenddirname: "appendonlydir".into(),
+            appendfilename: "appendonly.aof".into(),
+            aof_load_truncated: true,
+            aof_use_rdb_preamble: true,
+            aof_disable_auto_gc: false,
+            no_appendfsync_on_rewrite: false,
+            key_load_delay: 0,
+            rdb_key_save_delay: 0,
+            loading_process_events_interval_bytes: 2 << 20,
+            repl_diskless_load: DisklessLoad::Disabled,
+            repl_diskless_sync_max_replicas: 0,
+            replica_ignore_disk_write_errors: false,
+            propagation_error_behavior: "ignore".into(),
+            shutdown_on_sigint: "default".into(),
+            shutdown_on_sigterm: "default".into(),
+            dir: "/data".into(),
+            logfile: String::new(),
+            unixsocket: String::new(),
+            unixsocketperm: 0,
+            mutations: Mutations::default(),
             others: std::collections::BTreeMap::new(),
         }
     }
@@ -490,7 +590,11 @@ impl Default for Config {
 impl Config {
     /// Which keys are past their time at `now_ms` of the wall clock.
     pub fn expiry_rule(&self, now_ms: i64) -> ExpiryRule {
-        if self.expire_at_the_millisecond { ExpiryRule::early(now_ms) } else { ExpiryRule::at(now_ms) }
+        if self.mutations.expire_at_the_millisecond {
+            ExpiryRule::early(now_ms)
+        } else {
+            ExpiryRule::at(now_ms)
+        }
     }
 
     /// `save` as CONFIG GET prints it.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::{
     acl::Acl,
-    config::{Config, Notify},
+    config::{Config, DisklessLoad, Notify},
     durability::{AppendLog, Disk, LogState, rdb},
     effect::Effects,
     env::Env,
@@ -18,7 +18,6 @@ use crate::{
     keyspace::{Db, Value},
     latency,
     migration::{Migration, Targets},
-    options,
     pubsub::PubSub,
     replication::{Payload, Replication, Stage},
     reply_room,
@@ -289,7 +288,7 @@ impl Node {
         Node {
             dbs: (0..config.databases).map(|_| Db::default()).collect(),
             acl: Acl::new(&config.requirepass),
-            scripts: Engine::editing(config.script_edit.clone()),
+            scripts: Engine::editing(config.mutations.script_edit.clone()),
             config,
             sessions: Sessions::default(),
             pubsub: PubSub::default(),
@@ -485,10 +484,10 @@ impl Node {
     pub fn receiving(&self) -> Option<Receiving> {
         let link = self.replication.master.as_ref()?;
         let Stage::Transfer { position, payload: Payload::Marked(_) } = &link.stage else { return None };
-        match options::find("repl-diskless-load")?.get(&self.config).as_str() {
-            "swapdb" => {}
-            "on-empty-db" if self.dbs.iter().all(Db::is_empty) => {}
-            _ => return None,
+        match self.config.repl_diskless_load {
+            DisklessLoad::SwapDb => {}
+            DisklessLoad::OnEmptyDb if self.dbs.iter().all(Db::is_empty) => {}
+            DisklessLoad::OnEmptyDb | DisklessLoad::Disabled => return None,
         }
         let known = position.as_ref().is_some_and(|(id, _)| *id == self.replication.history.id);
         Some(if known { Receiving::BesideData } else { Receiving::WithoutData })

@@ -78,12 +78,12 @@ impl Actor {
                 option.check(&config, &value).expect("a scenario's options are checked before it runs");
             option.set(&mut config, &value);
         }
-        config.wall_from_monotonic = self.written.expire_by_monotonic;
-        config.replicate_relative_ttl = self.written.replicate_relative_ttl;
-        config.expire_at_the_millisecond = self.written.expire_at_the_millisecond;
-        config.replicate_in_part = self.written.replicate_in_part;
+        config.mutations.wall_from_monotonic = self.written.expire_by_monotonic;
+        config.mutations.replicate_relative_ttl = self.written.replicate_relative_ttl;
+        config.mutations.expire_at_the_millisecond = self.written.expire_at_the_millisecond;
+        config.mutations.replicate_in_part = self.written.replicate_in_part;
         let edit = self.written.script_edit.clone();
-        config.script_edit = edit.map(|edit| (edit.find, edit.replace));
+        config.mutations.script_edit = edit.map(|edit| (edit.find, edit.replace));
         config
     }
 }

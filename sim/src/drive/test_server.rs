@@ -173,7 +173,7 @@ impl TestServerBuilder {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         config.port = address.port();
-        config.others.insert("bind".into(), address.ip().to_string());
+        config.bind = address.ip().to_string();
         let password = config.requirepass.clone();
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

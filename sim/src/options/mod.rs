@@ -135,11 +135,6 @@ pub fn find(name: &str) -> Option<&'static Opt> {
     })
 }
 
-/// The value of an option, as CONFIG GET prints it; of none, for a name that is none.
-pub fn value(config: &Config, name: &str) -> String {
-    find(name).map_or_else(String::new, |option| option.get(config))
-}
-
 /// Sets an option before a node starts, when every option may be set.
 ///
 /// # Errors

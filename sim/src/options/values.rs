@@ -87,7 +87,7 @@ pub(super) fn process_title(config: &Config, text: &str) -> Result<String, Strin
             "port" | "tls-port" => title.push('0'),
             "config-file" if config.config_file.is_empty() => title.push('-'),
             "config-file" => title.push_str(&config.config_file),
-            "unixsocket" => title.push_str(config.others.get("unixsocket").map_or("", String::as_str)),
+            "unixsocket" => title.push_str(&config.unixsocket),
             _ => return Err(INVALID.into()),
         }
         rest = after;

@@ -10,7 +10,6 @@ use crate::{
     env::Env,
     log::Level,
     node::Node,
-    options,
     replication::{Backlog, MasterLink, encode_batch},
     time::{Monotonic, Wall},
 };
@@ -22,7 +21,7 @@ impl Node {
     /// When what is appended is made durable, as things are: `no-appendfsync-on-rewrite` leaves it to the operating system while
     /// something is written in the background.
     fn fsync_policy(&self) -> Fsync {
-        let rests = self.writes_aside() && options::value(&self.config, "no-appendfsync-on-rewrite") == "yes";
+        let rests = self.writes_aside() && self.config.no_appendfsync_on_rewrite;
         if rests { Fsync::No } else { self.config.appendfsync }
     }
 
@@ -160,7 +159,7 @@ impl Server {
         let Node { append_log, config, .. } = &mut *self.node;
         let (Some(parts), Some(folder)) = (&mut append_log.parts, &env.folder) else { return };
         if parts.has_history()
-            && options::value(config, "aof-disable-auto-gc") == "no"
+            && !config.aof_disable_auto_gc
             && let Err(error) = parts.sweep(&**folder)
         {
             env.log(Level::Warning, || format!("Old append-only files cannot be removed: {error}"));

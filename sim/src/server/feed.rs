@@ -10,7 +10,6 @@ use crate::{
     event::ConnId,
     log::Level,
     node::{Job, Node},
-    options,
     replication::{Feed, ReplicaLink, encode, encode_batch},
 };
 
@@ -22,9 +21,9 @@ impl Server {
         }
         let mut bytes = Vec::new();
         let relative: Vec<Propagated>;
-        let sent = if self.node.config.replicate_in_part { 1 } else { commands.len() };
+        let sent = if self.node.config.mutations.replicate_in_part { 1 } else { commands.len() };
         let commands = &commands[..sent];
-        let commands = if self.node.config.replicate_relative_ttl {
+        let commands = if self.node.config.mutations.replicate_relative_ttl {
             relative = commands.iter().map(|command| with_relative_ttl(command, now_ms)).collect();
             &relative
         } else {
@@ -118,8 +117,7 @@ impl Server {
             .map(|(_, replica, since)| if replica.eof && diskless { now_secs - since } else { delay });
         let longest = longest.max().unwrap_or(0);
         // So many replicas are company enough.
-        let enough = options::find("repl-diskless-sync-max-replicas");
-        let enough = enough.and_then(|option| option.get(&self.node.config).parse().ok()).unwrap_or(0);
+        let enough = self.node.config.repl_diskless_sync_max_replicas;
         let in_company = enough > 0 && waiting.len() >= enough;
         if longest < delay && !in_company {
             return;

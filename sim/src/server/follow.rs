@@ -14,7 +14,6 @@ use crate::{
     keyspace::Db,
     log::Level,
     node::Purpose,
-    options,
     replication::{Answer, Backlog, Payload, Stage, encode},
     resp::{Limits, Reply},
     session::{Role, Session},
@@ -60,7 +59,7 @@ impl Server {
         link.heard_at = env.wall.as_secs();
         let address = format!("{}:{}", link.host, link.port);
         env.log(Level::Notice, || format!("Connecting to MASTER {address}"));
-        let from = options::value(&self.node.config, "bind-source-addr").parse().ok();
+        let from = self.node.config.bind_source_addr.parse().ok();
         env.outbox.push(Action::Dial { conn, host: link.host.clone(), port: link.port, from });
     }
 
@@ -454,8 +453,7 @@ impl Server {
                 }
             };
             if spec.flags.contains(Flags::WRITE) && permit::disk(&self.node).is_err() {
-                let ignores = options::find("replica-ignore-disk-write-errors");
-                if ignores.is_none_or(|option| option.get(&self.node.config) == "no") {
+                if !self.node.config.replica_ignore_disk_write_errors {
                     env.log(Level::Warning, || "Replica was unable to write command to disk.".into());
                     return self.node.abort();
                 }
@@ -478,8 +476,7 @@ impl Server {
         env.log(Level::Warning, || {
             critical("This replica is sending an error to its master", error, command)
         });
-        let behaviour = options::find("propagation-error-behavior");
-        let goes_on = behaviour.is_none_or(|option| option.get(&self.node.config) == "ignore");
+        let goes_on = self.node.config.propagation_error_behavior == "ignore";
         if self.node.config.replica_read_only && !goes_on {
             self.node.abort();
             return false;

@@ -10,7 +10,6 @@ use crate::{
     keyspace::Db,
     log::Level,
     node::{Loading, Node, Purpose},
-    options,
     resp::Reply,
     session::BlockedOn,
     time::Monotonic,
@@ -20,17 +19,7 @@ impl Node {
     /// How long it takes to read so many keys: each as many microseconds as `key-load-delay` says. A negative number is how
     /// many keys one microsecond is enough for.
     pub fn load_time(&self, keys: usize) -> Duration {
-        self.key_time("key-load-delay", keys)
-    }
-
-    /// How long so many keys take by an option that says it for one, as [`Node::load_time`].
-    pub fn key_time(&self, option: &str, keys: usize) -> Duration {
-        let delay = self.hidden_number(option);
-        let keys = u64::try_from(keys).unwrap_or(u64::MAX);
-        Duration::from_micros(match u64::try_from(delay) {
-            Ok(delay) => keys.saturating_mul(delay),
-            Err(_) => keys / delay.unsigned_abs(),
-        })
+        key_time(self.config.key_load_delay, keys)
     }
 
     /// Takes the data away until the time is over that it takes to read `keys`, if it takes any; answers whether it does.
@@ -55,8 +44,8 @@ impl Node {
         let dbs = if purpose == Purpose::Master { Vec::new() } else { dbs };
         let until = now + time;
         self.loading = Some(Loading { until, since: now_secs, len, dbs, purpose });
-        let piece = self.hidden_number("loading-process-events-interval-bytes");
-        if piece <= 0 || i64::try_from(len).is_ok_and(|len| len < piece) {
+        let piece = self.config.loading_process_events_interval_bytes;
+        if piece == 0 || (len as u64) < piece {
             self.stall(now, time);
         }
         true
@@ -66,10 +55,16 @@ impl Node {
     pub fn keys_len(&self) -> usize {
         self.dbs.iter().map(Db::len).sum()
     }
+}
 
-    fn hidden_number(&self, name: &str) -> i64 {
-        options::find(name).and_then(|option| option.get(&self.config).parse().ok()).unwrap_or(0)
-    }
+/// How long so many keys take, each as many microseconds as `delay` says. A negative number is how many keys one microsecond is
+/// enough for.
+pub(super) fn key_time(delay: i64, keys: usize) -> Duration {
+    let keys = u64::try_from(keys).unwrap_or(u64::MAX);
+    Duration::from_micros(match u64::try_from(delay) {
+        Ok(delay) => keys.saturating_mul(delay),
+        Err(_) => keys / delay.unsigned_abs(),
+    })
 }
 
 impl Server {
@@ -182,12 +177,11 @@ mod tests {
             ask(&mut server, &mut env, &format!("SET {key} 1"));
         }
         ask(&mut server, &mut env, "SAVE");
-        let mut config = Config::default();
-        for (name, value) in
-            [("key-load-delay", "1000000"), ("loading-process-events-interval-bytes", "1024")]
-        {
-            config.others.insert(name.into(), value.into());
-        }
+        let config = Config {
+            key_load_delay: 1_000_000,
+            loading_process_events_interval_bytes: 1024,
+            ..Config::default()
+        };
         let disk = server.kill();
         // Three keys of a second each; so short a file is read in one go.
         let (mut server, mut env) = start(config.clone(), disk.clone());

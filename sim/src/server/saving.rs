@@ -6,13 +6,12 @@
 
 use bytes::Bytes;
 
-use super::Server;
+use super::{Server, loading::key_time};
 use crate::{
     durability::{self, DiskFull, LogState, Parts, SaveError, rdb},
     env::{Env, Folder},
     log::Level,
     node::{Background, Job, Node},
-    options,
     time::Monotonic,
 };
 
@@ -52,8 +51,7 @@ impl Node {
     /// # Errors
     /// When the disk does not take it.
     pub fn keep_snapshot(&mut self, env: &Env, snapshot: Bytes) -> Result<(), SaveError> {
-        let name = options::value(&self.config, "dbfilename");
-        self.disk.keep_snapshot(snapshot, env.folder.as_deref(), &name)
+        self.disk.keep_snapshot(snapshot, env.folder.as_deref(), &self.config.dbfilename)
     }
 
     /// Keeps a snapshot that has been written in the background, with so many of the changes that count for the next save point.
@@ -78,7 +76,7 @@ impl Node {
     /// The snapshot that was kept last, if it is there.
     pub fn kept_snapshot(&self, env: &Env) -> Option<Bytes> {
         match &env.folder {
-            Some(folder) => folder.read(&options::value(&self.config, "dbfilename")).ok(),
+            Some(folder) => folder.read(&self.config.dbfilename).ok(),
             None => self.disk.snapshot.clone(),
         }
     }
@@ -108,7 +106,7 @@ impl Node {
         self.stats.forks += 1;
         let keys = self.keys_len();
         let (began, since) = (env.monotonic, env.wall.as_secs());
-        let until = began + self.key_time("rdb-key-save-delay", keys);
+        let until = began + key_time(self.config.rdb_key_save_delay, keys);
         self.background = Some(Background { job, began, since, until, keys });
         until
     }
@@ -280,7 +278,7 @@ impl Node {
 
     /// All there is, in the form in which the append-only file begins with it, and the ending of such a file's name.
     fn log_base(&self, in_folder: bool, now_secs: i64) -> (Bytes, &'static str) {
-        if !in_folder || options::value(&self.config, "aof-use-rdb-preamble") == "yes" {
+        if !in_folder || self.config.aof_use_rdb_preamble {
             let origin = self.snapshot_origin(now_secs, true);
             return (rdb::write(&self.dbs, &self.libraries, &origin, &self.config), "rdb");
         }

@@ -10,7 +10,6 @@ use crate::{
     event::{ConnId, Signal},
     log::Level,
     node::{Node, Shutdown},
-    options,
     session::{Blocked, BlockedOn},
     time::Monotonic,
 };
@@ -56,11 +55,10 @@ impl Server {
     /// A signal asks for the end, in the way that `shutdown-on-sigterm` and `shutdown-on-sigint` say.
     pub(super) fn signalled(&mut self, env: &mut Env, signal: Signal) {
         env.log(Level::Warning, || format!("{} came: shutting down", signal.name()));
-        let option = match signal {
-            Signal::Interrupt => "shutdown-on-sigint",
-            Signal::Terminate => "shutdown-on-sigterm",
+        let how = match signal {
+            Signal::Interrupt => &self.node.config.shutdown_on_sigint,
+            Signal::Terminate => &self.node.config.shutdown_on_sigterm,
         };
-        let how = options::find(option).map_or_else(String::new, |option| option.get(&self.node.config));
         let mut shutdown = Shutdown { signalled: true, ..Shutdown::default() };
         for word in how.split(' ') {
             match word {

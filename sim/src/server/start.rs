@@ -15,7 +15,6 @@ use crate::{
     keyspace::Db,
     log::Level,
     node::Purpose,
-    options,
     replication::Backlog,
     resp::quotable,
     session::Session,
@@ -133,7 +132,7 @@ impl Server {
     }
 
     fn open_snapshot(&mut self, env: &mut Env) -> Result<usize, StartError> {
-        let file = options::value(&self.node.config, "dbfilename");
+        let file = self.node.config.dbfilename.clone();
         let Some(folder) = &env.folder else { return Ok(0) };
         let snapshot = match folder.read(&file) {
             Ok(snapshot) => snapshot,
@@ -201,7 +200,7 @@ impl Server {
             (Some(parts), Some(folder)) if !is_new => parts.open(&**folder),
             _ => self.node.rewrite_log(env).map_err(io::Error::other),
         };
-        let file = options::value(&self.node.config, "appenddirname");
+        let file = self.node.config.appenddirname.clone();
         ready.map_err(|error| LogError::File { file, error })?;
         self.node.append_log.resume(env.wall.as_secs());
         Ok(len)
@@ -221,7 +220,7 @@ impl Server {
             len += bytes.len();
             let behind = self.load_head(env, &file, &bytes)?;
             let Err((stop, begun)) = self.repeat_file(env, bytes.clone(), behind) else { continue };
-            let truncated = options::value(&self.node.config, "aof-load-truncated") == "yes";
+            let truncated = self.node.config.aof_load_truncated;
             match stop {
                 Stop::Unread(Unread::Short) if at == last && truncated => {
                     env.log(Level::Warning, || {

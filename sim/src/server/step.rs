@@ -53,7 +53,7 @@ pub struct Server {
     queued: VecDeque<Event>,
     /// The driver was asked for the next turn of the script that runs.
     pub(super) turn_asked: bool,
-    /// What the two clocks showed at the start, for [`Config::wall_from_monotonic`].
+    /// What the two clocks showed at the start, for [`Mutations::wall_from_monotonic`](crate::config::Mutations).
     started: (Wall, Monotonic),
 }
 
@@ -95,7 +95,7 @@ impl Server {
     /// Takes in one event. Actions are left in `env.outbox`, in order; the replies of a step go out as one write per
     /// connection.
     pub fn step(&mut self, env: &mut Env, event: Event) {
-        if self.node.config.wall_from_monotonic {
+        if self.node.config.mutations.wall_from_monotonic {
             let (wall, monotonic) = self.started;
             env.wall = wall + env.monotonic.since(monotonic);
         }

@@ -16,7 +16,7 @@ fn nothing() -> Config {
 /// A node whose snapshots take a second for each key.
 fn slow_to_save() -> Config {
     let mut config = nothing();
-    config.others.insert("rdb-key-save-delay".into(), "1000000".into());
+    config.rdb_key_save_delay = 1_000_000;
     config
 }
 
@@ -53,7 +53,7 @@ fn a_loss_of_power_loses_exactly_what_was_not_synced() {
     use Fsync::{Always, EverySecond, No};
     let slow = Config { fsync_ms: 700, ..append(EverySecond) };
     let mut resting = Config { appendonly: true, appendfsync: Always, ..slow_to_save() };
-    resting.others.insert("no-appendfsync-on-rewrite".into(), "yes".into());
+    resting.no_appendfsync_on_rewrite = true;
     let points = Config { save: vec![(2, 2)], ..nothing() };
     let rows = [
         (nothing(), "SET a 1; 5000", ""),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::switch::{LATENCY, Switch};
 use lockstorm_sim::{
-    config::Config,
+    config::{Config, Mutations},
     durability::Disk,
     env::Env,
     event::{Action, ConnId, Event},
@@ -314,7 +314,10 @@ fn a_node_without_peers_asks_for_nothing() {
 fn an_expiry_reaches_replicas_as_an_instant_or_as_before_redis_7_as_the_time_left() {
     // The replica's clock is a minute ahead. An instant is nearer for it by that minute; a time left is not.
     for (replicate_relative_ttl, expire, set) in [(false, ":39999", ":29999"), (true, ":100000", ":90000")] {
-        let mut net = Switch::following(1, Config { replicate_relative_ttl, ..prompt() });
+        let mut net = Switch::following(
+            1,
+            Config { mutations: Mutations { replicate_relative_ttl, ..Mutations::default() }, ..prompt() },
+        );
         net.step_wall(1, Duration::from_secs(60));
         net.call(0, "SET k v");
         net.call(0, "PEXPIRE k 100000");

@@ -104,7 +104,7 @@ impl Serve {
         let read = |path: &str| files.read(path).map(Bytes::from).map_err(|error| format!("{path}: {error}"));
         configured(&config, read).map_err(|wrong| miette!("{wrong}")).wrap_err("the users cannot be made")?;
         check_renames(&config).map_err(|wrong| miette!("{wrong}"))?;
-        let log = Log::open(&options::value(&config, "logfile"), config.loglevel)?;
+        let log = Log::open(&config.logfile, config.loglevel)?;
         descriptors::raise(&mut config, &log);
         if self.end_with_stdin {
             parent::end_with_stdin().into_diagnostic()?;
@@ -113,9 +113,9 @@ impl Serve {
         LocalSet::new().block_on(&runtime, async {
             let mut machine = Machine::new().descriptors(descriptors::make_room);
             let free_port = self.port == Some(0);
-            let unixsocket = options::value(&config, "unixsocket");
+            let unixsocket = config.unixsocket.clone();
             if config.port != 0 || free_port || unixsocket.is_empty() {
-                let addresses = options::value(&config, "bind");
+                let addresses = config.bind.clone();
                 let listeners = listen::tcp(&addresses, config.port, config.tcp_backlog, &log)?;
                 if listeners.is_empty() && unixsocket.is_empty() {
                     return Err(miette!("there is no address to listen on"));
@@ -131,8 +131,7 @@ impl Serve {
             // The file goes when this does.
             let mut file = None;
             if !unixsocket.is_empty() {
-                let (listener, guard) =
-                    listen::unix(&unixsocket, &options::value(&config, "unixsocketperm"))?;
+                let (listener, guard) = listen::unix(&unixsocket, &config.unixsocketperm.to_string())?;
                 outln!("listening on {unixsocket}; try: redis-cli -s {unixsocket}");
                 log.line(Level::Notice, &format!("Listening on {unixsocket}"));
                 machine = machine.listen_unix(listener);
@@ -230,6 +229,6 @@ impl Serve {
 fn data_folder(config: &mut Config, folder: &Path) -> Result<DataFolder> {
     let folder = folder.canonicalize().into_diagnostic();
     let folder = folder.wrap_err("the folder of --data must be there")?;
-    config.others.insert("dir".into(), folder.to_string_lossy().into_owned());
+    config.dir = folder.to_string_lossy().into_owned();
     Ok(DataFolder::new(folder))
 }

@@ -75,7 +75,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if let Some((option, _)) = named.iter().find(moves)
         && let Some(ports) = &ctx.env.ports
     {
-        let addresses = options::find("bind").map_or_else(String::new, |bind| bind.get(&config));
+        let addresses = config.bind.clone();
         let addresses: Vec<&str> = addresses.split_ascii_whitespace().collect();
         if let Err(error) = ports.listen(&addresses, config.port, config.tcp_backlog) {
             ctx.env.log(Level::Warning, || error.to_string());

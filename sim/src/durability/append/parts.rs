@@ -9,7 +9,6 @@ use crate::{
     config::Config,
     durability::{LogState, rdb},
     env::Folder,
-    options,
 };
 
 /// The files of an append-only file, as the node that writes it knows them.
@@ -97,7 +96,7 @@ impl Parts {
     /// # Errors
     /// When the manifest cannot be followed, or a file cannot be moved.
     pub fn find(folder: &dyn Folder, config: &Config) -> Result<(Parts, bool), LogError> {
-        let [dir, filename] = ["appenddirname", "appendfilename"].map(|name| options::value(config, name));
+        let (dir, filename) = (config.appenddirname.clone(), config.appendfilename.clone());
         let mut parts = Parts {
             folder: dir,
             filename,
