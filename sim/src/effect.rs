@@ -3,9 +3,11 @@
 //! A command never names replication, pub/sub, WATCH or the blocked clients: it leaves [`Effects`], and
 //! `server/settle.rs` alone spends them. All effects of one EVAL or EXEC form one batch.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 
-use crate::{config::Notify, keyspace::Db, pubsub::Subscription, resp::Reply, tracking::Tracking};
+use crate::{config::Notify, keyspace::Db, resp::Reply};
 
 /// The class of a keyspace event, one letter of `notify-keyspace-events`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,6 +141,54 @@ pub struct Publication {
     pub message: Bytes,
     /// Whether it was SPUBLISH, which only shard subscribers of the channel hear.
     pub sharded: bool,
+}
+
+/// The three kinds of subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subscription {
+    /// SUBSCRIBE: one channel.
+    Channel,
+    /// PSUBSCRIBE: every channel that matches a pattern.
+    Pattern,
+    /// SSUBSCRIBE: one shard channel.
+    Shard,
+}
+
+/// Whether the keys of a command are remembered without being asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Consent {
+    /// Those of every command.
+    #[default]
+    Given,
+    /// Only after CLIENT CACHING YES (`OPTIN`).
+    OptIn,
+    /// Not after CLIENT CACHING NO (`OPTOUT`).
+    OptOut,
+}
+
+/// How a connection is told of changes (CLIENT TRACKING).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tracking {
+    /// It hears of every key that begins with one of these, whether it asked for it or not (`BCAST`).
+    pub prefixes: Option<BTreeSet<Bytes>>,
+    /// Which keys are remembered, without `BCAST`.
+    pub consent: Consent,
+    /// What it changes itself is not told (`NOLOOP`).
+    pub no_loop: bool,
+    /// CLIENT CACHING was called for the next command.
+    pub exception: bool,
+}
+
+impl Tracking {
+    /// Whether the keys that the connection reads now are remembered.
+    pub fn remembers(&self) -> bool {
+        let consents = match self.consent {
+            Consent::Given => true,
+            Consent::OptIn => self.exception,
+            Consent::OptOut => !self.exception,
+        };
+        consents && self.prefixes.is_none()
+    }
 }
 
 /// A subscription that the client of a transaction began or ended inside it: messages of the same transaction from before go

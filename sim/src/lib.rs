@@ -2,58 +2,52 @@
 //!
 //! The modules in reading order; each imports only those listed before it:
 //!
-//! - [`blob`]: bytes; [`time`], [`event`], [`mod@env`]: what a node is told and what it asks for;
-//! - [`resp`]: bytes to commands, replies to bytes; [`glob`]: patterns; [`mod@log`]: lines for whoever operates a node;
-//! - [`keyspace`], [`acl`], [`config`], [`effect`], [`options`], [`config_file`], [`pubsub`], [`tracking`], [`reply_room`],
-//!   [`session`], [`sessions`], [`waiting`], [`slowlog`], [`latency`], [`stats`], [`script`], [`replication`], [`durability`],
-//!   [`freeing`], [`migration`], [`node`]:
-//!   what a node knows, and what outlives it;
-//! - [`commands`]: one file per command;
-//! - [`server`]: one step, from an event to its actions;
-//! - [`world`]: hosts, clocks and links, and a timeline that jumps from event to event;
-//! - [`drive`]: a server behind sockets: of the world, of `turmoil`, of the real network.
+//! | module | what is there |
+//! | --- | --- |
+//! | [`blob`] | bytes as values have them |
+//! | [`time`] | the three clocks, and true time |
+//! | [`glob`] | patterns |
+//! | [`log`] | the lines that a node logs |
+//! | [`resp`] | bytes to commands, replies to bytes |
+//! | [`event`] | what happens to a server, and what it asks for: all that passes between it and its driver |
+//! | [`mod@env`] | the clocks, dice and files that a step of the server is given |
+//! | [`acl`] | users, and what each may do |
+//! | [`keyspace`] | the data: keys, their values of each type, their expiries |
+//! | [`config`] | the configuration, the options of CONFIG, the configuration file |
+//! | [`effect`] | what a command did, reported rather than acted on |
+//! | [`script`] | Lua |
+//! | [`replication`] | the state of master and replica: backlog, links, offsets |
+//! | [`durability`] | snapshots and the append-only file |
+//! | [`node`] | everything that one node knows: data, clients, counters |
+//! | [`commands`] | one file per command |
+//! | [`server`] | one step, from an event to its actions |
+//! | [`drive`] | a server behind sockets: of the real network, or of a `turmoil` simulation |
+//! | [`world`] | hosts, clocks and links, a timeline that jumps from event to event, and nodes on such hosts |
 
 /// The version of Redis that this one answers as.
 pub const VERSION: &str = "7.0.15";
 
 pub mod blob;
+
 pub mod time;
 
 pub mod glob;
-pub mod log;
-pub mod resp;
 
-pub mod acl;
+pub mod log;
+
+pub mod resp;
 
 pub mod event;
 
 pub mod env;
 
+pub mod acl;
+
 pub mod keyspace;
 
 pub mod config;
 
-pub mod pubsub;
-
-pub mod tracking;
-
 pub mod effect;
-
-pub mod options;
-
-pub mod config_file;
-
-pub mod reply_room;
-pub mod session;
-pub mod sessions;
-
-pub mod waiting;
-
-pub mod slowlog;
-pub mod latency;
-
-pub mod rates;
-pub mod stats;
 
 pub mod script;
 
@@ -61,17 +55,7 @@ pub mod replication;
 
 pub mod durability;
 
-pub mod freeing;
-
-pub mod migration;
-
 pub mod node;
-mod caching;
-pub mod expiry;
-mod footprint;
-mod listeners;
-mod sending;
-mod watches;
 
 pub mod commands;
 

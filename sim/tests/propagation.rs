@@ -9,8 +9,7 @@ use lockstorm_sim::{
     effect::Effects,
     env::Env,
     event::ConnId,
-    node::Node,
-    session::Session,
+    node::{Node, clients::Session},
     time::Wall,
 };
 

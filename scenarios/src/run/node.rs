@@ -3,10 +3,9 @@
 use std::{cell::RefCell, collections::VecDeque, io, rc::Rc};
 
 use lockstorm_sim::{
-    config::Config,
+    config::{Config, options},
     drive::Node,
     env::Env,
-    options,
     server::Server,
     time::True,
     world::{self, HostCtx, HostState},

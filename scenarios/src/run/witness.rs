@@ -4,7 +4,7 @@ use std::{cell::RefCell, collections::BTreeMap, net::IpAddr};
 
 use bytes::Bytes;
 use lockstorm_sim::{
-    drive::Node, env::Observation, event::ConnId, session::Role as SessionRole, world::HostCtx,
+    drive::Node, env::Observation, event::ConnId, node::clients::Role as SessionRole, world::HostCtx,
 };
 
 use super::held::{Cause, Names, Watched};

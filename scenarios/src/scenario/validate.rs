@@ -2,8 +2,7 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
-use indexmap::IndexSet;
-use lockstorm_sim::{config::Config, options};
+use lockstorm_sim::config::{Config, options};
 
 use super::{
     Algorithm, Client, Lock, Node, SEEDS_MAX, Scenario, Step, StepEntry, Steps, WorkloadEntry,

@@ -7,12 +7,14 @@ use crate::{
     effect::{Changer, Class, Effects, Publication, Recipients, Signal, Touch},
     env::Env,
     event::ConnId,
-    expiry::Purpose,
     keyspace::{Db, Draw, Entry, ExpiryRule, Found, Kind, Place, Typed, Usage, Value},
-    node::Node,
+    node::{
+        Node,
+        clients::{Blocked, BlockedOn, Session},
+        expiry::Purpose,
+    },
     resp::{Protocol, Reply},
-    session::{Blocked, BlockedOn, Session},
-    stats::Told,
+    script::ScriptErrors,
     time::Monotonic,
 };
 
@@ -50,7 +52,7 @@ pub struct Ctx<'a> {
     /// What replicas repeat instead of the command as it was sent.
     pub(super) rewritten: Option<Vec<Vec<Bytes>>>,
     /// The errors in the reply of a script, in the place of the one that other commands can answer.
-    pub(super) told: Option<Told>,
+    pub(super) told: Option<ScriptErrors>,
     /// Set when the command wants to wait.
     pub(super) block: Option<Blocked>,
     /// The key that is ready, when a command that waits is run again for it.

@@ -138,7 +138,7 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     // A command that has waited was counted when it came.
     let is_new = ctx.ready.is_none();
     let failed = match (ctx.told.take(), &reply) {
-        (Some(told), _) => ctx.node.stats.note_told(&told),
+        (Some(told), _) => ctx.node.stats.note_script_errors(&told),
         (None, Reply::Error(text)) => {
             ctx.node.stats.note_error(text);
             1

@@ -5,7 +5,13 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::{Ctx, Flags, Origin, Spec, find_in, secrets::secrets};
-use crate::{env::Env, event::ConnId, node::Node, slowlog::Slow, stats::Told, time::Monotonic};
+use crate::{
+    env::Env,
+    event::ConnId,
+    node::{Node, slowlog::Slow},
+    script::ScriptErrors,
+    time::Monotonic,
+};
 
 /// One command that is being timed.
 pub(super) struct Timing {
@@ -37,9 +43,9 @@ impl Timing {
 }
 
 /// Notes that a script has ended in a later turn than it began in.
-pub(super) fn note_ended(ctx: &mut Ctx<'_>, command: &[Bytes], since: Monotonic, told: &Told) {
+pub(super) fn note_ended(ctx: &mut Ctx<'_>, command: &[Bytes], since: Monotonic, told: &ScriptErrors) {
     let Ok(spec) = find_in(&ctx.node.config, command) else { return };
-    let failed = ctx.node.stats.note_told(told);
+    let failed = ctx.node.stats.note_script_errors(told);
     ctx.node.stats.calls_of(spec.name).failed += failed;
     let took = Took { all: ctx.env.monotonic.since(since), waits: false };
     note(ctx.node, ctx.env, Some(ctx.conn), spec, command, took);

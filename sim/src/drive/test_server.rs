@@ -9,7 +9,10 @@ use std::{
 use tokio::{net::TcpListener, sync::oneshot, task::LocalSet};
 
 use super::{Node, tokio::Machine};
-use crate::{config::Config, options, server::Server};
+use crate::{
+    config::{Config, options},
+    server::Server,
+};
 
 /// A simulated Redis on a loopback port, for tests of code that wants a real connection.
 ///

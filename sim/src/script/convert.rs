@@ -8,7 +8,7 @@ use mlua::{IntoLua, Lua, LuaString, Table, Value};
 use super::failure::{counted_table, is_counted};
 use crate::{
     resp::{Protocol, Reply, format_double, quotable, quoted},
-    stats::Told,
+    script::ScriptErrors,
 };
 
 /// What a script returns is converted with so many places of Lua's stack, of which Redis's interpreter has 8,000. An array takes
@@ -129,8 +129,8 @@ pub(super) fn to_reply(
     value: &Value,
     protocol: Protocol,
     heard: Protocol,
-) -> mlua::Result<(Reply, Told)> {
-    let mut course = Course { room: ELEMENTS_MAX, told: Told::default() };
+) -> mlua::Result<(Reply, ScriptErrors)> {
+    let mut course = Course { room: ELEMENTS_MAX, told: ScriptErrors::default() };
     let mut stack = Stack { open: Vec::new(), parked: None };
     let mut converted = begin(lua, value, protocol, 0, &mut course)?;
     loop {
@@ -282,7 +282,7 @@ fn begin(
 struct Course {
     /// How many more elements there may be.
     room: usize,
-    told: Told,
+    told: ScriptErrors,
 }
 
 impl Course {

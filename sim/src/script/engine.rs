@@ -25,7 +25,7 @@ use super::{
 use crate::{
     keyspace::Dict,
     resp::{Protocol, Reply, quotable},
-    stats::Told,
+    script::ScriptErrors,
 };
 
 /// What the code of a library may take while it is loaded.
@@ -98,7 +98,7 @@ pub struct Run<'a> {
 #[derive(Debug)]
 pub enum Outcome {
     /// The script answered, perhaps with errors.
-    Reply(Reply, Told),
+    Reply(Reply, ScriptErrors),
     /// It has taken long enough for others to have their turn.
     Left(Left),
 }
@@ -319,8 +319,8 @@ impl Engine {
         (host, outcome)
     }
 
-    /// The reply to the client of a script, and the errors in it.
-    fn reply(&self, vm: &Vm, name: &str, heard: Protocol, ended: Ended) -> (Reply, Told) {
+    /// What the client of a script hears, and the errors in it.
+    fn reply(&self, vm: &Vm, name: &str, heard: Protocol, ended: Ended) -> (Reply, ScriptErrors) {
         let _ = vm.lua.set_memory_limit(0);
         let failed = match ended {
             Ok((true, value)) => match to_reply(&vm.lua, &value, self.desk.protocol.get(), heard) {
@@ -346,7 +346,7 @@ impl Engine {
             Err(error) => Err(error),
         };
         let (text, is_counted) = failed.unwrap_or_else(|error| (format!("ERR {error}"), false));
-        let mut told = Told::default();
+        let mut told = ScriptErrors::default();
         told.note(&text, is_counted);
         (Reply::Error(text.into()), told)
     }

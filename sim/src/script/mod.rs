@@ -14,6 +14,7 @@ mod bits;
 mod convert;
 mod desk;
 mod engine;
+mod errors;
 mod failure;
 mod json;
 mod json_decode;
@@ -30,5 +31,6 @@ mod vm;
 
 pub use desk::Host;
 pub use engine::{Callee, Engine, Left, Outcome, Run, Script};
+pub use errors::{ScriptErrors, error_code};
 pub use library::{Header, Libraries, Library, LibraryFunction};
 pub use shebang::{Flags, ShebangError, declared};

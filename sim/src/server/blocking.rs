@@ -9,10 +9,9 @@ use crate::{
     effect::{Class, Effects, Touch},
     env::Env,
     event::ConnId,
-    expiry::Purpose,
     keyspace::{Found, Kind},
+    node::{clients::BlockedOn, expiry::Purpose},
     resp::Reply,
-    session::BlockedOn,
 };
 
 impl Server {

@@ -6,7 +6,7 @@ use crate::{
     effect::Effects,
     env::Env,
     event::{Action, ConnId},
-    session::BlockedOn,
+    node::clients::BlockedOn,
 };
 
 impl Server {

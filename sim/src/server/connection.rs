@@ -4,13 +4,12 @@ use bytes::Bytes;
 
 use super::Server;
 use crate::{
+    effect::Subscription,
     env::Env,
     event::{Action, ConnId},
     log::Level,
-    pubsub::Subscription,
-    reply_room::ReplyRoom,
+    node::clients::{BlockedOn, ReplyBuffer, Role, Session, is_local},
     resp::{Limits, Reply},
-    session::{BlockedOn, Role, Session, is_local},
 };
 
 /// What one client too many is told.
@@ -185,7 +184,7 @@ impl Server {
                 let out = if is_replica { &mut stats.repl_out } else { &mut stats.net_out };
                 *out += session.out.len() as u64;
                 // The room for short replies is used again and again.
-                match session.out.take_short(ReplyRoom::MAX) {
+                match session.out.take_short(ReplyBuffer::MAX) {
                     Some(bytes) => env.outbox.push(Action::Send { conn, bytes }),
                     None => {
                         let pieces = session.out.take().into_iter();

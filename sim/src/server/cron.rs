@@ -13,7 +13,7 @@ use crate::{
     env::Env,
     event::ConnId,
     keyspace::{Entry, ExpiryRule},
-    session::{Role, Session},
+    node::clients::{Role, Session},
     time::Monotonic,
 };
 

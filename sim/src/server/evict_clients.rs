@@ -8,7 +8,7 @@ use crate::{
     env::Env,
     event::ConnId,
     log::Level,
-    session::{Role, Session},
+    node::clients::{Role, Session},
 };
 
 /// A server with less room for its clients could not be talked to, not even about that.

@@ -9,8 +9,8 @@ use crate::{
     env::Env,
     event::ConnId,
     log::Level,
+    node::clients::Role,
     resp::Reply,
-    session::Role,
 };
 
 /// The line for an error between a master and its replica: their data may differ from here on.

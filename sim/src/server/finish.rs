@@ -8,8 +8,8 @@ use crate::{
     effect::Effects,
     env::{Env, Observation},
     event::ConnId,
+    node::clients::Session,
     resp::Reply,
-    session::Session,
 };
 
 /// A command that has run, or the script or transaction that it was.

@@ -13,10 +13,12 @@ use crate::{
     event::{Action, ConnId},
     keyspace::Db,
     log::Level,
-    node::Purpose,
+    node::{
+        Purpose,
+        clients::{Role, Session},
+    },
     replication::{Answer, Backlog, Payload, Stage, encode},
     resp::{Limits, Reply},
-    session::{Role, Session},
 };
 
 /// A snapshot larger than this is refused: no node of a simulation holds so much.

@@ -8,9 +8,8 @@ use crate::{
     commands::{Error, Flags, Spec, access, debug, declared, find_in, permit},
     env::Env,
     event::ConnId,
-    node::{PauseMode, Receiving},
+    node::{PauseMode, Receiving, clients::Role},
     resp::{Protocol, Reply},
-    session::Role,
 };
 
 /// What the gate decided.

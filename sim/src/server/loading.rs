@@ -9,9 +9,8 @@ use crate::{
     event::ConnId,
     keyspace::Db,
     log::Level,
-    node::{Loading, Node, Purpose},
+    node::{Loading, Node, Purpose, clients::BlockedOn},
     resp::Reply,
-    session::BlockedOn,
     time::Monotonic,
 };
 

@@ -8,9 +8,8 @@ use crate::{
     effect::{Class, Propagated, Recipients},
     env::Env,
     event::{Action, Event},
-    migration::Progress,
+    node::{clients::BlockedOn, migration::Progress},
     resp::Reply,
-    session::BlockedOn,
     time::{Monotonic, Wall},
 };
 

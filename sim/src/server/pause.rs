@@ -6,7 +6,7 @@ use super::Server;
 use crate::{
     env::Env,
     event::ConnId,
-    session::{Blocked, BlockedOn, Session},
+    node::clients::{Blocked, BlockedOn, Session},
     time::Monotonic,
 };
 

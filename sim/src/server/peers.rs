@@ -9,9 +9,9 @@ use crate::{
     env::{Env, Observation},
     event::{Action, ConnId},
     log::Level,
+    node::clients::{BlockedOn, Session},
     replication::{Feed, Stage},
     resp::Reply,
-    session::{BlockedOn, Session},
     time::{Monotonic, Wall},
 };
 

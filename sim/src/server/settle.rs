@@ -6,12 +6,13 @@ use bytes::Bytes;
 
 use super::{Server, own_pushes::OwnPushes};
 use crate::{
-    effect::{Class, Effects, Propagated, Publication, Recipients, Resubscription, Signal, Touch},
+    effect::{
+        Class, Effects, Propagated, Publication, Recipients, Resubscription, Signal, Subscription, Touch,
+    },
     env::{Env, Observation},
     event::ConnId,
     glob::matches,
     keyspace::{Db, ExpiryRule},
-    pubsub::Subscription,
     resp::Reply,
 };
 

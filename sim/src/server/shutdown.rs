@@ -9,8 +9,10 @@ use crate::{
     env::Env,
     event::{ConnId, Signal},
     log::Level,
-    node::{Node, Shutdown},
-    session::{Blocked, BlockedOn},
+    node::{
+        Node, Shutdown,
+        clients::{Blocked, BlockedOn},
+    },
     time::Monotonic,
 };
 

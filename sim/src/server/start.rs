@@ -14,10 +14,9 @@ use crate::{
     event::ConnId,
     keyspace::Db,
     log::Level,
-    node::Purpose,
+    node::{Purpose, clients::Session},
     replication::Backlog,
     resp::quotable,
-    session::Session,
 };
 
 /// Stands for the file while it is read: commands run for a connection.

@@ -18,13 +18,11 @@ use clap::{Args, ValueEnum};
 use lockstorm_sim::{
     VERSION,
     commands::{access::configured, check_renames},
-    config::Config,
-    config_file,
+    config::{Config, file, options},
     drive::{Node, tokio::Machine},
     env::Files,
     event::Signal,
     log::Level,
-    options,
     server::Server,
 };
 use miette::{IntoDiagnostic, Result, WrapErr, miette};

@@ -8,8 +8,7 @@ use crate::{
     commands::{Ctx, Error, Flags, KeyFlags, KeyUse, Origin, Spec, connection::clients, has_keys, key_uses},
     env::Env,
     event::ConnId,
-    node::Node,
-    session::Role,
+    node::{Node, clients::Role},
 };
 
 /// Why a command may not run: the argument that is in the way, where it is one.

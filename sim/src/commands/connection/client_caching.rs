@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    effect::Consent,
     resp::Reply,
-    tracking::Consent,
 };
 
 pub(super) const SPEC: Spec = Spec {

@@ -7,8 +7,8 @@ use crate::{
     acl::Acl,
     commands::{Ctx, Error, Flags, Group, Keys, Spec, integer, printable},
     event::ConnId,
+    node::clients::Session,
     resp::Reply,
-    session::Session,
 };
 
 pub(super) const SPEC: Spec = Spec {

@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    node::clients::Replies,
     resp::Reply,
-    session::Replies,
 };
 
 pub(super) const SPEC: Spec = Spec {

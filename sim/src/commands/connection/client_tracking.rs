@@ -7,10 +7,9 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, integer, printable},
-    effect::Cached,
+    effect::{Cached, Consent, Tracking},
     event::ConnId,
     resp::Reply,
-    tracking::{Consent, Tracking},
 };
 
 pub(super) const SPEC: Spec = Spec {

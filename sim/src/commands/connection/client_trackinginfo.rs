@@ -5,8 +5,8 @@ use bytes::Bytes;
 use super::clients::redirection;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    effect::Consent,
     resp::Reply,
-    tracking::Consent,
 };
 
 pub(super) const SPEC: Spec = Spec {

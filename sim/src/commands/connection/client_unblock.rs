@@ -5,8 +5,8 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, find_in, integer},
     event::ConnId,
+    node::clients::BlockedOn,
     resp::Reply,
-    session::BlockedOn,
     time::Monotonic,
 };
 

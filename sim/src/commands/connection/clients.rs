@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Error, printable},
+    node::clients::{Memory, Role, Session, is_file},
     resp::{Protocol, quotable, quoted},
-    session::{Memory, Role, Session, is_file},
     time::Monotonic,
 };
 

@@ -5,9 +5,9 @@ use bytes::Bytes;
 use crate::{
     acl,
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
-    pubsub::Subscription,
+    effect::Subscription,
+    node::clients::{Replies, Role},
     resp::{Protocol, Reply},
-    session::{Replies, Role},
 };
 
 pub(super) const SPEC: Spec = Spec {

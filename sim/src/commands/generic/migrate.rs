@@ -13,10 +13,12 @@ use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec, integer},
     durability::rdb,
     event::Action,
-    migration::{Migration, Request},
+    node::{
+        clients::BlockedOn,
+        migration::{Migration, Request},
+    },
     replication::encode,
     resp::Reply,
-    session::BlockedOn,
 };
 
 pub(super) const SPEC: Spec = Spec {

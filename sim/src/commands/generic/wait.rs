@@ -6,8 +6,8 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    node::clients::BlockedOn,
     resp::Reply,
-    session::BlockedOn,
 };
 
 pub(super) const SPEC: Spec = Spec {

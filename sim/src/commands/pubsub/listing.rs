@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error},
+    effect::Subscription,
     glob::matches,
-    pubsub::Subscription,
     resp::Reply,
 };
 

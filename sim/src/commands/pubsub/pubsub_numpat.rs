@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
-    pubsub::Subscription,
+    effect::Subscription,
     resp::Reply,
 };
 

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::subscribing::subscribe;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec},
-    pubsub::Subscription,
+    effect::Subscription,
     resp::Reply,
 };
 

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::subscribing::unsubscribe;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
-    pubsub::Subscription,
+    effect::Subscription,
     resp::Reply,
 };
 

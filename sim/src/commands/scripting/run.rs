@@ -7,10 +7,12 @@ use bytes::Bytes;
 use super::{loan::Loan, script_debug};
 use crate::{
     commands::{self, Ctx, Error, integer, permit, timing, transactions},
-    node::Busy,
+    node::{
+        Busy,
+        clients::{Blocked, BlockedOn},
+    },
     resp::{Protocol, Reply},
     script::{Callee, Flags, Host, Outcome, Run},
-    session::{Blocked, BlockedOn},
 };
 
 const NO_SCRIPT: Error = Error::of("NOSCRIPT No matching script. Please use EVAL.");

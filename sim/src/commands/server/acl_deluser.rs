@@ -6,8 +6,8 @@ use crate::{
     acl,
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     event::ConnId,
+    node::clients::Role,
     resp::Reply,
-    session::Role,
 };
 
 pub(super) const SPEC: Spec = Spec {

@@ -7,8 +7,8 @@ use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, access, printable},
     event::ConnId,
     glob::matches,
+    node::clients::{Role, Session},
     resp::Reply,
-    session::{Role, Session},
 };
 
 pub(super) const SPEC: Spec = Spec {

@@ -6,8 +6,8 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    config::options::{self, Opt},
     glob::matches_in_any_case,
-    options::{self, Opt},
     resp::Reply,
 };
 

@@ -4,9 +4,9 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    node::stats::Stats,
     replication::Syncs,
     resp::Reply,
-    stats::Stats,
 };
 
 pub(super) const SPEC: Spec = Spec {

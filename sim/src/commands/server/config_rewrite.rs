@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, access},
-    config_file,
+    config::file,
     log::Level,
     resp::Reply,
 };
@@ -36,7 +36,7 @@ pub(super) fn rewrite(ctx: &mut Ctx<'_>, all: bool) -> Result<Reply, Error> {
     // A file for the users is written by ACL SAVE.
     let lines = ctx.node.acl.users().map(|user| String::from_utf8_lossy(&access::line(user)).into_owned());
     let users = if config.aclfile.is_empty() { lines.collect() } else { Vec::new() };
-    match files.write(&path, &config_file::rewrite(&old, config, users, all)) {
+    match files.write(&path, &file::rewrite(&old, config, users, all)) {
         Ok(()) => {
             ctx.env.log(Level::Warning, || format!("{path} is rewritten"));
             Ok(Reply::OK)

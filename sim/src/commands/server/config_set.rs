@@ -4,9 +4,9 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec, printable},
+    config::options::{self, Change, Opt},
     log::Level,
     node::Node,
-    options::{self, Change, Opt},
     resp::Reply,
 };
 

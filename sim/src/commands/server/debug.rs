@@ -17,16 +17,14 @@ use crate::{
         generic::{references, shares},
         integer, printable,
     },
-    config::Config,
+    config::{Config, options::memory},
     durability::rdb,
     effect::{Class, Propagated, Recipients},
     event::Action,
     keyspace::{Entry, Str, Value, embedded_memory, text_memory},
     log::Level,
-    options::memory,
-    reply_room::Rules,
+    node::clients::{BlockedOn, ReplyBufferRules, Role},
     resp::Reply,
-    session::{BlockedOn, Role},
 };
 
 pub(super) const SPEC: Spec = Spec {
@@ -153,7 +151,7 @@ fn reply_buffer(ctx: &mut Ctx<'_>, what: &Bytes, args: &[Bytes]) -> Result<Reply
     } else if how.eq_ignore_ascii_case(b"never") {
         rules.remembers = None;
     } else if how.eq_ignore_ascii_case(b"reset") {
-        rules.remembers = Rules::default().remembers;
+        rules.remembers = ReplyBufferRules::default().remembers;
     } else {
         rules.remembers = u64::try_from(integer(how)?).ok().map(Duration::from_millis);
     }

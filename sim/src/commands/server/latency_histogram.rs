@@ -6,7 +6,7 @@ use super::catalogue::by_full_name;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
-    latency::Histogram,
+    node::latency::Histogram,
     resp::Reply,
 };
 

@@ -5,9 +5,8 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     keyspace::{OBJECT, table_memory},
-    node::Node,
+    node::{Node, clients::Role},
     resp::Reply,
-    session::Role,
 };
 
 pub(super) const SPEC: Spec = Spec {

@@ -7,10 +7,9 @@ use crate::{
     durability::rdb,
     effect::Cached,
     log::Level,
-    node::Purpose,
+    node::{Purpose, clients::BlockedOn},
     resp::Reply,
     script::Libraries,
-    session::BlockedOn,
 };
 
 const NOT_LOADED: Error = Error::of("ERR Error trying to load the RDB dump");

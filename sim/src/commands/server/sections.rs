@@ -7,12 +7,14 @@ use std::fmt::Write as _;
 
 use crate::{
     commands::Ctx,
+    config::options,
     event::ConnId,
-    node::{Node, Receiving},
-    options,
+    node::{
+        Node, Receiving,
+        clients::{Role, Session},
+        stats::Calls,
+    },
     replication::{Backlog, Failover, NO_ID},
-    session::{Role, Session},
-    stats::Calls,
 };
 
 type Section = (&'static str, bool, fn(&Ctx<'_>, &mut String));
@@ -268,7 +270,7 @@ fn status(failed: bool) -> &'static str {
 }
 
 fn stats(ctx: &Ctx<'_>, out: &mut String) {
-    use crate::pubsub::Subscription::{Channel, Pattern, Shard};
+    use crate::effect::Subscription::{Channel, Pattern, Shard};
     let (node, stats) = (&ctx.node, &ctx.node.stats);
     let [ops, input, output, repl_input, repl_output] = stats.rates.per_second(ctx.env.monotonic);
     let kilobytes = |bytes: f64| bytes / 1024.0;

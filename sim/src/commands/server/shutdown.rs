@@ -5,9 +5,8 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     log::Level,
-    node::Shutdown,
+    node::{Shutdown, clients::BlockedOn},
     resp::Reply,
-    session::BlockedOn,
 };
 
 pub(super) const SPEC: Spec = Spec {

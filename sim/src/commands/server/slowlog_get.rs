@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    node::slowlog::Slow,
     resp::Reply,
-    slowlog::Slow,
 };
 
 pub(super) const SPEC: Spec = Spec {

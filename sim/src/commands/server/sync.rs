@@ -4,9 +4,9 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    node::clients::Role,
     replication::{Backlog, Feed, ReplicaLink},
     resp::Reply,
-    session::Role,
 };
 
 pub(super) const SPEC: Spec = Spec {

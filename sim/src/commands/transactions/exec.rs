@@ -6,8 +6,8 @@ use super::watch::watch_broken;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec, access, find_in, run as run_command},
     event::ConnId,
+    node::clients::{Blocked, BlockedOn},
     resp::Reply,
-    session::{Blocked, BlockedOn},
 };
 
 pub(super) const SPEC: Spec = Spec {

@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    node::clients::Transaction,
     resp::Reply,
-    session::Transaction,
 };
 
 pub(super) const SPEC: Spec = Spec {

@@ -3,7 +3,7 @@
 //! A line for each: `file appendonly.aof.1.base.rdb seq 1 type b`. There is one base (`b`) at most, then come the files that were
 //! written since (`i`); history files (`h`) are no longer needed and will be removed.
 
-use crate::{config_file::quoted, resp::split_words};
+use crate::{config::file::quoted, resp::split_words};
 
 /// The longest line, without its end.
 const LINE_LEN_MAX: usize = 1023;

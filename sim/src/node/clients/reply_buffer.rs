@@ -6,22 +6,22 @@ use crate::time::Monotonic;
 
 /// How the room of every connection changes (DEBUG REPLYBUFFER).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
+pub struct ReplyBufferRules {
     /// Whether it does at all.
     pub resizes: bool,
     /// After how long the longest reply is forgotten; `None` for never.
     pub remembers: Option<Duration>,
 }
 
-impl Default for Rules {
-    fn default() -> Rules {
-        Rules { resizes: true, remembers: Some(Duration::from_secs(5)) }
+impl Default for ReplyBufferRules {
+    fn default() -> ReplyBufferRules {
+        ReplyBufferRules { resizes: true, remembers: Some(Duration::from_secs(5)) }
     }
 }
 
 /// How often the room of a connection was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Changes {
+pub struct ReplyBufferChanges {
     /// It became larger.
     pub grown: u64,
     /// It became smaller.
@@ -32,7 +32,7 @@ pub struct Changes {
 ///
 /// A server looks at each of them ten times a second. Here it is looked at when somebody asks, as often as it would have been.
 #[derive(Debug, Clone, Copy)]
-pub struct ReplyRoom {
+pub struct ReplyBuffer {
     size: usize,
     /// The most that was in it since the peak was last forgotten.
     peak: usize,
@@ -45,15 +45,15 @@ pub struct ReplyRoom {
 /// How often a server looks.
 const TICK: Duration = Duration::from_millis(100);
 
-impl ReplyRoom {
+impl ReplyBuffer {
     /// The least room.
     pub const MIN: usize = 1 << 10;
     /// The most, which every connection begins with (`PROTO_REPLY_CHUNK_BYTES`).
     pub const MAX: usize = 16 << 10;
 
     /// The room of a connection made at `now`.
-    pub fn new(now: Monotonic) -> ReplyRoom {
-        ReplyRoom { size: ReplyRoom::MAX, peak: ReplyRoom::MAX, forgotten: None, seen: now }
+    pub fn new(now: Monotonic) -> ReplyBuffer {
+        ReplyBuffer { size: ReplyBuffer::MAX, peak: ReplyBuffer::MAX, forgotten: None, seen: now }
     }
 
     /// How many bytes there is room for.
@@ -72,10 +72,10 @@ impl ReplyRoom {
     }
 
     /// Lets the time pass until `now`, and counts what changes.
-    pub fn pass(&mut self, now: Monotonic, rules: Rules, changes: &mut Changes) {
+    pub fn pass(&mut self, now: Monotonic, rules: ReplyBufferRules, changes: &mut ReplyBufferChanges) {
         while self.seen + TICK <= now {
             // Nothing more will change: the rest of the way need not be walked.
-            if self.peak == 0 && (self.size == ReplyRoom::MIN || !rules.resizes) {
+            if self.peak == 0 && (self.size == ReplyBuffer::MIN || !rules.resizes) {
                 self.seen = now;
                 return;
             }
@@ -105,10 +105,10 @@ impl ReplyRoom {
     /// Fits the room to the peak; returns whether it was changed.
     fn resize(&mut self) -> bool {
         let before = self.size;
-        if self.peak < self.size / 2 && self.size / 2 >= ReplyRoom::MIN {
-            self.size = (self.peak + 1).max(ReplyRoom::MIN);
+        if self.peak < self.size / 2 && self.size / 2 >= ReplyBuffer::MIN {
+            self.size = (self.peak + 1).max(ReplyBuffer::MIN);
         } else if self.peak == self.size {
-            self.size = (self.size * 2).min(ReplyRoom::MAX);
+            self.size = (self.size * 2).min(ReplyBuffer::MAX);
         }
         self.size != before
     }
@@ -122,8 +122,8 @@ mod tests {
     #[test]
     fn it_shrinks_soon_grows_with_what_is_sent_and_shrinks_again() {
         let at = Monotonic::from_millis;
-        let rules = Rules::default();
-        let (mut room, mut changes) = (ReplyRoom::new(at(0)), Changes::default());
+        let rules = ReplyBufferRules::default();
+        let (mut room, mut changes) = (ReplyBuffer::new(at(0)), ReplyBufferChanges::default());
         for (ms, sent, size) in [
             (50, 5, 16384),
             (250, 5, 1024),
@@ -148,13 +148,13 @@ mod tests {
     fn it_changes_as_it_is_told_to() {
         let at = Monotonic::from_millis;
         let after = |rules, sent: usize| {
-            let mut room = ReplyRoom::new(at(0));
-            room.pass(at(10_000), rules, &mut Changes::default());
+            let mut room = ReplyBuffer::new(at(0));
+            room.pass(at(10_000), rules, &mut ReplyBufferChanges::default());
             room.fill(sent);
-            room.pass(at(60_000), rules, &mut Changes::default());
+            room.pass(at(60_000), rules, &mut ReplyBufferChanges::default());
             (room.size(), room.peak())
         };
-        let rules = |resizes, remembers| Rules { resizes, remembers };
+        let rules = |resizes, remembers| ReplyBufferRules { resizes, remembers };
         assert_eq!(after(rules(false, Some(Duration::from_secs(5))), 5), (16384, 0));
         assert_eq!(after(rules(true, None), 5), (16384, 16384));
         assert_eq!(after(rules(true, Some(Duration::ZERO)), 20_000), (1024, 0));

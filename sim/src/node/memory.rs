@@ -2,9 +2,11 @@
 
 use crate::{
     keyspace::{Db, embedded_memory, table_memory, text_memory},
-    node::Node,
+    node::{
+        Node,
+        clients::{Role, Session},
+    },
     script::Library,
-    session::{Role, Session},
 };
 
 impl Node {

@@ -4,7 +4,12 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::{keyspace::Dict, latency, rates::Rates, reply_room, time::Monotonic};
+use crate::{
+    keyspace::Dict,
+    node::{clients::ReplyBufferChanges, latency, rates::Rates},
+    script::{ScriptErrors, error_code},
+    time::Monotonic,
+};
 
 /// Counters that INFO prints.
 #[derive(Debug, Clone, Default)]
@@ -66,7 +71,7 @@ pub struct Stats {
     /// How much went on lately.
     pub rates: Rates,
     /// How often the room for replies of a connection was changed.
-    pub reply_rooms: reply_room::Changes,
+    pub reply_rooms: ReplyBufferChanges,
 }
 
 /// What became of the calls of one command.
@@ -119,31 +124,6 @@ impl CallTable {
     }
 }
 
-/// The errors in the reply of a script, which may be several.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Told {
-    /// How many are those of commands that the script called, and were counted then.
-    counted: u64,
-    /// The codes of the others.
-    codes: Vec<String>,
-}
-
-impl Told {
-    /// Notes an error in the reply.
-    pub fn note(&mut self, text: &str, is_counted: bool) {
-        if is_counted {
-            self.counted += 1;
-        } else {
-            self.codes.push(error_code(text).to_owned());
-        }
-    }
-}
-
-/// What an error reply counts as: the word that it begins with, or ERR if none is short enough.
-fn error_code(text: &str) -> &str {
-    text.bytes().take(32).position(|byte| byte == b' ').map_or("ERR", |end| &text[..end])
-}
-
 impl Stats {
     /// Error codes that are told apart at most: scripts may make up any number of them.
     const CODES_MAX: usize = 128;
@@ -183,8 +163,8 @@ impl Stats {
 
     /// Counts the errors in the reply of a script, and answers how often the command that ran it has failed by them: once for
     /// all that are new, and once for each that has been counted before.
-    pub fn note_told(&mut self, told: &Told) -> u64 {
-        told.codes.iter().for_each(|code| self.note_code(code));
-        told.counted + u64::from(!told.codes.is_empty())
+    pub fn note_script_errors(&mut self, errors: &ScriptErrors) -> u64 {
+        errors.codes.iter().for_each(|code| self.note_code(code));
+        errors.counted + u64::from(!errors.codes.is_empty())
     }
 }

@@ -4,18 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use crate::event::ConnId;
-
-/// The three kinds of subscription.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subscription {
-    /// SUBSCRIBE: one channel.
-    Channel,
-    /// PSUBSCRIBE: every channel that matches a pattern.
-    Pattern,
-    /// SSUBSCRIBE: one shard channel.
-    Shard,
-}
+use crate::{effect::Subscription, event::ConnId, glob::matches, node::Node};
 
 /// What one client listens to of one kind, in the order in which it subscribed.
 ///
@@ -105,5 +94,40 @@ impl PubSub {
             subscriptions.remove(name);
         }
         removed
+    }
+}
+
+impl Node {
+    /// Makes a connection listen.
+    pub fn subscribe(&mut self, conn: ConnId, kind: Subscription, name: Bytes) {
+        if let Some(session) = self.sessions.get_mut(conn) {
+            session.subscribed_mut(kind).insert(name.clone());
+            self.pubsub.subscribe(kind, name, conn);
+        }
+    }
+
+    /// Ends one subscription of a connection.
+    pub fn unsubscribe(&mut self, conn: ConnId, kind: Subscription, name: &Bytes) {
+        if let Some(session) = self.sessions.get_mut(conn) {
+            session.subscribed_mut(kind).remove(name);
+            self.pubsub.unsubscribe(kind, name, conn);
+        }
+    }
+
+    /// Ends all subscriptions of one kind.
+    pub fn unsubscribe_all(&mut self, conn: ConnId, kind: Subscription) {
+        let Some(session) = self.sessions.get_mut(conn) else { return };
+        let names = std::mem::take(session.subscribed_mut(kind));
+        for name in names.iter() {
+            self.pubsub.unsubscribe(kind, name, conn);
+        }
+    }
+
+    /// How many clients a message on `channel` reaches; a client is counted once per subscription that matches.
+    pub fn receivers(&self, channel: &[u8]) -> usize {
+        let of =
+            self.pubsub.of(Subscription::Channel).get(channel).map_or(0, |subscribers| subscribers.len());
+        let patterns = self.pubsub.of(Subscription::Pattern).iter();
+        of + patterns.filter(|(pattern, _)| matches(pattern, channel)).map(|(_, to)| to.len()).sum::<usize>()
     }
 }

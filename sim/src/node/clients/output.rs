@@ -5,9 +5,8 @@ use std::time::Duration;
 use crate::{
     config::BufferLimit,
     event::ConnId,
-    node::Node,
+    node::{Node, clients::Role},
     resp::{Reply, Sink},
-    session::Role,
     time::Monotonic,
 };
 

@@ -6,12 +6,11 @@ use bytes::Bytes;
 
 use crate::{
     acl,
+    effect::{Subscription, Tracking},
     event::ConnId,
-    pubsub::{Names, Subscription},
-    reply_room::ReplyRoom,
+    node::clients::{Names, ReplyBuffer},
     resp::{Decoder, Outbox, Protocol},
     time::Monotonic,
-    tracking::Tracking,
 };
 
 /// Whether an address as CLIENT LIST shows it is one of the node's own host.
@@ -175,7 +174,7 @@ pub struct Session {
     /// Bytes to send at the end of the step.
     pub out: Outbox,
     /// The room for them.
-    pub room: ReplyRoom,
+    pub room: ReplyBuffer,
     /// Bytes sent before that the network has not taken: the driver keeps them, and says how many.
     pub unsent: usize,
     /// Since when it has left more unread than its soft limit allows.
@@ -272,7 +271,7 @@ impl Session {
             role: Role::Client,
             decoder: Decoder::default(),
             out: Outbox::default(),
-            room: ReplyRoom::new(now),
+            room: ReplyBuffer::new(now),
             unsent: 0,
             slow_since: None,
             overran: false,

@@ -4,44 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use crate::{event::ConnId, keyspace::Dict};
-
-/// Whether the keys of a command are remembered without being asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Consent {
-    /// Those of every command.
-    #[default]
-    Given,
-    /// Only after CLIENT CACHING YES (`OPTIN`).
-    OptIn,
-    /// Not after CLIENT CACHING NO (`OPTOUT`).
-    OptOut,
-}
-
-/// How a connection is told of changes (CLIENT TRACKING).
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Tracking {
-    /// It hears of every key that begins with one of these, whether it asked for it or not (`BCAST`).
-    pub prefixes: Option<BTreeSet<Bytes>>,
-    /// Which keys are remembered, without `BCAST`.
-    pub consent: Consent,
-    /// What it changes itself is not told (`NOLOOP`).
-    pub no_loop: bool,
-    /// CLIENT CACHING was called for the next command.
-    pub exception: bool,
-}
-
-impl Tracking {
-    /// Whether the keys that the connection reads now are remembered.
-    pub fn remembers(&self) -> bool {
-        let consents = match self.consent {
-            Consent::Given => true,
-            Consent::OptIn => self.exception,
-            Consent::OptOut => !self.exception,
-        };
-        consents && self.prefixes.is_none()
-    }
-}
+use crate::{effect::Tracking, event::ConnId, keyspace::Dict, node::Node};
 
 /// Those who hear of all keys that begin alike.
 #[derive(Debug, Default)]
@@ -56,7 +19,7 @@ pub type Notice = (ConnId, Vec<Bytes>);
 
 /// The keys of a node that somebody is to be told about.
 #[derive(Debug, Default)]
-pub struct Table {
+pub struct TrackingTable {
     /// Who has read which key. Connections that are gone, or do not track any more, are found out when it changes.
     keys: Dict<BTreeSet<ConnId>>,
     /// Entries in all of them.
@@ -68,7 +31,7 @@ pub struct Table {
     audiences: BTreeMap<Bytes, Audience>,
 }
 
-impl Table {
+impl TrackingTable {
     /// Whether nobody is to be told anything.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty() && self.audiences.is_empty()
@@ -172,5 +135,37 @@ impl Table {
             }
         }
         notices
+    }
+}
+
+impl Node {
+    /// A connection chooses how it is to be told of keys that change, and who is told instead. That counts for what comes, so
+    /// whoever calls this reports it as an effect, too.
+    pub fn track(&mut self, conn: ConnId, tracking: Tracking, redirect: Option<ConnId>) {
+        let Some(session) = self.sessions.get_mut(conn) else { return };
+        (session.redirect, session.redirect_broken) = (redirect, false);
+        self.tracking.trackers += usize::from(session.tracking.replace(tracking).is_none());
+    }
+
+    /// It does not want to be told any more. What it has read is forgotten when it changes, and what it is still to be told goes
+    /// where it last chose.
+    pub fn untrack(&mut self, conn: ConnId) {
+        let Some(session) = self.sessions.get_mut(conn) else { return };
+        if session.tracking.take().is_some() {
+            session.redirect_broken = false;
+            self.tracking.trackers -= 1;
+        }
+    }
+
+    /// Whether a connection wants to be told when keys change that it reads now.
+    pub fn tracks_reads(&self, conn: ConnId) -> bool {
+        let tracking = self.sessions.get(conn).and_then(|session| session.tracking.as_ref());
+        tracking.is_some_and(Tracking::remembers)
+    }
+
+    /// Tells a connection no more, from now on.
+    pub fn stop_tracking(&mut self, conn: ConnId) {
+        self.untrack(conn);
+        self.tracking.turn(conn, None);
     }
 }

@@ -4,7 +4,7 @@ use std::{cell::Cell, collections::BTreeMap};
 
 use crate::{
     event::ConnId,
-    session::{Role, Session},
+    node::clients::{Role, Session},
 };
 
 /// The connections, by id, in order of arrival.

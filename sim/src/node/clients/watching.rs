@@ -2,7 +2,10 @@
 
 use bytes::Bytes;
 
-use crate::{event::ConnId, node::Node, session::Watched};
+use crate::{
+    event::ConnId,
+    node::{Node, clients::Watched},
+};
 
 impl Node {
     /// Forgets what a connection watches, and whether any of it has changed.

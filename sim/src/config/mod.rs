@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+pub mod file;
+pub mod options;
+
 use crate::{
     keyspace::{Encodings, ExpiryRule, Lfu},
     log::Level,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use crate::{event::ConnId, session::Blocked, time::Monotonic};
+use crate::{event::ConnId, node::clients::Blocked, time::Monotonic};
 
 /// An index of the clients that are blocked on keys, so that neither a write nor an alarm has to ask every connection.
 #[derive(Debug, Default)]

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::{
-    config::{BufferLimit, Config},
+    config::{
+        BufferLimit, Config,
+        options::{self, Kind, OPTIONS, Opt},
+    },
     env::Files,
-    options::{self, Kind, OPTIONS, Opt},
     resp::split_words,
 };
 

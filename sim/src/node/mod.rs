@@ -1,5 +1,15 @@
 //! The state of one node, whole: its data, its options, its connections. Behaviour is elsewhere; this is what it works on.
 
+pub mod clients;
+pub mod expiry;
+pub mod freeing;
+pub mod latency;
+mod memory;
+pub mod migration;
+pub mod rates;
+pub mod slowlog;
+pub mod stats;
+
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     time::{Duration, Instant},
@@ -14,22 +24,18 @@ use crate::{
     effect::Effects,
     env::Env,
     event::ConnId,
-    freeing::is_worth_background,
     keyspace::{Db, Value},
-    latency,
-    migration::{Migration, Targets},
-    pubsub::PubSub,
+    node::{
+        clients::{Blocked, BlockedOn, PubSub, Replies, ReplyBufferRules, Sessions, TrackingTable, Waiting},
+        freeing::is_worth_background,
+        migration::{Migration, Targets},
+        slowlog::SlowLog,
+        stats::Stats,
+    },
     replication::{Payload, Replication, Stage},
-    reply_room,
     resp::{Protocol, Reply},
     script::{Engine, Host, Left, Libraries},
-    session::{Blocked, BlockedOn, Replies},
-    sessions::Sessions,
-    slowlog::SlowLog,
-    stats::Stats,
     time::Monotonic,
-    tracking::Table,
-    waiting::Waiting,
 };
 
 /// Everything a node knows.
@@ -88,7 +94,7 @@ pub struct Node {
     /// DEBUG SET-SKIP-CHECKSUM-VALIDATION: payloads are restored whatever their checksums are.
     pub skip_checksums: bool,
     /// DEBUG REPLYBUFFER.
-    pub reply_room: reply_room::Rules,
+    pub reply_room: ReplyBufferRules,
     /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call DEBUG.
     pub scripts_may_debug: bool,
     /// Connections that have something to send, or to be closed, at the end of the step.
@@ -98,7 +104,7 @@ pub struct Node {
     /// Who waits for keys.
     pub waiting: Waiting,
     /// Who is to be told of which keys (CLIENT TRACKING).
-    pub tracking: Table,
+    pub tracking: TrackingTable,
     /// Clients by when they were last known to do something; `timeout` goes by it. A client that has done something since is
     /// only moved when its time seems to be up: commands cost nothing here, and nobody is looked at who need not be.
     pub quiet: BTreeSet<(Monotonic, ConnId)>,
@@ -129,7 +135,7 @@ pub struct Node {
     pub exiting: bool,
     /// Connections dialed so far.
     pub dialed: u64,
-    /// The next [`Blocked::ticket`](crate::session::Blocked::ticket).
+    /// The next [`Blocked::ticket`](crate::node::clients::Blocked::ticket).
     pub tickets: u64,
 }
 
@@ -313,12 +319,12 @@ impl Node {
             active_expire: true,
             cron_paused: false,
             skip_checksums: false,
-            reply_room: reply_room::Rules::default(),
+            reply_room: ReplyBufferRules::default(),
             scripts_may_debug: false,
             pending: Vec::new(),
             woken: VecDeque::new(),
             waiting: Waiting::default(),
-            tracking: Table::default(),
+            tracking: TrackingTable::default(),
             quiet: BTreeSet::new(),
             monitors: BTreeSet::new(),
             slow_readers: BTreeSet::new(),
