@@ -129,7 +129,7 @@ fn whoever_is_silent_for_too_long_is_disconnected_and_nobody_else() {
     assert_eq!(closed_after(&mut server, &mut env, 300), [3]);
     assert_eq!(closed_after(&mut server, &mut env, 11_000), [2]);
     assert_eq!(closed_after(&mut server, &mut env, 1_000_000), []);
-    assert_eq!(server.node().sessions.len(), 1);
+    assert_eq!(server.node().clients.sessions.len(), 1);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn ten_thousand_clients_are_not_looked_at_for_each_command() {
     }
     // The first round spoke nine seconds ago, the last one just now.
     let closed = closed_after(&mut server, &mut env, 2100);
-    assert_eq!((closed.len(), closed[0], server.node().sessions.len()), (1000, 10, 9000));
+    assert_eq!((closed.len(), closed[0], server.node().clients.sessions.len()), (1000, 10, 9000));
     assert_eq!(closed_after(&mut server, &mut env, 20_000).len(), 9000);
-    assert!(server.node().quiet.is_empty());
+    assert!(server.node().clients.idle_queue.is_empty());
 }

@@ -51,7 +51,7 @@ fn a_node_serves_the_real_network() {
 
         drop(one);
         check(&mut other, "PUBLISH c hi\r\n", ":0\r\n").await;
-        assert_eq!(node.look(|server| server.node().sessions.len()), Some(1));
+        assert_eq!(node.look(|server| server.node().clients.sessions.len()), Some(1));
         assert!(!served.is_finished());
     });
 }

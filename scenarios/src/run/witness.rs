@@ -158,8 +158,10 @@ impl Witness {
     /// Who did something: `None` when it was repeated from a master, `Some(None)` when no client did it.
     fn party(&self, by: Option<ConnId>) -> Option<Option<Party>> {
         let Some(conn) = by else { return Some(None) };
-        let role =
-            self.node.look(|server| server.node().sessions.get(conn).map(|session| session.role)).flatten();
+        let role = self
+            .node
+            .look(|server| server.node().clients.sessions.get(conn).map(|session| session.role))
+            .flatten();
         if role == Some(SessionRole::Master) {
             return None;
         }
@@ -173,7 +175,7 @@ impl Witness {
         }
         let peer = self
             .node
-            .look(|server| server.node().sessions.get(conn).map(|session| session.peer.clone()))
+            .look(|server| server.node().clients.sessions.get(conn).map(|session| session.peer.clone()))
             .flatten()?;
         let address: IpAddr = peer.rsplit_once(':')?.0.parse().ok()?;
         let host = self.hosts.get(&*self.ctx.host_at(address)?).copied();

@@ -103,7 +103,7 @@ impl<'a> Ctx<'a> {
     /// # Panics
     /// When the connection is gone: commands only run for live ones.
     pub fn session(&mut self) -> &mut Session {
-        self.node.sessions.get_mut(self.conn).expect("commands run for live connections")
+        self.node.clients.sessions.get_mut(self.conn).expect("commands run for live connections")
     }
 
     /// The wall clock in milliseconds, from which commands compute absolute times. It may advance within a batch; see
@@ -450,7 +450,7 @@ impl<'a> Ctx<'a> {
 
     /// The protocol that replies are shaped for, where the shape itself differs. A script has one of its own.
     pub fn protocol(&self) -> Protocol {
-        self.node.sessions.get(self.conn).map_or(Protocol::Resp2, |session| session.protocol)
+        self.node.clients.sessions.get(self.conn).map_or(Protocol::Resp2, |session| session.protocol)
     }
 
     /// Whether a command may wait here; inside a transaction or a script it must answer at once.
@@ -486,8 +486,8 @@ impl<'a> Ctx<'a> {
 
     /// Makes the client wait until one of `keys` is ready, when `args` is run again, or until `deadline`.
     pub fn block(&mut self, args: &[Bytes], keys: Vec<Bytes>, deadline: Option<Monotonic>, on: BlockedOn) {
-        let ticket = self.node.tickets;
-        self.node.tickets += 1;
+        let ticket = self.node.clients.tickets;
+        self.node.clients.tickets += 1;
         self.block = Some(Blocked { args: args.to_vec(), keys, deadline, ticket, on });
     }
 }

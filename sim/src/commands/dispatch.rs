@@ -119,7 +119,7 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
         return Error::arity(spec.name).into();
     }
     let dirty_before = ctx.effects.dirty;
-    let monitored = !ctx.node.monitors.is_empty();
+    let monitored = !ctx.node.clients.monitors.is_empty();
     // A script is shown before the commands it calls, a transaction after those it queued.
     let shown_first = monitored && spec.flags.contains(Flags::SKIP_MONITOR);
     if shown_first {
@@ -172,10 +172,10 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
 /// Notes which keys a client that tracks has read, so that it is sent their invalidations.
 pub(super) fn note_reads(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) {
     let elsewhere = matches!(ctx.origin, Origin::Script | Origin::Replication) || ctx.ready.is_some();
-    if ctx.node.tracking.trackers > 0
+    if ctx.node.clients.tracking.trackers > 0
         && spec.flags.contains(Flags::READONLY)
         && !elsewhere
-        && ctx.node.tracks_reads(ctx.conn)
+        && ctx.node.clients.tracks_reads(ctx.conn)
     {
         for key in key_uses(spec, args) {
             ctx.effects.cache(Cached::Read(args[key.at].clone()));

@@ -29,10 +29,10 @@ pub fn write_in_script(node: &Node) -> Result<(), Error> {
 /// MISCONF after a failed save, unless `stop-writes-on-bgsave-error` is off, or after a failed write to the append-only file.
 pub fn disk(node: &Node) -> Result<(), Error> {
     let stops = node.config.stop_writes_on_bgsave_error && !node.config.save.is_empty();
-    if stops && node.save_failed {
+    if stops && node.persistence.save_failed {
         return Err(Error::MISCONF);
     }
-    if node.append_log.failed { Err(Error::MISCONF_LOG) } else { Ok(()) }
+    if node.persistence.append_log.failed { Err(Error::MISCONF_LOG) } else { Ok(()) }
 }
 
 /// Whether enough replicas follow closely.

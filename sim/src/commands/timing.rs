@@ -79,7 +79,7 @@ fn note(node: &mut Node, env: &Env, conn: Option<ConnId>, spec: &Spec, args: &[B
     }
     let mut args = args.to_vec();
     secrets(spec.name, &args).into_iter().for_each(|at| args[at] = Bytes::from_static(b"(redacted)"));
-    let session = conn.and_then(|conn| node.sessions.get(conn));
+    let session = conn.and_then(|conn| node.clients.sessions.get(conn));
     let (peer, name) = session.map_or_else(
         || ("?:0".to_owned(), Bytes::new()),
         |session| (session.peer.clone(), session.name.clone()),

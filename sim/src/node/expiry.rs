@@ -29,7 +29,7 @@ impl Node {
 
     /// When to look for an expired key that this node deletes without being asked for it, in milliseconds of the wall clock.
     pub fn next_expiry_ms(&self) -> Option<i64> {
-        if !self.active_expire || self.is_paused() || self.loading.is_some() {
+        if !self.debug.active_expire || self.is_paused() || self.loading.is_some() {
             return None;
         }
         if self.is_replica() {

@@ -27,7 +27,7 @@ impl Node {
 
     /// What the connections of some roles hold, but for the room that everybody has for commands.
     pub fn memory_of(&self, wanted: impl Fn(Role) -> bool) -> usize {
-        let of = self.sessions.iter().filter(|session| wanted(session.role));
+        let of = self.clients.sessions.iter().filter(|session| wanted(session.role));
         of.map(Session::weight).fold(0, usize::saturating_add)
     }
 

@@ -10,10 +10,7 @@ pub mod rates;
 pub mod slowlog;
 pub mod stats;
 
-use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -26,7 +23,7 @@ use crate::{
     event::ConnId,
     keyspace::{Db, Value},
     node::{
-        clients::{Blocked, BlockedOn, PubSub, Replies, ReplyBufferRules, Sessions, TrackingTable, Waiting},
+        clients::{Clients, ReplyBufferRules},
         freeing::is_worth_background,
         migration::{Migration, Targets},
         slowlog::SlowLog,
@@ -47,12 +44,12 @@ pub struct Node {
     pub acl: Acl,
     /// The databases, by number.
     pub dbs: Vec<Db>,
-    /// The connections, by id, in order of arrival.
-    pub sessions: Sessions,
-    /// Who listens to what.
-    pub pubsub: PubSub,
-    /// Who watches which key (WATCH), by database and key.
-    pub watchers: BTreeMap<(usize, Bytes), BTreeSet<ConnId>>,
+    /// The connections.
+    pub clients: Clients,
+    /// Its files, and what is being written to them.
+    pub persistence: Persistence,
+    /// What DEBUG has switched.
+    pub debug: DebugSwitches,
     /// Lua, and the scripts it knows.
     pub scripts: Engine,
     /// The libraries of functions.
@@ -63,14 +60,6 @@ pub struct Node {
     pub stats: Stats,
     /// Its place among masters and replicas.
     pub replication: Replication,
-    /// The files that the next run will find.
-    pub disk: Disk,
-    /// The append-only file being written.
-    pub append_log: AppendLog,
-    /// The wall-clock second of the last snapshot to disk, or of the start (LASTSAVE).
-    pub saved_at: i64,
-    /// The wall-clock second at which the last save in the background began.
-    pub save_tried_at: i64,
     /// 40 hex digits that name this run of the process.
     pub run_id: String,
     /// When the process started.
@@ -87,33 +76,31 @@ pub struct Node {
     pub stalled_until: Option<Monotonic>,
     /// How long it was told to do nothing so far, by which commands are timed that had it do so.
     pub stood_still: Duration,
-    /// DEBUG SET-ACTIVE-EXPIRE.
-    pub active_expire: bool,
-    /// DEBUG PAUSE-CRON: the periodic work rests, and signals wait.
-    pub cron_paused: bool,
-    /// DEBUG SET-SKIP-CHECKSUM-VALIDATION: payloads are restored whatever their checksums are.
-    pub skip_checksums: bool,
-    /// DEBUG REPLYBUFFER.
-    pub reply_room: ReplyBufferRules,
-    /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call DEBUG.
-    pub scripts_may_debug: bool,
-    /// Connections that have something to send, or to be closed, at the end of the step.
-    pub pending: Vec<ConnId>,
-    /// Connections that no longer wait: what they sent meanwhile is to be read on.
-    pub woken: VecDeque<ConnId>,
-    /// Who waits for keys.
-    pub waiting: Waiting,
-    /// Who is to be told of which keys (CLIENT TRACKING).
-    pub tracking: TrackingTable,
-    /// Clients by when they were last known to do something; `timeout` goes by it. A client that has done something since is
-    /// only moved when its time seems to be up: commands cost nothing here, and nobody is looked at who need not be.
-    pub quiet: BTreeSet<(Monotonic, ConnId)>,
-    /// Connections that see every command (MONITOR).
-    pub monitors: BTreeSet<ConnId>,
-    /// Connections that have left more unread than their soft limit allows.
-    pub slow_readers: BTreeSet<ConnId>,
     /// More memory is in use than `maxmemory` allows, and nothing more can be evicted.
     pub out_of_memory: bool,
+    /// The migration that the node does nothing beside, if one is under way.
+    pub migration: Option<Migration>,
+    /// The connections of earlier migrations.
+    pub targets: Targets,
+    /// The data that is being read, while that lasts.
+    pub loading: Option<Loading>,
+    /// SHUTDOWN was called, or the process has given up: it ends with this step.
+    pub exiting: bool,
+    /// Connections dialed so far.
+    pub dialed: u64,
+}
+
+/// The files of a node, and what is being written to them.
+#[derive(Debug, Default)]
+pub struct Persistence {
+    /// The files that the next run will find.
+    pub disk: Disk,
+    /// The append-only file being written.
+    pub append_log: AppendLog,
+    /// The wall-clock second of the last snapshot to disk, or of the start (LASTSAVE).
+    pub saved_at: i64,
+    /// The wall-clock second at which the last save in the background began.
+    pub save_tried_at: i64,
     /// What is written while the node goes on.
     pub background: Option<Background>,
     /// A rewrite of the append-only file is to begin when nothing else is written in the background, or when the transaction is
@@ -123,20 +110,35 @@ pub struct Node {
     pub save_scheduled: bool,
     /// The last save to disk failed: writes are refused while `stop-writes-on-bgsave-error` says so.
     pub save_failed: bool,
-    /// The migration that the node does nothing beside, if one is under way.
-    pub migration: Option<Migration>,
-    /// The connections of earlier migrations.
-    pub targets: Targets,
-    /// The data that is being read, while that lasts.
-    pub loading: Option<Loading>,
     /// The client that wants the append-only file to be read again, if one does.
     pub log_wanted: Option<ConnId>,
-    /// SHUTDOWN was called, or the process has given up: it ends with this step.
-    pub exiting: bool,
-    /// Connections dialed so far.
-    pub dialed: u64,
-    /// The next [`Blocked::ticket`](crate::node::clients::Blocked::ticket).
-    pub tickets: u64,
+}
+
+/// What DEBUG has switched, which tests of servers do.
+#[derive(Debug)]
+pub struct DebugSwitches {
+    /// DEBUG SET-ACTIVE-EXPIRE.
+    pub active_expire: bool,
+    /// DEBUG PAUSE-CRON: the periodic work rests, and signals wait.
+    pub cron_paused: bool,
+    /// DEBUG SET-SKIP-CHECKSUM-VALIDATION: payloads are restored whatever their checksums are.
+    pub skip_checksums: bool,
+    /// DEBUG REPLYBUFFER.
+    pub reply_buffer: ReplyBufferRules,
+    /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call DEBUG.
+    pub scripts_may_debug: bool,
+}
+
+impl Default for DebugSwitches {
+    fn default() -> DebugSwitches {
+        DebugSwitches {
+            active_expire: true,
+            cron_paused: false,
+            skip_checksums: false,
+            reply_buffer: ReplyBufferRules::default(),
+            scripts_may_debug: false,
+        }
+    }
 }
 
 /// A script that takes so long that others have turns in between. By a node's own clock it goes on in its next turn; one that
@@ -296,18 +298,14 @@ impl Node {
             acl: Acl::new(&config.requirepass),
             scripts: Engine::editing(config.mutations.script_edit.clone()),
             config,
-            sessions: Sessions::default(),
-            pubsub: PubSub::default(),
-            watchers: BTreeMap::new(),
+            clients: Clients::default(),
+            persistence: Persistence::default(),
+            debug: DebugSwitches::default(),
             libraries: Libraries::default(),
             busy: None,
             stats: Stats::default(),
             replication: Replication::new(replication_id),
             dialed: 0,
-            disk: Disk::default(),
-            append_log: AppendLog::default(),
-            saved_at: 0,
-            save_tried_at: 0,
             run_id,
             started,
             paused: None,
@@ -316,44 +314,26 @@ impl Node {
             shutdown: None,
             stalled_until: None,
             stood_still: Duration::ZERO,
-            active_expire: true,
-            cron_paused: false,
-            skip_checksums: false,
-            reply_room: ReplyBufferRules::default(),
-            scripts_may_debug: false,
-            pending: Vec::new(),
-            woken: VecDeque::new(),
-            waiting: Waiting::default(),
-            tracking: TrackingTable::default(),
-            quiet: BTreeSet::new(),
-            monitors: BTreeSet::new(),
-            slow_readers: BTreeSet::new(),
             out_of_memory: false,
-            background: None,
-            rewrite_scheduled: false,
-            save_scheduled: false,
-            save_failed: false,
             migration: None,
             targets: Targets::default(),
             loading: None,
-            log_wanted: None,
             exiting: false,
-            tickets: 0,
         }
     }
 
     /// Whether anybody listens to what happens to keys. Where nobody does, commands need not say it.
     pub fn heeds_touches(&self) -> bool {
         self.config.notify_keyspace_events != Notify::default()
-            || !self.watchers.is_empty()
-            || !self.waiting.is_empty()
-            || self.tracking.trackers > 0
-            || !self.tracking.is_empty()
+            || !self.clients.watchers.is_empty()
+            || !self.clients.waiting.is_empty()
+            || self.clients.tracking.trackers > 0
+            || !self.clients.tracking.is_empty()
     }
 
     /// Whether what commands do is written down, for replicas or for the disk.
     pub fn repeats(&self) -> bool {
-        self.append_log.state != LogState::Off || self.replication.streams()
+        self.persistence.append_log.state != LogState::Off || self.replication.streams()
     }
 
     /// The name for the next connection that the node dials.
@@ -362,87 +342,12 @@ impl Node {
         ConnId(ConnId::DIALED + self.dialed)
     }
 
-    /// Leaves a transaction without running it, and forgets the watched keys.
-    pub fn discard(&mut self, conn: ConnId) {
-        self.unwatch_all(conn);
-        if let Some(session) = self.sessions.get_mut(conn) {
-            session.transaction = None;
-        }
-    }
-
-    /// Closes a connection at the end of the step, once what it was sent is on its way.
-    pub fn close(&mut self, conn: ConnId) {
-        let Some(session) = self.sessions.get_mut(conn) else { return };
-        session.closing = true;
-        session.lingers = false;
-        self.pending.push(conn);
-    }
-
-    /// Closes a connection after the reply it was just sent. One that is to get no replies never hears the end of it, as on a
-    /// server.
-    pub fn close_after_reply(&mut self, conn: ConnId) {
-        let Some(session) = self.sessions.get_mut(conn) else { return };
-        let has_all = session.out.is_empty() && session.unsent == 0;
-        if session.is_silent() && has_all && !session.killed {
-            session.closing = true;
-            session.lingers = true;
-        } else {
-            self.close(conn);
-        }
-    }
-
-    /// Closes a connection at the end of the step, and drops what it was to be sent and has not read.
-    pub fn kill(&mut self, conn: ConnId) {
-        if let Some(session) = self.sessions.get_mut(conn) {
-            session.out.clear();
-            session.killed = true;
-        }
-        self.close(conn);
-    }
-
-    /// Makes a connection wait for data under keys, or for something else.
-    pub fn wait(&mut self, conn: ConnId, blocked: Blocked) {
-        let Some(session) = self.sessions.get_mut(conn) else { return };
-        if matches!(blocked.on, BlockedOn::Keys | BlockedOn::Clock) {
-            self.waiting.enter(session.db, conn, &blocked);
-        }
-        session.blocked = Some(blocked);
-    }
-
-    /// Ends the wait of a connection for keys or for a clock. Its reply is the caller's to send. Other waits are left alone.
-    pub fn stop_waiting(&mut self, conn: ConnId) -> Option<Blocked> {
-        let session = self.sessions.get_mut(conn)?;
-        let blocked =
-            session.blocked.take_if(|blocked| matches!(blocked.on, BlockedOn::Keys | BlockedOn::Clock))?;
-        self.waiting.leave(session.db, conn, &blocked);
-        Some(blocked)
-    }
-
     /// Answers a client whose command has waited and did nothing more, and has what it sent meanwhile read later in the step.
     /// Its session has been unblocked by the caller. Where the command has effects, the server finishes it.
     pub fn answer_waited(&mut self, conn: ConnId, reply: &Reply) {
         self.send(conn, reply);
-        self.command_over(conn);
-        self.woken.push_back(conn);
-    }
-
-    /// What ends with a command of a connection: the reply that CLIENT REPLY SKIP suppresses, the exception of CLIENT CACHING, and
-    /// after QUIT the connection.
-    pub fn command_over(&mut self, conn: ConnId) {
-        if self.sessions.get(conn).is_some_and(|session| session.quits) {
-            self.close_after_reply(conn);
-        }
-        let Some(session) = self.sessions.get_mut(conn) else { return };
-        session.argv = (0, 0);
-        session.replies = match session.replies {
-            Replies::SkipNext => Replies::Skip,
-            Replies::Skip => Replies::On,
-            other => other,
-        };
-        // CLIENT CACHING is about the next command, or about a whole transaction.
-        if session.transaction.is_none() && !session.last_command.starts_with("client|") {
-            session.tracking.iter_mut().for_each(|tracking| tracking.exception = false);
-        }
+        self.clients.command_over(conn);
+        self.clients.woken.push_back(conn);
     }
 
     /// Which commands have to wait at the moment, if any: for the end of CLIENT PAUSE, or because replicas are to catch up.
@@ -474,7 +379,7 @@ impl Node {
     pub fn replica_address(&self, conn: ConnId) -> String {
         let told = self.replication.replicas.get(&conn).map(|replica| replica.ip.clone());
         told.filter(|ip| !ip.is_empty()).unwrap_or_else(|| {
-            let peer = self.sessions.get(conn).map_or("", |session| &session.peer);
+            let peer = self.clients.sessions.get(conn).map_or("", |session| &session.peer);
             peer.rsplit_once(':').map_or(peer, |(host, _)| host).to_owned()
         })
     }
@@ -501,7 +406,7 @@ impl Node {
 
     /// Gives up, as a process does that cannot go on: no reply is sent any more.
     pub fn abort(&mut self) {
-        self.sessions.iter_mut().for_each(|session| session.out.clear());
+        self.clients.sessions.iter_mut().for_each(|session| session.out.clear());
         self.exiting = true;
     }
 
@@ -538,7 +443,7 @@ impl Node {
 
     /// All data was replaced: whoever watched any of it is told so by EXEC.
     pub fn data_replaced(&mut self) {
-        for session in self.sessions.iter_mut() {
+        for session in self.clients.sessions.iter_mut() {
             session.watch_broken |= !session.watched.is_empty();
         }
     }

@@ -17,7 +17,7 @@ use crate::{
 impl Server {
     /// Notes the touched keys that somebody waits for. They are served when the whole batch is done.
     pub(super) fn note_ready(&mut self, touched: &[Touch]) {
-        if self.node.waiting.is_empty() {
+        if self.node.clients.waiting.is_empty() {
             return;
         }
         for touch in touched {
@@ -31,7 +31,7 @@ impl Server {
                 _ => false,
             };
             let at = (touch.db, touch.key.clone());
-            if self.ready.contains(&at) || self.node.waiting.queue(at.0, &at.1).is_empty() {
+            if self.ready.contains(&at) || self.node.clients.waiting.queue(at.0, &at.1).is_empty() {
                 continue;
             }
             let kind = self.node.dbs[at.0].get(&at.1).map(|entry| entry.value.kind());
@@ -51,7 +51,7 @@ impl Server {
 
     /// Notes the keys of a database that somebody waits for, when all of it has become another one.
     pub(super) fn note_replaced(&mut self, db: usize) {
-        for key in self.node.waiting.keys(db) {
+        for key in self.node.clients.waiting.keys(db) {
             let at = (db, key.clone());
             if !self.ready.contains(&at) {
                 self.ready.push_back(at);
@@ -66,7 +66,7 @@ impl Server {
             && let Some((db, key)) = self.ready.pop_front()
         {
             self.expire_ready(env, db, &key);
-            for conn in self.node.waiting.queue(db, &key) {
+            for conn in self.node.clients.waiting.queue(db, &key) {
                 let rule = self.node.config.expiry_rule(env.wall.as_millis());
                 let live = self.node.dbs[db].get(&key).filter(|entry| !entry.is_expired(rule));
                 let kind = live.map(|entry| entry.value.kind());
@@ -78,7 +78,7 @@ impl Server {
     /// Deletes a key that is ready and has expired meanwhile, for whoever waits there.
     fn expire_ready(&mut self, env: &mut Env, db: usize, key: &Bytes) {
         let rule = self.node.config.expiry_rule(env.wall.as_millis());
-        let is_awaited = !self.node.waiting.queue(db, key).is_empty();
+        let is_awaited = !self.node.clients.waiting.queue(db, key).is_empty();
         if is_awaited
             && self.node.dbs[db].find_by(key, rule) == Found::Expired
             && self.node.deletes_expired(Purpose::Read)
@@ -91,7 +91,7 @@ impl Server {
 
     /// Runs the command of a waiting client again, on the one key that is ready. It waits on if that is not for it.
     fn serve(&mut self, env: &mut Env, conn: ConnId, key: &Bytes, kind: Option<Kind>) {
-        let Some(session) = self.node.sessions.get(conn) else { return };
+        let Some(session) = self.node.clients.sessions.get(conn) else { return };
         let Some(blocked) = session.blocked.as_ref().filter(|_| !session.closing) else { return };
         let (db, args) = (session.db, blocked.args.clone());
         let Ok(spec) = find_in(&self.node.config, &args) else { return };
@@ -105,7 +105,7 @@ impl Server {
         let reply = run(&mut ctx, spec, &args);
         let waits_on = ctx.take_block().is_some();
         if !waits_on {
-            self.node.stop_waiting(conn);
+            self.node.clients.stop_waiting(conn);
         }
         if waits_on {
             // It may have found expired keys, whose events its client may have subscribed to.
@@ -117,8 +117,8 @@ impl Server {
 
     /// Answers the clients whose time is up.
     pub(super) fn end_waits(&mut self, env: &mut Env) {
-        for conn in self.node.waiting.overdue(env.monotonic) {
-            if let Some(blocked) = self.node.stop_waiting(conn) {
+        for conn in self.node.clients.waiting.overdue(env.monotonic) {
+            if let Some(blocked) = self.node.clients.stop_waiting(conn) {
                 let reply = if blocked.on == BlockedOn::Clock { Reply::OK } else { Reply::NullArray };
                 let args = blocked.args;
                 self.finish(env, conn, Finished { args, effects: None, reply, waited: true });
@@ -182,7 +182,8 @@ mod tests {
         }
 
         fn waits_for_nothing(&self) -> bool {
-            self.server.node.waiting.is_empty() && self.server.node.waiting.first_deadline().is_none()
+            self.server.node.clients.waiting.is_empty()
+                && self.server.node.clients.waiting.first_deadline().is_none()
         }
     }
 
@@ -202,7 +203,7 @@ mod tests {
         assert_eq!(bench.send(1, "BZPOPMIN z 2"), []);
         assert_eq!(bench.send(1, "PING"), []);
         let deadline = Monotonic::ZERO + Duration::from_secs(2);
-        assert_eq!(bench.server.node.waiting.first_deadline(), Some(deadline));
+        assert_eq!(bench.server.node.clients.waiting.first_deadline(), Some(deadline));
         bench.env.monotonic = deadline;
         assert_eq!(bench.step(Event::Alarm), [(1, "*-1\r\n+PONG\r\n".into())]);
         assert!(bench.waits_for_nothing());

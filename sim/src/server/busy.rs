@@ -45,16 +45,16 @@ impl Server {
         let Some(busy) = self.node.busy.take() else { return };
         let (conn, now_ms, hung_up) = (busy.conn, busy.now_ms, busy.hung_up);
         let args = if env.observing { busy.command.clone() } else { Vec::new() };
-        let db = self.node.sessions.get(conn).map_or(0, |session| session.db);
+        let db = self.node.clients.sessions.get(conn).map_or(0, |session| session.db);
         let mut effects = Effects::default();
         let mut ctx = Ctx::new(&mut self.node, env, &mut effects, conn, db, Origin::Client, now_ms);
         let Some(reply) = next_turn(&mut ctx, busy) else { return };
-        if let Some(session) = self.node.sessions.get_mut(conn) {
+        if let Some(session) = self.node.clients.sessions.get_mut(conn) {
             session.blocked.take_if(|blocked| blocked.on == BlockedOn::Script);
         }
         self.finish(env, conn, Finished { args, effects: Some(effects), reply, waited: true });
         if hung_up {
-            self.node.kill(conn);
+            self.node.clients.kill(conn);
         }
         self.go_on_with_master(env);
         self.serve_ready(env);

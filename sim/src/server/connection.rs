@@ -33,7 +33,7 @@ const ROOM: usize = 16 << 10;
 impl Server {
     pub(super) fn connected(&mut self, env: &mut Env, conn: ConnId, peer: String, local: String) {
         let node = &self.node;
-        let refused = if node.sessions.len() >= node.config.maxclients {
+        let refused = if node.clients.sessions.len() >= node.config.maxclients {
             Some((Level::Verbose, "there are as many clients as maxclients allows", FULL))
         } else if env.strangers
             && node.config.protected_mode
@@ -55,8 +55,8 @@ impl Server {
         env.log(Level::Debug, || format!("Accepted {peer}"));
         let mut session = Session::new(conn, peer, local, env.monotonic);
         session.authenticated = self.node.acl.admits_strangers();
-        self.node.sessions.insert(session);
-        self.look_at_silence(conn, env.monotonic);
+        self.node.clients.sessions.insert(session);
+        self.node.clients.note_active(conn, env.monotonic);
     }
 
     pub(super) fn received(&mut self, env: &mut Env, conn: ConnId, bytes: &[u8]) {
@@ -65,7 +65,7 @@ impl Server {
             self.node.stats.repl_in += bytes.len() as u64;
             return self.hear_master(env, bytes);
         }
-        let Some(session) = self.node.sessions.get_mut(conn) else { return };
+        let Some(session) = self.node.clients.sessions.get_mut(conn) else { return };
         if session.closing {
             return;
         }
@@ -77,7 +77,7 @@ impl Server {
                 format!("Closing {peer}: {held} bytes of a command are more than client-query-buffer-limit")
             };
             env.log(Level::Warning, text);
-            return self.node.kill(conn);
+            return self.node.clients.kill(conn);
         }
         session.note_length(session.decoder.awaited(), env.monotonic);
         self.process(env, conn);
@@ -85,24 +85,24 @@ impl Server {
 
     /// Runs the commands that a connection has sent, until it must wait for one or has no whole one left.
     pub(super) fn process(&mut self, env: &mut Env, conn: ConnId) {
-        if let Some(session) = self.node.sessions.get_mut(conn) {
+        if let Some(session) = self.node.clients.sessions.get_mut(conn) {
             session.reading = session.decoder.unread();
         }
-        self.node.sessions.weigh(conn);
+        self.node.clients.sessions.weigh(conn);
         self.run_read(env, conn);
-        if let Some(session) = self.node.sessions.get_mut(conn) {
+        if let Some(session) = self.node.clients.sessions.get_mut(conn) {
             session.reading = 0;
         }
-        self.node.sessions.weigh(conn);
+        self.node.clients.sessions.weigh(conn);
     }
 
     fn run_read(&mut self, env: &mut Env, conn: ConnId) {
         loop {
             let paused = self.node.is_paused();
-            let Some(session) = self.node.sessions.get_mut(conn) else { return };
+            let Some(session) = self.node.clients.sessions.get_mut(conn) else { return };
             if session.closing || self.node.stalled_until.is_some() {
                 if !session.closing {
-                    self.node.woken.push_back(conn);
+                    self.node.clients.woken.push_back(conn);
                 }
                 return;
             }
@@ -135,7 +135,7 @@ impl Server {
                     env.log(Level::Verbose, || format!("Closing {peer}: {text}"));
                     self.node.stats.note_error(&text);
                     self.node.send(conn, &Reply::Error(text.into()));
-                    self.node.close_after_reply(conn);
+                    self.node.clients.close_after_reply(conn);
                 }
             }
         }
@@ -146,23 +146,23 @@ impl Server {
             return;
         }
         self.peer_gone(env, conn);
-        self.node.unwatch_all(conn);
-        self.node.stop_waiting(conn);
+        self.node.clients.unwatch_all(conn);
+        self.node.clients.stop_waiting(conn);
         for kind in [Subscription::Channel, Subscription::Pattern, Subscription::Shard] {
-            self.node.unsubscribe_all(conn, kind);
+            self.node.clients.unsubscribe_all(conn, kind);
         }
-        self.node.stop_tracking(conn);
-        self.node.monitors.remove(&conn);
-        self.node.slow_readers.remove(&conn);
-        if let Some(session) = self.node.sessions.remove(conn) {
-            self.node.quiet.remove(&(session.quiet_since, conn));
+        self.node.clients.stop_tracking(conn);
+        self.node.clients.monitors.remove(&conn);
+        self.node.clients.slow_readers.remove(&conn);
+        if let Some(session) = self.node.clients.sessions.remove(conn) {
+            self.node.clients.idle_queue.remove(&(session.quiet_since, conn));
         }
     }
 
     /// Sends what the step has written, and closes who is to be closed.
     pub(super) fn flush(&mut self, env: &mut Env) {
-        for conn in std::mem::take(&mut self.node.pending) {
-            let Some(session) = self.node.sessions.get_mut(conn) else { continue };
+        for conn in std::mem::take(&mut self.node.clients.pending) {
+            let Some(session) = self.node.clients.sessions.get_mut(conn) else { continue };
             let (leaving, killed, is_replica) =
                 (session.is_leaving(), session.killed, session.role == Role::Replica);
             // A client counts, and can be killed, until the driver says that the network has taken all of it.
@@ -177,7 +177,11 @@ impl Server {
                 });
             }
             if !session.out.is_empty() {
-                session.room.pass(env.monotonic, self.node.reply_room, &mut self.node.stats.reply_rooms);
+                session.room.pass(
+                    env.monotonic,
+                    self.node.debug.reply_buffer,
+                    &mut self.node.stats.reply_rooms,
+                );
                 session.room.fill(session.out.len() + session.unsent);
                 let stats = &mut self.node.stats;
                 stats.writes += 1;
@@ -191,7 +195,7 @@ impl Server {
                         env.outbox.extend(pieces.map(|bytes| Action::Send { conn, bytes }));
                     }
                 }
-                self.node.sessions.weigh(conn);
+                self.node.clients.sessions.weigh(conn);
             }
             if leaving {
                 if !lingers {

@@ -11,7 +11,6 @@ use crate::{
     blob::Blob,
     effect::Effects,
     env::Env,
-    event::ConnId,
     keyspace::{Entry, ExpiryRule},
     node::clients::{Role, Session},
     time::Monotonic,
@@ -75,7 +74,7 @@ impl Server {
 
     /// When there is next something to do for a tick.
     fn work_due(&self, env: &Env) -> Option<Monotonic> {
-        if self.node.cron_paused {
+        if self.node.debug.cron_paused {
             return None;
         }
         let expiry = self.node.next_expiry_ms().map(|when_ms| {
@@ -85,9 +84,9 @@ impl Server {
             let at = i128::from(env.monotonic.as_nanos()) + ahead_ns;
             Monotonic::from_nanos(at.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)
         });
-        let first = self.node.quiet.first();
+        let first = self.node.clients.idle_queue.first();
         let idle = self.idle_after().zip(first).map(|(after, (since, _))| *since + after);
-        let written = self.node.background.as_ref().map(|background| background.until);
+        let written = self.node.persistence.background.as_ref().map(|background| background.until);
         [expiry, idle, written].into_iter().flatten().min()
     }
 
@@ -137,27 +136,19 @@ impl Server {
         (seconds > 0).then(|| Duration::from_secs(seconds.saturating_add(1)))
     }
 
-    /// Notes that a client did something at `at`, for [`Node::quiet`](crate::node::Node::quiet).
-    pub(super) fn look_at_silence(&mut self, conn: ConnId, at: Monotonic) {
-        let Some(session) = self.node.sessions.get_mut(conn) else { return };
-        self.node.quiet.remove(&(session.quiet_since, conn));
-        session.quiet_since = at;
-        self.node.quiet.insert((at, conn));
-    }
-
     fn close_idle(&mut self, env: &mut Env) {
         let Some(after) = self.idle_after() else { return };
-        while let Some(&(since, conn)) = self.node.quiet.first()
+        while let Some(&(since, conn)) = self.node.clients.idle_queue.first()
             && since + after <= env.monotonic
         {
-            let Some(session) = self.node.sessions.get_mut(conn) else { return };
+            let Some(session) = self.node.clients.sessions.get_mut(conn) else { return };
             // Whoever may be silent now has begun to listen or to wait, and will do something when that ends.
             let active = if may_idle_out(session) { session.last_active } else { env.monotonic };
             let is_idle = active + after <= env.monotonic;
             let looked = if is_idle { env.monotonic } else { active };
-            self.look_at_silence(conn, looked);
+            self.node.clients.note_active(conn, looked);
             if is_idle {
-                self.node.kill(conn);
+                self.node.clients.kill(conn);
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::{
     effect::Propagated,
     env::Env,
     log::Level,
-    node::Node,
+    node::{Node, Persistence},
     replication::{Backlog, MasterLink, encode_batch},
     time::{Monotonic, Wall},
 };
@@ -28,9 +28,9 @@ impl Node {
     /// Writes what the append-only file has not taken yet, and makes it durable as `appendfsync` says. With `appendfsync always`
     /// a server has promised too much to go on without.
     pub(super) fn write_log(&mut self, env: &mut Env) {
-        let had_failed = self.append_log.failed;
+        let had_failed = self.persistence.append_log.failed;
         let policy = self.fsync_policy();
-        let Node { disk, append_log, .. } = self;
+        let Persistence { disk, append_log, .. } = &mut self.persistence;
         match append_log.write(disk, env.folder.as_deref(), policy, env.wall.as_secs()) {
             Ok(()) if had_failed => {
                 env.log(Level::Warning, || "AOF write error looks solved, Redis can write again.".into());
@@ -51,12 +51,12 @@ impl Node {
 impl Server {
     /// Ends the node as a loss of power does: its disk is left with what was synced.
     pub fn crash(self) -> Disk {
-        self.node.disk.after_power_loss()
+        self.node.persistence.disk.after_power_loss()
     }
 
     /// Ends the node as `kill -9` does: its disk is left with all that was written.
     pub fn kill(self) -> Disk {
-        self.node.disk.after_kill()
+        self.node.persistence.disk.after_kill()
     }
 
     /// Becomes the replica that the configuration wants it to be from the start.
@@ -74,7 +74,7 @@ impl Server {
 
     /// Appends a batch to the append-only file, if one is written.
     pub(super) fn append_batch(&mut self, commands: &[Propagated], now_secs: i64) {
-        let gathers = match self.node.append_log.state {
+        let gathers = match self.node.persistence.append_log.state {
             LogState::Off => false,
             // What is done before the first base is begun will be in it.
             LogState::Waiting => self.node.rewrites_log(),
@@ -98,7 +98,8 @@ impl Server {
         if commands.is_empty() {
             return;
         }
-        let Node { disk, append_log: log, config, .. } = &mut *self.node;
+        let Node { persistence, config, .. } = &mut *self.node;
+        let Persistence { disk, append_log: log, .. } = persistence;
         let full = disk.full || !log.unwritten.is_empty() || log.state == LogState::Waiting;
         let file = disk.log.as_mut().filter(|_| !full);
         let out = file.map_or(&mut log.unwritten, |file| &mut file.commands);
@@ -115,17 +116,18 @@ impl Server {
         if self.node.loading.is_some() {
             return;
         }
-        if self.node.config.appendonly && self.node.append_log.state == LogState::Off {
+        if self.node.config.appendonly && self.node.persistence.append_log.state == LogState::Off {
             // It begins with the node.
             if let Err(error) = self.node.rewrite_log(env) {
                 env.log(Level::Warning, || format!("The append-only file cannot be begun: {error}"));
-                self.node.append_log.state = LogState::Waiting;
-                self.node.rewrite_scheduled = true;
+                self.node.persistence.append_log.state = LogState::Waiting;
+                self.node.persistence.rewrite_scheduled = true;
             }
         }
         self.node.write_log(env);
         let policy = self.node.fsync_policy();
-        let Node { disk, append_log, config, rewrite_scheduled, .. } = &mut *self.node;
+        let Node { persistence, config, .. } = &mut *self.node;
+        let Persistence { disk, append_log, rewrite_scheduled, .. } = persistence;
         let mut wants_rewrite = *rewrite_scheduled;
         if append_log.state == LogState::On {
             let took = Duration::from_millis(config.fsync_ms);
@@ -143,10 +145,10 @@ impl Server {
         let failures = self.node.stats.rewrites_failed;
         if wants_rewrite
             && !self.node.writes_aside()
-            && self.node.append_log.retry.may_try(failures, now_secs)
+            && self.node.persistence.append_log.retry.may_try(failures, now_secs)
             && let Err(error) = self.node.begin_rewrite(env)
         {
-            self.node.append_log.retry.failed(now_secs);
+            self.node.persistence.append_log.retry.failed(now_secs);
             env.log(Level::Warning, || format!("The append-only file cannot be rewritten: {error}"));
         }
         if self.save_due_secs().is_some_and(|due| now_secs >= due) && !self.node.writes_aside() {
@@ -156,7 +158,7 @@ impl Server {
 
     /// Removes the files that the append-only file is not made of any more.
     fn sweep_log(&mut self, env: &mut Env) {
-        let Node { append_log, config, .. } = &mut *self.node;
+        let Node { persistence: Persistence { append_log, .. }, config, .. } = &mut *self.node;
         let (Some(parts), Some(folder)) = (&mut append_log.parts, &env.folder) else { return };
         if parts.has_history()
             && !config.aof_disable_auto_gc
@@ -170,29 +172,33 @@ impl Server {
     pub(super) fn close_disk(&mut self, env: &mut Env) {
         if env.folder.is_some() {
             self.node.write_log(env);
-            self.node.append_log.close(env.folder.as_deref());
+            self.node.persistence.append_log.close(env.folder.as_deref());
         }
-        self.node.disk = std::mem::take(&mut self.node.disk).after_kill();
+        self.node.persistence.disk = std::mem::take(&mut self.node.persistence.disk).after_kill();
     }
 
     /// The wall-clock second at which the next snapshot is wanted: because of a save point that is reached, as the changes are
     /// now, or because somebody has asked for it.
     fn save_due_secs(&self) -> Option<i64> {
         let dirty = self.node.stats.dirty;
-        let scheduled = self.node.save_scheduled.then_some(i64::MIN);
+        let scheduled = self.node.persistence.save_scheduled.then_some(i64::MIN);
         let reached = self.node.config.save.iter().filter(|(_, changes)| dirty > 0 && dirty >= *changes);
         // More than so many seconds must have passed: the next whole one.
         reached
             .map(|(seconds, _)| {
                 let seconds = i64::try_from(*seconds).unwrap_or(i64::MAX);
-                self.node.saved_at.saturating_add(seconds).saturating_add(1)
+                self.node.persistence.saved_at.saturating_add(seconds).saturating_add(1)
             })
             .chain(scheduled)
             .min()
             // After a failure it is tried again when some seconds have passed, and not all the time.
-            .map(
-                |due| if self.node.save_failed { due.max(self.node.save_tried_at + RETRY_SECS) } else { due },
-            )
+            .map(|due| {
+                if self.node.persistence.save_failed {
+                    due.max(self.node.persistence.save_tried_at + RETRY_SECS)
+                } else {
+                    due
+                }
+            })
     }
 
     /// When the disk next wants something that no write brings.
@@ -200,14 +206,14 @@ impl Server {
         if self.node.loading.is_some() {
             return None;
         }
-        let append_log = &self.node.append_log;
-        let retry = append_log.retry.due_secs().filter(|_| self.node.rewrite_scheduled);
+        let append_log = &self.node.persistence.append_log;
+        let retry = append_log.retry.due_secs().filter(|_| self.node.persistence.rewrite_scheduled);
         // Nothing begins while something is written aside; what ends that looks at the disk as well.
-        let aside = self.node.background.is_some();
+        let aside = self.node.persistence.background.is_some();
         let begins = [self.save_due_secs(), retry].into_iter().flatten().min().filter(|_| !aside);
         let begins = begins.map(|due| env.monotonic + Wall::from_secs(due).since(env.wall));
         let policy = self.node.fsync_policy();
-        let log = self.node.disk.log.as_ref().filter(|_| append_log.state == LogState::On);
+        let log = self.node.persistence.disk.log.as_ref().filter(|_| append_log.state == LogState::On);
         let sync = log.and_then(|log| append_log.due(log, policy, env.wall, env.monotonic));
         let folder = append_log.folder_due(policy, env.wall, env.monotonic);
         [begins, sync, folder].into_iter().flatten().min()

@@ -113,7 +113,7 @@ impl Server {
         let limit = self.node.config.maxmemory;
         if limit == 0 {
             if self.node.config.maxmemory_clients.of(limit) == 0 {
-                self.node.sessions.stop_weighing();
+                self.node.clients.sessions.stop_weighing();
             }
             return;
         }
@@ -145,7 +145,7 @@ impl Server {
 
     fn reckon(&mut self) -> usize {
         let keys: usize = self.node.dbs.iter_mut().map(Db::reckon).sum();
-        keys.saturating_add(Node::STARTUP_MEMORY).saturating_add(self.node.sessions.weight())
+        keys.saturating_add(Node::STARTUP_MEMORY).saturating_add(self.node.clients.sessions.weight())
     }
 
     fn evict(&mut self, env: &mut Env, db: usize, key: Bytes) {
@@ -244,7 +244,7 @@ mod tests {
             let used = self.server.node.data_memory() as u64;
             let startup = Node::STARTUP_MEMORY as u64;
             let limit = startup + (used - startup) * keys_left / 1000;
-            self.server.node.config.maxmemory = limit + self.server.node.sessions.weight() as u64;
+            self.server.node.config.maxmemory = limit + self.server.node.clients.sessions.weight() as u64;
             assert_eq!(self.send("SET last v"), "+OK\r\n");
             let left = |range: std::ops::Range<i32>| {
                 range.filter(|n| self.server.node.dbs[0].contains(format!("k:{n}").as_bytes())).count()
@@ -311,11 +311,11 @@ mod tests {
         let mut bench = Bench::new(Eviction::AllKeysLru);
         bench.server.node.config.maxmemory = 10 << 20;
         bench.send("SETRANGE k 99999 x");
-        let before = bench.server.node.sessions.weight();
+        let before = bench.server.node.clients.sessions.weight();
         assert!(bench.send("GET k").len() > 100_000);
-        assert_eq!(bench.server.node.sessions.weight(), before);
+        assert_eq!(bench.server.node.clients.sessions.weight(), before);
         bench.server.step(&mut bench.env, Event::Unsent { conn: ConnId(1), bytes: 100_000 });
-        assert!(bench.server.node.sessions.weight() > before + 80_000);
+        assert!(bench.server.node.clients.sessions.weight() > before + 80_000);
     }
 
     #[test]

@@ -22,20 +22,26 @@ impl Server {
             limit => limit.max(LIMIT_MIN),
         };
         // Whoever has room that is not used takes so much more than it weighs, at the most.
-        let rooms = self.node.sessions.len() * Session::ROOMS_MAX;
-        if self.node.sessions.weight().saturating_add(rooms) as u64 <= limit {
+        let rooms = self.node.clients.sessions.len() * Session::ROOMS_MAX;
+        if self.node.clients.sessions.weight().saturating_add(rooms) as u64 <= limit {
             return;
         }
         self.node.look_at_rooms(env.monotonic);
         let counts = |session: &&Session| session.role == Role::Client && !session.is_leaving();
-        let sizes =
-            self.node.sessions.iter().filter(counts).map(|session| session.memory(env.monotonic).total);
+        let sizes = self
+            .node
+            .clients
+            .sessions
+            .iter()
+            .filter(counts)
+            .map(|session| session.memory(env.monotonic).total);
         let mut used = sizes.sum::<usize>() as u64;
         if used < limit {
             return;
         }
         let mut largest: Vec<(usize, ConnId)> = self
             .node
+            .clients
             .sessions
             .iter()
             .filter(counts)
@@ -48,7 +54,7 @@ impl Server {
                 return;
             }
             env.log(Level::Notice, || format!("Evicting client {conn}, which uses {size} bytes"));
-            self.node.kill(conn);
+            self.node.clients.kill(conn);
             self.node.stats.evicted_clients += 1;
             used = used.saturating_sub(size as u64);
         }
@@ -139,7 +145,7 @@ mod tests {
         let mut bench = Bench::new(Share::Bytes(200_000), 0);
         bench.send(1, "CLIENT NO-EVICT ON\r\n");
         assert_eq!(bench.send(1, half(400_000)), [2, 3, 4]);
-        assert_eq!(bench.server.node.sessions.len(), 1);
+        assert_eq!(bench.server.node.clients.sessions.len(), 1);
     }
 
     #[test]

@@ -21,12 +21,13 @@ pub(super) fn critical(what: &str, error: &str, command: &str) -> String {
 impl Server {
     /// Takes one command of a connection through the gate, runs it, and settles what it did.
     pub(super) fn command(&mut self, env: &mut Env, conn: ConnId, args: Vec<Bytes>) {
-        let Some(session) = self.node.sessions.get_mut(conn) else { return };
+        let Some(session) = self.node.clients.sessions.get_mut(conn) else { return };
         session.last_active = env.monotonic;
         // Before keys have to go, clients do, and whoever sends this may be one of them.
-        self.node.sessions.weigh(conn);
+        self.node.clients.sessions.weigh(conn);
         self.evict_clients(env);
-        let Some(session) = self.node.sessions.get_mut(conn).filter(|session| !session.closing) else {
+        let Some(session) = self.node.clients.sessions.get_mut(conn).filter(|session| !session.closing)
+        else {
             return;
         };
         session.argv = (args.iter().map(Bytes::len).sum(), args.len());
@@ -34,12 +35,12 @@ impl Server {
             Passage::Run(spec) => spec,
             Passage::Answer(reply) => {
                 self.answer(env, conn, &reply);
-                return self.node.command_over(conn);
+                return self.node.clients.command_over(conn);
             }
             Passage::Hold => return self.hold(conn, &args),
-            Passage::Close => return self.node.kill(conn),
+            Passage::Close => return self.node.clients.kill(conn),
         };
-        let Some(session) = self.node.sessions.get_mut(conn) else { return };
+        let Some(session) = self.node.clients.sessions.get_mut(conn) else { return };
         let db = session.db;
         let now_ms = env.wall.as_millis();
         // Keys that are found expired by the way have nothing to do with each other.
@@ -48,7 +49,7 @@ impl Server {
         let mut ctx = Ctx::new(&mut self.node, env, &mut effects, conn, db, Origin::Client, now_ms);
         let reply = run(&mut ctx, spec, &args);
         if let Some(blocked) = ctx.take_block() {
-            ctx.node.wait(conn, blocked);
+            ctx.node.clients.wait(conn, blocked);
         }
         self.finish(env, conn, Finished { args, effects: Some(effects), reply, waited: false });
         self.serve_ready(env);
@@ -57,7 +58,7 @@ impl Server {
 
     /// Sends a reply. A replica reads nothing but the stream: one that makes this node answer is hung up on.
     pub(super) fn answer(&mut self, env: &mut Env, conn: ConnId, reply: &Reply) {
-        let replica = self.node.sessions.get(conn).filter(|session| session.role == Role::Replica);
+        let replica = self.node.clients.sessions.get(conn).filter(|session| session.role == Role::Replica);
         let Some(session) = replica.filter(|_| *reply != Reply::Silence) else {
             return self.node.send(conn, reply);
         };
@@ -71,7 +72,7 @@ impl Server {
         env.log(Level::Warning, || {
             format!("Replica generated a reply to command '{command}', disconnecting it: {peer}")
         });
-        self.node.kill(conn);
+        self.node.clients.kill(conn);
     }
 }
 

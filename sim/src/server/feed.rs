@@ -77,7 +77,7 @@ impl Server {
                 }
             }
             // A line break keeps the replica's patience while the snapshot is not begun.
-            waiting.into_iter().for_each(|conn| self.node.send_raw(conn, b"\n"));
+            waiting.into_iter().for_each(|conn| self.node.clients.send_raw(conn, b"\n"));
             self.node.replication.to_close.extend(stuck);
             for conn in late {
                 let address = self.node.replica_name(conn);
@@ -94,7 +94,7 @@ impl Server {
     pub(super) fn start_due_snapshots(&mut self, env: &mut Env) {
         self.share_snapshot(env);
         // Nor is the data whole in the middle of a script.
-        if self.node.background.is_some() || self.node.busy.is_some() {
+        if self.node.persistence.background.is_some() || self.node.busy.is_some() {
             return;
         }
         let now_secs = env.wall.as_secs();
@@ -142,7 +142,7 @@ impl Server {
     /// Lets a replica that has just come share the snapshot that is being written through a file, with the first one that it is
     /// for: if it can all that this one can, and wants the same.
     fn share_snapshot(&mut self, env: &mut Env) {
-        let job = self.node.background.as_ref().map(|background| &background.job);
+        let job = self.node.persistence.background.as_ref().map(|background| &background.job);
         let is_file = matches!(job, Some(Job::ForReplicas { file: Some(_) }));
         let replicas = &mut self.node.replication.replicas;
         let mut come: Vec<ConnId> = Vec::new();
@@ -181,10 +181,10 @@ impl Server {
         let pre_psync = replica.pre_psync;
         replica.feed = feed;
         if !pre_psync {
-            self.node.send_raw(conn, promise.as_bytes());
+            self.node.clients.send_raw(conn, promise.as_bytes());
         }
         if let Some(begin) = begin {
-            self.node.send_raw(conn, begin.as_bytes());
+            self.node.clients.send_raw(conn, begin.as_bytes());
         }
     }
 
@@ -217,14 +217,14 @@ impl Server {
             };
             let (online, follows) = (replica.is_online(), replica.feed == Feed::Online);
             if mark.is_none() {
-                self.node.send_raw(conn, format!("${}\r\n", snapshot.len()).as_bytes());
+                self.node.clients.send_raw(conn, format!("${}\r\n", snapshot.len()).as_bytes());
             }
-            self.node.send_raw(conn, &snapshot);
-            self.node.send_raw(conn, mark.unwrap_or_default().as_bytes());
+            self.node.clients.send_raw(conn, &snapshot);
+            self.node.clients.send_raw(conn, mark.unwrap_or_default().as_bytes());
             if follows {
                 let backlog = self.node.replication.backlog.as_ref();
                 let since = backlog.and_then(|backlog| backlog.since(offset + 1));
-                self.node.send_raw(conn, &since.expect("the backlog holds what a replica waits for"));
+                self.node.clients.send_raw(conn, &since.expect("the backlog holds what a replica waits for"));
             }
             if online {
                 let name = self.node.replica_name(conn);

@@ -33,9 +33,9 @@ impl Server {
         // reply.
         let ran = effects.is_some();
         let mut own = effects.map_or_else(OwnPushes::default, |effects| self.settle_for(env, conn, effects));
-        let silent = self.node.sessions.get(conn).is_some_and(Session::is_silent);
+        let silent = self.node.clients.sessions.get(conn).is_some_and(Session::is_silent);
         let reply = own.place(&mut self.node, conn, reply, silent);
-        if let Some(session) = self.node.sessions.get_mut(conn) {
+        if let Some(session) = self.node.clients.sessions.get_mut(conn) {
             if ran {
                 session.last_write_offset = self.node.replication.history.offset;
             }
@@ -48,14 +48,14 @@ impl Server {
         own.send(&mut self.node, conn);
         if env.observing {
             env.observations.push(Observation::Command { conn, args, reply });
-        } else if let Some(session) = self.node.sessions.get_mut(conn) {
+        } else if let Some(session) = self.node.clients.sessions.get_mut(conn) {
             session.decoder.recycle(args);
         }
-        if self.node.sessions.get(conn).is_some_and(|session| session.blocked.is_none()) {
-            self.node.command_over(conn);
+        if self.node.clients.sessions.get(conn).is_some_and(|session| session.blocked.is_none()) {
+            self.node.clients.command_over(conn);
         }
         if waited {
-            self.node.woken.push_back(conn);
+            self.node.clients.woken.push_back(conn);
         }
     }
 }

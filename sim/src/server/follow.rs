@@ -85,7 +85,7 @@ impl Server {
         let mut session =
             Session::new(conn, format!("{}:{}", link.host, link.port), String::new(), env.monotonic);
         session.role = Role::Master;
-        self.node.sessions.insert(session);
+        self.node.clients.sessions.insert(session);
         env.log(Level::Notice, || "MASTER <-> REPLICA sync started".into());
         self.tell_master(&["PING"]);
     }
@@ -94,7 +94,7 @@ impl Server {
         let Some(conn) = self.node.replication.master.as_ref().and_then(|link| link.conn) else { return };
         let mut bytes = Vec::new();
         encode(words, &mut bytes);
-        self.node.send_raw(conn, &bytes);
+        self.node.clients.send_raw(conn, &bytes);
     }
 
     /// Tells the master how much of the stream this node has applied.
@@ -229,7 +229,7 @@ impl Server {
                 env.log(Level::Notice, || "Successful partial resynchronization with master".into());
                 let rest = link.buffer.clone();
                 link.decoder.feed(&rest);
-                if let Some(session) = link.conn.and_then(|conn| self.node.sessions.get_mut(conn)) {
+                if let Some(session) = link.conn.and_then(|conn| self.node.clients.sessions.get_mut(conn)) {
                     session.db = db;
                 }
                 let (size, history) =
@@ -367,14 +367,14 @@ impl Server {
         link.down_since = None;
         let rest = link.buffer.clone();
         link.decoder.feed(&rest);
-        if let Some(session) = link.conn.and_then(|conn| self.node.sessions.get_mut(conn)) {
+        if let Some(session) = link.conn.and_then(|conn| self.node.clients.sessions.get_mut(conn)) {
             session.db = db;
         }
         env.log(Level::Notice, || "MASTER <-> REPLICA sync: Finished with success".into());
         if acknowledge {
             self.acknowledge();
         }
-        if self.node.append_log.state != LogState::Off {
+        if self.node.persistence.append_log.state != LogState::Off {
             self.node.stop_log(env);
             if let Err(error) = self.node.start_log(env, false) {
                 env.log(Level::Warning, || format!("The append-only file cannot be begun: {error}"));
@@ -431,7 +431,7 @@ impl Server {
         let mut effects = Effects::default();
         let now_ms = env.wall.as_millis();
         for args in commands {
-            let Some(session) = self.node.sessions.get_mut(conn) else { return };
+            let Some(session) = self.node.clients.sessions.get_mut(conn) else { return };
             session.last_active = env.monotonic;
             if args[0].eq_ignore_ascii_case(b"select") {
                 let db = args.get(1).and_then(|db| usize::try_from(integer(db).ok()?).ok());

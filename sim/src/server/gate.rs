@@ -35,7 +35,7 @@ impl Server {
             return Passage::Close;
         }
         let found = find_in(&self.node.config, args);
-        if let Some(session) = self.node.sessions.get_mut(conn) {
+        if let Some(session) = self.node.clients.sessions.get_mut(conn) {
             session.last_command = found.as_ref().map_or("NULL", |spec| spec.name);
         }
         let spec = match found {
@@ -48,7 +48,7 @@ impl Server {
             return self.refuse(conn, Some(spec), error);
         }
         let may_replicate = flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE));
-        let session = self.node.sessions.live(conn);
+        let session = self.node.clients.sessions.live(conn);
         // Whoever monitors is a kind of replica to a server.
         if session.role == Role::Replica || session.monitor {
             if may_replicate || flags.contains(Flags::READONLY) {
@@ -67,7 +67,7 @@ impl Server {
                 _ => {}
             }
         }
-        let session = self.node.sessions.get_mut(conn).expect("the gate is for live connections");
+        let session = self.node.clients.sessions.get_mut(conn).expect("the gate is for live connections");
         match &mut session.transaction {
             Some(transaction) if !spec.flags.contains(Flags::NOT_QUEUED) => {
                 transaction.push(args.to_vec());
@@ -79,7 +79,7 @@ impl Server {
 
     /// The flags of a command: for EXEC also what the queued commands would do, for a script what it declares.
     fn flags_with_queue(&self, conn: ConnId, spec: &Spec, args: &[Bytes]) -> Flags {
-        let queue = match &self.node.sessions.live(conn).transaction {
+        let queue = match &self.node.clients.sessions.live(conn).transaction {
             Some(transaction) if spec.flags.contains(Flags::RUNS_QUEUE) => &transaction.queue[..],
             _ => return declared(&self.node, spec, args),
         };
@@ -101,7 +101,7 @@ impl Server {
         args: &[Bytes],
     ) -> Result<(), Error> {
         let node = &mut self.node;
-        let session = node.sessions.get_mut(conn).expect("the gate is for live connections");
+        let session = node.clients.sessions.get_mut(conn).expect("the gate is for live connections");
         // What is queued may use up any amount of memory by itself.
         let queuing = session.transaction.is_some() && !flags.contains(Flags::ENDS_TRANSACTION);
         if flags.contains(Flags::DEBUGS) && !node.config.enable_debug_command.allows(session.is_local()) {
@@ -155,10 +155,10 @@ impl Server {
 
     /// Refuses a command. A transaction being queued will not run any more; an EXEC that is refused ends it.
     fn refuse(&mut self, conn: ConnId, spec: Option<&'static Spec>, error: Error) -> Passage {
-        let session = self.node.sessions.get_mut(conn).expect("the gate is for live connections");
+        let session = self.node.clients.sessions.get_mut(conn).expect("the gate is for live connections");
         let mut error = error;
         if spec.is_some_and(|spec| spec.flags.contains(Flags::RUNS_QUEUE)) {
-            self.node.discard(conn);
+            self.node.clients.discard(conn);
             error = Error::exec_aborted(&error);
         } else if let Some(transaction) = &mut session.transaction {
             transaction.broken = true;

@@ -114,7 +114,7 @@ impl Server {
                 return;
             }
         }
-        let session = self.node.sessions.get_mut(client);
+        let session = self.node.clients.sessions.get_mut(client);
         let blocked =
             session.and_then(|session| session.blocked.take_if(|blocked| blocked.on == BlockedOn::Migration));
         let args = blocked.map(|blocked| blocked.args).unwrap_or_default();

@@ -13,9 +13,9 @@ use crate::{
 impl Server {
     /// Makes a connection wait with its command until the pause ends.
     pub(super) fn hold(&mut self, conn: ConnId, args: &[Bytes]) {
-        let ticket = self.node.tickets;
-        self.node.tickets += 1;
-        if let Some(session) = self.node.sessions.get_mut(conn) {
+        let ticket = self.node.clients.tickets;
+        self.node.clients.tickets += 1;
+        if let Some(session) = self.node.clients.sessions.get_mut(conn) {
             let args = args.to_vec();
             let on = BlockedOn::Pause;
             session.blocked = Some(Blocked { args, keys: Vec::new(), deadline: None, ticket, on });
@@ -43,9 +43,9 @@ impl Server {
             let blocked = session.blocked.as_ref().filter(|blocked| blocked.on == BlockedOn::Pause)?;
             Some((blocked.ticket, session.id))
         };
-        let mut waiting: Vec<(u64, ConnId)> = self.node.sessions.iter().filter_map(held).collect();
+        let mut waiting: Vec<(u64, ConnId)> = self.node.clients.sessions.iter().filter_map(held).collect();
         waiting.sort_unstable();
-        self.node.woken.extend(waiting.into_iter().map(|(_, conn)| conn));
+        self.node.clients.woken.extend(waiting.into_iter().map(|(_, conn)| conn));
     }
 
     /// When the pause ends, if there is one.

@@ -23,9 +23,9 @@ impl Server {
             matches!(blocked.on, BlockedOn::Replicas { .. }).then_some(blocked.deadline)?
         };
         let deadlines = self.node.replication.waiting.iter();
-        let deadline = deadlines.filter_map(|conn| waits(self.node.sessions.get(*conn)?)).min();
+        let deadline = deadlines.filter_map(|conn| waits(self.node.clients.sessions.get(*conn)?)).min();
         let deadline = [deadline, self.node.replication.saved_at()].into_iter().flatten().min();
-        if self.node.cron_paused {
+        if self.node.debug.cron_paused {
             return deadline;
         }
         let backlog = self.backlog_ends().map(|at| env.monotonic + Wall::from_secs(at).since(env.wall));
@@ -53,7 +53,7 @@ impl Server {
 
     /// Runs the periodic work if it is due. Its phase is that of the node's start, so that an idle node needs no alarm.
     pub(super) fn run_peers_due(&mut self, env: &mut Env) {
-        if self.node.cron_paused {
+        if self.node.debug.cron_paused {
             return;
         }
         self.forget_backlog(env);
@@ -109,7 +109,7 @@ impl Server {
             return;
         }
         // Data they wait for will not come from a client of this node any more.
-        let blocked = self.node.sessions.iter().filter(|session| {
+        let blocked = self.node.clients.sessions.iter().filter(|session| {
             session
                 .blocked
                 .as_ref()
@@ -119,7 +119,7 @@ impl Server {
             let text = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
             self.node.stats.note_error(text);
             self.node.send(conn, &Reply::Error(text.into()));
-            self.node.close(conn);
+            self.node.clients.close(conn);
         }
     }
 
@@ -132,8 +132,8 @@ impl Server {
     /// Closes a connection to a peer, which may not stand yet.
     fn close_peer(&mut self, env: &mut Env, conn: ConnId) {
         self.peer_gone(env, conn);
-        if self.node.sessions.contains(conn) {
-            self.node.close(conn);
+        if self.node.clients.sessions.contains(conn) {
+            self.node.clients.close(conn);
         } else if conn.0 >= ConnId::DIALED {
             env.outbox.push(Action::Close { conn });
         }
@@ -176,7 +176,7 @@ impl Server {
     fn wake_waiting_for_replicas(&mut self, env: &mut Env) {
         let mut awake = Vec::new();
         for conn in self.node.replication.waiting.clone() {
-            let blocked = self.node.sessions.get(conn).and_then(|session| session.blocked.as_ref());
+            let blocked = self.node.clients.sessions.get(conn).and_then(|session| session.blocked.as_ref());
             let Some((blocked, (replicas, offset))) = blocked.and_then(|blocked| match blocked.on {
                 BlockedOn::Replicas { replicas, offset } => Some((blocked, (replicas, offset))),
                 _ => None,
@@ -192,7 +192,7 @@ impl Server {
         }
         for (conn, reached) in awake {
             self.node.replication.waiting.remove(&conn);
-            if let Some(session) = self.node.sessions.get_mut(conn) {
+            if let Some(session) = self.node.clients.sessions.get_mut(conn) {
                 session.blocked = None;
             }
             self.node.answer_waited(conn, &reached.into());
@@ -221,6 +221,6 @@ impl Server {
                 | Feed::Loading { .. } => {}
             }
         }
-        online.into_iter().for_each(|conn| self.node.send_raw(conn, bytes));
+        online.into_iter().for_each(|conn| self.node.clients.send_raw(conn, bytes));
     }
 }

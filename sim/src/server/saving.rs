@@ -40,8 +40,8 @@ impl Node {
     pub fn save(&mut self, env: &Env) -> Result<(), SaveError> {
         let now_secs = env.wall.as_secs();
         self.keep_snapshot(env, self.snapshot(now_secs))?;
-        self.saved_at = now_secs;
-        self.save_failed = false;
+        self.persistence.saved_at = now_secs;
+        self.persistence.save_failed = false;
         self.stats.dirty = 0;
         Ok(())
     }
@@ -51,17 +51,17 @@ impl Node {
     /// # Errors
     /// When the disk does not take it.
     pub fn keep_snapshot(&mut self, env: &Env, snapshot: Bytes) -> Result<(), SaveError> {
-        self.disk.keep_snapshot(snapshot, env.folder.as_deref(), &self.config.dbfilename)
+        self.persistence.disk.keep_snapshot(snapshot, env.folder.as_deref(), &self.config.dbfilename)
     }
 
     /// Keeps a snapshot that has been written in the background, with so many of the changes that count for the next save point.
     /// Answers whether the disk has taken it.
     fn keep_written(&mut self, env: &mut Env, snapshot: Bytes, dirty: u64) -> bool {
         let kept = self.keep_snapshot(env, snapshot);
-        self.save_failed = kept.is_err();
+        self.persistence.save_failed = kept.is_err();
         match kept {
             Ok(()) => {
-                self.saved_at = env.wall.as_secs();
+                self.persistence.saved_at = env.wall.as_secs();
                 self.stats.dirty = self.stats.dirty.saturating_sub(dirty);
                 env.log(Level::Notice, || "Background saving terminated with success".into());
                 true
@@ -77,15 +77,15 @@ impl Node {
     pub fn kept_snapshot(&self, env: &Env) -> Option<Bytes> {
         match &env.folder {
             Some(folder) => folder.read(&self.config.dbfilename).ok(),
-            None => self.disk.snapshot.clone(),
+            None => self.persistence.disk.snapshot.clone(),
         }
     }
 
     /// Begins to save a snapshot in the background: whoever asked for it does not hear of a failure, but those who write do.
     pub fn begin_snapshot(&mut self, env: &mut Env) {
         let now_secs = env.wall.as_secs();
-        self.save_tried_at = now_secs;
-        self.save_scheduled = false;
+        self.persistence.save_tried_at = now_secs;
+        self.persistence.save_scheduled = false;
         self.stats.saves += 1;
         let job = Job::Snapshot { snapshot: self.snapshot(now_secs), dirty: self.stats.dirty };
         env.log(Level::Notice, || "Background saving started".into());
@@ -96,7 +96,7 @@ impl Node {
     pub fn begin_snapshot_for_replicas(&mut self, env: &Env, file: Option<Bytes>) -> Monotonic {
         if file.is_some() {
             self.stats.saves += 1;
-            self.save_tried_at = env.wall.as_secs();
+            self.persistence.save_tried_at = env.wall.as_secs();
         }
         let job = Job::ForReplicas { file: file.map(|file| (file, self.stats.dirty)) };
         self.begin_background(env, job)
@@ -107,14 +107,14 @@ impl Node {
         let keys = self.keys_len();
         let (began, since) = (env.monotonic, env.wall.as_secs());
         let until = began + key_time(self.config.rdb_key_save_delay, keys);
-        self.background = Some(Background { job, began, since, until, keys });
+        self.persistence.background = Some(Background { job, began, since, until, keys });
         until
     }
 
     /// Gives up the snapshot that is written in the background, if one is. Replicas that wait for it have to ask again.
     pub fn give_up_snapshot(&mut self, env: &mut Env) {
         let is_snapshot = |background: &mut Background| !matches!(background.job, Job::Rewrite { .. });
-        let Some(given_up) = self.background.take_if(is_snapshot) else { return };
+        let Some(given_up) = self.persistence.background.take_if(is_snapshot) else { return };
         self.stats.save_secs = Some(env.wall.as_secs() - given_up.since);
         env.log(Level::Warning, || "Background saving terminated by signal 10".into());
         if matches!(given_up.job, Job::ForReplicas { .. }) {
@@ -125,7 +125,7 @@ impl Node {
     /// Gives up a snapshot that the last of the replicas it is for has gone from, if it goes through a file that the node does not
     /// want for itself. What goes over connections is noticed only by who writes to them, mostly at the end.
     pub fn give_up_deserted_snapshot(&mut self, env: &mut Env) {
-        let job = self.background.as_ref().map(|background| &background.job);
+        let job = self.persistence.background.as_ref().map(|background| &background.job);
         let is_for_them =
             matches!(job, Some(Job::ForReplicas { file: Some(_) })) && self.config.save.is_empty();
         if is_for_them && self.replication.saved_at().is_none() {
@@ -135,17 +135,20 @@ impl Node {
 
     /// Whether a snapshot is being written.
     pub fn writes_snapshot(&self) -> bool {
-        self.background.is_some() && !self.rewrites_log()
+        self.persistence.background.is_some() && !self.rewrites_log()
     }
 
     /// Whether the append-only file is being begun anew in the background.
     pub fn rewrites_log(&self) -> bool {
-        self.background.as_ref().is_some_and(|background| matches!(background.job, Job::Rewrite { .. }))
+        self.persistence
+            .background
+            .as_ref()
+            .is_some_and(|background| matches!(background.job, Job::Rewrite { .. }))
     }
 
     /// Whether anything is being written in the background: one thing at a time is.
     pub fn writes_aside(&self) -> bool {
-        self.background.is_some()
+        self.persistence.background.is_some()
     }
 
     /// Begins to write the append-only file, with all there is now as its base. Where that cannot be done now (`later`), or
@@ -155,9 +158,9 @@ impl Node {
     /// # Errors
     /// When the disk does not take a file.
     pub fn start_log(&mut self, env: &mut Env, later: bool) -> Result<(), SaveError> {
-        self.append_log.state = LogState::Waiting;
+        self.persistence.append_log.state = LogState::Waiting;
         if later || self.writes_snapshot() {
-            self.rewrite_scheduled = true;
+            self.persistence.rewrite_scheduled = true;
             env.log(Level::Warning, || {
                 "The append-only file is to be written: an AOF background was scheduled to begin when it can"
                     .into()
@@ -165,10 +168,10 @@ impl Node {
             return Ok(());
         }
         // A rewrite under way knows nothing of what is to go behind it.
-        self.background = None;
+        self.persistence.background = None;
         let begun = self.begin_rewrite(env);
         if begun.is_err() {
-            self.append_log.state = LogState::Off;
+            self.persistence.append_log.state = LogState::Off;
         }
         begun
     }
@@ -176,10 +179,10 @@ impl Node {
     /// Stops to write the append-only file, all of which is durable then as far as the disk takes it.
     pub fn stop_log(&mut self, env: &mut Env) {
         self.write_log(env);
-        self.append_log.close(env.folder.as_deref());
-        self.rewrite_scheduled = false;
+        self.persistence.append_log.close(env.folder.as_deref());
+        self.persistence.rewrite_scheduled = false;
         if self.rewrites_log() {
-            self.background = None;
+            self.persistence.background = None;
             env.log(Level::Warning, || "Killing AOF child: nothing is written any more".into());
         }
     }
@@ -192,16 +195,16 @@ impl Node {
         let now_secs = env.wall.as_secs();
         self.write_log(env);
         let extended = self.extend_log(env);
-        self.append_log.rewrite_failed |= extended.is_err();
+        self.persistence.append_log.rewrite_failed |= extended.is_err();
         extended?;
-        self.append_log.selected = None;
-        if self.append_log.state == LogState::Waiting {
+        self.persistence.append_log.selected = None;
+        if self.persistence.append_log.state == LogState::Waiting {
             // What was done so far will be in the base.
-            self.append_log.unwritten.clear();
+            self.persistence.append_log.unwritten.clear();
         }
         self.stats.rewrites += 1;
-        self.rewrite_scheduled = false;
-        let behind = match (self.append_log.state, &self.disk.log) {
+        self.persistence.rewrite_scheduled = false;
+        let behind = match (self.persistence.append_log.state, &self.persistence.disk.log) {
             (LogState::On, Some(log)) => log.commands.len(),
             _ => 0,
         };
@@ -213,11 +216,13 @@ impl Node {
 
     /// Has what is written from here on go to a file of its own, if it is written.
     fn extend_log(&mut self, env: &Env) -> Result<(), SaveError> {
-        if self.append_log.state == LogState::On && !self.append_log.unwritten.is_empty() {
+        if self.persistence.append_log.state == LogState::On
+            && !self.persistence.append_log.unwritten.is_empty()
+        {
             return Err(SaveError::Full(DiskFull));
         }
         let Some(folder) = env.folder.as_deref() else { return Ok(()) };
-        let state = self.append_log.state;
+        let state = self.persistence.append_log.state;
         let parts = self.parts(folder)?;
         let extended = match state {
             LogState::On => parts.extend(folder),
@@ -236,18 +241,18 @@ impl Node {
         behind: usize,
     ) -> Result<(), SaveError> {
         let now_secs = env.wall.as_secs();
-        let state = self.append_log.state;
+        let state = self.persistence.append_log.state;
         if let Some(folder) = env.folder.as_deref() {
             let parts = self.parts(folder)?;
             let rebased = parts.rewrite(folder, &base, extension, state);
             rebased.map_err(|error| SaveError::File(error.to_string()))?;
-        } else if self.disk.full {
+        } else if self.persistence.disk.full {
             return Err(SaveError::Full(DiskFull));
         } else {
-            self.append_log.rebase(&mut self.disk, base, behind);
+            self.persistence.append_log.rebase(&mut self.persistence.disk, base, behind);
         }
         if state == LogState::Waiting {
-            self.append_log.begin(now_secs);
+            self.persistence.append_log.begin(now_secs);
         }
         Ok(())
     }
@@ -257,23 +262,23 @@ impl Node {
     /// # Errors
     /// When the disk is full, or does not take it; the file stays as it is then.
     pub fn rewrite_log(&mut self, env: &mut Env) -> Result<(), SaveError> {
-        self.append_log.state = LogState::Waiting;
-        self.append_log.unwritten.clear();
-        self.append_log.selected = None;
+        self.persistence.append_log.state = LogState::Waiting;
+        self.persistence.append_log.unwritten.clear();
+        self.persistence.append_log.selected = None;
         let (base, extension) = self.log_base(env.folder.is_some(), env.wall.as_secs());
         let rewritten = self.rebase_log(env, base, extension, 0);
         if rewritten.is_err() {
-            self.append_log.state = LogState::Off;
+            self.persistence.append_log.state = LogState::Off;
         }
         rewritten
     }
 
     fn parts(&mut self, folder: &dyn Folder) -> Result<&mut Parts, SaveError> {
-        let parts = match self.append_log.parts.take() {
+        let parts = match self.persistence.append_log.parts.take() {
             Some(parts) => parts,
             None => Parts::find(folder, &self.config).map_err(|error| SaveError::File(error.to_string()))?.0,
         };
-        Ok(self.append_log.parts.insert(parts))
+        Ok(self.persistence.append_log.parts.insert(parts))
     }
 
     /// All there is, in the form in which the append-only file begins with it, and the ending of such a file's name.
@@ -304,7 +309,7 @@ impl Server {
 
     fn end_background_if(&mut self, env: &mut Env, ends: impl Fn(&Job) -> bool) {
         let over = |background: &mut Background| background.until <= env.monotonic && ends(&background.job);
-        let Some(ended) = self.node.background.take_if(over) else { return };
+        let Some(ended) = self.node.persistence.background.take_if(over) else { return };
         let took_secs = env.wall.as_secs() - ended.since;
         match ended.job {
             Job::Snapshot { snapshot, dirty } => {
@@ -319,7 +324,7 @@ impl Server {
             Job::Rewrite { base, extension, behind } => {
                 self.node.stats.rewrite_secs = Some(took_secs);
                 let rebased = self.node.rebase_log(env, base, extension, behind);
-                self.node.append_log.rewrite_failed = rebased.is_err();
+                self.node.persistence.append_log.rewrite_failed = rebased.is_err();
                 let failures = &mut self.node.stats.rewrites_failed;
                 match rebased {
                     Ok(()) => {
@@ -328,9 +333,10 @@ impl Server {
                     }
                     Err(error) => {
                         *failures += 1;
-                        self.node.append_log.retry.failed(env.wall.as_secs());
+                        self.node.persistence.append_log.retry.failed(env.wall.as_secs());
                         // Without a base there is no file: what is gathered will be in the next one.
-                        self.node.rewrite_scheduled |= self.node.append_log.state == LogState::Waiting;
+                        self.node.persistence.rewrite_scheduled |=
+                            self.node.persistence.append_log.state == LogState::Waiting;
                         env.log(Level::Warning, || {
                             format!("Background AOF rewrite terminated with error: {error}")
                         });

@@ -147,7 +147,8 @@ impl Server {
 
     /// Tells the watchers of those keys of a database that have changed with the whole of it.
     fn break_watches(&mut self, db: usize, changed: impl Fn(&Bytes, &[Db]) -> bool) {
-        let keys = self.node.watchers.keys().filter(|(of, key)| *of == db && changed(key, &self.node.dbs));
+        let keys =
+            self.node.clients.watchers.keys().filter(|(of, key)| *of == db && changed(key, &self.node.dbs));
         for (db, key) in keys.cloned().collect::<Vec<_>>() {
             self.node.break_watches(db, &key);
         }
@@ -156,7 +157,7 @@ impl Server {
     /// Tells the watchers of keys of a database that has changed places with another one. A key that comes past its time is as good
     /// as one that is not there.
     fn swap_watches(&mut self, db: usize, other: usize, rule: ExpiryRule) {
-        let keys = self.node.watchers.keys().filter(|(of, _)| *of == db);
+        let keys = self.node.clients.watchers.keys().filter(|(of, _)| *of == db);
         for (_, key) in keys.cloned().collect::<Vec<_>>() {
             let is_expired = self.node.dbs[db].get(&key).map(|entry| entry.is_expired(rule));
             match is_expired {
@@ -187,7 +188,7 @@ impl Server {
 
     /// The subscribers of a name, in the order of their connections; the client of the batch counts as it did at that point.
     fn subscribers(&self, kind: Subscription, name: &Bytes, author: Option<Author<'_>>) -> BTreeSet<ConnId> {
-        let mut subscribers = self.node.pubsub.of(kind).get(name).cloned().unwrap_or_default();
+        let mut subscribers = self.node.clients.pubsub.of(kind).get(name).cloned().unwrap_or_default();
         if let Some(author) = author
             && let Some(change) =
                 author.later.iter().find(|change| change.kind == kind && change.name == *name)
@@ -222,8 +223,13 @@ impl Server {
         if !sharded {
             let changed = author.iter().flat_map(|author| author.later);
             let left = changed.filter(|change| change.kind == Subscription::Pattern && change.was);
-            let patterns =
-                self.node.pubsub.of(Subscription::Pattern).keys().chain(left.map(|change| &change.name));
+            let patterns = self
+                .node
+                .clients
+                .pubsub
+                .of(Subscription::Pattern)
+                .keys()
+                .chain(left.map(|change| &change.name));
             let heard: BTreeSet<&Bytes> = patterns.filter(|pattern| matches(pattern, &channel)).collect();
             for pattern in heard {
                 let words = [pattern.clone(), channel.clone(), message.clone()].map(Reply::from);

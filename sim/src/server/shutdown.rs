@@ -21,7 +21,7 @@ impl Node {
     pub fn refuse_shutdown(&mut self) {
         self.shutdown = None;
         let asks = |blocked: &mut Blocked| blocked.on == BlockedOn::Shutdown;
-        let sessions = self.sessions.iter_mut();
+        let sessions = self.clients.sessions.iter_mut();
         let mut asked: Vec<ConnId> =
             sessions.filter_map(|session| session.blocked.take_if(asks).map(|_| session.id)).collect();
         asked.sort_unstable();
@@ -78,7 +78,7 @@ impl Server {
     pub(super) fn run_shutdown(&mut self, env: &mut Env) {
         let Some(shutdown) = self.node.shutdown else { return };
         // A signal is heeded by the periodic work.
-        if (self.node.cron_paused && shutdown.signalled) || self.shutdown_waits_for_script(env) {
+        if (self.node.debug.cron_paused && shutdown.signalled) || self.shutdown_waits_for_script(env) {
             return;
         }
         match shutdown.deadline {
@@ -96,13 +96,16 @@ impl Server {
         }
         self.node.log_lagging_replicas(env);
         self.node.give_up_snapshot(env);
-        if self.node.rewrites_log() && self.node.append_log.state == LogState::Waiting && !shutdown.force {
+        if self.node.rewrites_log()
+            && self.node.persistence.append_log.state == LogState::Waiting
+            && !shutdown.force
+        {
             env.log(Level::Warning, || "Writing initial AOF, can't exit.".into());
             return self.give_up_shutdown(env);
         }
         // The files there are hold everything.
         if self.node.rewrites_log() {
-            self.node.background = None;
+            self.node.persistence.background = None;
         }
         let saves = shutdown.save.unwrap_or(!self.node.config.save.is_empty());
         // Data that is half loaded must not replace what it is loaded from.

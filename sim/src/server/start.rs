@@ -68,12 +68,12 @@ impl Server {
         let mut server = Server::unread(config, disk, env);
         if server.node.config.appendonly {
             if server.load_log(env) {
-                server.node.append_log.resume(env.wall.as_secs());
+                server.node.persistence.append_log.resume(env.wall.as_secs());
             }
-        } else if let Some(snapshot) = server.node.disk.snapshot.clone() {
+        } else if let Some(snapshot) = server.node.persistence.disk.snapshot.clone() {
             let _ = server.load_snapshot(env, &snapshot);
         }
-        let len = server.node.disk.data_len();
+        let len = server.node.persistence.disk.data_len();
         server.begin(env, len);
         server
     }
@@ -103,7 +103,7 @@ impl Server {
             },
             env,
         );
-        (server.node.config, server.node.disk) = (config, disk);
+        (server.node.config, server.node.persistence.disk) = (config, disk);
         // What the start itself has to say goes by the level that the node logs at.
         env.logging = env.logging.map(|_| server.node.config.loglevel);
         load_configured(&mut server.node, env);
@@ -178,7 +178,7 @@ impl Server {
     /// Reads the append-only file that is on the disk in memory, whether it is written still or not; answers whether there is
     /// one that can be read.
     pub(super) fn load_log(&mut self, env: &mut Env) -> bool {
-        let Some(log) = self.node.disk.log.clone() else { return false };
+        let Some(log) = self.node.persistence.disk.log.clone() else { return false };
         // Expired keys stay: the commands behind the base still work on them.
         let Ok(opened) = rdb::open(&log.base, &self.node.config, env.wall.as_millis(), true) else {
             return false;
@@ -194,14 +194,14 @@ impl Server {
     /// Reads the append-only file of the folder, and goes on with it.
     fn open_log(&mut self, env: &mut Env) -> Result<usize, LogError> {
         let len = self.read_parts(env)?;
-        let is_new = self.node.append_log.parts.as_ref().is_none_or(Parts::is_empty);
-        let ready = match (&mut self.node.append_log.parts, &env.folder) {
+        let is_new = self.node.persistence.append_log.parts.as_ref().is_none_or(Parts::is_empty);
+        let ready = match (&mut self.node.persistence.append_log.parts, &env.folder) {
             (Some(parts), Some(folder)) if !is_new => parts.open(&**folder),
             _ => self.node.rewrite_log(env).map_err(io::Error::other),
         };
         let file = self.node.config.appenddirname.clone();
         ready.map_err(|error| LogError::File { file, error })?;
-        self.node.append_log.resume(env.wall.as_secs());
+        self.node.persistence.append_log.resume(env.wall.as_secs());
         Ok(len)
     }
 
@@ -234,7 +234,7 @@ impl Server {
                 Stop::Unknown(command) => return Err(LogError::Unknown { command, file, at: begun }),
             }
         }
-        self.node.append_log.parts = Some(parts);
+        self.node.persistence.append_log.parts = Some(parts);
         Ok(len)
     }
 
@@ -255,9 +255,9 @@ impl Server {
     /// Repeats the commands of a file from an offset on; if that cannot be, answers where it ends.
     fn repeat_file(&mut self, env: &mut Env, bytes: Bytes, at: usize) -> Result<(), (Stop, usize)> {
         let session = Session::new(FILE, String::new(), String::new(), env.monotonic);
-        self.node.sessions.insert(session);
+        self.node.clients.sessions.insert(session);
         let repeated = self.repeat_commands(env, &mut Commands::new(bytes, at));
-        self.node.sessions.remove(FILE);
+        self.node.clients.sessions.remove(FILE);
         repeated
     }
 
@@ -287,7 +287,7 @@ impl Server {
     }
 
     fn redo(&mut self, env: &mut Env, args: &[Bytes]) {
-        let session = self.node.sessions.get_mut(FILE).expect("the file is being read");
+        let session = self.node.clients.sessions.get_mut(FILE).expect("the file is being read");
         if args[0].eq_ignore_ascii_case(b"select") {
             let db = args.get(1).and_then(|db| usize::try_from(integer(db).ok()?).ok());
             session.db = db.filter(|&db| db < self.node.dbs.len()).unwrap_or(session.db);

@@ -77,7 +77,7 @@ impl Server {
             turn_asked: false,
             started: (env.wall, env.monotonic),
         };
-        server.node.saved_at = env.wall.as_secs();
+        server.node.persistence.saved_at = env.wall.as_secs();
         server.node.scripts.set_clock(env.script_clock);
         load_configured(&mut server.node, env);
         server.follow_configured(env);
@@ -104,7 +104,7 @@ impl Server {
             Event::Alarm => self.alarm = None,
             Event::Unsent { conn, bytes } => {
                 self.node.note_unsent(conn, bytes, env.monotonic);
-                if self.node.pending.is_empty() {
+                if self.node.clients.pending.is_empty() {
                     return self.set_alarm(env);
                 }
             }
@@ -131,7 +131,7 @@ impl Server {
                 Some(event) => self.take(env, event),
                 None => {
                     self.run_due(env);
-                    if self.node.woken.is_empty() {
+                    if self.node.clients.woken.is_empty() {
                         break;
                     }
                 }
@@ -162,7 +162,7 @@ impl Server {
             Event::Closed { conn } => self.disconnected(env, conn),
             Event::GoOn => self.go_on(env),
             Event::Signal(signal) => self.signalled(env, signal),
-            Event::Disk { full } => self.node.disk.full = full,
+            Event::Disk { full } => self.node.persistence.disk.full = full,
             // Both have been dealt with when they came.
             Event::Alarm | Event::Unsent { .. } => {}
         }
@@ -176,7 +176,7 @@ impl Server {
     /// Goes on with the connections that have stopped waiting, until one of them stalls the node.
     fn read_on(&mut self, env: &mut Env) {
         while !self.is_stalled()
-            && let Some(conn) = self.node.woken.pop_front()
+            && let Some(conn) = self.node.clients.woken.pop_front()
         {
             self.process(env, conn);
         }
@@ -221,7 +221,7 @@ impl Server {
             self.node.loading.as_ref().map(|loading| loading.until),
             self.cron_due(env),
             self.targets_due(env),
-            self.node.waiting.first_deadline(),
+            self.node.clients.waiting.first_deadline(),
             self.node.slow_readers_due(),
             self.pause_due(),
             self.shutdown_due(env),

@@ -136,9 +136,9 @@ fn a_clock_set_back_stops_the_syncing_until_it_has_caught_up() {
     net.step_wall_back(0, Duration::from_secs(60));
     net.call(0, "SET a 1");
     net.run_secs(50);
-    assert_eq!(net.server(0).node().disk.log.as_ref().map(|log| log.synced), Some(0));
+    assert_eq!(net.server(0).node().persistence.disk.log.as_ref().map(|log| log.synced), Some(0));
     net.run_secs(11);
-    assert_ne!(net.server(0).node().disk.log.as_ref().map(|log| log.synced), Some(0));
+    assert_ne!(net.server(0).node().persistence.disk.log.as_ref().map(|log| log.synced), Some(0));
 }
 
 #[test]
@@ -248,7 +248,8 @@ fn a_message_reaches_the_replicas_and_not_the_append_only_file() {
     let subscriber = net.connect(1);
     net.send(1, subscriber, "SUBSCRIBE ch");
     net.received(1, subscriber);
-    let appended = |net: &Switch| net.server(0).node().disk.log.as_ref().map(|log| log.commands.len());
+    let appended =
+        |net: &Switch| net.server(0).node().persistence.disk.log.as_ref().map(|log| log.commands.len());
     let before = appended(&net);
     net.call(0, "PUBLISH ch hello");
     net.run_secs(1);

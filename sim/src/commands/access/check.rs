@@ -91,7 +91,7 @@ pub(in crate::commands) fn may_follow(ctx: &Ctx<'_>, spec: &Spec, args: &[Bytes]
     if ctx.node.acl.is_open() || ctx.origin == Origin::Replication {
         return true;
     }
-    let session = ctx.node.sessions.get(ctx.conn);
+    let session = ctx.node.clients.sessions.get(ctx.conn);
     let Some(user) = session.and_then(|session| ctx.node.acl.user(&session.user)) else { return true };
     let keys = key_uses(spec, args);
     user.all_selectors()
@@ -157,7 +157,7 @@ pub fn refuse(
         return Ok(());
     }
     // A node's link to its master may do everything.
-    let session = node.sessions.get(conn).filter(|session| session.role != Role::Master);
+    let session = node.clients.sessions.get(conn).filter(|session| session.role != Role::Master);
     let user = session.and_then(|session| node.acl.user(&session.user));
     let Some((user, Err(denied))) = user.map(|user| (user, check(user, spec, args))) else { return Ok(()) };
     let (reason, object) = match denied {
@@ -180,7 +180,7 @@ pub(in crate::commands) struct Refusal {
 
 /// Notes a refusal in the log.
 pub(in crate::commands) fn note(node: &mut Node, env: &Env, conn: ConnId, refusal: Refusal) {
-    let session = node.sessions.get(conn);
+    let session = node.clients.sessions.get(conn);
     let client = session.map_or_else(Vec::new, |session| clients::describe(session, env.monotonic));
     let Refusal { reason, context, object, username } = refusal;
     let entry = Entry {

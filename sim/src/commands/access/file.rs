@@ -125,7 +125,7 @@ pub(in crate::commands) fn read_users(node: &Node, env: &Env) -> Result<Bytes, S
             error(wrong.split(" (os error").next().unwrap_or_default())
         }),
         // A node without a machine around it keeps the file on its own disk.
-        None => node.disk.users.clone().ok_or_else(|| error("No such file or directory")),
+        None => node.persistence.disk.users.clone().ok_or_else(|| error("No such file or directory")),
     }
 }
 

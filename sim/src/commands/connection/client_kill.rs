@@ -79,7 +79,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         _ => Filters::parse(&args[2..], &ctx.node.acl)?,
     };
     let caller = ctx.conn;
-    let selected = ctx.node.sessions.iter().filter(|session| filters.select(session, caller));
+    let selected = ctx.node.clients.sessions.iter().filter(|session| filters.select(session, caller));
     let selected: Vec<ConnId> = selected.map(|session| session.id).collect();
     if old_form && selected.is_empty() {
         return Err(Error::of("ERR No such client"));
@@ -89,7 +89,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         if conn == caller {
             ctx.session().quits = true;
         } else {
-            ctx.node.kill(conn);
+            ctx.node.clients.kill(conn);
         }
     }
     Ok(if old_form { Reply::OK } else { selected.len().into() })

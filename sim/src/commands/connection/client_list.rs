@@ -25,8 +25,8 @@ pub(super) const SPEC: Spec = Spec {
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let now = ctx.env.monotonic;
     ctx.node.look_at_rooms(now);
-    // Connections that the arrival of this command has closed are gone already.
-    let sessions = ctx.node.sessions.iter().filter(|session| !session.is_leaving());
+    // Who was closed by this very command's coming is gone already.
+    let sessions = ctx.node.clients.sessions.iter().filter(|session| !session.is_leaving());
     let option = args.get(2).map(|option| option.to_ascii_lowercase()).unwrap_or_default();
     let lines: Vec<u8> = match (&option[..], args) {
         (b"", [_, _]) => sessions.flat_map(|session| describe(session, now)).collect(),

@@ -38,7 +38,7 @@ struct Options {
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let options = parse(ctx, &args[3..])?;
     if args[2].eq_ignore_ascii_case(b"off") {
-        ctx.node.untrack(ctx.conn);
+        ctx.node.clients.untrack(ctx.conn);
         ctx.effects.cache(Cached::Retracked(None));
         return Ok(Reply::OK);
     }
@@ -66,7 +66,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     };
     let exception = ctx.session().tracking.as_ref().is_some_and(|before| before.exception);
     let tracking = Tracking { prefixes, consent, no_loop: options.no_loop, exception };
-    ctx.node.track(ctx.conn, tracking.clone(), options.redirect);
+    ctx.node.clients.track(ctx.conn, tracking.clone(), options.redirect);
     ctx.effects.cache(Cached::Retracked(Some(tracking)));
     // Of new prefixes that overlap each other only the first is refused its company. About the others the server complains, and
     // takes them.
@@ -87,7 +87,7 @@ fn parse(ctx: &Ctx<'_>, words: &[Bytes]) -> Result<Options, Error> {
                 }
                 let id = integer(words.next().map_or(&b""[..], |id| id))?;
                 let conn = u64::try_from(id).ok().map(ConnId);
-                let there = conn.filter(|conn| ctx.node.sessions.contains(*conn));
+                let there = conn.filter(|conn| ctx.node.clients.sessions.contains(*conn));
                 let missing = Error::of("ERR The client ID you want redirect to does not exist");
                 options.redirect = Some(there.ok_or(missing)?);
             }

@@ -33,7 +33,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let id = integer(&args[2])?;
     let conn = ConnId(u64::try_from(id).unwrap_or(0));
     let waits = |on| matches!(on, BlockedOn::Keys | BlockedOn::Replicas { .. });
-    let Some(session) = ctx.node.sessions.get_mut(conn) else { return Ok(Reply::Integer(0)) };
+    let Some(session) = ctx.node.clients.sessions.get_mut(conn) else { return Ok(Reply::Integer(0)) };
     match &session.blocked {
         Some(blocked) if waits(blocked.on) => {
             // Its command has failed, whichever way it is let go.
@@ -41,16 +41,16 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
                 ctx.node.stats.calls_of(spec.name).failed += 1;
             }
             if with_error {
-                if ctx.node.stop_waiting(conn).is_none() {
-                    ctx.node.sessions.get_mut(conn).and_then(|session| session.blocked.take());
+                if ctx.node.clients.stop_waiting(conn).is_none() {
+                    ctx.node.clients.sessions.get_mut(conn).and_then(|session| session.blocked.take());
                 }
                 let error = Error::of("UNBLOCKED client unblocked via CLIENT UNBLOCK");
                 ctx.node.stats.note_error(&error.0);
                 ctx.node.answer_waited(conn, &error.into());
-            } else if ctx.node.stop_waiting(conn).is_some() {
+            } else if ctx.node.clients.stop_waiting(conn).is_some() {
                 ctx.node.answer_waited(conn, &Reply::NullArray);
             } else if let Some(blocked) =
-                ctx.node.sessions.get_mut(conn).and_then(|session| session.blocked.as_mut())
+                ctx.node.clients.sessions.get_mut(conn).and_then(|session| session.blocked.as_mut())
             {
                 // How many replicas have acknowledged is counted when the time is up.
                 blocked.deadline = Some(Monotonic::ZERO);

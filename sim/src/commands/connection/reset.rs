@@ -36,11 +36,11 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     }
     let conn = ctx.conn;
     for kind in [Subscription::Channel, Subscription::Pattern, Subscription::Shard] {
-        ctx.node.unsubscribe_all(conn, kind);
+        ctx.node.clients.unsubscribe_all(conn, kind);
     }
-    ctx.node.discard(conn);
-    ctx.node.stop_tracking(conn);
-    ctx.node.monitors.remove(&conn);
+    ctx.node.clients.discard(conn);
+    ctx.node.clients.stop_tracking(conn);
+    ctx.node.clients.monitors.remove(&conn);
     let authenticated = ctx.node.acl.admits_strangers();
     let session = ctx.session();
     session.monitor = false;

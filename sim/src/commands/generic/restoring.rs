@@ -60,7 +60,7 @@ pub(in crate::commands) fn restore(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<
     if ttl_ms < 0 {
         return Err(Error::of("ERR Invalid TTL value, must be >= 0"));
     }
-    rdb::unseal(payload, !ctx.node.skip_checksums).map_err(|_| Error::BAD_PAYLOAD)?;
+    rdb::unseal(payload, !ctx.node.debug.skip_checksums).map_err(|_| Error::BAD_PAYLOAD)?;
     // A value that goes on for too long takes what ends the payload for its own, as in Redis.
     let value = rdb::restore(payload, &ctx.node.config).map_err(|why| {
         ctx.env.log(Level::Warning, || format!("A payload cannot be restored: {why}"));

@@ -16,14 +16,14 @@ pub(super) fn channels(ctx: &mut Ctx<'_>, kind: Subscription, args: &[Bytes]) ->
         [_, _, pattern] => Some(pattern),
         _ => return Err(Error::subcommand("pubsub", &args[1])),
     };
-    let names = ctx.node.pubsub.of(kind).keys();
+    let names = ctx.node.clients.pubsub.of(kind).keys();
     let names = names.filter(|name| pattern.is_none_or(|pattern| matches(pattern, name)));
     Ok(Reply::Array(names.map(Reply::from).collect()))
 }
 
 /// Each name with the number of its subscribers, in one flat array in either protocol.
 pub(super) fn counts(ctx: &mut Ctx<'_>, kind: Subscription, names: &[Bytes]) -> Reply {
-    let subscriptions = ctx.node.pubsub.of(kind);
+    let subscriptions = ctx.node.clients.pubsub.of(kind);
     let count = |name: &Bytes| subscriptions.get(name).map_or(0, |subscribers| subscribers.len());
     Reply::Array(names.iter().flat_map(|name| [name.clone().into(), count(name).into()]).collect())
 }

@@ -24,7 +24,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let receivers = ctx.node.receivers(&args[1]);
+    let receivers = ctx.node.clients.receivers(&args[1]);
     ctx.publish(args[1].clone(), args[2].clone(), false);
     // Replicas have subscribers of their own.
     ctx.propagate_as(vec![args.to_vec()]);

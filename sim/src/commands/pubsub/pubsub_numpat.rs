@@ -21,5 +21,5 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    Ok(ctx.node.pubsub.of(Subscription::Pattern).len().into())
+    Ok(ctx.node.clients.pubsub.of(Subscription::Pattern).len().into())
 }

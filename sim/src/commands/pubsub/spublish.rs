@@ -25,8 +25,13 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let receivers =
-        ctx.node.pubsub.of(Subscription::Shard).get(&args[1]).map_or(0, |subscribers| subscribers.len());
+    let receivers = ctx
+        .node
+        .clients
+        .pubsub
+        .of(Subscription::Shard)
+        .get(&args[1])
+        .map_or(0, |subscribers| subscribers.len());
     ctx.publish(args[1].clone(), args[2].clone(), true);
     ctx.propagate_as(vec![args.to_vec()]);
     Ok(receivers.into())

@@ -19,7 +19,7 @@ pub(super) fn subscribe(ctx: &mut Ctx<'_>, kind: Subscription, names: &[Bytes]) 
     let mut replies = Vec::with_capacity(names.len());
     for name in names {
         note(ctx, kind, name);
-        ctx.node.subscribe(conn, kind, name.clone());
+        ctx.node.clients.subscribe(conn, kind, name.clone());
         let left = ctx.session().subscriptions_beside(kind).into();
         replies.push(Reply::Push(vec![Reply::bulk(word), Reply::from(name), left]));
     }
@@ -44,7 +44,7 @@ pub(super) fn unsubscribe(ctx: &mut Ctx<'_>, kind: Subscription, names: &[Bytes]
     let mut replies = Vec::with_capacity(names.len().max(1));
     for name in names {
         note(ctx, kind, name);
-        ctx.node.unsubscribe(conn, kind, name);
+        ctx.node.clients.unsubscribe(conn, kind, name);
         let left = ctx.session().subscriptions_beside(kind).into();
         replies.push(Reply::Push(vec![Reply::bulk(word), Reply::from(name), left]));
     }

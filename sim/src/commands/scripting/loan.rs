@@ -89,7 +89,7 @@ impl Loan {
             return Err(Error::of("ERR Wrong number of args calling Redis command from script"));
         }
         // Of what scripts are denied only DEBUG is safe inside of one.
-        let freed = self.node.scripts_may_debug && spec.flags.contains(Flags::DEBUGS);
+        let freed = self.node.debug.scripts_may_debug && spec.flags.contains(Flags::DEBUGS);
         if spec.flags.contains(Flags::NOSCRIPT) && !freed {
             return Err(Error::NOT_FROM_SCRIPT);
         }
@@ -125,7 +125,7 @@ impl Host for Loan {
                 return error.into();
             }
         };
-        let db = self.node.sessions.get(self.conn).map_or(0, |session| session.db);
+        let db = self.node.clients.sessions.get(self.conn).map_or(0, |session| session.db);
         self.env.refresh(self.node.stalled_until);
         let (node, env, effects) = (&mut self.node, &mut self.env, &mut self.effects);
         let mut ctx = Ctx::new(node, env, effects, self.conn, db, Origin::Script, self.now_ms);
@@ -140,13 +140,13 @@ impl Host for Loan {
 
     fn may_call(&mut self, words: &[Bytes]) -> Option<bool> {
         let spec = find_in(&self.node.config, words).ok()?;
-        let session = self.node.sessions.get(self.conn);
+        let session = self.node.clients.sessions.get(self.conn);
         let user = session.and_then(|session| self.node.acl.user(&session.user));
         Some(user.is_none_or(|user| access::check(user, spec, words).is_ok()))
     }
 
     fn set_protocol(&mut self, protocol: Protocol) {
-        if let Some(session) = self.node.sessions.get_mut(self.conn) {
+        if let Some(session) = self.node.clients.sessions.get_mut(self.conn) {
             session.protocol = protocol;
         }
     }

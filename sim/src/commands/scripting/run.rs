@@ -126,7 +126,7 @@ fn run(
     loan.begin();
     loan.read_only = access == Access::ReadOnly || flags.contains(Flags::NO_WRITES);
     loan.out_of_memory = ctx.node.out_of_memory && !flags.contains(Flags::ALLOW_OOM);
-    if ctx.node.tracking.trackers > 0 && ctx.node.tracks_reads(ctx.conn) {
+    if ctx.node.clients.tracking.trackers > 0 && ctx.node.clients.tracks_reads(ctx.conn) {
         loan.declared.extend_from_slice(&args[3..3 + keys]);
     }
     let config = &ctx.node.config;
@@ -196,7 +196,7 @@ fn loan_of(host: Box<dyn Host>) -> Box<Loan> {
 /// A script has ended: its client has its database and its protocol back.
 fn come_home(ctx: &mut Ctx<'_>, loan: Box<Loan>, own: (usize, Protocol)) {
     ctx.node.scripts.keep_host(loan as Box<dyn Host>);
-    if let Some(session) = ctx.node.sessions.get_mut(ctx.conn) {
+    if let Some(session) = ctx.node.clients.sessions.get_mut(ctx.conn) {
         (session.db, session.protocol) = own;
     }
 }
@@ -210,8 +210,8 @@ fn leave(ctx: &mut Ctx<'_>, busy: Busy) -> Reply {
         ctx.node.stall(ctx.env.monotonic, threshold);
     }
     ctx.node.busy = Some(busy);
-    let ticket = ctx.node.tickets;
-    ctx.node.tickets += 1;
+    let ticket = ctx.node.clients.tickets;
+    ctx.node.clients.tickets += 1;
     let (args, keys, deadline) = (Vec::new(), Vec::new(), None);
     ctx.session().blocked = Some(Blocked { args, keys, deadline, ticket, on: BlockedOn::Script });
     Reply::Silence

@@ -38,8 +38,12 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 
 /// Closes the connections of a user that is gone. The caller still gets its reply.
 pub(super) fn close_all_of(ctx: &mut Ctx<'_>, name: &Bytes) {
-    let of_user =
-        ctx.node.sessions.iter().filter(|session| session.role != Role::Master && session.user == *name);
+    let of_user = ctx
+        .node
+        .clients
+        .sessions
+        .iter()
+        .filter(|session| session.role != Role::Master && session.user == *name);
     for conn in of_user.map(|session| session.id).collect::<Vec<ConnId>>() {
         if conn == ctx.conn {
             let session = ctx.session();
@@ -47,7 +51,7 @@ pub(super) fn close_all_of(ctx: &mut Ctx<'_>, name: &Bytes) {
             session.authenticated = false;
             session.quits = true;
         } else {
-            ctx.node.kill(conn);
+            ctx.node.clients.kill(conn);
         }
     }
 }

@@ -36,9 +36,9 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
             let written = files.write(&ctx.node.config.aclfile, &String::from_utf8_lossy(&file));
             written.map_err(|wrong| wrong.to_string())
         }
-        None if ctx.node.disk.full => Err(DiskFull.to_string()),
+        None if ctx.node.persistence.disk.full => Err(DiskFull.to_string()),
         None => {
-            ctx.node.disk.users = Some(file.into());
+            ctx.node.persistence.disk.users = Some(file.into());
             Ok(())
         }
     };

@@ -62,12 +62,12 @@ fn close_subscribers(ctx: &mut Ctx<'_>, before: &User, after: &User) {
                 .chain(session.shards.iter())
                 .all(|channel| left.iter().any(|pattern| matches(pattern, channel)))
     };
-    let sessions = ctx.node.sessions.iter().filter(listens_on).filter(|session| !kept(session));
+    let sessions = ctx.node.clients.sessions.iter().filter(listens_on).filter(|session| !kept(session));
     for conn in sessions.map(|session| session.id).collect::<Vec<ConnId>>() {
         if conn == ctx.conn {
             ctx.session().quits = true;
         } else {
-            ctx.node.kill(conn);
+            ctx.node.clients.kill(conn);
         }
     }
 }

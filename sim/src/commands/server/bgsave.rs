@@ -32,7 +32,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         return Err(Error::WRITING_ASIDE);
     }
     if ctx.node.rewrites_log() || in_exec {
-        ctx.node.save_scheduled = true;
+        ctx.node.persistence.save_scheduled = true;
         return Ok(Reply::Status("Background saving scheduled".into()));
     }
     ctx.node.begin_snapshot(ctx.env);

@@ -143,7 +143,7 @@ fn reply_buffer(ctx: &mut Ctx<'_>, what: &Bytes, args: &[Bytes]) -> Result<Reply
     let how = &args[3];
     // What has been due by the old rules is done by them.
     ctx.node.look_at_rooms(ctx.env.monotonic);
-    let rules = &mut ctx.node.reply_room;
+    let rules = &mut ctx.node.debug.reply_buffer;
     if what.eq_ignore_ascii_case(b"resizing") {
         rules.resizes = integer(how).is_ok_and(|on| on != 0);
     } else if !what.eq_ignore_ascii_case(b"peak-reset-time") {
@@ -180,19 +180,19 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             Ok(Reply::Status(object(entry, &node.config, now_ms).into()))
         }
         (b"set-active-expire", Some(on)) if args.len() == 3 => {
-            ctx.node.active_expire = integer(on).is_ok_and(|on| on != 0);
+            ctx.node.debug.active_expire = integer(on).is_ok_and(|on| on != 0);
             Ok(Reply::OK)
         }
         (b"pause-cron", Some(on)) if args.len() == 3 => {
-            ctx.node.cron_paused = integer(on).is_ok_and(|on| on != 0);
+            ctx.node.debug.cron_paused = integer(on).is_ok_and(|on| on != 0);
             Ok(Reply::OK)
         }
         (b"set-skip-checksum-validation", Some(on)) if args.len() == 3 => {
-            ctx.node.skip_checksums = integer(on).is_ok_and(|on| on != 0);
+            ctx.node.debug.skip_checksums = integer(on).is_ok_and(|on| on != 0);
             Ok(Reply::OK)
         }
         (b"set-disable-deny-scripts", Some(on)) if args.len() == 3 => {
-            ctx.node.scripts_may_debug = integer(on).is_ok_and(|on| on != 0);
+            ctx.node.debug.scripts_may_debug = integer(on).is_ok_and(|on| on != 0);
             Ok(Reply::OK)
         }
         (b"error", Some(text)) if args.len() == 3 => Err(Error(printable(text, usize::MAX).into())),
@@ -318,7 +318,7 @@ fn sizes_of_clients(ctx: &mut Ctx<'_>) -> Result<Reply, Error> {
     let mut steps = [(0, 0); STEPS];
     let now = ctx.env.monotonic;
     ctx.node.look_at_rooms(now);
-    let clients = ctx.node.sessions.iter();
+    let clients = ctx.node.clients.sessions.iter();
     for session in clients.filter(|session| session.role == Role::Client && !session.no_evict) {
         let size = session.memory(now).total;
         let step = (size / FIRST).checked_ilog2().map_or(0, |step| 1 + step as usize).min(STEPS - 1);

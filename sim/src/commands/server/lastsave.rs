@@ -20,5 +20,5 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    Ok(Reply::Integer(ctx.node.saved_at))
+    Ok(Reply::Integer(ctx.node.persistence.saved_at))
 }

@@ -27,7 +27,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     }
     let conn = ctx.conn;
     ctx.session().monitor = true;
-    ctx.node.monitors.insert(conn);
+    ctx.node.clients.monitors.insert(conn);
     Ok(Reply::OK)
 }
 
@@ -38,10 +38,10 @@ pub(in crate::commands) fn show(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) 
     }
     let from = match ctx.origin {
         Origin::Script => "lua".to_owned(),
-        _ => ctx.node.sessions.get(ctx.conn).map_or_else(String::new, |session| session.peer.clone()),
+        _ => ctx.node.clients.sessions.get(ctx.conn).map_or_else(String::new, |session| session.peer.clone()),
     };
     let line = line(ctx.env.wall, ctx.db, &from, spec.name, args);
-    let monitors: Vec<ConnId> = ctx.node.monitors.iter().copied().collect();
+    let monitors: Vec<ConnId> = ctx.node.clients.monitors.iter().copied().collect();
     for conn in monitors {
         let line = Reply::Status(line.clone().into());
         if conn == ctx.conn {

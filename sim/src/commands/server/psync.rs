@@ -64,8 +64,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         "+CONTINUE\r\n".to_owned()
     };
     let conn = ctx.conn;
-    ctx.node.send_raw(conn, answer.as_bytes());
-    ctx.node.send_raw(conn, &missed);
+    ctx.node.clients.send_raw(conn, answer.as_bytes());
+    ctx.node.clients.send_raw(conn, &missed);
     let lag_max = ctx.node.config.min_replicas_max_lag;
     ctx.node.replication.count_good(ctx.env.wall.as_secs(), lag_max);
     Ok(Reply::Silence)

@@ -92,7 +92,7 @@ fn acknowledged(ctx: &mut Ctx<'_>, offset: &[u8]) -> Reply {
         let pending = replication.backlog.as_ref().and_then(|backlog| backlog.since(offset + 1));
         replication.keep_for_replicas();
         let pending = pending.expect("the backlog holds what a replica waits for");
-        ctx.node.send_raw(conn, &pending);
+        ctx.node.clients.send_raw(conn, &pending);
     }
     Reply::Silence
 }

@@ -100,7 +100,7 @@ fn server(ctx: &Ctx<'_>, out: &mut String) {
 }
 
 fn clients(ctx: &Ctx<'_>, out: &mut String) {
-    let sessions = &ctx.node.sessions;
+    let sessions = &ctx.node.clients.sessions;
     let buffered = sessions.iter().map(|session| session.decoder.buffered()).max().unwrap_or(0);
     let blocked: Vec<&Session> = sessions.iter().filter(|session| session.blocked.is_some()).collect();
     let timed =
@@ -113,7 +113,7 @@ fn clients(ctx: &Ctx<'_>, out: &mut String) {
         "client_recent_max_input_buffer": buffered,
         "client_recent_max_output_buffer": 0,
         "blocked_clients": blocked.len(),
-        "tracking_clients": ctx.node.tracking.trackers,
+        "tracking_clients": ctx.node.clients.tracking.trackers,
         "clients_in_timeout_table": blocked.iter().filter(timed).count(),
     );
 }
@@ -188,7 +188,7 @@ fn memory(ctx: &Ctx<'_>, out: &mut String) {
 /// What the stream takes that is kept for replicas, or waits to be sent to one. They share it: the slowest one decides.
 fn replication_buffers(ctx: &Ctx<'_>) -> usize {
     let replication = &ctx.node.replication;
-    let unsent = |conn: ConnId| ctx.node.sessions.get(conn).map_or(0, |session| session.unsent);
+    let unsent = |conn: ConnId| ctx.node.clients.sessions.get(conn).map_or(0, |session| session.unsent);
     let waiting = replication.attached().map(|(&conn, _)| unsent(conn));
     waiting.chain(replication.backlog.as_ref().map(Backlog::len)).max().unwrap_or(0)
 }
@@ -205,7 +205,7 @@ fn human(bytes: u64) -> String {
 fn persistence(ctx: &Ctx<'_>, out: &mut String) {
     let node = &ctx.node;
     let rewrites = node.rewrites_log();
-    let aside = node.background.as_ref();
+    let aside = node.persistence.background.as_ref();
     let since = aside.map_or(-1, |aside| ctx.env.wall.as_secs() - aside.since);
     let (processed, total) = aside.map_or((0, 0), |aside| (aside.processed(ctx.env.monotonic), aside.keys));
     lines!(out,
@@ -219,8 +219,8 @@ fn persistence(ctx: &Ctx<'_>, out: &mut String) {
         "current_save_keys_total": total,
         "rdb_changes_since_last_save": node.stats.dirty,
         "rdb_bgsave_in_progress": u8::from(node.writes_snapshot()),
-        "rdb_last_save_time": node.saved_at,
-        "rdb_last_bgsave_status": status(node.save_failed),
+        "rdb_last_save_time": node.persistence.saved_at,
+        "rdb_last_bgsave_status": status(node.persistence.save_failed),
         "rdb_last_bgsave_time_sec": node.stats.save_secs.unwrap_or(-1),
         "rdb_current_bgsave_time_sec": if rewrites { -1 } else { since },
         "rdb_saves": node.stats.saves,
@@ -229,24 +229,24 @@ fn persistence(ctx: &Ctx<'_>, out: &mut String) {
         "rdb_last_load_keys_loaded": node.stats.loaded.0,
         "aof_enabled": u8::from(node.config.appendonly),
         "aof_rewrite_in_progress": u8::from(rewrites),
-        "aof_rewrite_scheduled": u8::from(node.rewrite_scheduled),
+        "aof_rewrite_scheduled": u8::from(node.persistence.rewrite_scheduled),
         "aof_last_rewrite_time_sec": node.stats.rewrite_secs.unwrap_or(-1),
         "aof_current_rewrite_time_sec": if rewrites { since } else { -1 },
-        "aof_last_bgrewrite_status": status(node.append_log.rewrite_failed),
+        "aof_last_bgrewrite_status": status(node.persistence.append_log.rewrite_failed),
         "aof_rewrites": node.stats.rewrites,
         "aof_rewrites_consecutive_failures": node.stats.rewrites_failed,
-        "aof_last_write_status": status(node.append_log.failed),
+        "aof_last_write_status": status(node.persistence.append_log.failed),
         "aof_last_cow_size": 0,
         "module_fork_in_progress": 0,
         "module_fork_last_cow_size": 0,
     );
     if node.config.appendonly {
-        let (len, base_len) = node.append_log.lens(&node.disk);
+        let (len, base_len) = node.persistence.append_log.lens(&node.persistence.disk);
         lines!(out,
             "aof_current_size": len,
             "aof_base_size": base_len,
-            "aof_pending_rewrite": u8::from(node.rewrite_scheduled),
-            "aof_buffer_length": node.append_log.unwritten.len(),
+            "aof_pending_rewrite": u8::from(node.persistence.rewrite_scheduled),
+            "aof_buffer_length": node.persistence.append_log.unwritten.len(),
             "aof_pending_bio_fsync": 0,
             "aof_delayed_fsync": 0,
         );
@@ -301,9 +301,9 @@ fn stats(ctx: &Ctx<'_>, out: &mut String) {
         "current_eviction_exceeded_time": 0,
         "keyspace_hits": stats.hits,
         "keyspace_misses": stats.misses,
-        "pubsub_channels": node.pubsub.of(Channel).len(),
-        "pubsub_patterns": node.pubsub.of(Pattern).len(),
-        "pubsubshard_channels": node.pubsub.of(Shard).len(),
+        "pubsub_channels": node.clients.pubsub.of(Channel).len(),
+        "pubsub_patterns": node.clients.pubsub.of(Pattern).len(),
+        "pubsubshard_channels": node.clients.pubsub.of(Shard).len(),
         "latest_fork_usec": 0,
         "total_forks": stats.forks,
         "migrate_cached_sockets": node.targets.len(),
@@ -314,9 +314,9 @@ fn stats(ctx: &Ctx<'_>, out: &mut String) {
         "active_defrag_key_misses": 0,
         "total_active_defrag_time": 0,
         "current_active_defrag_time": 0,
-        "tracking_total_keys": node.tracking.keys_len(),
-        "tracking_total_items": node.tracking.items_len(),
-        "tracking_total_prefixes": node.tracking.prefixes_len(),
+        "tracking_total_keys": node.clients.tracking.keys_len(),
+        "tracking_total_items": node.clients.tracking.items_len(),
+        "tracking_total_prefixes": node.clients.tracking.prefixes_len(),
         "unexpected_error_replies": stats.unexpected_errors,
         "total_error_replies": stats.errors,
         "dump_payload_sanitizations": 0,

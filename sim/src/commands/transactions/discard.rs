@@ -30,6 +30,6 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     if ctx.session().transaction.is_none() {
         return Err(Error::of("ERR DISCARD without MULTI"));
     }
-    ctx.node.discard(conn);
+    ctx.node.clients.discard(conn);
     Ok(Reply::OK)
 }

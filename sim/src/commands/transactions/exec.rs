@@ -35,7 +35,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
         return Err(Error::of("ERR EXEC without MULTI"));
     };
     let broken = watch_broken(ctx);
-    ctx.node.unwatch_all(conn);
+    ctx.node.clients.unwatch_all(conn);
     if transaction.broken {
         return Err(Error::of("EXECABORT Transaction discarded because of previous errors."));
     }
@@ -63,9 +63,11 @@ pub(crate) fn go_on(
     }
     let mut queue = queue.into_iter();
     while let Some(args) = queue.next() {
-        let Some(db) = ctx.node.sessions.get(conn).map(|session| session.db) else { return Reply::Silence };
+        let Some(db) = ctx.node.clients.sessions.get(conn).map(|session| session.db) else {
+            return Reply::Silence;
+        };
         ctx.env.refresh(ctx.node.stalled_until);
-        let protocol = ctx.node.sessions.get(conn).map(|session| session.protocol);
+        let protocol = ctx.node.clients.sessions.get(conn).map(|session| session.protocol);
         let mut nested = Ctx::new(ctx.node, ctx.env, ctx.effects, conn, db, Origin::Exec, ctx.now_ms);
         let reply = match find_in(&nested.node.config, &args) {
             // What was allowed when it was queued need not be any more.
@@ -86,16 +88,16 @@ pub(crate) fn go_on(
         if let Some(migration) = &mut ctx.node.migration {
             migration.transaction = Some((replies, queue.collect()));
             migration.held = std::mem::take(ctx.effects);
-            let ticket = ctx.node.tickets;
-            ctx.node.tickets += 1;
-            if let Some(session) = ctx.node.sessions.get_mut(conn) {
+            let ticket = ctx.node.clients.tickets;
+            ctx.node.clients.tickets += 1;
+            if let Some(session) = ctx.node.clients.sessions.get_mut(conn) {
                 let (keys, deadline, on) = (Vec::new(), None, BlockedOn::Migration);
                 session.blocked = Some(Blocked { args, keys, deadline, ticket, on });
             }
             return Reply::Silence;
         }
         if let Some(before) = protocol
-            && ctx.node.sessions.get(conn).is_some_and(|session| session.protocol != before)
+            && ctx.node.clients.sessions.get(conn).is_some_and(|session| session.protocol != before)
         {
             // What was answered so far was written by the protocol of then.
             replies.iter_mut().for_each(|reply| *reply = reply.written(before));
@@ -103,7 +105,7 @@ pub(crate) fn go_on(
         replies.push(reply);
         ctx.effects.cut();
     }
-    if let Some(session) = ctx.node.sessions.get_mut(conn) {
+    if let Some(session) = ctx.node.clients.sessions.get_mut(conn) {
         session.executing = None;
     }
     Reply::Array(replies)

@@ -24,6 +24,6 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    ctx.node.unwatch_all(ctx.conn);
+    ctx.node.clients.unwatch_all(ctx.conn);
     Ok(Reply::OK)
 }

@@ -41,7 +41,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         // A key already watched keeps what was known of it.
         if ctx.session().watched.iter().all(|other| (other.db, &other.key) != (db, key)) {
             ctx.session().watched.insert(watched);
-            ctx.node.watchers.entry((db, key.clone())).or_default().insert(conn);
+            ctx.node.clients.watchers.entry((db, key.clone())).or_default().insert(conn);
         }
     }
     Ok(Reply::OK)
@@ -50,7 +50,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 /// Whether a key that the connection watches has changed, or has expired since without being deleted.
 pub(super) fn watch_broken(ctx: &mut Ctx<'_>) -> bool {
     let rule = ctx.expiry_rule();
-    let Some(session) = ctx.node.sessions.get(ctx.conn) else { return false };
+    let Some(session) = ctx.node.clients.sessions.get(ctx.conn) else { return false };
     let expired = |watched: &Watched| {
         let entry = ctx.node.dbs[watched.db].get(&watched.key);
         !watched.was_expired && entry.is_some_and(|entry| entry.is_expired(rule))

@@ -20,11 +20,11 @@ impl Node {
     /// be sent the invalidation of all keys itself, which comes after its reply.
     pub fn note_cached(&mut self, cached: Cached, by: Option<ConnId>) -> bool {
         match (cached, by) {
-            (Cached::Read(key), Some(conn)) => self.tracking.remember(conn, &key),
+            (Cached::Read(key), Some(conn)) => self.clients.tracking.remember(conn, &key),
             (Cached::Flushed, _) => return self.invalidate_all(by),
             // The connection may have been closed since.
-            (Cached::Retracked(way), Some(conn)) if self.sessions.contains(conn) => {
-                self.tracking.turn(conn, way);
+            (Cached::Retracked(way), Some(conn)) if self.clients.sessions.contains(conn) => {
+                self.clients.tracking.turn(conn, way);
             }
             (Cached::Read(_) | Cached::Retracked(_), _) => {}
         }
@@ -34,13 +34,13 @@ impl Node {
     /// Sends the invalidation of a key that the command of `by` has changed. Answers whether that client is to be sent it
     /// itself, which comes after its reply.
     pub fn invalidate(&mut self, touch: &Touch, by: Option<ConnId>) -> bool {
-        if self.tracking.is_empty() {
+        if self.clients.tracking.is_empty() {
             return false;
         }
         match touch.changer {
-            Changer::Client => self.tracking.note(&touch.key, by),
+            Changer::Client => self.clients.tracking.note(&touch.key, by),
             // Nobody's command, even where one has found it out.
-            Changer::Server => self.tracking.note(&touch.key, None),
+            Changer::Server => self.clients.tracking.note(&touch.key, None),
             Changer::Pusher => {}
         }
         self.invalidate_for_readers(&touch.key, by)
@@ -48,8 +48,8 @@ impl Node {
 
     fn invalidate_for_readers(&mut self, key: &Bytes, by: Option<ConnId>) -> bool {
         let mut own = false;
-        for conn in self.tracking.forget(key) {
-            let way = self.tracking.way(conn).filter(|way| way.prefixes.is_none());
+        for conn in self.clients.tracking.forget(key) {
+            let way = self.clients.tracking.way(conn).filter(|way| way.prefixes.is_none());
             let Some(no_loop) = way.map(|way| way.no_loop) else { continue };
             if Some(conn) != by {
                 self.send_invalidation(conn, Some(std::slice::from_ref(key)));
@@ -64,23 +64,23 @@ impl Node {
     /// `by` is to be sent it itself, which comes after its reply.
     pub fn invalidate_all(&mut self, by: Option<ConnId>) -> bool {
         let mut own = false;
-        for conn in self.tracking.told().collect::<Vec<_>>() {
+        for conn in self.clients.tracking.told().collect::<Vec<_>>() {
             if Some(conn) == by {
                 own = true;
             } else {
                 self.send_invalidation(conn, None);
             }
         }
-        self.tracking.clear();
+        self.clients.tracking.clear();
         own
     }
 
     /// Sends broadcasting clients (`BCAST`) the keys with their prefixes that this step has changed.
     pub fn send_broadcasts(&mut self) {
-        if self.tracking.prefixes_len() == 0 {
+        if self.clients.tracking.prefixes_len() == 0 {
             return;
         }
-        for (conn, keys) in self.tracking.take_notices() {
+        for (conn, keys) in self.clients.tracking.take_notices() {
             self.send_invalidation(conn, Some(&keys));
         }
     }
@@ -89,8 +89,8 @@ impl Node {
     pub fn limit_tracking(&mut self, env: &mut Env) {
         let limit = self.config.tracking_table_max_keys;
         while limit > 0
-            && self.tracking.keys_len() > limit
-            && let Some(key) = self.tracking.any(|len| env.random_below(len))
+            && self.clients.tracking.keys_len() > limit
+            && let Some(key) = self.clients.tracking.any(|len| env.random_below(len))
         {
             self.invalidate_for_readers(&key, None);
         }
@@ -98,7 +98,7 @@ impl Node {
 
     /// Sends a connection, or the one it redirects to, an invalidation of keys; `None` for all of them.
     pub fn send_invalidation(&mut self, conn: ConnId, keys: Option<&[Bytes]>) {
-        let sessions = &mut self.sessions;
+        let sessions = &mut self.clients.sessions;
         let Some((own, redirect)) = sessions.get(conn).map(|session| (session.protocol, session.redirect))
         else {
             return;
@@ -134,7 +134,7 @@ impl Node {
         bytes.truncate(bytes.len() - EMPTY.len());
         Reply::Null.encode(own, &mut bytes);
         if !session.closing {
-            self.send_raw(target, &bytes);
+            self.clients.send_raw(target, &bytes);
         }
     }
 }

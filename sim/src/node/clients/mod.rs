@@ -18,3 +18,132 @@ pub use session::{
 pub use sessions::Sessions;
 pub use tracking::{Notice, TrackingTable};
 pub use waiting::Waiting;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use bytes::Bytes;
+
+use crate::{event::ConnId, resp::Sink, time::Monotonic};
+
+/// The connections of a node, and the indexes by which they are found.
+#[derive(Debug, Default)]
+pub struct Clients {
+    /// The connections, by id, in order of arrival.
+    pub sessions: Sessions,
+    /// Who listens to what.
+    pub pubsub: PubSub,
+    /// Who watches which key (WATCH), by database and key.
+    pub watchers: BTreeMap<(usize, Bytes), BTreeSet<ConnId>>,
+    /// Who waits for keys.
+    pub waiting: Waiting,
+    /// Who is to be told of which keys (CLIENT TRACKING).
+    pub tracking: TrackingTable,
+    /// Connections that see every command (MONITOR).
+    pub monitors: BTreeSet<ConnId>,
+    /// Connections that have left more unread than their soft limit allows.
+    pub slow_readers: BTreeSet<ConnId>,
+    /// Clients by when they were last known to do something; `timeout` goes by it. A client that has done something since is
+    /// only moved when its time seems to be up: commands cost nothing here, and nobody is looked at who need not be.
+    pub idle_queue: BTreeSet<(Monotonic, ConnId)>,
+    /// Connections that have something to send, or to be closed, at the end of the step.
+    pub pending: Vec<ConnId>,
+    /// Connections that no longer wait: what they sent meanwhile is to be read on.
+    pub woken: VecDeque<ConnId>,
+    /// The next [`Blocked::ticket`](crate::node::clients::Blocked::ticket).
+    pub tickets: u64,
+}
+
+impl Clients {
+    /// Leaves a transaction without running it, and forgets the watched keys.
+    pub fn discard(&mut self, conn: ConnId) {
+        self.unwatch_all(conn);
+        if let Some(session) = self.sessions.get_mut(conn) {
+            session.transaction = None;
+        }
+    }
+
+    /// Closes a connection at the end of the step, once what it was sent is on its way.
+    pub fn close(&mut self, conn: ConnId) {
+        let Some(session) = self.sessions.get_mut(conn) else { return };
+        session.closing = true;
+        session.lingers = false;
+        self.pending.push(conn);
+    }
+
+    /// Closes a connection after the reply it was just sent. One that is to get no replies never hears the end of it, as on a
+    /// server.
+    pub fn close_after_reply(&mut self, conn: ConnId) {
+        let Some(session) = self.sessions.get_mut(conn) else { return };
+        let has_all = session.out.is_empty() && session.unsent == 0;
+        if session.is_silent() && has_all && !session.killed {
+            session.closing = true;
+            session.lingers = true;
+        } else {
+            self.close(conn);
+        }
+    }
+
+    /// Closes a connection at the end of the step, and drops what it was to be sent and has not read.
+    pub fn kill(&mut self, conn: ConnId) {
+        if let Some(session) = self.sessions.get_mut(conn) {
+            session.out.clear();
+            session.killed = true;
+        }
+        self.close(conn);
+    }
+
+    /// Makes a connection wait for data under keys, or for something else.
+    pub fn wait(&mut self, conn: ConnId, blocked: Blocked) {
+        let Some(session) = self.sessions.get_mut(conn) else { return };
+        if matches!(blocked.on, BlockedOn::Keys | BlockedOn::Clock) {
+            self.waiting.enter(session.db, conn, &blocked);
+        }
+        session.blocked = Some(blocked);
+    }
+
+    /// Ends the wait of a connection for keys or for a clock. Its reply is the caller's to send. Other waits are left alone.
+    pub fn stop_waiting(&mut self, conn: ConnId) -> Option<Blocked> {
+        let session = self.sessions.get_mut(conn)?;
+        let blocked =
+            session.blocked.take_if(|blocked| matches!(blocked.on, BlockedOn::Keys | BlockedOn::Clock))?;
+        self.waiting.leave(session.db, conn, &blocked);
+        Some(blocked)
+    }
+
+    /// What ends with a command of a connection: the reply that CLIENT REPLY SKIP suppresses, the exception of CLIENT CACHING, and
+    /// after QUIT the connection.
+    pub fn command_over(&mut self, conn: ConnId) {
+        if self.sessions.get(conn).is_some_and(|session| session.quits) {
+            self.close_after_reply(conn);
+        }
+        let Some(session) = self.sessions.get_mut(conn) else { return };
+        session.argv = (0, 0);
+        session.replies = match session.replies {
+            Replies::SkipNext => Replies::Skip,
+            Replies::Skip => Replies::On,
+            other => other,
+        };
+        // CLIENT CACHING is about the next command, or about a whole transaction.
+        if session.transaction.is_none() && !session.last_command.starts_with("client|") {
+            session.tracking.iter_mut().for_each(|tracking| tracking.exception = false);
+        }
+    }
+
+    /// Writes bytes to a connection that are no reply, such as the replication stream.
+    pub fn send_raw(&mut self, conn: ConnId, bytes: &[u8]) {
+        // Who is being hung up on gets no more: a replica that is killed misses what is written in the same step.
+        let Some(session) = self.sessions.get_mut(conn).filter(|session| !session.closing) else { return };
+        if session.out.is_empty() {
+            self.pending.push(conn);
+        }
+        session.out.extend_from_slice(bytes);
+    }
+
+    /// Notes that a client did something at `at`, for [`Clients::idle_queue`].
+    pub fn note_active(&mut self, conn: ConnId, at: Monotonic) {
+        let Some(session) = self.sessions.get_mut(conn) else { return };
+        self.idle_queue.remove(&(session.quiet_since, conn));
+        session.quiet_since = at;
+        self.idle_queue.insert((at, conn));
+    }
+}

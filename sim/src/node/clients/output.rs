@@ -6,7 +6,7 @@ use crate::{
     config::BufferLimit,
     event::ConnId,
     node::{Node, clients::Role},
-    resp::{Reply, Sink},
+    resp::Reply,
     time::Monotonic,
 };
 
@@ -14,12 +14,12 @@ impl Node {
     /// Writes a reply or a push to a connection, to be sent at the end of the step. CLIENT REPLY holds back replies, never
     /// pushes.
     pub fn send(&mut self, conn: ConnId, reply: &Reply) {
-        let Some(session) = self.sessions.get_mut(conn) else { return };
+        let Some(session) = self.clients.sessions.get_mut(conn) else { return };
         if session.closing || (session.is_silent() && !reply.is_push()) {
             return;
         }
         if session.out.is_empty() {
-            self.pending.push(conn);
+            self.clients.pending.push(conn);
         }
         reply.encode(session.protocol, &mut session.out);
         let (blocks, bytes) = session.listed();
@@ -33,32 +33,22 @@ impl Node {
 
     /// Fits the room for replies of one connection to what was sent, as is due by `now`.
     pub fn look_at_room(&mut self, conn: ConnId, now: Monotonic) {
-        let (rules, changes) = (self.reply_room, &mut self.stats.reply_rooms);
-        if let Some(session) = self.sessions.get_mut(conn) {
+        let (rules, changes) = (self.debug.reply_buffer, &mut self.stats.reply_rooms);
+        if let Some(session) = self.clients.sessions.get_mut(conn) {
             session.room.pass(now, rules, changes);
         }
     }
 
     /// The same for every connection.
     pub fn look_at_rooms(&mut self, now: Monotonic) {
-        let (rules, changes) = (self.reply_room, &mut self.stats.reply_rooms);
-        self.sessions.iter_mut().for_each(|session| session.room.pass(now, rules, changes));
-    }
-
-    /// Writes bytes to a connection that are no reply, such as the replication stream.
-    pub fn send_raw(&mut self, conn: ConnId, bytes: &[u8]) {
-        // Who is being hung up on gets no more: a replica that is killed misses what is written in the same step.
-        let Some(session) = self.sessions.get_mut(conn).filter(|session| !session.closing) else { return };
-        if session.out.is_empty() {
-            self.pending.push(conn);
-        }
-        session.out.extend_from_slice(bytes);
+        let (rules, changes) = (self.debug.reply_buffer, &mut self.stats.reply_rooms);
+        self.clients.sessions.iter_mut().for_each(|session| session.room.pass(now, rules, changes));
     }
 
     /// What a connection may leave unread (`client-output-buffer-limit`).
     pub fn output_limit(&self, conn: ConnId) -> BufferLimit {
         let [normal, replica, pubsub] = self.config.output_limits;
-        match self.sessions.get(conn) {
+        match self.clients.sessions.get(conn) {
             Some(session) if session.role == Role::Replica => {
                 // Less than the backlog holds would only make it begin anew.
                 let backlog = self.config.repl_backlog_size as u64;
@@ -72,25 +62,25 @@ impl Node {
 
     /// Notes how many bytes for a connection the network has not taken, and holds that against its limit.
     pub fn note_unsent(&mut self, conn: ConnId, bytes: usize, now: Monotonic) {
-        if let Some(session) = self.sessions.get_mut(conn) {
+        if let Some(session) = self.clients.sessions.get_mut(conn) {
             session.unsent = bytes;
-            self.sessions.weigh(conn);
+            self.clients.sessions.weigh(conn);
             self.hold_to_limit(conn, now);
         }
     }
 
     /// Closes the connections that have been above their soft limit for too long.
     pub fn limit_slow_readers(&mut self, now: Monotonic) {
-        if !self.slow_readers.is_empty() {
-            let slow: Vec<ConnId> = self.slow_readers.iter().copied().collect();
+        if !self.clients.slow_readers.is_empty() {
+            let slow: Vec<ConnId> = self.clients.slow_readers.iter().copied().collect();
             slow.into_iter().for_each(|conn| self.hold_to_limit(conn, now));
         }
     }
 
     /// When the first of them will have been.
     pub fn slow_readers_due(&self) -> Option<Monotonic> {
-        let ends = self.slow_readers.iter().filter_map(|conn| {
-            let since = self.sessions.get(*conn)?.slow_since?;
+        let ends = self.clients.slow_readers.iter().filter_map(|conn| {
+            let since = self.clients.sessions.get(*conn)?.slow_since?;
             let limit = self.output_limit(*conn);
             Some(since + Duration::from_secs(limit.seconds) + Duration::from_millis(1))
         });
@@ -101,8 +91,8 @@ impl Node {
     /// lasted.
     fn hold_to_limit(&mut self, conn: ConnId, now: Monotonic) {
         let limit = self.output_limit(conn);
-        let Some(session) = self.sessions.get_mut(conn).filter(|session| !session.killed) else {
-            self.slow_readers.remove(&conn);
+        let Some(session) = self.clients.sessions.get_mut(conn).filter(|session| !session.killed) else {
+            self.clients.slow_readers.remove(&conn);
             return;
         };
         let (_, bytes) = session.listed();
@@ -111,10 +101,10 @@ impl Node {
         if above(limit.soft) {
             let since = *session.slow_since.get_or_insert(now);
             overruns |= now.since(since) > Duration::from_secs(limit.seconds);
-            self.slow_readers.insert(conn);
+            self.clients.slow_readers.insert(conn);
         } else {
             session.slow_since = None;
-            self.slow_readers.remove(&conn);
+            self.clients.slow_readers.remove(&conn);
         }
         if overruns {
             self.overrun(conn);
@@ -123,9 +113,9 @@ impl Node {
 
     /// Closes a connection that was to be sent more than it may leave unread: of that it gets nothing more.
     pub fn overrun(&mut self, conn: ConnId) {
-        if let Some(session) = self.sessions.get_mut(conn) {
+        if let Some(session) = self.clients.sessions.get_mut(conn) {
             session.overran = true;
         }
-        self.kill(conn);
+        self.clients.kill(conn);
     }
 }

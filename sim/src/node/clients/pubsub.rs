@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use crate::{effect::Subscription, event::ConnId, glob::matches, node::Node};
+use crate::{effect::Subscription, event::ConnId, glob::matches, node::clients::Clients};
 
 /// What one client listens to of one kind, in the order in which it subscribed.
 ///
@@ -97,7 +97,7 @@ impl PubSub {
     }
 }
 
-impl Node {
+impl Clients {
     /// Makes a connection listen.
     pub fn subscribe(&mut self, conn: ConnId, kind: Subscription, name: Bytes) {
         if let Some(session) = self.sessions.get_mut(conn) {

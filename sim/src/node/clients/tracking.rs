@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use crate::{effect::Tracking, event::ConnId, keyspace::Dict, node::Node};
+use crate::{effect::Tracking, event::ConnId, keyspace::Dict, node::clients::Clients};
 
 /// Those who hear of all keys that begin alike.
 #[derive(Debug, Default)]
@@ -138,7 +138,7 @@ impl TrackingTable {
     }
 }
 
-impl Node {
+impl Clients {
     /// A connection chooses how it is to be told of keys that change, and who is told instead. That counts for what comes, so
     /// whoever calls this reports it as an effect, too.
     pub fn track(&mut self, conn: ConnId, tracking: Tracking, redirect: Option<ConnId>) {

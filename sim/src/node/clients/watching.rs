@@ -4,10 +4,13 @@ use bytes::Bytes;
 
 use crate::{
     event::ConnId,
-    node::{Node, clients::Watched},
+    node::{
+        Node,
+        clients::{Clients, Watched},
+    },
 };
 
-impl Node {
+impl Clients {
     /// Forgets what a connection watches, and whether any of it has changed.
     pub fn unwatch_all(&mut self, conn: ConnId) {
         let Some(session) = self.sessions.get_mut(conn) else { return };
@@ -22,15 +25,17 @@ impl Node {
             }
         }
     }
+}
 
+impl Node {
     /// Tells the watchers of a key that it changed.
     pub fn break_watches(&mut self, db: usize, key: &Bytes) {
-        if self.watchers.is_empty() {
+        if self.clients.watchers.is_empty() {
             return;
         }
-        let Some(watchers) = self.watchers.get(&(db, key.clone())) else { return };
+        let Some(watchers) = self.clients.watchers.get(&(db, key.clone())) else { return };
         for conn in watchers {
-            let Some(session) = self.sessions.get_mut(*conn) else { continue };
+            let Some(session) = self.clients.sessions.get_mut(*conn) else { continue };
             let gone = self.dbs[db].get(key).is_none();
             let at = |was_expired| Watched { db, key: key.clone(), was_expired };
             // The removal of a key that had expired before it was watched changes nothing; what comes after it does.
@@ -45,9 +50,9 @@ impl Node {
     /// Tells the watchers of a key that one past its time is there now. That changes something only where there was one, `was_there`,
     /// that was not past it when it was watched.
     pub fn expire_watches(&mut self, db: usize, key: &Bytes, was_there: bool) {
-        let Some(watchers) = self.watchers.get(&(db, key.clone())) else { return };
+        let Some(watchers) = self.clients.watchers.get(&(db, key.clone())) else { return };
         for conn in watchers {
-            let Some(session) = self.sessions.get_mut(*conn) else { continue };
+            let Some(session) = self.clients.sessions.get_mut(*conn) else { continue };
             let at = |was_expired| Watched { db, key: key.clone(), was_expired };
             if was_there {
                 session.watch_broken |= session.watched.contains(&at(false));
