@@ -37,10 +37,10 @@ impl Effect for Delay {
         }
     }
 
-    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
         let request = self.request.map(|by| MessageFault::DelayRequest(by.drawn().0));
         let reply = self.reply.map(|by| MessageFault::DelayReply(by.drawn().0));
-        request.into_iter().chain(reply).flat_map(|act| self.of.rules(targets, act)).collect()
+        request.into_iter().chain(reply).flat_map(|fault| self.of.rules(targets, fault)).collect()
     }
 
     fn words(&self, targets: Targets<'_>) -> String {

@@ -19,7 +19,7 @@ impl Effect for LoseReply {
         self.0.hosts()
     }
 
-    fn deeds(&self, targets: Targets<'_>) -> Vec<Deed> {
+    fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
         self.0.rules(targets, MessageFault::Break(Break::LoseReply))
     }
 

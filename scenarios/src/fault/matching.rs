@@ -40,7 +40,7 @@ impl Matching {
         (side(self.client.is_some()), side(self.node.is_some()))
     }
 
-    pub(super) fn rules(&self, targets: Targets<'_>, fault: MessageFault) -> Vec<Deed> {
+    pub(super) fn rules(&self, targets: Targets<'_>, fault: MessageFault) -> Vec<FaultAction> {
         let (clients, nodes) = self.sides(targets);
         let mut actions = Vec::new();
         for client in &clients {

@@ -192,10 +192,10 @@ impl Serve {
         let more: Vec<(&str, &str)> = more.iter().map(|(name, value)| (&**name, &**value)).collect();
         config_file::read(path.as_deref(), &more, &Disk::default(), &mut config).map_err(
             |wrong| match wrong {
-                config_file::Wrong::Line(mistake) => {
+                file::Wrong::Line(mistake) => {
                     miette!("{mistake}").wrap_err("the configuration file cannot be followed")
                 }
-                config_file::Wrong::Option(why) => miette!("{why}"),
+                file::Wrong::Option(why) => miette!("{why}"),
             },
         )?;
         let mut set = |name: &str, value: &str| {
