@@ -22,9 +22,9 @@ fn propagated(commands: &[&str]) -> Vec<String> {
     let conn = ConnId(1);
     let mut node = Box::new(Node::new(Config::default(), env.random_id(), env.random_id(), env.monotonic));
     let session = Session::new(conn, "127.0.0.1:50000".into(), "127.0.0.1:6379".into(), env.monotonic);
-    node.sessions.insert(session);
+    node.clients.sessions.insert(session);
     // A consumer, so that commands are propagated.
-    node.append_log.state = LogState::On;
+    node.persistence.append_log.state = LogState::On;
     let mut effects = Effects::default();
     for command in commands {
         effects = Effects::default();

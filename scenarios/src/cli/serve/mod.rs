@@ -190,14 +190,12 @@ impl Serve {
         };
         let more = self.option.iter().map(option).collect::<Result<Vec<_>>>()?;
         let more: Vec<(&str, &str)> = more.iter().map(|(name, value)| (&**name, &**value)).collect();
-        config_file::read(path.as_deref(), &more, &Disk::default(), &mut config).map_err(
-            |wrong| match wrong {
-                file::Wrong::Line(mistake) => {
-                    miette!("{mistake}").wrap_err("the configuration file cannot be followed")
-                }
-                file::Wrong::Option(why) => miette!("{why}"),
-            },
-        )?;
+        file::read(path.as_deref(), &more, &Disk::default(), &mut config).map_err(|wrong| match wrong {
+            file::Wrong::Line(mistake) => {
+                miette!("{mistake}").wrap_err("the configuration file cannot be followed")
+            }
+            file::Wrong::Option(why) => miette!("{why}"),
+        })?;
         let mut set = |name: &str, value: &str| {
             options::set_at_start(&mut config, name, value).map_err(|why| miette!("{why}"))
         };
