@@ -24,6 +24,25 @@ fn a_module_imports_only_those_before_it() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The crates whose `lib.rs` begins with a map: each module once, in the order in which they are declared.
+const MAPPED: &[&str] = &["sim", "client"];
+
+#[test]
+fn the_map_of_a_crate_is_whole() {
+    for name in MAPPED {
+        let text = sources::read(&format!("{name}/src/lib.rs"));
+        let rows = text.lines().filter_map(|line| line.strip_prefix("//! | ")?.split(" | ").next());
+        let named = |row: &str| {
+            let parts = row.split('`').skip(1).step_by(2);
+            parts
+                .map(|part| part.trim_end_matches('/').trim_start_matches("mod@").to_owned())
+                .collect::<Vec<_>>()
+        };
+        let map: Vec<String> = rows.flat_map(named).collect();
+        assert_eq!(map, modules(&text), "the map in {name}/src/lib.rs, and its modules");
+    }
+}
+
 #[test]
 fn client_and_sim_never_meet() {
     for (one, other) in [("client", "lockstorm_sim"), ("sim", "lockstorm_client"), ("client", "lockstorm::")]

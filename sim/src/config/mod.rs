@@ -2,59 +2,19 @@
 
 use std::fmt;
 
+mod diskless_load;
+mod mutations;
+
 pub mod file;
 pub mod options;
+
+pub use diskless_load::DisklessLoad;
+pub use mutations::Mutations;
 
 use crate::{
     keyspace::{Encodings, ExpiryRule, Lfu},
     log::Level,
 };
-
-/// Mistakes that are made on purpose, by which tests prove that a checker notices them: a node without any is as Redis is.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Mutations {
-    /// A control for experiments, not Redis: the node's wall clock is what its monotonic clock makes of the time it started at,
-    /// so that no operator can step it.
-    pub wall_from_monotonic: bool,
-    /// A control for experiments: replicas are sent how long keys live, as before Redis 7, instead of when they die.
-    pub replicate_relative_ttl: bool,
-    /// A mistake on purpose, to prove that it is noticed: a key is gone at the millisecond it expires at, and not after it.
-    pub expire_at_the_millisecond: bool,
-    /// A mistake on purpose: of what a script or a transaction wrote, replicas are sent the first command only.
-    pub replicate_in_part: bool,
-    /// A mistake on purpose: a part of every script that has it, and what runs in its place.
-    pub script_edit: Option<(String, String)>,
-}
-
-/// Whether a replica loads its master's snapshot as it comes (`repl-diskless-load`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum DisklessLoad {
-    /// It waits for all of it.
-    #[default]
-    Disabled,
-    /// It does if it has no data.
-    OnEmptyDb,
-    /// It keeps its own data until the snapshot is there.
-    SwapDb,
-}
-
-impl DisklessLoad {
-    const ALL: [DisklessLoad; 3] = [DisklessLoad::Disabled, DisklessLoad::OnEmptyDb, DisklessLoad::SwapDb];
-
-    /// The option's value.
-    pub fn name(self) -> &'static str {
-        match self {
-            DisklessLoad::Disabled => "disabled",
-            DisklessLoad::OnEmptyDb => "on-empty-db",
-            DisklessLoad::SwapDb => "swapdb",
-        }
-    }
-
-    /// The meaning of the option's value; the default for one that is none.
-    pub fn named(name: &str) -> DisklessLoad {
-        DisklessLoad::ALL.into_iter().find(|load| load.name() == name).unwrap_or_default()
-    }
-}
 
 /// Who may use a command that an option guards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
