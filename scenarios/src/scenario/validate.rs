@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
+use indexmap::IndexSet;
 use lockstorm_sim::config::{Config, options};
 
 use super::{
