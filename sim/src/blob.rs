@@ -1,4 +1,4 @@
-//! Bytes as a database keeps them and a reply tells them: a few of them in place, more of them behind a pointer.
+//! Bytes as values and replies hold them: short ones in place, long ones behind a pointer.
 
 use std::{
     borrow::Borrow,
@@ -16,7 +16,7 @@ const SHORT_LEN_MAX: usize = 23;
 const SHARED_LEN_MIN: usize = 64;
 
 /// A key, a member, a field or a value. Most of them are a few bytes, and those are read without a further trip to memory;
-/// long ones are shared by those who have them.
+/// long ones are shared.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -74,7 +74,7 @@ impl Blob {
         }
     }
 
-    /// The same for whoever takes no others.
+    /// The same, for functions that take [`Bytes`].
     pub fn to_bytes(&self) -> Bytes {
         self.apart().into_bytes()
     }
@@ -105,7 +105,7 @@ impl Deref for Blob {
     }
 }
 
-/// Bytes that somebody else holds as well: what keeps all of them alive for a few is copied.
+/// Shared bytes: a small slice of a large buffer is copied, so that it does not keep the buffer alive.
 impl From<&Bytes> for Blob {
     fn from(bytes: &Bytes) -> Blob {
         if bytes.len() < SHARED_LEN_MIN { Blob::copy(bytes) } else { Blob(Held::Long(bytes.clone())) }
@@ -118,7 +118,7 @@ impl From<&Blob> for Blob {
     }
 }
 
-/// Bytes that nobody else holds.
+/// Bytes that are not shared.
 impl From<Bytes> for Blob {
     fn from(bytes: Bytes) -> Blob {
         Blob::short(&bytes).unwrap_or(Blob(Held::Long(bytes)))

@@ -30,7 +30,7 @@ pub enum Class {
     StreamEntry,
     /// `t` as well: the groups and counters of a stream, which WATCH does not see.
     StreamGroup,
-    /// `t`: a group is gone, which those who wait in it are told.
+    /// `t`: a consumer group was destroyed, which unblocks its clients.
     StreamGroupGone,
     /// `g`: an expiry was set.
     Expiry,
@@ -42,7 +42,7 @@ pub enum Class {
     New,
     /// `m`: a key was asked for and is not there. Only reported where it is listened to, and no change.
     Miss,
-    /// None: those who have read a key, or watch it, are told apart from the event, or there is none.
+    /// None: the change is signalled to trackers and watchers separately from the event, or there is no event.
     Unannounced,
 }
 
@@ -65,10 +65,10 @@ impl Class {
         }
     }
 
-    /// When those who have read a key are told of such a change of it, unless the command has a way of its own.
+    /// When the invalidation of such a change is sent, unless the command says otherwise.
     fn signal(self) -> Signal {
         match self {
-            // That a key is new is told beside how it changed.
+            // The event `new` comes in addition to that of the change.
             Class::StreamGroup | Class::StreamGroupGone | Class::New | Class::Miss => Signal::Apart,
             Class::Expired => Signal::Last,
             _ => Signal::First,
@@ -76,7 +76,7 @@ impl Class {
     }
 }
 
-/// When those who have read a key, or watch it, are told that it has changed.
+/// When a change is signalled to the clients that track or watch the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     /// Before the event is published, as of most changes.
@@ -100,16 +100,16 @@ pub struct Touch {
     pub event: &'static str,
     /// What was to be published of such events at the time.
     pub wanted: Notify,
-    /// Who changed it, for client-side caching.
+    /// The client that changed it, for client-side caching.
     pub changer: Changer,
-    /// When those who have read it, or watch it, are told.
+    /// When it is signalled to trackers and watchers.
     pub signal: Signal,
     /// The client whose command it was gets the event after its reply.
     pub after_reply: bool,
 }
 
 impl Touch {
-    /// A touch that is told as its class is.
+    /// A touch that is signalled as its class is.
     pub fn new(
         db: usize,
         key: Bytes,
@@ -121,14 +121,14 @@ impl Touch {
     }
 }
 
-/// Who changed a key, as far as NOLOOP of CLIENT TRACKING spares it.
+/// The client that changed a key, for NOLOOP of CLIENT TRACKING.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changer {
-    /// The client whose command it was, or who had waited for it.
+    /// The client of the command, or the blocked client that it served.
     Client,
-    /// No client: a script, whoever runs it, or the server itself.
+    /// No client: a script, or the server itself.
     Server,
-    /// Nobody anew: what was pushed to a list goes to who waited, and that it changed is told of the push.
+    /// The client of the push: a pushed element has served a blocked client, and the change belongs to the push.
     Pusher,
 }
 
@@ -139,7 +139,7 @@ pub struct Publication {
     pub channel: Bytes,
     /// The message.
     pub message: Bytes,
-    /// Whether it was SPUBLISH, which only shard subscribers of the channel hear.
+    /// Whether it was SPUBLISH, which goes only to shard subscribers of the channel.
     pub sharded: bool,
 }
 
@@ -166,14 +166,14 @@ pub enum Consent {
     OptOut,
 }
 
-/// How a connection is told of changes (CLIENT TRACKING).
+/// How a connection gets invalidations (CLIENT TRACKING).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tracking {
-    /// It hears of every key that begins with one of these, whether it asked for it or not (`BCAST`).
+    /// It gets invalidations of every key with one of these prefixes, read or not (`BCAST`).
     pub prefixes: Option<BTreeSet<Bytes>>,
     /// Which keys are remembered, without `BCAST`.
     pub consent: Consent,
-    /// What it changes itself is not told (`NOLOOP`).
+    /// It gets no invalidations of its own changes (`NOLOOP`).
     pub no_loop: bool,
     /// CLIENT CACHING was called for the next command.
     pub exception: bool,
@@ -216,7 +216,7 @@ pub struct Propagated {
     pub to: Recipients,
 }
 
-/// Who repeats what a command did. Scripts can choose (`redis.set_repl`).
+/// Where a command is propagated. Scripts can choose (`redis.set_repl`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Recipients {
     /// Replicas, and the append-only file.
@@ -233,11 +233,11 @@ pub enum Recipients {
 /// What a command did that matters to client-side caching alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cached {
-    /// It read a key for a client that wants to be told when the key changes.
+    /// It read a key for a tracking client.
     Read(Bytes),
     /// It emptied databases.
     Flushed,
-    /// It chose how its connection is told of what comes: none for not at all.
+    /// Its connection changed its tracking: `None` for off.
     Retracked(Option<Tracking>),
 }
 
@@ -246,9 +246,9 @@ pub enum Cached {
 pub struct Effects {
     /// Keys that changed, in order.
     pub touched: Vec<Touch>,
-    /// What replicas and the append-only file are to repeat, in order.
+    /// The commands to propagate to replicas and the AOF, in order.
     pub propagated: Vec<Propagated>,
-    /// They are repeated one by one, and not as one transaction.
+    /// They are propagated one by one, and not as one transaction.
     pub apart: bool,
     /// Messages, in order, each with how many keys had been touched before it.
     pub published: Vec<(usize, Publication)>,
@@ -294,7 +294,7 @@ impl Effects {
         self.cuts.push((self.touched.len(), self.published.len()));
     }
 
-    /// Whether there is nothing that anybody is to be told of.
+    /// Whether there is nothing to deliver.
     pub fn is_untold(&self) -> bool {
         self.touched.is_empty()
             && self.cached.is_empty()

@@ -1,4 +1,4 @@
-//! The world as one step of the server sees it: the time, the dice, and where actions and observations go.
+//! The environment of one step of the server: the time, the PRNG, and where actions and observations go.
 
 use std::{
     fmt, io,
@@ -33,14 +33,14 @@ pub struct Env {
     pub observing: bool,
     /// What goes into the log, in order; empty unless `logging`.
     pub log: Vec<Line>,
-    /// The least level that is wanted in the log, if anybody reads it.
+    /// The least level that is logged; `None` if the log is not read.
     pub logging: Option<Level>,
     /// The clocks are moved by a command of a client (DEBUG CLOCK ADVANCE), for which the driver answers
     /// [`Action::Advance`].
     pub manual_clock: bool,
-    /// Reads the machine's own clock, by which scripts take turns with everybody else once they have run for
+    /// Reads the machine's own clock, by which scripts take turns with all other clients once they have run for
     /// `busy-reply-threshold`. It is for nodes that serve strangers, whose scripts may take as long as they like, and end by
-    /// themselves. Who drives such a node answers [`Action::GoOn`]. Without it, as in the world, what a script does depends on
+    /// themselves. The driver of such a node answers [`Action::GoOn`]. Without it, as in the world, what a script does depends on
     /// no machine's speed: one that takes [`Config::script_budget`](crate::config::Config::script_budget) is endless.
     pub script_clock: Option<fn() -> Instant>,
     /// Reads the monotonic clock of the host, for nodes that live by real time: it goes on between the commands of a script or
@@ -48,7 +48,7 @@ pub struct Env {
     /// it, as in the world and by a manual clock, all of a step is one moment, and commands take no time, but for DEBUG SLEEP
     /// and scripts that do not end.
     pub clock: Option<Clock>,
-    /// Strangers may come, and `protected-mode` is heeded. In the world nobody does.
+    /// Unknown clients may connect, so `protected-mode` is respected. In the world there are none.
     pub strangers: bool,
     /// The files that the node may read and write by name; without it there are none.
     pub files: Option<Box<dyn Files>>,
@@ -96,7 +96,7 @@ pub trait Ports: fmt::Debug + Send {
     fn listen(&self, addresses: &[&str], port: u16, backlog: u32) -> io::Result<()>;
 }
 
-/// The few files that are told to a node by name: its configuration, its list of users. Its data is kept elsewhere.
+/// The few files that are given to a node by name: its configuration, its list of users. Its data is kept elsewhere.
 pub trait Files: fmt::Debug + Send {
     /// The text of a file.
     ///
@@ -136,7 +136,7 @@ pub trait Folder: fmt::Debug + Send {
     /// not while an earlier one is under way, however slow the disk is.
     ///
     /// # Errors
-    /// When that fails. What happens later, nobody hears of.
+    /// When that fails. Later errors are not reported.
     fn sync(&self, name: &str, soon: bool) -> io::Result<bool>;
 
     /// Gives a file another name.
@@ -155,12 +155,12 @@ pub trait Folder: fmt::Debug + Send {
     fn has(&self, name: &str) -> bool;
 }
 
-/// One thing a server saw or did in a step, for whoever watches from outside. Nothing in the server depends on it.
+/// One event of a step, for an observer outside. Nothing in the server depends on it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Observation {
     /// A command was executed (not merely queued) for a connection; scripts' inner calls are not listed.
     Command {
-        /// Who sent it.
+        /// The sender.
         conn: ConnId,
         /// Name and arguments.
         args: Vec<bytes::Bytes>,
@@ -195,7 +195,7 @@ pub enum Observation {
 }
 
 impl Env {
-    /// An environment whose dice are seeded with `seed` and whose clocks stand at their origin.
+    /// An environment whose PRNG is seeded with `seed` and whose clocks are at their origin.
     pub fn new(seed: u64) -> Env {
         Env::with_entropy(ChaCha8Rng::seed_from_u64(seed))
     }
@@ -224,7 +224,7 @@ impl Env {
     }
 
     /// Draws ids from `ids` from now on, and all else as before. A replica knows the history of its master by an id, so servers
-    /// that can meet must never draw the same ones, as those do whose dice have one seed.
+    /// that can meet must never draw the same ones, as PRNGs with the same seed do.
     pub fn set_ids(&mut self, ids: ChaCha8Rng) {
         self.ids = Some(Box::new(ids));
     }

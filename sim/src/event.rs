@@ -1,5 +1,5 @@
 //! What happens to a server, and what it asks for: the whole surface between [`Server`](crate::server::Server) and the
-//! sockets, clocks and links of whoever drives it.
+//! sockets, clocks and links of its driver.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -56,7 +56,7 @@ pub enum Event {
         /// The connection that is gone.
         conn: ConnId,
     },
-    /// The network has not taken so many of the bytes that this connection was sent. To be said when bytes stay behind, and when
+    /// The network has not accepted so many of the bytes sent to this connection. To be reported when bytes remain, and when
     /// none do any more: what a peer leaves unread counts as memory, and against `client-output-buffer-limit`.
     Unsent {
         /// The connection.
@@ -66,14 +66,14 @@ pub enum Event {
     },
     /// The time that the last [`Action::Alarm`] asked for has come.
     Alarm,
-    /// Everybody else has had their turn, as the last [`Action::GoOn`] asked for.
+    /// All other clients have had their turn, as the last [`Action::GoOn`] asked for.
     GoOn,
     /// The node's disk is full, or has room again.
     Disk {
         /// Whether nothing more can be written.
         full: bool,
     },
-    /// Whoever runs the process wants it to end.
+    /// A signal asks the process to end.
     Signal(Signal),
 }
 
@@ -145,7 +145,7 @@ pub enum Action {
         /// Until when.
         until: Option<Monotonic>,
     },
-    /// Call again with [`Event::GoOn`] once everybody else has had their turn: a script waits for its next. Only asked for while
+    /// Call again with [`Event::GoOn`] once all other clients have had their turn: a script waits for its next. Only asked for while
     /// [`Env::script_clock`](crate::env::Env::script_clock) is set.
     GoOn,
     /// Move the clocks on by so much, with every alarm on the way. Only asked for while

@@ -15,7 +15,7 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
         return pattern.is_empty();
     }
     let (mut p, mut t) = (0, 0);
-    // Where to go back to when a match fails: behind the last star, with one byte more under it.
+    // Where to backtrack to when a match fails: after the last star, which takes one more byte.
     let mut star: Option<(usize, usize)> = None;
     loop {
         if pattern.get(p) == Some(&b'*') {
@@ -51,7 +51,7 @@ pub fn matches_in_any_case(pattern: &[u8], name: &[u8]) -> bool {
     matches(&pattern.to_ascii_lowercase(), &name.to_ascii_lowercase())
 }
 
-/// Matches one byte against the element of the pattern at `p`; returns the index behind the element.
+/// Matches one byte against the element of the pattern at `p`; returns the index after the element.
 fn one(pattern: &[u8], p: usize, byte: u8) -> Option<usize> {
     match *pattern.get(p)? {
         b'?' => Some(p + 1),

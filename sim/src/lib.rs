@@ -10,7 +10,7 @@
 //! | [`log`] | the lines that a node logs |
 //! | [`resp`] | bytes to commands, replies to bytes |
 //! | [`event`] | what happens to a server, and what it asks for: all that passes between it and its driver |
-//! | [`mod@env`] | the clocks, dice and files that a step of the server is given |
+//! | [`mod@env`] | the clocks, the PRNG and the files of a step of the server |
 //! | [`acl`] | users, and what each may do |
 //! | [`keyspace`] | the data: keys, their values of each type, their expiries |
 //! | [`config`] | the configuration, the options of CONFIG, the configuration file |

@@ -1,4 +1,4 @@
-//! What a node tells whoever operates it: lines with a level, as a server writes them into its log.
+//! The log of a node: lines with a level.
 
 /// How much a line matters (`loglevel`). A log shows its own level and those above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]

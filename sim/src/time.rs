@@ -1,5 +1,5 @@
-//! Instants of the four clocks a host lives by, in nanoseconds. They are different types, so that nobody compares one
-//! host's wall clock with another clock's monotonic time by accident.
+//! Instants of the four clocks a host lives by, in nanoseconds. They are different types, so that one host's wall
+//! clock cannot be compared with another clock's monotonic time by accident.
 
 use std::{
     fmt,
@@ -24,7 +24,7 @@ macro_rules! instants {
         impl $name {
             /// The clock's origin.
             pub const ZERO: Self = Self(0);
-            /// The last instant that can be told, 292 years after the origin.
+            /// The last instant that can be represented, 292 years after the origin.
             pub const MAX: Self = Self(i64::MAX);
 
             /// The instant so many nanoseconds after the origin.
@@ -105,7 +105,7 @@ instants! {
     /// What a host's `CLOCK_MONOTONIC` shows: nanoseconds since some origin of its own. It never goes back, and it
     /// stands still while the host is suspended.
     Monotonic;
-    /// What a host's `CLOCK_BOOTTIME` shows: as [`Monotonic`], but it goes on while the host is suspended.
+    /// What a host's `CLOCK_BOOTTIME` shows: as [`Monotonic`], but it continues while the host is suspended.
     Boottime;
     /// True time: nanoseconds since the world began. Only the world and the recorder may read it.
     True;

@@ -16,12 +16,12 @@ use crate::{
     log::Level,
 };
 
-/// Who may use a command that an option guards.
+/// Which clients may use a command that an option guards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowed {
-    /// Nobody.
+    /// No client.
     No,
-    /// Everybody.
+    /// Every client.
     Yes,
     /// Clients on the node's own host.
     Local,
@@ -37,7 +37,7 @@ impl Allowed {
         }
     }
 
-    /// What a word of the option means; nobody for any other.
+    /// The meaning of a word of the option; [`Allowed::No`] for any other.
     pub fn named(name: &str) -> Allowed {
         [Allowed::Yes, Allowed::Local]
             .into_iter()
@@ -336,7 +336,7 @@ pub struct Config {
     /// `protected-mode`: while the default user needs no password, only clients on the node's own host are served. Heeded where
     /// strangers may come, which is what [`Env::strangers`](crate::env::Env::strangers) says.
     pub protected_mode: bool,
-    /// `hz`: runs of the periodic work per second, which bounds how late an expired key nobody asks for goes.
+    /// `hz`: runs of the periodic work per second, which bounds how late active expiry deletes a key.
     pub hz: u32,
     /// `appendonly`
     pub appendonly: bool,
@@ -373,7 +373,7 @@ pub struct Config {
     pub repl_diskless_sync_delay: u64,
     /// `repl-backlog-size` in bytes
     pub repl_backlog_size: usize,
-    /// `repl-backlog-ttl` in seconds: how long a master without replicas keeps the backlog; 0 for ever.
+    /// `repl-backlog-ttl` in seconds: how long a master without replicas keeps the backlog; 0 for no limit.
     pub repl_backlog_ttl: u64,
     /// `busy-reply-threshold` in milliseconds
     pub busy_reply_threshold: u64,
@@ -400,7 +400,7 @@ pub struct Config {
     pub config_file: String,
     /// `loglevel`
     pub loglevel: Level,
-    /// The process that the node is, as INFO tells it; a simulated one is alone on its machine, and the first.
+    /// The process that the node is, as INFO reports it; a simulated one is alone on its machine, and the first.
     pub process_id: u32,
     /// `bind`: the addresses that the node listens on.
     pub bind: String,
@@ -431,7 +431,7 @@ pub struct Config {
     pub repl_diskless_load: DisklessLoad,
     /// `repl-diskless-sync-max-replicas`: with so many replicas a snapshot begins at once; 0 for any number of them.
     pub repl_diskless_sync_max_replicas: usize,
-    /// `replica-ignore-disk-write-errors`: a replica goes on where its disk fails.
+    /// `replica-ignore-disk-write-errors`: a replica continues when its disk fails.
     pub replica_ignore_disk_write_errors: bool,
     /// `propagation-error-behavior`: `ignore`, or the process ends when a command of the master fails.
     pub propagation_error_behavior: String,

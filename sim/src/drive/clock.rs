@@ -1,4 +1,4 @@
-//! A clock that stands still until somebody moves it on.
+//! A manual clock, which stands still until a client advances it.
 
 use std::{
     cell::{Cell, RefCell},
@@ -51,7 +51,7 @@ impl ManualClock {
                 return Poll::Ready(());
             }
             let mut sleepers = clock.0.sleepers.borrow_mut();
-            // Who is polled again for another reason is in the list already.
+            // A task that is polled again for another reason is in the list already.
             if !sleepers.iter().any(|sleeper| sleeper.will_wake(cx.waker())) {
                 sleepers.push(cx.waker().clone());
             }

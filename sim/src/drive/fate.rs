@@ -7,7 +7,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Break {
     /// The command is executed and its reply is lost, and with it all that follows on the connection: TCP has no holes,
-    /// so the connection is silent until somebody closes or resets it.
+    /// so the connection is silent until one side closes or resets it.
     LoseReply,
     /// The command is executed and its connection is closed instead of a reply.
     BeforeReply,

@@ -38,7 +38,7 @@ use crate::{
 /// The two ends of a connection.
 #[derive(Debug, Clone)]
 pub struct Ends {
-    /// The address of the host at the other end; nobody's for a socket that is a file.
+    /// The address of the host at the other end; unspecified for a Unix socket.
     pub host: IpAddr,
     /// The other end, as CLIENT LIST shows it.
     pub peer: String,
@@ -47,7 +47,7 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// What stands for a host's address when there is none.
+    /// The address of a peer that has none.
     pub(crate) const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
     /// The ends of a TCP connection.
@@ -58,7 +58,7 @@ impl Ends {
 
 /// The sockets and clocks of the place a server runs in.
 ///
-/// Whoever polls [`serve`] must do so within a [`tokio::task::LocalSet`](::tokio::task::LocalSet).
+/// [`serve`] must be polled within a [`tokio::task::LocalSet`](::tokio::task::LocalSet).
 pub trait Platform: 'static {
     /// Listens.
     type Listener: 'static;
@@ -105,7 +105,7 @@ pub trait Platform: 'static {
         std::future::pending()
     }
 
-    /// Somebody reads the log.
+    /// Whether the log is read.
     fn logs(&self) -> bool {
         false
     }
@@ -113,8 +113,8 @@ pub trait Platform: 'static {
     /// A line for the log.
     fn log(&self, _line: &Line) {}
 
-    /// Somebody watches: commands are shown to [`Self::request`], replies to [`Self::reply`], observations to
-    /// [`Self::observed`].
+    /// Whether there is an observer: [`Self::request`] gets commands, [`Self::reply`] replies, [`Self::observed`]
+    /// observations.
     const WATCHED: bool = false;
 
     /// A whole command arrived, here as its bytes and as its arguments; the answer is what becomes of it.

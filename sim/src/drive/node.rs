@@ -28,7 +28,7 @@ use crate::{
     time::Monotonic,
 };
 
-/// A server that can be looked at while somebody drives it, and after. Cheap to clone.
+/// A server that can be inspected while it is driven, and after. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Node(Rc<Slot>);
 
@@ -109,7 +109,7 @@ pub(super) struct Driver<P: Platform> {
     alarm_waker: Cell<Option<Waker>>,
     /// Where a manual clock is on its way to.
     destination: Cell<Option<Monotonic>>,
-    /// The server has hung up on somebody in the last step.
+    /// The server has closed a connection in the last step.
     hung_up: Cell<bool>,
     /// Connections with so much to write that the server is to know of it.
     long: RefCell<Vec<ConnId>>,
@@ -170,7 +170,7 @@ pub async fn serve<P: Platform>(platform: P, listener: P::Listener, node: Node, 
         if !driver.exit.get() {
             return Poll::Pending;
         }
-        // Nobody comes in any more when the first is hung up on.
+        // No connection is accepted any more when the first one is closed.
         accepting.abort();
         if !accepting.is_finished() {
             return Poll::Pending;
@@ -206,8 +206,8 @@ impl<P: Platform> Driver<P> {
         self.carry_out();
     }
 
-    /// Whether the server does nothing at the moment; if so, whoever asks is woken when it does again. What peers send
-    /// meanwhile stays in their sockets.
+    /// Whether the server is stalled at the moment; if so, the calling task is woken when it continues. Bytes that peers send
+    /// meanwhile stay in their sockets.
     pub(super) fn is_stalled(&self, cx: &Context<'_>) -> bool {
         if self.stalled.get() {
             self.unstalled.borrow_mut().push(cx.waker().clone());
@@ -215,7 +215,7 @@ impl<P: Platform> Driver<P> {
         self.stalled.get()
     }
 
-    /// Whether the server has hung up on somebody in the last step.
+    /// Whether the server has closed a connection in the last step.
     pub(super) fn has_hung_up(&self) -> bool {
         self.hung_up.get()
     }
@@ -256,8 +256,8 @@ impl<P: Platform> Driver<P> {
             self.node.tell(observation);
         }
         log.iter().for_each(|line| self.platform.log(line));
-        // Who is killed learns of it before whoever asked for that is answered, as from a server, which closes the socket in the
-        // middle of the command. Nothing is written before all of this is done, so what it is sent here comes first.
+        // A killed client sees the end before the caller of CLIENT KILL gets its reply, as in Redis, which closes the socket in the
+        // middle of the command. Nothing is written before all of this is done, so what is sent here comes first.
         for action in &actions {
             if let Action::Close { conn } | Action::Drain { conn } | Action::Kill { conn } = action {
                 self.hung_up.set(true);
@@ -303,17 +303,17 @@ impl<P: Platform> Driver<P> {
         });
     }
 
-    /// Tells the server how much of what it has sent still waits to be written, if there is news of that.
+    /// Notifies the server of the number of unsent bytes, if it has changed.
     pub(super) fn tell_unsent(self: &Rc<Self>, conn: ConnId, unsent: Option<usize>) {
         if let Some(bytes) = unsent {
             self.step_once(Event::Unsent { conn, bytes });
         }
     }
 
-    /// Reads nothing until then, or goes on.
+    /// Stops reading until then, or continues.
     fn stall(&self, until: Option<Monotonic>) {
         if self.platform.manual_clock().is_some() {
-            // Nobody could move the clock of a node that does not listen: what it waits out passes at once.
+            // No client can advance the clock of a node that does not listen: waiting takes no time.
             self.travel_to(until);
         }
         self.stalled.set(until.is_some());
@@ -322,13 +322,13 @@ impl<P: Platform> Driver<P> {
         }
     }
 
-    /// Ends in order: nobody comes in any more, and then whoever is there is hung up on.
+    /// Shuts down in order: stops accepting, and then closes all connections.
     fn end(&self) {
         self.exit.set(true);
         wake(&self.waker);
     }
 
-    /// Hangs up on everybody, once they have what was sent.
+    /// Closes all connections, once their replies are written.
     fn hang_up_on_all(self: &Rc<Self>) {
         // With it go the listeners that it shares.
         self.env.borrow_mut().ports = None;

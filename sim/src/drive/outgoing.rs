@@ -11,13 +11,13 @@ const QUEUED_MAX: usize = 1 << 30;
 /// What the network takes even from a peer that reads nothing, as a rule: so little is no news for the server.
 const UNCOUNTED: usize = 16 << 10;
 
-/// The pieces that wait to be written, and who writes them.
+/// The pieces that wait to be written, and the task that writes them.
 #[derive(Default)]
 pub(super) struct Outgoing {
     pieces: VecDeque<Bytes>,
     /// How many bytes that is.
     queued: usize,
-    /// How many bytes wait, as the server was last told.
+    /// The number of waiting bytes that the server was last notified of.
     told: usize,
     /// The peer has left more unread than the process can bear.
     pub(super) overrun: bool,
@@ -35,7 +35,7 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Adds a piece, unless nobody will be sent it any more.
+    /// Adds a piece, unless the connection sends nothing any more.
     pub(super) fn push(&mut self, piece: Bytes) {
         if self.mute || self.overrun {
             return;
@@ -50,7 +50,7 @@ impl Outgoing {
         self.queued > UNCOUNTED
     }
 
-    /// How many bytes wait, if that is not what the server was last told.
+    /// The number of waiting bytes, if the server was last notified of another one.
     pub(super) fn unsent_news(&mut self) -> Option<usize> {
         (std::mem::replace(&mut self.told, self.queued) != self.queued).then_some(self.queued)
     }

@@ -1,4 +1,4 @@
-//! The TCP ports of a node on the real network: bound at the start, and anew when CONFIG SET says where else to listen.
+//! The TCP ports of a node on the real network: bound at startup, and again when CONFIG SET changes the port or the addresses.
 
 use std::{
     io,
@@ -83,7 +83,7 @@ pub(super) struct Listening(Arc<Mutex<Inner>>);
 #[derive(Debug, Default)]
 struct Inner {
     listeners: Vec<TcpListener>,
-    /// Who waits for a connection on them.
+    /// The task that waits for a connection on them.
     waiting: Option<Waker>,
 }
 
@@ -127,7 +127,7 @@ impl Ports for Listening {
         let (listeners, result) = match bound {
             Ok(listeners) => (listeners, Ok(())),
             Err(error) => {
-                // Somebody may have been quicker; whoever is connected still is.
+                // Another process may have taken the ports; existing connections stay.
                 let again = old.iter().filter_map(|address| listen_on(*address, backlog).ok()).collect();
                 (taken_in(again).unwrap_or_default(), Err(error))
             }

@@ -109,7 +109,7 @@ impl Machine {
         self
     }
 
-    /// Lets the node keep its data in a folder; whoever starts it reads what is there, with
+    /// Lets the node keep its data in a folder; the caller loads the existing data, with
     /// [`Server::open`](crate::server::Server::open).
     pub fn folder(mut self, folder: impl Folder + 'static) -> Machine {
         self.folder = Some(Box::new(folder));
@@ -126,7 +126,7 @@ impl Machine {
         let Ok(()) = started;
     }
 
-    /// The same with a server that may not be made; nobody is served then.
+    /// The same with a server whose start may fail; then no client is served.
     ///
     /// # Errors
     /// What `start` answers.
@@ -156,7 +156,7 @@ impl Machine {
         env.logging = real.logs().then(Default::default);
         let started = start(&mut env);
         if started.is_err() {
-            // What it says about that is logged, for nobody drives it.
+            // Its log lines about that are written here, since no driver runs.
             env.log.iter().for_each(|line| real.log(line));
         }
         node.replace(started?);
@@ -180,7 +180,7 @@ fn machine_time() -> Instant {
     Instant::now()
 }
 
-/// Everything that connections come in by.
+/// All listeners.
 #[derive(Debug, Default)]
 struct Listeners {
     tcp: Listening,
@@ -239,7 +239,7 @@ impl Real {
     #[expect(clippy::disallowed_methods, reason = "this is the real clock's one door into the server")]
     fn new(manual: bool, log: Option<LogSink>, signals: Option<Signals>) -> Real {
         let manual = manual.then(|| {
-            // Whole milliseconds, so that a test can reckon with what TIME answers.
+            // Whole milliseconds, so that a test can compute with the reply of TIME.
             ManualClock::new(Wall::from_millis(machine_wall().as_millis()))
         });
         Real { start: Instant::now(), manual, log, signals: RefCell::new(signals) }

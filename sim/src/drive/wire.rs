@@ -60,13 +60,13 @@ struct Wire<P: Platform> {
     outgoing: Rc<RefCell<Outgoing>>,
     peer: IpAddr,
     stream: P::Stream,
-    /// `None` if nobody watches, or once the bytes have turned out to be no commands.
+    /// `None` without an observer, or after a protocol error.
     tap: Option<Tap>,
     /// A command that comes later than it was sent, and what becomes of it then.
     held: Option<(Delay, Bytes, Fate)>,
     /// Replies leave no sooner than this.
     sending: Option<Delay>,
-    /// Whoever watches has been shown the piece being written.
+    /// The observer has been shown the piece being written.
     shown: bool,
 }
 
@@ -152,7 +152,7 @@ impl<P: Platform> Wire<P> {
         }
     }
 
-    /// Tells the server how much waits to be written, if that has changed.
+    /// Notifies the server of the number of unsent bytes, if it has changed.
     fn tell_unsent(&mut self) {
         let unsent = self.outgoing.borrow_mut().unsent_news();
         self.driver.tell_unsent(self.conn, unsent);
@@ -184,7 +184,7 @@ impl<P: Platform> Wire<P> {
             Poll::Pending => Next::Wait,
             Poll::Ready(Err(_)) => self.hang_up(),
             Poll::Ready(Ok(())) if buffer.filled().is_empty() => self.hang_up(),
-            // What comes after the end of a connection is for nobody. If it were left unread, the network would answer it with a
+            // Input after the end of a connection is drained. If it were left unread, the network would answer it with a
             // reset, and drop replies that are on their way.
             Poll::Ready(Ok(())) if closing => Next::Again,
             Poll::Ready(Ok(())) => match &mut self.tap {
@@ -253,7 +253,7 @@ impl<P: Platform> Wire<P> {
         // What this brings to send is written right after it, in this poll: no need to be woken for it.
         self.outgoing.borrow_mut().waker = None;
         self.driver.step(Event::Bytes { conn: self.conn, bytes });
-        // Those who are hung up on have been woken, and have their turn before this one is answered.
+        // The tasks of closed connections have been woken, and run before this one gets its reply.
         if self.driver.has_hung_up() { Next::Later } else { Next::Again }
     }
 

@@ -16,9 +16,9 @@ pub struct Histogram {
     total: u64,
 }
 
-/// Bits of a duration that tell slots apart.
+/// Bits of a duration that distinguish slots.
 const PRECISION: u32 = 7;
-/// The longest duration that is told apart from longer ones: a second.
+/// The longest duration that is distinguished from longer ones: a second.
 const LONGEST_NS: u64 = 1_000_000_000;
 /// The end of the last slot there is: none lies above.
 const END_NS: u64 = (1 << 30) - 1;

@@ -1,4 +1,4 @@
-//! What the memory of a node is used for, reckoned as `redis-server` would use it.
+//! The memory use of a node, estimated as that of `redis-server`.
 
 use crate::{
     keyspace::{Db, embedded_memory, table_memory, text_memory},
@@ -13,8 +13,8 @@ impl Node {
     /// What a server uses before it has any data, about as `redis-server` 7.0 does.
     pub const STARTUP_MEMORY: usize = 876_336;
 
-    /// Bytes in use: those of the start, those of keys and values as `keyspace/memory.rs` reckons them, and what connections
-    /// and the backlog hold.
+    /// Bytes in use: those of the start, those of keys and values as `keyspace/memory.rs` estimates them, and those of
+    /// connections and the backlog.
     pub fn used_memory(&self) -> usize {
         let clients = self.memory_of(|role| role != Role::Replica);
         self.data_memory().saturating_add(clients).saturating_add(self.replication_memory())
@@ -25,7 +25,7 @@ impl Node {
         self.dbs.iter().map(Db::memory).fold(Node::STARTUP_MEMORY, usize::saturating_add)
     }
 
-    /// What the connections of some roles hold, but for the room that everybody has for commands.
+    /// The memory of the connections of some roles, without the query buffers that all have.
     pub fn memory_of(&self, wanted: impl Fn(Role) -> bool) -> usize {
         let of = self.clients.sessions.iter().filter(|session| wanted(session.role));
         of.map(Session::weight).fold(0, usize::saturating_add)

@@ -31,9 +31,9 @@ pub struct Migration {
     pub target: Target,
     /// The connection to the target.
     pub conn: ConnId,
-    /// It was there from an earlier migration, and this one has not heard anything on it yet.
+    /// It is reused from an earlier migration, and this one has not received anything on it yet.
     pub reused: bool,
-    /// Who asked for it.
+    /// The client that asked for it.
     pub client: ConnId,
     /// The database that the keys are in.
     pub db: usize,
@@ -53,7 +53,7 @@ pub struct Migration {
     pub taken: Vec<Bytes>,
     /// If it stands in a transaction: the replies so far, and the commands after it.
     pub transaction: Option<(Vec<Reply>, Vec<Vec<Bytes>>)>,
-    /// What the transaction did so far. Nobody hears of it before its end.
+    /// The effects of the transaction so far, which are delivered at its end.
     pub held: Effects,
     /// The first error that the target answered to AUTH or SELECT: it stands for all keys.
     refused: Option<String>,
@@ -140,7 +140,7 @@ impl Migration {
     }
 
     /// The error that says what could not be done: `late` when the time is up, and otherwise because the connection is lost. A
-    /// server finds out that nobody took its connection only when it writes.
+    /// server finds out that its connection was refused only when it writes.
     pub fn failure(&self, late: bool) -> &'static str {
         match (self.connected, late) {
             (true, _) => "IOERR error or timeout reading to target instance",

@@ -74,7 +74,7 @@ pub struct Node {
     pub shutdown: Option<Shutdown>,
     /// The node does nothing until then (DEBUG SLEEP, or a script that has only just turned out to be endless).
     pub stalled_until: Option<Monotonic>,
-    /// How long it was told to do nothing so far, by which commands are timed that had it do so.
+    /// For how long it was blocked so far (DEBUG SLEEP), for the durations of commands.
     pub stood_still: Duration,
     /// More memory is in use than `maxmemory` allows, and nothing more can be evicted.
     pub out_of_memory: bool,
@@ -101,7 +101,7 @@ pub struct Persistence {
     pub saved_at: i64,
     /// The wall-clock second at which the last save in the background began.
     pub save_tried_at: i64,
-    /// What is written while the node goes on.
+    /// What is written in the background.
     pub background: Option<Background>,
     /// A rewrite of the append-only file is to begin when nothing else is written in the background, or when the transaction is
     /// over that has asked for it: what that does would be written behind the base, and be done twice.
@@ -163,7 +163,7 @@ pub struct Busy {
     pub now_ms: i64,
     /// The database and the protocol of its client, which it has changed for itself.
     pub own: (usize, Protocol),
-    /// What the batch did so far. Nobody hears of it while the script runs.
+    /// The effects of the batch so far, which are delivered when the script ends.
     pub held: Effects,
     /// If it runs inside EXEC: the replies so far, and the commands after it.
     pub transaction: Option<(Vec<Reply>, Vec<Vec<Bytes>>)>,
@@ -322,7 +322,7 @@ impl Node {
         }
     }
 
-    /// Whether anybody listens to what happens to keys. Where nobody does, commands need not say it.
+    /// Whether key events have a consumer. Without one, commands need not report them.
     pub fn heeds_touches(&self) -> bool {
         self.config.notify_keyspace_events != Notify::default()
             || !self.clients.watchers.is_empty()
@@ -375,7 +375,7 @@ impl Node {
         self.replication.master.as_ref().is_some_and(|link| !link.is_up())
     }
 
-    /// The address a replica of this node is known by: the one it told, or the one it comes from.
+    /// The address of a replica of this node: the announced one, or that of its connection.
     pub fn replica_address(&self, conn: ConnId) -> String {
         let told = self.replication.replicas.get(&conn).map(|replica| replica.ip.clone());
         told.filter(|ip| !ip.is_empty()).unwrap_or_else(|| {
@@ -441,7 +441,7 @@ impl Node {
         self.stats.lazily_freed += u64::from(counts);
     }
 
-    /// All data was replaced: whoever watched any of it is told so by EXEC.
+    /// All data was replaced: WATCH of any existing key makes EXEC fail.
     pub fn data_replaced(&mut self) {
         for session in self.clients.sessions.iter_mut() {
             session.watch_broken |= !session.watched.is_empty();

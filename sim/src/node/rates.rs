@@ -6,10 +6,10 @@ use crate::time::Monotonic;
 
 /// How often a server takes a sample.
 const SAMPLE: Duration = Duration::from_millis(100);
-/// How many it reckons with.
+/// How many are averaged.
 const SAMPLES: usize = 16;
 
-/// What is told of a time: commands, and bytes in and out, of clients and of replication.
+/// The counters: commands, and bytes in and out, of clients and of replication.
 pub type Counts = [u64; 5];
 
 /// The counts of the last 1.6 seconds.

@@ -125,7 +125,7 @@ impl CallTable {
 }
 
 impl Stats {
-    /// Error codes that are told apart at most: scripts may make up any number of them.
+    /// The maximum number of distinct error codes: scripts may invent any number of them.
     const CODES_MAX: usize = 128;
 
     /// What became of a command so far, to count one more call.

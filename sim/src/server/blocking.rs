@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Server {
-    /// Notes the touched keys that somebody waits for. They are served when the whole batch is done.
+    /// Records the touched keys on which clients are blocked. They are served when the whole batch is done.
     pub(super) fn note_ready(&mut self, touched: &[Touch]) {
         if self.node.clients.waiting.is_empty() {
             return;
@@ -23,10 +23,10 @@ impl Server {
         for touch in touched {
             let brings_data = match touch.class {
                 Class::New => true,
-                // Nobody waits for what is there already, but where it has taken the place of something else: and then, as on
-                // a server, nobody is served until the key is made anew.
+                // No client is blocked on an existing value of its type, except where the key was overwritten: and then, as in
+                // Redis, no client is served until the key is created anew.
                 Class::List | Class::SortedSet => continue,
-                // Who waits in a group waits for the group to be there as well, but not for anything else that becomes of it.
+                // XREADGROUP is served also when its group ceases to exist, but by no other event of the group.
                 Class::StreamEntry | Class::StreamGroupGone => true,
                 _ => false,
             };
@@ -35,7 +35,7 @@ impl Server {
                 continue;
             }
             let kind = self.node.dbs[at.0].get(&at.1).map(|entry| entry.value.kind());
-            // A text is nothing that anybody waits for: the key is not even looked at, which may expire with its making.
+            // No client is blocked on a string: the key is not even looked up, which may expire as soon as it is created.
             let is_new_text = || {
                 let here = || touched.iter().filter(|other| other.db == at.0 && other.key == at.1);
                 let is_new = here().any(|touch| touch.class == Class::New);
@@ -49,7 +49,7 @@ impl Server {
         }
     }
 
-    /// Notes the keys of a database that somebody waits for, when all of it has become another one.
+    /// Records the keys of a database on which clients are blocked, when it was swapped or replaced.
     pub(super) fn note_replaced(&mut self, db: usize) {
         for key in self.node.clients.waiting.keys(db) {
             let at = (db, key.clone());
@@ -59,8 +59,8 @@ impl Server {
         }
     }
 
-    /// Serves who waits for the keys that have become ready, and for those that serving makes ready in turn. While the node
-    /// stands still nobody is served; a key may have expired when it goes on.
+    /// Serves the clients blocked on keys that have become ready, and on those that serving makes ready in turn. While the node
+    /// is stalled no client is served; a key may have expired when it continues.
     pub(super) fn serve_ready(&mut self, env: &mut Env) {
         while !self.is_stalled()
             && let Some((db, key)) = self.ready.pop_front()
@@ -75,7 +75,7 @@ impl Server {
         }
     }
 
-    /// Deletes a key that is ready and has expired meanwhile, for whoever waits there.
+    /// Deletes a ready key that has expired meanwhile.
     fn expire_ready(&mut self, env: &mut Env, db: usize, key: &Bytes) {
         let rule = self.node.config.expiry_rule(env.wall.as_millis());
         let is_awaited = !self.node.clients.waiting.queue(db, key).is_empty();

@@ -1,4 +1,4 @@
-//! A script that takes long, and its turns between those of everybody else.
+//! A long script, and its time slices between those of all other clients.
 
 use super::{Server, finish::Finished};
 use crate::{
@@ -34,7 +34,7 @@ impl Server {
         }
     }
 
-    /// Everybody else has had their turn.
+    /// All other clients have had their turn.
     pub(super) fn go_on(&mut self, env: &mut Env) {
         self.turn_asked = false;
         self.next_turn(env);

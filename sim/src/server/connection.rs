@@ -12,10 +12,10 @@ use crate::{
     resp::{Limits, Reply},
 };
 
-/// What one client too many is told.
+/// The error for a client beyond `maxclients`.
 const FULL: &str = "-ERR max number of clients reached\r\n";
 
-/// What a client of another host is told that `protected-mode` refuses: a server's words, which clients look for.
+/// The error for a client of another host that `protected-mode` refuses: Redis's text, which clients look for.
 const PROTECTED: &str = "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default \
     user. In this mode connections are only accepted from the loopback interface. If you want to connect from \
     external computers to Redis you may adopt one of the following solutions: 1) Just disable protected mode \
@@ -27,7 +27,7 @@ const PROTECTED: &str = "-DENIED Redis is running in protected mode because prot
     option. 4) Setup a an authentication password for the default user. NOTE: You only need to do one of the above \
     things in order for the server to start accepting connections from the outside.\r\n";
 
-/// So many bytes find room in the network even where the peer reads nothing, so that nobody looks after them.
+/// So many bytes fit into the network's buffers even if the peer reads nothing, so that they need no accounting.
 const ROOM: usize = 16 << 10;
 
 impl Server {
@@ -159,7 +159,7 @@ impl Server {
         }
     }
 
-    /// Sends what the step has written, and closes who is to be closed.
+    /// Sends the replies of the step, and closes the connections that are marked for it.
     pub(super) fn flush(&mut self, env: &mut Env) {
         for conn in std::mem::take(&mut self.node.clients.pending) {
             let Some(session) = self.node.clients.sessions.get_mut(conn) else { continue };

@@ -1,5 +1,4 @@
-//! The periodic work of a node, `hz` times a second: expired keys that nobody asks for, clients that stay silent too long, what
-//! was written in the background.
+//! The cron of a node, `hz` times a second: active expiry, idle clients, background saves and rewrites.
 //!
 //! A running server wakes for every tick. Here ticks on which there is nothing to do are skipped, and the alarm is set for
 //! the first one on which there is: an idle node sleeps. What happens on a tick still happens on the same grid.
@@ -142,7 +141,7 @@ impl Server {
             && since + after <= env.monotonic
         {
             let Some(session) = self.node.clients.sessions.get_mut(conn) else { return };
-            // Whoever may be silent now has begun to listen or to wait, and will do something when that ends.
+            // A client that may be idle now has subscribed or is blocked, and will be active when that ends.
             let active = if may_idle_out(session) { session.last_active } else { env.monotonic };
             let is_idle = active + after <= env.monotonic;
             let looked = if is_idle { env.monotonic } else { active };

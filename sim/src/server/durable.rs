@@ -178,7 +178,7 @@ impl Server {
     }
 
     /// The wall-clock second at which the next snapshot is wanted: because of a save point that is reached, as the changes are
-    /// now, or because somebody has asked for it.
+    /// now, or because a client has asked for it.
     fn save_due_secs(&self) -> Option<i64> {
         let dirty = self.node.stats.dirty;
         let scheduled = self.node.persistence.save_scheduled.then_some(i64::MIN);

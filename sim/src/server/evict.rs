@@ -1,7 +1,7 @@
 //! Making room: keys that go when `maxmemory` is reached.
 //!
 //! As in Redis, the best keys to go are not looked for but sampled: each time `maxmemory-samples` keys of every database are
-//! drawn, and the best of all draws so far wait in a pool. Here the dice are the node's own, so that the same node always
+//! drawn, and the best of all draws so far wait in a pool. Here the PRNG is the node's own, so that the same node always
 //! evicts the same keys.
 
 use bytes::Bytes;

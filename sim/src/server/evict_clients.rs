@@ -21,7 +21,7 @@ impl Server {
             0 => return,
             limit => limit.max(LIMIT_MIN),
         };
-        // Whoever has room that is not used takes so much more than it weighs, at the most.
+        // A connection with unused buffers takes so much more than its weight, at the most.
         let rooms = self.node.clients.sessions.len() * Session::ROOMS_MAX;
         if self.node.clients.sessions.weight().saturating_add(rooms) as u64 <= limit {
             return;
@@ -75,7 +75,7 @@ mod tests {
     }
 
     impl Bench {
-        /// A server with clients 1 to 4, who may use so much together.
+        /// A server with clients 1 to 4, which may use so much together.
         fn new(limit: Share, maxmemory: u64) -> Bench {
             let mut env = Env::new(1);
             let config = Config { maxmemory_clients: limit, maxmemory, ..Config::default() };
@@ -88,7 +88,7 @@ mod tests {
             Bench { env, server }
         }
 
-        /// Who is disconnected when a client sends these bytes.
+        /// The connections that are closed when a client sends these bytes.
         fn send(&mut self, conn: u64, bytes: impl Into<bytes::Bytes>) -> Vec<u64> {
             self.server.step(&mut self.env, Event::Bytes { conn: ConnId(conn), bytes: bytes.into() });
             let closed = self.env.outbox.drain(..).filter_map(|action| match action {

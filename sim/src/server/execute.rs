@@ -23,7 +23,7 @@ impl Server {
     pub(super) fn command(&mut self, env: &mut Env, conn: ConnId, args: Vec<Bytes>) {
         let Some(session) = self.node.clients.sessions.get_mut(conn) else { return };
         session.last_active = env.monotonic;
-        // Before keys have to go, clients do, and whoever sends this may be one of them.
+        // Clients are evicted before keys, and the sender of this command may be one of them.
         self.node.clients.sessions.weigh(conn);
         self.evict_clients(env);
         let Some(session) = self.node.clients.sessions.get_mut(conn).filter(|session| !session.closing)
@@ -56,7 +56,7 @@ impl Server {
         self.end_killed(env);
     }
 
-    /// Sends a reply. A replica reads nothing but the stream: one that makes this node answer is hung up on.
+    /// Sends a reply. A replica reads nothing but the stream: one that causes a reply is disconnected.
     pub(super) fn answer(&mut self, env: &mut Env, conn: ConnId, reply: &Reply) {
         let replica = self.node.clients.sessions.get(conn).filter(|session| session.role == Role::Replica);
         let Some(session) = replica.filter(|_| *reply != Reply::Silence) else {

@@ -1,4 +1,4 @@
-//! The master's side of replication: snapshots and the stream for whoever follows this node.
+//! The master's side of replication: snapshots and the stream for its replicas.
 
 use bytes::Bytes;
 
@@ -105,13 +105,13 @@ impl Server {
                 Feed::WaitingForSnapshot { since, .. } => Some((conn, replica, since)),
                 _ => None,
             });
-        // Those who want something else have their turn after this one.
+        // Replicas that want another kind of snapshot have their turn after this one.
         let mut waiting: Vec<_> = waiting.collect();
         let Some(libraries_only) = waiting.first().map(|(_, replica, _)| replica.libraries_only) else {
             return;
         };
         waiting.retain(|(_, replica, _)| replica.libraries_only == libraries_only);
-        // Without an end mark the snapshot goes through a file, for which nobody waits.
+        // Without an end mark the snapshot goes through a file, which needs no delay.
         let longest = waiting
             .iter()
             .map(|(_, replica, since)| if replica.eof && diskless { now_secs - since } else { delay });
@@ -124,7 +124,7 @@ impl Server {
         }
         let marked = (diskless || libraries_only) && waiting.iter().all(|(_, replica, _)| replica.eof);
         let waiting: Vec<ConnId> = waiting.into_iter().map(|(conn, ..)| conn).collect();
-        // Whoever reads the stream from here on has no database selected yet.
+        // A replica that reads the stream from here on has no database selected yet.
         self.node.replication.selected = None;
         let origin = self.node.snapshot_origin(now_secs, false);
         let dbs = if libraries_only { &[][..] } else { &self.node.dbs[..] };
@@ -169,7 +169,7 @@ impl Server {
         }
     }
 
-    /// Tells a replica from where on it will get the stream, behind the snapshot that it is to wait for.
+    /// Sends a replica the offset from which on it will get the stream, after the snapshot.
     fn promise(&mut self, env: &mut Env, conn: ConnId, feed: Feed) {
         let Feed::Saving { ref mark, offset, .. } = feed else { return };
         let promise = format!("+FULLRESYNC {} {offset}\r\n", self.node.replication.history.id);
@@ -189,7 +189,7 @@ impl Server {
     }
 
     /// Sends the snapshot that has been written to the replicas that wait for it. If the file that it went through could not be
-    /// written, who was to be sent that is sent away.
+    /// written, its replicas are disconnected.
     pub(super) fn send_written_snapshots(&mut self, env: &mut Env, kept: bool) {
         let now_secs = env.wall.as_secs();
         let Node { replication, .. } = &mut *self.node;
@@ -209,7 +209,7 @@ impl Server {
         for (conn, snapshot, mark, offset) in written {
             let Some(replica) = self.node.replication.replicas.get_mut(&conn) else { continue };
             replica.acked_at = now_secs;
-            // Whoever wanted a snapshot and nothing else is sent no stream.
+            // A replica that asked for only a snapshot gets no stream.
             replica.feed = match mark {
                 _ if replica.snapshot_only => Feed::Introduced,
                 Some(_) => Feed::Loading { offset },

@@ -97,7 +97,7 @@ impl Server {
         self.node.clients.send_raw(conn, &bytes);
     }
 
-    /// Tells the master how much of the stream this node has applied.
+    /// Acknowledges to the master how much of the stream this node has applied.
     pub(super) fn acknowledge(&mut self) {
         let offset = self.node.replication.history.offset.to_string();
         self.tell_master(&["REPLCONF", "ACK", &offset]);
@@ -114,10 +114,10 @@ impl Server {
         self.go_on_with_master(env);
     }
 
-    /// Goes on with what the master has sent, as far as that goes.
+    /// Processes what the master has sent, as far as possible.
     pub(super) fn go_on_with_master(&mut self, env: &mut Env) {
         loop {
-            // What comes while the snapshot is read waits behind it, and behind a script that runs.
+            // Input that comes while the snapshot is loaded waits for that, and for a running script.
             if self.node.loading.is_some() || self.node.busy.is_some() {
                 return;
             }
@@ -284,7 +284,7 @@ impl Server {
                 return Ok(true);
             }
             Payload::Sized(len) if link.buffer.len() >= *len => (*len, 0),
-            // The master sends nothing behind the mark before it is told that the snapshot is loaded.
+            // The master sends nothing after the mark until the replica acknowledges that the snapshot is loaded.
             Payload::Marked(mark) if link.buffer.ends_with(mark) => {
                 (link.buffer.len() - mark.len(), mark.len())
             }
@@ -355,7 +355,7 @@ impl Server {
         self.node.take_in(opened.dbs, &opened.libraries).map_err(|_| Broken)?;
         self.node.data_replaced();
         self.node.invalidate_all(None);
-        // The history changes: those below must begin anew as well.
+        // The replication id changes: sub-replicas must resynchronize as well.
         self.node.replication.drop_replicas();
         let (id, offset) = position.unwrap_or_else(|| (env.random_id(), 0));
         self.node.replication.history.adopt(id, offset);
@@ -384,11 +384,11 @@ impl Server {
         Ok(())
     }
 
-    /// Repeats the commands of the stream, and passes each on to this node's own replicas once it is applied.
+    /// Applies the commands of the stream, and propagates each to this node's own replicas.
     fn repeat_stream(&mut self, env: &mut Env) -> Result<(), Broken> {
         let limits = Limits { bulk_len_max: PAYLOAD_LEN_MAX, ..Limits::default() };
         loop {
-            // The data stay as they are, whoever would change them: what comes meanwhile waits.
+            // A pause stops all changes of the data: the stream waits meanwhile.
             if self.node.paused.is_some() {
                 return Ok(());
             }

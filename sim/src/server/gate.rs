@@ -49,7 +49,7 @@ impl Server {
         }
         let may_replicate = flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE));
         let session = self.node.clients.sessions.live(conn);
-        // Whoever monitors is a kind of replica to a server.
+        // A monitor counts as a kind of replica in Redis.
         if session.role == Role::Replica || session.monitor {
             if may_replicate || flags.contains(Flags::READONLY) {
                 return self.refuse(
@@ -59,7 +59,7 @@ impl Server {
                 );
             }
         } else {
-            // Whoever moves the clock ends the pause, and must not wait for it.
+            // A command that advances the clock ends the pause, so it must not wait for it.
             let moves_clock = env.manual_clock && debug::is_clock(args);
             match self.node.pause() {
                 Some(PauseMode::All) if !moves_clock => return Passage::Hold,

@@ -1,4 +1,4 @@
-//! FAILOVER from the side of who hands over: waiting for a replica that has everything, then following it.
+//! FAILOVER on the old master: waiting for a replica that has caught up, then following it.
 //!
 //! Writes wait meanwhile (`Node::pause`). The replica becomes a master when it is asked for the stream with PSYNC FAILOVER.
 
@@ -26,7 +26,7 @@ impl Node {
 }
 
 impl Server {
-    /// Goes on with a hand-over that waits for a replica.
+    /// Continues a failover that waits for a replica.
     pub(super) fn run_failover(&mut self, env: &mut Env) {
         let Some(failover) = self.node.replication.failover.clone().filter(|failover| !failover.in_progress)
         else {

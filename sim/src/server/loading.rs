@@ -67,7 +67,7 @@ pub(super) fn key_time(delay: i64, keys: usize) -> Duration {
 }
 
 impl Server {
-    /// Goes on where the time is over that reading took.
+    /// Continues once the simulated time of loading is over.
     pub(super) fn end_loading(&mut self, env: &mut Env) {
         let Some(loading) = self.node.loading.take_if(|loading| env.monotonic >= loading.until) else {
             return;

@@ -75,7 +75,7 @@ impl Server {
         self.end_migration(env, failure);
     }
 
-    /// Removes the keys that the target has, goes on with the transaction if it stands in one, and answers.
+    /// Removes the keys that the target has, continues the transaction if there is one, and replies.
     fn end_migration(&mut self, env: &mut Env, failure: Option<Error>) {
         let Some(migration) = self.node.migration.take() else { return };
         let unused = match failure {

@@ -40,8 +40,8 @@ impl Server {
         alone.then(|| replication.no_replicas_since.saturating_add(ttl as i64).saturating_add(1))
     }
 
-    /// Forgets the backlog if no replica has come for long enough. What is written now is kept nowhere, so the history goes on
-    /// under a name that nobody knows.
+    /// Forgets the backlog if no replica has come for long enough. Writes are no longer kept, so the history continues
+    /// under a new replication id.
     fn forget_backlog(&mut self, env: &mut Env) {
         if self.backlog_ends().is_some_and(|at| env.wall.as_secs() >= at) {
             env.log(Level::Notice, || "The replication backlog is freed: there are no replicas".into());
@@ -165,7 +165,7 @@ impl Server {
             }
             replication.count_good(now_secs, self.node.config.min_replicas_max_lag);
             replication.keep_for_replicas();
-            // Of those that are sent away nobody knows any more what they have waited for.
+            // A replica that this node has disconnected is `Introduced`: it may have waited for the snapshot.
             if matches!(gone.feed, Feed::Saving { .. } | Feed::Introduced) {
                 self.node.give_up_deserted_snapshot(env);
             }

@@ -1,4 +1,4 @@
-//! Snapshots and new bases of the append-only file: written at once, or in the background while the node goes on.
+//! Snapshots and AOF rewrites: written at once, or in the background.
 //!
 //! In the background Redis has a child process. Here what it would write is made when it begins, and put on the disk with the
 //! first periodic work after the time that `rdb-key-save-delay` says: the server sees then that its child has ended. A node
@@ -18,7 +18,7 @@ use crate::{
 impl Node {
     /// What a snapshot of this node says about where it comes from.
     pub fn snapshot_origin(&self, now_secs: i64, aof_base: bool) -> rdb::Origin {
-        // A base is nobody's to resume from.
+        // No replica resumes from a base.
         let db = match &self.replication.master {
             _ if aof_base => None,
             Some(link) => link.resume,
@@ -81,7 +81,7 @@ impl Node {
         }
     }
 
-    /// Begins to save a snapshot in the background: whoever asked for it does not hear of a failure, but those who write do.
+    /// Begins to save a snapshot in the background: the caller does not see a failure, but later writes get MISCONF.
     pub fn begin_snapshot(&mut self, env: &mut Env) {
         let now_secs = env.wall.as_secs();
         self.persistence.save_tried_at = now_secs;
@@ -123,7 +123,7 @@ impl Node {
     }
 
     /// Gives up a snapshot that the last of the replicas it is for has gone from, if it goes through a file that the node does not
-    /// want for itself. What goes over connections is noticed only by who writes to them, mostly at the end.
+    /// want for itself. A broken connection shows only when it is written to, mostly at the end.
     pub fn give_up_deserted_snapshot(&mut self, env: &mut Env) {
         let job = self.persistence.background.as_ref().map(|background| &background.job);
         let is_for_them =
@@ -138,7 +138,7 @@ impl Node {
         self.persistence.background.is_some() && !self.rewrites_log()
     }
 
-    /// Whether the append-only file is being begun anew in the background.
+    /// Whether the AOF is being rewritten in the background.
     pub fn rewrites_log(&self) -> bool {
         self.persistence
             .background
@@ -153,7 +153,7 @@ impl Node {
 
     /// Begins to write the append-only file, with all there is now as its base. Where that cannot be done now (`later`), or
     /// something else is written in the background, it is done as soon as it can be; until then the file stays as it is, and
-    /// what is written meanwhile goes behind the base.
+    /// writes meanwhile are appended to the base.
     ///
     /// # Errors
     /// When the disk does not take a file.
@@ -167,7 +167,7 @@ impl Node {
             });
             return Ok(());
         }
-        // A rewrite under way knows nothing of what is to go behind it.
+        // A rewrite under way does not cover the writes that follow it.
         self.persistence.background = None;
         let begun = self.begin_rewrite(env);
         if begun.is_err() {
@@ -187,7 +187,7 @@ impl Node {
         }
     }
 
-    /// Begins to begin the append-only file anew, in the background.
+    /// Begins to rewrite the AOF in the background.
     ///
     /// # Errors
     /// When the disk does not take a file for what is written meanwhile, or not what is to be before it.
@@ -257,7 +257,7 @@ impl Node {
         Ok(())
     }
 
-    /// Begins the append-only file anew, at once, with all there is now as its base. What is written from now on goes behind it.
+    /// Rewrites the AOF at once, with the present data as its base. Later writes are appended to it.
     ///
     /// # Errors
     /// When the disk is full, or does not take it; the file stays as it is then.
@@ -302,7 +302,7 @@ impl Server {
         self.end_background_if(env, |_| true);
     }
 
-    /// The same for what replicas wait for alone, which hear of it at once.
+    /// The same for a snapshot only for replicas, which are notified at once.
     pub(super) fn end_snapshot_for_replicas(&mut self, env: &mut Env) {
         self.end_background_if(env, |job| matches!(job, Job::ForReplicas { .. }));
     }
@@ -344,7 +344,7 @@ impl Server {
                 }
             }
         }
-        // Those who have waited for it.
+        // The replicas that have waited for it.
         self.start_due_snapshots(env);
     }
 }

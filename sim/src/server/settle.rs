@@ -145,7 +145,7 @@ impl Server {
         self.append_batch(&without(Recipients::Replicas), now_ms.div_euclid(1000));
     }
 
-    /// Tells the watchers of those keys of a database that have changed with the whole of it.
+    /// Signals to watchers the keys that have changed with their whole database.
     fn break_watches(&mut self, db: usize, changed: impl Fn(&Bytes, &[Db]) -> bool) {
         let keys =
             self.node.clients.watchers.keys().filter(|(of, key)| *of == db && changed(key, &self.node.dbs));
@@ -154,7 +154,7 @@ impl Server {
         }
     }
 
-    /// Tells the watchers of keys of a database that has changed places with another one. A key that comes past its time is as good
+    /// Signals to watchers the keys of a database that was swapped with another one. A key that comes past its time is as good
     /// as one that is not there.
     fn swap_watches(&mut self, db: usize, other: usize, rule: ExpiryRule) {
         let keys = self.node.clients.watchers.keys().filter(|(of, _)| *of == db);

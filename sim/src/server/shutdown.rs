@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Node {
-    /// Tells those who asked for the end of the process that it does not come.
+    /// Sends an error to the clients that asked for the shutdown.
     pub fn refuse_shutdown(&mut self) {
         self.shutdown = None;
         let asks = |blocked: &mut Blocked| blocked.on == BlockedOn::Shutdown;
@@ -74,7 +74,7 @@ impl Server {
         self.node.shutdown.get_or_insert(shutdown);
     }
 
-    /// Goes on with a shutdown that was asked for.
+    /// Continues a shutdown.
     pub(super) fn run_shutdown(&mut self, env: &mut Env) {
         let Some(shutdown) = self.node.shutdown else { return };
         // A signal is heeded by the periodic work.
@@ -126,8 +126,8 @@ impl Server {
         self.node.refuse_shutdown();
     }
 
-    /// Whether a script is to end first, of which half would be saved. One that goes by no clock never ends, and whoever wants
-    /// nothing saved need not wait.
+    /// Whether a script is to end first, of which half would be saved. Without a clock an endless script never ends, and SHUTDOWN
+    /// NOSAVE need not wait.
     fn shutdown_waits_for_script(&self, env: &Env) -> bool {
         let saves_nothing =
             self.node.shutdown.is_some_and(|shutdown| !shutdown.signalled && shutdown.save == Some(false));
@@ -142,7 +142,7 @@ impl Server {
     /// Whether no replica lacks anything of the stream.
     fn replicas_have_all(&self) -> bool {
         let replication = &self.node.replication;
-        // Those who still wait for a snapshot have acknowledged nothing.
+        // Replicas that still wait for a snapshot have acknowledged nothing.
         replication.attached().all(|(_, replica)| replica.acked >= replication.history.offset)
     }
 }

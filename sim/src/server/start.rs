@@ -51,7 +51,7 @@ pub enum StartError {
     Log(#[from] LogError),
 }
 
-/// Why the commands of a file cannot be repeated, and where in it.
+/// Why the commands of an AOF cannot be replayed, and the position.
 #[derive(Debug)]
 enum Stop {
     Unread(Unread),
@@ -179,7 +179,7 @@ impl Server {
     /// one that can be read.
     pub(super) fn load_log(&mut self, env: &mut Env) -> bool {
         let Some(log) = self.node.persistence.disk.log.clone() else { return false };
-        // Expired keys stay: the commands behind the base still work on them.
+        // Expired keys stay: the commands after the base still work on them.
         let Ok(opened) = rdb::open(&log.base, &self.node.config, env.wall.as_millis(), true) else {
             return false;
         };
@@ -191,7 +191,7 @@ impl Server {
         true
     }
 
-    /// Reads the append-only file of the folder, and goes on with it.
+    /// Loads the AOF of the folder, and continues it.
     fn open_log(&mut self, env: &mut Env) -> Result<usize, LogError> {
         let len = self.read_parts(env)?;
         let is_new = self.node.persistence.append_log.parts.as_ref().is_none_or(Parts::is_empty);
@@ -243,7 +243,7 @@ impl Server {
         if !bytes.starts_with(SNAPSHOT) {
             return Ok(0);
         }
-        // Expired keys stay: the commands behind still work on them.
+        // Expired keys stay: the following commands still work on them.
         let opened = rdb::open(bytes, &self.node.config, env.wall.as_millis(), true);
         let taken = opened.and_then(|opened| {
             self.node.take_in(opened.dbs, &opened.libraries)?;
@@ -252,7 +252,7 @@ impl Server {
         taken.map_err(|error| LogError::Snapshot { file: file.into(), error })
     }
 
-    /// Repeats the commands of a file from an offset on; if that cannot be, answers where it ends.
+    /// Replays the commands of an AOF from an offset on; if that fails, returns where it ends.
     fn repeat_file(&mut self, env: &mut Env, bytes: Bytes, at: usize) -> Result<(), (Stop, usize)> {
         let session = Session::new(FILE, String::new(), String::new(), env.monotonic);
         self.node.clients.sessions.insert(session);

@@ -14,7 +14,7 @@ use crate::{
     time::{Monotonic, Wall},
 };
 
-/// A Redis node without sockets, clocks or threads. Whoever drives it gives it events and carries out its actions.
+/// A Redis node without sockets, clocks or threads. Its driver gives it events and carries out its actions.
 ///
 /// Keys expire by the wall clock, alarms ring by the monotonic one. A driver whose wall clock was set should send
 /// [`Event::Alarm`] once, which is allowed at any time: as a running server would with its next periodic work, the node then
@@ -41,13 +41,13 @@ pub struct Server {
     pub(super) cron: Cron,
     /// Connections that CLIENT PAUSE has made wait, those that have gone since among them.
     pub(super) held: usize,
-    /// Keys that somebody waits for and that have changed, by database; served after the batch that changed them.
+    /// Changed keys on which clients are blocked, by database; served after the batch that changed them.
     pub(super) ready: VecDeque<(usize, Bytes)>,
     /// The keys that are to be evicted next.
     pub(super) evictor: Evictor,
     /// The alarm the driver was last asked for.
     alarm: Option<Monotonic>,
-    /// Until when the driver was last told to read nothing.
+    /// Until when the driver was last told to stop reading.
     stall_told: Option<Monotonic>,
     /// Events that came while the node was stalled, in order.
     queued: VecDeque<Event>,
@@ -173,7 +173,7 @@ impl Server {
         self.node.stalled_until.is_some() || self.node.migration.is_some()
     }
 
-    /// Goes on with the connections that have stopped waiting, until one of them stalls the node.
+    /// Continues the connections that are no longer blocked, until one of them stalls the node.
     fn read_on(&mut self, env: &mut Env) {
         while !self.is_stalled()
             && let Some(conn) = self.node.clients.woken.pop_front()
@@ -239,8 +239,8 @@ impl Server {
     pub(super) fn set_alarm(&mut self, env: &mut Env) {
         // At the end of time there is no later: what would be due then never is.
         let Some(at) = self.due(env).filter(|at| *at < Monotonic::MAX) else { return };
-        // A date of the wall clock comes out a little different at each step: nobody reads two clocks in one moment. An alarm
-        // that rings too early by so little finds nothing to do, and is asked for again.
+        // Converting a wall-clock deadline to the monotonic clock jitters, since the two are never read at the same instant. An
+        // alarm that is early by so little finds nothing to do, and is set again.
         if self.alarm.is_none_or(|alarm| alarm > at || at.since(alarm) > ALARM_EARLY_MAX) {
             self.alarm = Some(at);
             env.outbox.push(Action::Alarm { at });

@@ -22,7 +22,7 @@ pub struct Opt {
     pub change: Change,
     /// Where it lives.
     pub field: Field,
-    /// Whether CONFIG GET shows it only to who asks for it by its name.
+    /// Whether CONFIG GET shows it only when asked for by its exact name.
     pub hidden: bool,
 }
 

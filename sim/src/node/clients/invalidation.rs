@@ -10,7 +10,7 @@ use crate::{
     resp::{Protocol, Reply},
 };
 
-/// Where connections with the older protocol, to which others have redirected, hear of changes.
+/// The channel on which RESP2 connections get redirected invalidations.
 const CHANNEL: &str = "__redis__:invalidate";
 /// An array of nothing, on the wire.
 const EMPTY: &[u8] = b"*0\r\n";
@@ -39,7 +39,7 @@ impl Node {
         }
         match touch.changer {
             Changer::Client => self.clients.tracking.note(&touch.key, by),
-            // Nobody's command, even where one has found it out.
+            // No client's change, even where a command has detected it.
             Changer::Server => self.clients.tracking.note(&touch.key, None),
             Changer::Pusher => {}
         }
@@ -108,7 +108,7 @@ impl Node {
             if let Some(session) = sessions.get_mut(conn) {
                 session.redirect_broken = true;
             }
-            // The target of the redirection is gone: only the client itself can be told so.
+            // The REDIRECT target is gone: the client itself gets `tracking-redir-broken`.
             if own == Protocol::Resp3 {
                 let id = i64::try_from(target.0).unwrap_or(i64::MAX);
                 let push = vec![Reply::bulk("tracking-redir-broken"), Reply::Integer(id)];
@@ -128,7 +128,7 @@ impl Node {
         if keys.is_some() {
             return self.send(target, &push);
         }
-        // In the place of all keys stands null, as the protocol of the one who tracks writes it, whoever is told.
+        // Null means all keys, in the protocol of the tracking connection, even if another one receives it.
         let mut bytes = Vec::new();
         push.encode(session.protocol, &mut bytes);
         bytes.truncate(bytes.len() - EMPTY.len());

@@ -1,4 +1,4 @@
-//! The connections of a node: what each is and has asked for, what it is sent, and who is to be sent what.
+//! The connections of a node: their sessions, their output, and their subscriptions, watches, blocking keys and tracking.
 
 mod invalidation;
 mod output;
@@ -30,20 +30,20 @@ use crate::{event::ConnId, resp::Sink, time::Monotonic};
 pub struct Clients {
     /// The connections, by id, in order of arrival.
     pub sessions: Sessions,
-    /// Who listens to what.
+    /// The subscriptions.
     pub pubsub: PubSub,
-    /// Who watches which key (WATCH), by database and key.
+    /// The watching clients (WATCH), by database and key.
     pub watchers: BTreeMap<(usize, Bytes), BTreeSet<ConnId>>,
-    /// Who waits for keys.
+    /// The blocked clients.
     pub waiting: Waiting,
-    /// Who is to be told of which keys (CLIENT TRACKING).
+    /// The tracking table (CLIENT TRACKING).
     pub tracking: TrackingTable,
     /// Connections that see every command (MONITOR).
     pub monitors: BTreeSet<ConnId>,
     /// Connections that have left more unread than their soft limit allows.
     pub slow_readers: BTreeSet<ConnId>,
     /// Clients by when they were last known to do something; `timeout` goes by it. A client that has done something since is
-    /// only moved when its time seems to be up: commands cost nothing here, and nobody is looked at who need not be.
+    /// only moved when its time seems to be up: commands cost nothing here, and only clients that may be idle are checked.
     pub idle_queue: BTreeSet<(Monotonic, ConnId)>,
     /// Connections that have something to send, or to be closed, at the end of the step.
     pub pending: Vec<ConnId>,
@@ -70,7 +70,7 @@ impl Clients {
         self.pending.push(conn);
     }
 
-    /// Closes a connection after the reply it was just sent. One that is to get no replies never hears the end of it, as on a
+    /// Closes a connection after the reply it was just sent. With CLIENT REPLY OFF it is never closed, as on a
     /// server.
     pub fn close_after_reply(&mut self, conn: ConnId) {
         let Some(session) = self.sessions.get_mut(conn) else { return };
@@ -131,7 +131,7 @@ impl Clients {
 
     /// Writes bytes to a connection that are no reply, such as the replication stream.
     pub fn send_raw(&mut self, conn: ConnId, bytes: &[u8]) {
-        // Who is being hung up on gets no more: a replica that is killed misses what is written in the same step.
+        // A connection that is being closed gets no more: a killed replica misses the writes of the same step.
         let Some(session) = self.sessions.get_mut(conn).filter(|session| !session.closing) else { return };
         if session.out.is_empty() {
             self.pending.push(conn);

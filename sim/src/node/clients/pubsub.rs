@@ -1,4 +1,4 @@
-//! Who listens to which channel, pattern and shard channel of a node.
+//! The subscribers of the channels, patterns and shard channels of a node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,7 +54,7 @@ impl Names {
     }
 }
 
-/// The subscriptions of a node. Subscribers are told in the order of their connections.
+/// The subscriptions of a node. Messages go to subscribers in the order of their connections.
 #[derive(Debug, Default)]
 pub struct PubSub {
     channels: BTreeMap<Bytes, BTreeSet<ConnId>>,

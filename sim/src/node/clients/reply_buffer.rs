@@ -30,7 +30,7 @@ pub struct ReplyBufferChanges {
 
 /// The room of one connection.
 ///
-/// A server looks at each of them ten times a second. Here it is looked at when somebody asks, as often as it would have been.
+/// Redis resizes each of them ten times a second. Here that is computed when the size is read, as often as it would have been.
 #[derive(Debug, Clone, Copy)]
 pub struct ReplyBuffer {
     size: usize,

@@ -223,9 +223,9 @@ pub struct Session {
     pub no_evict: bool,
     /// CLIENT TRACKING.
     pub tracking: Option<Tracking>,
-    /// Who is told instead (`REDIRECT`), also of what is still to be told when the tracking has ended.
+    /// REDIRECT target; outlives tracking, so that pending invalidations still reach it.
     pub redirect: Option<ConnId>,
-    /// That one is gone, as was found out when there was something to tell.
+    /// The REDIRECT target is gone, as an invalidation has detected.
     pub redirect_broken: bool,
     /// MONITOR.
     pub monitor: bool,
@@ -257,7 +257,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Whether the client is on the node's own host, as far as its address tells: by a loopback interface or through a file.
+    /// Whether the client is on the node's own host, by its address: through a loopback interface or a Unix socket.
     pub fn is_local(&self) -> bool {
         is_local(&self.peer)
     }
@@ -314,7 +314,7 @@ impl Session {
         }
     }
 
-    /// What the node holds for this connection at `now`, as `redis-server` reckons it.
+    /// What the node holds for this connection at `now`, as `redis-server` computes it.
     pub fn memory(&self, now: Monotonic) -> Memory {
         let query = self.reading.max(self.decoder.unread());
         // Room for a long argument is made when its length is known, and kept until the next periodic work has seen that it is
@@ -357,7 +357,7 @@ impl Session {
         Memory { query, query_free, argv, queued: queued.bytes, output, output_blocks, output_listed, total }
     }
 
-    /// What the connection counts for where keys must go for lack of memory: all of it but the room that everybody has for commands.
+    /// What the connection counts for where keys must go for lack of memory: all of it except the query buffer that every connection has.
     pub(crate) fn weight(&self) -> usize {
         // As if it had been quiet since, but not for long.
         let memory = self.memory(self.last_active + Session::LONG_KEPT);
@@ -385,10 +385,10 @@ impl Session {
 
     /// A connection without any room.
     const IDLE: usize = 774;
-    /// Who has been silent for so long keeps no room for what it may send.
+    /// A connection that has been idle for so long keeps no query buffer.
     const IDLE_AFTER: Duration = Duration::from_secs(3);
-    /// What a connection takes at the most beside what it weighs: the room that everybody has for commands, or what was kept
-    /// for a longer one.
+    /// The most that a connection takes besides its weight: the query buffer that every connection has, or a larger one that was
+    /// kept after a longer command.
     pub(crate) const ROOMS_MAX: usize = Session::QUERY;
     /// An argument that room is made for at once.
     const LONG: usize = 32 << 10;
@@ -401,7 +401,7 @@ impl Session {
     const PER_BLOCK: usize = 40;
     /// A channel or a pattern, but for its name.
     const PER_NAME: usize = 24;
-    /// A prefix of keys to be told of.
+    /// A tracked prefix of keys.
     const PER_PREFIX: usize = 32;
     /// A watched key, but for its name.
     const PER_WATCH: usize = 56;

@@ -1,4 +1,4 @@
-//! The connections of a node, found in constant time by whoever works for one of them.
+//! The connections of a node, with lookup in constant time.
 
 use std::{cell::Cell, collections::BTreeMap};
 
@@ -17,9 +17,9 @@ pub struct Sessions {
     places: BTreeMap<ConnId, usize>,
     slots: Vec<Option<Session>>,
     free: Vec<usize>,
-    /// Whom a search has found last, and where.
+    /// The connection that was last found, and its index.
     last: Cell<Option<(ConnId, usize)>>,
-    /// What all of them weigh together, since somebody asked.
+    /// The weight of all of them together, while it is needed.
     weight: Option<usize>,
 }
 
@@ -109,7 +109,7 @@ impl Sessions {
         weight
     }
 
-    /// Weighs a connection anew, while somebody asks for the weight of all.
+    /// Updates the weight of a connection, while the weight of all is needed.
     pub fn weigh(&mut self, conn: ConnId) {
         let Some(weight) = self.weight else { return };
         let Some(session) = self.get_mut(conn) else { return };
@@ -118,7 +118,7 @@ impl Sessions {
         self.weight = Some(weight - before + now);
     }
 
-    /// Nobody asks for the weight of all any more.
+    /// The weight of all is no longer needed.
     pub fn stop_weighing(&mut self) {
         self.weight = None;
     }

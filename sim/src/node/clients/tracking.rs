@@ -1,4 +1,4 @@
-//! Client-side caching: which connection has asked for which key, so that it can be told when the key changes.
+//! Client-side caching: which connection has read which key, so that it gets an invalidation when the key changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,48 +6,48 @@ use bytes::Bytes;
 
 use crate::{effect::Tracking, event::ConnId, keyspace::Dict, node::clients::Clients};
 
-/// Those who hear of all keys that begin alike.
+/// The connections that track a prefix.
 #[derive(Debug, Default)]
 struct Audience {
     members: BTreeSet<ConnId>,
-    /// What has changed since they were last told, each with who changed it last.
+    /// The keys that have changed since the last invalidation, each with the client that changed it last.
     changed: BTreeMap<Bytes, Option<ConnId>>,
 }
 
-/// What is to be told to one connection: these keys have changed.
+/// An invalidation for one connection: these keys have changed.
 pub type Notice = (ConnId, Vec<Bytes>);
 
-/// The keys of a node that somebody is to be told about.
+/// The tracking table of a node: the keys whose changes send invalidations.
 #[derive(Debug, Default)]
 pub struct TrackingTable {
-    /// Who has read which key. Connections that are gone, or do not track any more, are found out when it changes.
+    /// The readers of each key. Connections that are gone, or do not track any more, are detected when it changes.
     keys: Dict<BTreeSet<ConnId>>,
     /// Entries in all of them.
     items: usize,
     /// Connections that track.
     pub trackers: usize,
-    /// How each of them is told of the change that is being told: a transaction may have chosen another way since.
+    /// How each of them gets the present invalidation: a transaction may have changed its tracking since.
     ways: BTreeMap<ConnId, Tracking>,
     audiences: BTreeMap<Bytes, Audience>,
 }
 
 impl TrackingTable {
-    /// Whether nobody is to be told anything.
+    /// Whether there is nothing to invalidate.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty() && self.audiences.is_empty()
     }
 
-    /// Keys that somebody has read.
+    /// The number of keys that a tracking client has read.
     pub fn keys_len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Pairs of a key and somebody who has read it.
+    /// The number of pairs of a key and a client that has read it.
     pub fn items_len(&self) -> usize {
         self.items
     }
 
-    /// Prefixes that somebody listens to.
+    /// The number of tracked prefixes.
     pub fn prefixes_len(&self) -> usize {
         self.audiences.len()
     }
@@ -61,24 +61,24 @@ impl TrackingTable {
         self.items += usize::from(added);
     }
 
-    /// Forgets who has read a key; the readers in the order of their connections.
+    /// Removes and returns the readers of a key, in the order of their connections.
     pub fn forget(&mut self, key: &[u8]) -> BTreeSet<ConnId> {
         let readers = self.keys.remove(key).map(|(_, readers)| readers).unwrap_or_default();
         self.items -= readers.len();
         readers
     }
 
-    /// Forgets who has read what.
+    /// Forgets all readers.
     pub fn clear(&mut self) {
         (self.keys, self.items) = (Dict::default(), 0);
     }
 
-    /// A key that somebody has read, chosen by `draw` as [`Dict::random`] wants it.
+    /// A key that a tracking client has read, chosen by `draw` as [`Dict::random`] wants it.
     pub fn any(&self, draw: impl FnMut(usize) -> usize) -> Option<Bytes> {
         self.keys.random(draw).map(|(key, _)| key.to_bytes())
     }
 
-    /// Tells a connection of what comes in another way than before, or not at all.
+    /// Changes how a connection gets later invalidations, or ends them.
     pub fn turn(&mut self, conn: ConnId, way: Option<Tracking>) {
         let Some(way) = way else { return self.leave(conn) };
         for prefix in way.prefixes.iter().flatten() {
@@ -99,17 +99,17 @@ impl TrackingTable {
         }
     }
 
-    /// How a connection is told; none for one that is told nothing.
+    /// The tracking of a connection; `None` if it is off.
     pub fn way(&self, conn: ConnId) -> Option<&Tracking> {
         self.ways.get(&conn)
     }
 
-    /// Those who are told anything, in the order of their connections.
+    /// The tracking connections, in order.
     pub fn told(&self) -> impl Iterator<Item = ConnId> {
         self.ways.keys().copied()
     }
 
-    /// Notes a change for those who hear of all keys that begin as this one does.
+    /// Records a change for the clients that track a prefix of this key.
     pub fn note(&mut self, key: &Bytes, by: Option<ConnId>) {
         for (prefix, audience) in &mut self.audiences {
             if key.starts_with(prefix) {
@@ -118,7 +118,7 @@ impl TrackingTable {
         }
     }
 
-    /// What those who listen to prefixes are to be told now.
+    /// The pending invalidations for clients that track prefixes.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         let ways = &self.ways;
         let spares = |conn: ConnId| ways.get(&conn).is_some_and(|way| way.no_loop);
@@ -139,8 +139,8 @@ impl TrackingTable {
 }
 
 impl Clients {
-    /// A connection chooses how it is to be told of keys that change, and who is told instead. That counts for what comes, so
-    /// whoever calls this reports it as an effect, too.
+    /// A connection changes its tracking and its REDIRECT target. That applies to later invalidations, so the caller must report it
+    /// as an effect, too.
     pub fn track(&mut self, conn: ConnId, tracking: Tracking, redirect: Option<ConnId>) {
         let Some(session) = self.sessions.get_mut(conn) else { return };
         (session.redirect, session.redirect_broken) = (redirect, false);
@@ -157,13 +157,13 @@ impl Clients {
         }
     }
 
-    /// Whether a connection wants to be told when keys change that it reads now.
+    /// Whether the keys that a connection reads now are tracked.
     pub fn tracks_reads(&self, conn: ConnId) -> bool {
         let tracking = self.sessions.get(conn).and_then(|session| session.tracking.as_ref());
         tracking.is_some_and(Tracking::remembers)
     }
 
-    /// Tells a connection no more, from now on.
+    /// Ends the invalidations of a connection from now on.
     pub fn stop_tracking(&mut self, conn: ConnId) {
         self.untrack(conn);
         self.tracking.turn(conn, None);

@@ -1,4 +1,4 @@
-//! Who waits for data under which key, in order of arrival, and who gives up when.
+//! Blocked clients: by key, in order of arrival, and by timeout.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,7 @@ impl Waiting {
         }
     }
 
-    /// Whether nobody waits for a key.
+    /// Whether no client is blocked on a key.
     pub fn is_empty(&self) -> bool {
         self.by_key.is_empty()
     }
@@ -50,7 +50,7 @@ impl Waiting {
         queue.map(|queue| queue.values().copied().collect()).unwrap_or_default()
     }
 
-    /// The keys of a database that somebody waits for.
+    /// The keys of a database on which clients are blocked.
     pub fn keys(&self, db: usize) -> impl Iterator<Item = &Bytes> {
         self.by_key.keys().filter(move |(of, _)| *of == db).map(|(_, key)| key)
     }

@@ -1,4 +1,4 @@
-//! Watched keys (WATCH): who is told that one of them has changed.
+//! Watched keys (WATCH), and the clients that watch them.
 
 use bytes::Bytes;
 
@@ -28,7 +28,7 @@ impl Clients {
 }
 
 impl Node {
-    /// Tells the watchers of a key that it changed.
+    /// Signals a change of a key to its watchers.
     pub fn break_watches(&mut self, db: usize, key: &Bytes) {
         if self.clients.watchers.is_empty() {
             return;
@@ -47,7 +47,7 @@ impl Node {
         }
     }
 
-    /// Tells the watchers of a key that one past its time is there now. That changes something only where there was one, `was_there`,
+    /// Signals to the watchers of a key that an expired one is there now. That changes something only where there was one, `was_there`,
     /// that was not past it when it was watched.
     pub fn expire_watches(&mut self, db: usize, key: &Bytes, was_there: bool) {
         let Some(watchers) = self.clients.watchers.get(&(db, key.clone())) else { return };
