@@ -70,7 +70,7 @@ impl Rig {
         for action in self.env.outbox.drain(..) {
             match action {
                 Action::Send { conn: to, .. } | Action::Close { conn: to } | Action::Drain { conn: to } | Action::Kill { conn: to } => answered |= to == conn,
-                // Nobody is there to follow or to migrate to.
+                // There is no other server to follow or to migrate to.
                 _ => {}
             }
         }

@@ -7,28 +7,28 @@ use crate::env::Folder;
 /// The files of a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Disk {
-    /// Nothing more can be written. What is there stays, and can be read.
+    /// The disk is full: nothing more can be written, but its files can be read.
     pub full: bool,
     /// `dump.rdb`: the last snapshot, durable from the moment it is complete.
     pub snapshot: Option<Bytes>,
     /// The users that ACL SAVE has written (`aclfile`).
     pub users: Option<Bytes>,
-    /// The append-only file, if there ever was one.
+    /// The AOF, if there ever was one.
     pub log: Option<LogFile>,
 }
 
-/// The append-only file: a snapshot to begin with, and the commands since.
+/// The AOF in memory: a base, and the commands since.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogFile {
     /// The base, in the form of a snapshot.
     pub base: Bytes,
     /// The commands, in the form of the replication stream.
     pub commands: Vec<u8>,
-    /// How many bytes of `commands` are durable; the rest is in the operating system's hands.
+    /// How many bytes of `commands` are durable; the rest is in the page cache.
     pub synced: usize,
 }
 
-/// There is no room left for what was to be written.
+/// There is no space left on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("No space left on device")]
 pub struct DiskFull;
@@ -45,7 +45,7 @@ pub enum SaveError {
 }
 
 impl Disk {
-    /// Puts a snapshot in the place of the one there was: in a folder under a name, or in memory.
+    /// Replaces the snapshot: in a folder under a name, or in memory.
     ///
     /// # Errors
     /// When the disk is full, or the file cannot be written; the old one stays then.
@@ -67,13 +67,13 @@ impl Disk {
         Ok(())
     }
 
-    /// Bytes of data that a start reads.
+    /// Bytes of data that are read at startup.
     pub fn data_len(&self) -> usize {
         let log = self.log.as_ref().map(|log| log.base.len() + log.commands.len());
         log.or_else(|| self.snapshot.as_ref().map(Bytes::len)).unwrap_or(0)
     }
 
-    /// What a loss of power leaves: nothing that was not synced.
+    /// The disk after a power loss: only synced bytes.
     pub fn after_power_loss(mut self) -> Disk {
         if let Some(log) = &mut self.log {
             log.commands.truncate(log.synced);
@@ -81,7 +81,7 @@ impl Disk {
         self
     }
 
-    /// What the death of the process alone leaves: all that it had written, which the operating system goes on to store.
+    /// The disk after the process was killed: all that it had written, which the operating system still stores.
     pub fn after_kill(mut self) -> Disk {
         if let Some(log) = &mut self.log {
             log.synced = log.commands.len();

@@ -1,4 +1,4 @@
-//! The append-only file as the running node writes it: when what was appended becomes durable.
+//! The AOF as the running node writes it, and when appended bytes become durable.
 
 use std::time::Duration;
 
@@ -14,41 +14,41 @@ use crate::{
     time::{Monotonic, Wall},
 };
 
-/// Whether the append-only file is written.
+/// Whether the AOF is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LogState {
     /// It is not.
     #[default]
     Off,
-    /// It will be when its first base is: what is done until then is gathered, and goes behind it.
+    /// It will be once its first base is written: commands until then are buffered, and appended after it.
     Waiting,
     /// It is.
     On,
 }
 
-/// When a rewrite of the append-only file that has failed is tried again: not within a second, and after some failures in a
-/// row only when minutes have passed, twice as many each time.
+/// When a failed rewrite of the AOF is retried: not within a second, and after some consecutive failures only after minutes,
+/// twice as many each time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retry {
     /// The wall-clock second of the last failure.
     failed_at: Option<i64>,
-    /// Minutes of the last rest.
+    /// The last delay, in minutes.
     minutes: i64,
-    /// The wall-clock second at which the rest is over.
+    /// The wall-clock second at which the delay is over.
     rests_until: Option<i64>,
 }
 
 impl Retry {
-    /// Failures in a row that are not followed by a rest.
+    /// Consecutive failures without a delay.
     const FAILURES_MAX: u64 = 2;
     const MINUTES_MAX: i64 = 60;
 
-    /// Notes that one has failed.
+    /// Records a failure.
     pub fn failed(&mut self, now_secs: i64) {
         self.failed_at = Some(now_secs);
     }
 
-    /// Whether another one may be tried after so many failures in a row.
+    /// Whether another attempt may begin after so many consecutive failures.
     ///
     /// ```
     /// use lockstorm_sim::durability::Retry;
@@ -72,13 +72,13 @@ impl Retry {
         true
     }
 
-    /// The wall-clock second at which one may be tried again.
+    /// The wall-clock second of the next attempt.
     pub fn due_secs(&self) -> Option<i64> {
         self.rests_until.or(self.failed_at.map(|second| second + 1))
     }
 }
 
-/// The writer of the append-only file.
+/// The writer of the AOF.
 #[derive(Debug, Default)]
 pub struct AppendLog {
     /// Whether the file is written (`appendonly yes`).
@@ -87,41 +87,41 @@ pub struct AppendLog {
     pub selected: Option<usize>,
     /// The wall-clock second of the last timestamp annotation (`aof-timestamp-enabled`).
     pub stamped: i64,
-    /// What the disk has not taken yet: what this step has added, where the file is in a folder; nothing in memory, unless the
-    /// disk is full; and all that goes behind the first base, while that is not there.
+    /// Bytes that are not written yet: in a folder, those of this step; in memory, none unless the disk is full; and until the
+    /// first base is written, all commands that follow it.
     pub unwritten: Vec<u8>,
-    /// The last write failed: writes of clients are refused until the disk has taken what is left.
+    /// The last write failed: writes of clients are refused until the rest is written.
     pub failed: bool,
     /// The last rewrite failed.
     pub rewrite_failed: bool,
-    /// When rewrites that fail are begun again.
+    /// The retry delay of failed rewrites.
     pub retry: Retry,
-    /// The files it is made of, where it is kept in a folder and has been looked for there.
+    /// Its files, where it is kept in a folder and has been searched for there.
     pub parts: Option<Parts>,
-    /// How long the file in memory was after its last rewrite: what came in meanwhile was behind the new base already.
+    /// The length of the in-memory file after its last rewrite, including the commands that came during it.
     rewritten_len: u64,
-    /// Not all that the folder has taken is durable.
+    /// Some written bytes are not durable yet.
     unsynced: bool,
-    /// The wall-clock second of the last sync in the background.
+    /// The wall-clock second of the last background sync.
     synced_at: i64,
     /// A sync under way: how many bytes it covers, and when it is done.
     under_way: Option<(usize, Monotonic)>,
 }
 
 impl AppendLog {
-    /// Begins to write behind the first base, which is there now: first of all what was gathered.
+    /// Begins to append to the first base, which exists now, starting with the buffered commands.
     pub fn begin(&mut self, now_secs: i64) {
         self.state = LogState::On;
         self.synced_at = now_secs;
     }
 
-    /// Goes on with a file that is there.
+    /// Continues an existing file.
     pub fn resume(&mut self, now_secs: i64) {
         let parts = self.parts.take();
         *self = AppendLog { state: LogState::On, synced_at: now_secs, parts, ..AppendLog::default() };
     }
 
-    /// Puts a base in the place of the one in memory, and of the commands up to where those begin that are `behind` it.
+    /// Replaces the base in memory and the commands before the offset `behind`; those from there on follow the new base.
     pub fn rebase(&mut self, disk: &mut Disk, base: Bytes, behind: usize) {
         let mut file = disk.log.take().unwrap_or_default();
         let replaced = if self.state == LogState::On { behind } else { file.commands.len() };
@@ -135,7 +135,7 @@ impl AppendLog {
         disk.log = Some(file);
     }
 
-    /// Stops writing the file, all of which is durable then as far as the disk has taken it.
+    /// Stops writing the file. All that is written is durable then.
     pub fn close(&mut self, folder: Option<&dyn Folder>) {
         if let Some(folder) = folder.filter(|_| self.unsynced) {
             let _ = self.last().map(|file| folder.sync(&file, false));
@@ -148,10 +148,10 @@ impl AppendLog {
         self.parts.as_ref().and_then(Parts::last)
     }
 
-    /// Appends to the file what it has not taken yet, if there is room. In a folder it is made durable as `policy` says.
+    /// Writes the pending bytes, if the disk has space. In a folder they become durable as `policy` says.
     ///
     /// # Errors
-    /// When the disk is full, or the folder does not take it.
+    /// When the disk is full, or the file cannot be written.
     pub fn write(
         &mut self,
         disk: &mut Disk,
@@ -215,7 +215,7 @@ impl AppendLog {
         }
     }
 
-    /// Syncs what `policy` wants synced by now. `took` is how long a sync in the background takes.
+    /// Syncs what `policy` wants synced by now. `took` is the duration of a background sync.
     ///
     /// Once a second means: with the first write, or the first look, in each new second of the wall clock. So the first write
     /// after a quiet second is durable at once, and what follows in the same second is not until the next. While one sync is
@@ -244,7 +244,7 @@ impl AppendLog {
         }
     }
 
-    /// When there is next something to sync that no write brings.
+    /// When the next sync is due without a write.
     pub fn due(&self, file: &LogFile, policy: Fsync, wall: Wall, now: Monotonic) -> Option<Monotonic> {
         if let Some((_, done)) = self.under_way {
             return Some(done);

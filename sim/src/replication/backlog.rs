@@ -1,20 +1,20 @@
-//! The last bytes of the stream, kept for replicas that come back.
+//! The last bytes of the stream, kept for replicas that reconnect.
 
 use std::collections::VecDeque;
 
-/// A window on the end of the stream.
+/// The replication backlog: the end of the stream.
 #[derive(Debug)]
 pub struct Backlog {
     bytes: VecDeque<u8>,
     size: usize,
     /// Offset of the first byte held, counting the stream's first byte as 1.
     first: u64,
-    /// The first byte that a replica still waits for, if one does: from there on all is held, whatever the size.
+    /// The first byte that a replica still waits for, if one does: all is held from there on, whatever the size.
     wanted: Option<u64>,
 }
 
 impl Backlog {
-    /// An empty window of at most `size` bytes, on a stream of which `offset` bytes are past.
+    /// An empty backlog of at most `size` bytes, of a stream at `offset`.
     pub fn new(size: usize, offset: u64) -> Backlog {
         Backlog { bytes: VecDeque::new(), size, first: offset + 1, wanted: None }
     }

@@ -1,15 +1,15 @@
-//! A hand-over that was asked for (FAILOVER): this master takes the place of one of its replicas, and that one its place.
+//! A coordinated failover (FAILOVER): this master and one of its replicas exchange roles.
 
 use crate::time::Monotonic;
 
-/// A hand-over under way.
+/// A failover under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failover {
-    /// The replica to hand over to, host and port; `None` for the first one that has the whole stream.
+    /// The target replica, host and port; `None` for the first one that has the whole stream.
     pub target: Option<(String, u16)>,
-    /// Until when the replica may take to catch up; `None` for as long as it likes.
+    /// The deadline for the replica to catch up; `None` without a limit.
     pub deadline: Option<Monotonic>,
-    /// Whether it is handed over to when the time is up, whatever it lacks.
+    /// FORCE: at the deadline the replica is promoted, even if it has not caught up.
     pub force: bool,
     /// This node is a replica already, and has yet to be accepted by the new master.
     pub in_progress: bool,

@@ -1,18 +1,18 @@
-//! The name of a stream of writes, and how far this node is in it.
+//! The replication id and offset of a node.
 
-/// The id that stands for none.
+/// The id that means *none*.
 pub const NO_ID: &str = "0000000000000000000000000000000000000000";
 
-/// A position in a stream of writes: two nodes with the same id and offset have seen the same bytes.
+/// A position in a replication stream: two nodes with the same id and offset have seen the same bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct History {
-    /// 40 hex digits that name the stream.
+    /// The replication id of the stream: 40 hex digits.
     pub id: String,
     /// Bytes of the stream seen.
     pub offset: u64,
-    /// The name the stream had before this node became a master, or [`NO_ID`].
+    /// The replication id of the stream before this node became a master, or [`NO_ID`].
     pub id2: String,
-    /// The first offset at which the older name no longer holds.
+    /// The first offset at which the older id is no longer valid.
     pub second_offset: Option<u64>,
 }
 
@@ -22,13 +22,13 @@ impl History {
         History { id, offset: 0, id2: NO_ID.into(), second_offset: None }
     }
 
-    /// Goes on under a new name, and remembers the one so far up to here.
+    /// Continues under a new id, and remembers the present one up to here.
     pub fn fork(&mut self, id: String) {
         self.id2 = std::mem::replace(&mut self.id, id);
         self.second_offset = Some(self.offset + 1);
     }
 
-    /// Takes over a position in someone else's stream.
+    /// Adopts a position in another node's stream.
     pub fn adopt(&mut self, id: String, offset: u64) {
         *self = History { offset, ..History::new(id) };
     }
@@ -55,7 +55,7 @@ mod tests {
         let mut history = History::new("a".repeat(40));
         history.offset = 100;
         history.fork("b".repeat(40));
-        // Asking for byte 101 means having seen the first 100, which both names share.
+        // Asking for byte 101 means having seen the first 100, which both ids share.
         for (id, next, known) in [("a", 101, true), ("a", 102, false), ("b", 102, true), ("c", 50, false)] {
             assert_eq!(history.contains(&id.repeat(40), next), known, "{id} {next}");
         }

@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 
 use crate::{event::ConnId, resp::Decoder};
 
-/// A question of the handshake whose answer is outstanding.
+/// A handshake command whose reply is outstanding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// To AUTH: a refusal ends the attempt.
@@ -29,7 +29,7 @@ pub enum Payload {
 /// How far the link has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stage {
-    /// To be dialed: at once, or by the next periodic run.
+    /// To be dialed: at once, or by the next cron.
     Down {
         /// At once, because the link stood until now.
         redial: bool,
@@ -38,13 +38,13 @@ pub enum Stage {
     Connecting,
     /// PING is sent.
     Pinging,
-    /// AUTH and REPLCONF are sent; these answers are outstanding.
+    /// AUTH and REPLCONF are sent; these replies are outstanding.
     Introducing(VecDeque<Answer>),
     /// PSYNC is sent.
     Asking,
     /// PSYNC was not understood, SYNC is sent, or a full resynchronisation is promised: the snapshot comes next.
     Transfer {
-        /// The position it stands at, id and offset; `None` with SYNC.
+        /// The position of the snapshot, id and offset; `None` with SYNC.
         position: Option<(String, u64)>,
         /// What is known of its length.
         payload: Payload,
@@ -66,15 +66,15 @@ pub struct MasterLink {
     pub stage: Stage,
     /// The wall-clock second of the last data from the master (or of the begin of the attempt).
     pub heard_at: i64,
-    /// Since which wall-clock second the link is down; `None` while it stands, and before this node has had any.
+    /// Since which wall-clock second the link is down; `None` while it is up, and before the first one.
     pub down_since: Option<i64>,
     /// The database selected in the stream, if this node's position in it can be continued from.
     pub resume: Option<usize>,
-    /// Bytes received and not taken yet: of the handshake, or of the stream and not applied.
+    /// Bytes received and not processed yet: of the handshake, or of the stream and not applied.
     pub buffer: BytesMut,
-    /// Splits the stream into commands; it has been fed all of `buffer` while the link stands.
+    /// Splits the stream into commands; it has been fed all of `buffer` while the link is up.
     pub decoder: Decoder,
-    /// The snapshot in `buffer` has been read for as long as that takes.
+    /// Loading the snapshot in `buffer` has taken its simulated time.
     pub read: bool,
     /// The commands since MULTI, to be applied at EXEC.
     pub batch: Option<Vec<Vec<Bytes>>>,
@@ -98,7 +98,7 @@ impl MasterLink {
         }
     }
 
-    /// The connection is gone, or is given up: what was received and not applied is forgotten.
+    /// The connection is closed, or given up: bytes received and not applied are discarded.
     pub fn lost(&mut self, now_secs: i64) -> Option<ConnId> {
         let redial = matches!(self.stage, Stage::Connected | Stage::Transfer { .. });
         if self.is_up() {

@@ -1,4 +1,4 @@
-//! Replication as data: the history a node stands in, the master it follows, the replicas it feeds.
+//! The state of replication: a node's id and offset, the master it follows, the replicas it feeds.
 //!
 //! Nothing here sends or dials. Commands change this state, and `server/peers.rs` carries out what follows from it.
 //! Source: the replication chapter of Redis's documentation, and what `redis-server` 7.0 does on the wire.
@@ -23,20 +23,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{event::ConnId, time::Monotonic};
 
-/// Everything a node knows of replication.
+/// The replication state of a node.
 #[derive(Debug)]
 pub struct Replication {
-    /// Which stream of writes this node's data stands in, and how far.
+    /// The replication id and offset of this node's data.
     pub history: History,
-    /// The end of that stream, for replicas that lost their link; `None` until there was a first replica.
+    /// The backlog, for replicas that lost their link; `None` until the first replica.
     pub backlog: Option<Backlog>,
     /// The database that the stream has selected; `None` when the next command needs a SELECT.
     pub selected: Option<usize>,
     /// The master this node follows; `None` on a master.
     pub master: Option<MasterLink>,
-    /// The keys that this node deletes by itself while it follows a master.
+    /// The keys that this node expires by itself while it follows a master.
     pub own_expiries: OwnExpiries,
-    /// A hand-over to a replica, while one is under way.
+    /// The failover under way, if there is one.
     pub failover: Option<Failover>,
     /// The connections that introduced themselves as replicas, synchronized or not, in order of connection.
     pub replicas: BTreeMap<ConnId, ReplicaLink>,
@@ -44,9 +44,9 @@ pub struct Replication {
     pub good_replicas: usize,
     /// Wall-clock seconds since when there is no replica.
     pub no_replicas_since: i64,
-    /// Full and partial resynchronisations served, and partial ones refused.
+    /// Full and partial resynchronizations served, and partial ones refused.
     pub syncs: Syncs,
-    /// Clients that wait for acknowledgements (WAIT), and perhaps some that waited.
+    /// Clients that wait for acknowledgements (WAIT), and perhaps some that no longer do.
     pub waiting: BTreeSet<ConnId>,
     /// The database selected in the stream at the position that came with a snapshot from disk, until it is used.
     pub loaded_db: Option<usize>,
@@ -56,11 +56,11 @@ pub struct Replication {
     pub to_close: Vec<ConnId>,
     /// The role changed in this step: unblock the clients that wait for data, with an error.
     pub role_changed: bool,
-    /// When the once-a-second work is due; `None` while there is no peer.
+    /// When the replication cron is due, once a second; `None` without a peer.
     pub cron_due: Option<Monotonic>,
 }
 
-/// Counters of resynchronisations, as INFO prints them.
+/// Counters of resynchronizations, as INFO prints them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Syncs {
     /// Full ones.
@@ -72,7 +72,7 @@ pub struct Syncs {
 }
 
 impl Replication {
-    /// The state of a node that has just started a history of its own.
+    /// The state of a node that has just begun a new stream.
     pub fn new(id: String) -> Replication {
         Replication {
             history: History::new(id),
@@ -94,17 +94,17 @@ impl Replication {
         }
     }
 
-    /// The replicas that PSYNC or SYNC has made replicas, whether they are fed yet or not.
+    /// The connections that PSYNC or SYNC has made replicas, online or not.
     pub fn attached(&self) -> impl Iterator<Item = (&ConnId, &ReplicaLink)> {
         self.replicas.iter().filter(|(_, replica)| replica.feed != Feed::Introduced)
     }
 
-    /// Whether writes go into a stream of this node's own.
+    /// Whether this node writes a stream: it is a master that has, or had, replicas.
     pub fn streams(&self) -> bool {
         self.master.is_none() && (self.backlog.is_some() || self.attached().next().is_some())
     }
 
-    /// Whether nothing here can become due by itself.
+    /// Whether no replication work can become due.
     pub fn is_idle(&self) -> bool {
         self.master.is_none()
             && self.replicas.is_empty()
@@ -129,7 +129,7 @@ impl Replication {
         self.role_changed = true;
     }
 
-    /// Becomes a master: the history so far goes on under a new id, and is remembered under the old one.
+    /// Becomes a master: the stream continues under a new id, and the old id is remembered.
     pub fn promote(&mut self, id: String, now_secs: i64) {
         let Some(old) = self.master.take() else { return };
         self.to_close.extend(old.conn);
@@ -152,13 +152,13 @@ impl Replication {
         }
     }
 
-    /// Has the backlog hold what replicas wait for, and no more than its size beside that.
+    /// Makes the backlog keep the bytes that replicas wait for, and otherwise no more than its size.
     pub fn keep_for_replicas(&mut self) {
         let wanted = self.replicas.values().filter_map(|replica| replica.feed.waits_from()).min();
         self.backlog.iter_mut().for_each(|backlog| backlog.keep(wanted));
     }
 
-    /// When the next snapshot is written that replicas wait for.
+    /// When the next snapshot for replicas is complete.
     pub fn saved_at(&self) -> Option<Monotonic> {
         let saving = self.replicas.values().filter_map(|replica| match replica.feed {
             Feed::Saving { until, .. } => Some(until),

@@ -1,4 +1,4 @@
-//! The keys of a replica that expire without its master.
+//! The keys of a writable replica that it expires without its master.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,10 +1,10 @@
-//! A replica, as the node that feeds it sees it.
+//! A replica, as its master sees it.
 
 use bytes::Bytes;
 
 use crate::time::Monotonic;
 
-/// How far the feeding of a replica has come.
+/// The state of the synchronization of a replica.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Feed {
     /// It has sent its port or its capabilities, but has not asked for the stream yet.
@@ -13,7 +13,7 @@ pub enum Feed {
     WaitingForSnapshot {
         /// When it began to wait.
         since: i64,
-        /// It has just come, and shares a snapshot that is being written already, if that suits it.
+        /// It has just attached, and may share a snapshot that is being written already.
         may_share: bool,
     },
     /// The snapshot is being written, which takes as long as `rdb-key-save-delay` says.
@@ -22,27 +22,27 @@ pub enum Feed {
         until: Monotonic,
         /// What will be sent then.
         snapshot: Bytes,
-        /// What it ends with, if it goes over the connection as it is written; otherwise it goes through a file first.
+        /// The end mark of a diskless transfer; `None` if the snapshot goes through a file.
         mark: Option<String>,
         /// The offset that it stands at.
         offset: u64,
     },
-    /// The snapshot goes over the connection; what was written since waits in the backlog until the replica says that it has
-    /// loaded it. For all else it is online.
+    /// The snapshot is being transferred; writes since then wait in the backlog until the replica acknowledges that it has
+    /// loaded it. In all other respects it is online.
     Loading {
         /// The offset that it stands at.
         offset: u64,
     },
-    /// It gets every byte of the stream.
+    /// It receives the stream.
     Online,
 }
 
 /// One replica.
 #[derive(Debug, Clone)]
 pub struct ReplicaLink {
-    /// The port it listens on (REPLCONF listening-port); 0 if it did not say.
+    /// The port it listens on (REPLCONF listening-port); 0 if unknown.
     pub port: u16,
-    /// The address it wants to be known by (REPLCONF ip-address); empty if it did not say.
+    /// The address that it announces (REPLCONF ip-address); empty without one.
     pub ip: String,
     /// It can read a snapshot whose end is marked rather than announced (`capa eof`).
     pub eof: bool,
@@ -52,18 +52,18 @@ pub struct ReplicaLink {
     pub snapshot_only: bool,
     /// See [`snapshot_only`](ReplicaLink::snapshot_only).
     pub libraries_only: bool,
-    /// It asked with SYNC, the old way, and never acknowledges.
+    /// It asked with SYNC, the old command, and never acknowledges.
     pub pre_psync: bool,
-    /// How far its feeding has come.
+    /// The state of its synchronization.
     pub feed: Feed,
-    /// The offset it has last acknowledged.
+    /// The last offset that it acknowledged.
     pub acked: u64,
-    /// The wall-clock second of that, or of a line break that came since: so a replica says that it is still loading.
+    /// The wall-clock second of that, or of a later line break, which a replica sends while it is loading.
     pub acked_at: i64,
 }
 
 impl Feed {
-    /// From which offset on the stream is still kept for the replica.
+    /// The offset from which on the stream is kept for the replica.
     pub fn waits_from(&self) -> Option<u64> {
         match self {
             Feed::Saving { offset, .. } | Feed::Loading { offset } => Some(*offset),

@@ -1,4 +1,4 @@
-//! Commands as bytes of the stream, which is also the form of the append-only file.
+//! Commands as bytes of the replication stream, which is also the format of the AOF.
 
 use crate::effect::Propagated;
 

@@ -319,7 +319,7 @@ impl Engine {
         (host, outcome)
     }
 
-    /// What the client of a script hears, and the errors in it.
+    /// The reply to the client of a script, and the errors in it.
     fn reply(&self, vm: &Vm, name: &str, heard: Protocol, ended: Ended) -> (Reply, ScriptErrors) {
         let _ = vm.lua.set_memory_limit(0);
         let failed = match ended {

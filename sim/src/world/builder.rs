@@ -1,4 +1,4 @@
-//! Puts a world together: hosts with their software, the network between them, the limits of a run.
+//! Builds a world: hosts with their software, the network between them, the limits of a run.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -67,13 +67,13 @@ impl Builder {
         }
     }
 
-    /// What moves time on and packets about; lockstorm's own timeline unless said otherwise.
+    /// The engine that advances time and delivers packets; by default lockstorm's own timeline.
     pub fn engine(mut self, engine: Engine) -> Self {
         self.engine = engine;
         self
     }
 
-    /// What correct wall clocks show when the world begins; the first instant of 2024 unless said otherwise.
+    /// The reading of correct wall clocks at true zero; by default the first instant of 2024.
     pub fn epoch(mut self, epoch: Wall) -> Self {
         self.epoch = epoch;
         self
@@ -96,7 +96,7 @@ impl Builder {
         self
     }
 
-    /// What the clocks of this host show at true zero, instead of the epoch, zero and zero.
+    /// The readings of this host's clocks at true zero, instead of the epoch, zero and zero.
     pub fn clocks(
         mut self,
         host: impl Into<String>,
@@ -108,7 +108,7 @@ impl Builder {
         self
     }
 
-    /// The latency of every link that has none of its own; 0.2 to 1 ms unless said otherwise.
+    /// The default latency of links; 0.2 to 1 ms if it is not set.
     pub fn latency(mut self, latency: Latency) -> Self {
         self.latency = latency;
         self
@@ -120,26 +120,26 @@ impl Builder {
         self
     }
 
-    /// Which records are kept; the last 1,000 unless said otherwise.
+    /// Which records are kept; by default the last 1,000.
     pub fn keep(mut self, keep: Keep) -> Self {
         self.keep = keep;
         self
     }
 
-    /// Calls `hook` with every record but packets, before time goes on, so that it can order faults upon events.
+    /// Calls `hook` with every record except packets, before time advances, so that it can order faults in reaction to events.
     pub fn hook(mut self, hook: impl FnMut(&Record, &Control) + 'static) -> Self {
         self.hooks.push(Box::new(hook));
         self
     }
 
-    /// Calls `hook` whenever a host begins or ceases to run, with what it did and what it does; first when it starts.
+    /// Calls `hook` whenever the state of a host changes, with the old and the new state; first when it starts.
     pub fn state_hook(mut self, hook: impl FnMut(True, &str, HostState, HostState) + 'static) -> Self {
         self.state_hooks.push(Box::new(hook));
         self
     }
 
-    /// How many polls and packets one true instant may take (a million unless said otherwise) and a whole run may take
-    /// (ten thousand million); beyond that it is an endless loop, and an error.
+    /// How many polls and packets one true instant may take (by default a million) and a whole run may take
+    /// (ten thousand million); more than that counts as an endless loop, and is an error.
     pub fn limits(mut self, per_instant: u64, per_run: u64) -> Self {
         (self.steps_per_instant, self.steps_per_run) = (per_instant, per_run);
         self
@@ -148,7 +148,7 @@ impl Builder {
     /// The world at true zero, with every host about to start.
     ///
     /// # Panics
-    /// If another world lives on this thread, or a link or clocks name a host that is not there.
+    /// If there is another world on this thread, or a link or clocks name a host that does not exist.
     pub fn build(self) -> World {
         let entropy = Entropy::new(self.seed);
         let shared = Arc::new(Shared {
@@ -208,9 +208,9 @@ impl Builder {
     }
 }
 
-/// lockstorm's own network between hosts of these names, with what each is called in it.
+/// lockstorm's own network between hosts of these names, with the id and address of each.
 fn events<'a>(names: impl Iterator<Item = &'a str>) -> (Fabric, Vec<(Option<HostId>, IpAddr)>) {
-    // Retransmission counts calls instead of time, so it is put out of the way; links never lose a packet anyway.
+    // Retransmission counts calls instead of time, so it is disabled; links never lose a packet anyway.
     // The receive buffer is large because a closed window is only reopened by a single read of half of it.
     // Packets may be large because cutting messages up costs time and, on links that keep order, changes nothing.
     let config = KernelConfig::default().retx_threshold(u32::MAX).recv_buf_cap(256 << 20).mtu(60_000);
@@ -219,7 +219,7 @@ fn events<'a>(names: impl Iterator<Item = &'a str>) -> (Fabric, Vec<(Option<Host
     (Fabric::Event(net.enter()), addresses)
 }
 
-/// An address that stands for the n-th host where all hosts are this machine.
+/// The loopback address of the n-th host, where all hosts are this machine.
 fn own_address(number: u16) -> IpAddr {
     let [high, low] = number.to_be_bytes();
     IpAddr::from([127, 1, high, low])

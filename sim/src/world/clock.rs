@@ -37,12 +37,12 @@ impl Rate {
         Self(if rate < 0 { 0 } else { rate })
     }
 
-    /// As fast as something that is off true time by what this and another are off together; not slower than standing still.
+    /// The rate whose error is the sum of the errors of this rate and another; not below zero.
     pub fn and(self, other: Rate) -> Self {
         Self(self.0.saturating_add(other.0.saturating_sub(UNIT)).max(0))
     }
 
-    /// So many times as fast as true time; nonsense (negative, not a number) is standing still.
+    /// So many times as fast as true time; an invalid factor (negative, not a number) is zero.
     pub fn factor(factor: f64) -> Self {
         Self((factor * UNIT as f64).round().max(0.0) as i64)
     }
@@ -54,7 +54,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// What the clocks of a host show at one true instant.
+/// The readings of a host's clocks at one true instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
     /// `CLOCK_REALTIME`.
@@ -65,10 +65,10 @@ pub struct Reading {
     pub boottime: Boottime,
 }
 
-/// A straight piece of a host's clocks, in force from `from` until the next one, in plain numbers.
+/// A linear piece of a host's clocks, valid from `from` until the next one, in plain numbers.
 ///
-/// Readings are whole nanoseconds; the clock itself goes on from what was lost in rounding, so that a reading worked out
-/// from a segment may be a nanosecond less than the clock's own.
+/// Readings are whole nanoseconds; the clock itself keeps the rounding error, so that a reading computed from a segment may
+/// be a nanosecond less than the clock's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     /// The true instant it begins at.
@@ -79,7 +79,7 @@ pub struct Segment {
     pub rates: [i64; 3],
 }
 
-/// A straight piece of the three clocks, in force from `from` until the next piece.
+/// A linear piece of the three clocks, valid from `from` until the next piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Piece {
     from: True,
@@ -104,13 +104,13 @@ impl Piece {
     }
 }
 
-/// A correction that a wall clock is on its way to.
+/// A slew under way.
 #[derive(Debug, Clone, Copy)]
 struct Slew {
     until: True,
     /// Added to the wall clock's rate until then, in billionths.
     rate: i64,
-    /// What the rate leaves over by rounding, in billionths of a nanosecond, never negative; added at the end.
+    /// The rounding error of the rate, in billionths of a nanosecond, never negative; added at the end.
     rest: i128,
 }
 
@@ -121,7 +121,7 @@ pub struct Clock {
     rates: [Rate; 3],
     frozen: [bool; 3],
     suspended: bool,
-    /// The corrections under way, the one that ends first in front.
+    /// The slews under way, sorted by their ends.
     slews: Vec<Slew>,
 }
 
@@ -139,22 +139,22 @@ impl Clock {
         }
     }
 
-    /// What the wall clock shows at this true instant.
+    /// The reading of the wall clock at this true instant.
     pub fn wall(&self, at: True) -> Wall {
         Wall::from_nanos(self.piece(at).nanos(Face::Wall, at))
     }
 
-    /// What the monotonic clock shows at this true instant.
+    /// The reading of the monotonic clock at this true instant.
     pub fn monotonic(&self, at: True) -> Monotonic {
         Monotonic::from_nanos(self.piece(at).nanos(Face::Monotonic, at))
     }
 
-    /// What the boottime clock shows at this true instant.
+    /// The reading of the boottime clock at this true instant.
     pub fn boottime(&self, at: True) -> Boottime {
         Boottime::from_nanos(self.piece(at).nanos(Face::Boottime, at))
     }
 
-    /// What all clocks show at this true instant.
+    /// The readings of all clocks at this true instant.
     pub fn read(&self, at: True) -> Reading {
         Reading { wall: self.wall(at), monotonic: self.monotonic(at), boottime: self.boottime(at) }
     }
@@ -207,7 +207,7 @@ impl Clock {
     }
 
     /// Moves the wall clock by so many nanoseconds, evenly over so much true time. Slews add up; while the clock is frozen none
-    /// moves it, and what a slew misses by that it does not catch up with.
+    /// moves it, and a slew does not catch up on the time that it misses.
     pub fn slew(&mut self, at: True, by_nanos: i64, over: Duration) {
         let until = at + over;
         let over = i128::from(until.as_nanos()) - i128::from(at.as_nanos());
@@ -228,12 +228,12 @@ impl Clock {
         self.change(at, |clock| faces.iter().for_each(|&face| clock.rates[face as usize] = rate));
     }
 
-    /// Stops these clocks, or lets them go on from where they stopped.
+    /// Freezes these clocks, or resumes them from their readings.
     pub fn freeze(&mut self, at: True, faces: &[Face], frozen: bool) {
         self.change(at, |clock| faces.iter().for_each(|&face| clock.frozen[face as usize] = frozen));
     }
 
-    /// Suspends the host, which stops its monotonic clock and no other, or ends that.
+    /// Suspends the host, which stops only its monotonic clock, or ends that.
     pub fn suspend(&mut self, at: True, suspended: bool) {
         self.change(at, |clock| clock.suspended = suspended);
     }
@@ -246,7 +246,7 @@ impl Clock {
         &self.pieces[self.index(at)]
     }
 
-    /// Cuts the clocks at `at`, makes the change there, and plans on from it.
+    /// Splits the pieces at `at`, makes the change there, and recomputes the pieces after it.
     fn change(&mut self, at: True, change: impl FnOnce(&mut Self)) {
         let now = *self.piece(at);
         self.slews.retain(|slew| slew.until > at);

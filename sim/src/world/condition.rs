@@ -1,7 +1,7 @@
-//! What lasts in the world until it is ended, and what each of it is due to.
+//! Conditions: effects that last until they are ended, each with its causes.
 //!
-//! Every cause keeps up its own conditions and ends no other's, so that faults which overlap on one host or link are each in
-//! force for as long as they last: what two have cut is whole again when both are over, and delays of one link add up.
+//! Every cause holds its own conditions and ends no other's, so that each of several faults that overlap on one host or link
+//! lasts exactly as long as it says: a link that two have cut heals when both are over, and delays of one link add up.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use super::{
     rule::Rule,
 };
 
-/// What a condition is due to, such as one occurrence of a fault. On one target a cause counts once.
+/// The cause of a condition, such as one occurrence of a fault. On one target a cause counts once.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cause(Arc<str>);
 
@@ -27,46 +27,46 @@ impl fmt::Display for Cause {
     }
 }
 
-/// What can be kept up for a while. Hosts go by name; a link is the direction from one host to another.
+/// A lasting effect. Hosts are named; a link is the direction from one host to another.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "the fields are hosts, links and amounts, named after what they are")]
 pub enum Condition {
     /// The machine has lost its power: tasks, sockets and all unsent data are gone, and no peer is notified. When no cause is
-    /// left, the host's software starts anew, with the next incarnation.
+    /// left, the host's software is restarted, with the next incarnation.
     Down { host: String },
-    /// The host's code is not run; its kernel goes on acknowledging and receiving. A host that comes up is still paused.
+    /// The host's code does not run; its kernel still acknowledges and receives. A host that restarts is still paused.
     Paused { host: String },
-    /// As `Paused`, by the doing of its own process, and over when that ends.
+    /// As `Paused`, but caused by its own process, and over when that ends.
     Blocked { host: String },
-    /// The whole machine sleeps: no code, no kernel, monotonic time stands still. A host that comes up still sleeps.
+    /// The whole machine is suspended: no code, no kernel, and monotonic time stops. A host that restarts is still suspended.
     Suspended { host: String },
-    /// Packets of this direction wait until it is whole again, new connections included.
+    /// Packets of this direction wait until it heals, including those of new connections.
     Cut { from: String, to: String },
-    /// So much on top of the latency. Delays add up.
+    /// Added to the latency. Delays add up.
     Slow { from: String, to: String, by: Duration },
-    /// How many packets of a million come one retransmission time-out late. A packet that escapes one loss may meet another.
+    /// How many packets of a million are late by one retransmission time-out. Losses of several causes are independent.
     Lossy { from: String, to: String, per_million: u32 },
-    /// How fast a clock runs; no face means all. What several are off true time adds up, with what the clock is off by itself;
-    /// no clock runs backwards.
+    /// The rate of a clock; no face means all. The errors of several causes add up, together with the clock's own; no clock runs
+    /// backwards.
     ClockRate { host: String, face: Option<Face>, rate: Rate },
-    /// A clock stands still; no face means all.
+    /// A clock is frozen; no face means all.
     ClockFrozen { host: String, face: Option<Face> },
     /// A message rule is in force.
     Rule(Rule),
 }
 
 impl Condition {
-    /// The order that begins it.
+    /// The verb that begins it.
     pub fn begin(self, cause: impl Into<Cause>) -> Verb {
         Verb::Begin { cause: cause.into(), condition: self }
     }
 
-    /// The order that ends it, as far as it is due to this cause.
+    /// The verb that ends it for this cause.
     pub fn end(self, cause: impl Into<Cause>) -> Verb {
         Verb::End { cause: cause.into(), condition: self }
     }
 
-    /// Whether it can be had where neither time nor the network is the world's own.
+    /// Whether it is possible with real time and a real network.
     pub fn works_on_real_hosts(&self) -> bool {
         matches!(self, Self::Down { .. } | Self::Paused { .. } | Self::Blocked { .. })
     }

@@ -1,4 +1,4 @@
-//! The verbs that every fault composes, and the handle that gives the world its orders.
+//! The verbs that every fault is composed of, and the handle that orders them.
 
 use std::{
     collections::BTreeMap,
@@ -14,39 +14,39 @@ use super::{
 };
 use crate::time::True;
 
-/// What can be done to the world. Hosts go by name; a link is the direction from one host to another.
+/// An action on the world. Hosts are named; a link is the direction from one host to another.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "the fields are hosts, links and amounts, named after what they are")]
 pub enum Verb {
-    /// A condition is in force until this cause ends it.
+    /// Begins a condition, which lasts until this cause ends it.
     Begin { cause: Cause, condition: Condition },
-    /// The condition is no longer due to this cause, and in force only if another keeps it up.
+    /// Ends the condition for this cause; it lasts on if another cause holds it.
     End { cause: Cause, condition: Condition },
     /// The process dies and the machine stays: its sockets are closed by the kernel, so peers are notified.
     Kill { host: String },
-    /// The process is asked to end: its code may act on [`super::HostCtx::stopping`] within this instant, then as `Kill`.
+    /// The process is asked to end: its code may react to [`super::HostCtx::stopping`] within this instant, then as `Kill`.
     Stop { host: String },
-    /// The host's software starts anew, with the next incarnation, whatever kept it down; one that still runs crashes first.
+    /// The host's software is restarted, with the next incarnation, whatever kept it down; one that still runs crashes first.
     Restart { host: String },
-    /// Both ends of every connection between the two hosts get a reset, and what was on its way is lost.
+    /// Both ends of every connection between the two hosts get a reset, and packets on their way are lost.
     Reset { one: String, other: String },
-    /// How long packets travel from now on.
+    /// Sets the latency from now on.
     Latency { from: String, to: String, latency: Latency },
     /// Moves the wall clock at once.
     ClockStep { host: String, by_nanos: i64 },
     /// Moves the wall clock evenly over a time.
     ClockSlew { host: String, by_nanos: i64, over: Duration },
-    /// How fast a clock runs by itself from now on; no face means all.
+    /// Sets the clock's own rate from now on; no face means all.
     ClockRate { host: String, face: Option<Face>, rate: Rate },
-    /// Ends every cut, delay, loss, pause, suspension and rule. Clocks stay wrong and crashed hosts down.
+    /// Ends every cut, delay, loss, pause, suspension and rule. Clocks stay wrong, and crashed hosts stay down.
     Calm,
     /// Ends the run.
     Finish,
 }
 
 impl Verb {
-    /// Whether it can be done where neither time nor the network is the world's own: to code, but not to clocks, links and
-    /// messages.
+    /// Whether it is possible with real time and a real network: actions on code are, those on clocks, links and
+    /// messages are not.
     pub fn works_on_real_hosts(&self) -> bool {
         match self {
             Self::Begin { condition, .. } | Self::End { condition, .. } => condition.works_on_real_hosts(),
@@ -86,12 +86,12 @@ struct Orders {
     pending: BTreeMap<(True, u64), Verb>,
 }
 
-/// Gives the world its orders; cheap to clone, and usable from anywhere: the runner, a hook, code on a host.
+/// Orders verbs; cheap to clone, and usable from anywhere: the runner, a hook, code on a host.
 #[derive(Debug, Clone, Default)]
 pub struct Control(Arc<Mutex<Orders>>);
 
 impl Control {
-    /// Does it at this true instant, or now if that has passed. Orders for one instant are done as they were given.
+    /// Orders a verb for this true instant, or for now if that has passed. Verbs of one instant take effect in the order given.
     pub fn at(&self, at: True, verb: Verb) {
         self.with(|orders| {
             let number = orders.next;
@@ -100,12 +100,12 @@ impl Control {
         });
     }
 
-    /// Does it as soon as the code that asks gives way.
+    /// Orders a verb for now: it takes effect as soon as the calling code yields.
     pub fn now(&self, verb: Verb) {
         self.after(Duration::ZERO, verb);
     }
 
-    /// Does it so much true time from now.
+    /// Orders a verb for so much true time from now.
     pub fn after(&self, delay: Duration, verb: Verb) {
         let now = self.with(|orders| orders.now);
         self.at(now + delay, verb);
@@ -119,7 +119,7 @@ impl Control {
         self.with(|orders| orders.pending.first_key_value().map(|(&(at, _), _)| at))
     }
 
-    /// The next order that is due.
+    /// The next verb that is due.
     pub(super) fn take_due(&self, now: True) -> Option<Verb> {
         self.with(|orders| {
             let entry = orders.pending.first_entry()?;

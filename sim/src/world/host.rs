@@ -1,4 +1,4 @@
-//! A host, from inside ([`HostCtx`], what code on it may do) and from outside (its tasks, and whether they are run).
+//! A host, from inside ([`HostCtx`], the interface for code on it) and from outside (its tasks, and whether they run).
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -32,7 +32,7 @@ use crate::{
     time::{Boottime, Monotonic, True, Wall},
 };
 
-/// A task that a host is to run.
+/// A task for a host to run.
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// One life of a host's software, from a start to a crash or an end.
@@ -63,23 +63,23 @@ impl HostCtx {
         self.life.incarnation
     }
 
-    /// What the wall clock shows.
+    /// The reading of the wall clock.
     pub fn wall(&self) -> Wall {
         lock(&self.machine.clock).wall(self.machine.shared.now())
     }
 
-    /// What the monotonic clock shows.
+    /// The reading of the monotonic clock.
     pub fn monotonic(&self) -> Monotonic {
         self.machine.monotonic()
     }
 
-    /// What the boottime clock shows.
+    /// The reading of the boottime clock.
     pub fn boottime(&self) -> Boottime {
         lock(&self.machine.clock).boottime(self.machine.shared.now())
     }
 
-    /// True time, and what the host's clocks show. For recorders only: code that decides anything by true time knows
-    /// what no program can know.
+    /// True time, and the readings of the host's clocks. For recorders only: no real program can know true time, so code that is
+    /// under test must not use it.
     pub fn moment(&self) -> (True, Reading) {
         let now = self.machine.shared.now();
         (now, lock(&self.machine.clock).read(now))
@@ -96,12 +96,12 @@ impl HostCtx {
         Sleep { machine: self.machine.clone(), alarm: Alarm::Wire(at), timer: None }
     }
 
-    /// 64 random bits of the host's own stream, which goes on over restarts.
+    /// 64 random bits of the host's own stream, which continues over restarts.
     pub fn random(&self) -> u64 {
         lock(&self.machine.random).next_u64()
     }
 
-    /// A stream of random numbers of its own name, for this host and incarnation.
+    /// A named stream of random numbers, for this host and incarnation.
     pub fn stream(&self, name: &str) -> Stream {
         let (host, life) = (&self.machine.name, self.life.incarnation);
         self.machine.shared.entropy.stream(&format!("hosts/{host}/{life}/{name}"))
@@ -123,20 +123,20 @@ impl HostCtx {
         TcpListener::bind(&self.machine, port).await
     }
 
-    /// From now on this port of this host is at a real address, where sockets are real: a server that is a process of its
-    /// own listens there. With `None` a server is about to listen: connection attempts wait for that.
+    /// With real sockets: maps this port of this host to a real address, where a server process listens. `None` announces that a
+    /// server is about to listen: connection attempts wait for it.
     pub fn stand_for(&self, port: u16, address: Option<SocketAddr>) {
         let real = &mut lock(&self.machine.shared.real);
         real.listeners.insert((self.name().to_owned(), port), address);
         real.listening.notify_waiters();
     }
 
-    /// Where a port of a host really is, where sockets are real.
+    /// With real sockets: the real address of a port of a host.
     pub fn stands_at(&self, host: &str, port: u16) -> Option<SocketAddr> {
         lock(&self.machine.shared.real).listeners.get(&(host.to_owned(), port)).copied().flatten()
     }
 
-    /// The host that opened the connection which has this port at its own end, where sockets are real.
+    /// With real sockets: the host that opened the connection with this local port.
     pub fn dialed_from(&self, port: u16) -> Option<HostName> {
         lock(&self.machine.shared.real).dialed.get(&port).cloned()
     }
@@ -165,18 +165,18 @@ impl HostCtx {
         self.record(Event::Observed { kind, detail: detail.into() });
     }
 
-    /// Puts an event of this host on record.
+    /// Records an event of this host.
     pub fn record(&self, event: Event) {
         self.machine.record(event);
     }
 
-    /// What the message rules do to a command that this host, a node, has read.
+    /// The effect of the message rules on a command that this host, a node, has read.
     pub fn judge(&self, client: &str, arguments: &[impl AsRef<[u8]>]) -> Fate {
         let mut rules = lock(&self.machine.shared.rules);
         if rules.is_empty() { Fate::default() } else { rules.judge(&self.machine.name, client, arguments) }
     }
 
-    /// The world's controls, for tests that let code on a host command faults.
+    /// The world's control, for tests in which code on a host orders faults.
     pub fn control(&self) -> &Control {
         &self.machine.shared.control
     }
@@ -264,12 +264,12 @@ impl<F: Future<Output = ()> + Unpin> Future for Loud<F> {
 /// Makes a host's software; called at every start.
 pub(super) type Software = Box<dyn FnMut(HostCtx) -> Pin<Box<dyn Future<Output = ()>>>>;
 
-/// What a host does.
+/// The state of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostState {
     /// Its software runs, or has nothing to do.
     Running,
-    /// Its software is not run; its kernel and its clocks go on.
+    /// Its software does not run; its kernel and its clocks do.
     Paused,
     /// Nothing of it runs.
     Suspended,
@@ -277,7 +277,7 @@ pub enum HostState {
     Down,
 }
 
-/// What is done to the clocks of a host, by cause, and how fast each runs by itself.
+/// The conditions on the clocks of a host, by cause, and the own rate of each clock.
 pub(super) struct ClockFaults {
     pub(super) own: [Rate; 3],
     pub(super) rates: BTreeMap<(Cause, Option<Face>), Rate>,
@@ -291,7 +291,7 @@ impl Default for ClockFaults {
 }
 
 impl ClockFaults {
-    /// How fast a clock runs, and whether it stands, with all that is done to it.
+    /// The rate of a clock and whether it is frozen, with all conditions.
     pub(super) fn of(&self, face: Face) -> (Rate, bool) {
         let concerns = |of: &Option<Face>| of.is_none_or(|of| of == face);
         let rates = self.rates.iter().filter(|((_, of), _)| concerns(of)).map(|(_, rate)| *rate);
@@ -310,12 +310,12 @@ pub(super) struct Host {
     tasks: Option<LocalSet>,
     life: Arc<Life>,
     started: u64,
-    /// What keeps it down, paused, blocked and suspended.
+    /// The causes that keep it down, paused, blocked and suspended.
     pub(super) crashes: BTreeSet<Cause>,
     pub(super) pauses: BTreeSet<Cause>,
     pub(super) blocks: BTreeSet<Cause>,
     pub(super) suspensions: BTreeSet<Cause>,
-    /// What is done to its clocks.
+    /// The conditions on its clocks.
     pub(super) clocks: ClockFaults,
     /// The state that the hooks were last notified of.
     pub(super) told: HostState,
@@ -323,7 +323,7 @@ pub(super) struct Host {
     pub(super) crashed: bool,
     /// Its software ends with this instant.
     pub(super) stopping: bool,
-    /// It was to be polled while it did not run.
+    /// It was woken while it did not run.
     missed: bool,
 }
 
@@ -359,7 +359,7 @@ impl Host {
         self.pauses.is_empty() && self.blocks.is_empty() && self.suspensions.is_empty()
     }
 
-    /// What it does at the moment.
+    /// Its present state.
     pub(super) fn state(&self) -> HostState {
         if !self.is_up() {
             HostState::Down
@@ -423,7 +423,7 @@ impl Host {
         }
     }
 
-    /// To be called when a pause or a suspension has ended: what it missed, it does now.
+    /// To be called when a pause or a suspension has ended: polls it if it was woken meanwhile.
     pub(super) fn catch_up(&mut self) {
         if self.runs() && std::mem::take(&mut self.missed) {
             self.machine.queue();
@@ -438,7 +438,7 @@ impl Host {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Drops its tasks; what their destructors spawn is not run any more.
+    /// Drops its tasks; tasks that their destructors spawn do not run any more.
     pub(super) fn drop_tasks(&mut self) {
         self.life.over.store(true, Ordering::Relaxed);
         drop(self.tasks.take());

@@ -1,5 +1,5 @@
 //! A link: one direction between two hosts. It is always first in, first out, because a TCP receiver of `turmoil-net`
-//! drops what comes out of order and nothing would send it again; so loss is delay here, and a cut makes packets wait, as
+//! drops segments that arrive out of order, without retransmission; so loss is delay here, and a cut makes packets wait, as
 //! retransmission would.
 
 use std::{
@@ -11,7 +11,7 @@ use std::{
 use super::{condition::Cause, entropy::Stream, fabric::Parcel};
 use crate::time::True;
 
-/// How long a packet travels.
+/// The distribution of the latency of packets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Latency {
     /// Always the same.
@@ -23,18 +23,18 @@ pub enum Latency {
         /// The longest.
         max: Duration,
     },
-    /// `min` and, on top, a wait with this mean, mostly short and sometimes long.
+    /// `min` plus an exponential delay with this mean.
     Exponential {
         /// The shortest.
         min: Duration,
-        /// The mean of what comes on top.
+        /// The mean of the additional delay.
         mean: Duration,
-        /// The longest of what comes on top.
+        /// The maximum of the additional delay.
         cap: Duration,
     },
-    /// Half of the packets are faster than `median`; `sigma` says how long the tail is (0.5 is a calm network).
+    /// Log-normal: half of the packets are faster than `median`; `sigma` is the length of the tail (0.5 is a calm network).
     LogNormal {
-        /// The middle one.
+        /// The median.
         median: Duration,
         /// Standard deviation of the logarithm.
         sigma: f64,
@@ -44,8 +44,8 @@ pub enum Latency {
 }
 
 impl Latency {
-    /// Draws a latency. What goes through floating point is rounded to microseconds, so that the last bit of a
-    /// platform's logarithm does not matter.
+    /// Draws a latency. Floating-point results are rounded to microseconds, so that the last bit of a platform's logarithm
+    /// does not matter.
     pub fn draw(&self, stream: &mut Stream) -> Duration {
         let micros = |seconds: f64, cap: Duration| {
             Duration::from_micros((seconds * 1e6).clamp(0.0, cap.as_secs_f64() * 1e6) as u64)
@@ -79,7 +79,7 @@ impl fmt::Display for Latency {
     }
 }
 
-/// A packet on its way, or waiting for its way to open.
+/// A packet in flight, or waiting on a cut link.
 #[derive(Debug)]
 pub(super) struct InFlight {
     pub(super) due: True,
@@ -94,15 +94,15 @@ pub(super) struct Link {
     cuts: BTreeSet<Cause>,
     delays: BTreeMap<Cause, Duration>,
     losses: BTreeMap<Cause, u32>,
-    /// On top of the latency: all delays together.
+    /// The sum of all delays, added to the latency.
     delay: Duration,
-    /// How many packets of a million are lost by all losses together, and come one retransmission time-out late.
+    /// How many packets of a million are lost by all causes together, and so late by one retransmission time-out.
     loss_per_million: u32,
     queue: VecDeque<InFlight>,
     last_due: True,
 }
 
-/// All of a million.
+/// The base of rates per million.
 const MILLION: u32 = 1_000_000;
 
 /// The first retransmission of Linux comes no sooner than this (`TCP_RTO_MIN`).
@@ -122,7 +122,7 @@ impl Link {
         }
     }
 
-    /// Nothing gets through while any cause cuts it.
+    /// Adds a cause that cuts the link.
     pub(super) fn cut(&mut self, cause: Cause) {
         self.cuts.insert(cause);
     }
@@ -135,21 +135,21 @@ impl Link {
         !self.cuts.is_empty()
     }
 
-    /// Sets by how much a cause delays packets; not any more, if by nothing.
+    /// Sets the delay of a cause; zero ends it.
     pub(super) fn slow(&mut self, cause: Cause, by: Duration) {
         let before = if by.is_zero() { self.delays.remove(&cause) } else { self.delays.insert(cause, by) };
-        // What was added once is taken off again, so the whole need not be summed up anew.
+        // The previous delay is subtracted, so the sum need not be recomputed.
         self.delay = self.delay.saturating_sub(before.unwrap_or_default()).saturating_add(by);
     }
 
-    /// Sets how many packets of a million a cause loses; none any more, if zero.
+    /// Sets how many packets of a million a cause loses; zero ends it.
     pub(super) fn lose(&mut self, cause: Cause, per_million: u32) {
         if per_million == 0 {
             self.losses.remove(&cause);
         } else {
             self.losses.insert(cause, per_million.min(MILLION));
         }
-        // Each loss lets its share through of what the others have let through.
+        // Losses are independent: the shares that get through multiply.
         let through = self.losses.values().fold(MILLION, |through, loss| {
             (u64::from(through) * u64::from(MILLION - loss) / u64::from(MILLION)) as u32
         });
@@ -164,7 +164,7 @@ impl Link {
         (self.delay, self.loss_per_million) = (Duration::ZERO, 0);
     }
 
-    /// Takes a packet and says when it would arrive if nothing came between.
+    /// Takes a packet and returns when it will arrive unless a fault interferes.
     pub(super) fn send(&mut self, now: True, number: u64, parcel: Parcel, stream: &mut Stream) -> True {
         let mut due = now + self.latency.draw(stream) + self.delay;
         if self.loss_per_million > 0 && stream.chance(self.loss_per_million) {
@@ -185,7 +185,7 @@ impl Link {
         self.queue.pop_front()
     }
 
-    /// The way has opened again: what should have arrived meanwhile starts now, in order.
+    /// The link has healed: packets that should have arrived meanwhile start now, in order.
     pub(super) fn reopen(&mut self, now: True, stream: &mut Stream) {
         if !self.is_late(now) {
             return;
@@ -203,12 +203,12 @@ impl Link {
         self.queue.front().is_some_and(|head| head.due < now)
     }
 
-    /// Keeps the packets that `keep` says.
+    /// Keeps only the packets that `keep` selects.
     pub(super) fn retain(&mut self, keep: impl Fn(&Parcel) -> bool) {
         self.queue.retain(|waiting| keep(&waiting.parcel));
     }
 
-    /// Forgets every packet on its way.
+    /// Drops every packet in flight.
     pub(super) fn clear(&mut self) {
         self.queue.clear();
     }

@@ -27,16 +27,16 @@ use super::{
 };
 use crate::time::{Monotonic, True};
 
-/// What a panic left behind.
+/// The payload of a panic.
 pub(super) type Panic = Box<dyn Any + Send>;
 
-/// Locks what only one thread ever touches. A poisoned lock means a panic that already ends the run.
+/// Locks a mutex that only one thread uses. A poisoned lock means a panic that already ends the run.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// What the world and the code on its hosts share. One thread uses it, so that no lock is ever waited for; they are
-/// there because client code asks for futures that are `Send`.
+/// State that the world shares with the code on its hosts. One thread uses it, so that no lock is ever contended; locks are
+/// needed because client code requires futures that are `Send`.
 pub(super) struct Shared {
     pub(super) now: AtomicI64,
     pub(super) entropy: Entropy,
@@ -64,13 +64,13 @@ impl Shared {
 pub(super) struct RealPorts {
     /// The listeners, by host and port; `None` for those that are awaited.
     pub(super) listeners: BTreeMap<(String, u16), Option<SocketAddr>>,
-    /// Called when a listener that was awaited is there.
+    /// Called when an awaited listener exists.
     pub(super) listening: Arc<Notify>,
     /// The hosts that opened connections, by the port each has at its own end.
     pub(super) dialed: BTreeMap<u16, HostName>,
 }
 
-/// What a timer waits for.
+/// The deadline of a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Alarm {
     /// The host's monotonic clock.
@@ -79,7 +79,7 @@ pub(super) enum Alarm {
     Wire(True),
 }
 
-/// The least alarm of each kind.
+/// The smallest alarm of each kind.
 const CLOCK: Alarm = Alarm::Clock(Monotonic::from_nanos(i64::MIN));
 const WIRE: Alarm = Alarm::Wire(True::from_nanos(i64::MIN));
 
@@ -147,7 +147,7 @@ impl Machine {
         self.next_due_known.store(false, Ordering::Relaxed);
     }
 
-    /// When the next of this host's timers fires, as its clock goes today; the end of time if none does.
+    /// When the next of this host's timers fires, by the present rate of its clock; the end of time if none does.
     pub(super) fn next_timer(&self) -> True {
         if !self.next_due_known.swap(true, Ordering::Relaxed) {
             let timers = lock(&self.timers);

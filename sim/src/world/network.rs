@@ -17,7 +17,7 @@ use super::{
 use crate::time::True;
 
 impl World {
-    /// Gives what the hosts have sent to the links.
+    /// Moves the packets that the hosts have sent onto the links.
     pub(super) fn collect(&mut self) {
         let net = match &self.fabric {
             Fabric::Event(net) => net,
@@ -44,7 +44,7 @@ impl World {
         self.outbox = outbox;
     }
 
-    /// Puts a packet on its link; returns when it arrives if nothing comes between.
+    /// Puts a packet on its link; returns when it arrives unless a fault interferes.
     pub(super) fn send(&mut self, from: usize, to: usize, number: u64, parcel: Parcel) -> True {
         let (index, now) = (from * self.hosts.len() + to, self.now());
         let empty = self.links[index].head().is_none();
@@ -68,7 +68,7 @@ impl World {
         }
     }
 
-    /// Hands over what has arrived by now.
+    /// Delivers the packets that have arrived by now.
     pub(super) fn deliver(&mut self) {
         let now = self.now();
         while let Some(&Reverse((due, number, index))) = self.due.peek() {
@@ -91,7 +91,7 @@ impl World {
         }
     }
 
-    /// Lets packets that waited go on, if nothing blocks the link any more.
+    /// Releases the waiting packets of a link, if it is no longer blocked.
     pub(super) fn reopen(&mut self, index: usize) {
         if self.is_open(index) {
             let now = self.now();
@@ -103,7 +103,7 @@ impl World {
         }
     }
 
-    /// What waits would be sent again by its kernel, and no kernel does that for a connection attempt that was given up.
+    /// Waiting packets stand for retransmissions by the kernel, and no kernel retransmits for an abandoned connection attempt.
     fn forget_given_up(&mut self, index: usize) {
         // `turmoil` drops such an attempt when it arrives.
         let Fabric::Event(_) = &self.fabric else { return };
@@ -122,7 +122,7 @@ impl World {
         });
     }
 
-    /// Forgets what a kernel that is gone would have to send again.
+    /// Drops the waiting packets of a crashed kernel, which cannot retransmit them.
     pub(super) fn forget_waiting_from(&mut self, host: usize) {
         for index in host * self.hosts.len()..(host + 1) * self.hosts.len() {
             if !self.is_open(index) {

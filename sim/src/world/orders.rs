@@ -1,4 +1,4 @@
-//! What each verb does to the world.
+//! The execution of each verb.
 
 use std::time::Duration;
 
@@ -154,13 +154,13 @@ impl World {
         Ok(())
     }
 
-    /// Ends what this cause alone keeps up.
+    /// Ends a condition for this cause.
     fn end_of(&mut self, verb: &Verb, cause: &Cause, condition: &Condition) -> Result<(), WorldError> {
         match condition {
             Condition::Down { host } => {
                 let host = self.host(host, verb)?;
                 let crashes = &mut self.hosts[host].crashes;
-                // A host that was started before has come up already.
+                // A host that was restarted explicitly is up already.
                 if crashes.remove(cause) && crashes.is_empty() {
                     self.come_up(host);
                 }
@@ -221,7 +221,7 @@ impl World {
         (0..self.links.len()).for_each(|link| self.reopen(link));
     }
 
-    /// Lets the host's clocks go as all that is done to them has it.
+    /// Applies all conditions to the host's clocks.
     fn set_clocks(&mut self, host: usize) {
         let host = &self.hosts[host];
         let faces = Face::ALL.map(|face| (face, host.clocks.of(face)));
@@ -239,7 +239,7 @@ impl World {
         self.note_state(host);
     }
 
-    /// Ends what a suspension did, if no other suspends the host.
+    /// Resumes a suspended host, if no other cause suspends it.
     fn awaken(&mut self, host: usize) {
         if self.hosts[host].suspensions.is_empty() {
             self.hosts[host].machine.change_clock(|clock, now| clock.suspend(now, false));
@@ -248,8 +248,8 @@ impl World {
         }
     }
 
-    /// Turns the power of a host off. Its connections are aborted first and without a word to their peers, so that its
-    /// kernel forgets them instead of closing them politely; what its destructors still send goes nowhere.
+    /// Powers a host off. Its connections are aborted first, without notifying their peers, so that its kernel drops them
+    /// instead of closing them; packets that its destructors still send are lost.
     fn crash(&mut self, host: usize) {
         self.collect();
         self.hosts[host].crashed = true;
@@ -261,7 +261,7 @@ impl World {
         self.collect();
     }
 
-    /// Starts the software of a host that is down; what still stops the host stops it.
+    /// Starts the software of a host that is down; conditions such as a pause still hold.
     fn come_up(&mut self, host: usize) {
         self.start(host);
         self.reopen_all_to(host);

@@ -1,4 +1,4 @@
-//! The loop of the world: let every host that can run run, give its packets to the links, jump to the next event.
+//! The loop of the world: poll every host that can run, move its packets onto the links, jump to the next event.
 //!
 //! True time is kept here, in nanoseconds. tokio's paused clock follows it in whole milliseconds, which is as fine as its
 //! timers are; code on a host that sleeps by tokio instead of by the host's clock is woken to the millisecond.
@@ -40,7 +40,7 @@ pub enum End {
     Finished,
 }
 
-/// Why a run could not go on.
+/// Why a run could not continue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorldError {
     /// Too much happened without time advancing: most likely some code wakes itself forever.
@@ -61,7 +61,7 @@ pub enum WorldError {
         /// The limit.
         steps: u64,
     },
-    /// The verb bends what is real in this world.
+    /// The verb needs simulated time or network, which are real in this world.
     #[error("\"{verb}\" cannot be done to real clocks and links")]
     Impossible {
         /// The order.
@@ -79,7 +79,7 @@ pub enum WorldError {
     },
 }
 
-/// Called with a host's name, what it did so far and what it does from now on, whenever that changes.
+/// Called with a host's name, its old and its new state, whenever that changes.
 pub type StateHook = Box<dyn FnMut(True, &str, HostState, HostState)>;
 
 /// A simulated world. It lives on one thread, and a thread has one world at a time.
@@ -267,7 +267,7 @@ impl World {
         }
     }
 
-    /// It is now at least what tokio's clock shows.
+    /// Advances true time to tokio's clock, at least.
     fn follow_tokio(&mut self) {
         #[expect(clippy::disallowed_methods, reason = "the timeline is where true time is made")]
         let passed = Instant::now() - self.origin;
@@ -326,7 +326,7 @@ impl World {
         timers.chain(orders).chain(packet).min().unwrap_or(True::MAX)
     }
 
-    /// Counts a poll or a packet, and calls off a world that does nothing else.
+    /// Counts a poll or a packet, and fails at the limits.
     pub(super) fn step(&mut self) -> Result<(), WorldError> {
         self.steps += 1;
         let at = self.now();

@@ -22,7 +22,7 @@ pub enum Event {
     Finished,
     /// The host's software is gone: `crash`, `kill` or `stop`.
     Ended { how: &'static str },
-    /// A packet was put on a link; `due` is when it arrives if nothing comes between.
+    /// A packet was put on a link; `due` is when it arrives unless a fault interferes.
     Packet {
         to: HostName,
         source_port: u16,
@@ -37,7 +37,7 @@ pub enum Event {
     Request { client: HostName, connection: u64, command: Bytes },
     /// A node wrote bytes to a connection.
     Reply { client: HostName, connection: u64, bytes: Bytes },
-    /// What a command did to a node's data.
+    /// The effect of a command on a node's data.
     Effect { effect: String },
     /// An event that code on a host emits: a grant, a belief, a write to a resource.
     Observed { kind: &'static str, detail: String },
@@ -50,7 +50,7 @@ pub struct Record {
     pub number: u64,
     /// True time.
     pub at: True,
-    /// The host it happened on and what its clocks showed; faults happen nowhere.
+    /// The host it happened on and the readings of its clocks; `None` for faults.
     pub host: Option<(HostName, Reading)>,
     /// What happened.
     pub event: Event,
@@ -179,10 +179,10 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// Called with every record but packets, soon after it happened and before time goes on.
+/// Called with every record except packets, soon after it happened and before time advances.
 pub type Hook = Box<dyn FnMut(&Record, &Control)>;
 
-/// What happened so far.
+/// The trace so far.
 pub(super) struct Trace {
     keep: Keep,
     hooked: bool,
@@ -249,7 +249,7 @@ impl Trace {
     }
 }
 
-/// Where two traces part: the first pair of records that differ, or `None` if they are equal.
+/// The first divergence of two traces: the first pair of records that differ, or `None` if they are equal.
 pub fn first_divergence<'a>(
     one: impl IntoIterator<Item = &'a Record>,
     other: impl IntoIterator<Item = &'a Record>,

@@ -1,7 +1,7 @@
 //! The world on `turmoil`: its hosts, its sockets, its ticks of one millisecond, under the same orders.
 //!
-//! Every link of `turmoil` is held, and its packets are let go one by one when the world's own links say that they are due:
-//! that is how a direction is cut by itself, and how order is kept.
+//! Every link of `turmoil` is held, and its packets are released one by one when they are due on the world's own links: this
+//! makes it possible to cut a single direction, and keeps the order.
 
 use std::{
     cell::{Cell, RefCell},
@@ -27,10 +27,10 @@ use super::{
 };
 use crate::time::True;
 
-/// How far time goes in one step of `turmoil`.
+/// The time of one step of `turmoil`.
 const TICK: Duration = Duration::from_millis(1);
 
-/// What `turmoil` keeps of a world.
+/// The state of a world on `turmoil`.
 pub(super) struct Turmoil {
     sim: Sim<'static>,
     desk: Rc<Desk>,
@@ -40,7 +40,7 @@ pub(super) struct Turmoil {
     released: BTreeSet<u64>,
 }
 
-/// What the world and the software of its hosts share.
+/// State that the world shares with the software of its hosts.
 #[derive(Default)]
 struct Desk {
     /// The hosts while `turmoil` runs them; at all other times they are in the world.
@@ -129,7 +129,7 @@ impl Turmoil {
 }
 
 impl World {
-    /// Gives the hosts of a new world to `turmoil`, and starts them.
+    /// Hands the hosts of a new world to `turmoil`, and starts them.
     pub(super) fn enter_turmoil(&mut self) {
         let addresses: Vec<IpAddr> = self.hosts.iter().map(|host| host.address).collect();
         let polls_max = self.steps_per_instant;
@@ -211,7 +211,7 @@ impl World {
         Ok(())
     }
 
-    /// Gives the packets that are new on `turmoil` to the links.
+    /// Moves new packets of `turmoil` onto the links.
     pub(super) fn collect_from_turmoil(&mut self) {
         let Fabric::Turmoil(turmoil) = &mut self.fabric else { unreachable!("only asked for on turmoil") };
         let (held, packets, mut sent) = (&mut turmoil.held, &mut self.packets, Vec::new());

@@ -22,7 +22,7 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let pattern = &args[1];
-    // What has expired is not shown, but it stays until somebody asks for it by name.
+    // Expired keys are not shown, but they stay until they are accessed by name.
     let rule = ctx.expiry_rule();
     let entries = ctx.raw_db().entries().iter();
     let shown = entries.filter(|(key, entry)| selects(pattern, key) && !entry.is_expired(rule));

@@ -26,7 +26,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     }
     if ctx.node.writes_snapshot() || ctx.origin == Origin::Exec {
         ctx.node.persistence.rewrite_scheduled = true;
-        // Whoever asks for it does not want to wait for the end of a rest.
+        // An explicit request ends the delay that failed rewrites impose.
         ctx.node.stats.rewrites_failed = 0;
         return Ok(Reply::Status("Background append only file rewriting scheduled".into()));
     }

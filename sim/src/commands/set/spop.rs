@@ -64,7 +64,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         return Ok(Reply::Set(Vec::new()));
     }
     ctx.taken_before_reply(taken.len(), key, Class::Set, "spop");
-    // The dice are this node's: replicas are told what they showed.
+    // The choice is random, so the chosen members are propagated.
     ctx.propagate_as(if count.is_some() && taken.len() == len {
         vec![vec![Bytes::from_static(b"DEL"), key.clone()]]
     } else {

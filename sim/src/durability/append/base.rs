@@ -1,4 +1,4 @@
-//! All data as the commands that bring it about: a base that is no snapshot (`aof-use-rdb-preamble no`).
+//! All data as the commands that create it: a base without RDB preamble (`aof-use-rdb-preamble no`).
 
 use bytes::Bytes;
 
@@ -9,10 +9,10 @@ use crate::{
     script::Libraries,
 };
 
-/// Elements that one command adds at most.
+/// The maximum number of elements that one command adds.
 const ELEMENTS_MAX: usize = 64;
 
-/// The commands that make `dbs` and `libraries` out of nothing.
+/// The commands that create `dbs` and `libraries`.
 pub fn base(dbs: &[Db], libraries: &Libraries) -> Vec<u8> {
     let mut out = Vec::new();
     for library in libraries.iter() {
@@ -69,7 +69,7 @@ fn many<const N: usize>(
 
 fn stream(out: &mut Vec<u8>, key: &[u8], Stream { log, groups }: &Stream) {
     if log.is_empty() {
-        // An entry that is gone at once leaves a stream behind; none has the id 0-0.
+        // Adding and trimming an entry leaves an empty stream; no entry has the id 0-0.
         command(out, &[b"XADD", key, b"MAXLEN", b"0", b"0-1", b"x", b"y"]);
     }
     for entry in log.iter() {

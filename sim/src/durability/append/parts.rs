@@ -1,4 +1,4 @@
-//! The append-only file in a folder: which files it is made of, and how they come and go.
+//! The multi-part AOF in a folder: its files, and how they are created, replaced and removed.
 
 use std::io;
 
@@ -11,15 +11,15 @@ use crate::{
     env::Folder,
 };
 
-/// The files of an append-only file, as the node that writes it knows them.
+/// The files of an AOF, as the writing node knows them.
 #[derive(Debug, Clone)]
 pub struct Parts {
-    /// `appenddirname`: where in the folder of the data.
+    /// `appenddirname`: the folder within the data folder.
     folder: String,
-    /// `appendfilename`: what the names of all files begin with.
+    /// `appendfilename`: the prefix of the names of all files.
     filename: String,
     manifest: Manifest,
-    /// Bytes of all files that a start reads.
+    /// Bytes of all files that are read at startup.
     pub len: u64,
     /// Bytes after the last rewrite; growth is measured from there.
     pub base_len: u64,
@@ -27,7 +27,7 @@ pub struct Parts {
     last_begins: u64,
 }
 
-/// Why an append-only file cannot be read. The names of files are those within the folder of the data.
+/// Why an AOF cannot be read. File names are relative to the data folder.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The manifest makes no sense.
@@ -48,7 +48,7 @@ pub enum LogError {
         /// Why not.
         error: io::Error,
     },
-    /// A snapshot that a file begins with is damaged.
+    /// The RDB preamble of a file is damaged.
     #[error("Bad file format reading the append only file {file}: {error}")]
     Snapshot {
         /// Which file.
@@ -63,7 +63,7 @@ pub enum LogError {
     Damaged {
         /// Which file.
         file: String,
-        /// Where the command would begin.
+        /// The offset at which a command should begin.
         at: usize,
     },
     /// A file ends in the middle of a command or of a transaction, where that is not allowed.
@@ -77,7 +77,7 @@ pub enum LogError {
         /// Where the command or the transaction begins.
         at: usize,
     },
-    /// A command that is none.
+    /// An unknown command.
     #[error("Unknown command '{command}' reading the append only file {file} at byte {at}")]
     Unknown {
         /// Its name.
@@ -90,11 +90,11 @@ pub enum LogError {
 }
 
 impl Parts {
-    /// What a folder has of an append-only file, which may be nothing. A single file, as versions before 7.0 wrote it, becomes
-    /// the base; whether it did is answered as well.
+    /// The AOF in a folder, which may be empty. A single file, as versions before 7.0 wrote it, becomes
+    /// the base; the result says whether it did.
     ///
     /// # Errors
-    /// When the manifest cannot be followed, or a file cannot be moved.
+    /// When the manifest is invalid, or a file cannot be moved.
     pub fn find(folder: &dyn Folder, config: &Config) -> Result<(Parts, bool), LogError> {
         let (dir, filename) = (config.appenddirname.clone(), config.appendfilename.clone());
         let mut parts = Parts {
@@ -118,7 +118,7 @@ impl Parts {
         Ok((parts, moved))
     }
 
-    /// Takes a single file in, or goes on with it where that was interrupted.
+    /// Upgrades a single file, or continues an interrupted upgrade.
     fn adopt(&mut self, folder: &dyn Folder) -> Result<bool, LogError> {
         let wanted = Manifest::of_single(&self.filename);
         let (old, new) = (self.filename.clone(), self.path(&self.filename));
@@ -145,7 +145,7 @@ impl Parts {
         self.manifest.is_empty()
     }
 
-    /// The files to read, in order, each with its name within the folder of the data, and whether it is the base.
+    /// The files to read, in order, each with its name relative to the data folder.
     ///
     /// # Errors
     /// When one of them cannot be read.
@@ -166,7 +166,7 @@ impl Parts {
         Ok(files)
     }
 
-    /// Cuts the last file off at an offset.
+    /// Truncates the last file at an offset.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -176,20 +176,20 @@ impl Parts {
         cut.map_err(|error| LogError::File { file: file.into(), error })
     }
 
-    /// Makes sure that there is a file to add to.
+    /// Makes sure that there is a file to append to.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it cannot be created.
     pub fn open(&mut self, folder: &dyn Folder) -> io::Result<()> {
         if self.manifest.incremental.is_empty() { self.extend(folder) } else { Ok(()) }
     }
 
-    /// The file that is added to, if there is one.
+    /// The file that is appended to, if there is one.
     pub fn last(&self) -> Option<String> {
         self.manifest.incremental.last().map(|part| self.path(&part.name))
     }
 
-    /// Adds to the last file.
+    /// Appends to the last file.
     ///
     /// # Errors
     /// When not all of it can be written.
@@ -200,10 +200,10 @@ impl Parts {
         Ok(())
     }
 
-    /// Begins a new file to add to, behind the others.
+    /// Begins a new file to append to, after the others.
     ///
     /// # Errors
-    /// When it cannot be made; all is as it was then.
+    /// When it cannot be created; nothing has changed then.
     pub fn extend(&mut self, folder: &dyn Folder) -> io::Result<()> {
         let mut manifest = self.manifest.clone();
         self.add_file(folder, &mut manifest)?;
@@ -218,7 +218,7 @@ impl Parts {
         folder.put(&self.path(&name), b"")
     }
 
-    /// Makes sure that a file can be made.
+    /// Makes sure that a file can be created.
     ///
     /// # Errors
     /// When it cannot.
@@ -232,7 +232,7 @@ impl Parts {
     /// appended from now on, they get a new file.
     ///
     /// # Errors
-    /// When something cannot be written; all is as it was then.
+    /// When something cannot be written; nothing has changed then.
     pub fn rewrite(
         &mut self,
         folder: &dyn Folder,
@@ -254,12 +254,12 @@ impl Parts {
         Ok(())
     }
 
-    /// Whether there are files of which nothing is needed any more.
+    /// Whether there are history files.
     pub fn has_history(&self) -> bool {
         !self.manifest.history.is_empty()
     }
 
-    /// Removes what is history.
+    /// Removes the history files.
     ///
     /// # Errors
     /// When the manifest cannot be written. A file that cannot be removed stays, but is in no manifest any more.

@@ -1,13 +1,13 @@
-//! The commands of an append-only file, each with the place where it begins.
+//! The commands of an AOF, each with its offset.
 
 use bytes::Bytes;
 
-/// Why no command is at a place.
+/// Why there is no command at an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unread {
     /// The file ends in the middle of one.
     Short,
-    /// The bytes are none.
+    /// The bytes are not a command.
     Damaged,
 }
 
@@ -33,7 +33,7 @@ impl Commands {
         Commands { bytes, at, begun: at }
     }
 
-    /// Where the command begins that was read last, or could not be.
+    /// The offset of the last command, read or not readable.
     pub fn begun(&self) -> usize {
         self.begun
     }
@@ -50,7 +50,7 @@ impl Commands {
         Ok(rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]))
     }
 
-    /// A number behind a mark.
+    /// The number after a type byte.
     fn count(&mut self, mark: u8) -> Result<usize, Unread> {
         if self.bytes.get(self.at).is_some_and(|byte| *byte != mark) {
             return Err(Unread::Damaged);
@@ -67,7 +67,7 @@ impl Commands {
         let mut args = Vec::new();
         for _ in 0..count {
             let len = self.count(b'$')?;
-            // The end of the line behind it is there, whatever it is.
+            // The line end after it must be there, but its bytes are not checked.
             let end = self.at.checked_add(len).and_then(|end| end.checked_add(2)).ok_or(Unread::Short)?;
             if end > self.bytes.len() {
                 return Err(Unread::Short);
@@ -86,7 +86,7 @@ impl Iterator for Commands {
         loop {
             self.begun = self.at;
             match self.bytes.get(self.at)? {
-                // When the commands behind it were written, which is for tools.
+                // A timestamp annotation of the following commands, for tools.
                 b'#' => {
                     if let Err(unread) = self.line() {
                         return Some(Err(unread));
