@@ -4,6 +4,7 @@ mod client;
 mod director;
 mod held;
 mod node;
+mod operator;
 pub mod real;
 mod resource;
 mod script;
@@ -29,8 +30,8 @@ use crate::{
     units::{Draw, Span},
 };
 
-pub use node::Console;
-use node::Operated;
+pub use operator::Console;
+use operator::Operated;
 
 /// The first instant that correct wall clocks show: 2024-01-01 in milliseconds. Any would do; a round one reads well.
 const EPOCH_MS: i64 = 1_704_067_200_000;

@@ -32,7 +32,7 @@ use watch::Watcher;
 
 use super::{
     Stage,
-    node::{self, Console, Operated},
+    operator::{self, BACK_DOOR, Console, Operated},
 };
 use crate::{
     fault::FaultAction,
@@ -48,9 +48,6 @@ const AGAIN: Duration = Duration::from_millis(10);
 
 /// The port of a server for clients.
 const PORT: u16 = 6379;
-
-/// The port at which a server's own host reaches it before any client does, so that the watcher misses nothing.
-pub(super) const BACK_DOOR: u16 = 16379;
 
 /// One node over all its lives.
 pub(super) struct Actor {
@@ -79,7 +76,7 @@ impl Actor {
             Some(home) => home,
             None => Rc::new(Home::new(name)?),
         };
-        self.process.replace(Some(Process::start(&home, &node::options(&self.written))?));
+        self.process.replace(Some(Process::start(&home, &operator::options(&self.written))?));
         self.home.replace(Some(home.clone()));
         Ok(home)
     }
@@ -154,7 +151,7 @@ pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, actor: Rc<Actor>) {
     if let Some(master) = &actor.written.replica_of {
         actor.console.give(["REPLICAOF", master.as_str(), "6379"].map(str::to_owned).to_vec());
     }
-    tokio::task::spawn_local(node::operate(ctx, PORT, actor.console.clone()));
+    tokio::task::spawn_local(operator::operate(ctx, PORT, actor.console.clone()));
     let seen_until = actor.seen_until.borrow().clone();
     let (ended, end) = oneshot::channel();
     stage.outside.give(async move {

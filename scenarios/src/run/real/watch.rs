@@ -15,7 +15,7 @@ use redis::{AsyncConnectionConfig, Cmd, RedisConnectionInfo, RedisResult, aio::M
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines, ReadHalf};
 
 use super::{
-    Actor, BACK_DOOR,
+    Actor,
     mirror::{From, Line, Mirror, Step},
 };
 use crate::{
@@ -24,6 +24,7 @@ use crate::{
     run::{
         Stage,
         held::{Cause, Names, Watched},
+        operator::BACK_DOOR,
     },
 };
 

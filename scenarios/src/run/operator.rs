@@ -1,0 +1,95 @@
+//! How a node is operated, be it simulated or real: the options that it is started with, and its console.
+
+use std::{cell::RefCell, collections::VecDeque, io, rc::Rc};
+
+use lockstorm_sim::{
+    time::True,
+    world::{HostCtx, HostState},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    sync::Notify,
+};
+
+use crate::scenario::{Durability, Node as Written};
+
+/// The port at which a real server's own host reaches it before any client does, so that the watcher misses nothing.
+pub(super) const BACK_DOOR: u16 = 16379;
+
+/// A node as its operator sees it.
+pub(super) trait Operated {
+    /// Where to give it commands.
+    fn console(&self) -> &Console;
+    /// Whether the node, if it is up, takes writes.
+    fn is_master(&self) -> bool;
+    /// Until when it is known what the node did, if that is not always known at once.
+    fn seen_until(&self) -> Option<True> {
+        None
+    }
+    /// The node's host does this from now on.
+    fn is_now(&self, _state: HostState) {}
+    /// Writes down what is only known at the end.
+    fn close(&self);
+}
+
+/// Commands of an operator at the node's console: there is no network in between, but the node must run.
+#[derive(Debug, Clone, Default)]
+pub struct Console(Rc<(RefCell<VecDeque<Vec<String>>>, Notify)>);
+
+impl Console {
+    /// Gives a command; it is carried out as soon as the node runs.
+    pub fn give(&self, command: Vec<String>) {
+        self.0.0.borrow_mut().push_back(command);
+        self.0.1.notify_one();
+    }
+
+    async fn next(&self) -> Vec<String> {
+        loop {
+            let command = self.0.0.borrow_mut().pop_front();
+            match command {
+                Some(command) => return command,
+                None => self.0.1.notified().await,
+            }
+        }
+    }
+}
+
+/// The options of `redis.conf` that a node is started with.
+pub(super) fn options(written: &Written) -> Vec<(String, String)> {
+    let (save, appendonly, appendfsync) = match written.durability {
+        Durability::None => ("", "no", "everysec"),
+        Durability::Rdb => ("3600 1 300 100 60 10000", "no", "everysec"),
+        Durability::AofAlways => ("", "yes", "always"),
+        Durability::AofEverysec => ("", "yes", "everysec"),
+        Durability::AofNo => ("", "yes", "no"),
+    };
+    let own = [("save", save), ("appendonly", appendonly), ("appendfsync", appendfsync)];
+    let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    own.into_iter().chain(written.config.clone()).collect()
+}
+
+/// The operator at the console: one connection inside the host, one command after the other.
+pub(super) async fn operate(ctx: HostCtx, port: u16, console: Console) {
+    loop {
+        let mut command = console.next().await;
+        if let [name, master, port] = &mut command[..]
+            && matches!(name.to_ascii_uppercase().as_str(), "REPLICAOF" | "SLAVEOF")
+            && let Some(address) = ctx.stands_at(master, BACK_DOOR)
+        {
+            (*master, *port) = (address.ip().to_string(), address.port().to_string());
+        }
+        let mut bytes = format!("*{}\r\n", command.len()).into_bytes();
+        for word in &command {
+            bytes.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes());
+        }
+        let answered = async {
+            let mut stream = ctx.dial(ctx.name(), port).await?;
+            stream.write_all(&bytes).await?;
+            let mut answer = vec![0; 4096];
+            let read = stream.read(&mut answer).await?;
+            io::Result::Ok(String::from_utf8_lossy(&answer[..read]).trim().to_owned())
+        };
+        let answer = answered.await.unwrap_or_else(|error| error.to_string());
+        ctx.observe("console", format!("{}: {answer}", command.join(" ")));
+    }
+}
