@@ -9,7 +9,7 @@ use lockstorm_sim::{
 };
 use tokio::io::BufReader;
 
-/// The clocks, dice, wires and tasks of one host, as the production client asks for them.
+/// The clocks, PRNG, connections and tasks of one host, through the production client's seam.
 #[derive(Debug, Clone)]
 pub struct HostEnv {
     ctx: HostCtx,

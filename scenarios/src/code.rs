@@ -1,4 +1,4 @@
-//! A user's own code on a host of the world: its clocks, its dice and its wires are those of the experiment, and the checkers
+//! A user's own code on a host of the world: its clocks, its PRNG and its connections are those of the experiment, and the checkers
 //! judge what it does with the lock.
 
 use std::{any::Any, fmt, pin::Pin, rc::Rc, sync::Arc, time::Duration};
@@ -199,7 +199,7 @@ impl CodeHost {
         self.history.asks_as(name);
     }
 
-    /// The clocks, dice, wires and tasks of the host, for code that takes an [`Env`].
+    /// The clocks, PRNG, connections and tasks of the host, for code that takes an [`Env`].
     pub fn env(&self) -> Arc<dyn Env> {
         Arc::new(self.env.clone())
     }

@@ -1,4 +1,4 @@
-//! The faults: one file each. A fault says whom it is about and composes the world's verbs; it adds none of its own.
+//! The faults: one file each. A fault names its targets and is composed of the world's verbs; it adds none.
 //!
 //! To add a fault, write `fault/<name>.rs` with its parameters, its [`Effect`] and its `ABOUT`, and add its line to `faults!`. The
 //! scenario format, `lockstorm list faults` and the schema follow.

@@ -38,15 +38,15 @@ fn first() -> u64 {
 pub enum Happening {
     /// A client begins to ask for the lock.
     Asked,
-    /// A client is told that it has the lock.
+    /// A client learns that it has the lock.
     Acquired,
-    /// A client is told that it does not get the lock.
+    /// A client learns that it does not get the lock.
     Refused,
     /// A client begins to wait.
     Waiting,
     /// A client asks to give the lock back.
     Releasing,
-    /// A client is told that the lock is given back.
+    /// A client learns that the lock is released.
     Released,
     /// A client learns that its lock is lost.
     Lost,

@@ -31,7 +31,7 @@ pub enum EventKind {
         op: Op,
         /// The lock.
         lock: Lock,
-        /// For whom.
+        /// The owner.
         owner: Owner,
         /// What was asked.
         call: Call,
@@ -50,7 +50,7 @@ pub enum EventKind {
         lock: Lock,
         /// Who.
         owner: Owner,
-        /// Until which reading of which of this client's clocks; `None`: until it is told otherwise.
+        /// Until which reading of which of this client's clocks; `None`: until it learns otherwise.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Deadline>,
         /// The fencing token, if it got one.
@@ -92,7 +92,7 @@ pub enum EventKind {
     Granted {
         /// The lock.
         lock: Lock,
-        /// To whom.
+        /// The owner.
         owner: Owner,
         /// For how long; `None`: the key has no expiry.
         lease_ms: Option<u64>,
@@ -255,7 +255,7 @@ pub enum Mode {
 pub enum Reason {
     /// It is about to release it.
     Released,
-    /// It was told: a renewal or a release found that it was gone.
+    /// It learned of the loss: a renewal or a release found that the lock was gone.
     Lost,
     /// Its own clock says that the lease is over.
     Expired,

@@ -1,4 +1,4 @@
-//! What a run was about: its hosts, the locks on trial, who may grant them, the guarded resource and how long it went.
+//! The setting of a run: its hosts, the locks on trial, the nodes that may grant them, the guarded resource and the duration.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Small histories for tests, told in the order in which they happened. Times are milliseconds of true time; every client
+//! Small histories for tests, written in the order of their events. Times are milliseconds of true time; every client
 //! has one owner, `c1:1` of `c1`.
 
 use std::{collections::BTreeMap, time::Duration};
@@ -14,7 +14,7 @@ use super::{
 /// The one lock of a story.
 const STOCK: Lock = Lock(0);
 
-/// A history being told.
+/// A history being written.
 pub(crate) struct Story {
     history: History,
     now: True,
@@ -219,7 +219,7 @@ impl Story {
         self.tell(client, EventKind::Believes { lock: STOCK, owner, until, token, count, mode })
     }
 
-    /// A client believes that it holds the lock until it is told otherwise.
+    /// A client believes that it holds the lock until it learns otherwise.
     pub(crate) fn believes_for_ever(mut self, client: &str) -> Self {
         let owner = self.owner(client);
         let (until, token, mode) = (None, None, Mode::Exclusive);

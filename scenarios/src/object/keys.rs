@@ -9,7 +9,7 @@ use super::reading::Value;
 /// What a key of a lock is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Says who holds the lock.
+    /// Contains the holder of the lock.
     Holders,
     /// The owners that wait in a queue, the next one first.
     Queue,

@@ -52,7 +52,7 @@ impl LockKind {
     /// The adapter of a lock of this kind, with so many permits if it has any.
     pub(crate) fn object(self, permits: u32) -> Rc<dyn Object> {
         match self {
-            // A fencing token is handed out with the grant, and changes nothing about who holds the lock.
+            // A fencing token is handed out with the grant, and does not change the holder.
             LockKind::Plain | LockKind::Fenced => Rc::new(exclusive::Exclusive),
             LockKind::Fair => Rc::new(fair::Fair),
             LockKind::Red => Rc::new(redlock::Redlock),

@@ -14,7 +14,7 @@ impl Object for Semaphore {
         history::LockKind::Semaphore { permits: self.permits }
     }
 
-    /// The key does not say who has the permits that are out: each change of their number is that of the owner that made it.
+    /// The key does not contain the holders of permits: each change of their number belongs to the owner that made it.
     fn holding(&self, values: &[Value], before: &Counts, by: Option<&str>) -> Holding {
         let mut holding = exclusive::holding(values);
         holding.counts = match values.first() {

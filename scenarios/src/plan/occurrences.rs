@@ -1,4 +1,4 @@
-//! Every occurrence of every fault: when, for how long, to whom.
+//! Every occurrence of every fault: when, for how long, on which targets.
 
 use std::{fmt, time::Duration};
 

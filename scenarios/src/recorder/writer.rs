@@ -118,7 +118,7 @@ impl HistoryWriter {
         self.record(EventKind::Return { op, outcome }, happening);
     }
 
-    /// From now on the owner believes that it holds the lock, until its clock shows `until` or it is told otherwise.
+    /// From now on the owner believes that it holds the lock, until its clock shows `until` or it learns otherwise.
     pub fn believes(
         &self,
         owner: Owner,

@@ -276,7 +276,7 @@ mod tests {
         EventKind::Vanished { lock: LOCK, owner: Owner(owner), how }
     }
 
-    /// A script that finds the lock expired and is granted it leaves the same name in the key: that was told as an extension, and
+    /// A script that finds the lock expired and is granted it leaves the same name in the key: that was recorded as an extension, and
     /// a hold too many of the same depth as none at all.
     #[test]
     fn an_expiry_that_a_grant_of_the_same_command_hid() {

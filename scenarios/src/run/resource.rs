@@ -31,7 +31,7 @@ impl Memory {
     /// Whether a write with this token gets through under each rule.
     fn judge(&mut self, lock: Lock, owner: Owner, token: Option<u64>) -> Accepted {
         let highest = self.highest.get(&lock).copied();
-        // Without a token a write cannot be told from an old one; a fence turns it away once it has seen any.
+        // A write without a token is indistinguishable from an old one; a fence rejects it once it has seen any token.
         let Some(token) = token else {
             let unfenced = highest.is_none();
             return Accepted { greater: unfenced, at_least: unfenced };

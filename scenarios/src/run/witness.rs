@@ -1,4 +1,4 @@
-//! What a node does to the lock's keys, told from the keys themselves: whatever algorithm wrote them.
+//! The effects of a node's commands on the lock's keys, derived from the keys themselves, whatever algorithm wrote them.
 
 use std::{cell::RefCell, collections::BTreeMap, net::IpAddr};
 
@@ -23,7 +23,7 @@ pub(super) struct Witness {
     pub(super) shared: Shared,
     pub(super) host: Host,
     pub(super) node: Node,
-    /// The hosts by name, to find who a connection belongs to.
+    /// The hosts by name, to find the client of a connection.
     pub(super) hosts: BTreeMap<String, Host>,
     locks: Vec<Watched>,
     /// The node has crashed and not been looked at since: what it had and has no more, the crash took.

@@ -103,7 +103,7 @@ impl Default for Traits {
 pub enum Key {
     /// A string with the owner's token.
     Token,
-    /// The same, and a list of those who wait for it.
+    /// The same, and a list of its waiters.
     Queue,
     /// A hash with the owner's count, which a repeated acquisition raises.
     Count,
@@ -193,7 +193,7 @@ pub enum Belief {
     FromRequest,
     /// The lease, counted from the reply; however late it comes.
     FromReply,
-    /// Until it is told otherwise.
+    /// Until it learns otherwise.
     UntilTold,
 }
 

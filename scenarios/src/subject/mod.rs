@@ -81,7 +81,7 @@ pub struct Ask {
     pub lease: Option<Duration>,
     /// How long to wait.
     pub wait: Patience,
-    /// Whether others may hold it as well who ask so.
+    /// Whether other owners may hold it in the same mode.
     pub mode: Mode,
 }
 

@@ -1,4 +1,4 @@
-//! A copy of the lock's keys that is told what the server was told, as MONITOR has it, and so goes through every state that the
+//! A shadow copy of the lock's keys that replays the server's commands from MONITOR, and so goes through every state that the
 //! server went through.
 //!
 //! To read the keys of the server itself says what they are a round trip later, when other commands may have followed the one
@@ -68,7 +68,7 @@ pub(super) struct Step<By> {
     pub(super) after: Vec<Value>,
 }
 
-/// The copy. `By` is who gives commands.
+/// The copy. `By` identifies the sender of commands.
 pub(super) struct Mirror<By> {
     keys: Vec<Bytes>,
     server: Server,
@@ -93,7 +93,7 @@ impl<By: Clone> Mirror<By> {
     pub(super) fn begin(&mut self, line: &Line<'_>, by: By) {
         self.end();
         let command = line.name();
-        // What a script does is told command by command.
+        // MONITOR prints the commands of a script one by one.
         let calls_script =
             matches!(&*command, "EVAL" | "EVALSHA" | "EVAL_RO" | "EVALSHA_RO" | "FCALL" | "FCALL_RO");
         self.open = Some(Step { at: line.at, by, command, after: Vec::new() });
@@ -254,7 +254,7 @@ mod tests {
         steps.iter().map(|step| (&*step.by, &step.after)).collect()
     }
 
-    /// It was read only after all of this, and found free: two holds of one client were told as none, and the release of the
+    /// It was read only after all of this, and found free: two holds of one client were recorded as none, and the release of the
     /// other as the first one's.
     #[test]
     fn what_two_clients_did_before_the_keys_were_read_is_told_apart() {

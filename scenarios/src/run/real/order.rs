@@ -195,7 +195,7 @@ mod tests {
         assert!(events.is_sorted_by_key(|event| event.at));
     }
 
-    /// A release found nothing to release, and was told to have done what a later one did, with all in between.
+    /// Regression: a release found nothing to release, and was recorded with the effect of a later one, and all in between.
     #[test]
     fn what_a_later_call_did_is_not_what_an_earlier_one_did() {
         let history = Story::one_node().at(500).locks("c1", "m", 1_000).ends(2_000);

@@ -1,5 +1,5 @@
-//! What a real node does to the lock's keys, told from outside: MONITOR says who has done what, in the server's own order and with
-//! its own times, to the microsecond; a copy of the keys that is told the same says what they were after each command.
+//! The effects of a real node's commands on the lock's keys, observed from outside: MONITOR has each command with its connection,
+//! in the server's order and with its times, to the microsecond; a shadow copy that replays them has the keys after each.
 //!
 //! The keys themselves are read after each command that may concern them and every 50 ms, which shows what the server did by
 //! itself: that a key has expired is known a millisecond after its time.

@@ -14,7 +14,7 @@ use crate::{
 const RELEASE: &str =
     "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
 
-/// KEYS: the lock. ARGV: the token, the channel. The same, and tells those who wait.
+/// KEYS: the lock. ARGV: the token, the channel. The same, and notifies the waiters.
 const RELEASE_AND_TELL: &str = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end \
     redis.call('publish', ARGV[2], '0') return redis.call('del', KEYS[1])";
 

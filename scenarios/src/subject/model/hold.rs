@@ -122,7 +122,7 @@ async fn renew(hold: Rc<Hold>) {
             Renewal::EachNode | Renewal::Anybody | Renewal::Recreate if renewed > 0 => {}
             Renewal::UntilFailure if renewed < quorum => return,
             _ if renewed >= quorum => {}
-            // So many have said no that those who were silent cannot make up for them.
+            // So many nodes have refused that the silent ones cannot make a quorum.
             _ if shared.wires.len() - refused < quorum => return hold.end(Reason::Lost),
             _ => continue,
         }
