@@ -11,7 +11,7 @@ use lockstorm::{
     run::{Engine, run},
     scenario::parse,
 };
-use lockstorm_sim::world::Keep;
+use lockstorm_sim::world::TraceRetention;
 use processor::Processor;
 
 const SCENARIOS: [(&str, &str); 2] =
@@ -23,7 +23,7 @@ fn checkers(c: &mut Criterion<Processor>) {
     for (name, text) in SCENARIOS {
         let source = parse(name, text).expect("a scenario");
         let plan = Plan::draw(&source.variants[0].scenario, 1);
-        let go = || run(&plan, name, Engine::Event, Keep::Nothing);
+        let go = || run(&plan, name, Engine::Event, TraceRetention::Nothing);
         let history = go().history;
         group.bench_function(BenchmarkId::new(name, "run"), |b| b.iter(go));
         group.bench_function(BenchmarkId::new(name, "check"), |b| b.iter(|| check(&history)));

@@ -12,7 +12,7 @@ use lockstorm::{
     trial::{Case, judge},
     verdict::Match,
 };
-use lockstorm_sim::world::Keep;
+use lockstorm_sim::world::TraceRetention;
 use processor::Processor;
 
 const SCENARIOS: [(&str, &str); 2] =
@@ -32,7 +32,7 @@ fn locks(c: &mut Criterion<Processor>) {
                     b.iter(|| {
                         seed += 1;
                         let plan = Plan::draw(&variant.scenario, seed);
-                        let outcome = run(&plan, &name, engine, Keep::Nothing);
+                        let outcome = run(&plan, &name, engine, TraceRetention::Nothing);
                         let judged = judge(variant, Case { source: 0, variant: number, seed }, &outcome);
                         assert_eq!(judged.verdict(), Match::AsExpected, "{name} with seed {seed}");
                     });

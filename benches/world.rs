@@ -11,7 +11,7 @@ use lockstorm_sim::{
     config::Config,
     drive::Node,
     time::True,
-    world::{self, Builder, HostCtx, Keep, Latency, World},
+    world::{self, Builder, HostCtx, Latency, TraceRetention, World},
 };
 use processor::Processor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 /// So many nodes, without clients.
 fn nodes(count: usize) -> Builder {
     let latency = Latency::Fixed(Duration::from_millis(1));
-    (0..count).fold(World::builder(1).latency(latency).keep(Keep::Nothing), |builder, number| {
+    (0..count).fold(World::builder(1).latency(latency).keep(TraceRetention::Nothing), |builder, number| {
         let node = Node::new();
         builder.host(format!("n{number}"), move |ctx| world::node::run(ctx, Config::default(), node.clone()))
     })

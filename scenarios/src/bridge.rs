@@ -5,7 +5,7 @@ use std::{io, time::Duration};
 use lockstorm_client::{Boottime, BoxFuture, BoxStream, Env, Monotonic, Wall};
 use lockstorm_sim::{
     time,
-    world::{Face, HostCtx},
+    world::{ClockId, HostCtx},
 };
 use tokio::io::BufReader;
 
@@ -14,22 +14,22 @@ use tokio::io::BufReader;
 pub struct HostEnv {
     ctx: HostCtx,
     /// The clock that stands for boottime.
-    lease_clock: Face,
+    lease_clock: ClockId,
 }
 
 impl HostEnv {
     /// The environment of code on this host.
     pub fn new(ctx: HostCtx) -> HostEnv {
-        HostEnv { ctx, lease_clock: Face::Boottime }
+        HostEnv { ctx, lease_clock: ClockId::Boottime }
     }
 
     /// The environment on a platform that has no clock that goes on while the machine sleeps.
     pub fn without_boottime(ctx: HostCtx) -> HostEnv {
-        HostEnv { ctx, lease_clock: Face::Monotonic }
+        HostEnv { ctx, lease_clock: ClockId::Monotonic }
     }
 
     /// The clock that what the client takes for boottime is.
-    pub fn lease_clock(&self) -> Face {
+    pub fn lease_clock(&self) -> ClockId {
         self.lease_clock
     }
 }
@@ -50,7 +50,7 @@ impl Env for HostEnv {
 
     fn boottime(&self) -> Boottime {
         Boottime(since_origin(match self.lease_clock {
-            Face::Monotonic => self.ctx.monotonic().as_nanos(),
+            ClockId::Monotonic => self.ctx.monotonic().as_nanos(),
             _ => self.ctx.boottime().as_nanos(),
         }))
     }

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use lockstorm_sim::world::Keep;
+use lockstorm_sim::world::TraceRetention;
 
 use crate::{
     code::Code,
@@ -211,7 +211,7 @@ impl Experiment {
         let (until_unexpected, until_violation) = (false, false);
         let trial = Trial { sources: &sources, seeds, jobs: 1, engine, until_unexpected, until_violation };
         let case = crate::trial::Case { source: 0, variant: 0, seed };
-        Ok(trial.outcome(case, Keep::Nothing))
+        Ok(trial.outcome(case, TraceRetention::Nothing))
     }
 
     /// The source with the variants that were asked for.
@@ -240,7 +240,7 @@ impl Experiment {
     }
 
     fn failed(&self, trial: &Trial<'_>, judged: &Judged) -> Failed {
-        let mut outcome = trial.outcome(judged.case, Keep::Nothing);
+        let mut outcome = trial.outcome(judged.case, TraceRetention::Nothing);
         if !self.in_file {
             // The command line does not know the scenario, but the test that does is known by its thread.
             let test = std::thread::current().name().unwrap_or("").to_owned();

@@ -4,7 +4,7 @@
 //! proposal is run with the same seed and kept if the same checker is still violated. Every host, script and fault draws from
 //! a stream of its own, so taking one away does not move the others.
 
-use lockstorm_sim::world::Keep;
+use lockstorm_sim::world::TraceRetention;
 use serde::Serialize;
 use toml::{Table, Value};
 
@@ -49,7 +49,7 @@ impl Shrink {
     /// Whether the checker is violated in a run of the scenario.
     pub fn is_violated(&self, scenario: &Scenario) -> bool {
         let plan = Plan::draw(scenario, self.seed);
-        let outcome = run(&plan, "shrinking", self.engine, Keep::Nothing);
+        let outcome = run(&plan, "shrinking", self.engine, TraceRetention::Nothing);
         let findings = crate::checker::check(&outcome.history);
         findings.iter().any(|one| one.checker == self.checker.name && one.verdict.witness().is_some())
     }

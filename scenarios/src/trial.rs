@@ -12,7 +12,7 @@ use std::{
     },
 };
 
-use lockstorm_sim::world::Keep;
+use lockstorm_sim::world::TraceRetention;
 
 use crate::{
     checker,
@@ -143,7 +143,7 @@ impl Trial<'_> {
     }
 
     /// Runs one case.
-    pub fn outcome(&self, case: Case, keep: Keep) -> Outcome {
+    pub fn outcome(&self, case: Case, keep: TraceRetention) -> Outcome {
         let plan = Plan::draw(&self.variant(case).scenario, case.seed);
         let mut outcome = run(&plan, &self.token(case), self.engine, keep);
         outcome.history.header.replay = self.again(case).into();
@@ -162,7 +162,7 @@ impl Trial<'_> {
                 if stopped.load(Ordering::Relaxed) {
                     return;
                 }
-                let one = judge(self.variant(case), case, &self.outcome(case, Keep::Nothing));
+                let one = judge(self.variant(case), case, &self.outcome(case, TraceRetention::Nothing));
                 told(&one);
                 let stop = (self.until_unexpected && matches!(one.verdict(), Match::Otherwise(_)))
                     || (self.until_violation && one.violated());

@@ -8,7 +8,7 @@ use lockstorm::{
     scenario::{Source, parse},
     trial::{Case, Judged, Trial},
 };
-use lockstorm_sim::world::{Keep, Record, first_divergence};
+use lockstorm_sim::world::{Record, TraceRetention, first_divergence};
 
 fn stock() -> Vec<Source> {
     let parsed = library::ALL.iter().map(|stock| parse(stock.path, stock.text));
@@ -32,7 +32,7 @@ fn fingerprints(trial: &Trial<'_>, judged: &[Judged]) -> BTreeMap<String, (Case,
 }
 
 fn records(trial: &Trial<'_>, case: Case) -> Vec<Record> {
-    trial.outcome(case, Keep::All).records
+    trial.outcome(case, TraceRetention::All).records
 }
 
 #[test]

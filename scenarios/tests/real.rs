@@ -8,7 +8,7 @@ use lockstorm::{
     trial::{Case, Judged, Trial, judge},
     verdict::{Match, Verdict},
 };
-use lockstorm_sim::world::Keep;
+use lockstorm_sim::world::TraceRetention;
 
 const HANDOVER: &str = r#"
 about = "One client takes the lock twice and hands it to another, which waits for it."
@@ -218,11 +218,13 @@ fn comes_out_as_expected(text: &str) {
 }
 
 fn run(text: &str) -> Judged {
-    with_trial(text, |trial, case| judge(trial.variant(case), case, &trial.outcome(case, Keep::Nothing)))
+    with_trial(text, |trial, case| {
+        judge(trial.variant(case), case, &trial.outcome(case, TraceRetention::Nothing))
+    })
 }
 
 fn outcome(text: &str) -> Outcome {
-    with_trial(text, |trial, case| trial.outcome(case, Keep::Nothing))
+    with_trial(text, |trial, case| trial.outcome(case, TraceRetention::Nothing))
 }
 
 fn with_trial<T>(text: &str, run: impl FnOnce(&Trial<'_>, Case) -> T) -> T {

@@ -10,12 +10,12 @@ use lockstorm::{
     run::{self, Engine},
     scenario::parse,
 };
-use lockstorm_sim::world::Keep;
+use lockstorm_sim::world::TraceRetention;
 
 fn run(text: &str) -> History {
     let source = parse("several.toml", text).unwrap_or_else(|error| panic!("{error}"));
     let plan = Plan::draw(&source.variants[0].scenario, 0);
-    run::run(&plan, "several", Engine::Event, Keep::Nothing).history
+    run::run(&plan, "several", Engine::Event, TraceRetention::Nothing).history
 }
 
 /// Each grant of a node: the lock, the owner, and when in milliseconds.

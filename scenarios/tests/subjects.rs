@@ -5,7 +5,7 @@ use lockstorm::{
     run::{self, Engine},
     scenario::{TABLE, parse},
 };
-use lockstorm_sim::world::Keep;
+use lockstorm_sim::world::TraceRetention;
 
 /// The owner stands still until its lease is over and then releases, when the lock is another client's.
 const LATE_RELEASE: &str = r#"
@@ -29,7 +29,7 @@ fn fingerprint(lock: &str) -> String {
     let text = LATE_RELEASE.replace("[lock]", &format!("[lock]\n{lock}"));
     let source = parse("subjects.toml", &text).unwrap_or_else(|error| panic!("{error}"));
     let plan = Plan::draw(&source.variants[0].scenario, 0);
-    run::run(&plan, "subjects", Engine::Event, Keep::Nothing).fingerprint
+    run::run(&plan, "subjects", Engine::Event, TraceRetention::Nothing).fingerprint
 }
 
 #[test]

@@ -213,12 +213,12 @@ pub struct Propagated {
     /// Name and arguments.
     pub args: Vec<Bytes>,
     /// Which of the two it goes to.
-    pub to: Recipients,
+    pub to: PropagateTo,
 }
 
 /// Where a command is propagated. Scripts can choose (`redis.set_repl`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Recipients {
+pub enum PropagateTo {
     /// Replicas, and the append-only file.
     #[default]
     All,
@@ -238,7 +238,7 @@ pub enum Cached {
     /// It emptied databases.
     Flushed,
     /// Its connection changed its tracking: `None` for off.
-    Retracked(Option<Tracking>),
+    TrackingChanged(Option<Tracking>),
 }
 
 /// Everything that a batch of commands did. Empty for reads.
@@ -249,7 +249,7 @@ pub struct Effects {
     /// The commands to propagate to replicas and the AOF, in order.
     pub propagated: Vec<Propagated>,
     /// They are propagated one by one, and not as one transaction.
-    pub apart: bool,
+    pub separately: bool,
     /// Messages, in order, each with how many keys had been touched before it.
     pub published: Vec<(usize, Publication)>,
     /// Databases that lost all their keys at once, with what was in them. That makes no keyspace events.
@@ -257,7 +257,7 @@ pub struct Effects {
     /// What client-side caching goes by besides the keys that changed, each with how many of those came before it.
     pub cached: Vec<(usize, Cached)>,
     /// Where the commands of a transaction end: how many keys had been touched then, and how many messages published.
-    pub cuts: Vec<(usize, usize)>,
+    pub command_ends: Vec<(usize, usize)>,
     /// What the client of a transaction began or stopped to listen to, in order.
     pub resubscribed: Vec<Resubscription>,
     /// Databases that changed places.
@@ -290,8 +290,8 @@ impl Effects {
     }
 
     /// Notes that a command of a transaction ends here.
-    pub fn cut(&mut self) {
-        self.cuts.push((self.touched.len(), self.published.len()));
+    pub fn end_command(&mut self) {
+        self.command_ends.push((self.touched.len(), self.published.len()));
     }
 
     /// Whether there is nothing to deliver.
@@ -319,10 +319,13 @@ impl Effects {
         self.cached.extend(after.cached.into_iter().map(|(at, cached)| (before + at, cached)));
         self.touched.extend(after.touched);
         self.propagated.extend(after.propagated);
-        self.apart |= after.apart;
+        self.separately |= after.separately;
         self.published.extend(after.published.into_iter().map(|(at, message)| (before + at, message)));
-        self.cuts.extend(
-            after.cuts.into_iter().map(|(touched, messages)| (before + touched, published + messages)),
+        self.command_ends.extend(
+            after
+                .command_ends
+                .into_iter()
+                .map(|(touched, messages)| (before + touched, published + messages)),
         );
         self.resubscribed.extend(after.resubscribed.into_iter().map(|mut change| {
             change.at = (before + change.at.0, published + change.at.1);

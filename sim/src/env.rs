@@ -40,7 +40,7 @@ pub struct Env {
     pub manual_clock: bool,
     /// Reads the machine's own clock, by which scripts take turns with all other clients once they have run for
     /// `busy-reply-threshold`. It is for nodes that serve strangers, whose scripts may take as long as they like, and end by
-    /// themselves. The driver of such a node answers [`Action::GoOn`]. Without it, as in the world, what a script does depends on
+    /// themselves. The driver of such a node answers [`Action::ResumeScript`]. Without it, as in the world, what a script does depends on
     /// no machine's speed: one that takes [`Config::script_budget`](crate::config::Config::script_budget) is endless.
     pub script_clock: Option<fn() -> Instant>,
     /// Reads the monotonic clock of the host, for nodes that live by real time: it goes on between the commands of a script or

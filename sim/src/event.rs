@@ -66,8 +66,8 @@ pub enum Event {
     },
     /// The time that the last [`Action::Alarm`] asked for has come.
     Alarm,
-    /// All other clients have had their turn, as the last [`Action::GoOn`] asked for.
-    GoOn,
+    /// All other clients have had their turn, as the last [`Action::ResumeScript`] asked for.
+    ResumeScript,
     /// The node's disk is full, or has room again.
     Disk {
         /// Whether nothing more can be written.
@@ -145,9 +145,9 @@ pub enum Action {
         /// Until when.
         until: Option<Monotonic>,
     },
-    /// Call again with [`Event::GoOn`] once all other clients have had their turn: a script waits for its next. Only asked for while
+    /// Call again with [`Event::ResumeScript`] once all other clients have had their turn: a script waits for its next. Only asked for while
     /// [`Env::script_clock`](crate::env::Env::script_clock) is set.
-    GoOn,
+    ResumeScript,
     /// Move the clocks on by so much, with every alarm on the way. Only asked for while
     /// [`Env::manual_clock`](crate::env::Env::manual_clock) is set.
     Advance {

@@ -8,7 +8,7 @@ use lockstorm_sim::{
     config::Config,
     drive::Node,
     time::{Monotonic, True},
-    world::{self, HostCtx, Keep, World},
+    world::{self, HostCtx, TraceRetention, World},
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -52,7 +52,7 @@ async fn ask(ctx: HostCtx, period: Duration) {
 fn pace() {
     for redis in [false, true] {
         for period_ms in [10_000, 1_000, 100, 10] {
-            let mut builder = World::builder(1).keep(Keep::Nothing);
+            let mut builder = World::builder(1).keep(TraceRetention::Nothing);
             for node in 0..5 {
                 let server = Node::new();
                 builder = builder.host(format!("r{node}"), move |ctx| {

@@ -105,7 +105,7 @@ impl Simulated {
                 Action::Dial { conn, .. } => self.step(Event::Closed { conn }),
                 // Only the transcript moves this clock.
                 Action::Advance { .. } | Action::Stall { .. } => {}
-                Action::GoOn => unreachable!("scripts go by no clock here"),
+                Action::ResumeScript => unreachable!("scripts go by no clock here"),
                 Action::Exit => self.lines.values_mut().for_each(|line| line.closed = true),
             }
         }

@@ -1,7 +1,7 @@
 //! `lockstorm claims`: the main job: what is claimed about Redis locks, decided.
 
 use clap::Args;
-use lockstorm_sim::world::Keep;
+use lockstorm_sim::world::TraceRetention;
 use miette::{Result, miette};
 
 use super::{
@@ -103,7 +103,7 @@ impl Claims {
                 outln!("       {name}{seeds}: {}", came_out(trial, one));
             }
             if self.verbose || one.verdict() != Match::AsExpected {
-                show(trial, one, Some(&trial.outcome(one.case, Keep::Nothing)));
+                show(trial, one, Some(&trial.outcome(one.case, TraceRetention::Nothing)));
             }
         }
         if let Some(finding) = &source.variants[0].scenario.finding {

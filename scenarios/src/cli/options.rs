@@ -3,7 +3,7 @@
 use std::{ops::Range, path::PathBuf};
 
 use clap::{Args, ValueEnum};
-use lockstorm_sim::world::Keep;
+use lockstorm_sim::world::TraceRetention;
 use miette::{IntoDiagnostic, Result, WrapErr, bail, miette};
 
 use super::out::errln;
@@ -152,6 +152,6 @@ impl OneCase {
 
     /// Runs and judges it.
     pub(super) fn judged(&self) -> Judged {
-        judge(self.variant(), self.case, &self.trial().outcome(self.case, Keep::Nothing))
+        judge(self.variant(), self.case, &self.trial().outcome(self.case, TraceRetention::Nothing))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{ops::Range, time::Duration};
 
-use lockstorm_sim::world::Keep;
+use lockstorm_sim::world::TraceRetention;
 use miette::{Result, bail, miette};
 
 use super::{
@@ -58,7 +58,7 @@ pub(super) fn run(
     let progress = Progress::new(cases.len());
     let mut ran = Vec::new();
     for case in cases {
-        let outcome = trial.outcome(case, Keep::Nothing);
+        let outcome = trial.outcome(case, TraceRetention::Nothing);
         if real::interrupted() {
             bail!("interrupted; the servers are gone");
         }

@@ -1,7 +1,7 @@
 //! `lockstorm replay`: one case again, closely looked at.
 
 use clap::Args;
-use lockstorm_sim::world::Keep;
+use lockstorm_sim::world::TraceRetention;
 use miette::Result;
 
 use super::{
@@ -34,7 +34,8 @@ impl Replay {
         if self.plan {
             out!("{}", Plan::draw(&one.variant().scenario, one.case.seed));
         }
-        let outcome = trial.outcome(one.case, if self.trace { Keep::Events } else { Keep::Nothing });
+        let outcome = trial
+            .outcome(one.case, if self.trace { TraceRetention::Events } else { TraceRetention::Nothing });
         if self.trace {
             let trace: String = outcome.records.iter().map(|record| format!("{record}\n")).collect();
             out!("{trace}");

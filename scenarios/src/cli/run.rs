@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::Args;
-use lockstorm_sim::world::Keep;
+use lockstorm_sim::world::TraceRetention;
 use miette::{IntoDiagnostic, Result, WrapErr};
 use serde::Serialize;
 
@@ -95,12 +95,12 @@ impl Run {
                 outln!("{}", json(&trial, one)?);
             } else if !expected || self.verbose || judged.len() == 1 {
                 let whole = judged.len() == 1 || !expected;
-                let outcome = whole.then(|| trial.outcome(one.case, Keep::Nothing));
+                let outcome = whole.then(|| trial.outcome(one.case, TraceRetention::Nothing));
                 show(&trial, one, outcome.as_ref());
             }
         }
         if let Some(chosen) = chosen {
-            let outcome = trial.outcome(chosen.case, Keep::Nothing);
+            let outcome = trial.outcome(chosen.case, TraceRetention::Nothing);
             // What was not as expected is shown already, and so is what there is only one of.
             let shown = self.verbose || judged.len() == 1 || chosen.verdict() != Match::AsExpected;
             if self.until_violation && !self.output.json && !shown {

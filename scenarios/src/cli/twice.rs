@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use lockstorm_sim::world::{Keep, first_divergence};
+use lockstorm_sim::world::{TraceRetention, first_divergence};
 use miette::Result;
 
 use super::{
@@ -60,7 +60,7 @@ impl Twice {
             different += 1;
             outln!("DIFFERENT {}", trial.token(first.case));
             outln!("  first  {}\n  second {}", first.fingerprint, second.fingerprint);
-            let records = [(); 2].map(|()| trial.outcome(first.case, Keep::All).records);
+            let records = [(); 2].map(|()| trial.outcome(first.case, TraceRetention::All).records);
             match first_divergence(&records[0], &records[1]) {
                 Some(divergence) => outln!("{divergence}"),
                 None => outln!("  a third and a fourth run did not differ from each other"),

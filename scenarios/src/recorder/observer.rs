@@ -3,7 +3,7 @@
 use lockstorm_client::{LostReason, Observer, WokenBy};
 use lockstorm_sim::{
     time::{Boottime, Monotonic},
-    world::Face,
+    world::ClockId,
 };
 
 use super::{
@@ -38,7 +38,7 @@ impl HistoryWriter {
     fn believes_in_holds(&self, owner: Owner, belief: Option<Belief>, token: Option<u64>) {
         let Some(Belief { until, count, mode }) = belief else { return };
         let until = match self.clock {
-            Face::Monotonic => Deadline::from(Monotonic::from_nanos(until.as_nanos())),
+            ClockId::Monotonic => Deadline::from(Monotonic::from_nanos(until.as_nanos())),
             _ => Deadline::from(until),
         };
         self.believes(owner, Some(until), token, count, mode);

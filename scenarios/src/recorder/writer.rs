@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockstorm_sim::world::{Face, HostCtx};
+use lockstorm_sim::world::{ClockId, HostCtx};
 
 use super::{Line, Shared, beliefs::Entry};
 use crate::{
@@ -19,13 +19,13 @@ pub struct HistoryWriter {
     line: Line,
     pub(super) lock: Lock,
     /// The clock that the client's deadlines are readings of.
-    pub(super) clock: Face,
+    pub(super) clock: ClockId,
 }
 
 impl HistoryWriter {
     /// For the first line of work of the client on this host, about the first lock on trial.
     pub fn new(shared: Shared, ctx: HostCtx, host: Host) -> HistoryWriter {
-        HistoryWriter { shared, ctx, host, line: Line::FIRST, lock: Lock(0), clock: Face::Boottime }
+        HistoryWriter { shared, ctx, host, line: Line::FIRST, lock: Lock(0), clock: ClockId::Boottime }
     }
 
     /// The same, about this lock.
@@ -42,7 +42,7 @@ impl HistoryWriter {
 
     /// The same, for a client whose deadlines are readings of this clock.
     #[must_use]
-    pub fn counting_by(self, clock: Face) -> HistoryWriter {
+    pub fn counting_by(self, clock: ClockId) -> HistoryWriter {
         HistoryWriter { clock, ..self }
     }
 

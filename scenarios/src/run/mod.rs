@@ -15,7 +15,7 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
 
 use lockstorm_sim::{
     time::{Boottime, Monotonic, True, Wall},
-    world::{self, HostCtx, HostState, Keep, Latency, Rate, Record, Verb, World},
+    world::{self, HostCtx, HostState, Latency, Rate, Record, TraceRetention, Verb, World},
 };
 
 use crate::{
@@ -96,7 +96,7 @@ pub struct Outcome {
 ///
 /// # Panics
 /// With the panic of any code that ran on a host.
-pub fn run(plan: &Plan, title: &str, engine: Engine, keep: Keep) -> Outcome {
+pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Outcome {
     let plan = Rc::new(plan.clone());
     let mut header = header(&plan, title);
     header.engine = engine.name().into();

@@ -21,7 +21,7 @@ use lockstorm::{
 };
 use lockstorm_sim::{
     time::True,
-    world::{Event, Keep},
+    world::{Event, TraceRetention},
 };
 
 const SETTING: &str = r#"
@@ -55,7 +55,7 @@ fn run(faults: &str) -> Outcome {
     let text = format!("{SETTING}{faults}");
     let source = parse("faults.toml", &text).unwrap_or_else(|error| panic!("{error}"));
     let plan = Plan::draw(&source.variants[0].scenario, 0);
-    run::run(&plan, "faults", Engine::Event, Keep::All)
+    run::run(&plan, "faults", Engine::Event, TraceRetention::All)
 }
 
 fn ms(at: True) -> i64 {
@@ -198,7 +198,7 @@ fn there_is_a_row_for_every_fault() {
 fn measured(text: &str) -> (Vec<String>, String) {
     let source = parse("overlap.toml", text).unwrap_or_else(|error| panic!("{error}"));
     let plan = Plan::draw(&source.variants[0].scenario, 0);
-    let outcome = run::run(&plan, "overlap", Engine::Event, Keep::Nothing);
+    let outcome = run::run(&plan, "overlap", Engine::Event, TraceRetention::Nothing);
     let findings = lockstorm::checker::check(&outcome.history).into_iter();
     let measured = findings.map(|finding| format!("{}: {:?}", finding.checker, finding.measures)).collect();
     (measured, acquisitions(&outcome.history, WHOLE))
@@ -285,7 +285,7 @@ wake-ups = "holds"
     let source = parse("overlap_crash.toml", TEXT).unwrap_or_else(|error| panic!("{error}"));
     let variant = &source.variants[0];
     let plan = Plan::draw(&variant.scenario, 0);
-    let outcome = run::run(&plan, "overlap_crash", Engine::Event, Keep::Nothing);
+    let outcome = run::run(&plan, "overlap_crash", Engine::Event, TraceRetention::Nothing);
     let judged = judge(variant, Case { source: 0, variant: 0, seed: 0 }, &outcome);
     assert_eq!(judged.verdict(), Match::AsExpected, "{:#?}", judged.matches);
     let history = &outcome.history;
@@ -318,7 +318,7 @@ storm = "10s"
 "#;
     let source = parse("holder.toml", TEXT).unwrap_or_else(|error| panic!("{error}"));
     let plan = Plan::draw(&source.variants[0].scenario, 0);
-    let outcome = run::run(&plan, "holder", Engine::Event, Keep::Nothing);
+    let outcome = run::run(&plan, "holder", Engine::Event, TraceRetention::Nothing);
     let words: Vec<&str> = outcome.history.faults.iter().map(|fault| &*fault.words).collect();
     assert_eq!(words, ["c1 crashes", "c2 crashes"]);
 }

@@ -7,7 +7,7 @@ use lockstorm::{
     scenario::{Source, parse},
     trial::{Trial, parse_seeds},
 };
-use lockstorm_sim::world::Keep;
+use lockstorm_sim::world::TraceRetention;
 use std::{
     collections::BTreeMap,
     sync::{
@@ -39,7 +39,7 @@ fn the_judges_agree_on_stock_runs() {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some(case) = cases.get(number) else { return };
-            let history = trial.outcome(*case, Keep::Nothing).history;
+            let history = trial.outcome(*case, TraceRetention::Nothing).history;
             for (checker, difference) in differences(&history) {
                 let told = format!("{}\n{}", trial.token(*case), told(&history, &[(checker, difference)]));
                 found.lock().expect("no thread panics").entry(checker).or_default().push((number, told));

@@ -30,7 +30,7 @@ use lockstorm_sim::{
     keyspace::{ExpiryRule, Value},
     server::Server,
     time::{True, Wall},
-    world::{self, Keep},
+    world::{self, TraceRetention},
 };
 
 /// What became of one owner's hold, when, and by which client's command.
@@ -218,7 +218,7 @@ fn the_wire_tells_of_the_grants_and_releases_that_were_recorded() {
             if !plain(&trial.variant(*case).scenario) {
                 continue;
             }
-            let outcome = trial.outcome(*case, Keep::Events);
+            let outcome = trial.outcome(*case, TraceRetention::Events);
             let nodes = outcome.history.header.hosts_of(HostKind::Node);
             for node in nodes.filter(|node| watched(&outcome.history, *node)) {
                 let (wire, history) = (concluded(&outcome, node), recorded(&outcome.history, node));

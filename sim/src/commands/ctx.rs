@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::{Error, Wait};
 use crate::{
-    effect::{Changer, Class, Effects, Publication, Recipients, Signal, Touch},
+    effect::{Changer, Class, Effects, PropagateTo, Publication, Signal, Touch},
     env::Env,
     event::ConnId,
     keyspace::{Db, Draw, Entry, ExpiryRule, Found, Kind, Place, Typed, Usage, Value},
@@ -48,7 +48,7 @@ pub struct Ctx<'a> {
     /// The wall clock in milliseconds, frozen for the whole batch: what keys expire by.
     pub now_ms: i64,
     /// Who repeats what it does.
-    pub(super) to: Recipients,
+    pub(super) to: PropagateTo,
     /// What replicas repeat instead of the command as it was sent.
     pub(super) rewritten: Option<Vec<Vec<Bytes>>>,
     /// The errors in the reply of a script, in the place of the one that other commands can answer.
@@ -82,7 +82,7 @@ impl<'a> Ctx<'a> {
             db,
             origin,
             now_ms,
-            to: Recipients::All,
+            to: PropagateTo::All,
             rewritten: None,
             told: None,
             block: None,
@@ -422,7 +422,7 @@ impl<'a> Ctx<'a> {
 
     /// Reports an event about `key`; `signal` says how clients that track or watch the key are notified.
     pub fn touch_as(&mut self, key: &Bytes, class: Class, event: &'static str, signal: Option<Signal>) {
-        if self.env.observing || self.node.heeds_touches() {
+        if self.env.observing || self.node.wants_key_events() {
             let wanted = self.node.config.notify_keyspace_events;
             let served = self.pushed_to && self.ready.as_ref() == Some(key);
             let changer = match self.origin {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{ALL, Ctx, Error, Flags, Origin, Spec, key_uses, server::monitor, timing::Timing};
 use crate::{
     config::Config,
-    effect::{Cached, Propagated, Recipients},
+    effect::{Cached, PropagateTo, Propagated},
     keyspace::Dict,
     resp::{Reply, quotable},
 };
@@ -150,7 +150,7 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     calls.failed += failed;
     let rewritten = ctx.rewritten.take();
     let to = ctx.to;
-    if to == Recipients::Nobody || !ctx.node.repeats() {
+    if to == PropagateTo::Nobody || !ctx.node.propagates() {
         // There are no replicas and no AOF, or the command must not be propagated.
     } else if let Some(commands) = rewritten {
         let db = ctx.db;

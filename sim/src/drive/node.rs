@@ -281,7 +281,7 @@ impl<P: Platform> Driver<P> {
                     wake(&self.alarm_waker);
                 }
                 Action::Stall { until } => self.stall(until),
-                Action::GoOn => self.go_on_soon(),
+                Action::ResumeScript => self.go_on_soon(),
                 Action::Advance { by } => self.travel_to(Some(self.platform.monotonic() + by)),
                 Action::Exit => self.end(),
             }
@@ -363,7 +363,7 @@ impl<P: Platform> Driver<P> {
         let driver = self.clone();
         self.spawn(async move {
             driver.platform.wait(BREAK).await;
-            driver.step(Event::GoOn);
+            driver.step(Event::ResumeScript);
         });
     }
 

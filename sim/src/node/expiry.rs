@@ -4,7 +4,7 @@
 use bytes::Bytes;
 
 use crate::{
-    effect::{Changer, Class, Effects, Propagated, Recipients, Touch},
+    effect::{Changer, Class, Effects, PropagateTo, Propagated, Touch},
     env::Env,
     keyspace::Db,
     node::Node,
@@ -47,7 +47,7 @@ impl Node {
         self.note_spike(env, "expire-del", began);
         self.stats.expired += 1;
         let args = vec![Bytes::from_static(b"DEL"), key.clone()];
-        effects.propagated.push(Propagated { db, args, to: Recipients::All });
+        effects.propagated.push(Propagated { db, args, to: PropagateTo::All });
         let wanted = self.config.notify_keyspace_events;
         effects.touched.push(Touch::new(db, key, (Class::Expired, "expired"), wanted, Changer::Server));
     }

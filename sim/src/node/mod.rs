@@ -31,7 +31,7 @@ use crate::{
     },
     replication::{Payload, Replication, Stage},
     resp::{Protocol, Reply},
-    script::{Engine, Host, Left, Libraries},
+    script::{Engine, Host, Libraries, Suspended},
     time::Monotonic,
 };
 
@@ -148,7 +148,7 @@ pub struct Busy {
     /// Whose script it is.
     pub conn: ConnId,
     /// Where it stands.
-    pub script: Left,
+    pub script: Suspended,
     /// What it has of the node while it runs.
     pub host: Box<dyn Host>,
     /// Whether it called a command that writes: it cannot be killed then.
@@ -323,7 +323,7 @@ impl Node {
     }
 
     /// Whether key events have a consumer. Without one, commands need not report them.
-    pub fn heeds_touches(&self) -> bool {
+    pub fn wants_key_events(&self) -> bool {
         self.config.notify_keyspace_events != Notify::default()
             || !self.clients.watchers.is_empty()
             || !self.clients.waiting.is_empty()
@@ -332,7 +332,7 @@ impl Node {
     }
 
     /// Whether what commands do is written down, for replicas or for the disk.
-    pub fn repeats(&self) -> bool {
+    pub fn propagates(&self) -> bool {
         self.persistence.append_log.state != LogState::Off || self.replication.streams()
     }
 

@@ -1,6 +1,6 @@
 //! The state of replication: a node's id and offset, the master it follows, the replicas it feeds.
 //!
-//! Nothing here sends or dials. Commands change this state, and `server/peers.rs` carries out what follows from it.
+//! Nothing here sends or dials. Commands change this state, and `server/replication_cron.rs` carries out what follows from it.
 //! Source: the replication chapter of Redis's documentation, and what `redis-server` 7.0 does on the wire.
 
 mod backlog;

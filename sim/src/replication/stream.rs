@@ -17,9 +17,9 @@ pub fn encode(args: &[impl AsRef<[u8]>], out: &mut Vec<u8>) {
 /// is not the one `selected` so far. The first SELECT stands before MULTI.
 ///
 /// ```
-/// use lockstorm_sim::{effect::{Propagated, Recipients}, replication::encode_batch};
+/// use lockstorm_sim::{effect::{Propagated, PropagateTo}, replication::encode_batch};
 /// let (mut out, mut selected) = (Vec::new(), Some(0));
-/// encode_batch(&[Propagated { db: 0, args: vec!["DEL".into(), "k".into()], to: Recipients::All }], &mut selected, &mut out);
+/// encode_batch(&[Propagated { db: 0, args: vec!["DEL".into(), "k".into()], to: PropagateTo::All }], &mut selected, &mut out);
 /// assert_eq!(out, b"*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n");
 /// ```
 pub fn encode_batch(commands: &[Propagated], selected: &mut Option<usize>, out: &mut Vec<u8>) {

@@ -100,20 +100,20 @@ pub enum Outcome {
     /// The script answered, perhaps with errors.
     Reply(Reply, ScriptErrors),
     /// It has taken long enough for others to have their turn.
-    Left(Left),
+    Suspended(Suspended),
 }
 
 /// A script that stands somewhere in the middle.
-pub struct Left {
+pub struct Suspended {
     vm: Rc<Vm>,
     /// What it is called in errors.
     name: String,
     heard: Protocol,
 }
 
-impl fmt::Debug for Left {
+impl fmt::Debug for Suspended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Left").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Suspended").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -288,13 +288,13 @@ impl Engine {
     }
 
     /// Gives a script that was left its next turn, of so much time.
-    pub fn go_on(&self, host: Box<dyn Host>, left: Left, turn: Duration) -> (Box<dyn Host>, Outcome) {
+    pub fn go_on(&self, host: Box<dyn Host>, left: Suspended, turn: Duration) -> (Box<dyn Host>, Outcome) {
         self.desk.begin_turn(turn);
         self.turn(left.vm, host, &left.name, left.heard, |vm| vm.runner.borrow_mut().go_on())
     }
 
     /// Ends a script that was left: its next turn is to raise an error that it cannot catch.
-    pub fn kill(&self, _: &Left) {
+    pub fn kill(&self, _: &Suspended) {
         self.desk.killed.set(true);
     }
 
@@ -314,7 +314,7 @@ impl Engine {
                 let (reply, told) = self.reply(&vm, name, heard, ended);
                 Outcome::Reply(reply, told)
             }
-            None => Outcome::Left(Left { vm, name: name.to_owned(), heard }),
+            None => Outcome::Suspended(Suspended { vm, name: name.to_owned(), heard }),
         };
         (host, outcome)
     }

@@ -30,7 +30,7 @@ mod structs;
 mod vm;
 
 pub use desk::Host;
-pub use engine::{Callee, Engine, Left, Outcome, Run, Script};
+pub use engine::{Callee, Engine, Outcome, Run, Script, Suspended};
 pub use errors::{ScriptErrors, error_code};
 pub use library::{Header, Libraries, Library, LibraryFunction};
 pub use shebang::{Flags, ShebangError, declared};

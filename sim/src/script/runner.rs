@@ -31,7 +31,7 @@ enum Order {
     /// Begin with this script.
     Begin(Job),
     /// Go on where the last one was left.
-    GoOn,
+    ResumeScript,
     /// There are no more scripts.
     Close,
 }
@@ -40,7 +40,7 @@ enum Pause {
     /// No script has begun yet, and this leaves one where it stands.
     Ready(Function),
     /// A script was left where it stands.
-    Left,
+    Suspended,
     /// A script has ended.
     Ended(Ended),
 }
@@ -63,7 +63,7 @@ impl Runner {
         let mut stack = Coroutine::with_stack(room, move |yielder: &Yielder<Order, Pause>, _| {
             let closed = lua.scope(|scope| {
                 let pause = scope.create_function(|_, ()| {
-                    yielder.suspend(Pause::Left);
+                    yielder.suspend(Pause::Suspended);
                     Ok(())
                 })?;
                 let mut order = yielder.suspend(Pause::Ready(pause));
@@ -75,7 +75,7 @@ impl Runner {
             });
             closed.expect("a function of the runner's own fits in memory");
         });
-        match stack.resume(Order::GoOn) {
+        match stack.resume(Order::ResumeScript) {
             CoroutineResult::Yield(Pause::Ready(pause)) => {
                 Ok(Runner { desk: Rc::clone(desk), stack, pause: Rc::new(pause), is_left: false })
             }
@@ -92,7 +92,7 @@ impl Runner {
     /// Goes on with the script that was left.
     pub(super) fn go_on(&mut self) -> Option<Ended> {
         assert!(self.is_left, "there is a script to go on with");
-        self.resume(Order::GoOn)
+        self.resume(Order::ResumeScript)
     }
 
     fn resume(&mut self, order: Order) -> Option<Ended> {

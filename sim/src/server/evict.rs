@@ -10,7 +10,7 @@ use super::Server;
 use crate::{
     blob::Blob,
     config::{Config, Eviction},
-    effect::{Changer, Class, Effects, Propagated, Recipients, Touch},
+    effect::{Changer, Class, Effects, PropagateTo, Propagated, Touch},
     env::Env,
     keyspace::{Db, Entry},
     node::Node,
@@ -155,7 +155,7 @@ impl Server {
         self.node.stats.evicted += 1;
         let mut effects = Effects::default();
         let args = vec![Bytes::from_static(b"DEL"), key.clone()];
-        effects.propagated.push(Propagated { db, args, to: Recipients::All });
+        effects.propagated.push(Propagated { db, args, to: PropagateTo::All });
         effects.touched.push(Touch::new(
             db,
             key,

@@ -44,8 +44,8 @@ impl Server {
         let db = session.db;
         let now_ms = env.wall.as_millis();
         // Keys that are found expired by the way have nothing to do with each other.
-        let apart = spec.flags.contains(Flags::TOUCHES_ARBITRARY_KEYS);
-        let mut effects = Effects { apart, ..Effects::default() };
+        let separately = spec.flags.contains(Flags::TOUCHES_ARBITRARY_KEYS);
+        let mut effects = Effects { separately, ..Effects::default() };
         let mut ctx = Ctx::new(&mut self.node, env, &mut effects, conn, db, Origin::Client, now_ms);
         let reply = run(&mut ctx, spec, &args);
         if let Some(blocked) = ctx.take_block() {

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{Server, finish::Finished};
 use crate::{
     commands::{Ctx, Error, Origin, go_on},
-    effect::{Class, Propagated, Recipients},
+    effect::{Class, PropagateTo, Propagated},
     env::Env,
     event::{Action, Event},
     node::{clients::BlockedOn, migration::Progress},
@@ -97,7 +97,7 @@ impl Server {
                 ctx.changed(key, Class::Generic, "del");
             }
             let del = [Bytes::from_static(b"DEL")].into_iter().chain(migration.taken).collect();
-            ctx.effects.propagated.push(Propagated { db: migration.db, args: del, to: Recipients::All });
+            ctx.effects.propagated.push(Propagated { db: migration.db, args: del, to: PropagateTo::All });
         }
         let answered = migration
             .error

@@ -6,25 +6,25 @@
 //!                              '-> Effects -> settle -> replication stream, pub/sub, WATCH, woken waiters
 //! ```
 
+mod aof;
 mod blocking;
-mod busy;
 mod connection;
 mod cron;
-mod durable;
 mod evict;
 mod evict_clients;
 mod execute;
-mod feed;
+mod failover;
 mod finish;
-mod follow;
 mod gate;
-mod hand_over;
 mod loading;
+mod long_script;
+mod master;
 mod migrate;
 mod own_pushes;
 mod pause;
-mod peers;
-mod saving;
+mod rdb_save;
+mod replica;
+mod replication_cron;
 mod settle;
 mod shutdown;
 mod start;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{Server, own_pushes::OwnPushes};
 use crate::{
     effect::{
-        Class, Effects, Propagated, Publication, Recipients, Resubscription, Signal, Subscription, Touch,
+        Class, Effects, PropagateTo, Propagated, Publication, Resubscription, Signal, Subscription, Touch,
     },
     env::{Env, Observation},
     event::ConnId,
@@ -32,7 +32,7 @@ struct Author<'a> {
 #[derive(Clone, Copy)]
 struct Batch<'a> {
     by: Option<ConnId>,
-    cuts: &'a [(usize, usize)],
+    command_ends: &'a [(usize, usize)],
     resubscribed: &'a [Resubscription],
 }
 
@@ -47,9 +47,9 @@ impl<'a> Batch<'a> {
 
     /// The client at the point of the batch that comes after all for which `is_past` holds.
     fn at(self, is_past: impl Fn((usize, usize)) -> bool, after_reply: bool) -> Option<Author<'a>> {
-        let command = self.cuts.partition_point(|&cut| is_past(cut));
+        let command = self.command_ends.partition_point(|&end| is_past(end));
         let later = &self.resubscribed[self.resubscribed.partition_point(|change| is_past(change.at))..];
-        let command = (command < self.cuts.len()).then_some(command);
+        let command = (command < self.command_ends.len()).then_some(command);
         // What comes before the reply of a single command is sent at once.
         let conn = self.by.filter(|_| command.is_some() || after_reply)?;
         Some(Author { conn, command, after_reply, later })
@@ -87,7 +87,7 @@ impl Server {
         }
         let mut cached = effects.cached.into_iter().peekable();
         let mut published = effects.published.into_iter().enumerate().peekable();
-        let batch = Batch { by, cuts: &effects.cuts, resubscribed: &effects.resubscribed };
+        let batch = Batch { by, command_ends: &effects.command_ends, resubscribed: &effects.resubscribed };
         for (at, touch) in effects.touched.iter().enumerate() {
             while let Some((number, (_, message))) = published.next_if(|(_, (before, _))| *before <= at) {
                 self.deliver(env, message, batch.at_message(number), &mut own);
@@ -111,7 +111,7 @@ impl Server {
         cached.for_each(|(_, cached)| own.invalidate_all(self.node.note_cached(cached, by)));
         self.note_ready(&effects.touched);
         let now_ms = env.wall.as_millis();
-        if effects.apart {
+        if effects.separately {
             effects.propagated.into_iter().for_each(|command| self.propagate(vec![command], now_ms));
         } else {
             self.propagate(effects.propagated, now_ms);
@@ -132,7 +132,7 @@ impl Server {
 
     /// Gives replicas and the append-only file what each of them is to have.
     fn propagate(&mut self, commands: Vec<Propagated>, now_ms: i64) {
-        if commands.iter().all(|command| command.to == Recipients::All) {
+        if commands.iter().all(|command| command.to == PropagateTo::All) {
             self.feed_batch(&commands, now_ms);
             self.append_batch(&commands, now_ms.div_euclid(1000));
             return;
@@ -141,8 +141,8 @@ impl Server {
             let wanted = commands.iter().filter(|command| command.to != other);
             wanted.cloned().collect::<Vec<_>>()
         };
-        self.feed_batch(&without(Recipients::Log), now_ms);
-        self.append_batch(&without(Recipients::Replicas), now_ms.div_euclid(1000));
+        self.feed_batch(&without(PropagateTo::Log), now_ms);
+        self.append_batch(&without(PropagateTo::Replicas), now_ms.div_euclid(1000));
     }
 
     /// Signals to watchers the keys that have changed with their whole database.

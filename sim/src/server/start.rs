@@ -9,7 +9,7 @@ use crate::{
     commands::{Ctx, Origin, access::load_configured, find, integer, run},
     config::Config,
     durability::{Commands, Disk, LogError, Parts, Unread, rdb},
-    effect::{Effects, Propagated, Recipients},
+    effect::{Effects, PropagateTo, Propagated},
     env::Env,
     event::ConnId,
     keyspace::Db,
@@ -169,7 +169,7 @@ impl Server {
             // Replicas that go on where the snapshot stands still have what has expired since.
             for (db, key) in opened.expired {
                 let args = vec![Bytes::from_static(b"DEL"), key];
-                self.feed_batch(&[Propagated { db, args, to: Recipients::All }], env.wall.as_millis());
+                self.feed_batch(&[Propagated { db, args, to: PropagateTo::All }], env.wall.as_millis());
             }
         }
         Ok(())

@@ -35,7 +35,7 @@ use crate::{
 /// ```
 #[derive(Debug)]
 pub struct Server {
-    /// Boxed, because scripts borrow it by swapping (`commands/scripting/loan.rs`).
+    /// Boxed, because scripts borrow it by swapping (`commands/scripting/borrowed_node.rs`).
     pub(super) node: Box<Node>,
     /// The periodic work.
     pub(super) cron: Cron,
@@ -160,7 +160,7 @@ impl Server {
             Event::Dialed { conn } => self.dialed(env, conn),
             Event::Bytes { conn, bytes } => self.received(env, conn, &bytes),
             Event::Closed { conn } => self.disconnected(env, conn),
-            Event::GoOn => self.go_on(env),
+            Event::ResumeScript => self.go_on(env),
             Event::Signal(signal) => self.signalled(env, signal),
             Event::Disk { full } => self.node.persistence.disk.full = full,
             // Both have been dealt with when they came.

@@ -20,7 +20,7 @@ use super::{
     machine::{Machine, Shared},
     rule::Rules,
     timeline::{StateHook, World},
-    trace::{Hook, Keep, Record, Trace},
+    trace::{Hook, Record, Trace, TraceRetention},
     turmoil::Turmoil,
 };
 use crate::time::{Boottime, Monotonic, True, Wall};
@@ -36,7 +36,7 @@ pub struct Builder {
     clocks: BTreeMap<String, Clock>,
     hooks: Vec<Hook>,
     state_hooks: Vec<StateHook>,
-    keep: Keep,
+    keep: TraceRetention,
     steps_per_instant: u64,
     steps_per_run: u64,
 }
@@ -61,7 +61,7 @@ impl Builder {
             clocks: BTreeMap::new(),
             hooks: vec![],
             state_hooks: vec![],
-            keep: Keep::Last(1_000),
+            keep: TraceRetention::Last(1_000),
             steps_per_instant: 1_000_000,
             steps_per_run: 10_000_000_000,
         }
@@ -121,7 +121,7 @@ impl Builder {
     }
 
     /// Which records are kept; by default the last 1,000.
-    pub fn keep(mut self, keep: Keep) -> Self {
+    pub fn keep(mut self, keep: TraceRetention) -> Self {
         self.keep = keep;
         self
     }

@@ -9,7 +9,7 @@ use crate::time::{Boottime, Monotonic, True, Wall};
 
 /// Which of a host's clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Face {
+pub enum ClockId {
     /// `CLOCK_REALTIME`.
     Wall,
     /// `CLOCK_MONOTONIC`.
@@ -18,7 +18,7 @@ pub enum Face {
     Boottime,
 }
 
-impl Face {
+impl ClockId {
     /// Every clock of a host.
     pub const ALL: [Self; 3] = [Self::Wall, Self::Monotonic, Self::Boottime];
 }
@@ -93,12 +93,12 @@ struct Piece {
 const UNIT: i64 = 1_000_000_000;
 
 impl Piece {
-    fn exact(&self, face: Face, at: True) -> i128 {
+    fn exact(&self, face: ClockId, at: True) -> i128 {
         let elapsed = i128::from(at.as_nanos()) - i128::from(self.from.as_nanos());
         self.anchors[face as usize] + elapsed * i128::from(self.rates[face as usize])
     }
 
-    fn nanos(&self, face: Face, at: True) -> i64 {
+    fn nanos(&self, face: ClockId, at: True) -> i64 {
         let nanos = self.exact(face, at).div_euclid(i128::from(UNIT));
         nanos.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
     }
@@ -141,17 +141,17 @@ impl Clock {
 
     /// The reading of the wall clock at this true instant.
     pub fn wall(&self, at: True) -> Wall {
-        Wall::from_nanos(self.piece(at).nanos(Face::Wall, at))
+        Wall::from_nanos(self.piece(at).nanos(ClockId::Wall, at))
     }
 
     /// The reading of the monotonic clock at this true instant.
     pub fn monotonic(&self, at: True) -> Monotonic {
-        Monotonic::from_nanos(self.piece(at).nanos(Face::Monotonic, at))
+        Monotonic::from_nanos(self.piece(at).nanos(ClockId::Monotonic, at))
     }
 
     /// The reading of the boottime clock at this true instant.
     pub fn boottime(&self, at: True) -> Boottime {
-        Boottime::from_nanos(self.piece(at).nanos(Face::Boottime, at))
+        Boottime::from_nanos(self.piece(at).nanos(ClockId::Boottime, at))
     }
 
     /// The readings of all clocks at this true instant.
@@ -161,7 +161,7 @@ impl Clock {
 
     /// The first true instant, not before `from`, at which this clock shows `nanos` or more, as far as is known
     /// today; `None` if that never comes.
-    pub fn first_true(&self, face: Face, nanos: i64, from: True) -> Option<True> {
+    pub fn first_true(&self, face: ClockId, nanos: i64, from: True) -> Option<True> {
         let target = i128::from(nanos) * i128::from(UNIT);
         let first = self.index(from);
         for (index, piece) in self.pieces.iter().enumerate().skip(first) {
@@ -186,14 +186,14 @@ impl Clock {
 
     /// The first true instant, not before `from`, at which the monotonic clock shows `target` or more.
     pub fn true_at_monotonic(&self, target: Monotonic, from: True) -> Option<True> {
-        self.first_true(Face::Monotonic, target.as_nanos(), from)
+        self.first_true(ClockId::Monotonic, target.as_nanos(), from)
     }
 
     /// The straight pieces of these clocks, in order, as far as they are known or planned: what a recorder writes down.
     pub fn segments(&self) -> impl Iterator<Item = Segment> + '_ {
         self.pieces.iter().map(|piece| Segment {
             from: piece.from,
-            readings: Face::ALL.map(|face| piece.nanos(face, piece.from)),
+            readings: ClockId::ALL.map(|face| piece.nanos(face, piece.from)),
             rates: piece.rates,
         })
     }
@@ -202,7 +202,7 @@ impl Clock {
     pub fn step(&mut self, at: True, by_nanos: i64) {
         self.change(at, |clock| {
             let last = clock.pieces.last_mut().expect("a clock has a first piece");
-            last.anchors[Face::Wall as usize] += i128::from(by_nanos) * i128::from(UNIT);
+            last.anchors[ClockId::Wall as usize] += i128::from(by_nanos) * i128::from(UNIT);
         });
     }
 
@@ -224,12 +224,12 @@ impl Clock {
     }
 
     /// Sets how fast these clocks run from now on.
-    pub fn set_rate(&mut self, at: True, faces: &[Face], rate: Rate) {
+    pub fn set_rate(&mut self, at: True, faces: &[ClockId], rate: Rate) {
         self.change(at, |clock| faces.iter().for_each(|&face| clock.rates[face as usize] = rate));
     }
 
     /// Freezes these clocks, or resumes them from their readings.
-    pub fn freeze(&mut self, at: True, faces: &[Face], frozen: bool) {
+    pub fn freeze(&mut self, at: True, faces: &[ClockId], frozen: bool) {
         self.change(at, |clock| faces.iter().for_each(|&face| clock.frozen[face as usize] = frozen));
     }
 
@@ -251,16 +251,16 @@ impl Clock {
         let now = *self.piece(at);
         self.slews.retain(|slew| slew.until > at);
         self.pieces.retain(|piece| piece.from < at);
-        let anchors = Face::ALL.map(|face| now.exact(face, at));
+        let anchors = ClockId::ALL.map(|face| now.exact(face, at));
         self.pieces.push(Piece { from: at, anchors, rates: [0; 3] });
         change(self);
 
         let mut rates =
-            Face::ALL.map(|face| if self.frozen[face as usize] { 0 } else { self.rates[face as usize].0 });
+            ClockId::ALL.map(|face| if self.frozen[face as usize] { 0 } else { self.rates[face as usize].0 });
         if self.suspended {
-            rates[Face::Monotonic as usize] = 0;
+            rates[ClockId::Monotonic as usize] = 0;
         }
-        let wall = Face::Wall as usize;
+        let wall = ClockId::Wall as usize;
         let own = rates[wall];
         let slews = if self.frozen[wall] { &[][..] } else { &self.slews[..] };
         for (done, slew) in slews.iter().enumerate() {
@@ -269,7 +269,7 @@ impl Clock {
             rates[wall] = rate as i64;
             let last = self.pieces.last_mut().expect("pushed above");
             last.rates = rates;
-            let mut anchors = Face::ALL.map(|face| last.exact(face, slew.until));
+            let mut anchors = ClockId::ALL.map(|face| last.exact(face, slew.until));
             anchors[wall] += slew.rest;
             if last.from == slew.until {
                 last.anchors = anchors;
@@ -320,8 +320,8 @@ mod tests {
         match *fault {
             Fault::Step(by) => clock.step(at, by),
             Fault::Slew(by, over) => clock.slew(at, by, Duration::from_nanos(over)),
-            Fault::Rate(face, ppm) => clock.set_rate(at, &[Face::ALL[face]], Rate::ppm(ppm)),
-            Fault::Freeze(face, frozen) => clock.freeze(at, &[Face::ALL[face]], frozen),
+            Fault::Rate(face, ppm) => clock.set_rate(at, &[ClockId::ALL[face]], Rate::ppm(ppm)),
+            Fault::Freeze(face, frozen) => clock.freeze(at, &[ClockId::ALL[face]], frozen),
             Fault::Suspend(suspended) => clock.suspend(at, suspended),
         }
     }
@@ -340,12 +340,12 @@ mod tests {
         (0..40_000_000_000i64).prop_map(True::from_nanos)
     }
 
-    fn nanos(clock: &Clock, face: Face, at: True) -> i64 {
+    fn nanos(clock: &Clock, face: ClockId, at: True) -> i64 {
         let reading = clock.read(at);
         match face {
-            Face::Wall => reading.wall.as_nanos(),
-            Face::Monotonic => reading.monotonic.as_nanos(),
-            Face::Boottime => reading.boottime.as_nanos(),
+            ClockId::Wall => reading.wall.as_nanos(),
+            ClockId::Monotonic => reading.monotonic.as_nanos(),
+            ClockId::Boottime => reading.boottime.as_nanos(),
         }
     }
 
@@ -369,7 +369,7 @@ mod tests {
         #[test]
         fn the_inverse_is_exact(faults in faults(), from in instant(), ahead in 0..20_000_000_000i64, face in 0..3usize) {
             let (clock, _) = build(&faults);
-            let face = Face::ALL[face];
+            let face = ClockId::ALL[face];
             let target = nanos(&clock, face, from) + ahead;
             match clock.first_true(face, target, from) {
                 Some(at) => {
@@ -427,10 +427,18 @@ mod tests {
         let rows: [Row; 8] = [
             ("step back", |c, at| c.step(at, -3_000_000_000), [-3 * s, 0, 0]),
             ("slew, half done", |c, at| c.slew(at, 2_000_000_000, Duration::from_secs(20)), [s, 0, 0]),
-            ("fast by 100 ppm", |c, at| c.set_rate(at, &Face::ALL, Rate::ppm(100)), [1_000_000; 3]),
-            ("twice as fast", |c, at| c.set_rate(at, &[Face::Monotonic], Rate::factor(2.0)), [0, 10 * s, 0]),
-            ("standing still", |c, at| c.set_rate(at, &[Face::Wall], Rate::ppm(-2_000_000)), [-10 * s, 0, 0]),
-            ("frozen", |c, at| c.freeze(at, &[Face::Wall], true), [-10 * s, 0, 0]),
+            ("fast by 100 ppm", |c, at| c.set_rate(at, &ClockId::ALL, Rate::ppm(100)), [1_000_000; 3]),
+            (
+                "twice as fast",
+                |c, at| c.set_rate(at, &[ClockId::Monotonic], Rate::factor(2.0)),
+                [0, 10 * s, 0],
+            ),
+            (
+                "standing still",
+                |c, at| c.set_rate(at, &[ClockId::Wall], Rate::ppm(-2_000_000)),
+                [-10 * s, 0, 0],
+            ),
+            ("frozen", |c, at| c.freeze(at, &[ClockId::Wall], true), [-10 * s, 0, 0]),
             ("suspended", |c, at| c.suspend(at, true), [0, -10 * s, 0]),
             (
                 "suspended for 4 s",
@@ -445,7 +453,7 @@ mod tests {
             let (plain, mut clock) = (start(), start());
             fault(&mut clock, at);
             let end = True::from_secs(20);
-            let moved = Face::ALL.map(|face| nanos(&clock, face, end) - nanos(&plain, face, end));
+            let moved = ClockId::ALL.map(|face| nanos(&clock, face, end) - nanos(&plain, face, end));
             assert_eq!(moved, expected, "{name}");
         }
     }
@@ -453,14 +461,14 @@ mod tests {
     #[test]
     fn segments_say_what_the_clock_shows_where_they_begin() {
         let mut clock = start();
-        clock.set_rate(True::from_nanos(3), &Face::ALL, Rate::factor(0.5));
+        clock.set_rate(True::from_nanos(3), &ClockId::ALL, Rate::factor(0.5));
         clock.slew(True::from_secs(1), 1_000, Duration::from_secs(1));
         let segments: Vec<_> = clock.segments().collect();
         let froms: Vec<_> = segments.iter().map(|segment| segment.from.as_nanos()).collect();
         assert_eq!(froms, [0, 3, 1_000_000_000, 2_000_000_000]);
         assert_eq!(segments[2].rates, [500_001_000, 500_000_000, 500_000_000]);
         for segment in segments {
-            assert_eq!(segment.readings, Face::ALL.map(|face| nanos(&clock, face, segment.from)));
+            assert_eq!(segment.readings, ClockId::ALL.map(|face| nanos(&clock, face, segment.from)));
         }
     }
 

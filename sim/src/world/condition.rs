@@ -6,7 +6,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use super::{
-    clock::{Face, Rate},
+    clock::{ClockId, Rate},
     control::Verb,
     rule::Rule,
 };
@@ -48,9 +48,9 @@ pub enum Condition {
     Lossy { from: String, to: String, per_million: u32 },
     /// The rate of a clock; no face means all. The errors of several causes add up, together with the clock's own; no clock runs
     /// backwards.
-    ClockRate { host: String, face: Option<Face>, rate: Rate },
+    ClockRate { host: String, face: Option<ClockId>, rate: Rate },
     /// A clock is frozen; no face means all.
-    ClockFrozen { host: String, face: Option<Face> },
+    ClockFrozen { host: String, face: Option<ClockId> },
     /// A message rule is in force.
     Rule(Rule),
 }
@@ -74,8 +74,9 @@ impl Condition {
 
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name =
-            |face: &Option<Face>| face.map_or("all clocks".into(), |face| format!("{face:?}").to_lowercase());
+        let name = |face: &Option<ClockId>| {
+            face.map_or("all clocks".into(), |face| format!("{face:?}").to_lowercase())
+        };
         match self {
             Self::Down { host } => write!(f, "crash of {host}"),
             Self::Paused { host } => write!(f, "pause of {host}"),

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    clock::{Face, Rate},
+    clock::{ClockId, Rate},
     condition::{Cause, Condition},
     link::Latency,
 };
@@ -37,7 +37,7 @@ pub enum Verb {
     /// Moves the wall clock evenly over a time.
     ClockSlew { host: String, by_nanos: i64, over: Duration },
     /// Sets the clock's own rate from now on; no face means all.
-    ClockRate { host: String, face: Option<Face>, rate: Rate },
+    ClockRate { host: String, face: Option<ClockId>, rate: Rate },
     /// Ends every cut, delay, loss, pause, suspension and rule. Clocks stay wrong, and crashed hosts stay down.
     Calm,
     /// Ends the run.
@@ -58,8 +58,9 @@ impl Verb {
 
 impl fmt::Display for Verb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let face =
-            |face: &Option<Face>| face.map_or("all clocks".into(), |face| format!("{face:?}").to_lowercase());
+        let face = |face: &Option<ClockId>| {
+            face.map_or("all clocks".into(), |face| format!("{face:?}").to_lowercase())
+        };
         match self {
             Self::Begin { cause, condition } => write!(f, "{condition}, by {cause}"),
             Self::End { cause, condition } => write!(f, "end of {condition}, by {cause}"),

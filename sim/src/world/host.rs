@@ -19,7 +19,7 @@ use tokio::task::LocalSet;
 use turmoil_net::HostId;
 
 use super::{
-    clock::{Face, Rate, Reading},
+    clock::{ClockId, Rate, Reading},
     condition::Cause,
     control::Control,
     entropy::Stream,
@@ -280,8 +280,8 @@ pub enum HostState {
 /// The conditions on the clocks of a host, by cause, and the own rate of each clock.
 pub(super) struct ClockFaults {
     pub(super) own: [Rate; 3],
-    pub(super) rates: BTreeMap<(Cause, Option<Face>), Rate>,
-    pub(super) freezes: BTreeSet<(Cause, Option<Face>)>,
+    pub(super) rates: BTreeMap<(Cause, Option<ClockId>), Rate>,
+    pub(super) freezes: BTreeSet<(Cause, Option<ClockId>)>,
 }
 
 impl Default for ClockFaults {
@@ -292,8 +292,8 @@ impl Default for ClockFaults {
 
 impl ClockFaults {
     /// The rate of a clock and whether it is frozen, with all conditions.
-    pub(super) fn of(&self, face: Face) -> (Rate, bool) {
-        let concerns = |of: &Option<Face>| of.is_none_or(|of| of == face);
+    pub(super) fn of(&self, face: ClockId) -> (Rate, bool) {
+        let concerns = |of: &Option<ClockId>| of.is_none_or(|of| of == face);
         let rates = self.rates.iter().filter(|((_, of), _)| concerns(of)).map(|(_, rate)| *rate);
         let rate = rates.fold(self.own[face as usize], Rate::and);
         (rate, self.freezes.iter().any(|(_, of)| concerns(of)))

@@ -37,7 +37,7 @@ mod turmoil;
 mod tests;
 
 pub use builder::Builder;
-pub use clock::{Clock, Face, Rate, Reading, Segment};
+pub use clock::{Clock, ClockId, Rate, Reading, Segment};
 pub use condition::{Cause, Condition};
 pub use control::{Control, Verb};
 pub use entropy::{Entropy, Stream};
@@ -47,4 +47,4 @@ pub use link::Latency;
 pub use rule::{MessageFault, Rule};
 pub use socket::{TcpListener, TcpStream};
 pub use timeline::{End, StateHook, World, WorldError};
-pub use trace::{Divergence, Event, Fingerprint, Hook, HostName, Keep, Record, first_divergence};
+pub use trace::{Divergence, Event, Fingerprint, Hook, HostName, Record, TraceRetention, first_divergence};

@@ -110,7 +110,7 @@ mod tests {
     use crate::{
         drive::Break,
         time::True,
-        world::{Builder, Condition, Keep, Latency, MessageFault, Rule, Verb, World},
+        world::{Builder, Condition, Latency, MessageFault, Rule, TraceRetention, Verb, World},
     };
 
     /// A node `r` and a client `c` 10 ms apart; the client sends each command at its time in milliseconds, whatever has
@@ -142,7 +142,7 @@ mod tests {
                 std::future::pending::<()>().await;
             })
             .latency(Latency::Fixed(Duration::from_millis(10)))
-            .keep(Keep::Events)
+            .keep(TraceRetention::Events)
     }
 
     fn replies(world: &World) -> String {
@@ -227,7 +227,7 @@ mod tests {
                     let n = second.read(&mut buffer).await.expect("it answers");
                     ctx.observe("reply", buffer[..n].escape_ascii().to_string());
                 })
-                .keep(Keep::Events)
+                .keep(TraceRetention::Events)
                 .build();
             world.control().now(Condition::Rule(set).begin("it"));
             world.run(True::from_secs(2)).expect("it runs");
@@ -335,7 +335,7 @@ mod tests {
             .host("r", move |ctx| run(ctx, Config::default(), node.clone()))
             .host("c", client)
             .latency(latency)
-            .keep(Keep::Events)
+            .keep(TraceRetention::Events)
             .build();
         world.control().at(True::from_millis(10), Condition::Paused { host: "r".into() }.begin("it"));
         world.control().at(True::from_millis(500), Condition::Paused { host: "r".into() }.end("it"));
@@ -373,7 +373,7 @@ mod tests {
                 }
             })
             .latency(Latency::Fixed(Duration::from_millis(10)))
-            .keep(Keep::Events)
+            .keep(TraceRetention::Events)
             .build();
         let latency = Latency::Fixed(Duration::from_millis(300));
         let slow = Verb::Latency { from: "r1".into(), to: "r2".into(), latency };

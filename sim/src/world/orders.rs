@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    clock::Face,
+    clock::ClockId,
     condition::{Cause, Condition},
     control::Verb,
     fabric::Fabric,
@@ -224,7 +224,7 @@ impl World {
     /// Applies all conditions to the host's clocks.
     fn set_clocks(&mut self, host: usize) {
         let host = &self.hosts[host];
-        let faces = Face::ALL.map(|face| (face, host.clocks.of(face)));
+        let faces = ClockId::ALL.map(|face| (face, host.clocks.of(face)));
         host.machine.change_clock(|clock, now| {
             for (face, (rate, frozen)) in faces {
                 clock.set_rate(now, &[face], rate);
@@ -268,6 +268,6 @@ impl World {
     }
 }
 
-fn faces(face: &Option<Face>) -> &[Face] {
-    face.as_ref().map_or(&Face::ALL, std::slice::from_ref)
+fn faces(face: &Option<ClockId>) -> &[ClockId] {
+    face.as_ref().map_or(&ClockId::ALL, std::slice::from_ref)
 }

@@ -49,7 +49,11 @@ async fn ping(ctx: HostCtx) {
 
 /// A client `c` that pings a server `s` over links of 10 ms.
 fn pings(seed: u64) -> Builder {
-    World::builder(seed).host("s", echo).host("c", ping).latency(Latency::Fixed(ms(10))).keep(Keep::All)
+    World::builder(seed)
+        .host("s", echo)
+        .host("c", ping)
+        .latency(Latency::Fixed(ms(10)))
+        .keep(TraceRetention::All)
 }
 
 /// What `kind` of things was observed, each with its true time in milliseconds.
@@ -79,7 +83,7 @@ fn verb(text: &str) -> Verb {
     let cut = || Condition::Cut { from: name(1), to: name(2) };
     let slow = || Condition::Slow { from: name(1), to: name(2), by: ms(words[3].parse().expect("ms")) };
     let lossy = || Condition::Lossy { from: name(1), to: name(2), per_million: 1_000_000 };
-    let frozen = || Condition::ClockFrozen { host: name(1), face: Some(Face::Monotonic) };
+    let frozen = || Condition::ClockFrozen { host: name(1), face: Some(ClockId::Monotonic) };
     let faster = || Condition::ClockRate { host: name(1), face: None, rate: Rate::factor(1.5) };
     match what {
         "pause" => paused().begin(cause),
@@ -125,7 +129,7 @@ fn a_host_can_be_handed_to_code_that_wants_send() {
         wants_send(ctx.sleep_until(Monotonic::ZERO));
         ctx.observe("it", "ran");
     };
-    let mut world = World::builder(1).host("h", host).keep(Keep::Events).build();
+    let mut world = World::builder(1).host("h", host).keep(TraceRetention::Events).build();
     world.run(MS(1)).expect("it runs");
     assert_eq!(observed(&world, "it"), "ran@0");
 }
@@ -364,7 +368,7 @@ fn tasks_die_with_their_host_and_what_software_captured_survives() {
             async {}
         }
     };
-    let mut world = World::builder(1).host("h", software).keep(Keep::Events).build();
+    let mut world = World::builder(1).host("h", software).keep(TraceRetention::Events).build();
     world.control().at(MS(150), verb("crash h"));
     world.control().at(MS(350), verb("restart h"));
     world.run(MS(450)).expect("it runs");
@@ -380,7 +384,7 @@ fn software_may_act_on_a_stop_within_the_instant() {
         ctx.sleep_until(ctx.monotonic() + ms(1)).await;
         ctx.observe("stop", "too late");
     };
-    let mut world = World::builder(1).host("h", software).keep(Keep::Events).build();
+    let mut world = World::builder(1).host("h", software).keep(TraceRetention::Events).build();
     world.control().at(MS(5), verb("stop h"));
     world.run(MS(10)).expect("it runs");
     assert_eq!(observed(&world, "stop"), "saved@5");
@@ -395,7 +399,7 @@ fn sleeps_end_at_the_very_nanosecond_and_foreign_timers_to_the_millisecond() {
         tokio::time::sleep(ms(5)).await;
         ctx.observe("nanos", "foreign");
     };
-    let mut world = World::builder(1).host("h", software).keep(Keep::Events).build();
+    let mut world = World::builder(1).host("h", software).keep(TraceRetention::Events).build();
     world.run(MS(10)).expect("it runs");
     let times: Vec<_> = world
         .records()
@@ -451,7 +455,7 @@ fn a_cut_link_forgets_what_nobody_would_send_again() {
             .host("s", server)
             .host("c", client)
             .latency(Latency::Fixed(ms(10)))
-            .keep(Keep::Events)
+            .keep(TraceRetention::Events)
             .build();
         for (at, text) in [&[(50, "cut c s"), (300, "heal c s")], orders].concat() {
             world.control().at(MS(at), verb(text));
@@ -498,8 +502,12 @@ fn a_half_open_connection_kept_the_port_of_a_host_that_crashed() {
         ctx.observe("it", format!("given up: {given_up}, again: {again}"));
     };
     let latency = Latency::Fixed(ms(10));
-    let mut world =
-        World::builder(1).host("s", echo).host("c", client).latency(latency).keep(Keep::All).build();
+    let mut world = World::builder(1)
+        .host("s", echo)
+        .host("c", client)
+        .latency(latency)
+        .keep(TraceRetention::All)
+        .build();
     for (at, text) in [(15, "crash s"), (16, "reset s c"), (100, "up s")] {
         world.control().at(MS(at), verb(text));
     }
@@ -548,7 +556,7 @@ fn a_host_on_turmoil_reaches_itself_at_once() {
             stream.read_exact(&mut [0]).await.expect("answered");
             ctx.observe("it", "answered");
         })
-        .keep(Keep::All)
+        .keep(TraceRetention::All)
         .build();
     world.run(MS(20)).expect("it runs");
     assert_eq!(observed(&world, "it"), "answered@5");
@@ -582,7 +590,7 @@ fn on_real_time_code_runs_and_clocks_cannot_be_bent() {
             ctx.observe("it", "answered");
             ctx.control().now(Verb::ClockStep { host: "c".into(), by_nanos: 1 });
         })
-        .keep(Keep::All)
+        .keep(TraceRetention::All)
         .build();
     let error = world.run(MS(5_000)).expect_err("no real clock is set");
     assert!(matches!(error, WorldError::Impossible { .. }), "{error}");

@@ -158,7 +158,7 @@ impl fmt::Display for Record {
 
 /// Which records are kept; the fingerprint is made of all of them in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keep {
+pub enum TraceRetention {
     /// None.
     Nothing,
     /// The last so many.
@@ -184,7 +184,7 @@ pub type Hook = Box<dyn FnMut(&Record, &Control)>;
 
 /// The trace so far.
 pub(super) struct Trace {
-    keep: Keep,
+    keep: TraceRetention,
     hooked: bool,
     next: u64,
     hasher: Sha256,
@@ -194,7 +194,7 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    pub(super) fn new(keep: Keep, hooked: bool) -> Self {
+    pub(super) fn new(keep: TraceRetention, hooked: bool) -> Self {
         Self {
             keep,
             hooked,
@@ -219,10 +219,10 @@ impl Trace {
             self.unseen.push_back(record.clone());
         }
         match self.keep {
-            Keep::Nothing => {}
-            Keep::Events if packet => {}
-            Keep::Events | Keep::All => self.records.push_back(record),
-            Keep::Last(most) => {
+            TraceRetention::Nothing => {}
+            TraceRetention::Events if packet => {}
+            TraceRetention::Events | TraceRetention::All => self.records.push_back(record),
+            TraceRetention::Last(most) => {
                 self.records.push_back(record);
                 while self.records.len() > most {
                     self.records.pop_front();

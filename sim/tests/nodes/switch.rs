@@ -282,7 +282,7 @@ impl Switch {
                 Action::Alarm { at } => self.hosts[node].alarm = Some(at.max(self.now)),
                 // What the switch delivers meanwhile the server keeps.
                 Action::Stall { .. } => {}
-                Action::GoOn => panic!("scripts go by no clock here"),
+                Action::ResumeScript => panic!("scripts go by no clock here"),
                 Action::Advance { .. } => panic!("the clock of the switch is moved by the test"),
                 Action::Exit => panic!("no test here asks a node to exit"),
             }

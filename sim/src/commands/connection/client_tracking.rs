@@ -39,7 +39,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let options = parse(ctx, &args[3..])?;
     if args[2].eq_ignore_ascii_case(b"off") {
         ctx.node.clients.untrack(ctx.conn);
-        ctx.effects.cache(Cached::Retracked(None));
+        ctx.effects.cache(Cached::TrackingChanged(None));
         return Ok(Reply::OK);
     }
     if !args[2].eq_ignore_ascii_case(b"on") {
@@ -67,7 +67,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let exception = ctx.session().tracking.as_ref().is_some_and(|before| before.exception);
     let tracking = Tracking { prefixes, consent, no_loop: options.no_loop, exception };
     ctx.node.clients.track(ctx.conn, tracking.clone(), options.redirect);
-    ctx.effects.cache(Cached::Retracked(Some(tracking)));
+    ctx.effects.cache(Cached::TrackingChanged(Some(tracking)));
     // Of new prefixes that overlap each other only the first is refused its company. About the others the server complains, and
     // takes them.
     Ok(match overlap {

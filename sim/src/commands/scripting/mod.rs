@@ -19,7 +19,7 @@ mod function_restore;
 mod function_stats;
 mod kill;
 mod libraries;
-mod loan;
+mod borrowed_node;
 mod run;
 mod script;
 mod script_debug;

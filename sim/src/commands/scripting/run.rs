@@ -4,7 +4,7 @@ use std::{any::Any, time::Duration};
 
 use bytes::Bytes;
 
-use super::{loan::Loan, script_debug};
+use super::{borrowed_node::BorrowedNode, script_debug};
 use crate::{
     commands::{self, Ctx, Error, integer, permit, timing, transactions},
     node::{
@@ -121,13 +121,14 @@ fn run(
     admit(ctx, flags, access)?;
     let engine = ctx.node.scripts.clone();
     let idle = engine.idle_host().map(|host| -> Box<dyn Any> { host });
-    let mut loan =
-        idle.and_then(|host| host.downcast::<Loan>().ok()).unwrap_or_else(|| Box::new(Loan::new()));
-    loan.begin();
-    loan.read_only = access == Access::ReadOnly || flags.contains(Flags::NO_WRITES);
-    loan.out_of_memory = ctx.node.out_of_memory && !flags.contains(Flags::ALLOW_OOM);
+    let mut borrowed = idle
+        .and_then(|host| host.downcast::<BorrowedNode>().ok())
+        .unwrap_or_else(|| Box::new(BorrowedNode::new()));
+    borrowed.begin();
+    borrowed.read_only = access == Access::ReadOnly || flags.contains(Flags::NO_WRITES);
+    borrowed.out_of_memory = ctx.node.out_of_memory && !flags.contains(Flags::ALLOW_OOM);
     if ctx.node.clients.tracking.trackers > 0 && ctx.node.clients.tracks_reads(ctx.conn) {
-        loan.declared.extend_from_slice(&args[3..3 + keys]);
+        borrowed.declared.extend_from_slice(&args[3..3 + keys]);
     }
     let config = &ctx.node.config;
     let (budget, turn) = (config.script_budget, Duration::from_millis(config.busy_reply_threshold));
@@ -138,22 +139,22 @@ fn run(
     let (since, now_ms) = (ctx.env.monotonic, ctx.now_ms);
     let (keys, argv) = args[3..].split_at(keys);
     let run = Run { callee, keys, args: argv, budget, turn, heard: own.1 };
-    let (loan, outcome) = with_loan(ctx, loan, |loan| engine.run(loan, &run));
+    let (borrowed, outcome) = with_borrowed_node(ctx, borrowed, |borrowed| engine.run(borrowed, &run));
     Ok(match outcome {
         Outcome::Reply(reply, told) => {
-            come_home(ctx, loan, own);
+            restore_client(ctx, borrowed, own);
             ctx.told = Some(told);
             reply
         }
-        Outcome::Left(script) => {
+        Outcome::Suspended(script) => {
             let function = match callee {
                 Callee::Script(_) => None,
                 Callee::Function(function) => Some(function.name.clone()),
             };
-            let (conn, wrote, command) = (ctx.conn, loan.wrote, args.to_vec());
+            let (conn, wrote, command) = (ctx.conn, borrowed.wrote, args.to_vec());
             let (held, transaction) = (std::mem::take(ctx.effects), None);
-            let host: Box<dyn Host> = loan;
-            leave(
+            let host: Box<dyn Host> = borrowed;
+            suspend(
                 ctx,
                 Busy {
                     conn,
@@ -176,26 +177,26 @@ fn run(
 }
 
 /// Lends what the context borrows for a turn of a script.
-fn with_loan(
+fn with_borrowed_node(
     ctx: &mut Ctx<'_>,
-    mut loan: Box<Loan>,
+    mut borrowed: Box<BorrowedNode>,
     turn: impl FnOnce(Box<dyn Host>) -> (Box<dyn Host>, Outcome),
-) -> (Box<Loan>, Outcome) {
-    loan.lend(ctx);
-    let (host, outcome) = turn(loan);
-    let mut loan = loan_of(host);
-    loan.exchange(ctx);
-    (loan, outcome)
+) -> (Box<BorrowedNode>, Outcome) {
+    borrowed.lend(ctx);
+    let (host, outcome) = turn(borrowed);
+    let mut borrowed = borrowed_of(host);
+    borrowed.exchange(ctx);
+    (borrowed, outcome)
 }
 
-fn loan_of(host: Box<dyn Host>) -> Box<Loan> {
+fn borrowed_of(host: Box<dyn Host>) -> Box<BorrowedNode> {
     let host: Box<dyn Any> = host;
-    host.downcast::<Loan>().expect("the engine hands back what it was lent")
+    host.downcast::<BorrowedNode>().expect("the engine hands back what it was lent")
 }
 
 /// A script has ended: its client has its database and its protocol back.
-fn come_home(ctx: &mut Ctx<'_>, loan: Box<Loan>, own: (usize, Protocol)) {
-    ctx.node.scripts.keep_host(loan as Box<dyn Host>);
+fn restore_client(ctx: &mut Ctx<'_>, borrowed: Box<BorrowedNode>, own: (usize, Protocol)) {
+    ctx.node.scripts.keep_host(borrowed as Box<dyn Host>);
     if let Some(session) = ctx.node.clients.sessions.get_mut(ctx.conn) {
         (session.db, session.protocol) = own;
     }
@@ -204,7 +205,7 @@ fn come_home(ctx: &mut Ctx<'_>, loan: Box<Loan>, own: (usize, Protocol)) {
 /// A script has taken as long as it may before others have turns. By a clock it has its next when they have had theirs. One that
 /// used up a budget is assumed to run forever: its client waits, and the node does nothing until `busy-reply-threshold` has
 /// passed; from then on it answers BUSY.
-fn leave(ctx: &mut Ctx<'_>, busy: Busy) -> Reply {
+fn suspend(ctx: &mut Ctx<'_>, busy: Busy) -> Reply {
     if ctx.env.script_clock.is_none() {
         let threshold = Duration::from_millis(ctx.node.config.busy_reply_threshold);
         ctx.node.stall(ctx.env.monotonic, threshold);
@@ -227,18 +228,19 @@ pub(crate) fn next_turn(ctx: &mut Ctx<'_>, busy: Busy) -> Option<Reply> {
     let Busy { script, host, held, own, .. } = busy;
     // What it does now comes after what it has done.
     let news = std::mem::replace(ctx.effects, held);
-    let (loan, outcome) = with_loan(ctx, loan_of(host), |loan| engine.go_on(loan, script, TURN));
-    let wrote = loan.wrote;
+    let (borrowed, outcome) =
+        with_borrowed_node(ctx, borrowed_of(host), |borrowed| engine.go_on(borrowed, script, TURN));
+    let wrote = borrowed.wrote;
     let (reply, told) = match outcome {
-        Outcome::Left(script) => {
+        Outcome::Suspended(script) => {
             let held = std::mem::replace(ctx.effects, news);
-            let host: Box<dyn Host> = loan;
+            let host: Box<dyn Host> = borrowed;
             ctx.node.busy = Some(Busy { script, host, held, wrote, ..busy });
             return None;
         }
         Outcome::Reply(reply, told) => (reply, told),
     };
-    come_home(ctx, loan, own);
+    restore_client(ctx, borrowed, own);
     let done = std::mem::replace(ctx.effects, news);
     ctx.effects.append(done);
     ctx.env.refresh(ctx.node.stalled_until);

@@ -19,7 +19,7 @@ use crate::{
     },
     config::{Config, options::memory},
     durability::rdb,
-    effect::{Class, Propagated, Recipients},
+    effect::{Class, PropagateTo, Propagated},
     event::Action,
     keyspace::{Entry, Str, Value, embedded_memory, text_memory},
     log::Level,
@@ -225,7 +225,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         (b"listpack", Some(key)) if args.len() == 3 => structure(ctx, "listpack", key),
         (b"quicklist", Some(key)) if args.len() <= 4 => structure(ctx, "quicklist", key),
         (b"replicate", Some(_)) => {
-            let command = Propagated { db: ctx.db, args: args[2..].to_vec(), to: Recipients::Replicas };
+            let command = Propagated { db: ctx.db, args: args[2..].to_vec(), to: PropagateTo::Replicas };
             ctx.effects.propagated.push(command);
             Ok(Reply::OK)
         }

@@ -1,6 +1,6 @@
 //! FAILOVER [TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]: makes a replica take this master's place.
 //!
-//! It only begins here; `server/hand_over.rs` carries it out.
+//! It only begins here; `server/failover.rs` carries it out.
 
 use std::time::Duration;
 

@@ -152,7 +152,7 @@ fn deliver(
     count: usize,
     repeated: &mut Vec<Vec<Bytes>>,
 ) -> Result<Vec<Reply>, Error> {
-    let (now_ms, repeats) = (ctx.wall_ms(), ctx.node.repeats());
+    let (now_ms, repeats) = (ctx.wall_ms(), ctx.node.propagates());
     let mut entries = Vec::new();
     let Some((log, group)) = find(ctx, key, name)? else { return Ok(entries) };
     let Some(from) = group.last_id.next() else { return Ok(entries) };

@@ -58,8 +58,8 @@ pub(crate) fn go_on(
     queue: Vec<Vec<Bytes>>,
 ) -> Reply {
     // Whatever made it wait has ended.
-    while ctx.effects.cuts.len() < replies.len() {
-        ctx.effects.cut();
+    while ctx.effects.command_ends.len() < replies.len() {
+        ctx.effects.end_command();
     }
     let mut queue = queue.into_iter();
     while let Some(args) = queue.next() {
@@ -103,7 +103,7 @@ pub(crate) fn go_on(
             replies.iter_mut().for_each(|reply| *reply = reply.written(before));
         }
         replies.push(reply);
-        ctx.effects.cut();
+        ctx.effects.end_command();
     }
     if let Some(session) = ctx.node.clients.sessions.get_mut(conn) {
         session.executing = None;

@@ -23,10 +23,10 @@ impl Node {
             (Cached::Read(key), Some(conn)) => self.clients.tracking.remember(conn, &key),
             (Cached::Flushed, _) => return self.invalidate_all(by),
             // The connection may have been closed since.
-            (Cached::Retracked(way), Some(conn)) if self.clients.sessions.contains(conn) => {
+            (Cached::TrackingChanged(way), Some(conn)) if self.clients.sessions.contains(conn) => {
                 self.clients.tracking.turn(conn, way);
             }
-            (Cached::Read(_) | Cached::Retracked(_), _) => {}
+            (Cached::Read(_) | Cached::TrackingChanged(_), _) => {}
         }
         false
     }

@@ -1,7 +1,7 @@
 //! What a running script reaches of its node: the node itself, lent for the time of the run.
 //!
 //! The functions that Lua calls live as long as the interpreter, and cannot hold a borrowed [`Ctx`]. So the run swaps node,
-//! environment and effects into a [`Loan`], which the interpreter owns meanwhile, and swaps them back afterwards. A swap
+//! environment and effects into a [`BorrowedNode`], which the interpreter owns meanwhile, and swaps them back afterwards. A swap
 //! costs some ten nanoseconds; making Lua functions over a borrowed context for each run costs microseconds.
 
 use std::fmt;
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Flags, Origin, Spec, access, find_in, permit, run},
     config::Config,
-    effect::{Cached, Effects, Recipients},
+    effect::{Cached, Effects, PropagateTo},
     env::Env,
     event::ConnId,
     node::Node,
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// A node lent to a script.
-pub(super) struct Loan {
+pub(super) struct BorrowedNode {
     node: Box<Node>,
     env: Env,
     effects: Effects,
@@ -32,24 +32,27 @@ pub(super) struct Loan {
     /// The memory was full when the script began, and it has not said that it can do without more.
     pub(super) out_of_memory: bool,
     /// Who repeats what it does (`redis.set_repl`).
-    to: Recipients,
+    to: PropagateTo,
     /// The keys that it declared, while any client tracks keys.
     pub(super) declared: Vec<Bytes>,
     /// It has called a command that writes.
     pub(super) wrote: bool,
 }
 
-impl fmt::Debug for Loan {
+impl fmt::Debug for BorrowedNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Loan").field("conn", &self.conn).field("wrote", &self.wrote).finish_non_exhaustive()
+        f.debug_struct("BorrowedNode")
+            .field("conn", &self.conn)
+            .field("wrote", &self.wrote)
+            .finish_non_exhaustive()
     }
 }
 
-impl Loan {
-    /// A loan of nothing: what it holds is what a borrower's context holds while the real things are lent.
-    pub(super) fn new() -> Loan {
+impl BorrowedNode {
+    /// A borrowed of nothing: what it holds is what a borrower's context holds while the real things are lent.
+    pub(super) fn new() -> BorrowedNode {
         let config = Config { databases: 0, ..Config::default() };
-        Loan {
+        BorrowedNode {
             node: Box::new(Node::new(config, String::new(), String::new(), Monotonic::default())),
             env: Env::new(0),
             effects: Effects::default(),
@@ -57,7 +60,7 @@ impl Loan {
             now_ms: 0,
             read_only: false,
             out_of_memory: false,
-            to: Recipients::All,
+            to: PropagateTo::All,
             declared: Vec::new(),
             wrote: false,
         }
@@ -71,11 +74,11 @@ impl Loan {
 
     /// Forgets the script before.
     pub(super) fn begin(&mut self) {
-        (self.to, self.wrote) = (Recipients::All, false);
+        (self.to, self.wrote) = (PropagateTo::All, false);
         self.declared.clear();
     }
 
-    /// Gives back what [`Loan::lend`] took.
+    /// Gives back what [`BorrowedNode::lend`] took.
     pub(super) fn exchange(&mut self, ctx: &mut Ctx<'_>) {
         std::mem::swap(ctx.node, &mut self.node);
         std::mem::swap(ctx.env, &mut self.env);
@@ -113,7 +116,7 @@ impl Loan {
     }
 }
 
-impl Host for Loan {
+impl Host for BorrowedNode {
     fn call(&mut self, words: Vec<Bytes>) -> Reply {
         let spec = match self.admit(&words) {
             Ok(spec) => spec,
@@ -153,10 +156,10 @@ impl Host for Loan {
 
     fn set_propagation(&mut self, aof: bool, replicas: bool) {
         self.to = match (aof, replicas) {
-            (true, true) => Recipients::All,
-            (true, false) => Recipients::Log,
-            (false, true) => Recipients::Replicas,
-            (false, false) => Recipients::Nobody,
+            (true, true) => PropagateTo::All,
+            (true, false) => PropagateTo::Log,
+            (false, true) => PropagateTo::Replicas,
+            (false, false) => PropagateTo::Nobody,
         };
     }
 }

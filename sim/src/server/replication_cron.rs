@@ -1,6 +1,6 @@
 //! The node among its peers: the once-a-second work of replication, and carrying out what commands and lost links ask for.
 //!
-//! `server/follow.rs` is the replica's side of a link, `server/feed.rs` the master's.
+//! `server/replica.rs` is the replica's side of a link, `server/master.rs` the master's.
 
 use std::time::Duration;
 

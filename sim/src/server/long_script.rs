@@ -14,7 +14,7 @@ impl Server {
     pub(super) fn ask_for_turn(&mut self, env: &mut Env) {
         if self.node.busy.is_some() && env.script_clock.is_some() && !self.turn_asked {
             self.turn_asked = true;
-            env.outbox.push(Action::GoOn);
+            env.outbox.push(Action::ResumeScript);
         }
     }
 
@@ -129,7 +129,7 @@ mod tests {
         fn end(&mut self) -> Vec<(u64, String)> {
             let mut said = Vec::new();
             while self.server.node().busy.is_some() {
-                said.extend(self.step(Event::GoOn).0);
+                said.extend(self.step(Event::ResumeScript).0);
             }
             said
         }
@@ -224,7 +224,7 @@ mod tests {
         assert!(!exits(&rig.step(Event::Signal(Signal::Terminate)).1));
         let mut ended = false;
         while rig.server.node().busy.is_some() {
-            ended = exits(&rig.step(Event::GoOn).1);
+            ended = exits(&rig.step(Event::ResumeScript).1);
         }
         assert!(ended, "it ends with the script");
 
