@@ -17,6 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::guard::Guard;
 use crate::hold::Hold;
 use crate::keeper::{Held, give_back};
+use crate::key::Key;
 use crate::observer::What;
 use crate::progress::Progress;
 use crate::protocol::{Answer, Ask, Protocol, remaining};
@@ -40,7 +41,7 @@ pub(crate) enum Patience {
 pub(crate) struct Request {
     pub(crate) session: Arc<Session>,
     pub(crate) protocol: &'static dyn Protocol,
-    pub(crate) lock: String,
+    pub(crate) lock: Key,
     pub(crate) owner: String,
     /// `None` leaves the lease to the watchdog.
     pub(crate) lease: Option<Duration>,
@@ -212,7 +213,8 @@ impl Acquisition {
             return Ok(None);
         }
         let channel = self.request.protocol.channel(&self.request.lock, &self.request.owner);
-        let subscription = Subscription::to(&self.request.session.hub, &channel);
+        let subscription =
+            Subscription::to(&self.request.session.hubs.of(self.request.lock.slot()), &channel);
         let patience = self.request.session.config.subscription_timeout;
         let env = self.request.session.around.env.clone();
         let confirmed = within(&*env, env.now() + patience, subscription.confirmed());
@@ -293,23 +295,21 @@ impl Acquisition {
 
     async fn attempt_once(&mut self) -> Result<Outcome> {
         let (session, turn) = (self.request.session.clone(), self.turn.clone());
-        let router = &session.router;
+        let (config, node) = (&session.config, session.router.node(self.request.lock.slot()));
         // Until the outcome is known, no other request of this owner may change the count it is told by.
-        let limit = session.env().now() + router.response_limit();
+        let limit = session.env().now() + config.response_limit();
         let Some(_mine) = within(session.env(), limit, turn.mine.lock()).await else {
-            return Err(router.no_reply().made_definite());
+            return Err(config.no_reply().made_definite());
         };
         // One that is gone before its turn has come sends nothing.
         let _asks = tokio::select! {
             biased;
-            () = self.given_up() => return Err(router.no_reply().made_definite()),
+            () = self.given_up() => return Err(config.no_reply().made_definite()),
             permit = session.asks.acquire() => permit,
         };
-        let connection = router.connection().await?;
-        let wait = router
-            .limited(&connection, router.replica_wait(&connection))
-            .await
-            .map_err(Error::made_definite)?;
+        let connection = node.connection().await?;
+        let wait =
+            node.limited(&connection, node.replica_wait(&connection)).await.map_err(Error::made_definite)?;
         let needed = wait.as_ref().map_or(0, |(_, needed)| *needed);
         let once = self.request.patience == Patience::Once;
         let call = if once {
@@ -327,21 +327,17 @@ impl Acquisition {
         let asked = connection.clone();
         let asking = async move { asked.run(&call, wait.as_ref().map(|(wait, _)| wait)).await };
         let mut reply: Reply = asking.boxed().fuse();
-        let limit = session.env().now() + router.response_limit();
+        let limit = session.env().now() + config.response_limit();
         let error = match within(session.env(), limit, &mut reply).await {
             Some(Ok((reply, acked))) => return self.settle(&reply, acked, needed, sent).await,
             Some(Err(error)) => {
-                router.blame(&connection, &error);
+                let error = node.retire_on(&connection, error);
                 if error.is_definite() {
                     return Err(error);
                 }
                 error
             }
-            None => {
-                let error = router.no_reply();
-                router.blame(&connection, &error);
-                error
-            }
+            None => node.retire_on(&connection, config.no_reply()),
         };
         self.resolve(connection, reply, needed, sent, error).await
     }
@@ -411,11 +407,11 @@ impl Acquisition {
     /// Compares the owner's count with the holds known here, on a connection before which the old one was ended. When
     /// there is one more: until when, by what is left of the key's time to live.
     async fn count_on_new_connection(&self) -> Result<Option<Boottime>> {
-        let router = &self.request.session.router;
-        let connection = router.connection().await?;
+        let node = self.request.session.router.node(self.request.lock.slot());
+        let connection = node.connection().await?;
         let mut count = redis::cmd("HGET");
-        count.arg(&self.request.lock).arg(&self.request.owner);
-        let count: usize = match router.limited(&connection, connection.call(&count)).await? {
+        count.arg(&*self.request.lock).arg(&self.request.owner);
+        let count: usize = match node.limited(&connection, connection.call(&count)).await? {
             Value::Nil => 0,
             Value::BulkString(count) => {
                 std::str::from_utf8(&count).ok().and_then(|n| n.parse().ok()).unwrap_or(0)
@@ -427,8 +423,8 @@ impl Acquisition {
         }
         let sent = self.env().boottime();
         let mut left = redis::cmd("PTTL");
-        left.arg(&self.request.lock);
-        match router.limited(&connection, connection.call(&left)).await? {
+        left.arg(&*self.request.lock);
+        match node.limited(&connection, connection.call(&left)).await? {
             Value::Int(left) => {
                 let left = remaining(left).unwrap_or_default();
                 Ok(Some(sent + left.saturating_sub(drift_margin(left))))
@@ -439,7 +435,7 @@ impl Acquisition {
 
     async fn last_token(&self) -> Result<Option<u64>> {
         let Some(key) = self.request.protocol.token_key(&self.request.lock) else { return Ok(None) };
-        match self.request.session.router.ask(redis::cmd("GET").arg(key)).await? {
+        match self.request.session.router.ask(self.request.lock.slot(), redis::cmd("GET").arg(key)).await? {
             Value::BulkString(token) => Ok(std::str::from_utf8(&token).ok().and_then(|n| n.parse().ok())),
             other => Err(Error::unexpected(&other)),
         }
@@ -456,7 +452,9 @@ impl Acquisition {
         match self.request.protocol.answer(reply)? {
             Answer::Busy(ttl) => Ok(Outcome::Busy(ttl)),
             Answer::Granted { token } => {
-                if let Err(error) = self.request.session.router.acknowledged(acked, needed) {
+                if let Err(error) =
+                    self.request.session.router.node(self.request.lock.slot()).acknowledged(acked, needed)
+                {
                     return Err(self.undone(error).await);
                 }
                 self.accept(self.deadline(sent), token).await

@@ -216,7 +216,7 @@ impl Builder {
     /// of different data.
     pub async fn connect(self) -> Result<Client> {
         let client = self.build()?;
-        client.session.router.connect_all().await?;
+        client.session.router.connect().await?;
         Ok(client)
     }
 }

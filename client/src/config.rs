@@ -6,7 +6,7 @@ use std::time::Duration;
 use redis::IntoConnectionInfo;
 
 use crate::env::{Env, draw};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// How many replicas must confirm a change before it counts.
 ///
@@ -154,6 +154,19 @@ impl Config {
 
     fn retry_delay_ceiling(&self, attempt: u32) -> Duration {
         self.retry_delay.saturating_mul(1 << attempt.min(20)).min(self.retry_delay_max)
+    }
+
+    /// How long one request may take, with the confirmations of its replicas.
+    pub(crate) fn response_limit(&self) -> Duration {
+        match self.replica_wait {
+            ReplicaWait::None => self.response_timeout,
+            _ => self.response_timeout + self.replica_timeout,
+        }
+    }
+
+    /// The error of a request that took longer than [`Config::response_limit`].
+    pub(crate) fn no_reply(&self) -> Error {
+        Error::indefinite(ErrorKind::ResponseTimeout(self.response_limit()))
     }
 
     /// How long an unlock's result is remembered: longer than all its repeats can take.

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use crate::config::{Config, millis};
 use crate::env::{Env, Monotonic, pause};
 use crate::hold::locked;
+use crate::key::Key;
 use crate::protocol::{Leave, Protocol};
 use crate::route::Router;
 use crate::work::{Token, Work};
@@ -40,9 +41,9 @@ pub(crate) struct Departures {
 #[derive(Default)]
 struct State {
     /// By lock.
-    lines: BTreeMap<String, Line>,
+    lines: BTreeMap<Key, Line>,
     /// The lock that was served last: the one behind it is next, so that none waits for ever.
-    last: String,
+    last: Option<Key>,
     workers: usize,
     /// In all lines.
     waiting: usize,
@@ -68,7 +69,7 @@ struct Place {
 /// One script's worth.
 struct Batch {
     protocol: &'static dyn Protocol,
-    lock: String,
+    lock: Key,
     waiters: Vec<(String, Place)>,
 }
 
@@ -86,7 +87,7 @@ impl Departures {
     pub(crate) fn leave(
         self: &Arc<Self>,
         protocol: &'static dyn Protocol,
-        lock: &str,
+        lock: &Key,
         owner: &str,
         wait_ms: u64,
     ) {
@@ -97,7 +98,7 @@ impl Departures {
             if state.waiting >= MOST {
                 return;
             }
-            let line = state.lines.entry(lock.to_owned()).or_insert_with(|| Line {
+            let line = state.lines.entry(lock.clone()).or_insert_with(|| Line {
                 protocol,
                 waiting: BTreeMap::new(),
                 sent: BTreeSet::new(),
@@ -115,7 +116,7 @@ impl Departures {
 
     /// Completes when no place of `owner` is to be given back any more, for an owner that asks anew: it keeps the place
     /// that it was about to leave.
-    pub(crate) async fn stay(&self, lock: &str, owner: &str) {
+    pub(crate) async fn stay(&self, lock: &Key, owner: &str) {
         loop {
             // In line before the look, so that an end in between is not missed.
             let mut settled = std::pin::pin!(self.settled.notified());
@@ -146,7 +147,9 @@ impl Departures {
         while let Some(Batch { protocol, lock, waiters }) = self.next() {
             let leaving: Vec<_> =
                 waiters.iter().map(|(owner, place)| (owner.as_str(), place.wait_ms)).collect();
-            let leave = Leave { lock: &lock, waiters: &leaving, now_ms: millis(self.env.wall().0) };
+            let now_ms = millis(self.env.wall().0);
+            let publish = self.router.publish();
+            let leave = Leave { lock: &lock, waiters: &leaving, now_ms, publish };
             let error = match protocol.leave(&leave) {
                 // No replica needs to confirm that somebody is gone.
                 Some(call) => self.router.run_unconfirmed(&call).await.err(),
@@ -168,14 +171,14 @@ impl Departures {
         let mut state = locked(&self.state);
         let State { lines, last, waiting, workers } = &mut *state;
         loop {
-            let behind = (Bound::Excluded(last.as_str()), Bound::Unbounded);
-            let mut in_turn = lines.range::<str, _>(behind).chain(lines.iter());
+            let behind = last.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+            let mut in_turn = lines.range((behind, Bound::Unbounded)).chain(lines.iter());
             let next = in_turn.find_map(|(lock, line)| line.sent.is_empty().then(|| lock.clone()));
             let Some(lock) = next else {
                 *workers -= 1;
                 return None;
             };
-            last.clone_from(&lock);
+            *last = Some(lock.clone());
             let line = lines.get_mut(&lock)?;
             let mut waiters = Vec::new();
             while waiters.len() < AT_ONCE
@@ -196,7 +199,7 @@ impl Departures {
     }
 
     /// The script has ended; those of `again` are still in the queue.
-    fn settle(&self, lock: &str, again: Vec<(String, Place)>) {
+    fn settle(&self, lock: &Key, again: Vec<(String, Place)>) {
         {
             let mut state = locked(&self.state);
             let State { lines, waiting, .. } = &mut *state;

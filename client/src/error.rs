@@ -17,6 +17,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub struct Error {
     kind: ErrorKind,
     definite: bool,
+    /// Requests take another way from now on.
+    redirected: bool,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -131,6 +133,9 @@ impl Error {
 
     /// True when the same operation may succeed a little later: the server is loading, failing over, busy.
     pub fn is_transient(&self) -> bool {
+        if self.redirected {
+            return true;
+        }
         match &self.kind {
             ErrorKind::Connect { .. }
             | ErrorKind::NoMaster { .. }
@@ -140,7 +145,7 @@ impl Error {
                 code.as_str(),
                 "LOADING" | "READONLY" | "MASTERDOWN" | "TRYAGAIN" | "CLUSTERDOWN" | "BUSY" | "NOREPLICAS"
             ),
-            // Once it is known that nothing changed, a lost reply is no more than a lost message.
+            // A lost reply can be retried only if the command is known not to have run.
             ErrorKind::Disconnected(_) | ErrorKind::ResponseTimeout(_) => self.definite,
             _ => false,
         }
@@ -156,16 +161,21 @@ impl Error {
     }
 
     pub(crate) fn definite(kind: ErrorKind) -> Self {
-        Self { kind, definite: true, source: None }
+        Self { kind, definite: true, redirected: false, source: None }
     }
 
     pub(crate) fn indefinite(kind: ErrorKind) -> Self {
-        Self { kind, definite: false, source: None }
+        Self { kind, definite: false, redirected: false, source: None }
     }
 
     /// The same, of an operation that may have taken effect.
     pub(crate) fn made_indefinite(self) -> Self {
         Self { definite: false, ..self }
+    }
+
+    /// The same, of an operation that may succeed when it is sent again, because requests take another way now.
+    pub(crate) fn made_transient(self) -> Self {
+        Self { redirected: true, ..self }
     }
 
     pub(crate) fn caused_by(self, source: impl std::error::Error + Send + Sync + 'static) -> Self {

@@ -170,5 +170,5 @@ impl std::fmt::Debug for Guard {
 }
 
 pub(crate) fn not_held(hold: &Hold) -> Error {
-    Error::definite(ErrorKind::NotHeld { lock: hold.lock.clone(), owner: hold.owner.clone() })
+    Error::definite(ErrorKind::NotHeld { lock: hold.lock.to_string(), owner: hold.owner.clone() })
 }

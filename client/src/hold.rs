@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 
 use crate::env::{Boottime, Env, within};
 use crate::error::{ErrorKind, Result};
+use crate::key::Key;
 use crate::observer::{Event, LostReason, Observer, What};
 use crate::wire::drift_margin;
 use crate::work::{Token, Work};
@@ -46,11 +47,11 @@ pub(crate) struct Holds(Mutex<Numbered>);
 struct Numbered {
     granted: u64,
     /// By lock and number. A hold leaves when it is dropped.
-    alive: BTreeMap<(String, u64), Weak<Hold>>,
+    alive: BTreeMap<(Key, u64), Weak<Hold>>,
     /// The locks of releases under way, by the number of the hold.
-    releasing: BTreeMap<u64, String>,
+    releasing: BTreeMap<u64, Key>,
     /// The locks of releases that have failed since the client was closed.
-    failed: Vec<String>,
+    failed: Vec<Key>,
 }
 
 /// Releases a hold whose guard is still there.
@@ -90,15 +91,15 @@ impl Holds {
     /// The locks whose release is under way, or has failed since the client was closed.
     pub(crate) fn unreleased(&self) -> Vec<String> {
         let numbered = locked(&self.0);
-        numbered.failed.iter().chain(numbered.releasing.values()).cloned().collect()
+        numbered.failed.iter().chain(numbered.releasing.values()).map(ToString::to_string).collect()
     }
 
     /// Settles that every hold of `lock` is lost.
-    pub(crate) fn lose_all(&self, lock: &str, why: LostReason) {
+    pub(crate) fn lose_all(&self, lock: &Key, why: LostReason) {
         // Not under the mutex: the observer may call back, and the last one to know a hold drops it.
         let of_lock: Vec<Arc<Hold>> = {
             let numbered = locked(&self.0);
-            let range = (lock.to_owned(), 0)..=(lock.to_owned(), u64::MAX);
+            let range = (lock.clone(), 0)..=(lock.clone(), u64::MAX);
             numbered.alive.range(range).filter_map(|(_, hold)| hold.upgrade()).collect()
         };
         for hold in of_lock {
@@ -111,7 +112,7 @@ impl Holds {
 pub(crate) struct Hold {
     around: Surroundings,
     pub(crate) number: u64,
-    pub(crate) lock: String,
+    pub(crate) lock: Key,
     pub(crate) owner: String,
     pub(crate) lease: Duration,
     pub(crate) token: Option<u64>,
@@ -133,7 +134,7 @@ impl Hold {
     /// A lease of `lease` was granted, and counts until `deadline` by this client's clock.
     pub(crate) fn granted(
         around: Surroundings,
-        lock: &str,
+        lock: &Key,
         owner: &str,
         deadline: Boottime,
         lease: Duration,
@@ -144,7 +145,7 @@ impl Hold {
         around.tell(lock, owner, What::Acquired { hold: number, lease, deadline, token });
         let hold = Arc::new(Self {
             number,
-            lock: lock.to_owned(),
+            lock: lock.clone(),
             owner: owner.to_owned(),
             lease,
             token,
@@ -303,7 +304,7 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        let name = (std::mem::take(&mut self.lock), self.number);
+        let name = (self.lock.clone(), self.number);
         locked(&self.around.holds.0).alive.remove(&name);
     }
 }

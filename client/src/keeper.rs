@@ -10,6 +10,7 @@ use crate::config::millis;
 use crate::error::{Error, Result};
 use crate::guard::{Keeper, not_held};
 use crate::hold::Hold;
+use crate::key::Key;
 use crate::observer::LostReason;
 use crate::owner;
 use crate::protocol::{Protocol, Unlock};
@@ -38,7 +39,7 @@ impl Keeper for Held {
 
     fn extend(self: Arc<Self>, hold: Arc<Hold>, lease: Duration) -> BoxFuture<'static, Result<()>> {
         Box::pin(async move {
-            let call = renewal(lease, std::iter::once((hold.lock.as_str(), hold.owner.as_str())));
+            let call = renewal(lease, std::iter::once((&*hold.lock, hold.owner.as_str())));
             let sent = self.session.env().boottime();
             let reply = self.session.router.run_repeatable(&call).await?;
             if read_renewal(&reply, 1)? != [true] {
@@ -75,7 +76,7 @@ pub(crate) async fn give_back(
     session: &Session,
     protocol: &dyn Protocol,
     turn: &Turn,
-    (lock, owner): (&str, &str),
+    (lock, owner): (&Key, &str),
     confirm: Confirm,
 ) -> Result<bool> {
     let request = owner::request_id(session.env());
@@ -86,6 +87,7 @@ pub(crate) async fn give_back(
         remaining_ms: millis(turn.longest_validity()).max(1),
         latch_ms: millis(session.config.latch_ttl()),
         now_ms: millis(session.env().wall().0),
+        publish: session.router.publish(),
     });
     match session.router.run_remembered(&call, confirm).await? {
         (Value::Int(_), is_final) => {
@@ -101,8 +103,8 @@ pub(crate) async fn give_back(
 }
 
 /// The result has arrived and is final, so that it need not be remembered. If this is lost, the latch ends by itself.
-async fn forget_request(session: &Session, lock: &str, request: &str) {
-    if let Ok(connection) = session.router.connection().await {
+async fn forget_request(session: &Session, lock: &Key, request: &str) {
+    if let Ok(connection) = session.router.node(lock.slot()).connection().await {
         let mut command = redis::cmd("DEL");
         command.arg(wire::unlock_latch(lock, request));
         connection.tell(command).await;

@@ -61,12 +61,12 @@
 //! | [`wire`] | keys, channels and slots as all processes that share a lock write them, the allowance for drift |
 //! | `config`, `owner` | the settings, the fields of owners |
 //! | `observer` | the events of locks |
-//! | `script` | Lua scripts and calls of them |
+//! | `script`, `key` | Lua scripts and calls of them, keys and their slots |
 //! | `work` | what a client has under way |
 //! | `hold` | what this client believes of one granted lock |
 //! | `protocol` | what a kind of lock must say about itself |
 //! | `task`, `progress` | work that goes on without its caller, and what the caller is told |
-//! | `route/` | connections, finding the master, WAIT, safe repetition |
+//! | `route/` | connections, which node has a key, WAIT, safe repetition |
 //! | `wake/` | subscriptions that wake waiters |
 //! | `renew/` | the watchdog |
 //! | `departures` | leaving the queues of fair locks |
@@ -85,6 +85,7 @@ mod config;
 mod owner;
 mod observer;
 mod script;
+mod key;
 mod work;
 mod hold;
 mod protocol;

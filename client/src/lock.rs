@@ -11,6 +11,7 @@ use crate::acquire::{Patience, Request, acquire};
 use crate::config::millis;
 use crate::error::{Error, Result};
 use crate::guard::Guard;
+use crate::key::Key;
 use crate::observer::LostReason;
 use crate::owner::OwnerId;
 use crate::protocol::{Protocol, remaining};
@@ -22,7 +23,7 @@ use crate::session::Session;
 pub struct Lock {
     session: Arc<Session>,
     protocol: &'static dyn Protocol,
-    key: String,
+    key: Key,
     /// The application gave a name, and its name mapper left something of it.
     is_named: bool,
 }
@@ -83,7 +84,7 @@ impl Lock {
     /// # Errors
     /// When Redis cannot be asked.
     pub async fn is_locked(&self) -> Result<bool> {
-        match self.router()?.ask(redis::cmd("EXISTS").arg(&self.key)).await? {
+        match self.router()?.ask(self.key.slot(), redis::cmd("EXISTS").arg(&*self.key)).await? {
             Value::Int(count) => Ok(count > 0),
             other => Err(Error::unexpected(&other)),
         }
@@ -95,8 +96,8 @@ impl Lock {
     /// When Redis cannot be asked.
     pub async fn hold_count(&self, owner: OwnerId) -> Result<u64> {
         let mut command = redis::cmd("HGET");
-        command.arg(&self.key).arg(self.session.field(owner));
-        match self.router()?.ask(&command).await? {
+        command.arg(&*self.key).arg(self.session.field(owner));
+        match self.router()?.ask(self.key.slot(), &command).await? {
             Value::Nil => Ok(0),
             Value::BulkString(count) => std::str::from_utf8(&count)
                 .ok()
@@ -111,7 +112,7 @@ impl Lock {
     /// # Errors
     /// When Redis cannot be asked.
     pub async fn remaining(&self) -> Result<Option<Duration>> {
-        match self.router()?.ask(redis::cmd("PTTL").arg(&self.key)).await? {
+        match self.router()?.ask(self.key.slot(), redis::cmd("PTTL").arg(&*self.key)).await? {
             Value::Int(pttl) => Ok(remaining(pttl)),
             other => Err(Error::unexpected(&other)),
         }
@@ -126,7 +127,8 @@ impl Lock {
         let router = self.router()?;
         self.session.watchdog.forget_lock(&self.key);
         self.session.around.holds.lose_all(&self.key, LostReason::NotHeld);
-        let call = self.protocol.force_release(&self.key, millis(self.session.env().wall().0));
+        let call =
+            self.protocol.force_release(&self.key, millis(self.session.env().wall().0), router.publish());
         match router.run_repeatable(&call).await? {
             Value::Int(freed) => Ok(freed == 1),
             other => Err(Error::unexpected(&other)),
@@ -139,7 +141,7 @@ impl Lock {
     /// When Redis cannot be asked.
     pub async fn last_token(&self) -> Result<Option<u64>> {
         let Some(key) = self.protocol.token_key(&self.key) else { return Ok(None) };
-        match self.router()?.ask(redis::cmd("GET").arg(key)).await? {
+        match self.router()?.ask(self.key.slot(), redis::cmd("GET").arg(key)).await? {
             Value::Nil => Ok(None),
             Value::BulkString(token) => {
                 Ok(std::str::from_utf8(&token).ok().and_then(|token| token.parse().ok()))

@@ -31,6 +31,8 @@ pub(crate) struct Unlock<'a> {
     /// How long the result is remembered for repeats.
     pub(crate) latch_ms: u64,
     pub(crate) now_ms: u64,
+    /// The command that publishes a message.
+    pub(crate) publish: &'a str,
 }
 
 /// Waiters that leave a queue.
@@ -39,6 +41,8 @@ pub(crate) struct Leave<'a> {
     /// The owner field of each, and the `wait_ms` that it asked with.
     pub(crate) waiters: &'a [(&'a str, u64)],
     pub(crate) now_ms: u64,
+    /// The command that publishes a message.
+    pub(crate) publish: &'a str,
 }
 
 /// The lock's answer to an [`Ask`].
@@ -73,8 +77,9 @@ pub(crate) trait Protocol: Send + Sync + 'static {
     /// Gives one level back. Replies 1 when the lock is free now, 0 when a level remains, nil when it was not held.
     fn release(&self, unlock: &Unlock<'_>) -> Call;
 
-    /// Frees the lock whoever holds it. Replies 1 when there was anything to free.
-    fn force_release(&self, lock: &str, now_ms: u64) -> Call;
+    /// Frees the lock whoever holds it, and publishes that with the command `publish`. Replies 1 when there was anything to
+    /// free.
+    fn force_release(&self, lock: &str, now_ms: u64, publish: &str) -> Call;
 
     /// Whether those who ask get a place in a queue, which they keep by asking again within their wait and give back
     /// with [`Protocol::leave`].

@@ -3,6 +3,8 @@
 use redis::Cmd;
 use sha1::{Digest, Sha1};
 
+use crate::wire::Slot;
+
 /// A script and the name under which a server caches it.
 pub(crate) struct Script {
     text: &'static str,
@@ -33,6 +35,11 @@ impl Call {
     pub(crate) fn arg(mut self, arg: impl ToString) -> Self {
         self.args.push(arg.to_string());
         self
+    }
+
+    /// The slot of the keys, all of which have the same.
+    pub(crate) fn slot(&self) -> Slot {
+        self.keys.first().map_or(Slot(0), |key| Slot::of(key))
     }
 
     /// By the name in the server's cache: the usual way.

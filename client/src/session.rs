@@ -11,10 +11,11 @@ use crate::config::Config;
 use crate::departures::Departures;
 use crate::env::Env;
 use crate::hold::{Hold, Surroundings, locked};
+use crate::key::Key;
 use crate::owner::{self, OwnerId};
 use crate::renew::Watchdog;
 use crate::route::Router;
-use crate::wake::Hub;
+use crate::wake::Hubs;
 
 /// How many acquisitions of one client are under way on the wire at a time. A caller who goes before the turn of its
 /// request has come leaves nothing to do; what was sent is followed up until its outcome is known, and no more than this.
@@ -29,7 +30,7 @@ pub(crate) struct Session {
     pub(crate) config: Arc<Config>,
     pub(crate) client_id: String,
     pub(crate) router: Arc<Router>,
-    pub(crate) hub: Arc<Hub>,
+    pub(crate) hubs: Hubs,
     pub(crate) watchdog: Arc<Watchdog>,
     pub(crate) departures: Arc<Departures>,
     /// Permits to ask for a lock.
@@ -43,13 +44,13 @@ impl Session {
     pub(crate) fn new(around: Surroundings, config: Config, client_id: String) -> Arc<Self> {
         let (env, config) = (around.env.clone(), Arc::new(config));
         let router = Arc::new(Router::new(env.clone(), config.clone()));
-        let hub = Hub::new(env.clone(), config.clone(), router.clone());
+        let hubs = Hubs::new(env.clone(), config.clone(), router.clone());
         let watchdog = Watchdog::new(env.clone(), config.clone(), router.clone());
         let departures = Departures::new(env, config.clone(), router.clone(), around.work.clone());
         let asks = Semaphore::new(ASKS_AT_ONCE);
         let claims = Arc::new(Semaphore::new(CLAIMS_AT_ONCE));
         let turns = Mutex::default();
-        Arc::new(Self { around, config, client_id, router, hub, watchdog, departures, asks, claims, turns })
+        Arc::new(Self { around, config, client_id, router, hubs, watchdog, departures, asks, claims, turns })
     }
 
     pub(crate) fn env(&self) -> &dyn Env {
@@ -57,8 +58,8 @@ impl Session {
     }
 
     /// The name in Redis of what the application calls `name`.
-    pub(crate) fn key(&self, name: &str) -> String {
-        self.config.name_mapper.as_ref().map_or_else(|| name.to_owned(), |mapper| mapper(name))
+    pub(crate) fn key(&self, name: &str) -> Key {
+        self.config.name_mapper.as_ref().map_or_else(|| Key::new(name), |mapper| Key::new(&mapper(name)))
     }
 
     pub(crate) fn field(&self, owner: OwnerId) -> String {

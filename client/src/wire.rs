@@ -77,6 +77,9 @@ pub fn drift_margin_of(lease: Duration, ppm: u32) -> Duration {
 pub struct Slot(pub u16);
 
 impl Slot {
+    /// How many there are.
+    pub const COUNT: u16 = 16_384;
+
     /// The slot of a key, by its hash tag if it has one: what stands between the first `{` and the next `}`, if that is
     /// not empty.
     ///
@@ -88,7 +91,7 @@ impl Slot {
     pub fn of(key: &str) -> Self {
         let tag = key.split_once('{').and_then(|(_, behind)| behind.split_once('}')).map(|(tag, _)| tag);
         let hashed = tag.filter(|tag| !tag.is_empty()).unwrap_or(key);
-        Self(crc16(hashed.as_bytes()) % 16_384)
+        Self(crc16(hashed.as_bytes()) % Self::COUNT)
     }
 }
 
@@ -131,7 +134,7 @@ mod tests {
         for (key, slot) in [
             ("", 0),
             ("foo", 12182),
-            ("123456789", 0x31c3 % 16_384),
+            ("123456789", 0x31c3),
             ("{foo}bar", 12182),
             ("my{tag}", 8338),
             // No tag: nothing between the braces, or no second one.

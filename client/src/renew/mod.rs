@@ -15,9 +15,11 @@ use crate::config::{Config, millis};
 use crate::env::{Boottime, Env, Monotonic, within};
 use crate::error::{Error, Result};
 use crate::hold::{Hold, locked};
+use crate::key::Key;
 use crate::observer::LostReason;
 use crate::route::Router;
 use crate::script::{Call, script};
+use crate::wire::Slot;
 
 script!(RENEW, "renew.lua");
 
@@ -44,7 +46,7 @@ pub(crate) struct Watchdog {
     changed: Notify,
 }
 
-type Name = (String, String);
+type Name = (Key, String);
 
 #[derive(Default)]
 struct State {
@@ -106,7 +108,7 @@ impl Watchdog {
     }
 
     /// Renews no hold of `lock` any more: it was released by force.
-    pub(crate) fn forget_lock(&self, lock: &str) {
+    pub(crate) fn forget_lock(&self, lock: &Key) {
         locked(&self.state).entries.retain(|(name, _), _| name != lock);
         self.changed.notify_one();
     }
@@ -138,7 +140,7 @@ impl Watchdog {
             tokio::select! {
                 biased;
                 () = self.changed.notified() => {}
-                () = disturbance.come() => self.hasten(),
+                () = disturbance => self.hasten(),
                 () = due => {}
             }
         }
@@ -165,15 +167,17 @@ impl Watchdog {
         });
         // Those that are due a little later come along, so that locks taken together stay in one script.
         let soon = now + self.period() / 10;
-        let mut batch = Vec::new();
+        let mut batches: BTreeMap<Slot, Vec<Name>> = BTreeMap::new();
         for (name, entry) in &mut state.entries {
             if !entry.in_flight && entry.due <= soon {
                 entry.in_flight = true;
-                batch.push(name.clone());
+                batches.entry(self.router.together(name.0.slot())).or_default().push(name.clone());
             }
         }
-        for names in batch.chunks(self.config.renew_batch.max(1)) {
-            self.env.spawn(Box::pin(self.clone().renew(names.to_vec())));
+        for batch in batches.values() {
+            for names in batch.chunks(self.config.renew_batch.max(1)) {
+                self.env.spawn(Box::pin(self.clone().renew(names.to_vec())));
+            }
         }
         expired
     }
@@ -181,7 +185,7 @@ impl Watchdog {
     async fn renew(self: Arc<Self>, names: Vec<Name>) {
         let call = renewal(
             self.config.watchdog_timeout,
-            names.iter().map(|(lock, owner)| (lock.as_str(), owner.as_str())),
+            names.iter().map(|(lock, owner)| (&**lock, owner.as_str())),
         );
         let (sent, sent_at) = (self.env.boottime(), self.env.now());
         let done = self.send(&call).await.and_then(|reply| read_renewal(&reply, names.len()));
@@ -224,15 +228,14 @@ impl Watchdog {
     /// Sends once. A renewal that takes longer than a period is worth less than a new one.
     async fn send(&self, call: &Call) -> Result<Value> {
         let limit = self.env.now() + self.period();
-        let Some(connection) = within(&*self.env, limit, self.router.connection()).await else {
-            return Err(self.router.no_reply());
+        let node = self.router.node(call.slot());
+        let Some(connection) = within(&*self.env, limit, node.connection()).await else {
+            return Err(self.config.no_reply());
         };
         let connection = connection?;
-        within(&*self.env, limit, self.router.run_on(&connection, call)).await.unwrap_or_else(|| {
-            let error = self.router.no_reply();
-            self.router.blame(&connection, &error);
-            Err(error)
-        })
+        within(&*self.env, limit, node.run_on(&connection, call))
+            .await
+            .unwrap_or_else(|| Err(node.retire_on(&connection, self.config.no_reply())))
     }
 
     fn retry_delay(&self, failures: u32) -> Duration {
@@ -273,7 +276,8 @@ mod tests {
             call_timeout: Duration::from_secs(10),
         };
         let lease = Duration::from_secs(30);
-        let grant = || Hold::granted(around.clone(), "l", "o", env.boottime() + lease, lease, None);
+        let grant =
+            || Hold::granted(around.clone(), &Key::new("l"), "o", env.boottime() + lease, lease, None);
         let older = grant();
         let sent = env.boottime();
         while env.boottime() == sent {}

@@ -31,8 +31,8 @@ pub(crate) struct Connection {
 #[derive(Default)]
 struct Shared {
     closed: AtomicBool,
-    /// Not fit for new requests; replies may still come.
-    suspect: AtomicBool,
+    /// Takes no new requests; replies may still come.
+    retired: AtomicBool,
     /// Ended on the server: what was sent and not yet obeyed never will be.
     fenced: AtomicBool,
     close: Notify,
@@ -206,13 +206,13 @@ impl Connection {
     }
 
     /// Whether new requests may go this way.
-    pub(crate) fn is_fit(&self) -> bool {
-        !self.shared.closed.load(Ordering::Acquire) && !self.shared.suspect.load(Ordering::Acquire)
+    pub(crate) fn is_usable(&self) -> bool {
+        !self.shared.closed.load(Ordering::Acquire) && !self.shared.retired.load(Ordering::Acquire)
     }
 
     /// Sends new requests elsewhere, and leaves the connection to those who still await a reply.
-    pub(crate) fn suspect(&self) {
-        self.shared.suspect.store(true, Ordering::Release);
+    pub(crate) fn retire(&self) {
+        self.shared.retired.store(true, Ordering::Release);
     }
 
     /// Completes when the connection has ended.

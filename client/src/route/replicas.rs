@@ -1,54 +1,10 @@
-//! The route to the master of a replicated set, and how many of its replicas must confirm.
+//! How many replicas of a master must confirm a change.
 
-use std::sync::{Arc, Mutex};
-
-use futures_util::future::{BoxFuture, select_ok};
 use redis::Value;
 
 use super::connection::Connection;
-use crate::config::{Endpoint, ReplicaWait};
-use crate::env::{Env, Monotonic};
-use crate::error::{Error, ErrorKind, Result};
-use crate::hold::locked;
-
-/// A connection to the first endpoint that calls itself a master. All are asked at once, so that those that are down
-/// cost no time.
-pub(crate) async fn find_master(
-    env: &Arc<dyn Env>,
-    endpoints: &[Endpoint],
-    limit: Monotonic,
-) -> Result<Arc<Connection>> {
-    // A login that a server refuses stays refused, whatever becomes of the others.
-    let refusal = Mutex::new(None);
-    let refusal_of = &refusal;
-    let asked = endpoints.iter().map(|endpoint| {
-        let refusal = refusal_of;
-        let asking: BoxFuture<'_, Result<Arc<Connection>>> = Box::pin(async move {
-            let connection = Connection::open(env, endpoint, None, limit).await.inspect_err(|error| {
-                if !error.is_transient() {
-                    *locked(refusal) = Some(error.clone());
-                }
-            })?;
-            match crate::env::within(&**env, limit, connected_replicas(&connection)).await {
-                Some(Ok(Some(_))) => Ok(connection),
-                Some(Ok(None)) => Err(no_master(endpoints, &format!("{endpoint} is a replica"))),
-                Some(Err(error)) => Err(no_master(endpoints, &format!("{endpoint}: {error}"))),
-                None => Err(no_master(endpoints, &format!("{endpoint} does not answer"))),
-            }
-        });
-        asking
-    });
-    let found = select_ok(asked).await.map(|(connection, _slower)| connection);
-    found.map_err(|last| {
-        let refusal = locked(&refusal).take();
-        refusal.unwrap_or_else(|| no_master(endpoints, &last.to_string()).caused_by(last))
-    })
-}
-
-fn no_master(endpoints: &[Endpoint], reason: &str) -> Error {
-    let endpoints = endpoints.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    Error::definite(ErrorKind::NoMaster { endpoints, reason: reason.to_owned() })
-}
+use crate::config::ReplicaWait;
+use crate::error::{Error, Result};
 
 /// The number of replicas connected to a master; `None` when the server is a replica itself.
 pub(crate) async fn connected_replicas(connection: &Connection) -> Result<Option<usize>> {

@@ -12,16 +12,39 @@ use crate::env::{Env, pause, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::locked;
 use crate::route::connection::{Connection, OnPush};
-use crate::route::{Position, Router};
+use crate::route::{Node, NodeId, Position, Router};
+use crate::wire::Slot;
 
 /// How many channels go into one command.
 const CHANNELS_AT_ONCE: usize = 100;
 
-/// All channels that somebody waits for.
+/// The hubs of one client, by the slots of their channels.
+pub(crate) struct Hubs {
+    env: Arc<dyn Env>,
+    config: Arc<Config>,
+    router: Arc<Router>,
+    by_node: Mutex<BTreeMap<NodeId, Arc<Hub>>>,
+}
+
+impl Hubs {
+    pub(crate) fn new(env: Arc<dyn Env>, config: Arc<Config>, router: Arc<Router>) -> Self {
+        Self { env, config, router, by_node: Mutex::default() }
+    }
+
+    /// The hub that listens to the node of `slot`.
+    pub(crate) fn of(&self, slot: Slot) -> Arc<Hub> {
+        let node = self.router.node(slot);
+        let mut by_node = locked(&self.by_node);
+        let new = || Hub::new(self.env.clone(), self.config.clone(), node.clone());
+        by_node.entry(node.id()).or_insert_with(new).clone()
+    }
+}
+
+/// The channels of one node that have waiters.
 pub(crate) struct Hub {
     pub(super) env: Arc<dyn Env>,
     config: Arc<Config>,
-    router: Arc<Router>,
+    node: Arc<Node>,
     state: Mutex<State>,
     /// Rings when channels come or go, and when the hub itself goes.
     changed: Arc<Notify>,
@@ -34,8 +57,8 @@ struct State {
 }
 
 impl Hub {
-    pub(crate) fn new(env: Arc<dyn Env>, config: Arc<Config>, router: Arc<Router>) -> Arc<Self> {
-        Arc::new(Self { env, config, router, state: Mutex::default(), changed: Arc::default() })
+    pub(super) fn new(env: Arc<dyn Env>, config: Arc<Config>, node: Arc<Node>) -> Arc<Self> {
+        Arc::new(Self { env, config, node, state: Mutex::default(), changed: Arc::default() })
     }
 
     /// Adds a waiter to the channel `name`.
@@ -92,7 +115,7 @@ impl Hub {
                 hub.dispatch(&push);
             }
         });
-        self.router.subscriber(on_push).await
+        self.node.subscriber(on_push).await
     }
 
     /// Brings the subscriptions of `connection` in line with the channels that have waiters. An error is that of the
@@ -144,7 +167,7 @@ impl Hub {
 
     async fn answered<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let limit = self.env.now() + self.config.response_timeout;
-        within(&*self.env, limit, work).await.unwrap_or_else(|| Err(self.router.no_reply()))
+        within(&*self.env, limit, work).await.unwrap_or_else(|| Err(self.config.no_reply()))
     }
 }
 
@@ -171,7 +194,7 @@ async fn serve(hub: Weak<Hub>, changed: Arc<Notify>) {
         let (env, config) = (strong.env.clone(), strong.config.clone());
         let fails = match strong.connect().await {
             Ok(connection) => {
-                let (position, begun) = (strong.router.position(), env.now());
+                let (position, begun) = (strong.node.position(), env.now());
                 drop(strong);
                 let ending = serve_on(&hub, &changed, &connection, &position).await;
                 // A connection that ends at once is worth no more than none.

@@ -9,5 +9,5 @@ mod channel;
 mod hub;
 mod subscription;
 
-pub(crate) use hub::Hub;
+pub(crate) use hub::Hubs;
 pub(crate) use subscription::Subscription;

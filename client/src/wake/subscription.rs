@@ -86,13 +86,15 @@ mod tests {
     use crate::config::{Config, Endpoint};
     use crate::env::TokioEnv;
     use crate::route::Router;
+    use crate::wake::Hubs;
+    use crate::wire::Slot;
 
     /// Of a client whose server does not exist: what the server would say, the tests say.
     fn hub() -> Arc<Hub> {
         let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
         let endpoints = vec![Endpoint::parse("redis://127.0.0.1:1").unwrap()];
         let config = Arc::new(Config { endpoints, ..Config::default() });
-        Hub::new(env.clone(), config.clone(), Arc::new(Router::new(env, config)))
+        Hubs::new(env.clone(), config.clone(), Arc::new(Router::new(env, config))).of(Slot(0))
     }
 
     async fn wait(of: &Subscription, epoch: u64) -> WokenBy {

@@ -82,16 +82,16 @@ impl Protocol for Fair {
             .arg(unlock.remaining_ms)
             .arg(unlock.owner)
             .arg(unlock.now_ms)
-            .arg("PUBLISH")
+            .arg(unlock.publish)
             .arg(unlock.latch_ms)
     }
 
-    fn force_release(&self, lock: &str, now_ms: u64) -> Call {
+    fn force_release(&self, lock: &str, now_ms: u64, publish: &str) -> Call {
         FORCE_RELEASE
             .call([lock.to_owned(), fair_queue(lock), fair_deadlines(lock), lock_channel(lock)])
             .arg(0)
             .arg(now_ms)
-            .arg("PUBLISH")
+            .arg(publish)
     }
 
     fn queues(&self) -> bool {
@@ -104,7 +104,7 @@ impl Protocol for Fair {
             .call([fair_queue(lock), fair_deadlines(lock), lock.to_owned(), lock_channel(lock)])
             .arg(leave.now_ms)
             .arg(0)
-            .arg("PUBLISH");
+            .arg(leave.publish);
         Some(leave.waiters.iter().fold(call, |call, (owner, wait_ms)| call.arg(owner).arg(wait_ms)))
     }
 

@@ -61,8 +61,8 @@ impl Protocol for Fenced {
         reentrant::release(unlock)
     }
 
-    fn force_release(&self, lock: &str, _now_ms: u64) -> Call {
-        reentrant::force_release(lock)
+    fn force_release(&self, lock: &str, _now_ms: u64, publish: &str) -> Call {
+        reentrant::force_release(lock, publish)
     }
 
     fn channel(&self, lock: &str, _owner: &str) -> String {

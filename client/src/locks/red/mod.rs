@@ -21,6 +21,7 @@ use crate::config::check_lease;
 use crate::env::{Monotonic, draw, pause, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::Guard;
+use crate::key::Key;
 use crate::lock::{Acquire, Obtain, Terms, TryAcquire, Wanted, check_name};
 use crate::observer::{LostReason, What};
 use crate::owner::OwnerId;
@@ -38,7 +39,7 @@ use round::{Held, Round, Tally, Turn};
 #[derive(Clone)]
 pub struct RedLock {
     nodes: Arc<[Arc<Session>]>,
-    key: String,
+    key: Key,
     options: Options,
 }
 
@@ -152,7 +153,7 @@ impl RedLock {
     /// # Errors
     /// When too few servers answer to know.
     pub async fn is_locked(&self) -> Result<bool> {
-        let values = self.ask_all(redis::cmd("GET").arg(&self.key)).await?;
+        let values = self.ask_all(redis::cmd("GET").arg(&*self.key)).await?;
         Ok(values.iter().any(|value| {
             !matches!(value, Value::Nil)
                 && values.iter().filter(|other| *other == value).count() >= self.quorum()
@@ -165,7 +166,7 @@ impl RedLock {
     /// When too few servers answer to know.
     pub async fn hold_count(&self, owner: OwnerId) -> Result<u64> {
         let Some(held) = self.turn(Some(owner)).held() else { return Ok(0) };
-        let values = self.ask_all(redis::cmd("GET").arg(&self.key)).await?;
+        let values = self.ask_all(redis::cmd("GET").arg(&*self.key)).await?;
         let ours = Value::BulkString(held.value().as_bytes().to_vec());
         let has_it = values.iter().filter(|value| **value == ours).count() >= self.quorum();
         Ok(if has_it { held.holds().len() as u64 } else { 0 })
@@ -176,7 +177,7 @@ impl RedLock {
     /// # Errors
     /// When too few servers answer to know.
     pub async fn remaining(&self) -> Result<Option<Duration>> {
-        let replies = self.ask_all(redis::cmd("PTTL").arg(&self.key)).await?;
+        let replies = self.ask_all(redis::cmd("PTTL").arg(&*self.key)).await?;
         let mut left: Vec<i64> = replies
             .iter()
             .filter_map(|reply| if let Value::Int(left) = reply { Some(*left) } else { None })
@@ -192,7 +193,7 @@ impl RedLock {
     /// When fewer than a majority of the servers answer.
     pub async fn force_release(&self) -> Result<bool> {
         self.first().around.holds.lose_all(&self.key, LostReason::NotHeld);
-        let replies = self.ask_all(redis::cmd("DEL").arg(&self.key)).await?;
+        let replies = self.ask_all(redis::cmd("DEL").arg(&*self.key)).await?;
         Ok(replies.contains(&Value::Int(1)))
     }
 
@@ -205,7 +206,8 @@ impl RedLock {
     async fn ask_all(&self, command: &redis::Cmd) -> Result<Vec<Value>> {
         let env = self.first().env();
         let limit = env.now() + self.options.node_timeout;
-        let asked = self.nodes.iter().map(|node| within(env, limit, node.router.ask_once(command)));
+        let asked =
+            self.nodes.iter().map(|node| within(env, limit, node.router.ask_once(self.key.slot(), command)));
         let (mut replies, mut reason) = (Vec::new(), String::new());
         for reply in futures_util::future::join_all(asked).await {
             match reply {

@@ -9,6 +9,7 @@ use tokio::sync::{Semaphore, mpsc};
 use crate::config::millis;
 use crate::env::{pause, within};
 use crate::error::{Error, Result};
+use crate::key::Key;
 use crate::route::connection::Connection;
 use crate::script::{Call, script};
 use crate::session::Session;
@@ -27,7 +28,7 @@ pub(super) enum Vote {
 /// What all nodes of one acquisition are told.
 #[derive(Clone)]
 pub(super) struct Claim {
-    pub(super) lock: String,
+    pub(super) lock: Key,
     /// Random, and never used for a second acquisition, so that no late request can be taken for a newer one.
     pub(super) value: String,
     pub(super) lease: Duration,
@@ -36,12 +37,12 @@ pub(super) struct Claim {
 impl Claim {
     fn set(&self) -> redis::Cmd {
         let mut command = redis::cmd("SET");
-        command.arg(&self.lock).arg(&self.value).arg("NX").arg("PX").arg(millis(self.lease));
+        command.arg(&*self.lock).arg(&self.value).arg("NX").arg("PX").arg(millis(self.lease));
         command
     }
 
     fn release(&self) -> Call {
-        RELEASE.call([self.lock.as_str()]).arg(&self.value)
+        RELEASE.call([&*self.lock]).arg(&self.value)
     }
 }
 
@@ -57,14 +58,15 @@ pub(super) async fn claim(
     let env = session.around.env.clone();
     // Kept until the node has answered, or what it may have been asked is undone.
     let Ok(unanswered) = session.claims.clone().try_acquire_owned() else {
-        let _ = votes.send(Vote::Unknown(Error::definite(session.router.no_reply().kind().clone()))).await;
+        let _ = votes.send(Vote::Unknown(Error::definite(session.config.no_reply().kind().clone()))).await;
         let _ = freed.send(Ok(false)).await;
         return;
     };
     let mut unanswered = Some(unanswered);
+    let node = session.router.node(claim.lock.slot());
     let connection = tokio::select! {
         biased;
-        connection = session.router.connection() => connection,
+        connection = node.connection() => connection,
         () = told(&released) => return,
     };
     let connection = match connection {
@@ -79,7 +81,7 @@ pub(super) async fn claim(
     };
     {
         let set = claim.set();
-        let reply = session.router.limited(&connection, connection.call(&set));
+        let reply = node.limited(&connection, connection.call(&set));
         tokio::pin!(reply);
         tokio::select! {
             biased;
@@ -98,7 +100,7 @@ pub(super) async fn claim(
     let limit = env.now() + claim.lease + session.config.response_timeout;
     let done = match within(&*env, limit, free(&session, &claim, connection)).await {
         Some(done) => done,
-        None => Err(session.router.no_reply()),
+        None => Err(session.config.no_reply()),
     };
     drop(unanswered);
     let _ = freed.send(done).await;
@@ -121,12 +123,12 @@ fn vote(reply: Result<Value>) -> Vote {
 
 /// Repeats until the node answers. What is left by then has ended with its lease.
 async fn free(session: &Session, claim: &Claim, first: Arc<Connection>) -> Result<bool> {
-    let env = session.env();
+    let (env, node) = (session.env(), session.router.node(claim.lock.slot()));
     let call = claim.release();
     let mut connection = first;
     let mut repeats = 0;
     loop {
-        match session.router.limited(&connection, connection.run(&call, None)).await {
+        match node.limited(&connection, connection.run(&call, None)).await {
             Ok((Value::Int(freed), _)) => return Ok(freed == 1),
             Ok((other, _)) => return Err(Error::unexpected(&other)),
             Err(error) if error.is_definite() && !error.is_transient() => return Err(error),
@@ -135,7 +137,7 @@ async fn free(session: &Session, claim: &Claim, first: Arc<Connection>) -> Resul
         pause(env, session.config.retry_delay(env, repeats)).await;
         repeats += 1;
         // The way to a new connection ends the old one, so that no request still on its way there arrives after this.
-        if let Ok(next) = session.router.connection().await {
+        if let Ok(next) = node.connection().await {
             connection = next;
         }
     }
@@ -143,10 +145,11 @@ async fn free(session: &Session, claim: &Claim, first: Arc<Connection>) -> Resul
 
 /// Asks one node for more time.
 pub(super) async fn extend(session: Arc<Session>, claim: Claim, lease: Duration, votes: mpsc::Sender<Vote>) {
-    let call = EXTEND.call([claim.lock.as_str()]).arg(&claim.value).arg(millis(lease));
+    let call = EXTEND.call([&*claim.lock]).arg(&claim.value).arg(millis(lease));
     let asked = async {
-        let connection = session.router.connection().await?;
-        session.router.limited(&connection, connection.run(&call, None)).await
+        let node = session.router.node(claim.lock.slot());
+        let connection = node.connection().await?;
+        node.limited(&connection, connection.run(&call, None)).await
     };
     // An answer that takes longer than what was asked for is worth nothing.
     let limit = session.env().now() + lease;
@@ -155,7 +158,7 @@ pub(super) async fn extend(session: Arc<Session>, claim: Claim, lease: Duration,
         Some(Ok((Value::Int(_), _))) => Vote::No,
         Some(Ok((other, _))) => Vote::Unknown(Error::unexpected(&other)),
         Some(Err(error)) => Vote::Unknown(error),
-        None => Vote::Unknown(session.router.no_reply()),
+        None => Vote::Unknown(session.config.no_reply()),
     };
     let _ = votes.send(vote).await;
 }

@@ -12,6 +12,7 @@ use crate::env::{Boottime, Env, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::{Guard, Keeper, not_held};
 use crate::hold::{Hold, locked};
+use crate::key::Key;
 use crate::observer::LostReason;
 use crate::session::Session;
 
@@ -93,11 +94,11 @@ pub(super) struct Round {
 
 impl Round {
     /// Asks all nodes at once.
-    pub(super) fn begin(nodes: &[Arc<Session>], lock: &str, lease: Duration) -> Self {
+    pub(super) fn begin(nodes: &[Arc<Session>], lock: &Key, lease: Duration) -> Self {
         let env = &nodes[0].around.env;
         // 20 bytes, as the published algorithm proposes.
         let value = format!("{:016x}{:016x}{:08x}", env.random(), env.random(), env.random() >> 32);
-        let claim = Claim { lock: lock.to_owned(), value, lease };
+        let claim = Claim { lock: lock.clone(), value, lease };
         let begun = env.boottime();
         let (vote, votes) = mpsc::channel(nodes.len());
         let (free, freed) = mpsc::channel(nodes.len());

@@ -43,8 +43,8 @@ impl Protocol for Reentrant {
         release(unlock)
     }
 
-    fn force_release(&self, lock: &str, _now_ms: u64) -> Call {
-        force_release(lock)
+    fn force_release(&self, lock: &str, _now_ms: u64, publish: &str) -> Call {
+        force_release(lock, publish)
     }
 
     fn channel(&self, lock: &str, _owner: &str) -> String {
@@ -59,11 +59,11 @@ pub(super) fn release(unlock: &Unlock<'_>) -> Call {
         .arg(0)
         .arg(unlock.remaining_ms)
         .arg(unlock.owner)
-        .arg("PUBLISH")
+        .arg(unlock.publish)
         .arg(unlock.latch_ms)
 }
 
 /// The forced release of every lock that is a hash with one channel.
-pub(super) fn force_release(lock: &str) -> Call {
-    FORCE_RELEASE.call([lock.to_owned(), lock_channel(lock)]).arg(0).arg("PUBLISH")
+pub(super) fn force_release(lock: &str, publish: &str) -> Call {
+    FORCE_RELEASE.call([lock.to_owned(), lock_channel(lock)]).arg(0).arg(publish)
 }

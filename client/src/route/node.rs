@@ -1,0 +1,248 @@
+//! One node that requests are sent to: its connection, made anew when it is needed, and the replicas behind it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use redis::{Cmd, Value};
+use tokio::sync::Mutex;
+
+use super::connection::{Connection, End, Left, OnPush, refused};
+use super::moves::{Moves, Position};
+use super::redirect::{Remedy, remedy};
+use super::{NodeId, Route, replicas};
+use crate::config::{Config, ReplicaWait, millis};
+use crate::env::{Env, Monotonic, within};
+use crate::error::{Error, ErrorKind, Result};
+use crate::script::Call;
+
+/// The number of connected replicas is not known (any more).
+const UNKNOWN: usize = usize::MAX;
+
+/// The way to the master that is one node of a route. One connection at a time is used for new requests; it is made when
+/// it is needed.
+///
+/// Before requests take a new connection, the one before is ended on the server. Whatever was left on it without a reply
+/// happens before anything that is sent later, or never: it is what makes sending again safe.
+pub(crate) struct Node {
+    id: NodeId,
+    env: Arc<dyn Env>,
+    config: Arc<Config>,
+    route: Arc<dyn Route>,
+    connections: Mutex<Connections>,
+    /// How many tries to connect have failed.
+    failures: AtomicU64,
+    /// Notifies the subscriber of every new connection, so that it can follow to a new master.
+    moves: Arc<Moves>,
+    replicas: AtomicUsize,
+    closed: Arc<AtomicBool>,
+}
+
+#[derive(Default)]
+struct Connections {
+    current: Option<Arc<Connection>>,
+    /// To be ended before requests take a new connection to the same server; at most one for each endpoint.
+    left: Vec<Left>,
+    /// Why the last try to connect failed, if it did.
+    failure: Option<Error>,
+}
+
+impl Node {
+    pub(super) fn new(
+        id: NodeId,
+        env: Arc<dyn Env>,
+        config: Arc<Config>,
+        route: Arc<dyn Route>,
+        closed: Arc<AtomicBool>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            env,
+            config,
+            route,
+            connections: Mutex::default(),
+            failures: AtomicU64::new(0),
+            moves: Arc::default(),
+            replicas: AtomicUsize::new(UNKNOWN),
+            closed,
+        })
+    }
+
+    pub(crate) fn id(&self) -> NodeId {
+        self.id
+    }
+
+    /// The connection for new requests. An error is always definite: nothing was sent.
+    pub(crate) async fn connection(&self) -> Result<Arc<Connection>> {
+        let failures = self.failures.load(Ordering::Acquire);
+        let mut connections = self.connections.lock().await;
+        let connections = &mut *connections;
+        if self.closed.load(Ordering::Acquire) {
+            connections.current = None;
+            return Err(Error::definite(ErrorKind::Shutdown));
+        }
+        // Requests that waited for the same try share its outcome, instead of trying one after another.
+        if let Some(error) = &connections.failure
+            && failures != self.failures.load(Ordering::Acquire)
+        {
+            return Err(error.clone());
+        }
+        let connected = self.connect(connections).await;
+        connections.failure = connected.as_ref().err().cloned();
+        if connected.is_err() {
+            self.failures.fetch_add(1, Ordering::AcqRel);
+        }
+        connected
+    }
+
+    async fn connect(&self, connections: &mut Connections) -> Result<Arc<Connection>> {
+        if let Some(connection) = connections.current.as_ref().filter(|connection| connection.is_usable()) {
+            return Ok(connection.clone());
+        }
+        if let Some(retired) = connections.current.take() {
+            connections.left.push(retired.leave());
+        }
+        self.replicas.store(UNKNOWN, Ordering::Relaxed);
+        let limit = self.env.now() + self.config.connect_timeout;
+        let connection = self.route.dial(self.id, limit).await?;
+        fence(&*self.env, limit, &connection, &mut connections.left).await?;
+        connections.current = Some(connection.clone());
+        self.moves.moved();
+        Ok(connection)
+    }
+
+    /// A second connection to the same server, for subscriptions.
+    pub(crate) async fn subscriber(&self, on_push: OnPush) -> Result<Arc<Connection>> {
+        let master = self.connection().await?;
+        let limit = self.env.now() + self.config.connect_timeout;
+        Connection::open(&self.env, &master.endpoint, Some(on_push), limit).await
+    }
+
+    /// Where requests go now, to hear when they take a new connection.
+    pub(crate) fn position(&self) -> Position {
+        self.moves.position()
+    }
+
+    /// What must happen for the server to come back with other data: the connection in use ends, or another one is made.
+    pub(super) fn disturbance(&self) -> Disturbance {
+        let position = self.position();
+        // Locked, it is about to be another one.
+        let connections = self.connections.try_lock().ok();
+        let current = connections.as_ref().and_then(|connections| connections.current.as_ref());
+        Disturbance {
+            position,
+            end: current.map(|connection| connection.end()).filter(|end| !end.has_come()),
+        }
+    }
+
+    /// The WAIT that must follow a change and the acknowledgements it must bring, when replicas are asked for.
+    pub(crate) async fn replica_wait(&self, connection: &Connection) -> Result<Option<(Cmd, usize)>> {
+        if self.config.replica_wait == ReplicaWait::None {
+            return Ok(None);
+        }
+        let mut connected = self.replicas.load(Ordering::Relaxed);
+        if connected == UNKNOWN || connected == 0 {
+            // Zero is asked again each time, lest replicas that join later are never waited for.
+            connected = replicas::connected_replicas(connection).await?.unwrap_or(0);
+            self.replicas.store(connected, Ordering::Relaxed);
+        }
+        let needed = replicas::needed(self.config.replica_wait, self.route.replicas(self.id), connected);
+        if needed == 0 {
+            return Ok(None);
+        }
+        // Ask for all that are connected: one more acknowledgement than needed costs nothing.
+        let mut wait = redis::cmd("WAIT");
+        wait.arg(needed.max(connected)).arg(millis(self.config.replica_timeout).max(1));
+        Ok(Some((wait, needed)))
+    }
+
+    /// Takes note of how many replicas acknowledged.
+    pub(crate) fn acknowledged(&self, acked: usize, needed: usize) -> Result<()> {
+        if acked != self.replicas.load(Ordering::Relaxed) {
+            self.replicas.store(UNKNOWN, Ordering::Relaxed);
+        }
+        if acked < needed {
+            return Err(Error::indefinite(ErrorKind::NotReplicated { acked, needed }));
+        }
+        Ok(())
+    }
+
+    /// Sends a call once on `connection`, with its WAIT, and takes the response time-out into account.
+    pub(crate) async fn run_on(&self, connection: &Connection, call: &Call) -> Result<Value> {
+        let whole = async {
+            let Some((wait, needed)) = self.replica_wait(connection).await? else {
+                return connection.run(call, None).await.map(|(reply, _)| reply);
+            };
+            let (reply, acked) = connection.run(call, Some(&wait)).await?;
+            self.acknowledged(acked, needed).map(|()| reply)
+        };
+        self.limited(connection, whole).await
+    }
+
+    /// The outcome of `work` on `connection` within the response time-out; the connection is retired when there is
+    /// none.
+    pub(crate) async fn limited<T>(
+        &self,
+        connection: &Connection,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let done = within(&*self.env, self.env.now() + self.config.response_limit(), work).await;
+        let done = done.unwrap_or_else(|| Err(self.config.no_reply()));
+        done.map_err(|error| self.retire_on(connection, error))
+    }
+
+    /// Takes what `error` says about the route into account: a connection that is broken, silent, or leads to a server that
+    /// is no master is retired, and a redirection that the route follows makes the error transient.
+    pub(crate) fn retire_on(&self, connection: &Connection, error: Error) -> Error {
+        match remedy(&error) {
+            Remedy::None => error,
+            Remedy::Retire => {
+                connection.retire();
+                error
+            }
+            Remedy::Redirect(to) if self.route.follows(&to) => error.made_transient(),
+            Remedy::Redirect(_) => error,
+        }
+    }
+
+    /// Lets go of the connection.
+    pub(super) fn close(&self) {
+        if let Ok(mut connections) = self.connections.try_lock() {
+            connections.current = None;
+        }
+        self.moves.moved();
+    }
+}
+
+/// See [`super::Router::disturbance`].
+pub(super) struct Disturbance {
+    position: Position,
+    end: Option<End>,
+}
+
+impl Disturbance {
+    pub(super) async fn come(&self) {
+        let end = async {
+            match &self.end {
+                Some(end) => end.come().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.position.left() => {}
+            () = end => {}
+        }
+    }
+}
+
+/// Ends, from `connection`, what was left on the same server.
+async fn fence(env: &dyn Env, limit: Monotonic, connection: &Connection, left: &mut Vec<Left>) -> Result<()> {
+    while let Some(at) = left.iter().position(|left| left.endpoint.is_same_place(&connection.endpoint)) {
+        let ended = within(env, limit, connection.fence(&left[at])).await;
+        ended
+            .unwrap_or_else(|| Err(refused(&connection.endpoint, "timed out")))
+            .map_err(|error| refused(&connection.endpoint, &error.to_string()))?;
+        left.swap_remove(at);
+    }
+    Ok(())
+}

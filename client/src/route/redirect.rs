@@ -1,0 +1,73 @@
+//! What an error says about where requests should go instead.
+
+use crate::error::{Error, ErrorKind};
+use crate::wire::Slot;
+
+/// What to do with the connection that brought an error, and with the route.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Remedy {
+    /// The error says nothing about the route.
+    None,
+    /// The connection is broken, silent, or leads to a server that is no master: it is retired.
+    Retire,
+    /// Another node has the slot.
+    Redirect(Redirect),
+}
+
+/// A reply of a Redis Cluster that names the node to ask instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Redirect {
+    pub(crate) slot: Slot,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    /// `ASK`: for this request alone, while the slot is being moved.
+    pub(crate) once: bool,
+}
+
+/// Reads an error of a request: the one place that knows these replies.
+pub(super) fn remedy(error: &Error) -> Remedy {
+    match error.kind() {
+        ErrorKind::Disconnected(_) | ErrorKind::ResponseTimeout(_) => Remedy::Retire,
+        ErrorKind::Server { code, message } => match code.as_str() {
+            "READONLY" | "MASTERDOWN" => Remedy::Retire,
+            "MOVED" | "ASK" => redirect(message, code == "ASK").map_or(Remedy::None, Remedy::Redirect),
+            _ => Remedy::None,
+        },
+        _ => Remedy::None,
+    }
+}
+
+/// Reads `<slot> <host>:<port>`; an IPv6 address stands without brackets.
+fn redirect(message: &str, once: bool) -> Option<Redirect> {
+    let (slot, address) = message.split_once(' ')?;
+    let (host, port) = address.trim_end().rsplit_once(':')?;
+    let slot = slot.parse().ok().filter(|slot| *slot < Slot::COUNT).map(Slot)?;
+    Some(Redirect { slot, host: host.to_owned(), port: port.parse().ok()?, once })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remedies() {
+        let server = |code: &str, message: &str| {
+            Error::definite(ErrorKind::Server { code: code.to_owned(), message: message.to_owned() })
+        };
+        let to = |slot, host: &str, port, once| {
+            Remedy::Redirect(Redirect { slot: Slot(slot), host: host.to_owned(), port, once })
+        };
+        for (error, expected) in [
+            (Error::indefinite(ErrorKind::Disconnected("reset".to_owned())), Remedy::Retire),
+            (server("READONLY", "You can't write against a read only replica."), Remedy::Retire),
+            (server("MASTERDOWN", "Link with MASTER is down"), Remedy::Retire),
+            (server("MOVED", "3999 127.0.0.1:6381"), to(3999, "127.0.0.1", 6381, false)),
+            (server("ASK", "3999 ::1:6381"), to(3999, "::1", 6381, true)),
+            (server("MOVED", "16384 127.0.0.1:6381"), Remedy::None),
+            (server("MOVED", "nonsense"), Remedy::None),
+            (server("NOPERM", "this user has no permissions"), Remedy::None),
+        ] {
+            assert_eq!(remedy(&error), expected, "{error}");
+        }
+    }
+}
