@@ -15,15 +15,16 @@ use crate::config::{ReplicaWait, check_lease, millis};
 use crate::env::{Boottime, Env, Monotonic, pause, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::Guard;
-use crate::hold::Hold;
+use crate::hold::{Grant as NewHold, Hold, OwnerState};
 use crate::keeper::{Held, give_back};
 use crate::key::Key;
 use crate::observer::What;
 use crate::progress::Progress;
 use crate::protocol::{Answer, Ask, Protocol, remaining};
+use crate::renew::{HASHES, Renewal};
 use crate::route::Confirm;
 use crate::route::connection::Connection;
-use crate::session::{Session, Turn};
+use crate::session::Session;
 use crate::task::answer_of;
 use crate::wake::Subscription;
 use crate::wire::drift_margin;
@@ -53,7 +54,7 @@ pub(crate) async fn acquire(request: Request) -> Result<Option<Guard>> {
     if let Some(lease) = request.lease {
         check_lease("lease", lease)?;
     }
-    let env = request.session.around.env.clone();
+    let env = request.session.ctx.env.clone();
     let (begun, patience) = (env.now(), request.session.config.call_timeout);
     let wait = match request.patience {
         Patience::For(wait) if !wait.is_zero() => Some(wait),
@@ -73,7 +74,7 @@ type Reply = Fuse<BoxFuture<'static, Result<(Value, usize)>>>;
 
 struct Acquisition {
     request: Request,
-    turn: Arc<Turn>,
+    owner: Arc<OwnerState>,
     /// Taken when the caller gets its answer, which can be before the work here is done.
     answer: Option<oneshot::Sender<Grant>>,
     progress: Arc<Progress>,
@@ -107,16 +108,16 @@ impl Acquisition {
         progress: Arc<Progress>,
         begun: Monotonic,
     ) -> Self {
-        let turn = request.session.turn(&request.lock, &request.owner);
+        let owner = request.session.ctx.ledger.owner(&request.lock, &request.owner);
         let (end, wait) = match request.patience {
             Patience::For(wait) if !wait.is_zero() => (Some(begun + wait), wait),
             Patience::For(_) => (Some(begun), request.session.config.fair_wait_timeout),
             Patience::Once | Patience::Forever => (None, request.session.config.fair_wait_timeout),
         };
-        let under_way = request.session.around.work.begin();
+        let under_way = request.session.ctx.work.begin();
         Self {
             request,
-            turn,
+            owner,
             answer: Some(answer),
             progress,
             end,
@@ -144,15 +145,15 @@ impl Acquisition {
         }
     }
 
-    fn tell(&self, what: What<'_>) {
-        self.request.session.around.tell(&self.request.lock, &self.request.owner, what);
+    fn emit(&self, what: What<'_>) {
+        self.request.session.ctx.emit(&self.request.lock, &self.request.owner, what);
     }
 
     async fn run(mut self) {
         if self.answer.as_ref().is_some_and(oneshot::Sender::is_closed) {
             return;
         }
-        let work = self.request.session.around.work.clone();
+        let work = self.request.session.ctx.work.clone();
         if work.is_closing() {
             self.give_answer(Err(Error::definite(ErrorKind::Shutdown)));
             return;
@@ -196,7 +197,7 @@ impl Acquisition {
                 None => std::future::pending().await,
             }
         };
-        let work = self.request.session.around.work.clone();
+        let work = self.request.session.ctx.work.clone();
         tokio::select! {
             biased;
             () = gone => {}
@@ -216,7 +217,7 @@ impl Acquisition {
         let subscription =
             Subscription::to(&self.request.session.hubs.of(self.request.lock.slot()), &channel);
         let patience = self.request.session.config.subscription_timeout;
-        let env = self.request.session.around.env.clone();
+        let env = self.request.session.ctx.env.clone();
         let confirmed = within(&*env, env.now() + patience, subscription.confirmed());
         tokio::select! {
             biased;
@@ -241,11 +242,11 @@ impl Acquisition {
                 return Ok(None);
             }
             let sleep = self.at_most(backoff.sleep(busy, self.request.session.config.watchdog_timeout));
-            self.tell(What::Waiting { at_most: Some(sleep) });
+            self.emit(What::Waiting { at_most: Some(sleep) });
             let limit = env.now() + sleep;
             tokio::select! {
                 biased;
-                by = subscription.wait(epoch, limit) => self.tell(What::Woken { by }),
+                by = subscription.wait(epoch, limit) => self.emit(What::Woken { by }),
                 () = self.given_up() => return Ok(None),
             }
         }
@@ -264,7 +265,7 @@ impl Acquisition {
         let mut repeats = 0;
         self.progress.asking(self.env().now());
         loop {
-            self.tell(What::Attempt);
+            self.emit(What::Attempt);
             let done = self.attempt_once().await;
             match &done {
                 Ok(Outcome::Granted(_)) => {}
@@ -294,11 +295,11 @@ impl Acquisition {
     }
 
     async fn attempt_once(&mut self) -> Result<Outcome> {
-        let (session, turn) = (self.request.session.clone(), self.turn.clone());
+        let (session, owner) = (self.request.session.clone(), self.owner.clone());
         let (config, node) = (&session.config, session.router.node(self.request.lock.slot()));
         // Until the outcome is known, no other request of this owner may change the count it is told by.
         let limit = session.env().now() + config.response_limit();
-        let Some(_mine) = within(session.env(), limit, turn.mine.lock()).await else {
+        let Some(_serial) = within(session.env(), limit, owner.serial.lock()).await else {
             return Err(config.no_reply().made_definite());
         };
         // One that is gone before its turn has come sends nothing.
@@ -418,7 +419,7 @@ impl Acquisition {
             }
             other => return Err(Error::unexpected(&other)),
         };
-        if count <= self.turn.count() {
+        if count <= self.owner.count() {
             return Ok(None);
         }
         let sent = self.env().boottime();
@@ -483,21 +484,22 @@ impl Acquisition {
 
     fn grant(&self, deadline: Boottime, token: Option<u64>) -> Guard {
         let session = &self.request.session;
-        let (lock, owner) = (&self.request.lock, &self.request.owner);
-        let hold = Hold::granted(session.around.clone(), lock, owner, deadline, self.lease(), token);
-        self.turn.add(&hold);
-        if self.request.lease.is_none() {
-            session.watchdog.watch(hold.clone());
-        }
         let held =
-            Held { session: session.clone(), protocol: self.request.protocol, turn: self.turn.clone() };
-        Guard::new(hold, Arc::new(held), session.around.env.clone())
+            Held { session: session.clone(), protocol: self.request.protocol, owner: self.owner.clone() };
+        let renewed = self.request.lease.is_none();
+        let grant = NewHold { deadline, lease: self.lease(), renewed, token };
+        let hold =
+            Hold::granted(session.ctx.clone(), &self.owner, &self.request.owner, Arc::new(held), grant);
+        if renewed {
+            session.watchdog.watch(&hold, Renewal::Script(&HASHES));
+        }
+        Guard::new(hold, token, session.ctx.env.clone())
     }
 
     /// Takes a grant back that does not count. If that fails as well, the lock ends with its lease.
     async fn undo(&self) -> bool {
-        let Request { session, protocol, lock, owner, .. } = &self.request;
-        give_back(session, *protocol, &self.turn, (lock, owner), Confirm::No).await.is_ok()
+        let Request { session, protocol, .. } = &self.request;
+        give_back(session, *protocol, &self.owner, Confirm::No).await.is_ok()
     }
 
     /// As [`Acquisition::undo`]; `error`, which is why, is definite when that worked.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::config::{Config, Endpoint, ReplicaWait};
 use crate::env::{Env, TokioEnv};
 use crate::error::{Error, Result};
-use crate::hold::Surroundings;
+use crate::hold::ClientContext;
 use crate::observer::{Observer, Silent};
 use crate::owner;
 use crate::session::Session;
@@ -204,9 +204,8 @@ impl Builder {
         }
         let observer = observer.unwrap_or_else(|| Arc::new(Silent));
         let call_timeout = config.call_timeout;
-        let around =
-            Surroundings { env, observer, holds: Arc::default(), work: Arc::default(), call_timeout };
-        Ok(Client { session: Session::new(around, config, client_id) })
+        let ctx = ClientContext { env, observer, ledger: Arc::default(), work: Arc::default(), call_timeout };
+        Ok(Client { session: Session::new(ctx, config, client_id) })
     }
 
     /// A client that is connected. Of several endpoints, those that can be reached must be one replicated set.

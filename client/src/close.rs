@@ -45,19 +45,19 @@ impl Client {
     /// [`Unfinished`] when something could not be given back, or not in time.
     pub async fn close(&self) -> Result<(), Unfinished> {
         let session = &self.session;
-        let (env, around) = (session.env(), &session.around);
-        around.work.close();
+        let (env, ctx) = (session.env(), &session.ctx);
+        ctx.work.close();
         let limit = env.now() + session.config.close_timeout;
         let closing = async {
             // A grant that was under way may come meanwhile.
-            while around.holds.give_all_back(env) > 0 || around.work.under_way() > 0 {
-                around.work.done().await;
+            while ctx.ledger.give_all_back(env) > 0 || ctx.work.under_way() > 0 {
+                ctx.work.done().await;
             }
         };
         within(env, limit, closing).await;
-        let unreleased = around.holds.unreleased();
+        let unreleased = ctx.ledger.unreleased();
         let places = session.departures.left();
-        let others = around.work.under_way().saturating_sub(around.holds.releasing()).max(places);
+        let others = ctx.work.under_way().saturating_sub(ctx.ledger.releasing()).max(places);
         session.router.close();
         if unreleased.is_empty() && others == 0 {
             return Ok(());

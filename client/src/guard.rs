@@ -3,20 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-
 use crate::config::check_lease;
 use crate::env::{Boottime, Env, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::Hold;
 use crate::observer::LostReason;
 use crate::task::answer_of;
-
-/// Gives holds back and extends them: what a guard needs of its kind of lock.
-pub(crate) trait Keeper: Send + Sync + 'static {
-    fn release(self: Arc<Self>, hold: Arc<Hold>) -> BoxFuture<'static, Result<()>>;
-    fn extend(self: Arc<Self>, hold: Arc<Hold>, lease: Duration) -> BoxFuture<'static, Result<()>>;
-}
 
 /// Proof that a lock was granted, and the means to give it back.
 ///
@@ -45,18 +37,13 @@ pub(crate) trait Keeper: Send + Sync + 'static {
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct Guard {
     hold: Arc<Hold>,
-    keeper: Arc<dyn Keeper>,
+    token: Option<u64>,
     env: Arc<dyn Env>,
 }
 
 impl Guard {
-    pub(crate) fn new(hold: Arc<Hold>, keeper: Arc<dyn Keeper>, env: Arc<dyn Env>) -> Self {
-        let (of, by) = (Arc::downgrade(&hold), Arc::downgrade(&keeper));
-        hold.given_back_by(move || {
-            let (hold, keeper) = (of.upgrade()?, by.upgrade()?);
-            hold.releasing().then(|| keeper.release(hold))
-        });
-        Self { hold, keeper, env }
+    pub(crate) fn new(hold: Arc<Hold>, token: Option<u64>, env: Arc<dyn Env>) -> Self {
+        Self { hold, token, env }
     }
 
     /// Gives the lock back; of a nested hold, one level.
@@ -76,7 +63,7 @@ impl Guard {
             return Err(not_held(&self.hold));
         }
         let (begun, time) = (self.env.now(), self.hold.call_timeout());
-        let releasing = self.keeper.clone().release(self.hold.clone());
+        let releasing = self.hold.keeper.clone().release(self.hold.clone());
         let released = answer_of(&*self.env, |answer| async move {
             // Nobody may be listening.
             let _ = answer.send(releasing.await);
@@ -94,13 +81,13 @@ impl Guard {
         if !self.hold.is_valid() {
             return Err(not_held(&self.hold));
         }
-        self.keeper.clone().extend(self.hold.clone(), lease).await
+        self.hold.keeper.clone().extend(self.hold.clone(), lease).await
     }
 
     /// The fencing token: larger for each later grant of a fenced lock, so that a resource can refuse those who come
     /// late. `None` for other kinds.
     pub fn fencing_token(&self) -> Option<u64> {
-        self.hold.token
+        self.token
     }
 
     /// How long the lock is still held for sure, by this client's clock, if it is not renewed; zero when it is lost.
@@ -132,7 +119,7 @@ impl Guard {
 
     /// The lock's key in Redis.
     pub fn lock(&self) -> &str {
-        &self.hold.lock
+        &self.hold.key
     }
 
     /// The owner as Redis knows it.
@@ -149,7 +136,7 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         if self.hold.releasing() {
-            let releasing = self.keeper.clone().release(self.hold.clone());
+            let releasing = self.hold.keeper.clone().release(self.hold.clone());
             self.env.spawn(Box::pin(async move {
                 // The observer has been told; there is nobody else to tell.
                 let _ = releasing.await;
@@ -161,14 +148,14 @@ impl Drop for Guard {
 impl std::fmt::Debug for Guard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Guard")
-            .field("lock", &self.hold.lock)
+            .field("lock", &self.hold.key)
             .field("owner", &self.hold.owner)
             .field("validity", &self.hold.validity())
-            .field("token", &self.hold.token)
+            .field("token", &self.token)
             .finish()
     }
 }
 
 pub(crate) fn not_held(hold: &Hold) -> Error {
-    Error::definite(ErrorKind::NotHeld { lock: hold.lock.to_string(), owner: hold.owner.clone() })
+    Error::definite(ErrorKind::NotHeld { lock: hold.key.to_string(), owner: hold.owner.clone() })
 }

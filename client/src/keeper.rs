@@ -8,22 +8,22 @@ use redis::Value;
 
 use crate::config::millis;
 use crate::error::{Error, Result};
-use crate::guard::{Keeper, not_held};
-use crate::hold::Hold;
+use crate::guard::not_held;
+use crate::hold::{Hold, Keeper, OwnerState};
 use crate::key::Key;
 use crate::observer::LostReason;
 use crate::owner;
 use crate::protocol::{Protocol, Unlock};
-use crate::renew::{read_renewal, renewal};
+use crate::renew::HASHES;
 use crate::route::Confirm;
-use crate::session::{Session, Turn};
+use crate::session::Session;
 use crate::wire;
 
 /// Keeps the holds of one owner on one lock.
 pub(crate) struct Held {
     pub(crate) session: Arc<Session>,
     pub(crate) protocol: &'static dyn Protocol,
-    pub(crate) turn: Arc<Turn>,
+    pub(crate) owner: Arc<OwnerState>,
 }
 
 impl Keeper for Held {
@@ -39,10 +39,10 @@ impl Keeper for Held {
 
     fn extend(self: Arc<Self>, hold: Arc<Hold>, lease: Duration) -> BoxFuture<'static, Result<()>> {
         Box::pin(async move {
-            let call = renewal(lease, std::iter::once((&*hold.lock, hold.owner.as_str())));
+            let call = HASHES.call_one(lease, &hold.key, &hold.owner);
             let sent = self.session.env().boottime();
             let reply = self.session.router.run_repeatable(&call).await?;
-            if read_renewal(&reply, 1)? != [true] {
+            if !HASHES.read_one(&reply)? {
                 hold.lose(LostReason::NotHeld);
                 return Err(not_held(&hold));
             }
@@ -54,37 +54,36 @@ impl Keeper for Held {
 
 impl Held {
     async fn release_one_level(&self, hold: &Hold) -> Result<()> {
-        let _mine = self.turn.mine.lock().await;
-        let superseded = self.turn.superseded(hold);
-        self.turn.remove(hold.number);
+        let _serial = self.owner.serial.lock().await;
+        let superseded = self.owner.superseded(hold);
+        self.owner.remove(hold.number);
         if superseded {
             return Err(not_held(hold));
         }
-        let Self { session, protocol, turn } = self;
-        match give_back(session, *protocol, turn, (&hold.lock, &hold.owner), Confirm::AsConfigured).await? {
+        match give_back(&self.session, self.protocol, &self.owner, Confirm::AsConfigured).await? {
             true => Ok(()),
             false => Err(not_held(hold)),
         }
     }
 }
 
-/// Gives one level of what `owner` has of `lock` back; false when it had none. Called in `turn`, when the level is no
-/// longer counted there.
+/// Gives one level of what `owner` has back; false when it had none. Called with its `serial`, when the level is no longer
+/// counted there.
 ///
 /// To take a grant back that does not count, no replica needs to confirm it: there may be none, which is why.
 pub(crate) async fn give_back(
     session: &Session,
     protocol: &dyn Protocol,
-    turn: &Turn,
-    (lock, owner): (&Key, &str),
+    of: &OwnerState,
     confirm: Confirm,
 ) -> Result<bool> {
+    let OwnerState { key: lock, owner, .. } = of;
     let request = owner::request_id(session.env());
     let call = protocol.release(&Unlock {
         lock,
         owner,
         request: &request,
-        remaining_ms: millis(turn.longest_validity()).max(1),
+        remaining_ms: millis(of.longest_validity()).max(1),
         latch_ms: millis(session.config.latch_ttl()),
         now_ms: millis(session.env().wall().0),
         publish: session.router.publish(),

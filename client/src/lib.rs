@@ -61,9 +61,9 @@
 //! | [`wire`] | keys, channels and slots as all processes that share a lock write them, the allowance for drift |
 //! | `config`, `owner` | the settings, the fields of owners |
 //! | `observer` | the events of locks |
-//! | `script`, `key` | Lua scripts and calls of them, keys and their slots |
+//! | `key`, `script` | keys and their slots, Lua scripts and calls of them |
 //! | `work` | what a client has under way |
-//! | `hold` | what this client believes of one granted lock |
+//! | `hold/` | what this client believes of each granted lock, and the one ledger of them |
 //! | `protocol` | what a kind of lock must say about itself |
 //! | `task`, `progress` | work that goes on without its caller, and what the caller is told |
 //! | `route/` | connections, which node has a key, WAIT, safe repetition |
@@ -84,8 +84,8 @@ pub mod wire;
 mod config;
 mod owner;
 mod observer;
-mod script;
 mod key;
+mod script;
 mod work;
 mod hold;
 mod protocol;

@@ -126,7 +126,7 @@ impl Lock {
     pub async fn force_release(&self) -> Result<bool> {
         let router = self.router()?;
         self.session.watchdog.forget_lock(&self.key);
-        self.session.around.holds.lose_all(&self.key, LostReason::NotHeld);
+        self.session.ctx.ledger.lose_all(&self.key, LostReason::NotHeld);
         let call =
             self.protocol.force_release(&self.key, millis(self.session.env().wall().0), router.publish());
         match router.run_repeatable(&call).await? {

@@ -8,29 +8,62 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use redis::Value;
 use tokio::sync::Notify;
 
 use crate::config::{Config, millis};
 use crate::env::{Boottime, Env, Monotonic, within};
 use crate::error::{Error, Result};
-use crate::hold::{Hold, locked};
+use crate::hold::{Hold, OwnerState, locked};
 use crate::key::Key;
 use crate::observer::LostReason;
 use crate::route::Router;
 use crate::script::{Call, script};
 use crate::wire::Slot;
 
-script!(RENEW, "renew.lua");
+script!(RENEW_HASHES, "renew.lua");
 
-/// The call that extends the leases of `names`, pairs of lock and owner, to `lease`.
-pub(crate) fn renewal<'a>(lease: Duration, names: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> Call {
-    let call = RENEW.call(names.clone().map(|(lock, _)| lock)).arg(millis(lease));
-    names.fold(call, |call, (_, owner)| call.arg(owner))
+/// How the watchdog renews the holds of a kind of lock.
+#[derive(Clone, Copy)]
+pub(crate) enum Renewal {
+    /// By a script, which takes many locks at once.
+    Script(&'static RenewalScript),
+    /// One by one, as its [`Keeper`](crate::hold::Keeper) extends it.
+    Keeper,
 }
 
-/// Reads the reply to [`renewal`]: for each name, whether its owner holds the lock.
-pub(crate) fn read_renewal(reply: &Value, names: usize) -> Result<Vec<bool>> {
+/// A script that extends the leases of many locks. Pure: it writes the call and reads the reply.
+pub(crate) struct RenewalScript {
+    /// Tells one from another, and orders them.
+    name: &'static str,
+    call: fn(Duration, &[Name]) -> Call,
+    /// For each name, whether its owner holds the lock.
+    read: fn(&Value, usize) -> Result<Vec<bool>>,
+}
+
+/// The renewal of every lock that is a hash with a field for each owner.
+pub(crate) static HASHES: RenewalScript =
+    RenewalScript { name: "hashes", call: renew_hashes, read: read_flags };
+
+impl RenewalScript {
+    /// The call that extends the lease of one lock to `lease`.
+    pub(crate) fn call_one(&self, lease: Duration, key: &Key, owner: &str) -> Call {
+        (self.call)(lease, &[(key.clone(), owner.to_owned())])
+    }
+
+    /// Whether the owner holds the lock, by the reply to [`RenewalScript::call_one`].
+    pub(crate) fn read_one(&self, reply: &Value) -> Result<bool> {
+        Ok((self.read)(reply, 1)? == [true])
+    }
+}
+
+fn renew_hashes(lease: Duration, names: &[Name]) -> Call {
+    let call = RENEW_HASHES.call(names.iter().map(|(key, _)| &**key)).arg(millis(lease));
+    names.iter().fold(call, |call, (_, owner)| call.arg(owner))
+}
+
+fn read_flags(reply: &Value, names: usize) -> Result<Vec<bool>> {
     let Value::Array(items) = reply else { return Err(Error::unexpected(reply)) };
     let held: Option<Vec<bool>> =
         items.iter().map(|item| if let Value::Int(held) = item { Some(*held == 1) } else { None }).collect();
@@ -46,7 +79,12 @@ pub(crate) struct Watchdog {
     changed: Notify,
 }
 
+/// A key and the field of an owner.
 type Name = (Key, String);
+
+fn name_of(hold: &Hold) -> Name {
+    (hold.key.clone(), hold.of.owner.clone())
+}
 
 #[derive(Default)]
 struct State {
@@ -54,9 +92,10 @@ struct State {
     running: bool,
 }
 
-/// The holds of one owner on one lock, which share a lease on the server.
+/// One owner of one lock, whose levels share a lease on the server.
 struct Entry {
-    holds: Vec<Arc<Hold>>,
+    of: Arc<OwnerState>,
+    renewal: Renewal,
     due: Monotonic,
     failures: u32,
     in_flight: bool,
@@ -71,20 +110,20 @@ impl Watchdog {
         self.config.watchdog_timeout / 3
     }
 
-    /// Renews `hold` until [`Watchdog::forget`], or until it is lost.
-    pub(crate) fn watch(self: &Arc<Self>, hold: Arc<Hold>) {
+    /// Renews `hold` as `renewal` says, until [`Watchdog::forget`], or until it is lost.
+    pub(crate) fn watch(self: &Arc<Self>, hold: &Hold, renewal: Renewal) {
         // A grant that was long in coming has less left than a new one.
         let due = self.env.now() + self.period().min(hold.validity() / 2);
         let mut state = locked(&self.state);
-        let name = (hold.lock.clone(), hold.owner.clone());
-        let entry = state.entries.entry(name).or_insert_with(|| Entry {
-            holds: Vec::new(),
+        let of = hold.of.clone();
+        let entry = state.entries.entry(name_of(hold)).or_insert_with(|| Entry {
+            of,
+            renewal,
             due,
             failures: 0,
             in_flight: false,
         });
         entry.due = entry.due.min(due);
-        entry.holds.push(hold);
         if !state.running {
             state.running = true;
             self.env.spawn(Box::pin(self.clone().run()));
@@ -93,23 +132,23 @@ impl Watchdog {
         self.changed.notify_one();
     }
 
-    /// Renews `hold` no more. Returns at once: a renewal on its way cannot bring a released lock back.
+    /// Renews `hold`, which is given back or lost, no more. Returns at once: a renewal on its way cannot bring a released
+    /// lock back.
     pub(crate) fn forget(&self, hold: &Hold) {
         let mut state = locked(&self.state);
-        let name = (hold.lock.clone(), hold.owner.clone());
-        if let Some(entry) = state.entries.get_mut(&name) {
-            entry.holds.retain(|other| other.number != hold.number);
-            if entry.holds.is_empty() {
-                state.entries.remove(&name);
-            }
-        }
-        drop(state);
+        let name = name_of(hold);
+        let is_last = |entry: &Entry| entry.of.renewed().iter().all(|other| other.number == hold.number);
+        let last =
+            if state.entries.get(&name).is_some_and(is_last) { state.entries.remove(&name) } else { None };
+        drop((state, last));
         self.changed.notify_one();
     }
 
-    /// Renews no hold of `lock` any more: it was released by force.
-    pub(crate) fn forget_lock(&self, lock: &Key) {
-        locked(&self.state).entries.retain(|(name, _), _| name != lock);
+    /// Renews no hold of `key` any more: it was released by force.
+    pub(crate) fn forget_lock(&self, key: &Key) {
+        let mut state = locked(&self.state);
+        let gone: Vec<_> = state.entries.extract_if(.., |(name, _), _| name == key).collect();
+        drop((state, gone));
         self.changed.notify_one();
     }
 
@@ -133,7 +172,7 @@ impl Watchdog {
             let due = async {
                 match next {
                     Some(due) => self.env.sleep_until(due).await,
-                    // Everything is in flight; whoever comes back rings.
+                    // All entries are in flight; each renewal notifies `changed` when it ends.
                     None => std::future::pending().await,
                 }
             };
@@ -146,11 +185,13 @@ impl Watchdog {
         }
     }
 
-    /// Makes everything due that is not under way.
+    /// Makes every renewal due that asks this client's servers alone.
     fn hasten(&self) {
         let now = self.env.now();
         for entry in locked(&self.state).entries.values_mut() {
-            entry.due = now;
+            if matches!(entry.renewal, Renewal::Script(_)) {
+                entry.due = now;
+            }
         }
     }
 
@@ -162,33 +203,75 @@ impl Watchdog {
         }
         let mut expired = Vec::new();
         state.entries.retain(|_, entry| {
-            expired.extend(entry.holds.extract_if(.., |hold| hold.validity().is_zero()));
-            entry.in_flight || !entry.holds.is_empty()
+            let mut holds = entry.of.renewed();
+            expired.extend(holds.extract_if(.., |hold| hold.validity().is_zero()));
+            entry.in_flight || !holds.is_empty()
         });
         // Those that are due a little later come along, so that locks taken together stay in one script.
         let soon = now + self.period() / 10;
-        let mut batches: BTreeMap<Slot, Vec<Name>> = BTreeMap::new();
+        let mut batches: BTreeMap<(Slot, &str), (&RenewalScript, Vec<Name>)> = BTreeMap::new();
         for (name, entry) in &mut state.entries {
-            if !entry.in_flight && entry.due <= soon {
-                entry.in_flight = true;
-                batches.entry(self.router.together(name.0.slot())).or_default().push(name.clone());
+            if entry.in_flight || entry.due > soon {
+                continue;
+            }
+            entry.in_flight = true;
+            match entry.renewal {
+                Renewal::Script(script) => {
+                    let batch = (self.router.together(name.0.slot()), script.name);
+                    batches.entry(batch).or_insert((script, Vec::new())).1.push(name.clone());
+                }
+                Renewal::Keeper => {
+                    self.env.spawn(Box::pin(self.clone().extend(name.clone(), entry.of.renewed())));
+                }
             }
         }
-        for batch in batches.values() {
+        for (script, batch) in batches.into_values() {
             for names in batch.chunks(self.config.renew_batch.max(1)) {
-                self.env.spawn(Box::pin(self.clone().renew(names.to_vec())));
+                self.env.spawn(Box::pin(self.clone().renew(script, names.to_vec())));
             }
         }
         expired
     }
 
-    async fn renew(self: Arc<Self>, names: Vec<Name>) {
-        let call = renewal(
-            self.config.watchdog_timeout,
-            names.iter().map(|(lock, owner)| (&**lock, owner.as_str())),
-        );
+    /// Renews holds that no script renews.
+    async fn extend(self: Arc<Self>, name: Name, holds: Vec<Arc<Hold>>) {
+        let sent_at = self.env.now();
+        let extended =
+            holds.iter().map(|hold| hold.keeper.clone().extend(hold.clone(), self.config.watchdog_timeout));
+        let extended = join_all(extended).await;
+        let failures: Vec<_> = holds
+            .iter()
+            .zip(&extended)
+            .filter_map(|(hold, extended)| Some((hold, extended.as_ref().err()?)))
+            .filter(|(hold, _)| hold.is_renewed())
+            .collect();
+        {
+            let mut state = locked(&self.state);
+            if let Some(entry) = state.entries.get_mut(&name) {
+                entry.in_flight = false;
+                let failed = !failures.is_empty();
+                entry.due = if failed {
+                    self.env.now() + self.retry_delay(entry.failures)
+                } else {
+                    sent_at + self.period()
+                };
+                entry.failures = if failed { entry.failures + 1 } else { 0 };
+                if entry.of.renewed().is_empty() {
+                    state.entries.remove(&name);
+                }
+            }
+        }
+        // Not under the mutex: the observer may call back.
+        for (hold, error) in failures {
+            hold.renew_failed(error);
+        }
+        self.changed.notify_one();
+    }
+
+    async fn renew(self: Arc<Self>, script: &'static RenewalScript, names: Vec<Name>) {
+        let call = (script.call)(self.config.watchdog_timeout, &names);
         let (sent, sent_at) = (self.env.boottime(), self.env.now());
-        let done = self.send(&call).await.and_then(|reply| read_renewal(&reply, names.len()));
+        let done = self.send(&call).await.and_then(|reply| (script.read)(&reply, names.len()));
         let mut news = Vec::new();
         {
             let mut state = locked(&self.state);
@@ -203,12 +286,13 @@ impl Watchdog {
                 };
                 entry.due = due;
                 entry.failures = if matches!(news_of_all, News::Failed) { entry.failures + 1 } else { 0 };
+                let mut holds = entry.of.renewed();
                 if matches!(news_of_all, News::NotHeld) {
-                    news.extend(granted_before(&mut entry.holds, sent).map(|hold| (hold, news_of_all)));
+                    news.extend(granted_before(&mut holds, sent).map(|hold| (hold, news_of_all)));
                 } else {
-                    news.extend(entry.holds.iter().map(|hold| (hold.clone(), news_of_all)));
+                    news.extend(holds.iter().map(|hold| (hold.clone(), news_of_all)));
                 }
-                if entry.holds.is_empty() {
+                if holds.is_empty() {
                     state.entries.remove(&name);
                 }
             }
@@ -243,8 +327,8 @@ impl Watchdog {
     }
 }
 
-/// Takes those out that the reply to a question sent at `sent` can be about: it says nothing about a lock that was granted
-/// since.
+/// Takes those out that the reply to a request sent at `sent` can be about: it says nothing about holds granted after
+/// that.
 fn granted_before(holds: &mut Vec<Arc<Hold>>, sent: Boottime) -> impl Iterator<Item = Arc<Hold>> {
     holds.extract_if(.., move |hold| hold.granted <= sent)
 }
@@ -259,31 +343,51 @@ enum News {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::future::BoxFuture;
+
     use super::*;
     use crate::env::TokioEnv;
-    use crate::hold::Surroundings;
+    use crate::hold::{ClientContext, Grant, Keeper};
     use crate::observer::Silent;
+
+    /// Is never asked.
+    struct Idle;
+
+    impl Keeper for Idle {
+        fn release(self: Arc<Self>, _hold: Arc<Hold>) -> BoxFuture<'static, Result<()>> {
+            Box::pin(std::future::ready(Ok(())))
+        }
+
+        fn extend(self: Arc<Self>, _hold: Arc<Hold>, _lease: Duration) -> BoxFuture<'static, Result<()>> {
+            Box::pin(std::future::ready(Ok(())))
+        }
+    }
 
     /// The owner's lock was gone when it was asked for, and granted to it anew before the reply came on another connection.
     #[tokio::test]
     async fn not_held_says_nothing_about_a_hold_granted_since_the_question() {
         let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
-        let around = Surroundings {
+        let ctx = ClientContext {
             env: env.clone(),
             observer: Arc::new(Silent),
-            holds: Arc::default(),
+            ledger: Arc::default(),
             work: Arc::default(),
             call_timeout: Duration::from_secs(10),
         };
         let lease = Duration::from_secs(30);
-        let grant =
-            || Hold::granted(around.clone(), &Key::new("l"), "o", env.boottime() + lease, lease, None);
+        let owner = ctx.ledger.owner(&Key::new("l"), "o");
+        let grant = || {
+            let grant = Grant { deadline: env.boottime() + lease, lease, renewed: true, token: None };
+            Hold::granted(ctx.clone(), &owner, "o", Arc::new(Idle), grant)
+        };
         let older = grant();
         let sent = env.boottime();
         while env.boottime() == sent {}
-        let mut holds = vec![older.clone(), grant()];
+        let newer = grant();
+        let mut holds = owner.renewed();
+        assert_eq!(holds.len(), 2);
         let over: Vec<_> = granted_before(&mut holds, sent).map(|hold| hold.number).collect();
         assert_eq!(over, [older.number]);
-        assert_eq!(holds.len(), 1);
+        assert_eq!(holds.iter().map(|hold| hold.number).collect::<Vec<_>>(), [newer.number]);
     }
 }

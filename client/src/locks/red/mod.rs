@@ -21,6 +21,7 @@ use crate::config::check_lease;
 use crate::env::{Monotonic, draw, pause, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::Guard;
+use crate::hold::OwnerState;
 use crate::key::Key;
 use crate::lock::{Acquire, Obtain, Terms, TryAcquire, Wanted, check_name};
 use crate::observer::{LostReason, What};
@@ -29,7 +30,7 @@ use crate::progress::Progress;
 use crate::session::Session;
 use crate::task::answer_of;
 use options::Options;
-use round::{Held, Round, Tally, Turn};
+use round::{Held, Round, Tally};
 
 /// A lock on several independent servers. Cheap to clone; holds nothing by itself.
 ///
@@ -165,7 +166,7 @@ impl RedLock {
     /// # Errors
     /// When too few servers answer to know.
     pub async fn hold_count(&self, owner: OwnerId) -> Result<u64> {
-        let Some(held) = self.turn(Some(owner)).held() else { return Ok(0) };
+        let Some(held) = Held::of(&self.owner(Some(owner))) else { return Ok(0) };
         let values = self.ask_all(redis::cmd("GET").arg(&*self.key)).await?;
         let ours = Value::BulkString(held.value().as_bytes().to_vec());
         let has_it = values.iter().filter(|value| **value == ours).count() >= self.quorum();
@@ -192,7 +193,7 @@ impl RedLock {
     /// # Errors
     /// When fewer than a majority of the servers answer.
     pub async fn force_release(&self) -> Result<bool> {
-        self.first().around.holds.lose_all(&self.key, LostReason::NotHeld);
+        self.first().ctx.ledger.lose_all(&self.key, LostReason::NotHeld);
         let replies = self.ask_all(redis::cmd("DEL").arg(&*self.key)).await?;
         Ok(replies.contains(&Value::Int(1)))
     }
@@ -229,22 +230,25 @@ impl RedLock {
         &self.nodes[0]
     }
 
-    /// What this client knows of `owner`; without one, of an owner that nobody else has.
-    fn turn(&self, owner: Option<OwnerId>) -> Arc<Turn> {
+    /// What this client knows of `owner`; without one, of an owner that no other request has.
+    fn owner(&self, owner: Option<OwnerId>) -> Arc<OwnerState> {
         let first = self.first();
-        owner.map_or_else(Arc::default, |owner| first.turn(&self.key, &first.field(owner)))
+        match owner {
+            Some(owner) => first.ctx.ledger.owner(&self.key, &first.field(owner)),
+            None => first.ctx.ledger.anonymous(&self.key),
+        }
     }
 
     async fn run(self, terms: Terms, begun: Monotonic, progress: Arc<Progress>, answer: Answer) {
         let Terms { owner, lease, patience } = terms;
         let mut answer = answer;
-        let env = self.first().around.env.clone();
-        let turn = self.turn(owner);
+        let env = self.first().ctx.env.clone();
+        let owner = self.owner(owner);
         let end = match patience {
             Patience::For(wait) => Some(begun + wait),
             Patience::Once | Patience::Forever => None,
         };
-        let work = &self.first().around.work;
+        let work = &self.first().ctx.work;
         let _under_way = work.begin();
         let mut attempts = 0;
         let mut unanswered = 0;
@@ -256,7 +260,7 @@ impl RedLock {
                 break Err(Error::definite(ErrorKind::Shutdown));
             }
             progress.asking(env.now());
-            let tally = match self.attempt(&turn, lease).await {
+            let tally = match self.attempt(&owner, lease).await {
                 Ok(guard) => break Ok(Some(guard)),
                 Err(tally) => tally,
             };
@@ -288,12 +292,12 @@ impl RedLock {
     }
 
     /// One attempt on all nodes. On failure all are freed again, in the background.
-    async fn attempt(&self, turn: &Arc<Turn>, lease: Option<Duration>) -> Result<Guard, Tally> {
+    async fn attempt(&self, owner: &Arc<OwnerState>, lease: Option<Duration>) -> Result<Guard, Tally> {
         let session = self.first();
         let actual = lease.unwrap_or(session.config.watchdog_timeout);
-        let _mine = turn.mine.lock().await;
-        if let Some(held) = turn.held() {
-            session.around.tell(&self.key, held.value(), What::Attempt);
+        let _serial = owner.serial.lock().await;
+        if let Some(held) = Held::of(owner) {
+            session.ctx.emit(&self.key, held.value(), What::Attempt);
             match held.clone().nest(actual, lease.is_none()).await {
                 // Lost without a word: the owner asks anew, as one who has nothing.
                 Err(tally) if held.is_gone(&tally) => {}
@@ -301,14 +305,14 @@ impl RedLock {
             }
         }
         let mut round = Round::begin(&self.nodes, &self.key, actual);
-        session.around.tell(&self.key, round.value(), What::Attempt);
+        session.ctx.emit(&self.key, round.value(), What::Attempt);
         let tally = round.count(session.env(), self.quorum(), self.options.node_timeout).await;
         let deadline = round.begun + actual.saturating_sub(self.options.drift(actual));
         // The second look at the clock: replies that were long under way leave nothing of the lease.
         if tally.yes < self.quorum() || session.env().boottime() >= deadline {
             return Err(tally);
         }
-        let held = Held::new(self.nodes.clone(), turn.clone(), round, self.quorum(), self.options);
+        let held = Held::new(self.nodes.clone(), owner.clone(), round, self.quorum(), self.options);
         Ok(held.level(deadline, actual, lease.is_none()))
     }
 }
@@ -321,7 +325,7 @@ impl Obtain for RedLock {
             if let Some(lease) = terms.lease {
                 check_lease("lease", lease)?;
             }
-            let (env, patience) = (self.first().around.env.clone(), self.first().config.call_timeout);
+            let (env, patience) = (self.first().ctx.env.clone(), self.first().config.call_timeout);
             let begun = env.now();
             let wait = match terms.patience {
                 Patience::For(wait) if !wait.is_zero() => Some(wait),

@@ -55,7 +55,7 @@ pub(super) async fn claim(
     released: Arc<Semaphore>,
     freed: mpsc::Sender<Result<bool>>,
 ) {
-    let env = session.around.env.clone();
+    let env = session.ctx.env.clone();
     // Kept until the node has answered, or what it may have been asked is undone.
     let Ok(unanswered) = session.claims.clone().try_acquire_owned() else {
         let _ = votes.send(Vote::Unknown(Error::definite(session.config.no_reply().kind().clone()))).await;
@@ -96,7 +96,7 @@ pub(super) async fn claim(
             () = told(&released) => {}
         }
     }
-    let _under_way = session.around.work.begin();
+    let _under_way = session.ctx.work.begin();
     let limit = env.now() + claim.lease + session.config.response_timeout;
     let done = match within(&*env, limit, free(&session, &claim, connection)).await {
         Some(done) => done,

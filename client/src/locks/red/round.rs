@@ -1,6 +1,7 @@
 //! One acquisition on all nodes: the count of their votes, and what is held when they suffice.
 
-use std::sync::{Arc, Mutex, Weak};
+use std::any::Any;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -10,10 +11,11 @@ use super::node::{self, Claim, Vote};
 use super::options::Options;
 use crate::env::{Boottime, Env, within};
 use crate::error::{Error, ErrorKind, Result};
-use crate::guard::{Guard, Keeper, not_held};
-use crate::hold::{Hold, locked};
+use crate::guard::{Guard, not_held};
+use crate::hold::{Grant, Hold, Keeper, OwnerState, locked};
 use crate::key::Key;
 use crate::observer::LostReason;
+use crate::renew::Renewal;
 use crate::session::Session;
 
 /// How the nodes voted.
@@ -95,7 +97,7 @@ pub(super) struct Round {
 impl Round {
     /// Asks all nodes at once.
     pub(super) fn begin(nodes: &[Arc<Session>], lock: &Key, lease: Duration) -> Self {
-        let env = &nodes[0].around.env;
+        let env = &nodes[0].ctx.env;
         // 20 bytes, as the published algorithm proposes.
         let value = format!("{:016x}{:016x}{:08x}", env.random(), env.random(), env.random() >> 32);
         let claim = Claim { lock: lock.clone(), value, lease };
@@ -106,7 +108,7 @@ impl Round {
         for node in nodes {
             let asked =
                 node::claim(node.clone(), claim.clone(), vote.clone(), release.0.clone(), free.clone());
-            node.around.env.spawn(Box::pin(asked));
+            node.ctx.env.spawn(Box::pin(asked));
         }
         Self { claim, begun, nodes: nodes.len(), votes, release, freed }
     }
@@ -138,53 +140,38 @@ impl Round {
     }
 }
 
-/// One owner at one RedLock.
+/// A held RedLock: one value on the nodes, and the levels that its owner has taken with it.
 ///
 /// The nodes know a random value and nothing of owners, so that it is here that acquisitions of one owner nest.
-#[derive(Default)]
-pub(super) struct Turn {
-    /// Attempts and releases of one owner come one after another, so that nobody nests in what is being freed.
-    pub(super) mine: tokio::sync::Mutex<()>,
-    held: Mutex<Weak<Held>>,
-}
-
-impl Turn {
-    /// What the owner holds, as far as this client knows.
-    pub(super) fn held(&self) -> Option<Arc<Held>> {
-        let held = locked(&self.held).upgrade()?;
-        held.holds().iter().any(|hold| hold.is_valid()).then_some(held)
-    }
-}
-
-/// A held RedLock: one value on the nodes, and the levels that its owner has taken with it.
 pub(super) struct Held {
     nodes: Arc<[Arc<Session>]>,
-    turn: Arc<Turn>,
+    owner: Arc<OwnerState>,
     claim: Claim,
-    levels: Mutex<Levels>,
+    /// Taken by the last release.
+    round: Mutex<Option<Round>>,
     quorum: usize,
     options: Options,
-}
-
-struct Levels {
-    /// Taken by the last release.
-    round: Option<Round>,
-    holds: Vec<Weak<Hold>>,
 }
 
 impl Held {
     pub(super) fn new(
         nodes: Arc<[Arc<Session>]>,
-        turn: Arc<Turn>,
+        owner: Arc<OwnerState>,
         round: Round,
         quorum: usize,
         options: Options,
     ) -> Arc<Self> {
         let claim = round.claim.clone();
-        let levels = Mutex::new(Levels { round: Some(round), holds: Vec::new() });
-        let held = Arc::new(Self { nodes, turn, claim, levels, quorum, options });
-        *locked(&held.turn.held) = Arc::downgrade(&held);
-        held
+        Arc::new(Self { nodes, owner, claim, round: Mutex::new(Some(round)), quorum, options })
+    }
+
+    /// What `owner` holds, as far as this client knows.
+    pub(super) fn of(owner: &OwnerState) -> Option<Arc<Self>> {
+        // A lock of another kind may have the same name.
+        owner.holds().into_iter().filter(|hold| hold.is_valid()).find_map(|hold| {
+            let keeper: Arc<dyn Any + Send + Sync> = hold.keeper.clone();
+            keeper.downcast().ok()
+        })
     }
 
     pub(super) fn value(&self) -> &str {
@@ -193,20 +180,20 @@ impl Held {
 
     /// The levels that were not given back.
     pub(super) fn holds(&self) -> Vec<Arc<Hold>> {
-        locked(&self.levels).holds.iter().filter_map(Weak::upgrade).collect()
+        let mut holds = self.owner.holds();
+        holds.retain(|hold| hold.owner == self.claim.value);
+        holds
     }
 
     /// A level that lasts until `deadline`.
     pub(super) fn level(self: Arc<Self>, deadline: Boottime, lease: Duration, renew: bool) -> Guard {
-        let around = self.nodes[0].around.clone();
-        let env = around.env.clone();
-        let Claim { lock, value, .. } = &self.claim;
-        let hold = Hold::granted(around, lock, value, deadline, lease, None);
-        locked(&self.levels).holds.push(Arc::downgrade(&hold));
+        let first = &self.nodes[0];
+        let grant = Grant { deadline, lease, renewed: renew, token: None };
+        let hold = Hold::granted(first.ctx.clone(), &self.owner, &self.claim.value, self.clone(), grant);
         if renew {
-            env.spawn(Box::pin(self.clone().keep_extending(hold.clone())));
+            first.watchdog.watch(&hold, Renewal::Keeper);
         }
-        Guard::new(hold, self, env)
+        Guard::new(hold, None, first.ctx.env.clone())
     }
 
     /// One more level for the same owner: the nodes are asked for `lease` from now, which shortens nothing.
@@ -223,23 +210,6 @@ impl Held {
         Ok(self.level(deadline, lease, renew))
     }
 
-    /// Extends every third of the lease until the hold is over; after a failure sooner.
-    async fn keep_extending(self: Arc<Self>, hold: Arc<Hold>) {
-        let env = self.nodes[0].around.env.clone();
-        let period = hold.lease / 3;
-        let mut due = env.now() + period;
-        while within(&*env, due, hold.over()).await.is_none() {
-            due = env.now() + period;
-            if let Err(error) = self.extend_once(&hold, hold.lease).await {
-                hold.renew_failed(&error);
-                let config = &self.nodes[0].config;
-                due = env.now() + config.retry_delay(&*env, 0).min(period / 4);
-            }
-        }
-        // Over may also mean that the lease ran out unnoticed.
-        hold.is_valid();
-    }
-
     /// Asks all nodes for `lease` from now. With a quorum the lock lasts until the deadline returned.
     async fn ask_for_more(&self, lease: Duration) -> (Tally, Boottime) {
         let env = self.nodes[0].env();
@@ -247,7 +217,7 @@ impl Held {
         let (vote, mut votes) = mpsc::channel(self.nodes.len());
         for node in self.nodes.iter() {
             let asked = node::extend(node.clone(), self.claim.clone(), lease, vote.clone());
-            node.around.env.spawn(Box::pin(asked));
+            node.ctx.env.spawn(Box::pin(asked));
         }
         drop(vote);
         let tally = count(env, &mut votes, self.nodes.len(), self.quorum, self.options.node_timeout).await;
@@ -276,15 +246,15 @@ impl Held {
 impl Held {
     /// Gives one level back. After the last one the nodes are to be freed.
     async fn leave(&self, hold: &Hold) -> Option<Round> {
-        let _mine = self.turn.mine.lock().await;
-        let mut levels = locked(&self.levels);
-        levels.holds.retain(|other| other.upgrade().is_some_and(|other| other.number != hold.number));
-        if levels.holds.is_empty() { levels.round.take() } else { None }
+        let _serial = self.owner.serial.lock().await;
+        self.owner.remove(hold.number);
+        if self.holds().is_empty() { locked(&self.round).take() } else { None }
     }
 }
 
 impl Keeper for Held {
     fn release(self: Arc<Self>, hold: Arc<Hold>) -> BoxFuture<'static, Result<()>> {
+        self.nodes[0].watchdog.forget(&hold);
         Box::pin(async move {
             let done = match self.leave(&hold).await {
                 Some(round) => round.free(self.quorum).await,

@@ -1,0 +1,193 @@
+//! What one client holds: the one registry of its holds, by key and by owner.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use super::{Hold, locked};
+use crate::env::Env;
+use crate::key::Key;
+use crate::observer::LostReason;
+
+/// The owners of one client and their holds.
+#[derive(Default)]
+pub(crate) struct Ledger(Mutex<Book>);
+
+#[derive(Default)]
+struct Book {
+    /// Holds granted so far, which numbers them.
+    granted: u64,
+    /// Owners that named none so far.
+    anonymous: u64,
+    /// An owner leaves when it is dropped.
+    owners: BTreeMap<(Key, String), Weak<OwnerState>>,
+    /// The keys of releases under way, by the number of the hold.
+    releasing: BTreeMap<u64, Key>,
+    /// The keys of releases that have failed since the client was closed.
+    failed: Vec<Key>,
+}
+
+impl Ledger {
+    /// What this client knows of `owner` at `key`: the same for all requests while one of them keeps it.
+    pub(crate) fn owner(self: &Arc<Self>, key: &Key, owner: &str) -> Arc<OwnerState> {
+        self.entry(&mut locked(&self.0), key, owner.to_owned())
+    }
+
+    /// As [`Ledger::owner`], of an owner that no other request has.
+    pub(crate) fn anonymous(self: &Arc<Self>, key: &Key) -> Arc<OwnerState> {
+        let mut book = locked(&self.0);
+        book.anonymous += 1;
+        // Without a colon, which every owner field has.
+        let name = format!("anonymous {}", book.anonymous);
+        self.entry(&mut book, key, name)
+    }
+
+    fn entry(self: &Arc<Self>, book: &mut Book, key: &Key, owner: String) -> Arc<OwnerState> {
+        let name = (key.clone(), owner);
+        if let Some(known) = book.owners.get(&name).and_then(Weak::upgrade) {
+            return known;
+        }
+        let (ledger, key, owner) = (self.clone(), name.0.clone(), name.1.clone());
+        let state = Arc::new(OwnerState {
+            ledger,
+            key,
+            owner,
+            serial: tokio::sync::Mutex::default(),
+            holds: Mutex::default(),
+        });
+        book.owners.insert(name, Arc::downgrade(&state));
+        state
+    }
+
+    pub(super) fn next_number(&self) -> u64 {
+        let mut book = locked(&self.0);
+        book.granted += 1;
+        book.granted - 1
+    }
+
+    /// Begins to release every hold that was not given back; how many there were.
+    pub(crate) fn give_all_back(&self, env: &dyn Env) -> usize {
+        let owners: Vec<_> = locked(&self.0).owners.values().filter_map(Weak::upgrade).collect();
+        let holds: Vec<_> = owners.iter().flat_map(|owner| owner.holds()).collect();
+        let releases: Vec<_> = holds.iter().filter_map(Hold::give_back).collect();
+        let count = releases.len();
+        for release in releases {
+            env.spawn(Box::pin(async move {
+                // The outcome is noted here.
+                let _ = release.await;
+            }));
+        }
+        count
+    }
+
+    pub(super) fn release_begins(&self, hold: &Hold) {
+        locked(&self.0).releasing.insert(hold.number, hold.key.clone());
+    }
+
+    /// With `note` the client is being closed, and the release has failed.
+    pub(super) fn release_ends(&self, hold: &Hold, note: bool) {
+        let mut book = locked(&self.0);
+        book.releasing.remove(&hold.number);
+        if note {
+            book.failed.push(hold.key.clone());
+        }
+    }
+
+    /// How many releases are under way.
+    pub(crate) fn releasing(&self) -> usize {
+        locked(&self.0).releasing.len()
+    }
+
+    /// The keys whose release is under way, or has failed since the client was closed.
+    pub(crate) fn unreleased(&self) -> Vec<String> {
+        let book = locked(&self.0);
+        book.failed.iter().chain(book.releasing.values()).map(ToString::to_string).collect()
+    }
+
+    /// Settles that every hold of `key` is lost.
+    pub(crate) fn lose_all(&self, key: &Key, why: LostReason) {
+        // Not under the mutex: the observer may call back, and the last one to know an owner drops it.
+        let owners: Vec<_> = {
+            let book = locked(&self.0);
+            let of_key = book.owners.range((key.clone(), String::new())..);
+            of_key
+                .take_while(|((other, _), _)| other == key)
+                .filter_map(|(_, owner)| owner.upgrade())
+                .collect()
+        };
+        for hold in owners.iter().flat_map(|owner| owner.holds()) {
+            hold.lose(why);
+        }
+    }
+}
+
+/// One owner at one key.
+///
+/// Its requests run one after another, so that after a lost reply the count in Redis can be compared with the holds
+/// known here: one more means that the request was obeyed.
+pub(crate) struct OwnerState {
+    ledger: Arc<Ledger>,
+    pub(crate) key: Key,
+    pub(crate) owner: String,
+    /// Held while a request of the owner is under way.
+    pub(crate) serial: tokio::sync::Mutex<()>,
+    /// The levels that were not given back, by number.
+    holds: Mutex<BTreeMap<u64, Weak<Hold>>>,
+}
+
+impl OwnerState {
+    pub(super) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    pub(super) fn add(&self, hold: &Arc<Hold>) {
+        locked(&self.holds).insert(hold.number, Arc::downgrade(hold));
+    }
+
+    /// The hold is given back: it is not counted any more.
+    pub(crate) fn remove(&self, number: u64) {
+        locked(&self.holds).remove(&number);
+    }
+
+    /// The levels that were not given back, in the order in which they were granted.
+    pub(crate) fn holds(&self) -> Vec<Arc<Hold>> {
+        // Collected first: the last one to know a hold drops it, which takes this mutex.
+        locked(&self.holds).values().filter_map(Weak::upgrade).collect()
+    }
+
+    /// The levels that the watchdog is to renew.
+    pub(crate) fn renewed(&self) -> Vec<Arc<Hold>> {
+        let mut holds = self.holds();
+        holds.retain(|hold| hold.is_renewed());
+        holds
+    }
+
+    /// The levels that Redis counts in the owner's field, as far as this client knows.
+    pub(crate) fn count(&self) -> usize {
+        self.holds().iter().filter(|hold| hold.owner == self.owner && hold.why_lost().is_none()).count()
+    }
+
+    /// How long the longest of the holds lasts, by this client's clock, if it is not renewed.
+    pub(crate) fn longest_validity(&self) -> Duration {
+        self.holds().iter().map(|hold| hold.validity()).max().unwrap_or_default()
+    }
+
+    /// True when the owner took the lock anew after `hold` was over. To release `hold` would then take a level away
+    /// from the newer one.
+    pub(crate) fn superseded(&self, hold: &Hold) -> bool {
+        let over = hold.deadline();
+        hold.why_lost().is_some()
+            && self.holds().iter().any(|other| other.number != hold.number && other.granted > over)
+    }
+}
+
+impl Drop for OwnerState {
+    fn drop(&mut self) {
+        let mut book = locked(&self.ledger.0);
+        let name = (self.key.clone(), std::mem::take(&mut self.owner));
+        // Another one may have taken the place meanwhile.
+        if book.owners.get(&name).is_some_and(|state| state.strong_count() == 0) {
+            book.owners.remove(&name);
+        }
+    }
+}
