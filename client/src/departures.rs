@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
+use crate::attempt::{Abandon, Leave};
 use crate::config::{Config, millis};
 use crate::env::{Env, Monotonic, pause};
 use crate::hold::locked;
 use crate::key::Key;
-use crate::protocol::{Leave, Protocol};
 use crate::route::Router;
 use crate::work::{Token, Work};
 
@@ -51,7 +51,7 @@ struct State {
 
 /// Those who leave one queue.
 struct Line {
-    protocol: &'static dyn Protocol,
+    abandon: Abandon,
     /// By owner.
     waiting: BTreeMap<String, Place>,
     /// The owners that the script under way takes out.
@@ -68,7 +68,7 @@ struct Place {
 
 /// One script's worth.
 struct Batch {
-    protocol: &'static dyn Protocol,
+    abandon: Abandon,
     lock: Key,
     waiters: Vec<(String, Place)>,
 }
@@ -84,13 +84,7 @@ impl Departures {
     }
 
     /// Gives the place of `owner` back, who asked with `wait_ms`. The work is done in the background.
-    pub(crate) fn leave(
-        self: &Arc<Self>,
-        protocol: &'static dyn Protocol,
-        lock: &Key,
-        owner: &str,
-        wait_ms: u64,
-    ) {
+    pub(crate) fn leave(self: &Arc<Self>, abandon: Abandon, lock: &Key, owner: &str, wait_ms: u64) {
         let counts_for = self.config.fair_wait_timeout.max(Duration::from_millis(wait_ms));
         let over = self.env.now() + counts_for + self.config.watchdog_timeout;
         let first = {
@@ -99,7 +93,7 @@ impl Departures {
                 return;
             }
             let line = state.lines.entry(lock.clone()).or_insert_with(|| Line {
-                protocol,
+                abandon,
                 waiting: BTreeMap::new(),
                 sent: BTreeSet::new(),
             });
@@ -144,17 +138,14 @@ impl Departures {
     /// Sends one script after the other until all have left.
     async fn serve(self: Arc<Self>, _under_way: Token) {
         let mut failures = 0;
-        while let Some(Batch { protocol, lock, waiters }) = self.next() {
+        while let Some(Batch { abandon, lock, waiters }) = self.next() {
             let leaving: Vec<_> =
                 waiters.iter().map(|(owner, place)| (owner.as_str(), place.wait_ms)).collect();
             let now_ms = millis(self.env.wall().0);
             let publish = self.router.publish();
-            let leave = Leave { lock: &lock, waiters: &leaving, now_ms, publish };
-            let error = match protocol.leave(&leave) {
-                // No replica needs to confirm that somebody is gone.
-                Some(call) => self.router.run_unconfirmed(&call).await.err(),
-                None => None,
-            };
+            let leave = Leave { key: &lock, waiters: &leaving, now_ms, publish };
+            // No replica needs to confirm that a waiter has left.
+            let error = self.router.run_unconfirmed(&abandon(&leave)).await.err();
             let fails = error.is_some_and(|error| error.is_transient() || !error.is_definite());
             if fails {
                 // Still as those of this worker, so that the others do not ask the same in vain.
@@ -194,7 +185,7 @@ impl Departures {
                 continue;
             }
             line.sent = waiters.iter().map(|(owner, _)| owner.clone()).collect();
-            return Some(Batch { protocol: line.protocol, lock, waiters });
+            return Some(Batch { abandon: line.abandon, lock, waiters });
         }
     }
 

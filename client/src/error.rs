@@ -82,7 +82,7 @@ pub enum ErrorKind {
         /// Acknowledgements that the configuration asks for.
         needed: usize,
     },
-    /// Too few nodes of a RedLock gave an answer to decide anything.
+    /// Too few nodes of a Redlock gave an answer to decide anything.
     #[error("{answered} nodes answered, {quorum} are a quorum: {reason}")]
     NoQuorum {
         /// Nodes that granted or refused within the node time-out.

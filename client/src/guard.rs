@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::config::check_lease;
 use crate::env::{Boottime, Env, within};
 use crate::error::{Error, ErrorKind, Result};
-use crate::hold::Hold;
-use crate::observer::LostReason;
+use crate::hold::{Hold, Keeper};
+use crate::observer::LossCause;
 use crate::task::answer_of;
 
 /// Proof that a lock was granted, and the means to give it back.
@@ -35,15 +35,53 @@ use crate::task::answer_of;
 /// runtime ends, and the lock stays until its lease does, 30 s without one. [`Client::close`](crate::Client::close), awaited
 /// at the end, waits for such releases.
 #[must_use = "the lock is released when the guard is dropped"]
-pub struct Guard {
+pub struct Guard<G = ()> {
     hold: Arc<Hold>,
-    token: Option<u64>,
+    keeper: Arc<dyn Keeper>,
+    got: G,
     env: Arc<dyn Env>,
 }
 
-impl Guard {
-    pub(crate) fn new(hold: Arc<Hold>, token: Option<u64>, env: Arc<dyn Env>) -> Self {
-        Self { hold, token, env }
+/// The guard of a lock without fencing tokens.
+pub type LockGuard = Guard<()>;
+
+/// The guard of a fenced lock.
+pub type FencedGuard = Guard<Token>;
+
+/// A fencing token: larger for each later grant of a fenced lock, so that a resource can refuse the holders of earlier
+/// ones. It starts again when Redis loses its data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token(pub u64);
+
+/// What a grant brings beside the lock.
+pub trait Got: Clone + Send + Sync + std::fmt::Debug + 'static {
+    /// The fencing token, if that is what it brings.
+    fn token(&self) -> Option<u64>;
+}
+
+impl Got for () {
+    fn token(&self) -> Option<u64> {
+        None
+    }
+}
+
+impl Got for Token {
+    fn token(&self) -> Option<u64> {
+        Some(self.0)
+    }
+}
+
+impl FencedGuard {
+    /// The fencing token: larger for each later grant, so that a resource can refuse holders that come too late. It starts
+    /// again when Redis loses its data.
+    pub fn token(&self) -> u64 {
+        self.got.0
+    }
+}
+
+impl<G> Guard<G> {
+    pub(crate) fn new(hold: Arc<Hold>, keeper: Arc<dyn Keeper>, got: G, env: Arc<dyn Env>) -> Self {
+        Self { hold, keeper, got, env }
     }
 
     /// Gives the lock back; of a nested hold, one level.
@@ -63,7 +101,7 @@ impl Guard {
             return Err(not_held(&self.hold));
         }
         let (begun, time) = (self.env.now(), self.hold.call_timeout());
-        let releasing = self.hold.keeper.clone().release(self.hold.clone());
+        let releasing = self.keeper.clone().release(self.hold.clone());
         let released = answer_of(&*self.env, |answer| async move {
             // Nobody may be listening.
             let _ = answer.send(releasing.await);
@@ -81,13 +119,7 @@ impl Guard {
         if !self.hold.is_valid() {
             return Err(not_held(&self.hold));
         }
-        self.hold.keeper.clone().extend(self.hold.clone(), lease).await
-    }
-
-    /// The fencing token: larger for each later grant of a fenced lock, so that a resource can refuse those who come
-    /// late. `None` for other kinds.
-    pub fn fencing_token(&self) -> Option<u64> {
-        self.token
+        self.keeper.clone().extend(self.hold.clone(), lease).await
     }
 
     /// How long the lock is still held for sure, by this client's clock, if it is not renewed; zero when it is lost.
@@ -112,13 +144,13 @@ impl Guard {
     /// deadline if the lease was not renewed, or when the server says that the lock is not held.
     ///
     /// After the machine was suspended this takes up to a second to be noticed; [`Guard::is_valid`] knows at once.
-    pub fn lost(&self) -> impl Future<Output = LostReason> + Send + 'static {
+    pub fn lost(&self) -> impl Future<Output = LossCause> + Send + 'static {
         let hold = self.hold.clone();
         async move { hold.lost().await }
     }
 
     /// The lock's key in Redis.
-    pub fn lock(&self) -> &str {
+    pub fn key(&self) -> &str {
         &self.hold.key
     }
 
@@ -133,10 +165,10 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl<G> Drop for Guard<G> {
     fn drop(&mut self) {
         if self.hold.releasing() {
-            let releasing = self.hold.keeper.clone().release(self.hold.clone());
+            let releasing = self.keeper.clone().release(self.hold.clone());
             self.env.spawn(Box::pin(async move {
                 // The observer has been told; there is nobody else to tell.
                 let _ = releasing.await;
@@ -145,13 +177,13 @@ impl Drop for Guard {
     }
 }
 
-impl std::fmt::Debug for Guard {
+impl<G: std::fmt::Debug> std::fmt::Debug for Guard<G> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Guard")
-            .field("lock", &self.hold.key)
+            .field("key", &&*self.hold.key)
             .field("owner", &self.hold.owner)
             .field("validity", &self.hold.validity())
-            .field("token", &self.token)
+            .field("got", &self.got)
             .finish()
     }
 }

@@ -6,15 +6,14 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use redis::Value;
 
+use crate::attempt::{Lease, Unlock};
 use crate::config::millis;
 use crate::error::{Error, Result};
 use crate::guard::not_held;
 use crate::hold::{Hold, Keeper, OwnerState};
 use crate::key::Key;
-use crate::observer::LostReason;
+use crate::observer::LossCause;
 use crate::owner;
-use crate::protocol::{Protocol, Unlock};
-use crate::renew::HASHES;
 use crate::route::Confirm;
 use crate::session::Session;
 use crate::wire;
@@ -22,7 +21,7 @@ use crate::wire;
 /// Keeps the holds of one owner on one lock.
 pub(crate) struct Held {
     pub(crate) session: Arc<Session>,
-    pub(crate) protocol: &'static dyn Protocol,
+    pub(crate) kind: &'static dyn Lease,
     pub(crate) owner: Arc<OwnerState>,
 }
 
@@ -39,11 +38,11 @@ impl Keeper for Held {
 
     fn extend(self: Arc<Self>, hold: Arc<Hold>, lease: Duration) -> BoxFuture<'static, Result<()>> {
         Box::pin(async move {
-            let call = HASHES.call_one(lease, &hold.key, &hold.owner);
+            let call = self.kind.renewal().call_one(lease, &hold.key, &hold.owner);
             let sent = self.session.env().boottime();
             let reply = self.session.router.run_repeatable(&call).await?;
-            if !HASHES.read_one(&reply)? {
-                hold.lose(LostReason::NotHeld);
+            if !self.kind.renewal().read_one(&reply)? {
+                hold.lose(LossCause::NotHeld);
                 return Err(not_held(&hold));
             }
             hold.renewed(sent, lease);
@@ -60,7 +59,7 @@ impl Held {
         if superseded {
             return Err(not_held(hold));
         }
-        match give_back(&self.session, self.protocol, &self.owner, Confirm::AsConfigured).await? {
+        match give_back(&self.session, self.kind, &self.owner, Confirm::AsConfigured).await? {
             true => Ok(()),
             false => Err(not_held(hold)),
         }
@@ -73,14 +72,14 @@ impl Held {
 /// To take a grant back that does not count, no replica needs to confirm it: there may be none, which is why.
 pub(crate) async fn give_back(
     session: &Session,
-    protocol: &dyn Protocol,
+    kind: &dyn Lease,
     of: &OwnerState,
     confirm: Confirm,
 ) -> Result<bool> {
-    let OwnerState { key: lock, owner, .. } = of;
+    let OwnerState { key, owner, .. } = of;
     let request = owner::request_id(session.env());
-    let call = protocol.release(&Unlock {
-        lock,
+    let call = kind.release(&Unlock {
+        key,
         owner,
         request: &request,
         remaining_ms: millis(of.longest_validity()).max(1),
@@ -92,7 +91,7 @@ pub(crate) async fn give_back(
         (Value::Int(_), is_final) => {
             // Where a request may still be on its way, it must find the result of the one that was faster.
             if is_final {
-                forget_request(session, lock, &request).await;
+                forget_request(session, key, &request).await;
             }
             Ok(true)
         }

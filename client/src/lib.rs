@@ -16,7 +16,7 @@
 //!
 //! A lease is a promise about time, and no client can keep it while it stands still. [`Guard::lost`] and
 //! [`Guard::validity`] say when the promise ends by this client's clock; what must be right even then needs a
-//! [fencing token](Guard::fencing_token) that the guarded resource checks.
+//! [fencing token](FencedGuard::token) that the guarded resource checks.
 //!
 //! # Where this differs from Redisson
 //!
@@ -38,15 +38,15 @@
 //! * The fair lock, again: a head that asks has its wait anew, so that no live waiter loses its place to the clock, and those
 //!   behind it, Redisson's among them, get theirs later by as much. Redisson's waiters do not do so: as the head each of them
 //!   loses its place as among its own kind.
-//! * RedLock is the published one: a value on each server, where Redisson's is one of its plain locks. The two exclude
-//!   each other, but neither hears the other's release: who waits for it asks again and again.
+//! * [`Redlock`] is the published one: a value on each server, where Redisson's is one of its plain locks. The two exclude
+//!   each other, but neither receives the other's release messages: its waiters ask again and again.
 //!
 //! # What goes on in the background
 //!
 //! An acquisition whose caller is gone sends nothing more. What it has sent is followed up until its outcome is known, and
 //! what was granted is given back. At most 1,024 acquisitions of a client are on the wire at a time; others wait for their
 //! turn. Places in queues are given back 200 to a script, of 16 locks at a time, and again until that has worked; a client
-//! remembers 50,000 of them, beyond which places end with their deadlines. A node of a RedLock that leaves 1,024 requests
+//! remembers 50,000 of them, beyond which places end with their deadlines. A node of a Redlock that leaves 1,024 requests
 //! unanswered counts as silent until some of them are settled.
 //!
 //! All of it ends with the runtime. [`Client::close`], awaited before, releases what is held and waits for the rest.
@@ -64,19 +64,22 @@
 //! | `key`, `script` | keys and their slots, Lua scripts and calls of them |
 //! | `work` | what a client has under way |
 //! | `hold/` | what this client believes of each granted lock, and the one ledger of them |
-//! | `protocol` | what a kind of lock must say about itself |
 //! | `task`, `progress` | work that goes on without its caller, and what the caller is told |
 //! | `route/` | connections, which node has a key, WAIT, safe repetition |
 //! | `wake/` | subscriptions that wake waiters |
 //! | `renew/` | the watchdog |
+//! | `attempt` | what a kind of lock says about itself: how it is asked for, kept and given back |
 //! | `departures` | leaving the queues of fair locks |
 //! | `session` | what all locks of a client share |
+//! | `wait` | the wait loop, which knows no lock |
+//! | `recover` | what became of a request whose reply is lost |
 //! | `guard`, `keeper` | a held lock, and giving it back |
-//! | `acquire` | the wait loop, and what happens when a reply is lost |
+//! | `acquire` | getting a lock on one master |
 //! | `lock`, `client`, `close` | the handles, and their end |
 //! | `locks/` | one folder per kind: Rust and Lua side by side |
 //!
-//! To add a lock, add a folder under `locks/` that implements `protocol::Protocol` and a constructor on [`Client`].
+//! To add a lock, add a folder under `locks/` that implements `attempt::Attempt` and
+//! `attempt::Lease`, and a constructor on [`Client`].
 
 mod error;
 mod env;
@@ -88,14 +91,16 @@ mod key;
 mod script;
 mod work;
 mod hold;
-mod protocol;
 mod task;
 mod progress;
 mod route;
 mod wake;
 mod renew;
+mod attempt;
 mod departures;
 mod session;
+mod wait;
+mod recover;
 mod guard;
 mod keeper;
 mod acquire;
@@ -110,8 +115,8 @@ pub use config::ReplicaWait;
 pub use env::{Boottime, BoxStream, Env, Monotonic, Stream, TokioEnv, Wall};
 pub use error::{Error, ErrorKind, Result};
 pub use futures_util::future::BoxFuture;
-pub use guard::Guard;
-pub use lock::{Acquire, Lock, TryAcquire};
-pub use locks::red::{RedLock, red_lock};
-pub use observer::{Event, LostReason, Observer, What, WokenBy};
+pub use guard::{FencedGuard, Got, Guard, LockGuard, Token};
+pub use lock::{Acquire, FencedLock, Handle, Lock, Object, OnMaster, TryAcquire};
+pub use locks::redlock::{OnMajority, Redlock, RedlockBuilder};
+pub use observer::{Event, EventKind, LossCause, Observer, WokenBy};
 pub use owner::OwnerId;

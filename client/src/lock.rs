@@ -1,4 +1,4 @@
-//! The handle of a lock, the same for every kind on a single server or replicated set.
+//! The handles of locks: the calls that every kind answers to.
 
 use std::future::IntoFuture;
 use std::sync::Arc;
@@ -7,25 +7,148 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use redis::Value;
 
-use crate::acquire::{Patience, Request, acquire};
+use crate::acquire::{Request, acquire};
+use crate::attempt::{Kind, read_number, remaining};
 use crate::config::millis;
 use crate::error::{Error, Result};
-use crate::guard::Guard;
+use crate::guard::{Got, Guard, Token};
 use crate::key::Key;
-use crate::observer::LostReason;
+use crate::observer::LossCause;
 use crate::owner::OwnerId;
-use crate::protocol::{Protocol, remaining};
 use crate::route::Router;
 use crate::session::Session;
+use crate::wait::WaitLimit;
 
-/// A lock in Redis, by name. Cheap to clone; holds nothing by itself.
+/// What a [`Handle`] is the handle of. The kinds of this crate implement it, and no others can.
+pub trait Object: sealed::Acquirable {}
+
+impl<O: sealed::Acquirable> Object for O {}
+
+pub(crate) mod sealed {
+    use std::time::Duration;
+
+    use crate::error::Result;
+    use crate::guard::{Got, Guard};
+    use crate::lock::AcquireOptions;
+    use crate::owner::OwnerId;
+
+    /// What differs from one object to the next.
+    pub trait Acquirable: Clone + Send + Sync + 'static {
+        type Got: Got;
+
+        fn key(&self) -> &str;
+        fn acquire(
+            self,
+            options: AcquireOptions,
+        ) -> impl Future<Output = Result<Option<Guard<Self::Got>>>> + Send;
+        fn is_locked(&self) -> impl Future<Output = Result<bool>> + Send;
+        fn hold_count(&self, owner: OwnerId) -> impl Future<Output = Result<u64>> + Send;
+        fn remaining(&self) -> impl Future<Output = Result<Option<Duration>>> + Send;
+        fn force_release(&self) -> impl Future<Output = Result<bool>> + Send;
+    }
+}
+
+/// A lock, by name. Cheap to clone; holds nothing by itself. All kinds answer to the same calls: [`Lock`], [`FencedLock`],
+/// [`Redlock`](crate::Redlock).
 #[derive(Clone)]
-pub struct Lock {
-    session: Arc<Session>,
-    protocol: &'static dyn Protocol,
-    key: Key,
-    /// The application gave a name, and its name mapper left something of it.
-    is_named: bool,
+pub struct Handle<O: Object>(pub(crate) O);
+
+/// The handle of a lock on one master: [`Client::lock`](crate::Client::lock),
+/// [`Client::fair_lock`](crate::Client::fair_lock).
+pub type Lock = Handle<OnMaster<()>>;
+
+/// The handle of a lock whose guards have a fencing token: [`Client::fenced_lock`](crate::Client::fenced_lock).
+pub type FencedLock = Handle<OnMaster<Token>>;
+
+impl<O: Object> Handle<O> {
+    /// Waits until the lock is granted, however long that takes. Without a lease the watchdog renews it, every third of
+    /// [`watchdog_timeout`](crate::Builder::watchdog_timeout), until release.
+    ///
+    /// # Errors
+    /// When no server answers within the client's [`call_timeout`](crate::Builder::call_timeout), or for all the attempts
+    /// that its configuration allows, and when the server refuses what waiting needs: a user without the right to the
+    /// lock's channel gets `NOPERM` from it. Of a [`Redlock`](crate::Redlock)
+    /// [`ErrorKind::NoQuorum`](crate::ErrorKind::NoQuorum), when too few servers answer for all attempts that the first
+    /// client's configuration allows in a row.
+    pub fn acquire(&self) -> Acquire<O::Got> {
+        Acquire(PendingAcquire::new(self, WaitLimit::Unbounded))
+    }
+
+    /// Takes the lock if it is free now.
+    ///
+    /// # Errors
+    /// As [`Handle::acquire`]; of a [`Redlock`](crate::Redlock) after one attempt.
+    pub fn try_acquire(&self) -> TryAcquire<O::Got> {
+        TryAcquire(PendingAcquire::new(self, WaitLimit::NoWait))
+    }
+
+    /// Waits for the lock, for at most `wait`. `None` means that another owner has it; a request that was under way when
+    /// the time ran out is undone in the background.
+    ///
+    /// # Errors
+    /// As [`Handle::acquire`], and when no server has answered by the end of `wait`.
+    pub fn try_acquire_for(&self, wait: Duration) -> TryAcquire<O::Got> {
+        TryAcquire(PendingAcquire::new(self, WaitLimit::For(wait)))
+    }
+
+    /// Whether the lock is held, by any owner of any client. A [`Redlock`](crate::Redlock) is when a majority of the servers
+    /// is taken by one and the same holder.
+    ///
+    /// # Errors
+    /// When Redis cannot be asked.
+    pub async fn is_locked(&self) -> Result<bool> {
+        self.0.is_locked().await
+    }
+
+    /// How many levels `owner`, an owner of this client, holds; zero when it does not hold the lock. The owners of a
+    /// [`Redlock`](crate::Redlock) are those of its first client.
+    ///
+    /// # Errors
+    /// When Redis cannot be asked.
+    pub async fn hold_count(&self, owner: OwnerId) -> Result<u64> {
+        self.0.hold_count(owner).await
+    }
+
+    /// The lease that is left by the server's clock; `None` when the lock is free, or held without a time to live. Of a
+    /// [`Redlock`](crate::Redlock): for how long a majority of the servers is taken.
+    ///
+    /// # Errors
+    /// When Redis cannot be asked.
+    pub async fn remaining(&self) -> Result<Option<Duration>> {
+        self.0.remaining().await
+    }
+
+    /// Frees the lock, whoever holds it; true when anybody did. Holds of this client are lost at once, those of others
+    /// learn of it at their next renewal.
+    ///
+    /// # Errors
+    /// When Redis cannot be asked.
+    pub async fn force_release(&self) -> Result<bool> {
+        self.0.force_release().await
+    }
+
+    /// The lock's key in Redis.
+    pub fn key(&self) -> &str {
+        self.0.key()
+    }
+}
+
+impl FencedLock {
+    /// The fencing token of the last grant; `None` when there was none.
+    ///
+    /// # Errors
+    /// When Redis cannot be asked.
+    pub async fn last_token(&self) -> Result<Option<u64>> {
+        let OnMaster { kind, key, .. } = &self.0;
+        let Some(counter) = kind.token_key(key) else { return Ok(None) };
+        read_number(&self.0.router()?.ask(key.slot(), redis::cmd("GET").arg(counter)).await?)
+    }
+}
+
+impl<O: Object> std::fmt::Debug for Handle<O> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lock").field("key", &self.key()).finish_non_exhaustive()
+    }
 }
 
 /// A lock without a name would be one that all who forget theirs share.
@@ -36,192 +159,138 @@ pub(crate) fn check_name(name: &str, key: &str) -> Result<()> {
     Ok(())
 }
 
-impl Lock {
-    pub(crate) fn new(session: Arc<Session>, protocol: &'static dyn Protocol, name: &str) -> Self {
+/// A lock on one master, whose grants bring a `G`.
+pub struct OnMaster<G: 'static> {
+    session: Arc<Session>,
+    kind: &'static dyn Kind<Got = G>,
+    key: Key,
+    /// The application gave a name, and its name mapper left something of it.
+    is_named: bool,
+}
+
+impl<G: Got> Clone for OnMaster<G> {
+    fn clone(&self) -> Self {
+        Self {
+            session: self.session.clone(),
+            kind: self.kind,
+            key: self.key.clone(),
+            is_named: self.is_named,
+        }
+    }
+}
+
+impl<G: Got> Handle<OnMaster<G>> {
+    pub(crate) fn new(session: Arc<Session>, kind: &'static dyn Kind<Got = G>, name: &str) -> Self {
         let key = session.key(name);
         let is_named = check_name(name, &key).is_ok();
-        Self { session, protocol, key, is_named }
+        Self(OnMaster { session, kind, key, is_named })
     }
+}
 
+impl<G> OnMaster<G> {
     fn router(&self) -> Result<&Router> {
         check_name(if self.is_named { &self.key } else { "" }, &self.key)?;
         Ok(&self.session.router)
     }
+}
 
-    /// Waits until the lock is granted, however long that takes.
-    ///
-    /// # Errors
-    /// When no server answers within the client's [`call_timeout`](crate::Builder::call_timeout), or for all the attempts
-    /// that its configuration allows, and when the server refuses what waiting needs: a user without the right to the
-    /// lock's channel gets `NOPERM` from it.
-    pub fn acquire(&self) -> Acquire {
-        Acquire(self.wanted(Patience::Forever))
+impl<G: Got> sealed::Acquirable for OnMaster<G> {
+    type Got = G;
+
+    fn key(&self) -> &str {
+        &self.key
     }
 
-    /// Takes the lock if it is free now.
-    ///
-    /// # Errors
-    /// As [`Lock::acquire`].
-    pub fn try_acquire(&self) -> TryAcquire {
-        TryAcquire(self.wanted(Patience::Once))
+    async fn acquire(self, options: AcquireOptions) -> Result<Option<Guard<G>>> {
+        self.router()?;
+        let Self { session, kind, key, .. } = self;
+        let AcquireOptions { owner, lease, limit } = options;
+        let owner = session.field(owner.unwrap_or_else(|| OwnerId::fresh(session.env())));
+        acquire(Request { session, kind, key, owner, lease, limit }).await
     }
 
-    /// Waits for the lock, for at most `wait`. `None` means that somebody else has it; a request that was under way when the
-    /// time ran out is undone in the background.
-    ///
-    /// # Errors
-    /// As [`Lock::acquire`], and when no server has answered by the end of `wait`.
-    pub fn try_acquire_for(&self, wait: Duration) -> TryAcquire {
-        TryAcquire(self.wanted(Patience::For(wait)))
-    }
-
-    fn wanted(&self, patience: Patience) -> Wanted {
-        Wanted::new(Arc::new(self.clone()), patience)
-    }
-
-    /// Whether anybody holds the lock.
-    ///
-    /// # Errors
-    /// When Redis cannot be asked.
-    pub async fn is_locked(&self) -> Result<bool> {
+    async fn is_locked(&self) -> Result<bool> {
         match self.router()?.ask(self.key.slot(), redis::cmd("EXISTS").arg(&*self.key)).await? {
             Value::Int(count) => Ok(count > 0),
             other => Err(Error::unexpected(&other)),
         }
     }
 
-    /// How many levels `owner`, an owner of this client, holds; zero when it does not hold the lock.
-    ///
-    /// # Errors
-    /// When Redis cannot be asked.
-    pub async fn hold_count(&self, owner: OwnerId) -> Result<u64> {
+    async fn hold_count(&self, owner: OwnerId) -> Result<u64> {
         let mut command = redis::cmd("HGET");
         command.arg(&*self.key).arg(self.session.field(owner));
-        match self.router()?.ask(self.key.slot(), &command).await? {
-            Value::Nil => Ok(0),
-            Value::BulkString(count) => std::str::from_utf8(&count)
-                .ok()
-                .and_then(|count| count.parse().ok())
-                .ok_or_else(|| Error::unexpected(&Value::BulkString(count.clone()))),
-            other => Err(Error::unexpected(&other)),
-        }
+        Ok(read_number(&self.router()?.ask(self.key.slot(), &command).await?)?.unwrap_or(0))
     }
 
-    /// The lease that is left by the server's clock; `None` when the lock is free, or held without a time to live.
-    ///
-    /// # Errors
-    /// When Redis cannot be asked.
-    pub async fn remaining(&self) -> Result<Option<Duration>> {
+    async fn remaining(&self) -> Result<Option<Duration>> {
         match self.router()?.ask(self.key.slot(), redis::cmd("PTTL").arg(&*self.key)).await? {
             Value::Int(pttl) => Ok(remaining(pttl)),
             other => Err(Error::unexpected(&other)),
         }
     }
 
-    /// Frees the lock, whoever holds it; true when anybody did. Holds of this client are lost at once, those of others
-    /// learn of it at their next renewal.
-    ///
-    /// # Errors
-    /// When Redis cannot be asked.
-    pub async fn force_release(&self) -> Result<bool> {
+    async fn force_release(&self) -> Result<bool> {
         let router = self.router()?;
         self.session.watchdog.forget_lock(&self.key);
-        self.session.ctx.ledger.lose_all(&self.key, LostReason::NotHeld);
-        let call =
-            self.protocol.force_release(&self.key, millis(self.session.env().wall().0), router.publish());
+        self.session.ctx.ledger.lose_all(&self.key, LossCause::NotHeld);
+        let now_ms = millis(self.session.env().wall().0);
+        let call = self.kind.force_release(&self.key, now_ms, router.publish());
         match router.run_repeatable(&call).await? {
             Value::Int(freed) => Ok(freed == 1),
             other => Err(Error::unexpected(&other)),
         }
     }
-
-    /// The fencing token of the last grant; `None` when there was none, or the lock has no tokens.
-    ///
-    /// # Errors
-    /// When Redis cannot be asked.
-    pub async fn last_token(&self) -> Result<Option<u64>> {
-        let Some(key) = self.protocol.token_key(&self.key) else { return Ok(None) };
-        match self.router()?.ask(self.key.slot(), redis::cmd("GET").arg(key)).await? {
-            Value::Nil => Ok(None),
-            Value::BulkString(token) => {
-                Ok(std::str::from_utf8(&token).ok().and_then(|token| token.parse().ok()))
-            }
-            other => Err(Error::unexpected(&other)),
-        }
-    }
-
-    /// The lock's key in Redis.
-    pub fn key(&self) -> &str {
-        &self.key
-    }
-}
-
-impl std::fmt::Debug for Lock {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Lock").field("key", &self.key).finish_non_exhaustive()
-    }
 }
 
 /// What an acquisition asks for.
-pub(crate) struct Terms {
+pub struct AcquireOptions {
     pub(crate) owner: Option<OwnerId>,
     pub(crate) lease: Option<Duration>,
-    pub(crate) patience: Patience,
+    pub(crate) limit: WaitLimit,
 }
 
-/// A lock that guards can be got from.
-pub(crate) trait Obtain: Send + Sync {
-    fn obtain(self: Arc<Self>, terms: Terms) -> BoxFuture<'static, Result<Option<Guard>>>;
-}
-
-impl Obtain for Lock {
-    fn obtain(self: Arc<Self>, terms: Terms) -> BoxFuture<'static, Result<Option<Guard>>> {
-        if let Err(error) = self.router() {
-            return Box::pin(std::future::ready(Err(error)));
-        }
-        let Self { session, protocol, key, .. } = self.as_ref().clone();
-        let owner = session.field(terms.owner.unwrap_or_else(|| OwnerId::fresh(session.env())));
-        let (lease, patience) = (terms.lease, terms.patience);
-        Box::pin(acquire(Request { session, protocol, lock: key, owner, lease, patience }))
-    }
-}
+type Run<G> = Box<dyn FnOnce(AcquireOptions) -> BoxFuture<'static, Result<Option<Guard<G>>>> + Send + Sync>;
 
 /// An acquisition that is being set up.
-pub(crate) struct Wanted {
-    from: Arc<dyn Obtain>,
-    terms: Terms,
+pub(crate) struct PendingAcquire<G> {
+    run: Run<G>,
+    options: AcquireOptions,
 }
 
-impl Wanted {
-    pub(crate) fn new(from: Arc<dyn Obtain>, patience: Patience) -> Self {
-        Self { from, terms: Terms { owner: None, lease: None, patience } }
+impl<G> PendingAcquire<G> {
+    fn new<O: Object<Got = G>>(handle: &Handle<O>, limit: WaitLimit) -> Self {
+        let object = handle.0.clone();
+        Self {
+            run: Box::new(|options| Box::pin(object.acquire(options))),
+            options: AcquireOptions { owner: None, lease: None, limit },
+        }
     }
 
-    fn get(self) -> BoxFuture<'static, Result<Option<Guard>>> {
-        self.from.obtain(self.terms)
+    fn run(self) -> BoxFuture<'static, Result<Option<Guard<G>>>> {
+        (self.run)(self.options)
     }
 }
 
 /// An acquisition that waits until it is granted. Await it, after setting what differs from the defaults.
 #[must_use = "nothing is asked for until this is awaited"]
-pub struct Acquire(pub(crate) Wanted);
+pub struct Acquire<G = ()>(PendingAcquire<G>);
 
 /// An acquisition that may come to nothing. Await it, after setting what differs from the defaults.
 #[must_use = "nothing is asked for until this is awaited"]
-pub struct TryAcquire(pub(crate) Wanted);
+pub struct TryAcquire<G = ()>(PendingAcquire<G>);
 
 macro_rules! options {
     ($name:ident) => {
-        impl $name {
+        impl<G> $name<G> {
             /// Holds the lock for `lease` and does not renew it. Without this the watchdog renews it until release.
             pub fn lease(mut self, lease: Duration) -> Self {
-                self.0.terms.lease = Some(lease);
+                self.0.options.lease = Some(lease);
                 self
             }
 
             /// Acquires for this owner; acquisitions of one owner nest. Without this the owner is a new one.
             pub fn owner(mut self, owner: OwnerId) -> Self {
-                self.0.terms.owner = Some(owner);
+                self.0.options.owner = Some(owner);
                 self
             }
         }
@@ -230,23 +299,21 @@ macro_rules! options {
 options!(Acquire);
 options!(TryAcquire);
 
-impl IntoFuture for Acquire {
-    type Output = Result<Guard>;
-    type IntoFuture = BoxFuture<'static, Result<Guard>>;
+impl<G: Got> IntoFuture for Acquire<G> {
+    type Output = Result<Guard<G>>;
+    type IntoFuture = BoxFuture<'static, Result<Guard<G>>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move {
-            // Without a limit there is no coming to nothing.
-            self.0.get().await?.ok_or_else(Error::shutdown)
-        })
+        // Without a limit there is no coming to nothing.
+        Box::pin(async move { self.0.run().await?.ok_or_else(Error::shutdown) })
     }
 }
 
-impl IntoFuture for TryAcquire {
-    type Output = Result<Option<Guard>>;
-    type IntoFuture = BoxFuture<'static, Result<Option<Guard>>>;
+impl<G: Got> IntoFuture for TryAcquire<G> {
+    type Output = Result<Option<Guard<G>>>;
+    type IntoFuture = BoxFuture<'static, Result<Option<Guard<G>>>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        self.0.get()
+        self.0.run()
     }
 }

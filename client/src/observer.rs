@@ -1,4 +1,4 @@
-//! What happens to locks, told to whoever wants to count or record it.
+//! The events of locks, for metrics and recorders.
 
 use std::time::Duration;
 
@@ -18,16 +18,16 @@ pub trait Observer: Send + Sync + 'static {
 pub struct Event<'a> {
     /// The lock's key in Redis.
     pub lock: &'a str,
-    /// The owner as Redis knows it: `<client id>:<owner id>`, or the random value of a RedLock.
+    /// The owner as Redis knows it: `<client id>:<owner id>`, or the random value of a Redlock.
     pub owner: &'a str,
     /// What happened.
-    pub what: What<'a>,
+    pub kind: EventKind<'a>,
 }
 
 /// What happened to a lock.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub enum What<'a> {
+pub enum EventKind<'a> {
     /// The lock is being asked for.
     Attempt,
     /// The lock is held from now until `deadline`.
@@ -60,7 +60,7 @@ pub enum What<'a> {
         /// The hold that is lost.
         hold: u64,
         /// How it knows.
-        why: LostReason,
+        why: LossCause,
     },
     /// The hold is being given back: from here on the client does not believe that it holds the lock.
     Releasing {
@@ -89,12 +89,12 @@ pub enum What<'a> {
 /// How a client knows that it lost a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum LostReason {
+pub enum LossCause {
     /// The lease, less the margin for drift, has run out by this client's clock.
     Expired,
     /// The server says that the owner does not hold the lock.
     NotHeld,
-    /// Fewer than a quorum of the nodes of a RedLock could be extended in time.
+    /// Fewer than a quorum of the nodes of a Redlock could be extended in time.
     NoQuorum,
 }
 
@@ -107,7 +107,7 @@ pub enum WokenBy {
     Timer,
 }
 
-/// Tells nobody.
+/// Ignores all events.
 pub(crate) struct Silent;
 
 impl Observer for Silent {

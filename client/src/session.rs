@@ -18,7 +18,7 @@ use crate::wake::Hubs;
 /// request has come leaves nothing to do; what was sent is followed up until its outcome is known, and no more than this.
 const ASKS_AT_ONCE: usize = 1024;
 
-/// How many nodes' worth of RedLocks may be unanswered by this client's server. It counts as silent for those beyond.
+/// How many nodes' worth of Redlocks may be unanswered by this client's server. It counts as silent for those beyond.
 const CLAIMS_AT_ONCE: usize = 1024;
 
 /// The state behind all handles of one client.
@@ -32,14 +32,25 @@ pub(crate) struct Session {
     pub(crate) departures: Arc<Departures>,
     /// Permits to ask for a lock.
     pub(crate) asks: Semaphore,
-    /// Permits to ask this client's server for its part of a RedLock.
+    /// Permits to ask this client's server for its part of a Redlock.
     pub(crate) claims: Arc<Semaphore>,
 }
 
 impl Session {
     pub(crate) fn new(ctx: ClientContext, config: Config, client_id: String) -> Arc<Self> {
-        let (env, config) = (ctx.env.clone(), Arc::new(config));
-        let router = Arc::new(Router::new(env.clone(), config.clone()));
+        let config = Arc::new(config);
+        let router = Router::new(ctx.env.clone(), config.clone());
+        Self::with(ctx, config, client_id, router)
+    }
+
+    /// As [`Session::new`], on a route of the caller's choice.
+    pub(crate) fn with(
+        ctx: ClientContext,
+        config: Arc<Config>,
+        client_id: String,
+        router: Router,
+    ) -> Arc<Self> {
+        let (env, router) = (ctx.env.clone(), Arc::new(router));
         let hubs = Hubs::new(env.clone(), config.clone(), router.clone());
         let watchdog = Watchdog::new(env.clone(), config.clone(), router.clone());
         let departures = Departures::new(env, config.clone(), router.clone(), ctx.work.clone());

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lockstorm_client::{Boottime, BoxFuture, BoxStream, Client, Env, LostReason, Monotonic, TokioEnv, Wall};
+use lockstorm_client::{Boottime, BoxFuture, BoxStream, Client, Env, LossCause, Monotonic, TokioEnv, Wall};
 use support::{RedisServer, soon};
 
 const LEASE: Duration = Duration::from_secs(60);
@@ -71,7 +71,7 @@ async fn a_lease_ends_during_suspend() {
     assert_eq!(guard.validity(), Duration::ZERO);
     assert!(!guard.is_valid());
     // By the monotonic clock, which stood still, almost a minute is left.
-    assert_eq!(soon("the loss is noticed", lost).await, LostReason::Expired);
+    assert_eq!(soon("the loss is noticed", lost).await, LossCause::Expired);
     // The server, which was not suspended in this test, still has it.
     guard.release().await.unwrap();
 }
@@ -91,7 +91,7 @@ async fn a_lost_lock_is_not_renewed() {
         .unwrap();
     let guard = client.lock("stock").acquire().await.unwrap();
     laptop.suspend(Duration::from_secs(2));
-    assert_eq!(soon("the loss is noticed", guard.lost()).await, LostReason::Expired);
+    assert_eq!(soon("the loss is noticed", guard.lost()).await, LossCause::Expired);
     // Free by itself after 2 s, because nobody renews it.
     let other = Client::connect(&server.url()).await.unwrap();
     let again = other.lock("stock").try_acquire_for(Duration::from_secs(20)).await.unwrap();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use lockstorm_client::{Client, ErrorKind, Event, Observer, RedLock, What};
+use lockstorm_client::{Client, ErrorKind, Event, EventKind, Observer, Redlock};
 use support::{Flow, Proxy, RedisServer, eventually, soon, task};
 
 async fn int(server: &RedisServer, command: &[&str]) -> i64 {
@@ -104,14 +104,17 @@ async fn close_ends_in_time_and_says_what_is_left() {
     assert!(!guard.is_valid());
 }
 
-/// A RedLock is given back by its first client.
+/// A Redlock is given back by its first client.
 #[tokio::test]
 async fn closing_the_first_client_frees_a_red_lock() {
     let servers: Option<Vec<_>> = (0..3).map(|_| RedisServer::start()).collect();
     let Some(servers) = servers else { return };
     let clients: Vec<_> =
         servers.iter().map(|server| Client::builder().endpoint(server.url()).build().unwrap()).collect();
-    let lock = RedLock::new(clients.iter().cloned(), "stock").unwrap().node_timeout(Duration::from_secs(2));
+    let lock = Redlock::builder(clients.iter().cloned())
+        .node_timeout(Duration::from_secs(2))
+        .build("stock")
+        .unwrap();
     let guard = lock.acquire().await.unwrap();
     for client in &clients {
         client.close().await.unwrap();
@@ -133,7 +136,7 @@ struct Attempts(Mutex<usize>);
 
 impl Observer for Attempts {
     fn observe(&self, event: &Event<'_>) {
-        if matches!(event.what, What::Attempt) {
+        if matches!(event.kind, EventKind::Attempt) {
             *self.0.lock().unwrap() += 1;
         }
     }
@@ -178,7 +181,7 @@ async fn callers_that_are_gone_leave_bounded_work() {
     client.lock("stock").try_acquire().await.unwrap().expect("free").release().await.unwrap();
 }
 
-/// One of three nodes swallows what it is sent. A RedLock goes on with the other two, and does not pile up requests for
+/// One of three nodes swallows what it is sent. A Redlock goes on with the other two, and does not pile up requests for
 /// the third: it is asked again when fewer than 1,024 are unanswered.
 #[tokio::test]
 async fn a_node_that_hangs_does_not_pile_up_tasks() {
@@ -188,7 +191,7 @@ async fn a_node_that_hangs_does_not_pile_up_tasks() {
     let proxy = Proxy::to(&servers[2]).await;
     let urls = [servers[0].url(), servers[1].url(), proxy.url()];
     let clients = urls.iter().map(|url| Client::builder().endpoint(url).build().unwrap());
-    let lock = RedLock::new(clients, "stock").unwrap().node_timeout(Duration::from_secs(2));
+    let lock = Redlock::builder(clients).node_timeout(Duration::from_secs(2)).build("stock").unwrap();
     lock.acquire().await.unwrap().release().await.unwrap();
     proxy.requests(Flow::Swallow);
     let before = alive_tasks();

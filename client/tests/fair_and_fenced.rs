@@ -5,7 +5,7 @@ mod support;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lockstorm_client::{Client, OwnerId};
+use lockstorm_client::{Client, Handle, Object, OwnerId};
 use support::{RedisServer, soon, task};
 
 const LONG: Duration = Duration::from_secs(20);
@@ -83,11 +83,11 @@ async fn fencing_tokens_grow_with_each_grant() {
     assert_eq!(lock.last_token().await.unwrap(), None);
     let outer = lock.acquire().owner(owner).await.unwrap();
     let inner = lock.acquire().owner(owner).await.unwrap();
-    assert_eq!((outer.fencing_token(), inner.fencing_token()), (Some(1), Some(2)));
+    assert_eq!((outer.token(), inner.token()), (1, 2));
     assert!(lock.try_acquire().await.unwrap().is_none(), "a refusal takes no token");
     inner.release().await.unwrap();
     outer.release().await.unwrap();
-    assert_eq!(lock.acquire().await.unwrap().fencing_token(), Some(3));
+    assert_eq!(lock.acquire().await.unwrap().token(), 3);
     assert_eq!(lock.last_token().await.unwrap(), Some(3));
 }
 
@@ -95,12 +95,16 @@ async fn fencing_tokens_grow_with_each_grant() {
 async fn force_release_frees_and_tells_the_holder() {
     let Some(server) = RedisServer::start() else { return };
     let client = Client::connect(&server.url()).await.unwrap();
-    for lock in [client.lock("a"), client.fair_lock("b"), client.fenced_lock("c")] {
-        assert!(!lock.force_release().await.unwrap());
-        let guard = lock.acquire().await.unwrap();
-        assert!(lock.force_release().await.unwrap());
-        guard.lost().await;
-        assert!(!lock.is_locked().await.unwrap());
-        guard.release().await.unwrap_err();
-    }
+    is_freed_by_force(client.lock("a")).await;
+    is_freed_by_force(client.fair_lock("b")).await;
+    is_freed_by_force(client.fenced_lock("c")).await;
+}
+
+async fn is_freed_by_force<O: Object>(lock: Handle<O>) {
+    assert!(!lock.force_release().await.unwrap());
+    let guard = lock.acquire().await.unwrap();
+    assert!(lock.force_release().await.unwrap());
+    guard.lost().await;
+    assert!(!lock.is_locked().await.unwrap());
+    guard.release().await.unwrap_err();
 }

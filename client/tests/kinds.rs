@@ -4,13 +4,13 @@ mod support;
 
 use std::time::Duration;
 
-use lockstorm_client::{Client, ErrorKind, OwnerId, RedLock};
+use lockstorm_client::{Client, ErrorKind, Guard, Handle, LockGuard, Object, OwnerId, Redlock};
 use support::{RedisServer, eventually, soon};
 
 const WATCHDOG: Duration = Duration::from_millis(1500);
 const LEASE: Duration = Duration::from_secs(10);
 
-/// Three servers, of which all but a RedLock use the first.
+/// Three servers, of which all but a Redlock use the first.
 struct Servers(Vec<RedisServer>);
 
 impl Servers {
@@ -27,85 +27,101 @@ impl Servers {
     }
 }
 
-fn red_lock(clients: &[Client]) -> RedLock {
+fn majority(clients: &[Client]) -> Redlock {
     // Generous, because a first use also connects, on a machine that does other things.
-    RedLock::new(clients.iter().cloned(), "stock").expect("clients").node_timeout(Duration::from_secs(2))
+    Redlock::builder(clients.iter().cloned())
+        .node_timeout(Duration::from_secs(2))
+        .build("stock")
+        .expect("clients")
 }
 
-/// The handles have the methods in common and no trait, so that it is the text of the test that is shared.
-macro_rules! kinds {
-    ($($kind:ident: $handle:expr, $fenced:literal;)*) => { $(
-        #[tokio::test]
-        async fn $kind() {
-            let Some(servers) = Servers::start() else { return };
-            let (mine, others) = (servers.clients(), servers.clients());
-            let handle = $handle;
-            let (lock, other) = (handle(&mine), handle(&others));
-            let (owner, stranger) = (OwnerId::new(7), OwnerId::new(8));
+/// What is true of every kind; `token` reads the token of those that have one.
+async fn answers_as_every_kind<O: Object>(
+    handle: impl Fn(&[Client]) -> Handle<O>,
+    token: impl Fn(&Guard<O::Got>) -> Option<u64>,
+) {
+    let Some(servers) = Servers::start() else { return };
+    let (mine, others) = (servers.clients(), servers.clients());
+    let (lock, other) = (handle(&mine), handle(&others));
+    let (owner, stranger) = (OwnerId::new(7), OwnerId::new(8));
 
-            assert!(!lock.is_locked().await.unwrap());
-            assert_eq!(lock.remaining().await.unwrap(), None);
-            assert_eq!(lock.hold_count(owner).await.unwrap(), 0);
-            assert!(!lock.force_release().await.unwrap(), "there is nothing to free");
+    assert!(!lock.is_locked().await.unwrap());
+    assert_eq!(lock.remaining().await.unwrap(), None);
+    assert_eq!(lock.hold_count(owner).await.unwrap(), 0);
+    assert!(!lock.force_release().await.unwrap(), "there is nothing to free");
 
-            // An explicit lease, nested in it the watchdog's: two levels of one owner, and nobody else's.
-            let outer = lock.acquire().owner(owner).lease(LEASE).await.unwrap();
-            let inner = lock.try_acquire_for(LEASE).owner(owner).await.unwrap().expect("it nests");
-            assert_eq!(lock.hold_count(owner).await.unwrap(), 2);
-            assert_eq!(lock.hold_count(stranger).await.unwrap(), 0);
-            assert!(outer.validity() > LEASE / 2 && outer.validity() < LEASE, "{outer:?}");
-            assert!(inner.is_valid(), "{inner:?}");
-            assert!(other.is_locked().await.unwrap());
-            assert!(other.remaining().await.unwrap().is_some_and(|left| left <= LEASE));
-            assert!(lock.try_acquire().owner(stranger).await.unwrap().is_none());
-            assert!(other.try_acquire().owner(owner).await.unwrap().is_none(), "an owner of another client");
-            assert!(other.try_acquire_for(Duration::from_millis(50)).await.unwrap().is_none());
-            outer.release().await.unwrap();
-            assert_eq!(lock.hold_count(owner).await.unwrap(), 1);
-            inner.release().await.unwrap();
-            eventually("it is free", async || !other.is_locked().await.unwrap()).await;
+    // An explicit lease, nested in it the watchdog's: two levels of one owner, and nobody else's.
+    let outer = lock.acquire().owner(owner).lease(LEASE).await.unwrap();
+    let inner = lock.try_acquire_for(LEASE).owner(owner).await.unwrap().expect("it nests");
+    assert_eq!(lock.hold_count(owner).await.unwrap(), 2);
+    assert_eq!(lock.hold_count(stranger).await.unwrap(), 0);
+    assert!(outer.validity() > LEASE / 2 && outer.validity() < LEASE, "{outer:?}");
+    assert!(inner.is_valid(), "{inner:?}");
+    assert!(other.is_locked().await.unwrap());
+    assert!(other.remaining().await.unwrap().is_some_and(|left| left <= LEASE));
+    assert!(lock.try_acquire().owner(stranger).await.unwrap().is_none());
+    assert!(other.try_acquire().owner(owner).await.unwrap().is_none(), "an owner of another client");
+    assert!(other.try_acquire_for(Duration::from_millis(50)).await.unwrap().is_none());
+    outer.release().await.unwrap();
+    assert_eq!(lock.hold_count(owner).await.unwrap(), 1);
+    inner.release().await.unwrap();
+    eventually("it is free", async || !other.is_locked().await.unwrap()).await;
 
-            // Without a lease the watchdog renews it; a guard that is dropped gives it back.
-            let guard = lock.try_acquire().await.unwrap().expect("free");
-            assert_eq!(guard.fencing_token().is_some(), $fenced);
-            assert!(other.try_acquire_for(2 * WATCHDOG).await.unwrap().is_none());
-            assert!(guard.is_valid() && guard.validity() < WATCHDOG, "{guard:?}");
-            let first = guard.fencing_token();
-            drop(guard);
-            let guard = soon("the drop frees it", other.acquire().into_future()).await.unwrap();
-            assert!(guard.fencing_token() > first || !$fenced, "{first:?} {guard:?}");
+    // Without a lease the watchdog renews it; a guard that is dropped gives it back.
+    let guard = lock.try_acquire().await.unwrap().expect("free");
+    assert!(other.try_acquire_for(2 * WATCHDOG).await.unwrap().is_none());
+    assert!(guard.is_valid() && guard.validity() < WATCHDOG, "{guard:?}");
+    let first = token(&guard);
+    drop(guard);
+    let guard = soon("the drop frees it", other.acquire().into_future()).await.unwrap();
+    assert!(token(&guard) > first || first.is_none(), "{first:?} {guard:?}");
 
-            // Taken away by somebody else, and its holder is told.
-            assert!(lock.force_release().await.unwrap());
-            soon("the holder learns of it", guard.lost()).await;
-            assert_eq!(guard.validity(), Duration::ZERO);
-            let error = guard.release().await.unwrap_err();
-            assert!(matches!(error.kind(), ErrorKind::NotHeld { .. }), "{error}");
+    // Taken away by somebody else, and its holder is told.
+    assert!(lock.force_release().await.unwrap());
+    soon("the holder learns of it", guard.lost()).await;
+    assert_eq!(guard.validity(), Duration::ZERO);
+    let error = guard.release().await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NotHeld { .. }), "{error}");
 
-            // By its own client: whoever holds it there knows at once, renewed or not.
-            let soon_free = soon("it is free", lock.acquire().owner(owner).lease(LEASE).into_future());
-            let leased = soon_free.await.unwrap();
-            let renewed = lock.acquire().owner(owner).await.unwrap();
-            assert!(lock.force_release().await.unwrap());
-            for guard in [leased, renewed] {
-                assert_eq!(guard.validity(), Duration::ZERO, "{guard:?}");
-                let error = guard.release().await.unwrap_err();
-                assert!(matches!(error.kind(), ErrorKind::NotHeld { .. }), "{error}");
-            }
-            assert!(!other.is_locked().await.unwrap());
+    // By its own client: whoever holds it there knows at once, renewed or not.
+    let soon_free = soon("it is free", lock.acquire().owner(owner).lease(LEASE).into_future());
+    let leased = soon_free.await.unwrap();
+    let renewed = lock.acquire().owner(owner).await.unwrap();
+    assert!(lock.force_release().await.unwrap());
+    for guard in [leased, renewed] {
+        assert_eq!(guard.validity(), Duration::ZERO, "{guard:?}");
+        let error = guard.release().await.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::NotHeld { .. }), "{error}");
+    }
+    assert!(!other.is_locked().await.unwrap());
 
-            // A lease that is not renewed ends by the holder's own clock.
-            let short = lock.acquire().lease(Duration::from_millis(300));
-            let guard = soon("it is free again", short.into_future()).await.unwrap();
-            soon("the lease ends", guard.lost()).await;
-            assert!(!guard.is_valid());
-        }
-    )* };
+    // A lease that is not renewed ends by the holder's own clock.
+    let short = lock.acquire().lease(Duration::from_millis(300));
+    let guard = soon("it is free again", short.into_future()).await.unwrap();
+    soon("the lease ends", guard.lost()).await;
+    assert!(!guard.is_valid());
 }
 
-kinds! {
-    plain: |clients: &[Client]| clients[0].lock("stock"), false;
-    fair: |clients: &[Client]| clients[0].fair_lock("stock"), false;
-    fenced: |clients: &[Client]| clients[0].fenced_lock("stock"), true;
-    red: red_lock, false;
+fn no_token(_guard: &LockGuard) -> Option<u64> {
+    None
+}
+
+#[tokio::test]
+async fn plain() {
+    answers_as_every_kind(|clients| clients[0].lock("stock"), no_token).await;
+}
+
+#[tokio::test]
+async fn fair() {
+    answers_as_every_kind(|clients| clients[0].fair_lock("stock"), no_token).await;
+}
+
+#[tokio::test]
+async fn fenced() {
+    answers_as_every_kind(|clients| clients[0].fenced_lock("stock"), |guard| Some(guard.token())).await;
+}
+
+#[tokio::test]
+async fn redlock() {
+    answers_as_every_kind(majority, no_token).await;
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use lockstorm_client::{Builder, Client, Error, ErrorKind, Event, Observer, RedLock, What};
+use lockstorm_client::{Builder, Client, Error, ErrorKind, Event, EventKind, Observer, Redlock};
 use lockstorm_sim::TestServer;
 use support::{Flow, Proxy, RedisServer};
 
@@ -56,7 +56,7 @@ async fn an_outage_looked_like_contention() {
     assert_eq!(source.unwrap().kind(), std::io::ErrorKind::ConnectionRefused);
 
     let nodes = [unconnected, Client::builder().endpoint("redis://127.0.0.1:1").build().unwrap()];
-    let lock = RedLock::new(nodes, "stock").unwrap();
+    let lock = Redlock::builder(nodes).build("stock").unwrap();
     let error = lock.try_acquire_for(wait).await.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::NoQuorum { answered: 0, .. }), "{error}");
 }
@@ -88,7 +88,7 @@ struct Attempts(AtomicUsize);
 
 impl Observer for Attempts {
     fn observe(&self, event: &Event<'_>) {
-        if matches!(event.what, What::Attempt) {
+        if matches!(event.kind, EventKind::Attempt) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -148,7 +148,7 @@ struct Grumpy;
 
 impl Observer for Grumpy {
     fn observe(&self, event: &Event<'_>) {
-        assert!(!matches!(event.what, What::Attempt), "I do not like it");
+        assert!(!matches!(event.kind, EventKind::Attempt), "I do not like it");
     }
 }
 
@@ -183,13 +183,15 @@ async fn a_lock_without_a_name_and_a_majority_of_one_were_accepted() {
     let server = TestServer::start().await.unwrap();
     let client = || Client::builder().endpoint(server.url()).build().unwrap();
     let named = Client::builder().endpoint(server.url()).name_prefix("app:").build().unwrap();
-    for lock in [client().lock(""), client().fair_lock(""), client().fenced_lock(""), named.lock("")] {
+    for lock in [client().lock(""), client().fair_lock(""), named.lock("")] {
         config(lock.acquire().await.unwrap_err(), "name of the lock is empty");
         config(lock.is_locked().await.unwrap_err(), "name of the lock is empty");
         config(lock.force_release().await.unwrap_err(), "name of the lock is empty");
     }
-    config(RedLock::new([client()], "").unwrap_err(), "name of the lock is empty");
-    config(RedLock::new([client(), client()], "stock").unwrap_err(), "must be independent");
+    config(client().fenced_lock("").acquire().await.unwrap_err(), "name of the lock is empty");
+    config(client().fenced_lock("").last_token().await.unwrap_err(), "name of the lock is empty");
+    config(Redlock::builder([client()]).build("").unwrap_err(), "name of the lock is empty");
+    config(Redlock::builder([client(), client()]).build("stock").unwrap_err(), "must be independent");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ mod support;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lockstorm_client::{Client, ErrorKind, Event, Observer, OwnerId, What};
+use lockstorm_client::{Client, ErrorKind, Event, EventKind, Observer, OwnerId};
 use support::{Flow, Proxy, RedisServer, eventually, task};
 
 const LONG: Duration = Duration::from_secs(20);
@@ -123,7 +123,7 @@ struct Attempts(Mutex<usize>);
 
 impl Observer for Attempts {
     fn observe(&self, event: &Event<'_>) {
-        if matches!(event.what, What::Attempt) {
+        if matches!(event.kind, EventKind::Attempt) {
             *self.0.lock().unwrap() += 1;
         }
     }

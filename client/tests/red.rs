@@ -1,10 +1,10 @@
-//! RedLock over real servers.
+//! Redlock over real servers.
 
 mod support;
 
 use std::time::Duration;
 
-use lockstorm_client::{Client, ErrorKind, OwnerId, RedLock};
+use lockstorm_client::{Client, ErrorKind, OwnerId, Redlock};
 use support::{RedisServer, eventually};
 
 const LEASE: Duration = Duration::from_secs(10);
@@ -13,10 +13,10 @@ fn servers(count: usize) -> Option<Vec<RedisServer>> {
     (0..count).map(|_| RedisServer::start()).collect()
 }
 
-fn red_lock(servers: &[RedisServer]) -> RedLock {
+fn red_lock(servers: &[RedisServer]) -> Redlock {
     let clients = servers.iter().map(|server| Client::builder().endpoint(server.url()).build().unwrap());
     // Generous, because a first use also connects, on a machine that does other things.
-    RedLock::new(clients, "stock").unwrap().node_timeout(Duration::from_secs(2))
+    Redlock::builder(clients).node_timeout(Duration::from_secs(2)).build("stock").unwrap()
 }
 
 async fn set_on(servers: &[RedisServer]) -> usize {
@@ -59,8 +59,9 @@ async fn nests_for_its_owner() {
     let Some(servers) = servers(3) else { return };
     let clients: Vec<Client> =
         servers.iter().map(|server| Client::builder().endpoint(server.url()).build().unwrap()).collect();
-    let handle =
-        || RedLock::new(clients.iter().cloned(), "stock").unwrap().node_timeout(Duration::from_secs(2));
+    let handle = || {
+        Redlock::builder(clients.iter().cloned()).node_timeout(Duration::from_secs(2)).build("stock").unwrap()
+    };
     let (lock, owner) = (handle(), OwnerId::new(7));
     assert_eq!(lock.hold_count(owner).await.unwrap(), 0);
     let outer = lock.acquire().owner(owner).lease(LEASE).await.unwrap();
@@ -174,7 +175,7 @@ async fn without_a_lease_it_is_extended() {
     let clients = servers.iter().map(|server| {
         Client::builder().endpoint(server.url()).watchdog_timeout(Duration::from_secs(1)).build().unwrap()
     });
-    let lock = RedLock::new(clients, "stock").unwrap().node_timeout(Duration::from_millis(300));
+    let lock = Redlock::builder(clients).node_timeout(Duration::from_millis(300)).build("stock").unwrap();
     let guard = lock.acquire().await.unwrap();
     let other = red_lock(&servers);
     assert!(other.try_acquire_for(Duration::from_secs(4)).lease(LEASE).await.unwrap().is_none());

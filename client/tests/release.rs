@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use lockstorm_client::{Client, ErrorKind, OwnerId};
+use lockstorm_client::{Client, ErrorKind, Handle, Object, OwnerId};
 use lockstorm_sim::TestServer;
 use redis::Value;
 use support::{Flow, Proxy, RedisServer, eventually};
@@ -98,15 +98,19 @@ async fn giving_back_one_level_turned_a_lease_into_30_s() {
     let both = Both::start().await;
     for url in both.urls() {
         let client = Client::connect(&url).await.unwrap();
-        for lock in [client.lock("plain"), client.fair_lock("fair"), client.fenced_lock("fenced")] {
-            let lease = Duration::from_secs(5);
-            let outer = lock.acquire().owner(same()).lease(lease).await.unwrap();
-            lock.acquire().owner(same()).lease(lease).await.unwrap().release().await.unwrap();
-            assert!(lock.remaining().await.unwrap().unwrap() <= lease, "{lock:?} on {url}");
-            outer.release().await.unwrap();
-            assert!(!lock.is_locked().await.unwrap(), "{lock:?} on {url}");
-        }
+        keeps_its_lease(&url, client.lock("plain")).await;
+        keeps_its_lease(&url, client.fair_lock("fair")).await;
+        keeps_its_lease(&url, client.fenced_lock("fenced")).await;
     }
+}
+
+async fn keeps_its_lease<O: Object>(url: &str, lock: Handle<O>) {
+    let lease = Duration::from_secs(5);
+    let outer = lock.acquire().owner(same()).lease(lease).await.unwrap();
+    lock.acquire().owner(same()).lease(lease).await.unwrap().release().await.unwrap();
+    assert!(lock.remaining().await.unwrap().unwrap() <= lease, "{lock:?} on {url}");
+    outer.release().await.unwrap();
+    assert!(!lock.is_locked().await.unwrap(), "{lock:?} on {url}");
 }
 
 /// The first write of the release script was one that may need memory.
@@ -115,20 +119,24 @@ async fn a_full_server_refused_the_release() {
     let both = Both::start().await;
     for url in both.urls() {
         let client = Client::connect(&url).await.unwrap();
-        for lock in [client.lock("plain"), client.fair_lock("fair"), client.fenced_lock("fenced")] {
-            let outer = lock.acquire().owner(same()).await.unwrap();
-            let inner = lock.acquire().owner(same()).await.unwrap();
-            command(&url, "CONFIG SET maxmemory 1").await;
-            let error = lock.acquire().owner(same()).await.unwrap_err();
-            assert!(error.is_definite(), "{error}");
-            assert!(matches!(error.kind(), ErrorKind::Server { code, .. } if code == "OOM"), "{error}");
-            inner.release().await.unwrap();
-            assert_eq!(lock.hold_count(same()).await.unwrap(), 1, "{lock:?} on {url}");
-            outer.release().await.unwrap();
-            assert!(!lock.is_locked().await.unwrap(), "{lock:?} on {url}");
-            command(&url, "CONFIG SET maxmemory 0").await;
-        }
+        can_be_released_on_a_full_server(&url, client.lock("plain")).await;
+        can_be_released_on_a_full_server(&url, client.fair_lock("fair")).await;
+        can_be_released_on_a_full_server(&url, client.fenced_lock("fenced")).await;
     }
+}
+
+async fn can_be_released_on_a_full_server<O: Object>(url: &str, lock: Handle<O>) {
+    let outer = lock.acquire().owner(same()).await.unwrap();
+    let inner = lock.acquire().owner(same()).await.unwrap();
+    command(url, "CONFIG SET maxmemory 1").await;
+    let error = lock.acquire().owner(same()).await.unwrap_err();
+    assert!(error.is_definite(), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::Server { code, .. } if code == "OOM"), "{error}");
+    inner.release().await.unwrap();
+    assert_eq!(lock.hold_count(same()).await.unwrap(), 1, "{lock:?} on {url}");
+    outer.release().await.unwrap();
+    assert!(!lock.is_locked().await.unwrap(), "{lock:?} on {url}");
+    command(url, "CONFIG SET maxmemory 0").await;
 }
 
 /// The user may use the key and not the channel: the script deleted the lock and failed at PUBLISH, and the error claimed
@@ -138,20 +146,22 @@ async fn a_release_that_may_not_publish_was_told_to_have_changed_nothing() {
     let both = Both::start().await;
     for url in both.urls() {
         let client = Client::connect(&user(&url, "resetchannels +@all").await).await.unwrap();
-        let (plain, fenced) = (client.lock("plain"), client.fenced_lock("fenced"));
-        for lock in [&plain, &fenced] {
-            let guard = lock.acquire().await.unwrap();
-            let error = guard.release().await.unwrap_err();
-            assert!(!error.is_definite(), "{error}");
-            assert!(matches!(error.kind(), ErrorKind::NotPublished { .. }), "{error}");
-            assert!(!lock.is_locked().await.unwrap(), "on {url}");
-            let guard = lock.acquire().await.unwrap();
-            let error = lock.force_release().await.unwrap_err();
-            assert!(matches!(error.kind(), ErrorKind::NotPublished { .. }), "{error}");
-            assert!(!lock.is_locked().await.unwrap(), "on {url}");
-            drop(guard);
-        }
+        is_released_without_a_message(&url, client.lock("plain")).await;
+        is_released_without_a_message(&url, client.fenced_lock("fenced")).await;
     }
+}
+
+async fn is_released_without_a_message<O: Object>(url: &str, lock: Handle<O>) {
+    let guard = lock.acquire().await.unwrap();
+    let error = guard.release().await.unwrap_err();
+    assert!(!error.is_definite(), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::NotPublished { .. }), "{error}");
+    assert!(!lock.is_locked().await.unwrap(), "on {url}");
+    let guard = lock.acquire().await.unwrap();
+    let error = lock.force_release().await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NotPublished { .. }), "{error}");
+    assert!(!lock.is_locked().await.unwrap(), "on {url}");
+    drop(guard);
 }
 
 /// The script takes the lock and fails at its next command, which this user may not use. The error claimed that nothing had

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lockstorm_client::{Client, Event, LostReason, Observer, OwnerId, What};
+use lockstorm_client::{Client, Event, EventKind, LossCause, Observer, OwnerId};
 use support::{RedisServer, eventually, soon};
 
 /// Counts the renewals of each lock.
@@ -21,7 +21,7 @@ impl Renewals {
 
 impl Observer for Renewals {
     fn observe(&self, event: &Event<'_>) {
-        if matches!(event.what, What::Renewed { .. }) {
+        if matches!(event.kind, EventKind::Renewed { .. }) {
             *self.0.lock().unwrap().entry(event.lock.to_owned()).or_default() += 1;
         }
     }
@@ -98,7 +98,7 @@ async fn a_nested_lease_ends_alone() {
     let (lock, owner) = (client.lock("stock"), OwnerId::new(1));
     let outer = lock.acquire().owner(owner).await.unwrap();
     let inner = lock.acquire().owner(owner).lease(Duration::from_millis(200)).await.unwrap();
-    assert_eq!(soon("its lease ends", inner.lost()).await, LostReason::Expired);
+    assert_eq!(soon("its lease ends", inner.lost()).await, LossCause::Expired);
     assert!(outer.is_valid());
     inner.release().await.unwrap();
     assert_eq!(lock.hold_count(owner).await.unwrap(), 1);
@@ -135,7 +135,7 @@ async fn a_holder_looks_at_once_after_a_reconnect() {
     let begun = std::time::Instant::now();
     server.crash();
     server.restart();
-    assert_eq!(soon("the server says so", guard.lost()).await, LostReason::NotHeld);
+    assert_eq!(soon("the server says so", guard.lost()).await, LossCause::NotHeld);
     // The server is away for a moment, and the delay before a repeat is a second at most.
     assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
 }
@@ -151,9 +151,9 @@ impl Observer for Told {
     fn observe(&self, event: &Event<'_>) {
         #[expect(clippy::disallowed_methods, reason = "a limit in real time")]
         let now = std::time::Instant::now();
-        match event.what {
-            What::RenewFailed { .. } => *self.failed.lock().unwrap() = Some(now),
-            What::Renewed { .. } => *self.renewed.lock().unwrap() = Some(now),
+        match event.kind {
+            EventKind::RenewFailed { .. } => *self.failed.lock().unwrap() = Some(now),
+            EventKind::Renewed { .. } => *self.renewed.lock().unwrap() = Some(now),
             _ => {}
         }
     }

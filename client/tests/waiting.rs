@@ -4,7 +4,7 @@ mod support;
 
 use std::sync::{Arc, Mutex};
 
-use lockstorm_client::{Client, ErrorKind, Event, Observer, What, WokenBy};
+use lockstorm_client::{Client, ErrorKind, Event, EventKind, Observer, WokenBy};
 use lockstorm_sim::TestServer;
 use support::{RedisServer, eventually, soon, task};
 
@@ -19,10 +19,10 @@ struct Counts {
 
 impl Observer for Counts {
     fn observe(&self, event: &Event<'_>) {
-        let counter = match event.what {
-            What::Attempt => &self.attempts,
-            What::Waiting { .. } => &self.waiting,
-            What::Woken { by: WokenBy::Message } => &self.messages,
+        let counter = match event.kind {
+            EventKind::Attempt => &self.attempts,
+            EventKind::Waiting { .. } => &self.waiting,
+            EventKind::Woken { by: WokenBy::Message } => &self.messages,
             _ => return,
         };
         *counter.lock().unwrap() += 1;

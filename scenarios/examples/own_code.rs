@@ -22,7 +22,7 @@ async fn worker(host: CodeHost) {
         let Ok(guard) = host.acquiring(None, asked).await else { continue };
         // The work, and then its result: with the token, so that the ledger can refuse a worker that comes late.
         host.sleep(Duration::from_millis(200)).await;
-        host.write(guard.fencing_token()).await;
+        host.write(Some(guard.token())).await;
         // It may be lost by now; then there is nothing to give back.
         let _ = host.releasing(guard.release()).await;
         host.sleep(Duration::from_millis(100)).await;

@@ -307,7 +307,7 @@ pub trait Granted {
     fn is_granted(&self) -> bool;
 }
 
-impl Granted for Guard {
+impl<G> Granted for Guard<G> {
     fn is_granted(&self) -> bool {
         true
     }

@@ -10,7 +10,7 @@ use lockstorm::{
     units::Span,
     verdict::Expectation,
 };
-use lockstorm_client::RedLock;
+use lockstorm_client::Redlock;
 
 /// Two clients whose code is this, on one node, for ten seconds.
 fn two<F: Future<Output = ()> + 'static>(
@@ -65,10 +65,10 @@ fn code_of_ones_own_is_judged_by_how_it_uses_the_lock() {
     lockstorm::experiment(two(careless, "l3", Expectation::violated())).seeds(0..3).check();
 }
 
-/// Holds a RedLock of three masters, whose every acquisition is another owner in Redis.
+/// Holds a Redlock of three masters, whose every acquisition is another owner in Redis.
 async fn careful_with_red_lock(host: CodeHost) {
     let clients = host.clients().into_iter().map(|client| client.build().expect("it knows a node"));
-    let lock = RedLock::new(clients, host.lock_name()).expect("three masters");
+    let lock = Redlock::builder(clients).build(host.lock_name()).expect("three masters");
     for _ in 0..3 {
         let wanted = lock.acquire().lease(Duration::from_secs(5));
         let Ok(guard) = host.acquiring(None, wanted).await else { continue };
@@ -82,7 +82,7 @@ async fn careful_with_red_lock(host: CodeHost) {
 /// As above, but writes when it has given the lock back.
 async fn careless_with_red_lock(host: CodeHost) {
     let clients = host.clients().into_iter().map(|client| client.build().expect("it knows a node"));
-    let lock = RedLock::new(clients, host.lock_name()).expect("three masters");
+    let lock = Redlock::builder(clients).build(host.lock_name()).expect("three masters");
     for _ in 0..3 {
         let wanted = lock.acquire().lease(Duration::from_secs(5));
         let Ok(guard) = host.acquiring(None, wanted).await else { continue };
@@ -97,7 +97,7 @@ async fn careless_with_red_lock(host: CodeHost) {
 fn a_write_of_ones_own_code_is_of_the_red_lock_that_it_holds() {
     let of = |code: Code, expected: Expectation| {
         let lock = Lock { kind: LockKind::Red, ..Lock::default() };
-        let scenario = Scenario::builder("a RedLock of one's own").lock(lock);
+        let scenario = Scenario::builder("a Redlock of one's own").lock(lock);
         ["a", "b", "c"]
             .into_iter()
             .fold(scenario, |scenario, name| scenario.node(name, Default::default()))

@@ -59,8 +59,8 @@ const SCRIPTS: &[Script] = &[
     script!("fair/acquire", "locks/fair/acquire.lua", FAIR),
     script!("fair/release", "locks/fair/release.lua", FAIR),
     script!("fair/abandon", "locks/fair/abandon.lua", FAIR),
-    script!("red/extend", "locks/red/extend.lua", RED),
-    script!("red/release", "locks/red/release.lua", RED),
+    script!("red/extend", "locks/redlock/extend.lua", RED),
+    script!("red/release", "locks/redlock/release.lua", RED),
     script!("renew", "renew/renew.lua", RENEWAL),
 ];
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Hold, locked};
 use crate::env::Env;
 use crate::key::Key;
-use crate::observer::LostReason;
+use crate::observer::LossCause;
 
 /// The owners of one client and their holds.
 #[derive(Default)]
@@ -105,7 +105,7 @@ impl Ledger {
     }
 
     /// Settles that every hold of `key` is lost.
-    pub(crate) fn lose_all(&self, key: &Key, why: LostReason) {
+    pub(crate) fn lose_all(&self, key: &Key, why: LossCause) {
         // Not under the mutex: the observer may call back, and the last one to know an owner drops it.
         let owners: Vec<_> = {
             let book = locked(&self.0);

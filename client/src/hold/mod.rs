@@ -4,7 +4,7 @@
 mod ledger;
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use crate::env::{Boottime, Env, within};
 use crate::error::{ErrorKind, Result};
 use crate::key::Key;
-use crate::observer::{Event, LostReason, Observer, What};
+use crate::observer::{Event, EventKind, LossCause, Observer};
 use crate::wire::drift_margin;
 use crate::work::{Token, Work};
 pub(crate) use ledger::{Ledger, OwnerState};
@@ -38,8 +38,8 @@ pub(crate) struct ClientContext {
 }
 
 impl ClientContext {
-    pub(crate) fn emit(&self, lock: &str, owner: &str, what: What<'_>) {
-        self.observer.observe(&Event { lock, owner, what });
+    pub(crate) fn emit(&self, lock: &str, owner: &str, kind: EventKind<'_>) {
+        self.observer.observe(&Event { lock, owner, kind });
     }
 }
 
@@ -76,7 +76,8 @@ pub(crate) struct Hold {
     renewed: bool,
     /// Where it is counted.
     pub(crate) of: Arc<OwnerState>,
-    pub(crate) keeper: Arc<dyn Keeper>,
+    /// Of the guard. A future that awaits the loss must not keep the client alive.
+    keeper: Weak<dyn Keeper>,
     pub(crate) granted: Boottime,
     state: Mutex<State>,
     changed: Notify,
@@ -84,7 +85,7 @@ pub(crate) struct Hold {
 
 struct State {
     deadline: Boottime,
-    lost: Option<LostReason>,
+    lost: Option<LossCause>,
     released: bool,
     /// While the release is under way.
     releasing: Option<Token>,
@@ -96,12 +97,12 @@ impl Hold {
         ctx: ClientContext,
         of: &Arc<OwnerState>,
         owner: &str,
-        keeper: Arc<dyn Keeper>,
+        keeper: &Arc<dyn Keeper>,
         grant: Grant,
     ) -> Arc<Self> {
         let Grant { deadline, lease, renewed, token } = grant;
         let number = ctx.ledger.next_number();
-        ctx.emit(&of.key, owner, What::Acquired { hold: number, lease, deadline, token });
+        ctx.emit(&of.key, owner, EventKind::Acquired { hold: number, lease, deadline, token });
         let hold = Arc::new(Self {
             number,
             key: of.key.clone(),
@@ -109,7 +110,7 @@ impl Hold {
             lease,
             renewed,
             of: of.clone(),
-            keeper,
+            keeper: Arc::downgrade(keeper),
             granted: ctx.env.boottime(),
             ctx,
             state: Mutex::new(State { deadline, lost: None, released: false, releasing: None }),
@@ -121,7 +122,13 @@ impl Hold {
 
     /// Begins to give it back, unless that was done before.
     fn give_back(self: &Arc<Self>) -> Option<BoxFuture<'static, Result<()>>> {
-        self.releasing().then(|| self.keeper.clone().release(self.clone()))
+        let keeper = self.keeper()?;
+        self.releasing().then(|| keeper.release(self.clone()))
+    }
+
+    /// What extends and releases it, while its guard is there.
+    pub(crate) fn keeper(&self) -> Option<Arc<dyn Keeper>> {
+        self.keeper.upgrade()
     }
 
     /// Whether the watchdog is to renew it: it was granted without a lease of its own, and is neither lost nor given back.
@@ -130,8 +137,8 @@ impl Hold {
         self.renewed && state.lost.is_none() && !state.released
     }
 
-    fn emit(&self, what: What<'_>) {
-        self.ctx.emit(&self.key, &self.owner, what);
+    fn emit(&self, kind: EventKind<'_>) {
+        self.ctx.emit(&self.key, &self.owner, kind);
     }
 
     pub(crate) fn call_timeout(&self) -> Duration {
@@ -156,12 +163,12 @@ impl Hold {
         if self.validity() > Duration::ZERO {
             return true;
         }
-        self.lose(LostReason::Expired);
+        self.lose(LossCause::Expired);
         false
     }
 
     /// Why the hold is lost, if it is.
-    pub(crate) fn why_lost(&self) -> Option<LostReason> {
+    pub(crate) fn why_lost(&self) -> Option<LossCause> {
         locked(&self.state).lost
     }
 
@@ -180,15 +187,15 @@ impl Hold {
             state.deadline = state.deadline.max(until);
             state.deadline
         };
-        self.emit(What::Renewed { hold: self.number, deadline });
+        self.emit(EventKind::Renewed { hold: self.number, deadline });
     }
 
     pub(crate) fn renew_failed(&self, error: &crate::error::Error) {
-        self.emit(What::RenewFailed { hold: self.number, error });
+        self.emit(EventKind::RenewFailed { hold: self.number, error });
     }
 
     /// Settles that the lock is lost; the first reason stays.
-    pub(crate) fn lose(&self, why: LostReason) {
+    pub(crate) fn lose(&self, why: LossCause) {
         {
             let mut state = locked(&self.state);
             if state.lost.is_some() || state.released {
@@ -196,7 +203,7 @@ impl Hold {
             }
             state.lost = Some(why);
         }
-        self.emit(What::Lost { hold: self.number, why });
+        self.emit(EventKind::Lost { hold: self.number, why });
         self.changed.notify_waiters();
     }
 
@@ -213,7 +220,7 @@ impl Hold {
             state.releasing = Some(self.ctx.work.begin());
         }
         self.of.ledger().release_begins(self);
-        self.emit(What::Releasing { hold: self.number });
+        self.emit(EventKind::Releasing { hold: self.number });
         self.changed.notify_waiters();
         true
     }
@@ -223,11 +230,11 @@ impl Hold {
         self.of.ledger().release_ends(self, failed && self.ctx.work.is_closing());
         let under_way = locked(&self.state).releasing.take();
         drop(under_way);
-        self.emit(What::Released { hold: self.number, error });
+        self.emit(EventKind::Released { hold: self.number, error });
     }
 
     /// Completes when the hold is lost; never when it is released.
-    pub(crate) async fn lost(&self) -> LostReason {
+    pub(crate) async fn lost(&self) -> LossCause {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
@@ -240,7 +247,7 @@ impl Hold {
             if locked(&self.state).released {
                 changed.await;
             } else if left.is_zero() {
-                self.lose(LostReason::Expired);
+                self.lose(LossCause::Expired);
             } else {
                 within(env, env.now() + left.min(RESUME_CHECK), changed).await;
             }

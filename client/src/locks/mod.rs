@@ -3,4 +3,4 @@
 mod reentrant;
 mod fenced;
 mod fair;
-pub(crate) mod red;
+pub(crate) mod redlock;

@@ -17,7 +17,7 @@ use crate::env::{Boottime, Env, Monotonic, within};
 use crate::error::{Error, Result};
 use crate::hold::{Hold, OwnerState, locked};
 use crate::key::Key;
-use crate::observer::LostReason;
+use crate::observer::LossCause;
 use crate::route::Router;
 use crate::script::{Call, script};
 use crate::wire::Slot;
@@ -166,7 +166,7 @@ impl Watchdog {
             };
             // Not under the mutex: the observer may call back.
             for hold in expired {
-                hold.lose(LostReason::Expired);
+                hold.lose(LossCause::Expired);
             }
             let Some(next) = next else { return };
             let due = async {
@@ -236,8 +236,10 @@ impl Watchdog {
     /// Renews holds that no script renews.
     async fn extend(self: Arc<Self>, name: Name, holds: Vec<Arc<Hold>>) {
         let sent_at = self.env.now();
-        let extended =
-            holds.iter().map(|hold| hold.keeper.clone().extend(hold.clone(), self.config.watchdog_timeout));
+        let kept = holds.iter().filter_map(|hold| Some((hold, hold.keeper()?)));
+        let (holds, extended): (Vec<_>, Vec<_>) = kept
+            .map(|(hold, keeper)| (hold, keeper.extend(hold.clone(), self.config.watchdog_timeout)))
+            .unzip();
         let extended = join_all(extended).await;
         let failures: Vec<_> = holds
             .iter()
@@ -301,7 +303,7 @@ impl Watchdog {
         for (hold, news) in news {
             match (news, &done) {
                 (News::Renewed, _) => hold.renewed(sent, self.config.watchdog_timeout),
-                (News::NotHeld, _) => hold.lose(LostReason::NotHeld),
+                (News::NotHeld, _) => hold.lose(LossCause::NotHeld),
                 (News::Failed, Err(error)) => hold.renew_failed(error),
                 (News::Failed, Ok(_)) => {}
             }
@@ -376,9 +378,10 @@ mod tests {
         };
         let lease = Duration::from_secs(30);
         let owner = ctx.ledger.owner(&Key::new("l"), "o");
+        let keeper: Arc<dyn Keeper> = Arc::new(Idle);
         let grant = || {
             let grant = Grant { deadline: env.boottime() + lease, lease, renewed: true, token: None };
-            Hold::granted(ctx.clone(), &owner, "o", Arc::new(Idle), grant)
+            Hold::granted(ctx.clone(), &owner, "o", &keeper, grant)
         };
         let older = grant();
         let sent = env.boottime();

@@ -147,3 +147,144 @@ impl Router {
         }
     }
 }
+
+/// A route whose keys are divided among nodes, as those of a cluster are: everything above it goes by the slot.
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU16, Ordering};
+    use std::time::Duration;
+
+    use lockstorm_sim::TestServer;
+
+    use super::*;
+    use crate::client::Client;
+    use crate::config::Endpoint;
+    use crate::env::{TokioEnv, pause};
+    use crate::error::{Error, ErrorKind};
+    use crate::hold::ClientContext;
+    use crate::observer::Silent;
+    use crate::session::Session;
+
+    const WATCHDOG: Duration = Duration::from_millis(600);
+
+    /// Even slots are on the first node and odd ones on the second.
+    struct Halves {
+        env: Arc<dyn Env>,
+        endpoints: [Endpoint; 2],
+        /// The slot of the last redirection.
+        followed: AtomicU16,
+    }
+
+    impl Route for Halves {
+        fn node(&self, slot: Slot) -> NodeId {
+            NodeId(slot.0 % 2)
+        }
+
+        fn dial(&self, node: NodeId, limit: Monotonic) -> BoxFuture<'_, Result<Arc<Connection>>> {
+            Box::pin(Connection::open(&self.env, &self.endpoints[usize::from(node.0)], None, limit))
+        }
+
+        fn divides(&self) -> bool {
+            true
+        }
+
+        fn follows(&self, to: &Redirect) -> bool {
+            self.followed.store(to.slot.0, Ordering::Relaxed);
+            !to.once
+        }
+    }
+
+    struct Cluster([TestServer; 2]);
+
+    impl Cluster {
+        async fn start() -> Self {
+            Self([TestServer::start().await.unwrap(), TestServer::start().await.unwrap()])
+        }
+
+        fn client(&self) -> (Client, Arc<Halves>) {
+            let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
+            let endpoints = [&self.0[0], &self.0[1]].map(|server| Endpoint::parse(&server.url()).unwrap());
+            let config =
+                Config { endpoints: endpoints.to_vec(), watchdog_timeout: WATCHDOG, ..Config::default() };
+            let route = Arc::new(Halves { env: env.clone(), endpoints, followed: AtomicU16::new(0) });
+            let ctx = ClientContext {
+                env: env.clone(),
+                observer: Arc::new(Silent),
+                ledger: Arc::default(),
+                work: Arc::default(),
+                call_timeout: config.call_timeout,
+            };
+            let config = Arc::new(config);
+            let router = Router::with(env, config.clone(), route.clone());
+            (Client { session: Session::with(ctx, config, "client".to_owned(), router) }, route)
+        }
+
+        /// The locks that each node has.
+        async fn keys(&self) -> [Vec<String>; 2] {
+            let mut found = [Vec::new(), Vec::new()];
+            for (server, found) in self.0.iter().zip(&mut found) {
+                let client = redis::Client::open(server.url()).unwrap();
+                let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+                *found = redis::cmd("KEYS").arg("stock*").query_async(&mut connection).await.unwrap();
+                found.sort();
+            }
+            found
+        }
+    }
+
+    fn names() -> (Vec<String>, [Vec<String>; 2]) {
+        let all: Vec<_> = (0..6).map(|n| format!("stock{n}")).collect();
+        let (even, odd): (Vec<_>, Vec<_>) = all.iter().cloned().partition(|name| Slot::of(name).0 % 2 == 0);
+        assert!(even.len() > 1 && odd.len() > 1, "several on each node: {even:?} {odd:?}");
+        (all, [even, odd])
+    }
+
+    #[tokio::test]
+    async fn locks_of_different_nodes_are_renewed_waited_for_and_released_where_they_are() {
+        let cluster = Cluster::start().await;
+        let ((client, _), (all, by_node)) = (cluster.client(), names());
+        let mut guards = Vec::new();
+        for name in &all {
+            guards.push(client.lock(name).acquire().await.unwrap());
+        }
+        assert_eq!(cluster.keys().await, by_node);
+        // Renewed: each node gets scripts with its own keys alone. Another would find none of the others, and lose them.
+        pause(&TokioEnv::current().unwrap(), 2 * WATCHDOG).await;
+        assert!(guards.iter().all(crate::Guard::is_valid), "{guards:?}");
+        assert_eq!(cluster.keys().await, by_node);
+
+        // The waiters sleep for as long as the leases last, unless a message of their own node wakes them.
+        let waiting =
+            futures_util::future::join_all(all.iter().map(|name| client.lock(name).acquire().into_future()));
+        let release = async {
+            for guard in guards {
+                guard.release().await.unwrap();
+            }
+        };
+        let (woken, ()) = futures_util::future::join(waiting, release).await;
+        let woken: Result<Vec<_>> = woken.into_iter().collect();
+        assert_eq!(woken.unwrap().len(), all.len());
+        client.close().await.unwrap();
+        assert_eq!(cluster.keys().await, [Vec::<String>::new(), Vec::new()]);
+    }
+
+    /// `MOVED` makes a request worth repeating, where the route goes along; the connection serves other slots still.
+    #[tokio::test]
+    async fn a_redirection_that_the_route_follows_is_transient() {
+        let cluster = Cluster::start().await;
+        let (client, route) = cluster.client();
+        let node = client.session.router.node(Slot(0));
+        let connection = node.connection().await.unwrap();
+        let server = |code: &str, message: &str| {
+            Error::definite(ErrorKind::Server { code: code.to_owned(), message: message.to_owned() })
+        };
+        for (code, slot, transient, usable) in
+            [("MOVED", 7, true, true), ("ASK", 8, false, true), ("READONLY", 8, true, false)]
+        {
+            let error = node.retire_on(&connection, server(code, &format!("{slot} 127.0.0.1:1")));
+            assert_eq!(error.is_transient(), transient, "{code}");
+            assert_eq!(route.followed.load(Ordering::Relaxed), slot, "{code}");
+            assert_eq!(connection.is_usable(), usable, "{code}");
+        }
+    }
+}

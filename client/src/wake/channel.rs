@@ -3,14 +3,34 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::error::{Error, Result};
 use crate::hold::locked;
 
+/// Whom a message wakes: how many can get what it announces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wake {
+    /// One waiter.
+    One,
+    /// All waiters.
+    All,
+    /// As many waiters as there are permits.
+    #[cfg_attr(not(test), expect(dead_code, reason = "no lock publishes a number of permits, semaphores do"))]
+    UpTo(usize),
+}
+
+/// A channel, and what its messages mean to the waiters of one kind of object.
+pub(crate) struct Wakes {
+    pub(crate) channel: String,
+    pub(crate) policy: fn(&[u8]) -> Wake,
+}
+
 pub(super) struct Channel {
+    policy: fn(&[u8]) -> Wake,
     waiters: AtomicUsize,
-    pub(super) one: Notify,
+    /// A permit for each waiter that is to look. One that comes while no waiter sleeps is kept.
+    looks: Semaphore,
     pub(super) all: Notify,
     /// Counts the times that all waiters were woken.
     epoch: AtomicU64,
@@ -21,11 +41,12 @@ pub(super) struct Channel {
     confirming: Notify,
 }
 
-impl Default for Channel {
-    fn default() -> Self {
+impl Channel {
+    pub(super) fn new(policy: fn(&[u8]) -> Wake) -> Self {
         Self {
+            policy,
             waiters: AtomicUsize::new(0),
-            one: Notify::new(),
+            looks: Semaphore::new(0),
             all: Notify::new(),
             epoch: AtomicU64::new(0),
             confirmed: AtomicBool::new(false),
@@ -33,9 +54,7 @@ impl Default for Channel {
             confirming: Notify::new(),
         }
     }
-}
 
-impl Channel {
     pub(super) fn join(&self) {
         self.waiters.fetch_add(1, Ordering::AcqRel);
     }
@@ -54,7 +73,7 @@ impl Channel {
         self.confirming.notify_waiters();
     }
 
-    /// There will be no subscription: all waiters are told.
+    /// There will be no subscription: all waiters get the error.
     pub(super) fn refuse(&self, error: &Error) {
         *locked(&self.refusal) = Some(error.clone());
         self.confirming.notify_waiters();
@@ -76,9 +95,28 @@ impl Channel {
         self.refusal().map_or(Ok(()), Err)
     }
 
-    /// Wakes one sleeper, or the next that wants to sleep.
-    pub(super) fn wake_one(&self) {
-        self.one.notify_one();
+    /// A message came.
+    pub(super) fn deliver(&self, message: &[u8]) {
+        self.wake((self.policy)(message));
+    }
+
+    /// Wakes sleepers, or the next that want to sleep.
+    pub(super) fn wake(&self, wake: Wake) {
+        let waiters = self.waiters.load(Ordering::Acquire);
+        let most = match wake {
+            Wake::All => return self.wake_all(),
+            Wake::One => 1,
+            Wake::UpTo(permits) => permits.min(waiters),
+        };
+        self.looks.add_permits(most.saturating_sub(self.looks.available_permits()));
+    }
+
+    /// Completes when this waiter is to look.
+    pub(super) async fn look(&self) {
+        // It is never closed.
+        if let Ok(permit) = self.looks.acquire().await {
+            permit.forget();
+        }
     }
 
     pub(super) fn wake_all(&self) {

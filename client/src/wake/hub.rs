@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 use redis::{PushInfo, PushKind, Value};
 use tokio::sync::Notify;
 
-use super::channel::Channel;
+use super::channel::{Channel, Wakes};
 use crate::config::Config;
 use crate::env::{Env, pause, within};
 use crate::error::{Error, ErrorKind, Result};
@@ -61,10 +61,11 @@ impl Hub {
         Arc::new(Self { env, config, node, state: Mutex::default(), changed: Arc::default() })
     }
 
-    /// Adds a waiter to the channel `name`.
-    pub(super) fn join(self: &Arc<Self>, name: &str) -> Arc<Channel> {
+    /// Adds a waiter to a channel.
+    pub(super) fn join(self: &Arc<Self>, wakes: &Wakes) -> Arc<Channel> {
         let mut state = locked(&self.state);
-        let channel = state.channels.entry(name.to_owned()).or_default().clone();
+        let new = || Arc::new(Channel::new(wakes.policy));
+        let channel = state.channels.entry(wakes.channel.clone()).or_insert_with(new).clone();
         channel.join();
         let first = !std::mem::replace(&mut state.served, true);
         drop(state);
@@ -104,8 +105,7 @@ impl Hub {
         let Some(channel) = std::str::from_utf8(name).ok().and_then(|name| self.channel(name)) else {
             return;
         };
-        // `1` tells that the lock may be free for several at once; anything else is worth one look.
-        if message == b"1" { channel.wake_all() } else { channel.wake_one() }
+        channel.deliver(message);
     }
 
     async fn connect(self: &Arc<Self>) -> Result<Arc<Connection>> {

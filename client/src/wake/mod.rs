@@ -1,7 +1,7 @@
 //! Waking waiters: one connection listens for the unlocks of all locks that anybody waits for.
 //!
-//! A channel is subscribed while it has waiters, once however many they are. A message wakes one of them, as the lock
-//! can only be taken by one; if that one does not get to look, it passes the message on. A message that comes while
+//! A channel is subscribed while it has waiters, once however many they are. What a message means, the kind of object
+//! says: how many of the waiters it wakes. One that does not get to look passes the message on. A message that comes while
 //! nobody sleeps is kept. Whenever a channel is subscribed, also again after a lost connection, all its waiters look,
 //! because a message may have been missed.
 
@@ -9,5 +9,6 @@ mod channel;
 mod hub;
 mod subscription;
 
+pub(crate) use channel::{Wake, Wakes};
 pub(crate) use hub::Hubs;
 pub(crate) use subscription::Subscription;

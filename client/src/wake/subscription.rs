@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::channel::Channel;
+use super::channel::{Channel, Wake, Wakes};
 use super::hub::Hub;
 use crate::env::{Env, Monotonic, within};
 use crate::error::{Error, Result};
@@ -20,10 +20,10 @@ pub(crate) struct Subscription {
 }
 
 impl Subscription {
-    /// Adds a waiter to the channel `name`. [`Subscription::confirmed`] tells when messages can no longer be missed.
-    pub(crate) fn to(hub: &Arc<Hub>, name: &str) -> Self {
-        let channel = hub.join(name);
-        let (env, hub, name) = (hub.env.clone(), hub.clone(), name.to_owned());
+    /// Adds a waiter to a channel. From [`Subscription::confirmed`] on no message is missed.
+    pub(crate) fn to(hub: &Arc<Hub>, wakes: Wakes) -> Self {
+        let channel = hub.join(&wakes);
+        let (env, hub, name) = (hub.env.clone(), hub.clone(), wakes.channel);
         Self { env, hub, name, channel, owes_look: AtomicBool::new(false) }
     }
 
@@ -58,7 +58,7 @@ impl Subscription {
         let message = async {
             tokio::select! {
                 biased;
-                () = self.channel.one.notified() => self.owes_look.store(true, Ordering::Release),
+                () = self.channel.look() => self.owes_look.store(true, Ordering::Release),
                 () = all => {}
             }
         };
@@ -72,7 +72,7 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         if self.owes_look.load(Ordering::Acquire) {
-            self.channel.wake_one();
+            self.channel.wake(Wake::One);
         }
         self.hub.leave(&self.name, &self.channel);
     }
@@ -81,6 +81,8 @@ impl Drop for Subscription {
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use futures_util::FutureExt;
 
     use super::*;
     use crate::config::{Config, Endpoint};
@@ -97,6 +99,15 @@ mod tests {
         Hubs::new(env.clone(), config.clone(), Arc::new(Router::new(env, config))).of(Slot(0))
     }
 
+    fn join(hub: &Arc<Hub>) -> Subscription {
+        let policy = |message: &[u8]| match message {
+            b"one" => Wake::One,
+            b"all" => Wake::All,
+            number => Wake::UpTo(std::str::from_utf8(number).unwrap().parse().unwrap()),
+        };
+        Subscription::to(hub, Wakes { channel: "c".to_owned(), policy })
+    }
+
     async fn wait(of: &Subscription, epoch: u64) -> WokenBy {
         of.wait(epoch, of.env.now() + Duration::from_millis(50)).await
     }
@@ -106,8 +117,8 @@ mod tests {
     async fn a_waiter_that_gives_up_passes_the_message_on() {
         let hub = hub();
         for (looked, next) in [(false, WokenBy::Message), (true, WokenBy::Timer)] {
-            let (first, second) = (Subscription::to(&hub, "c"), Subscription::to(&hub, "c"));
-            first.channel.wake_one();
+            let (first, second) = (join(&hub), join(&hub));
+            first.channel.deliver(b"one");
             assert_eq!(wait(&first, first.epoch()).await, WokenBy::Message);
             if looked {
                 first.looked();
@@ -120,10 +131,29 @@ mod tests {
     /// All are woken after this one has looked at the lock and before it sleeps: it does not sleep.
     #[tokio::test]
     async fn a_wake_all_between_the_look_and_the_sleep_is_not_missed() {
-        let waiter = Subscription::to(&hub(), "c");
+        let waiter = join(&hub());
         let epoch = waiter.epoch();
-        waiter.channel.wake_all();
+        waiter.channel.deliver(b"all");
         assert_eq!(wait(&waiter, epoch).await, WokenBy::Message);
         assert_eq!(wait(&waiter, waiter.epoch()).await, WokenBy::Timer);
+    }
+
+    /// What semaphores publish: as many waiters look as there are permits, whether they sleep already or are about to.
+    #[tokio::test]
+    async fn a_number_of_permits_wakes_as_many_waiters() {
+        for (permits, looks) in [("0", 0), ("1", 1), ("2", 2), ("3", 3), ("7", 3)] {
+            for asleep in [false, true] {
+                let hub = hub();
+                let waiters = [join(&hub), join(&hub), join(&hub)];
+                let waits = futures_util::future::join_all(waiters.iter().map(|of| wait(of, of.epoch())));
+                let mut waits = std::pin::pin!(waits);
+                if asleep {
+                    assert!((&mut waits).now_or_never().is_none());
+                }
+                waiters[0].channel.deliver(permits.as_bytes());
+                let woken = waits.await.into_iter().filter(|by| *by == WokenBy::Message).count();
+                assert_eq!(woken, looks, "{permits} permits, asleep: {asleep}");
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What the production client says of its holds, as the history has it.
 
-use lockstorm_client::{LostReason, Observer, WokenBy};
+use lockstorm_client::{LossCause, Observer, WokenBy};
 use lockstorm_sim::{
     time::{Boottime, Monotonic},
     world::ClockId,
@@ -47,7 +47,7 @@ impl HistoryWriter {
 
 impl Observer for HistoryWriter {
     fn observe(&self, event: &lockstorm_client::Event<'_>) {
-        use lockstorm_client::What as Said;
+        use lockstorm_client::EventKind as Said;
         let Some(lock) = self.shared.get().history.header.lock(event.lock) else { return };
         let about = self.about(lock);
         let owner = about.owner_named(event.owner);
@@ -57,14 +57,14 @@ impl Observer for HistoryWriter {
         let boottime = |deadline: lockstorm_client::Boottime| {
             Boottime::from_nanos(i64::try_from(deadline.0.as_nanos()).unwrap_or(i64::MAX))
         };
-        match event.what {
+        match event.kind {
             Said::Acquired { hold, deadline, token, .. } => {
                 // The client has no shared lock yet.
                 let until = boottime(deadline);
                 about.holds(owner, hold, Hold { until, mode: Mode::Exclusive }, token);
             }
             Said::Renewed { hold, deadline } => about.renewed(owner, hold, boottime(deadline)),
-            Said::Lost { hold, why: LostReason::Expired } => about.let_go(owner, hold, Reason::Expired),
+            Said::Lost { hold, why: LossCause::Expired } => about.let_go(owner, hold, Reason::Expired),
             Said::Lost { hold, .. } => about.let_go(owner, hold, Reason::Lost),
             Said::Releasing { hold } => about.let_go(owner, hold, Reason::Released),
             Said::Waiting { .. } => about.waits(owner),

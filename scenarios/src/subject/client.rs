@@ -2,7 +2,10 @@
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc, time::Duration};
 
-use lockstorm_client::{Builder, Client, Error, Guard, Lock as ClientLock, OwnerId, RedLock, ReplicaWait};
+use lockstorm_client::{
+    Builder, Client, Error, FencedLock, Guard, Handle as LockHandle, Lock as ClientLock, Object, OwnerId,
+    Redlock, ReplicaWait,
+};
 
 use super::{Ask, Failure, Held, Local, Patience, Subject, SubjectContext};
 use crate::{
@@ -102,9 +105,11 @@ pub(crate) fn builder(
 }
 
 /// The client's handle of a lock on trial.
+#[derive(Clone)]
 enum Handle {
     One(ClientLock),
-    Red(RedLock),
+    Fenced(FencedLock),
+    Red(Redlock),
 }
 
 /// The production client of a process.
@@ -137,39 +142,40 @@ fn handle(lock: &ScenarioLock, clients: &[Client], name: &str) -> Result<Handle,
     Ok(match lock.kind {
         LockKind::Plain => Handle::One(first.lock(name)),
         LockKind::Fair => Handle::One(first.fair_lock(name)),
-        LockKind::Fenced => Handle::One(first.fenced_lock(name)),
+        LockKind::Fenced => Handle::Fenced(first.fenced_lock(name)),
         LockKind::ReadWrite | LockKind::Semaphore => {
             let message = "the client has no such lock".to_owned();
             return Err(Failure { definite: true, message });
         }
         LockKind::Red => {
-            let mut red = RedLock::new(clients.iter().cloned(), name).map_err(failure)?;
+            let mut red = Redlock::builder(clients.iter().cloned());
             if let Some(Span(timeout)) = lock.node_timeout {
                 red = red.node_timeout(timeout);
             }
             if let Some(Span(delay)) = lock.retry_delay {
                 red = red.retry_delay(delay);
             }
-            Handle::Red(red)
+            Handle::Red(red.build(name).map_err(failure)?)
         }
     })
 }
 
 impl Subject for OfLine {
     fn warm_up(&self) -> Local<'static, ()> {
-        let lease = Duration::from_secs(1);
+        async fn once<O: Object>(lock: &LockHandle<O>) {
+            if let Ok(Some(guard)) = lock.try_acquire().lease(Duration::from_secs(1)).await {
+                let _ = guard.release().await;
+            }
+        }
         // Once for the process.
         let others = self.handles.others.iter().filter(|_| self.line == Line::FIRST);
-        let asked: Vec<_> = others
-            .map(|other| match other {
-                Handle::One(lock) => lock.try_acquire().lease(lease),
-                Handle::Red(lock) => lock.try_acquire().lease(lease),
-            })
-            .collect();
+        let others: Vec<Handle> = others.cloned().collect();
         Box::pin(async move {
-            for asked in asked {
-                if let Ok(Some(guard)) = asked.await {
-                    let _ = guard.release().await;
+            for other in &others {
+                match other {
+                    Handle::One(lock) => once(lock).await,
+                    Handle::Fenced(lock) => once(lock).await,
+                    Handle::Red(lock) => once(lock).await,
                 }
             }
         })
@@ -178,46 +184,61 @@ impl Subject for OfLine {
     fn acquire(&self, ask: Ask) -> Local<'_, Result<Option<Rc<dyn Held>>, Failure>> {
         Box::pin(async move {
             let owner = OwnerId::new(i64::from(self.line.0));
-            let handle = &self.handles.handles[&ask.lock];
-            let guard = match ask.wait {
-                Patience::Unbounded => {
-                    let wanted = match handle {
-                        Handle::One(lock) => lock.acquire(),
-                        Handle::Red(lock) => lock.acquire(),
-                    };
-                    let wanted = wanted.owner(owner);
-                    match ask.lease {
-                        Some(lease) => wanted.lease(lease).await.map(Some),
-                        None => wanted.await.map(Some),
-                    }
-                }
-                Patience::None | Patience::For(_) => {
-                    let wanted = match (handle, ask.wait) {
-                        (Handle::One(lock), Patience::For(wait)) => lock.try_acquire_for(wait),
-                        (Handle::Red(lock), Patience::For(wait)) => lock.try_acquire_for(wait),
-                        (Handle::One(lock), _) => lock.try_acquire(),
-                        (Handle::Red(lock), _) => lock.try_acquire(),
-                    };
-                    let wanted = wanted.owner(owner);
-                    match ask.lease {
-                        Some(lease) => wanted.lease(lease).await,
-                        None => wanted.await,
-                    }
-                }
-            };
-            let guard = guard.map_err(failure)?;
-            Ok(guard.map(|guard| Rc::new(Hold(RefCell::new(Some(guard)))) as Rc<dyn Held>))
+            match &self.handles.handles[&ask.lock] {
+                Handle::One(lock) => Ok(asked(lock, owner, ask).await?.map(|guard| held(guard, None))),
+                Handle::Fenced(lock) => Ok(asked(lock, owner, ask).await?.map(|guard| {
+                    let token = guard.token();
+                    held(guard, Some(token))
+                })),
+                Handle::Red(lock) => Ok(asked(lock, owner, ask).await?.map(|guard| held(guard, None))),
+            }
         })
     }
 }
 
-/// A guard, until it is released.
-struct Hold(RefCell<Option<Guard>>);
+/// What one acquisition brings.
+async fn asked<O: Object>(
+    lock: &LockHandle<O>,
+    owner: OwnerId,
+    ask: Ask,
+) -> Result<Option<Guard<O::Got>>, Failure> {
+    let guard = match ask.wait {
+        Patience::Unbounded => {
+            let wanted = lock.acquire().owner(owner);
+            match ask.lease {
+                Some(lease) => wanted.lease(lease).await.map(Some),
+                None => wanted.await.map(Some),
+            }
+        }
+        Patience::None | Patience::For(_) => {
+            let wanted = match ask.wait {
+                Patience::For(wait) => lock.try_acquire_for(wait),
+                _ => lock.try_acquire(),
+            };
+            let wanted = wanted.owner(owner);
+            match ask.lease {
+                Some(lease) => wanted.lease(lease).await,
+                None => wanted.await,
+            }
+        }
+    };
+    guard.map_err(failure)
+}
 
-impl Held for Hold {
+fn held<G: 'static>(guard: Guard<G>, token: Option<u64>) -> Rc<dyn Held> {
+    Rc::new(Hold { guard: RefCell::new(Some(guard)), token })
+}
+
+/// A guard, until it is released.
+struct Hold<G> {
+    guard: RefCell<Option<Guard<G>>>,
+    token: Option<u64>,
+}
+
+impl<G: 'static> Held for Hold<G> {
     fn release(&self) -> Local<'_, Result<(), Failure>> {
         Box::pin(async move {
-            let Some(guard) = self.0.take() else { return Ok(()) };
+            let Some(guard) = self.guard.take() else { return Ok(()) };
             guard.release().await.map_err(failure)
         })
     }
@@ -225,19 +246,19 @@ impl Held for Hold {
     fn extend(&self, lease: Duration) -> Local<'_, Result<(), Failure>> {
         Box::pin(async move {
             // Taken out meanwhile: a borrow must not be held over an await.
-            let Some(guard) = self.0.take() else { return Ok(()) };
+            let Some(guard) = self.guard.take() else { return Ok(()) };
             let extended = guard.extend(lease).await.map_err(failure);
-            self.0.replace(Some(guard));
+            self.guard.replace(Some(guard));
             extended
         })
     }
 
     fn is_held(&self) -> bool {
-        self.0.borrow().as_ref().is_some_and(Guard::is_valid)
+        self.guard.borrow().as_ref().is_some_and(Guard::is_valid)
     }
 
     fn lost(&self) -> Local<'_, ()> {
-        let lost = self.0.borrow().as_ref().map(Guard::lost);
+        let lost = self.guard.borrow().as_ref().map(Guard::lost);
         Box::pin(async move {
             if let Some(lost) = lost {
                 lost.await;
@@ -246,11 +267,11 @@ impl Held for Hold {
     }
 
     fn owner(&self) -> Option<String> {
-        self.0.borrow().as_ref().map(|guard| guard.owner().to_owned())
+        self.guard.borrow().as_ref().map(|guard| guard.owner().to_owned())
     }
 
     fn token(&self) -> Option<u64> {
-        self.0.borrow().as_ref().and_then(Guard::fencing_token)
+        self.guard.borrow().is_some().then_some(self.token).flatten()
     }
 }
 

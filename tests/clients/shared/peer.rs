@@ -2,7 +2,7 @@
 //!
 //! `peer WATCHDOG_MS PORT...` reads `ID<tab>THREAD<tab>VERB<tab>ARGUMENT...` from standard input, does in each thread
 //! one thing after another, and answers `ID<tab>OUTCOME`. `Peer.java` in the folder of the JVM's clients understands the
-//! same words, and `suite.py` gives them to both. A thread is an owner; the locks stand on the first server, a RedLock on
+//! same words, and `suite.py` gives them to both. A thread is an owner; the locks stand on the first server, a Redlock on
 //! all of them, and `KIND@2` is a lock on the second.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,10 @@ use std::io::{BufRead, Write};
 use std::rc::Rc;
 use std::time::Duration;
 
-use lockstorm_client::{Acquire, Client, Error, ErrorKind, Guard, Lock, OwnerId, RedLock, TryAcquire};
+use lockstorm_client::{
+    Client, Error, ErrorKind, FencedGuard, FencedLock, Guard, Handle, Lock, LockGuard, Object, OwnerId,
+    Redlock,
+};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -23,31 +26,86 @@ struct Peer {
 }
 
 enum Kind {
-    Single(Lock),
-    Red(RedLock),
+    Plain(Lock),
+    Fenced(FencedLock),
+    Red(Redlock),
+}
+
+/// What an owner holds.
+enum Held {
+    Plain(LockGuard),
+    Fenced(FencedGuard),
+}
+
+impl Held {
+    async fn release(self) -> Result<(), Error> {
+        match self {
+            Self::Plain(guard) => guard.release().await,
+            Self::Fenced(guard) => guard.release().await,
+        }
+    }
+}
+
+/// How a lock is asked for.
+#[derive(Clone, Copy)]
+struct Ask {
+    /// `None` waits for as long as it takes.
+    wait: Option<Duration>,
+    owner: Option<OwnerId>,
+    lease: Option<Duration>,
+}
+
+async fn asked<O: Object>(lock: &Handle<O>, ask: Ask) -> Result<Option<Guard<O::Got>>, Error> {
+    let Some(wait) = ask.wait else {
+        let mut asked = lock.acquire();
+        if let Some(owner) = ask.owner {
+            asked = asked.owner(owner);
+        }
+        if let Some(lease) = ask.lease {
+            asked = asked.lease(lease);
+        }
+        return asked.await.map(Some);
+    };
+    let mut asked = if wait.is_zero() { lock.try_acquire() } else { lock.try_acquire_for(wait) };
+    if let Some(owner) = ask.owner {
+        asked = asked.owner(owner);
+    }
+    if let Some(lease) = ask.lease {
+        asked = asked.lease(lease);
+    }
+    asked.await
 }
 
 impl Kind {
-    fn acquire(&self) -> Acquire {
-        match self {
-            Self::Single(lock) => lock.acquire(),
-            Self::Red(lock) => lock.acquire(),
-        }
+    async fn acquire(&self, ask: Ask) -> Result<Option<Held>, Error> {
+        Ok(match self {
+            Self::Plain(lock) => asked(lock, ask).await?.map(Held::Plain),
+            Self::Fenced(lock) => asked(lock, ask).await?.map(Held::Fenced),
+            Self::Red(lock) => asked(lock, ask).await?.map(Held::Plain),
+        })
     }
 
-    fn try_acquire(&self, wait: Duration) -> TryAcquire {
+    async fn is_locked(&self) -> Result<bool, Error> {
         match self {
-            Self::Single(lock) if wait.is_zero() => lock.try_acquire(),
-            Self::Single(lock) => lock.try_acquire_for(wait),
-            Self::Red(lock) if wait.is_zero() => lock.try_acquire(),
-            Self::Red(lock) => lock.try_acquire_for(wait),
-        }
-    }
-
-    async fn is_locked(&self) -> lockstorm_client::Result<bool> {
-        match self {
-            Self::Single(lock) => lock.is_locked().await,
+            Self::Plain(lock) => lock.is_locked().await,
+            Self::Fenced(lock) => lock.is_locked().await,
             Self::Red(lock) => lock.is_locked().await,
+        }
+    }
+
+    async fn force_release(&self) -> Result<bool, Error> {
+        match self {
+            Self::Plain(lock) => lock.force_release().await,
+            Self::Fenced(lock) => lock.force_release().await,
+            Self::Red(lock) => lock.force_release().await,
+        }
+    }
+
+    async fn hold_count(&self, owner: OwnerId) -> Result<u64, Error> {
+        match self {
+            Self::Plain(lock) => lock.hold_count(owner).await,
+            Self::Fenced(lock) => lock.hold_count(owner).await,
+            Self::Red(lock) => lock.hold_count(owner).await,
         }
     }
 }
@@ -60,23 +118,17 @@ impl Peer {
         };
         let client = self.clients.get(server).ok_or("no such server")?;
         Ok(match kind {
-            "lock" => Kind::Single(client.lock(name)),
-            "fair" => Kind::Single(client.fair_lock(name)),
-            "fenced" => Kind::Single(client.fenced_lock(name)),
+            "lock" => Kind::Plain(client.lock(name)),
+            "fair" => Kind::Plain(client.fair_lock(name)),
+            "fenced" => Kind::Fenced(client.fenced_lock(name)),
             "red" => {
-                let lock = RedLock::new(self.clients.iter().cloned(), name)?;
                 // Generous, because a first use also connects, on a machine that does other things.
-                Kind::Red(lock.node_timeout(Duration::from_secs(2)))
+                let lock =
+                    Redlock::builder(self.clients.iter().cloned()).node_timeout(Duration::from_secs(2));
+                Kind::Red(lock.build(name)?)
             }
             _ => return Err(format!("no kind {kind}").into()),
         })
-    }
-
-    fn single(&self, kind: &str, name: &str) -> Result<Lock, Failure> {
-        match self.lock(kind, name)? {
-            Kind::Single(lock) => Ok(lock),
-            Kind::Red(_) => Err("not of a RedLock".into()),
-        }
     }
 
     /// Adds one to a number without any help of the server, once for each turn with the lock.
@@ -85,11 +137,12 @@ impl Peer {
             redis::Client::open(self.first_url.as_str())?.get_multiplexed_async_connection().await?;
         let lock = self.lock(kind, name)?;
         for _ in 0..turns {
-            let guard = lock.acquire().await?;
+            let ask = Ask { wait: None, owner: None, lease: None };
+            let held = lock.acquire(ask).await?.ok_or("waited in vain")?;
             let count: Option<u64> = redis::cmd("GET").arg(counter).query_async(&mut connection).await?;
             let more = count.unwrap_or(0) + 1;
             redis::cmd("SET").arg(counter).arg(more).query_async::<()>(&mut connection).await?;
-            guard.release().await?;
+            held.release().await?;
         }
         Ok(())
     }
@@ -99,7 +152,7 @@ impl Peer {
 struct Thread {
     peer: Rc<Peer>,
     owner: OwnerId,
-    held: BTreeMap<(String, String), Vec<Guard>>,
+    held: BTreeMap<(String, String), Vec<Held>>,
 }
 
 impl Thread {
@@ -107,20 +160,15 @@ impl Thread {
         Ok(match *words {
             ["owner"] => format!("{}:{}", self.peer.clients[0].id(), self.owner),
             ["acquire", kind, name, lease] => {
-                let mut asked = self.peer.lock(kind, name)?.acquire().owner(self.owner);
-                if let Some(lease) = millis(lease)? {
-                    asked = asked.lease(lease);
-                }
-                self.keep(kind, name, asked.await?)
+                let ask = Ask { wait: None, owner: Some(self.owner), lease: millis(lease)? };
+                let held = self.peer.lock(kind, name)?.acquire(ask).await?;
+                self.keep(kind, name, held.ok_or("waited in vain")?)
             }
             ["try", kind, name, wait, lease] => {
-                let wait = millis(wait)?.unwrap_or_default();
-                let mut asked = self.peer.lock(kind, name)?.try_acquire(wait).owner(self.owner);
-                if let Some(lease) = millis(lease)? {
-                    asked = asked.lease(lease);
-                }
-                match asked.await? {
-                    Some(guard) => self.keep(kind, name, guard),
+                let wait = Some(millis(wait)?.unwrap_or_default());
+                let ask = Ask { wait, owner: Some(self.owner), lease: millis(lease)? };
+                match self.peer.lock(kind, name)?.acquire(ask).await? {
+                    Some(held) => self.keep(kind, name, held),
                     None => "refused".to_owned(),
                 }
             }
@@ -132,14 +180,16 @@ impl Thread {
                 }
             }
             ["force", kind, name] => {
-                let forced = self.peer.single(kind, name)?.force_release().await?;
+                let forced = self.peer.lock(kind, name)?.force_release().await?;
                 if forced { "freed" } else { "was free" }.to_owned()
             }
             ["locked", kind, name] => self.peer.lock(kind, name)?.is_locked().await?.to_string(),
-            ["levels", kind, name] => self.peer.single(kind, name)?.hold_count(self.owner).await?.to_string(),
+            ["levels", kind, name] => self.peer.lock(kind, name)?.hold_count(self.owner).await?.to_string(),
             ["token", name] => {
-                let token = self.peer.single("fenced", name)?.last_token().await?;
-                token.map_or_else(|| "none".to_owned(), |token| token.to_string())
+                let Kind::Fenced(lock) = self.peer.lock("fenced", name)? else {
+                    return Err("not fenced".into());
+                };
+                lock.last_token().await?.map_or_else(|| "none".to_owned(), |token| token.to_string())
             }
             ["count up", kind, name, counter, turns] => {
                 self.peer.count_up(kind, name, counter, turns.parse()?).await?;
@@ -149,12 +199,12 @@ impl Thread {
         })
     }
 
-    fn keep(&mut self, kind: &str, name: &str, guard: Guard) -> String {
-        let said = match guard.fencing_token() {
-            Some(token) => format!("granted {token}"),
-            None => "granted".to_owned(),
+    fn keep(&mut self, kind: &str, name: &str, held: Held) -> String {
+        let said = match &held {
+            Held::Fenced(guard) => format!("granted {}", guard.token()),
+            Held::Plain(_) => "granted".to_owned(),
         };
-        self.held.entry((kind.to_owned(), name.to_owned())).or_default().push(guard);
+        self.held.entry((kind.to_owned(), name.to_owned())).or_default().push(held);
         said
     }
 }

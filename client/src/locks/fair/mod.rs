@@ -4,7 +4,7 @@
 //! it has passed at the head, the waiter counts as dead and is swept out. The head that asks again is alive: its
 //! deadline is set anew, and those behind it keep their distances. That suffices for all, because
 //!
-//! * each queued waiter asks again within half of its wait ([`Protocol::queues`]), and
+//! * each queued waiter asks again within half of its wait ([`Attempt::abandon`]), and
 //! * whoever becomes the head has its own wait left at least: a head that is granted the lock or leaves brings the others
 //!   nearer by its wait, and by no more than it had left itself.
 //!
@@ -14,10 +14,16 @@
 //! of Redisson's behind one of ours keeps its place as long as ours does; as the head it loses it as among its own kind,
 //! and whoever is right behind it may then lose its place, too.
 
+use redis::{Cmd, Value};
+
+use super::reentrant::{read_acquired, wakes};
+use crate::attempt::{Abandon, Answer, Ask, Attempt, Found, Lease, Unlock, found_in_hash, probe_hash};
 use crate::client::Client;
+use crate::error::Result;
 use crate::lock::Lock;
-use crate::protocol::{Ask, Leave, Protocol, Unlock};
+use crate::renew::{HASHES, RenewalScript};
 use crate::script::{Call, script};
+use crate::wake::Wakes;
 use crate::wire::{fair_deadlines, fair_queue, lock_channel, unlock_latch, waiter_channel};
 
 script!(ACQUIRE, "sweep.lua", "shift.lua", "acquire.lua");
@@ -50,33 +56,60 @@ impl Client {
 
 struct Fair;
 
-impl Protocol for Fair {
-    fn acquire(&self, ask: &Ask<'_>) -> Call {
-        ACQUIRE
-            .call([ask.lock.to_owned(), fair_queue(ask.lock), fair_deadlines(ask.lock)])
-            .arg(ask.lease_ms)
-            .arg(ask.owner)
-            .arg(ask.wait_ms)
-            .arg(ask.now_ms)
+impl Attempt for Fair {
+    type Got = ();
+
+    fn call(&self, ask: &Ask<'_>) -> Call {
+        let keys = [ask.key.to_owned(), fair_queue(ask.key), fair_deadlines(ask.key)];
+        if ask.waits {
+            ACQUIRE.call(keys).arg(ask.lease_ms).arg(ask.owner).arg(ask.wait_ms).arg(ask.now_ms)
+        } else {
+            TRY_ACQUIRE.call(keys).arg(ask.lease_ms).arg(ask.owner).arg(ask.now_ms).arg(ask.wait_ms)
+        }
     }
 
-    fn try_acquire(&self, ask: &Ask<'_>) -> Call {
-        TRY_ACQUIRE
-            .call([ask.lock.to_owned(), fair_queue(ask.lock), fair_deadlines(ask.lock)])
-            .arg(ask.lease_ms)
-            .arg(ask.owner)
-            .arg(ask.now_ms)
-            .arg(ask.wait_ms)
+    fn read(&self, reply: &Value) -> Result<Answer<()>> {
+        read_acquired(reply)
+    }
+
+    fn wakes(&self, key: &str, owner: &str) -> Wakes {
+        Wakes { channel: waiter_channel(key, owner), policy: wakes }
+    }
+
+    fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd> {
+        probe_hash(ask)
+    }
+
+    fn found(&self, answers: &[Value], known: usize) -> Result<Option<Found<()>>> {
+        Ok(found_in_hash(answers, known)?.map(|left| Found { got: (), left }))
+    }
+
+    fn abandon(&self) -> Option<Abandon> {
+        Some(|leave| {
+            let key = leave.key;
+            let call = ABANDON
+                .call([fair_queue(key), fair_deadlines(key), key.to_owned(), lock_channel(key)])
+                .arg(leave.now_ms)
+                .arg(0)
+                .arg(leave.publish);
+            leave.waiters.iter().fold(call, |call, (owner, wait_ms)| call.arg(owner).arg(wait_ms))
+        })
+    }
+}
+
+impl Lease for Fair {
+    fn renewal(&self) -> &'static RenewalScript {
+        &HASHES
     }
 
     fn release(&self, unlock: &Unlock<'_>) -> Call {
         RELEASE
             .call([
-                unlock.lock.to_owned(),
-                fair_queue(unlock.lock),
-                fair_deadlines(unlock.lock),
-                lock_channel(unlock.lock),
-                unlock_latch(unlock.lock, unlock.request),
+                unlock.key.to_owned(),
+                fair_queue(unlock.key),
+                fair_deadlines(unlock.key),
+                lock_channel(unlock.key),
+                unlock_latch(unlock.key, unlock.request),
             ])
             .arg(0)
             .arg(unlock.remaining_ms)
@@ -86,29 +119,11 @@ impl Protocol for Fair {
             .arg(unlock.latch_ms)
     }
 
-    fn force_release(&self, lock: &str, now_ms: u64, publish: &str) -> Call {
+    fn force_release(&self, key: &str, now_ms: u64, publish: &str) -> Call {
         FORCE_RELEASE
-            .call([lock.to_owned(), fair_queue(lock), fair_deadlines(lock), lock_channel(lock)])
+            .call([key.to_owned(), fair_queue(key), fair_deadlines(key), lock_channel(key)])
             .arg(0)
             .arg(now_ms)
             .arg(publish)
-    }
-
-    fn queues(&self) -> bool {
-        true
-    }
-
-    fn leave(&self, leave: &Leave<'_>) -> Option<Call> {
-        let lock = leave.lock;
-        let call = ABANDON
-            .call([fair_queue(lock), fair_deadlines(lock), lock.to_owned(), lock_channel(lock)])
-            .arg(leave.now_ms)
-            .arg(0)
-            .arg(leave.publish);
-        Some(leave.waiters.iter().fold(call, |call, (owner, wait_ms)| call.arg(owner).arg(wait_ms)))
-    }
-
-    fn channel(&self, lock: &str, owner: &str) -> String {
-        waiter_channel(lock, owner)
     }
 }

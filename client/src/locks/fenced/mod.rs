@@ -1,19 +1,24 @@
 //! The fenced lock, Redisson's `RFencedLock`: the plain lock with a number that grows with each grant.
 
-use redis::Value;
+use redis::{Cmd, Value};
 
 use super::reentrant;
+use crate::attempt::{
+    Answer, Ask, Attempt, Found, Lease, Unlock, found_in_hash, probe_hash, read_number, sleep_for,
+};
 use crate::client::Client;
 use crate::error::{Error, Result};
-use crate::lock::Lock;
-use crate::protocol::{Answer, Ask, Protocol, Unlock, remaining};
+use crate::guard::Token;
+use crate::lock::FencedLock;
+use crate::renew::{HASHES, RenewalScript};
 use crate::script::{Call, script};
+use crate::wake::Wakes;
 use crate::wire::{fencing_token, lock_channel};
 
 script!(ACQUIRE, "acquire.lua");
 
 impl Client {
-    /// A lock whose guards carry a [fencing token](crate::Guard::fencing_token).
+    /// A lock whose guards carry a [fencing token](crate::FencedGuard::token).
     ///
     /// A lease can end while its holder is standing still. A resource that remembers the largest token it has seen,
     /// and refuses smaller ones, is safe from a holder that goes on too late. The counter lives in the same Redis: it
@@ -27,49 +32,69 @@ impl Client {
     /// # let url = server.url();
     /// # let client = lockstorm_client::Client::connect(&url).await?;
     /// let guard = client.fenced_lock("stock").acquire().await?;
-    /// if let Some(token) = guard.fencing_token() {
-    ///     store(token).await;
-    /// }
+    /// store(guard.token()).await;
     /// guard.release().await?;
     /// # Ok(()) }
     /// ```
-    pub fn fenced_lock(&self, name: &str) -> Lock {
-        Lock::new(self.session.clone(), &Fenced, name)
+    pub fn fenced_lock(&self, name: &str) -> FencedLock {
+        FencedLock::new(self.session.clone(), &Fenced, name)
     }
 }
 
 struct Fenced;
 
-impl Protocol for Fenced {
-    fn acquire(&self, ask: &Ask<'_>) -> Call {
-        ACQUIRE.call([ask.lock.to_owned(), fencing_token(ask.lock)]).arg(ask.lease_ms).arg(ask.owner)
+impl Attempt for Fenced {
+    type Got = Token;
+
+    fn call(&self, ask: &Ask<'_>) -> Call {
+        ACQUIRE.call([ask.key.to_owned(), fencing_token(ask.key)]).arg(ask.lease_ms).arg(ask.owner)
     }
 
-    fn answer(&self, reply: &Value) -> Result<Answer> {
+    fn read(&self, reply: &Value) -> Result<Answer<Token>> {
         let Value::Array(pair) = reply else { return Err(Error::unexpected(reply)) };
         match pair.as_slice() {
             // The token decides: a remaining time of -1 is also that of a key without a time to live.
-            [Value::Int(_), Value::Int(token @ 1..)] => {
-                Ok(Answer::Granted { token: Some(token.unsigned_abs()) })
-            }
-            [Value::Int(left), Value::Int(_)] => Ok(Answer::Busy(remaining(*left))),
+            [Value::Int(_), Value::Int(token @ 1..)] => Ok(Answer::Got(Token(token.unsigned_abs()))),
+            [Value::Int(left), Value::Int(_)] => Ok(Answer::Busy(sleep_for(*left))),
             _ => Err(Error::unexpected(reply)),
         }
+    }
+
+    fn wakes(&self, key: &str, _owner: &str) -> Wakes {
+        Wakes { channel: lock_channel(key), policy: reentrant::wakes }
+    }
+
+    fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd> {
+        let mut questions = probe_hash(ask);
+        let mut token = redis::cmd("GET");
+        token.arg(fencing_token(ask.key));
+        questions.push(token);
+        questions
+    }
+
+    fn found(&self, answers: &[Value], known: usize) -> Result<Option<Found<Token>>> {
+        let Some(left) = found_in_hash(answers, known)? else { return Ok(None) };
+        // No other grant has followed: the owner has the lock.
+        let token = answers.last().map(read_number).transpose()?.flatten();
+        let token = token.ok_or_else(|| Error::unexpected(&Value::Nil))?;
+        Ok(Some(Found { got: Token(token), left }))
+    }
+}
+
+impl Lease for Fenced {
+    fn renewal(&self) -> &'static RenewalScript {
+        &HASHES
     }
 
     fn release(&self, unlock: &Unlock<'_>) -> Call {
         reentrant::release(unlock)
     }
 
-    fn force_release(&self, lock: &str, _now_ms: u64, publish: &str) -> Call {
-        reentrant::force_release(lock, publish)
+    fn force_release(&self, key: &str, _now_ms: u64, publish: &str) -> Call {
+        reentrant::force_release(key, publish)
     }
 
-    fn channel(&self, lock: &str, _owner: &str) -> String {
-        lock_channel(lock)
-    }
-
-    fn token_key(&self, lock: &str) -> Option<String> {
-        Some(fencing_token(lock))
+    fn token_key(&self, key: &str) -> Option<String> {
+        Some(fencing_token(key))
     }
 }

@@ -1,9 +1,14 @@
 //! The plain lock, Redisson's `RLock`: whoever comes first gets it, and its owner may take it again.
 
+use redis::{Cmd, Value};
+
+use crate::attempt::{Answer, Ask, Attempt, Found, Lease, Unlock, found_in_hash, probe_hash, sleep_for};
 use crate::client::Client;
+use crate::error::{Error, Result};
 use crate::lock::Lock;
-use crate::protocol::{Ask, Protocol, Unlock};
+use crate::renew::{HASHES, RenewalScript};
 use crate::script::{Call, script};
+use crate::wake::{Wake, Wakes};
 use crate::wire::{lock_channel, unlock_latch};
 
 script!(ACQUIRE, "acquire.lua");
@@ -34,28 +39,63 @@ impl Client {
 
 struct Reentrant;
 
-impl Protocol for Reentrant {
-    fn acquire(&self, ask: &Ask<'_>) -> Call {
-        ACQUIRE.call([ask.lock]).arg(ask.lease_ms).arg(ask.owner)
+impl Attempt for Reentrant {
+    type Got = ();
+
+    fn call(&self, ask: &Ask<'_>) -> Call {
+        ACQUIRE.call([ask.key]).arg(ask.lease_ms).arg(ask.owner)
+    }
+
+    fn read(&self, reply: &Value) -> Result<Answer<()>> {
+        read_acquired(reply)
+    }
+
+    fn wakes(&self, key: &str, _owner: &str) -> Wakes {
+        Wakes { channel: lock_channel(key), policy: wakes }
+    }
+
+    fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd> {
+        probe_hash(ask)
+    }
+
+    fn found(&self, answers: &[Value], known: usize) -> Result<Option<Found<()>>> {
+        Ok(found_in_hash(answers, known)?.map(|left| Found { got: (), left }))
+    }
+}
+
+impl Lease for Reentrant {
+    fn renewal(&self) -> &'static RenewalScript {
+        &HASHES
     }
 
     fn release(&self, unlock: &Unlock<'_>) -> Call {
         release(unlock)
     }
 
-    fn force_release(&self, lock: &str, _now_ms: u64, publish: &str) -> Call {
-        force_release(lock, publish)
+    fn force_release(&self, key: &str, _now_ms: u64, publish: &str) -> Call {
+        force_release(key, publish)
     }
+}
 
-    fn channel(&self, lock: &str, _owner: &str) -> String {
-        lock_channel(lock)
+/// Reads the reply of the acquire scripts that grant nothing but the lock.
+pub(super) fn read_acquired(reply: &Value) -> Result<Answer<()>> {
+    match reply {
+        Value::Nil => Ok(Answer::Got(())),
+        Value::Int(left) => Ok(Answer::Busy(sleep_for(*left))),
+        other => Err(Error::unexpected(other)),
     }
+}
+
+/// What a message on a lock's channel means, as Redisson's clients publish and read it: `1` that several may get the lock,
+/// anything else that one can.
+pub(super) fn wakes(message: &[u8]) -> Wake {
+    if message == b"1" { Wake::All } else { Wake::One }
 }
 
 /// The release of every lock that is a hash with one channel.
 pub(super) fn release(unlock: &Unlock<'_>) -> Call {
     RELEASE
-        .call([unlock.lock.to_owned(), lock_channel(unlock.lock), unlock_latch(unlock.lock, unlock.request)])
+        .call([unlock.key.to_owned(), lock_channel(unlock.key), unlock_latch(unlock.key, unlock.request)])
         .arg(0)
         .arg(unlock.remaining_ms)
         .arg(unlock.owner)
@@ -64,6 +104,6 @@ pub(super) fn release(unlock: &Unlock<'_>) -> Call {
 }
 
 /// The forced release of every lock that is a hash with one channel.
-pub(super) fn force_release(lock: &str, publish: &str) -> Call {
-    FORCE_RELEASE.call([lock.to_owned(), lock_channel(lock)]).arg(0).arg(publish)
+pub(super) fn force_release(key: &str, publish: &str) -> Call {
+    FORCE_RELEASE.call([key.to_owned(), lock_channel(key)]).arg(0).arg(publish)
 }

@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::guard::{Guard, not_held};
 use crate::hold::{Grant, Hold, Keeper, OwnerState, locked};
 use crate::key::Key;
-use crate::observer::LostReason;
+use crate::observer::LossCause;
 use crate::renew::Renewal;
 use crate::session::Session;
 
@@ -140,7 +140,7 @@ impl Round {
     }
 }
 
-/// A held RedLock: one value on the nodes, and the levels that its owner has taken with it.
+/// A held Redlock: one value on the nodes, and the levels that its owner has taken with it.
 ///
 /// The nodes know a random value and nothing of owners, so that it is here that acquisitions of one owner nest.
 pub(super) struct Held {
@@ -169,7 +169,7 @@ impl Held {
     pub(super) fn of(owner: &OwnerState) -> Option<Arc<Self>> {
         // A lock of another kind may have the same name.
         owner.holds().into_iter().filter(|hold| hold.is_valid()).find_map(|hold| {
-            let keeper: Arc<dyn Any + Send + Sync> = hold.keeper.clone();
+            let keeper: Arc<dyn Any + Send + Sync> = hold.keeper()?;
             keeper.downcast().ok()
         })
     }
@@ -189,11 +189,12 @@ impl Held {
     pub(super) fn level(self: Arc<Self>, deadline: Boottime, lease: Duration, renew: bool) -> Guard {
         let first = &self.nodes[0];
         let grant = Grant { deadline, lease, renewed: renew, token: None };
-        let hold = Hold::granted(first.ctx.clone(), &self.owner, &self.claim.value, self.clone(), grant);
+        let keeper: Arc<dyn Keeper> = self.clone();
+        let hold = Hold::granted(first.ctx.clone(), &self.owner, &self.claim.value, &keeper, grant);
         if renew {
             first.watchdog.watch(&hold, Renewal::Keeper);
         }
-        Guard::new(hold, None, first.ctx.env.clone())
+        Guard::new(hold, keeper, (), first.ctx.env.clone())
     }
 
     /// One more level for the same owner: the nodes are asked for `lease` from now, which shortens nothing.
@@ -201,7 +202,7 @@ impl Held {
         let (tally, deadline) = self.ask_for_more(lease).await;
         if self.is_gone(&tally) {
             for hold in self.holds() {
-                hold.lose(LostReason::NoQuorum);
+                hold.lose(LossCause::NoQuorum);
             }
         }
         if tally.yes < self.quorum || self.nodes[0].env().boottime() >= deadline {
@@ -236,7 +237,7 @@ impl Held {
             return if hold.is_valid() { Ok(()) } else { Err(not_held(hold)) };
         }
         if self.is_gone(&tally) {
-            hold.lose(LostReason::NoQuorum);
+            hold.lose(LossCause::NoQuorum);
             return Err(not_held(hold));
         }
         Err(tally.no_quorum(self.quorum))

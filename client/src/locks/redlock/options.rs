@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::wire::{DRIFT_PPM, drift_margin_of};
 
-/// The settings of one RedLock.
+/// The settings of one Redlock.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Options {
     pub(super) node_timeout: Duration,

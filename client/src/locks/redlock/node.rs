@@ -1,4 +1,4 @@
-//! One node of a RedLock: set, extended and freed independently of the others.
+//! One node of a Redlock: set, extended and freed independently of the others.
 
 use std::sync::Arc;
 use std::time::Duration;

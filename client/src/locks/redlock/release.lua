@@ -1,4 +1,4 @@
--- Frees one node of a RedLock, if it still has this value.
+-- Frees one node of a Redlock, if it still has this value.
 -- KEYS  lock
 -- ARGV  value
 -- Replies 1 when it was freed, else 0.

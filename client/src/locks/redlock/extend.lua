@@ -1,4 +1,4 @@
--- Extends one node of a RedLock, if it still has this value. A lease that is longer already is left alone.
+-- Extends one node of a Redlock, if it still has this value. A lease that is longer already is left alone.
 -- KEYS  lock
 -- ARGV  value, lease in ms
 -- Replies 1 when the node has the lock for that long, else 0.

@@ -1,0 +1,189 @@
+//! What a kind of lock on one master says about itself: how it is asked for, and how it is kept and given back. Pure: it
+//! writes calls and reads replies, and others send them.
+
+use std::time::Duration;
+
+use redis::{Cmd, Value};
+
+use crate::error::{Error, Result};
+use crate::renew::RenewalScript;
+use crate::script::Call;
+use crate::wake::Wakes;
+
+/// One request for an object.
+pub(crate) struct Ask<'a> {
+    pub(crate) key: &'a str,
+    /// The owner field.
+    pub(crate) owner: &'a str,
+    pub(crate) lease_ms: u64,
+    /// The caller waits when it is refused. Otherwise it must not be queued.
+    pub(crate) waits: bool,
+    /// How long a queued waiter counts as alive.
+    pub(crate) wait_ms: u64,
+    /// This client's wall clock.
+    pub(crate) now_ms: u64,
+}
+
+/// The reply to an [`Ask`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer<G> {
+    Got(G),
+    /// Another owner has it.
+    Busy(Sleep),
+}
+
+/// How long a refused waiter may sleep if no message wakes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sleep {
+    /// The holder has this left. Zero when it is free, but another waiter's turn.
+    Left(Duration),
+    /// Its key has no time to live.
+    Unknown,
+}
+
+/// A grant that was found after its reply was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Found<G> {
+    pub(crate) got: G,
+    /// What is left of the lease.
+    pub(crate) left: Duration,
+}
+
+/// Waiters that leave a queue.
+pub(crate) struct Leave<'a> {
+    pub(crate) key: &'a str,
+    /// The owner field of each, and the `wait_ms` that it asked with.
+    pub(crate) waiters: &'a [(&'a str, u64)],
+    pub(crate) now_ms: u64,
+    /// The command that publishes a message.
+    pub(crate) publish: &'a str,
+}
+
+/// Gives places in a queue back.
+pub(crate) type Abandon = fn(&Leave<'_>) -> Call;
+
+/// Something that a server can be asked for, and waited for.
+pub(crate) trait Attempt: Send + Sync + 'static {
+    /// What a grant brings.
+    type Got;
+
+    /// Takes it or, in a waiting request to a kind that has one, a place in the queue.
+    fn call(&self, ask: &Ask<'_>) -> Call;
+
+    /// Reads the reply to [`Attempt::call`].
+    fn read(&self, reply: &Value) -> Result<Answer<Self::Got>>;
+
+    /// The messages that may end the wait of `owner`.
+    fn wakes(&self, key: &str, owner: &str) -> Wakes;
+
+    /// The questions whose answers tell, after a lost reply, whether the request was obeyed.
+    fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd>;
+
+    /// Reads the answers to [`Attempt::probe`]: the grant, when the request was obeyed. `known` levels of the owner are
+    /// those that this client knows of.
+    fn found(&self, answers: &[Value], known: usize) -> Result<Option<Found<Self::Got>>>;
+
+    /// Of kinds whose waiters get a place in a queue, which they keep by asking again within their wait: how it is given
+    /// back.
+    fn abandon(&self) -> Option<Abandon> {
+        None
+    }
+}
+
+/// One level of a hold to give back.
+pub(crate) struct Unlock<'a> {
+    pub(crate) key: &'a str,
+    /// The owner field.
+    pub(crate) owner: &'a str,
+    /// The same for all repeats of one unlock.
+    pub(crate) request: &'a str,
+    /// The time that what remains must have, when the owner holds more levels. It never lengthens their own leases.
+    pub(crate) remaining_ms: u64,
+    /// How long the result is remembered for repeats.
+    pub(crate) latch_ms: u64,
+    pub(crate) now_ms: u64,
+    /// The command that publishes a message.
+    pub(crate) publish: &'a str,
+}
+
+/// Something that is had until a time, and given back.
+pub(crate) trait Lease: Send + Sync + 'static {
+    /// The script with which the watchdog extends it.
+    fn renewal(&self) -> &'static RenewalScript;
+
+    /// Gives one level back. Replies 1 when it is free now, 0 when a level remains, nil when it was not held.
+    fn release(&self, unlock: &Unlock<'_>) -> Call;
+
+    /// Frees it whoever holds it, and publishes that with the command `publish`. Replies 1 when there was anything to free.
+    fn force_release(&self, key: &str, now_ms: u64, publish: &str) -> Call;
+
+    /// The counter of the fencing tokens, of kinds that have one.
+    fn token_key(&self, _key: &str) -> Option<String> {
+        None
+    }
+}
+
+/// A kind of lock on one master.
+pub(crate) trait Kind: Attempt + Lease {}
+
+impl<K: Attempt + Lease> Kind for K {}
+
+/// A PTTL reply as the time that the holder has left.
+pub(crate) fn sleep_for(pttl: i64) -> Sleep {
+    remaining(pttl).map_or(Sleep::Unknown, Sleep::Left)
+}
+
+/// A PTTL reply: negative when there is no time to live.
+pub(crate) fn remaining(pttl: i64) -> Option<Duration> {
+    u64::try_from(pttl).ok().map(Duration::from_millis)
+}
+
+/// The questions for a level of a lock that is a hash with a field for each owner: the count and the time to live.
+pub(crate) fn probe_hash(ask: &Ask<'_>) -> Vec<Cmd> {
+    let (mut count, mut left) = (redis::cmd("HGET"), redis::cmd("PTTL"));
+    count.arg(ask.key).arg(ask.owner);
+    left.arg(ask.key);
+    vec![count, left]
+}
+
+/// Reads the answers to [`probe_hash`]: what is left of the lease when the owner has more levels than are `known`.
+pub(crate) fn found_in_hash(answers: &[Value], known: usize) -> Result<Option<Duration>> {
+    let [count, left, ..] = answers else { return Err(Error::unexpected(&Value::Nil)) };
+    let count = read_number(count)?.unwrap_or(0);
+    let Value::Int(left) = left else { return Err(Error::unexpected(left)) };
+    Ok((count > known as u64).then(|| remaining(*left).unwrap_or_default()))
+}
+
+/// Reads a number that Redis keeps as text; `None` when there is none.
+pub(crate) fn read_number(reply: &Value) -> Result<Option<u64>> {
+    match reply {
+        Value::Nil => Ok(None),
+        Value::BulkString(text) => {
+            let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+            number.map(Some).ok_or_else(|| Error::unexpected(reply))
+        }
+        other => Err(Error::unexpected(other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probe_finds_what_is_more_than_known() {
+        let count = |count: &str| Value::BulkString(count.as_bytes().to_vec());
+        let ms = |ms| Some(Duration::from_millis(ms));
+        for (answers, known, found) in [
+            ([Value::Nil, Value::Int(-2)], 0, None),
+            ([count("1"), Value::Int(500)], 0, ms(500)),
+            ([count("1"), Value::Int(500)], 1, None),
+            ([count("2"), Value::Int(500)], 1, ms(500)),
+            // The lease ended between the two questions.
+            ([count("1"), Value::Int(-2)], 0, ms(0)),
+        ] {
+            assert_eq!(found_in_hash(&answers, known).unwrap(), found, "{answers:?} {known}");
+        }
+        found_in_hash(&[count("many"), Value::Int(1)], 0).unwrap_err();
+    }
+}

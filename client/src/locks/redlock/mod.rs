@@ -1,0 +1,302 @@
+//! Redlock as published ("Distributed Locks with Redis", redis.io): one lock on N independent servers, held by the owner that
+//! has a majority of them.
+//!
+//! The validity is what is left of the lease when the majority has answered, less an allowance for clocks that run at
+//! different rates. It is measured by the clock that goes on during suspend.
+
+mod node;
+mod options;
+mod round;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::Value;
+
+use crate::attempt::{Answer, Sleep, remaining};
+use crate::client::Client;
+use crate::config::check_lease;
+use crate::env::{draw, within};
+use crate::error::{Error, ErrorKind, Result};
+use crate::guard::Guard;
+use crate::hold::OwnerState;
+use crate::key::Key;
+use crate::lock::{AcquireOptions, Handle, check_name, sealed};
+use crate::observer::{EventKind, LossCause};
+use crate::owner::OwnerId;
+use crate::session::Session;
+use crate::wait::{Caller, WaitLimit, Wanted, wait};
+use options::Options;
+use round::{Held, Round, Tally};
+
+/// The handle of a lock on several independent servers.
+///
+/// On the nodes stands a random value, a new one for each grant. Acquisitions of one [owner](crate::Acquire::owner) nest:
+/// the inner ones extend what the outermost was granted, by a majority as ever, and the last release frees the nodes.
+/// Nesting is known to the first client alone, as no other can have that owner.
+pub type Redlock = Handle<OnMajority>;
+
+/// A lock on a majority of independent servers.
+#[derive(Clone)]
+pub struct OnMajority {
+    nodes: Arc<[Arc<Session>]>,
+    key: Key,
+    options: Options,
+}
+
+/// Sets up a [`Redlock`].
+#[must_use = "a builder does nothing until build"]
+pub struct RedlockBuilder {
+    clients: Vec<Client>,
+    options: Options,
+}
+
+impl Redlock {
+    /// A lock on the servers of `clients`, which must be independent masters, best five. Clocks, random numbers, tasks and
+    /// the observer are those of the first client.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> lockstorm_client::Result<()> {
+    /// # let server = lockstorm_sim::TestServer::start().await.expect("a free port");
+    /// # let url = server.url();
+    /// use lockstorm_client::{Client, Redlock};
+    /// let mut clients = Vec::new();
+    /// # let second = lockstorm_sim::TestServer::start().await.expect("a free port");
+    /// # let third = lockstorm_sim::TestServer::start().await.expect("a free port");
+    /// # let urls = [url, second.url(), third.url()];
+    /// for url in urls {
+    ///     // Connects when it is used, so that a server may be down.
+    ///     clients.push(Client::builder().endpoint(url).build()?);
+    /// }
+    /// let lock = Redlock::builder(clients).build("stock")?;
+    /// let guard = lock.acquire().lease(Duration::from_secs(10)).await?;
+    /// println!("held for {:?} more", guard.validity());
+    /// guard.release().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn builder(clients: impl IntoIterator<Item = Client>) -> RedlockBuilder {
+        RedlockBuilder { clients: clients.into_iter().collect(), options: Options::default() }
+    }
+
+    /// How many servers make a majority.
+    pub fn quorum(&self) -> usize {
+        self.0.quorum()
+    }
+}
+
+impl RedlockBuilder {
+    /// How long to wait for each server, all of which are asked at once; small against the lease. Default 50 ms.
+    pub fn node_timeout(mut self, timeout: Duration) -> Self {
+        self.options.node_timeout = timeout;
+        self
+    }
+
+    /// The allowance for clocks that run at different rates, in millionths of the lease, to which 2 ms are added.
+    /// Default 10 000: 1 %.
+    pub fn drift_ppm(mut self, ppm: u32) -> Self {
+        self.options.drift_ppm = ppm;
+        self
+    }
+
+    /// The longest pause between attempts, which is drawn from nothing to this. Default 200 ms.
+    pub fn retry_delay(mut self, most: Duration) -> Self {
+        self.options.retry_delay = most;
+        self
+    }
+
+    /// How many attempts a waiting acquisition makes. Default as many as its time allows.
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        self.options.attempts = Some(attempts);
+        self
+    }
+
+    /// The lock called `name`.
+    ///
+    /// # Errors
+    /// When there are no clients, two of them lead to the same server, or the name is empty.
+    pub fn build(self, name: &str) -> Result<Redlock> {
+        let nodes: Arc<[Arc<Session>]> = self.clients.into_iter().map(|client| client.session).collect();
+        let Some(first) = nodes.first() else { return Err(Error::config("a Redlock needs servers")) };
+        let key = first.key(name);
+        check_name(name, &key)?;
+        check_independence(&nodes)?;
+        Ok(Handle(OnMajority { nodes, key, options: self.options }))
+    }
+}
+
+impl OnMajority {
+    fn quorum(&self) -> usize {
+        self.nodes.len() / 2 + 1
+    }
+
+    /// The replies of those servers that answer, when they are a majority.
+    async fn ask_all(&self, command: &redis::Cmd) -> Result<Vec<Value>> {
+        let env = self.first().env();
+        let limit = env.now() + self.options.node_timeout;
+        let asked =
+            self.nodes.iter().map(|node| within(env, limit, node.router.ask_once(self.key.slot(), command)));
+        let (mut replies, mut reason) = (Vec::new(), String::new());
+        for reply in futures_util::future::join_all(asked).await {
+            match reply {
+                Some(Ok(reply)) => replies.push(reply),
+                // Taken all the same, by a lock of another kind, such as Redisson's RedLock, which is a hash.
+                Some(Err(error)) if error.is_server("WRONGTYPE") => replies.push(Value::Boolean(true)),
+                Some(Err(error)) => reason = error.to_string(),
+                None => "no answer in time".clone_into(&mut reason),
+            }
+        }
+        if replies.len() < self.quorum() {
+            let (answered, quorum) = (replies.len(), self.quorum());
+            return Err(Error::indefinite(ErrorKind::NoQuorum { answered, quorum, reason }));
+        }
+        Ok(replies)
+    }
+
+    fn first(&self) -> &Arc<Session> {
+        &self.nodes[0]
+    }
+
+    /// What this client knows of `owner`; without one, of an owner that no other request has.
+    fn owner(&self, owner: Option<OwnerId>) -> Arc<OwnerState> {
+        let first = self.first();
+        match owner {
+            Some(owner) => first.ctx.ledger.owner(&self.key, &first.field(owner)),
+            None => first.ctx.ledger.anonymous(&self.key),
+        }
+    }
+
+    /// One attempt on all nodes. On failure all are freed again, in the background.
+    async fn attempt(&self, owner: &Arc<OwnerState>, lease: Option<Duration>) -> Result<Guard, Tally> {
+        let session = self.first();
+        let actual = lease.unwrap_or(session.config.watchdog_timeout);
+        let _serial = owner.serial.lock().await;
+        if let Some(held) = Held::of(owner) {
+            session.ctx.emit(&self.key, held.value(), EventKind::Attempt);
+            match held.clone().nest(actual, lease.is_none()).await {
+                // Lost without a message: the owner asks anew, as one that has nothing.
+                Err(tally) if held.is_gone(&tally) => {}
+                done => return done,
+            }
+        }
+        let mut round = Round::begin(&self.nodes, &self.key, actual);
+        session.ctx.emit(&self.key, round.value(), EventKind::Attempt);
+        let tally = round.count(session.env(), self.quorum(), self.options.node_timeout).await;
+        let deadline = round.begun + actual.saturating_sub(self.options.drift(actual));
+        // The second look at the clock: replies that were long under way leave nothing of the lease.
+        if tally.yes < self.quorum() || session.env().boottime() >= deadline {
+            return Err(tally);
+        }
+        let held = Held::new(self.nodes.clone(), owner.clone(), round, self.quorum(), self.options);
+        Ok(held.level(deadline, actual, lease.is_none()))
+    }
+}
+
+impl sealed::Acquirable for OnMajority {
+    type Got = ();
+
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    async fn acquire(self, options: AcquireOptions) -> Result<Option<Guard>> {
+        let AcquireOptions { owner, lease, limit } = options;
+        if let Some(lease) = lease {
+            check_lease("lease", lease)?;
+        }
+        let (first, owner) = (self.first().clone(), self.owner(owner));
+        let attempts_left = self.options.attempts;
+        wait(&first, limit, Majority { lock: self, owner, lease, limit, attempts_left }).await
+    }
+
+    async fn is_locked(&self) -> Result<bool> {
+        let values = self.ask_all(redis::cmd("GET").arg(&*self.key)).await?;
+        Ok(values.iter().any(|value| {
+            !matches!(value, Value::Nil)
+                && values.iter().filter(|other| *other == value).count() >= self.quorum()
+        }))
+    }
+
+    async fn hold_count(&self, owner: OwnerId) -> Result<u64> {
+        let Some(held) = Held::of(&self.owner(Some(owner))) else { return Ok(0) };
+        let values = self.ask_all(redis::cmd("GET").arg(&*self.key)).await?;
+        let ours = Value::BulkString(held.value().as_bytes().to_vec());
+        let has_it = values.iter().filter(|value| **value == ours).count() >= self.quorum();
+        Ok(if has_it { held.holds().len() as u64 } else { 0 })
+    }
+
+    async fn remaining(&self) -> Result<Option<Duration>> {
+        let replies = self.ask_all(redis::cmd("PTTL").arg(&*self.key)).await?;
+        let mut left: Vec<i64> = replies
+            .iter()
+            .filter_map(|reply| if let Value::Int(left) = reply { Some(*left) } else { None })
+            .collect();
+        left.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(left.get(self.quorum() - 1).and_then(|&left| remaining(left)))
+    }
+
+    async fn force_release(&self) -> Result<bool> {
+        self.first().ctx.ledger.lose_all(&self.key, LossCause::NotHeld);
+        let replies = self.ask_all(redis::cmd("DEL").arg(&*self.key)).await?;
+        Ok(replies.contains(&Value::Int(1)))
+    }
+}
+
+/// The acquisition of one owner.
+struct Majority {
+    lock: OnMajority,
+    owner: Arc<OwnerState>,
+    lease: Option<Duration>,
+    limit: WaitLimit,
+    /// `None` when there are as many as the time allows.
+    attempts_left: Option<u32>,
+}
+
+impl Majority {
+    fn delay(&self) -> Duration {
+        let most = u64::try_from(self.lock.options.retry_delay.as_micros()).unwrap_or(u64::MAX);
+        Duration::from_micros(draw(self.lock.first().env(), most))
+    }
+}
+
+impl Wanted for Majority {
+    type Got = Guard;
+
+    async fn ask(&mut self, _caller: &mut Caller<Guard>) -> Result<Answer<Guard>> {
+        self.attempts_left = self.attempts_left.map(|left| left.saturating_sub(1));
+        let quorum = self.lock.quorum();
+        match self.lock.attempt(&self.owner, self.lease).await {
+            Ok(guard) => Ok(Answer::Got(guard)),
+            Err(tally) if tally.answered() < quorum => Err(tally.no_quorum(quorum)),
+            Err(_) => Ok(Answer::Busy(Sleep::Unknown)),
+        }
+    }
+
+    fn sleep(&mut self, _busy: Sleep) -> Duration {
+        self.delay()
+    }
+
+    fn repeat_delay(&self, repeats: u32) -> Option<Duration> {
+        let repeated = self.limit != WaitLimit::NoWait && repeats < self.lock.first().config.retry_attempts;
+        repeated.then(|| self.delay())
+    }
+
+    fn is_exhausted(&self) -> bool {
+        self.attempts_left == Some(0)
+    }
+}
+
+/// A server that votes twice makes a majority of less than one.
+fn check_independence(nodes: &[Arc<Session>]) -> Result<()> {
+    for (at, node) in nodes.iter().enumerate() {
+        for endpoint in &node.config.endpoints {
+            let others = nodes[..at].iter().flat_map(|other| &other.config.endpoints);
+            if others.into_iter().any(|other| other.is_same_place(endpoint)) {
+                let what = format!("two of the servers of a Redlock are {endpoint}, and must be independent");
+                return Err(Error::config(what));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! A request whose reply may be lost, and what became of it. Knows no lock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Fuse};
+use redis::{Cmd, Value};
+
+use crate::env::{Boottime, pause, within};
+use crate::error::{Error, Result};
+use crate::route::Node;
+use crate::route::connection::Connection;
+use crate::script::Call;
+use crate::session::Session;
+use crate::wait::Caller;
+use crate::wire::Slot;
+
+/// A reply that may still come; pending for ever once it has failed to.
+type Reply = Fuse<BoxFuture<'static, Result<(Value, usize)>>>;
+
+/// A request under way.
+pub(crate) struct Pending {
+    node: Arc<Node>,
+    connection: Arc<Connection>,
+    reply: Reply,
+}
+
+/// What became of a request without a reply.
+pub(crate) enum Recovered<F> {
+    /// The reply came late, with this many acknowledgements of replicas.
+    Replied(Value, usize),
+    /// It was obeyed, by the answers to questions that were asked from this moment on.
+    Obeyed(F, Boottime),
+    /// It was not obeyed, and never will be.
+    Never,
+    /// It may have been obeyed, or may yet be, on a server that lets us end no connection.
+    Unknown,
+}
+
+/// How to find out whether a request was obeyed.
+pub(crate) struct Probe<R> {
+    pub(crate) slot: Slot,
+    /// Questions that change nothing.
+    pub(crate) questions: Vec<Cmd>,
+    /// Reads the answers: `Some` when the request was obeyed.
+    pub(crate) read: R,
+}
+
+impl Pending {
+    /// Sends `call`, followed by `wait` for its replicas.
+    pub(crate) fn send(node: Arc<Node>, connection: Arc<Connection>, call: Call, wait: Option<Cmd>) -> Self {
+        let asked = connection.clone();
+        let reply = async move { asked.run(&call, wait.as_ref()).await }.boxed().fuse();
+        Self { node, connection, reply }
+    }
+
+    /// The reply, with the acknowledgements of replicas. After an indefinite error [`Pending::recover`] goes on.
+    pub(crate) async fn reply(&mut self, session: &Session) -> Result<(Value, usize)> {
+        let limit = session.env().now() + session.config.response_limit();
+        let replied = within(session.env(), limit, &mut self.reply).await;
+        let replied = replied.unwrap_or_else(|| Err(session.config.no_reply()));
+        replied.map_err(|error| self.node.retire_on(&self.connection, error))
+    }
+
+    /// The reply did not come, which is `error`: finds out what became of the request. The caller gets the error after a
+    /// while. What the request set, if it was obeyed, ends by itself after `lease`.
+    pub(crate) async fn recover<T, F, R>(
+        mut self,
+        session: &Session,
+        caller: &mut Caller<T>,
+        error: &Error,
+        lease: Duration,
+        probe: Probe<R>,
+    ) -> Recovered<F>
+    where
+        T: Send + 'static,
+        R: Fn(&[Value]) -> Result<Option<F>>,
+    {
+        caller.progress.failed(error);
+        let patience = session.env().now() + session.config.response_timeout;
+        let mut found = within(session.env(), patience, self.find_out(session, &probe)).await;
+        if found.is_none() {
+            caller.answer(Err(error.clone()));
+            // What was set before the connection was given up has ended by then.
+            let limit = session.env().now() + lease + session.config.response_timeout;
+            found = within(session.env(), limit, self.find_out(session, &probe)).await;
+        }
+        let is_fenced = self.connection.is_fenced() || !error.is_lost_reply();
+        match found {
+            // Asking again is safe now: the first request cannot happen any more.
+            Some(Recovered::Unknown) if is_fenced => Recovered::Never,
+            Some(found) => found,
+            None => Recovered::Unknown,
+        }
+    }
+
+    /// Waits for the late reply, and meanwhile tries to ask on a new connection.
+    async fn find_out<F, R>(&mut self, session: &Session, probe: &Probe<R>) -> Recovered<F>
+    where
+        R: Fn(&[Value]) -> Result<Option<F>>,
+    {
+        let asked = async {
+            let mut repeats = 0;
+            loop {
+                if let Ok(found) = ask_on_new_connection(session, probe).await {
+                    return found;
+                }
+                pause(session.env(), session.config.retry_delay(session.env(), repeats)).await;
+                repeats += 1;
+            }
+        };
+        tokio::select! {
+            biased;
+            Ok((reply, acked)) = &mut self.reply => Recovered::Replied(reply, acked),
+            (found, sent) = asked => found.map_or(Recovered::Unknown, |found| Recovered::Obeyed(found, sent)),
+        }
+    }
+}
+
+/// Asks on a connection before which the old one was ended.
+async fn ask_on_new_connection<F, R>(session: &Session, probe: &Probe<R>) -> Result<(Option<F>, Boottime)>
+where
+    R: Fn(&[Value]) -> Result<Option<F>>,
+{
+    let node = session.router.node(probe.slot);
+    let connection = node.connection().await?;
+    let sent = session.env().boottime();
+    let mut answers = Vec::new();
+    for question in &probe.questions {
+        answers.push(node.limited(&connection, connection.call(question)).await?);
+    }
+    Ok(((probe.read)(&answers)?, sent))
+}

@@ -1,0 +1,271 @@
+//! Getting something that another may have: ask, wait, ask again. Knows no lock.
+//!
+//! The work runs in a task of its own, so that when a caller drops the future in the middle of a request the reply is still
+//! read, and what was granted is given back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use crate::attempt::{Answer, Sleep};
+use crate::env::{Env, Monotonic, pause, within};
+use crate::error::{Error, ErrorKind, Result};
+use crate::observer::EventKind;
+use crate::progress::Progress;
+use crate::session::Session;
+use crate::task::answer_of;
+use crate::wake::Subscription;
+use crate::work::Token;
+
+/// How long a caller is ready to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WaitLimit {
+    NoWait,
+    For(Duration),
+    Unbounded,
+}
+
+impl WaitLimit {
+    /// The time after which a caller that waits for a while gets its answer.
+    fn time(self) -> Option<Duration> {
+        match self {
+            Self::For(wait) if !wait.is_zero() => Some(wait),
+            _ => None,
+        }
+    }
+}
+
+/// Something that is asked for until it is got.
+pub(crate) trait Wanted: Send + 'static {
+    type Got: Send + 'static;
+
+    /// Asks once. What is got for a caller that [is gone](Caller::is_gone) is given back before this returns.
+    fn ask(
+        &mut self,
+        caller: &mut Caller<Self::Got>,
+    ) -> impl Future<Output = Result<Answer<Self::Got>>> + Send;
+
+    /// Listens for the messages that may end the wait. `None` when there are none, and it is asked for again and again.
+    fn listen(&self) -> Option<Subscription> {
+        None
+    }
+
+    /// How long to sleep after this answer if no message comes.
+    fn sleep(&mut self, busy: Sleep) -> Duration;
+
+    /// The delay before a question is repeated after a transient error, of which there were `repeats` before. `None` when
+    /// it is repeated no more.
+    fn repeat_delay(&self, repeats: u32) -> Option<Duration>;
+
+    /// No more questions are asked, although the caller would wait.
+    fn is_exhausted(&self) -> bool {
+        false
+    }
+
+    /// Emits an event of the wait.
+    fn emit(&self, _kind: EventKind<'_>) {}
+
+    /// The wait ends without it.
+    fn give_up(&mut self) {}
+}
+
+/// Gets `wanted`, or `None` when the caller's time ends first.
+pub(crate) async fn wait<W: Wanted>(
+    session: &Arc<Session>,
+    limit: WaitLimit,
+    wanted: W,
+) -> Result<Option<W::Got>> {
+    let env = session.ctx.env.clone();
+    let begun = env.now();
+    let progress = Arc::new(Progress::new(begun));
+    let seen = progress.clone();
+    let answered =
+        answer_of(&*env, |answer| Caller::new(session, limit, begun, progress, answer).serve(wanted));
+    // What is under way when the time is over is undone by the task.
+    seen.outcome(&*env, begun, limit.time(), session.config.call_timeout, answered).await
+}
+
+/// The caller that the work is done for, as the task sees it.
+pub(crate) struct Caller<T> {
+    session: Arc<Session>,
+    limit: WaitLimit,
+    end: Option<Monotonic>,
+    /// Taken when the caller gets its answer, which can be before the work is done.
+    answer: Option<oneshot::Sender<Result<Option<T>>>>,
+    pub(crate) progress: Arc<Progress>,
+    _under_way: Token,
+}
+
+impl<T: Send + 'static> Caller<T> {
+    fn new(
+        session: &Arc<Session>,
+        limit: WaitLimit,
+        begun: Monotonic,
+        progress: Arc<Progress>,
+        answer: oneshot::Sender<Result<Option<T>>>,
+    ) -> Self {
+        let end = match limit {
+            WaitLimit::For(wait) => Some(begun + wait),
+            WaitLimit::NoWait | WaitLimit::Unbounded => None,
+        };
+        let under_way = session.ctx.work.begin();
+        Self { session: session.clone(), limit, end, answer: Some(answer), progress, _under_way: under_way }
+    }
+
+    fn env(&self) -> &dyn Env {
+        self.session.env()
+    }
+
+    /// Whether a result would reach nobody.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.answer.as_ref().is_none_or(oneshot::Sender::is_closed)
+    }
+
+    /// Answers the caller. A guard that is not received is dropped and thereby released.
+    pub(crate) fn answer(&mut self, outcome: Result<Option<T>>) {
+        if let Some(answer) = self.answer.take() {
+            drop(answer.send(outcome));
+        }
+    }
+
+    fn time_is_up(&self) -> bool {
+        self.end.is_some_and(|end| self.env().now() >= end)
+    }
+
+    /// Completes when the caller is no longer interested, its time is up, or the client is closed.
+    pub(crate) async fn given_up(&mut self) {
+        let end = self.end.map(|end| self.env().sleep_until(end));
+        let ended = async {
+            match end {
+                Some(end) => end.await,
+                None => std::future::pending().await,
+            }
+        };
+        let gone = async {
+            match &mut self.answer {
+                Some(answer) => answer.closed().await,
+                // The caller has its answer; what is left to do ends by itself.
+                None => std::future::pending().await,
+            }
+        };
+        let work = self.session.ctx.work.clone();
+        tokio::select! {
+            biased;
+            () = gone => {}
+            () = ended => {}
+            () = work.closing() => {}
+        }
+    }
+
+    async fn serve<W: Wanted<Got = T>>(mut self, mut wanted: W) {
+        if self.is_gone() {
+            return;
+        }
+        let work = self.session.ctx.work.clone();
+        if work.is_closing() {
+            self.answer(Err(Error::definite(ErrorKind::Shutdown)));
+            return;
+        }
+        let outcome = match self.get(&mut wanted).await {
+            // It was not the caller who gave up.
+            Ok(None) if work.is_closing() => Err(Error::definite(ErrorKind::Shutdown)),
+            outcome => outcome,
+        };
+        if !matches!(outcome, Ok(Some(_))) {
+            wanted.give_up();
+        }
+        self.answer(outcome);
+    }
+
+    async fn get<W: Wanted<Got = T>>(&mut self, wanted: &mut W) -> Result<Option<T>> {
+        let mut busy = match self.attempt(wanted).await? {
+            Answer::Got(got) => return Ok(Some(got)),
+            Answer::Busy(busy) => busy,
+        };
+        if self.limit == WaitLimit::NoWait || self.time_is_up() || wanted.is_exhausted() {
+            return Ok(None);
+        }
+        let env = self.session.ctx.env.clone();
+        let Some(subscription) = wanted.listen() else {
+            loop {
+                let delay = wanted.sleep(busy);
+                tokio::select! {
+                    biased;
+                    () = pause(&*env, delay) => {}
+                    () = self.given_up() => return Ok(None),
+                }
+                busy = match self.attempt(wanted).await? {
+                    Answer::Got(got) => return Ok(Some(got)),
+                    Answer::Busy(busy) => busy,
+                };
+                if self.time_is_up() || wanted.is_exhausted() {
+                    return Ok(None);
+                }
+            }
+        };
+        let patience = self.session.config.subscription_timeout;
+        let confirmed = within(&*env, env.now() + patience, subscription.confirmed());
+        tokio::select! {
+            biased;
+            confirmed = confirmed => match confirmed {
+                Some(confirmed) => confirmed?,
+                None => return Err(Error::definite(ErrorKind::SubscribeTimeout(patience))),
+            },
+            () = self.given_up() => return Ok(None),
+        }
+        loop {
+            let epoch = subscription.epoch();
+            if let Some(error) = subscription.refusal() {
+                return Err(error);
+            }
+            // A message may have been missed before the subscription stood.
+            busy = match self.attempt(wanted).await? {
+                Answer::Got(got) => return Ok(Some(got)),
+                Answer::Busy(busy) => busy,
+            };
+            subscription.looked();
+            if self.time_is_up() || wanted.is_exhausted() {
+                return Ok(None);
+            }
+            let sleep = wanted.sleep(busy);
+            wanted.emit(EventKind::Waiting { at_most: Some(sleep) });
+            let limit = env.now() + sleep;
+            tokio::select! {
+                biased;
+                by = subscription.wait(epoch, limit) => wanted.emit(EventKind::Woken { by }),
+                () = self.given_up() => return Ok(None),
+            }
+        }
+    }
+
+    /// Asks until there is an answer, or an error that repeating does not mend.
+    async fn attempt<W: Wanted<Got = T>>(&mut self, wanted: &mut W) -> Result<Answer<T>> {
+        let mut repeats = 0;
+        self.progress.asking(self.env().now());
+        loop {
+            let done = wanted.ask(self).await;
+            match &done {
+                Ok(Answer::Got(_)) => {}
+                Ok(Answer::Busy(_)) => self.progress.refused(),
+                Err(error) => self.progress.failed(error),
+            }
+            if self.answer.is_none() {
+                // The caller was told that it failed; a guard that came of it all the same is released right here.
+                return Err(done.err().unwrap_or_else(Error::shutdown));
+            }
+            let error = match done {
+                Err(error) if error.is_transient() && !wanted.is_exhausted() => error,
+                done => return done,
+            };
+            let Some(delay) = wanted.repeat_delay(repeats) else { return Err(error) };
+            let delayed = self.env().sleep_until(self.env().now() + delay);
+            repeats += 1;
+            tokio::select! {
+                biased;
+                () = delayed => {}
+                () = self.given_up() => return Err(error),
+            }
+        }
+    }
+}
