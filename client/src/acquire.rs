@@ -45,7 +45,7 @@ pub(crate) async fn acquire<G: Got>(request: Request<G>) -> Result<Option<Guard<
 struct Acquisition<G: 'static> {
     request: Request<G>,
     owner: Arc<OwnerState>,
-    /// The wait that a fair lock's queue was told.
+    /// The wait with which it is queued, in kinds that have a queue.
     wait_ms: u64,
     /// A request that may have put the owner into the queue was sent.
     queued: bool,

@@ -101,6 +101,8 @@ pub(crate) struct Unlock<'a> {
     pub(crate) remaining_ms: u64,
     /// How long the result is remembered for repeats.
     pub(crate) latch_ms: u64,
+    /// The latches of earlier unlocks, which are of no more use.
+    pub(crate) spent: &'a [String],
     pub(crate) now_ms: u64,
     /// The command that publishes a message.
     pub(crate) publish: &'a str,
@@ -114,7 +116,7 @@ pub(crate) trait Lease: Send + Sync + 'static {
     /// Gives one level back. Replies 1 when it is free now, 0 when a level remains, nil when it was not held.
     fn release(&self, unlock: &Unlock<'_>) -> Call;
 
-    /// Frees it whoever holds it, and publishes that with the command `publish`. Replies 1 when there was anything to free.
+    /// Frees it for all owners, and publishes that with the command `publish`. Replies 1 when there was anything to free.
     fn force_release(&self, key: &str, now_ms: u64, publish: &str) -> Call;
 
     /// The counter of the fencing tokens, of kinds that have one.

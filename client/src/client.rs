@@ -89,7 +89,7 @@ impl Builder {
 
     /// How long a call waits for its outcome, with all repeats, before it ends with an error. Default 10 s.
     ///
-    /// Waiting for a lock that somebody else holds does not count: [`Lock::acquire`](crate::Lock::acquire) ends when no server
+    /// Waiting for a lock that another owner holds does not count: [`Lock::acquire`](crate::Lock::acquire) ends when no server
     /// has answered for this long, and [`Lock::try_acquire_for`](crate::Lock::try_acquire_for) at the latest with its own
     /// limit. What is under way then is finished or undone in the background.
     pub fn call_timeout(mut self, timeout: Duration) -> Self {
@@ -183,7 +183,7 @@ impl Builder {
         self
     }
 
-    /// Who is told what happens to the locks.
+    /// Receives the events of the locks. Default none.
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = Some(observer);
         self

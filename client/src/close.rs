@@ -2,6 +2,7 @@
 
 use crate::client::Client;
 use crate::env::within;
+use crate::keeper::delete_latches;
 
 /// What [`Client::close`] could not do in its time. It ends by itself: locks with their leases, places in queues with their
 /// deadlines.
@@ -20,7 +21,7 @@ pub struct Unfinished {
 impl Client {
     /// Gives back all that this client holds, ends what waits, and waits until nothing of the client is under way, for at
     /// most [`Builder::close_timeout`](crate::Builder::close_timeout). To be awaited before the runtime ends: a guard that is
-    /// dropped at the end of `main` has nobody left to release its lock, which then stays until its lease ends.
+    /// dropped at the end of `main` has no runtime left to release its lock, which then stays until its lease ends.
     ///
     /// Guards that the application still has are released: they are not valid any more, and to release them once more is
     /// [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld). Acquisitions, also later ones, fail with
@@ -53,6 +54,7 @@ impl Client {
             while ctx.ledger.give_all_back(env) > 0 || ctx.work.under_way() > 0 {
                 ctx.work.done().await;
             }
+            delete_latches(session).await;
         };
         within(env, limit, closing).await;
         let unreleased = ctx.ledger.unreleased();

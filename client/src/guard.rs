@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::check_lease;
-use crate::env::{Boottime, Env, within};
+use crate::env::{Env, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::{Hold, Keeper};
 use crate::observer::LossCause;
@@ -103,7 +103,7 @@ impl<G> Guard<G> {
         let (begun, time) = (self.env.now(), self.hold.call_timeout());
         let releasing = self.keeper.clone().release(self.hold.clone());
         let released = answer_of(&*self.env, |answer| async move {
-            // Nobody may be listening.
+            // The caller may be gone.
             let _ = answer.send(releasing.await);
         });
         let released = within(&*self.env, begun + time, released).await;
@@ -130,17 +130,12 @@ impl<G> Guard<G> {
         self.hold.validity()
     }
 
-    /// The moment at which [`Guard::validity`] gets to zero.
-    pub fn deadline(&self) -> Boottime {
-        self.hold.deadline()
-    }
-
     /// Whether the lock is held for sure now. Exact also right after the machine was suspended.
     pub fn is_valid(&self) -> bool {
         self.hold.is_valid()
     }
 
-    /// Completes when the lock is lost, before anybody else can get it as far as this client's clock can tell: at the
+    /// Completes when the lock is lost, before another owner can get it as far as this client's clock can tell: at the
     /// deadline if the lease was not renewed, or when the server says that the lock is not held.
     ///
     /// After the machine was suspended this takes up to a second to be noticed; [`Guard::is_valid`] knows at once.
@@ -170,7 +165,7 @@ impl<G> Drop for Guard<G> {
         if self.hold.releasing() {
             let releasing = self.keeper.clone().release(self.hold.clone());
             self.env.spawn(Box::pin(async move {
-                // The observer has been told; there is nobody else to tell.
+                // The outcome was emitted; there is no caller to return it to.
                 let _ = releasing.await;
             }));
         }

@@ -11,7 +11,6 @@ use crate::config::millis;
 use crate::error::{Error, Result};
 use crate::guard::not_held;
 use crate::hold::{Hold, Keeper, OwnerState};
-use crate::key::Key;
 use crate::observer::LossCause;
 use crate::owner;
 use crate::route::Confirm;
@@ -78,12 +77,16 @@ pub(crate) async fn give_back(
 ) -> Result<bool> {
     let OwnerState { key, owner, .. } = of;
     let request = owner::request_id(session.env());
+    let slot = session.router.together(key.slot());
+    let spent = session.latches.take(slot, session.env().now());
+    let latch_life = session.config.latch_ttl();
     let call = kind.release(&Unlock {
         key,
         owner,
         request: &request,
         remaining_ms: millis(of.longest_validity()).max(1),
-        latch_ms: millis(session.config.latch_ttl()),
+        latch_ms: millis(latch_life),
+        spent: &spent,
         now_ms: millis(session.env().wall().0),
         publish: session.router.publish(),
     });
@@ -91,7 +94,8 @@ pub(crate) async fn give_back(
         (Value::Int(_), is_final) => {
             // Where a request may still be on its way, it must find the result of the one that was faster.
             if is_final {
-                forget_request(session, key, &request).await;
+                let latch = wire::unlock_latch(key, &request);
+                session.latches.add(slot, latch, session.env().now(), latch_life);
             }
             Ok(true)
         }
@@ -100,11 +104,12 @@ pub(crate) async fn give_back(
     }
 }
 
-/// The result has arrived and is final, so that it need not be remembered. If this is lost, the latch ends by itself.
-async fn forget_request(session: &Session, lock: &Key, request: &str) {
-    if let Ok(connection) = session.router.node(lock.slot()).connection().await {
-        let mut command = redis::cmd("DEL");
-        command.arg(wire::unlock_latch(lock, request));
-        connection.tell(command).await;
+/// Deletes the latches that no further release will delete. Those that this does not reach end by themselves.
+pub(crate) async fn delete_latches(session: &Session) {
+    while let Some(slot) = session.latches.any_slot() {
+        let spent = session.latches.take(slot, session.env().now());
+        if !spent.is_empty() && session.router.ask_once(slot, redis::cmd("DEL").arg(spent)).await.is_err() {
+            return;
+        }
     }
 }

@@ -30,9 +30,9 @@
 //!   at its own count, and goes on from what it finds. Where the user may not do that (`+client|kill`, `+client|info`), an
 //!   acquisition or forced release whose reply was lost is an error, and a release relies on the server to remember it.
 //! * What remains after one level was given back keeps its own lease.
-//! * A call ends with an error when no server answers within [`Builder::call_timeout`]; `None` always means somebody else.
+//! * A call ends with an error when no server answers within [`Builder::call_timeout`]; `None` always means another owner.
 //! * A caller that gives up leaves nothing behind: what was granted too late is given back, a place in a queue is left.
-//! * The holder is told when its lease has run out by its own clock.
+//! * The holder is notified when its lease has run out by its own clock.
 //! * The fair lock: the wait is in milliseconds whatever the lease, a waiter that gives up gives back the wait it asked
 //!   with, a place without a deadline counts as dead, and releasing a free lock is an error.
 //! * The fair lock, again: a head that asks has its wait anew, so that no live waiter loses its place to the clock, and those
@@ -40,6 +40,19 @@
 //!   loses its place as among its own kind.
 //! * [`Redlock`] is the published one: a value on each server, where Redisson's is one of its plain locks. The two exclude
 //!   each other, but neither receives the other's release messages: its waiters ask again and again.
+//!
+//! What its users know by other names:
+//!
+//! * `getLock`, `getFairLock`, `getFencedLock`: [`Client::lock`], [`Client::fair_lock`], [`Client::fenced_lock`];
+//! * `lock()`, `lock(lease, unit)`: [`acquire()`](Handle::acquire), [`acquire().lease(..)`](Acquire::lease);
+//! * `tryLock()`, `tryLock(wait, lease, unit)`: [`try_acquire`](Handle::try_acquire),
+//!   [`try_acquire_for`](Handle::try_acquire_for);
+//! * `lockAsync(threadId)`: [`acquire().owner(..)`](Acquire::owner);
+//! * `unlock()`, `forceUnlock()`: [`Guard::release`], [`Handle::force_release`];
+//! * `isHeldByCurrentThread()`, `isLocked()`: [`Guard::is_valid`], [`Handle::is_locked`];
+//! * `getHoldCount()`, `remainTimeToLive()`: [`Handle::hold_count`], [`Handle::remaining`];
+//! * `lockAndGetToken()`: [`FencedGuard::token`];
+//! * `lockWatchdogTimeout`, `fairLockWaitTimeout`: [`Builder::watchdog_timeout`], [`Builder::fair_wait_timeout`].
 //!
 //! # What goes on in the background
 //!
@@ -64,12 +77,13 @@
 //! | `key`, `script` | keys and their slots, Lua scripts and calls of them |
 //! | `work` | what a client has under way |
 //! | `hold/` | what this client believes of each granted lock, and the one ledger of them |
-//! | `task`, `progress` | work that goes on without its caller, and what the caller is told |
+//! | `task`, `progress` | work that goes on without its caller, and the caller's answer |
 //! | `route/` | connections, which node has a key, WAIT, safe repetition |
 //! | `wake/` | subscriptions that wake waiters |
 //! | `renew/` | the watchdog |
 //! | `attempt` | what a kind of lock says about itself: how it is asked for, kept and given back |
 //! | `departures` | leaving the queues of fair locks |
+//! | `latches` | the latches of earlier releases, which the next release deletes |
 //! | `session` | what all locks of a client share |
 //! | `wait` | the wait loop, which knows no lock |
 //! | `recover` | what became of a request whose reply is lost |
@@ -98,6 +112,7 @@ mod wake;
 mod renew;
 mod attempt;
 mod departures;
+mod latches;
 mod session;
 mod wait;
 mod recover;

@@ -118,7 +118,7 @@ impl<O: Object> Handle<O> {
         self.0.remaining().await
     }
 
-    /// Frees the lock, whoever holds it; true when anybody did. Holds of this client are lost at once, those of others
+    /// Frees the lock, which any owner may hold; true when one did. Holds of this client are lost at once, those of others
     /// learn of it at their next renewal.
     ///
     /// # Errors

@@ -74,7 +74,7 @@ pub enum EventKind<'a> {
         /// The error when it failed.
         error: Option<&'a Error>,
     },
-    /// The lock is somebody else's; the waiter sleeps for at most this long.
+    /// Another owner has the lock; the waiter sleeps for at most this long.
     Waiting {
         /// The longest sleep; `None` when there is no limit but a message.
         at_most: Option<Duration>,

@@ -11,7 +11,8 @@ use crate::env::Env;
 ///
 /// ```
 /// use lockstorm_client::OwnerId;
-/// assert_eq!(OwnerId::new(52).to_string(), "52");
+/// let owner = OwnerId::new(52);
+/// assert_eq!((owner.get(), owner.to_string().as_str()), (52, "52"));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OwnerId(i64);
@@ -22,9 +23,20 @@ impl OwnerId {
         Self(id)
     }
 
-    /// An owner that nobody else has. It is negative, where an application's own numbers rarely are.
+    /// The number.
+    pub fn get(self) -> i64 {
+        self.0
+    }
+
+    /// An owner that no other acquisition has. It is negative, where an application's own numbers rarely are.
     pub(crate) fn fresh(env: &dyn Env) -> Self {
         Self((env.random() | 1 << 63).cast_signed())
+    }
+}
+
+impl From<i64> for OwnerId {
+    fn from(id: i64) -> Self {
+        Self::new(id)
     }
 }
 

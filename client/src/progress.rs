@@ -17,7 +17,7 @@ struct State {
     sent: bool,
     /// What became of the last try, when that was no answer.
     failure: Option<Error>,
-    /// A server has said that the lock is somebody else's.
+    /// A server has answered that another owner has the lock.
     refused: bool,
 }
 
@@ -45,12 +45,12 @@ impl Progress {
         state.failure = Some(error.clone());
     }
 
-    /// The answer: the lock is somebody else's.
+    /// The answer: another owner has the lock.
     pub(crate) fn refused(&self) {
         *locked(&self.0) = State { asking_since: None, sent: false, failure: None, refused: true };
     }
 
-    /// Why there is no answer after `time`; `Ok` when that is because somebody else has the lock.
+    /// Why there is no answer after `time`; `Ok` when that is because another owner has the lock.
     fn excuse(&self, time: Duration) -> Result<()> {
         let state = locked(&self.0);
         let error = match &state.failure {
@@ -61,7 +61,7 @@ impl Progress {
         Err(if state.sent { error.made_indefinite() } else { error.made_definite() })
     }
 
-    /// The outcome of an acquisition that began at `begun`: what `answered` says, `None` when `wait` is over and somebody else
+    /// The outcome of an acquisition that began at `begun`: what `answered` says, `None` when `wait` is over and another owner
     /// has the lock, and an error when a question stays without an answer until then, or for as long as `patience`.
     pub(crate) async fn outcome<T>(
         &self,

@@ -9,6 +9,7 @@ use crate::departures::Departures;
 use crate::env::Env;
 use crate::hold::ClientContext;
 use crate::key::Key;
+use crate::latches::SpentLatches;
 use crate::owner::{self, OwnerId};
 use crate::renew::Watchdog;
 use crate::route::Router;
@@ -30,6 +31,7 @@ pub(crate) struct Session {
     pub(crate) hubs: Hubs,
     pub(crate) watchdog: Arc<Watchdog>,
     pub(crate) departures: Arc<Departures>,
+    pub(crate) latches: SpentLatches,
     /// Permits to ask for a lock.
     pub(crate) asks: Semaphore,
     /// Permits to ask this client's server for its part of a Redlock.
@@ -54,9 +56,10 @@ impl Session {
         let hubs = Hubs::new(env.clone(), config.clone(), router.clone());
         let watchdog = Watchdog::new(env.clone(), config.clone(), router.clone());
         let departures = Departures::new(env, config.clone(), router.clone(), ctx.work.clone());
+        let latches = SpentLatches::default();
         let asks = Semaphore::new(ASKS_AT_ONCE);
         let claims = Arc::new(Semaphore::new(CLAIMS_AT_ONCE));
-        Arc::new(Self { ctx, config, client_id, router, hubs, watchdog, departures, asks, claims })
+        Arc::new(Self { ctx, config, client_id, router, hubs, watchdog, departures, latches, asks, claims })
     }
 
     pub(crate) fn env(&self) -> &dyn Env {

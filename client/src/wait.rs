@@ -117,7 +117,7 @@ impl<T: Send + 'static> Caller<T> {
         self.session.env()
     }
 
-    /// Whether a result would reach nobody.
+    /// Whether no result can reach the caller any more.
     pub(crate) fn is_gone(&self) -> bool {
         self.answer.as_ref().is_none_or(oneshot::Sender::is_closed)
     }
@@ -251,7 +251,7 @@ impl<T: Send + 'static> Caller<T> {
                 Err(error) => self.progress.failed(error),
             }
             if self.answer.is_none() {
-                // The caller was told that it failed; a guard that came of it all the same is released right here.
+                // The caller has got an error; a guard that came of it all the same is released right here.
                 return Err(done.err().unwrap_or_else(Error::shutdown));
             }
             let error = match done {

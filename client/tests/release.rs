@@ -59,8 +59,9 @@ async fn user(url: &str, rights: &str) -> String {
 #[tokio::test]
 async fn a_late_duplicate_release_freed_the_next_hold_of_its_owner() {
     let Some(server) = RedisServer::start() else { return };
-    // With and without the right to end the old connection: then the latch stays.
-    for (rights, latches) in [("&* +@all", 0), ("&* +@all -client|kill", 1)] {
+    // With and without the right to end the old connection. Without it the latch stays, for a copy that may yet come; with it
+    // the next release deletes the latch, and leaves its own.
+    for (rights, latches) in [("&* +@all", 1), ("&* +@all -client|kill", 2)] {
         server.command(&["FLUSHALL"]).await;
         let proxy = Proxy::to(&server).await;
         user(&server.url(), rights).await;
@@ -68,8 +69,6 @@ async fn a_late_duplicate_release_freed_the_next_hold_of_its_owner() {
         let lock = client.lock("stock");
         // The server knows the scripts from here on, so that the next release is one request.
         lock.acquire().owner(same()).await.unwrap().release().await.unwrap();
-        let latch = async || server.command(&["KEYS", "redisson_unlock_latch*"]).await;
-        eventually("its latch is gone", async || latch().await == Value::Array(vec![])).await;
         let first = lock.acquire().owner(same()).await.unwrap();
 
         let connections = async || {
@@ -85,10 +84,11 @@ async fn a_late_duplicate_release_freed_the_next_hold_of_its_owner() {
         proxy.requests(Flow::Pass);
         eventually("the old connection ends", async || !connections().await.contains(&old)).await;
         assert_eq!(lock.hold_count(same()).await.unwrap(), 1, "{rights}");
-        let Value::Array(left) = latch().await else { panic!("a list of keys") };
-        assert_eq!(left.len(), latches, "{rights}");
         second.release().await.unwrap();
         assert!(!lock.is_locked().await.unwrap());
+        let latch = server.command(&["KEYS", "redisson_unlock_latch*"]).await;
+        let Value::Array(left) = latch else { panic!("a list of keys") };
+        assert_eq!(left.len(), latches, "{rights}");
     }
 }
 

@@ -135,13 +135,6 @@ impl Connection {
         reply.map_err(broken).and_then(refuse_errors)
     }
 
-    /// Sends one command and does not care for the reply.
-    pub(crate) async fn tell(&self, mut command: Cmd) {
-        command.set_no_response(true);
-        // Nobody relies on it, so that a broken connection does not matter.
-        let _unsent = self.sender.clone().send_packed_command(&command).await;
-    }
-
     /// Runs a script by its name, or by its text when the server does not know it. With `wait` the script is followed
     /// by a WAIT on the same connection, and the replicas' acknowledgements come with the reply.
     pub(crate) async fn run(&self, call: &Call, wait: Option<&Cmd>) -> Result<(Value, usize)> {

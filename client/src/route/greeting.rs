@@ -39,7 +39,7 @@ impl Greeting {
         text.lines().find_map(|line| line.strip_prefix('-')).map(|line| line.trim_end().to_owned())
     }
 
-    /// False when nobody listens any more.
+    /// False when the greeting has ended.
     fn hear(&self, bytes: &[u8]) -> bool {
         let mut heard = locked(&self.0);
         let Some(heard) = heard.as_mut() else { return false };

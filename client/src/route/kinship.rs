@@ -98,7 +98,7 @@ mod tests {
             // A replica that has not found its master yet.
             (("r1", "master", "a", NONE), ("r2", "slave", "b", NONE), true),
             (("r1", "master", "a", NONE), ("r2", "master", "b", NONE), false),
-            // One has taken over from the other, which has not been told yet.
+            // One has taken over from the other, which does not know it yet.
             (("r1", "master", "a", NONE), ("r2", "master", "b", "a"), true),
             (("r1", "master", "a", NONE), ("r1", "master", "a", NONE), false),
         ] {

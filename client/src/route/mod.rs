@@ -64,7 +64,7 @@ pub(crate) trait Route: Send + Sync + 'static {
         false
     }
 
-    /// The command that publishes a message, as scripts are told.
+    /// The command that publishes a message, which scripts get as an argument.
     fn publish(&self) -> &'static str {
         "PUBLISH"
     }
@@ -117,7 +117,7 @@ impl Router {
         if self.route.divides() { slot } else { Slot(0) }
     }
 
-    /// The command that publishes a message, as scripts are told.
+    /// The command that publishes a message, which scripts get as an argument.
     pub(crate) fn publish(&self) -> &'static str {
         self.route.publish()
     }

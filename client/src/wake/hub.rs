@@ -119,7 +119,7 @@ impl Hub {
     }
 
     /// Brings the subscriptions of `connection` in line with the channels that have waiters. An error is that of the
-    /// connection; a refusal is told to the channel's waiters.
+    /// connection; a refusal goes to the channel's waiters.
     async fn align(&self, connection: &Connection, subscribed: &mut BTreeSet<String>) -> Result<()> {
         let wanted = self.wanted();
         let gone: Vec<_> = subscribed.difference(&wanted).cloned().collect();

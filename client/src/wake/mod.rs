@@ -1,8 +1,8 @@
-//! Waking waiters: one connection listens for the unlocks of all locks that anybody waits for.
+//! Waking waiters: one connection listens for the unlocks of all locks that have waiters.
 //!
 //! A channel is subscribed while it has waiters, once however many they are. What a message means, the kind of object
 //! says: how many of the waiters it wakes. One that does not get to look passes the message on. A message that comes while
-//! nobody sleeps is kept. Whenever a channel is subscribed, also again after a lost connection, all its waiters look,
+//! no waiter sleeps is kept. Whenever a channel is subscribed, also again after a lost connection, all its waiters look,
 //! because a message may have been missed.
 
 mod channel;

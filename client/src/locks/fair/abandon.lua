@@ -45,7 +45,7 @@ for first = 1, #moved, 1000 do
   redis.call('ZADD', deadlines, unpack(moved, first, math.min(first + 999, #moved)))
 end
 
--- The release may have been told to one who leaves.
+-- The release may have been published to a waiter that leaves.
 local head = redis.call('LINDEX', queue, 0)
 if head_leaves and head and redis.call('EXISTS', lock) == 0 then
   redis.call(publish, channel .. ':' .. head, message)

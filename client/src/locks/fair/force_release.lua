@@ -1,4 +1,4 @@
--- Frees the lock whoever holds it and tells the head of the queue, which stays.
+-- Frees the lock for all owners and notifies the head of the queue, which stays.
 -- KEYS  lock hash, queue, deadlines of the queued, channel base
 -- ARGV  message, the caller's wall clock in ms, publishing command
 -- Replies 1 when there was anything to free, else 0. An error UNPUBLISHED means that it was freed, and that the message was

@@ -5,14 +5,14 @@
 //! deadline is set anew, and those behind it keep their distances. That suffices for all, because
 //!
 //! * each queued waiter asks again within half of its wait ([`Attempt::abandon`]), and
-//! * whoever becomes the head has its own wait left at least: a head that is granted the lock or leaves brings the others
+//! * a waiter that becomes the head has its own wait left at least: a head that is granted the lock or leaves brings the others
 //!   nearer by its wait, and by no more than it had left itself.
 //!
 //! Where Redisson's scripts differ: they never set a deadline anew, so that a live waiter loses its place when the holder
 //! works for longer than its lease and the wait; a place without a deadline counts as dead at once, instead of
-//! blocking the queue for ever; and to release a lock that is not held is an error also when nobody holds it. A waiter
+//! blocking the queue for ever; and to release a lock that is not held is an error also when it is free. A waiter
 //! of Redisson's behind one of ours keeps its place as long as ours does; as the head it loses it as among its own kind,
-//! and whoever is right behind it may then lose its place, too.
+//! and the waiter right behind it may then lose its place, too.
 
 use redis::{Cmd, Value};
 
@@ -103,14 +103,15 @@ impl Lease for Fair {
     }
 
     fn release(&self, unlock: &Unlock<'_>) -> Call {
+        let keys = [
+            unlock.key.to_owned(),
+            fair_queue(unlock.key),
+            fair_deadlines(unlock.key),
+            lock_channel(unlock.key),
+            unlock_latch(unlock.key, unlock.request),
+        ];
         RELEASE
-            .call([
-                unlock.key.to_owned(),
-                fair_queue(unlock.key),
-                fair_deadlines(unlock.key),
-                lock_channel(unlock.key),
-                unlock_latch(unlock.key, unlock.request),
-            ])
+            .call(keys.into_iter().chain(unlock.spent.iter().cloned()))
             .arg(0)
             .arg(unlock.remaining_ms)
             .arg(unlock.owner)

@@ -1,5 +1,6 @@
--- Gives one level of the lock back and tells the head of the queue when that frees it.
--- KEYS  lock hash, queue, deadlines of the queued, channel base, latch of this request
+-- Gives one level of the lock back and notifies the head of the queue when that frees it.
+-- KEYS  lock hash, queue, deadlines of the queued, channel base, latch of this request, then latches of earlier requests,
+--       which are deleted
 -- ARGV  message, lease in ms of what remains, owner field, the caller's wall clock in ms, publishing command, life of
 --       the latch in ms
 -- Replies 1 when the lock is free now, 0 when a level remains, nil when the owner did not hold it. A request that was
@@ -12,9 +13,9 @@ local before = redis.call('GET', latch)
 if before then
   return tonumber(before)
 end
--- A server whose memory is full refuses the first write of a script if it may need more, and none that follow. There is no
--- latch to delete, but a lock must be releasable also then.
-redis.call('DEL', latch)
+-- A server whose memory is full refuses the first write of a script if it may need more, and none that follow. There may be
+-- no latch to delete, but a lock must be releasable also then.
+redis.call('DEL', unpack(KEYS, 5))
 sweep(queue, deadlines, now)
 
 -- The last thing that is done: the user may not publish there, and what is released is released.
@@ -28,7 +29,7 @@ local function tell_head(reply)
 end
 
 if redis.call('HEXISTS', lock, owner) == 0 then
-  -- The lease has run out, and nobody else may have told the head.
+  -- The lease has run out, and the head may not have been notified.
   if redis.call('EXISTS', lock) == 0 then
     tell_head()
   end

@@ -3,7 +3,7 @@
 -- ARGV  value, lease in ms
 -- Replies 1 when the node has the lock for that long, else 0.
 local lease = tonumber(ARGV[2])
--- A key that has become a lock of another kind is somebody else's, and no error.
+-- A key that has become a lock of another kind belongs to another owner, and is no error.
 if redis.pcall('GET', KEYS[1]) ~= ARGV[1] then
   return 0
 end

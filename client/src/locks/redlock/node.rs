@@ -25,7 +25,7 @@ pub(super) enum Vote {
     Unknown(Error),
 }
 
-/// What all nodes of one acquisition are told.
+/// What all nodes of one acquisition are asked for.
 #[derive(Clone)]
 pub(super) struct Claim {
     pub(super) lock: Key,
@@ -46,7 +46,7 @@ impl Claim {
     }
 }
 
-/// Asks one node, and keeps in touch with it until `released` says so or nobody can say so any more. Then frees it,
+/// Asks one node, and keeps in touch with it until `released` is closed or dropped. Then frees it,
 /// behind the request on the same connection, so that a request that is still on its way is freed as well.
 pub(super) async fn claim(
     session: Arc<Session>,
@@ -89,7 +89,7 @@ pub(super) async fn claim(
                 if reply.is_ok() {
                     unanswered = None;
                 }
-                // Whoever counts may have counted enough.
+                // The count may be complete without it.
                 let _ = votes.send(vote(reply)).await;
                 told(&released).await;
             }

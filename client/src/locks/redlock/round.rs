@@ -259,7 +259,7 @@ impl Keeper for Held {
         Box::pin(async move {
             let done = match self.leave(&hold).await {
                 Some(round) => round.free(self.quorum).await,
-                // The levels below are still held, and nobody but their owner needs to know of this one.
+                // The levels below are still held, and only their owner knows of this one.
                 None => Ok(hold.why_lost().is_none()),
             };
             let done = done.and_then(|was_held| if was_held { Ok(()) } else { Err(not_held(&hold)) });

@@ -1,4 +1,4 @@
--- Frees the lock whoever holds it.
+-- Frees the lock for all owners.
 -- KEYS  lock hash, channel
 -- ARGV  message, publishing command
 -- Replies 1 when there was anything to free, else 0. An error UNPUBLISHED means that it was freed, and that the message was

@@ -1,4 +1,4 @@
-//! The plain lock, Redisson's `RLock`: whoever comes first gets it, and its owner may take it again.
+//! The plain lock, Redisson's `RLock`: the first request gets it, and its owner may take it again.
 
 use redis::{Cmd, Value};
 
@@ -16,7 +16,7 @@ script!(RELEASE, "release.lua");
 script!(FORCE_RELEASE, "force_release.lua");
 
 impl Client {
-    /// A lock that its owner may take several times, and that goes to whoever comes first when it is released.
+    /// A lock that its owner may take several times, and that the first request gets after its release.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -94,8 +94,9 @@ pub(super) fn wakes(message: &[u8]) -> Wake {
 
 /// The release of every lock that is a hash with one channel.
 pub(super) fn release(unlock: &Unlock<'_>) -> Call {
+    let keys = [unlock.key.to_owned(), lock_channel(unlock.key), unlock_latch(unlock.key, unlock.request)];
     RELEASE
-        .call([unlock.key.to_owned(), lock_channel(unlock.key), unlock_latch(unlock.key, unlock.request)])
+        .call(keys.into_iter().chain(unlock.spent.iter().cloned()))
         .arg(0)
         .arg(unlock.remaining_ms)
         .arg(unlock.owner)

@@ -1,5 +1,5 @@
 -- Gives one level of the lock back.
--- KEYS  lock hash, channel, latch of this request
+-- KEYS  lock hash, channel, latch of this request, then latches of earlier requests, which are deleted
 -- ARGV  message, lease in ms of what remains, owner field, publishing command, life of the latch in ms
 -- Replies 1 when the lock is free now, 0 when a level remains, nil when the owner did not hold it. A request that was
 -- obeyed before gets the same reply again and changes nothing. An error UNPUBLISHED means that the lock is free now, and
@@ -13,9 +13,9 @@ end
 if redis.call('HEXISTS', lock, owner) == 0 then
   return nil
 end
--- A server whose memory is full refuses the first write of a script if it may need more, and none that follow. There is no
--- latch to delete, but a lock must be releasable also then.
-redis.call('DEL', latch)
+-- A server whose memory is full refuses the first write of a script if it may need more, and none that follow. There may be
+-- no latch to delete, but a lock must be releasable also then.
+redis.call('DEL', unpack(KEYS, 3))
 if redis.call('HINCRBY', lock, owner, -1) > 0 then
   if redis.call('PTTL', lock) < lease then
     redis.call('PEXPIRE', lock, lease)

@@ -1,0 +1,95 @@
+//! The latches of releases that have their final reply. They are deleted by the release that comes next, so that a lock that
+//! is taken and released costs two commands; those of the last releases end by themselves.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use crate::env::Monotonic;
+use crate::hold::locked;
+use crate::wire::Slot;
+
+/// How many latches one release deletes: few enough that it does not take longer for it.
+const AT_ONCE: usize = 16;
+
+/// How many latches a client remembers. Those beyond end by themselves.
+const MOST: usize = 4096;
+
+/// The latches of one client that are of no more use.
+#[derive(Default)]
+pub(crate) struct SpentLatches(Mutex<Spent>);
+
+#[derive(Default)]
+struct Spent {
+    /// By the slot that stands for those which may share a script, with the moment at which each has ended by itself.
+    by_slot: BTreeMap<Slot, Vec<(String, Monotonic)>>,
+    count: usize,
+}
+
+impl SpentLatches {
+    /// `latch` was set no later than `now`, for `life`, and is of no more use.
+    pub(crate) fn add(&self, slot: Slot, latch: String, now: Monotonic, life: Duration) {
+        let mut spent = locked(&self.0);
+        if spent.count < MOST {
+            spent.by_slot.entry(slot).or_default().push((latch, now + life));
+            spent.count += 1;
+        }
+    }
+
+    /// Latches to delete with the next script of `slot`. They are remembered no more.
+    pub(crate) fn take(&self, slot: Slot, now: Monotonic) -> Vec<String> {
+        let mut spent = locked(&self.0);
+        let Some(of_slot) = spent.by_slot.get_mut(&slot) else { return Vec::new() };
+        let before = of_slot.len();
+        of_slot.retain(|(_, ends)| *ends > now);
+        let kept = of_slot.len().saturating_sub(AT_ONCE);
+        let taken: Vec<_> = of_slot.drain(kept..).map(|(latch, _)| latch).collect();
+        let gone = before - of_slot.len();
+        if of_slot.is_empty() {
+            spent.by_slot.remove(&slot);
+        }
+        spent.count -= gone;
+        taken
+    }
+
+    /// A slot that has any.
+    pub(crate) fn any_slot(&self) -> Option<Slot> {
+        locked(&self.0).by_slot.keys().next().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latches_are_taken_once_by_slot_while_they_last() {
+        let at = |secs| Monotonic(Duration::from_secs(secs));
+        let spent = SpentLatches::default();
+        let life = Duration::from_secs(20);
+        spent.add(Slot(1), "old".to_owned(), at(0), life);
+        spent.add(Slot(1), "new".to_owned(), at(10), life);
+        spent.add(Slot(2), "other".to_owned(), at(10), life);
+        assert_eq!(spent.take(Slot(1), at(20)), ["new"]);
+        assert!(spent.take(Slot(1), at(20)).is_empty());
+        assert_eq!(spent.any_slot(), Some(Slot(2)));
+        assert_eq!(spent.take(Slot(2), at(20)), ["other"]);
+        assert_eq!(spent.any_slot(), None);
+    }
+
+    #[test]
+    fn there_is_a_limit_to_what_is_taken_and_to_what_is_remembered() {
+        let (now, life) = (Monotonic(Duration::ZERO), Duration::from_secs(20));
+        let spent = SpentLatches::default();
+        for n in 0..MOST + 10 {
+            spent.add(Slot(0), n.to_string(), now, life);
+        }
+        let mut taken = 0;
+        while spent.any_slot().is_some() {
+            let some = spent.take(Slot(0), now).len();
+            assert!((1..=AT_ONCE).contains(&some));
+            taken += some;
+        }
+        assert_eq!(taken, MOST);
+    }
+}
