@@ -177,7 +177,7 @@ impl Builder {
         self
     }
 
-    /// The clocks, dice, wires and tasks to use, instead of those of the tokio runtime.
+    /// The clocks, random numbers, connections and tasks to use, instead of those of the tokio runtime.
     pub fn env(mut self, env: Arc<dyn Env>) -> Self {
         self.env = Some(env);
         self

@@ -42,14 +42,14 @@ pub(crate) struct Departures {
 struct State {
     /// By lock.
     lines: BTreeMap<Key, Line>,
-    /// The lock that was served last: the one behind it is next, so that none waits for ever.
+    /// The lock that was served last: the one behind it is next, so that none waits forever.
     last: Option<Key>,
     workers: usize,
     /// In all lines.
     waiting: usize,
 }
 
-/// Those who leave one queue.
+/// The waiters that leave one queue.
 struct Line {
     abandon: Abandon,
     /// By owner.

@@ -1,4 +1,4 @@
-//! The seam to the world: clocks, dice, wires and tasks reach the client through [`Env`] and in no other way.
+//! The seam to the world: clocks, random numbers, connections and tasks reach the client through [`Env`] and in no other way.
 
 use std::future::Future;
 use std::io;
@@ -15,8 +15,8 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Monotonic(pub Duration);
 
-/// A moment of a clock that never steps and goes on while the machine is suspended (`CLOCK_BOOTTIME`).
-/// Leases are measured with it, because the server's clock goes on as well. The origin is arbitrary.
+/// An instant of a clock that never steps and continues while the machine is suspended (`CLOCK_BOOTTIME`).
+/// Leases are measured with it, because the server's clock continues as well. The origin is arbitrary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Boottime(pub Duration);
 
@@ -60,7 +60,7 @@ pub type BoxStream = Box<dyn Stream>;
 pub trait Env: Send + Sync + 'static {
     /// The monotonic clock, for time-outs.
     fn now(&self) -> Monotonic;
-    /// The clock that goes on during suspend, for leases.
+    /// The clock that continues during suspend, for leases.
     fn boottime(&self) -> Boottime;
     /// The wall clock.
     fn wall(&self) -> Wall;
@@ -95,7 +95,7 @@ impl TokioEnv {
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const BOOTTIME: rustix::time::ClockId = rustix::time::ClockId::Boottime;
-// Darwin's CLOCK_MONOTONIC goes on during sleep; elsewhere it is the best there is.
+// Darwin's CLOCK_MONOTONIC continues during sleep; elsewhere it is the best there is.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const BOOTTIME: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
 

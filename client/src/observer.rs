@@ -79,7 +79,7 @@ pub enum EventKind<'a> {
         /// The longest sleep; `None` when there is no limit but a message.
         at_most: Option<Duration>,
     },
-    /// The waiter goes on.
+    /// The waiter continues.
     Woken {
         /// What ended the sleep.
         by: WokenBy,

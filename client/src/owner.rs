@@ -1,4 +1,4 @@
-//! Who holds a lock.
+//! Owners of locks.
 
 use std::fmt;
 

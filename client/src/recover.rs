@@ -16,7 +16,7 @@ use crate::session::Session;
 use crate::wait::Caller;
 use crate::wire::Slot;
 
-/// A reply that may still come; pending for ever once it has failed to.
+/// A reply that may still come; pending forever once it has failed.
 type Reply = Fuse<BoxFuture<'static, Result<(Value, usize)>>>;
 
 /// A request under way.

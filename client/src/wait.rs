@@ -168,7 +168,7 @@ impl<T: Send + 'static> Caller<T> {
             return;
         }
         let outcome = match self.get(&mut wanted).await {
-            // It was not the caller who gave up.
+            // The caller has not given up.
             Ok(None) if work.is_closing() => Err(Error::definite(ErrorKind::Shutdown)),
             outcome => outcome,
         };

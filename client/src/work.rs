@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-/// Counts the work of one client that goes on without its caller.
+/// Counts the work of one client that continues without its caller.
 #[derive(Default)]
 pub(crate) struct Work {
     under_way: AtomicUsize,

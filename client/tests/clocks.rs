@@ -92,7 +92,7 @@ async fn a_lost_lock_is_not_renewed() {
     let guard = client.lock("stock").acquire().await.unwrap();
     laptop.suspend(Duration::from_secs(2));
     assert_eq!(soon("the loss is noticed", guard.lost()).await, LossCause::Expired);
-    // Free by itself after 2 s, because nobody renews it.
+    // Free by itself after 2 s, without renewals.
     let other = Client::connect(&server.url()).await.unwrap();
     let again = other.lock("stock").try_acquire_for(Duration::from_secs(20)).await.unwrap();
     assert!(again.is_some());

@@ -78,7 +78,7 @@ fn a_guard_dropped_at_the_end_of_main_is_released_by_close() {
         runtime.block_on(int(&server, &["DEL", "stock"]));
         left
     };
-    assert_eq!(main(false), 1, "without close nobody is left to release it");
+    assert_eq!(main(false), 1, "without close no task is left to release it");
     assert_eq!(main(true), 0);
 }
 

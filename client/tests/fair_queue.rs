@@ -111,7 +111,7 @@ async fn all_leave(server: &RedisServer, waiters: usize, dropped: bool) -> Durat
 /// `cargo test --release -p lockstorm-client --test fair_queue -- --ignored --nocapture`: the figures of BENCHMARKS.md.
 ///
 /// 4,000 waiters are out of the queue within 2 s, where each that left walked the queue (87 s), the holder keeps the lock, and
-/// whoever asks next is granted it.
+/// the next caller is granted it.
 #[tokio::test]
 #[ignore = "a load of a minute and a half, by real time"]
 async fn four_thousand_waiters_leave_within_two_seconds() {
@@ -163,7 +163,7 @@ async fn waiters_that_leave_together_share_scripts_on_the_simulator() {
 }
 
 /// The server does not answer while the waiter leaves, for longer than all repeats of one call take. The place is given
-/// back when it answers again, instead of keeping everybody out for its 300 s.
+/// back when it answers again, instead of keeping all others out for its 300 s.
 #[tokio::test]
 async fn a_failed_departure_is_repeated() {
     let Some(server) = RedisServer::start() else { return };

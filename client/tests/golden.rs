@@ -250,7 +250,7 @@ async fn fair_dead_head_is_swept_after_its_deadline() {
     assert_eq!(v.queue().await.len(), 1);
 }
 
-/// Redisson waits for ever for a head that has no deadline.
+/// Redisson waits forever for a head that has no deadline.
 #[tokio::test]
 async fn fair_head_without_deadline_counts_as_dead() {
     let Some(mut v) = Vectors::start().await else { return };
@@ -390,7 +390,7 @@ async fn fair_head_that_leaves_tells_the_next() {
     }
 }
 
-/// Redisson reports success to anybody who unlocks a free fair lock; the head of the queue is told all the same.
+/// Redisson reports success to any owner that unlocks a free fair lock; the head of the queue is notified all the same.
 #[tokio::test]
 async fn fair_release_of_a_free_lock_is_not_held_but_tells_the_head() {
     let Some(mut v) = Vectors::start().await else { return };

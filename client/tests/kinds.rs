@@ -50,7 +50,7 @@ async fn answers_as_every_kind<O: Object>(
     assert_eq!(lock.hold_count(owner).await.unwrap(), 0);
     assert!(!lock.force_release().await.unwrap(), "there is nothing to free");
 
-    // An explicit lease, nested in it the watchdog's: two levels of one owner, and nobody else's.
+    // An explicit lease, nested in it the watchdog's: two levels of one owner, and none of another.
     let outer = lock.acquire().owner(owner).lease(LEASE).await.unwrap();
     let inner = lock.try_acquire_for(LEASE).owner(owner).await.unwrap().expect("it nests");
     assert_eq!(lock.hold_count(owner).await.unwrap(), 2);
@@ -76,14 +76,14 @@ async fn answers_as_every_kind<O: Object>(
     let guard = soon("the drop frees it", other.acquire().into_future()).await.unwrap();
     assert!(token(&guard) > first || first.is_none(), "{first:?} {guard:?}");
 
-    // Taken away by somebody else, and its holder is told.
+    // Forcibly released by another client, and its holder is notified.
     assert!(lock.force_release().await.unwrap());
     soon("the holder learns of it", guard.lost()).await;
     assert_eq!(guard.validity(), Duration::ZERO);
     let error = guard.release().await.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::NotHeld { .. }), "{error}");
 
-    // By its own client: whoever holds it there knows at once, renewed or not.
+    // By its own client: its holder there is notified at once, renewed or not.
     let soon_free = soon("it is free", lock.acquire().owner(owner).lease(LEASE).into_future());
     let leased = soon_free.await.unwrap();
     let renewed = lock.acquire().owner(owner).await.unwrap();

@@ -29,7 +29,7 @@ fn server_code(error: &Error) -> &str {
     }
 }
 
-/// `None` said that somebody else has the lock.
+/// Regression: `None` said that another owner has the lock.
 #[tokio::test]
 async fn an_outage_looked_like_contention() {
     let Some(mut server) = RedisServer::start() else { return };
@@ -130,7 +130,7 @@ async fn a_wrong_password_was_tried_again() {
     }
 }
 
-/// The server says why before it hangs up, and nobody listened.
+/// Regression: the server's error before it closes the connection was ignored.
 #[tokio::test]
 async fn too_many_clients_was_a_broken_pipe() {
     let Some(server) = RedisServer::start_with(&["--maxclients", "1"]) else { return };

@@ -203,7 +203,7 @@ async fn a_waiter_looks_again_after_its_subscription_was_lost() {
         matches!(listeners, redis::Value::Array(reply) if reply[1] == redis::Value::Int(1))
     })
     .await;
-    // A deletion is announced to nobody.
+    // A deletion publishes no message.
     server.command(&["DEL", "stock"]).await;
     server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]).await;
     waiting.await.unwrap().unwrap().expect("found free on the new subscription").release().await.unwrap();

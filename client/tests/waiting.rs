@@ -125,7 +125,7 @@ async fn refused_subscription(url: &str) {
     assert_eq!(code_of(soon("it is told", other).await.unwrap().unwrap_err()), "NOPERM");
     let [guard, _other] = guards;
     guard.release().await.unwrap();
-    let guard = soon("it hears of the release", stock).await.unwrap().unwrap();
+    let guard = soon("the release wakes it", stock).await.unwrap().unwrap();
 
     // Forbidden again while it waits: the server ends the connection that listens.
     let stock = ask("stock");

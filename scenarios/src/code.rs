@@ -194,7 +194,7 @@ impl CodeHost {
     }
 
     /// Says that this line of work asks under another name than [`CodeHost::owner_name`] from now on, such as a token. Without it
-    /// a name that nobody has announced is that of line 1.
+    /// an unannounced name is that of line 1.
     pub fn asks_as(&self, name: &str) {
         self.history.asks_as(name);
     }

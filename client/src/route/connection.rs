@@ -1,4 +1,4 @@
-//! One connection to one server, shared by all who send on it; replies come in the order of the requests.
+//! One connection to one server, shared by all callers; replies come in the order of the requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ const WRITE_QUEUE: usize = 1024;
 pub(crate) struct Connection {
     pub(crate) endpoint: Endpoint,
     sender: MultiplexedConnection,
-    /// Who we are on the server: the id and the address that it sees.
+    /// The identity of the connection on the server: its id and the address that the server sees.
     identity: Option<(String, String)>,
     shared: Arc<Shared>,
 }
@@ -203,7 +203,7 @@ impl Connection {
         !self.shared.closed.load(Ordering::Acquire) && !self.shared.retired.load(Ordering::Acquire)
     }
 
-    /// Sends new requests elsewhere, and leaves the connection to those who still await a reply.
+    /// Sends new requests elsewhere, and leaves the connection to the callers that still await a reply.
     pub(crate) fn retire(&self) {
         self.shared.retired.store(true, Ordering::Release);
     }
@@ -213,7 +213,7 @@ impl Connection {
         self.end().come().await;
     }
 
-    /// The end of the connection, for one who waits for it without keeping the connection.
+    /// The end of the connection, for a task that waits for it without keeping the connection alive.
     pub(super) fn end(&self) -> End {
         End(self.shared.clone())
     }

@@ -16,7 +16,7 @@ use crate::hold::locked;
 /// A longer refusal is cut.
 const MOST: usize = 4096;
 
-/// What was heard on a stream until it was set up.
+/// The bytes received on a stream until it was set up.
 #[derive(Clone, Default)]
 pub(super) struct Greeting(Arc<Mutex<Option<Vec<u8>>>>);
 

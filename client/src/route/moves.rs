@@ -1,13 +1,13 @@
-//! How often requests have taken a new connection, for those who must follow.
+//! How often requests have taken a new connection, for the requests that must follow.
 //!
-//! A count and a bell: a watch channel of tokio's would draw from dice of its own which of several to wake first.
+//! A count and a bell: a watch channel of tokio's would draw from its own PRNG which of several to wake first.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::Notify;
 
-/// The count, and whom to tell when it changes.
+/// The count, and the tasks to notify when it changes.
 #[derive(Default)]
 pub(super) struct Moves {
     count: AtomicU64,

@@ -8,7 +8,7 @@ use tokio::sync::{Notify, Semaphore};
 use crate::error::{Error, Result};
 use crate::hold::locked;
 
-/// Whom a message wakes: how many can get what it announces.
+/// Which waiters a message wakes: as many as can get what it announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wake {
     /// One waiter.
@@ -37,7 +37,7 @@ pub(super) struct Channel {
     confirmed: AtomicBool,
     /// Why the server does not let this client listen.
     refusal: Mutex<Option<Error>>,
-    /// Wakes those who wait for the confirmation, in the order they came; a watch channel would draw one.
+    /// Wakes the waiters for the confirmation, in the order of their arrival; a watch channel would draw one.
     confirming: Notify,
 }
 

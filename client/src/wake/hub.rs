@@ -46,7 +46,7 @@ pub(crate) struct Hub {
     config: Arc<Config>,
     node: Arc<Node>,
     state: Mutex<State>,
-    /// Rings when channels come or go, and when the hub itself goes.
+    /// Notified when channels come or go, and when the hub itself goes.
     changed: Arc<Notify>,
 }
 
@@ -89,7 +89,7 @@ impl Hub {
         locked(&self.state).channels.get(name).cloned()
     }
 
-    /// The channels to listen for. Those that were refused have waiters until these have heard of it.
+    /// The channels to listen for. Those that were refused have waiters until these are notified.
     fn wanted(&self) -> BTreeSet<String> {
         let state = locked(&self.state);
         let wanted = state.channels.iter().filter(|(_, channel)| channel.refusal().is_none());
@@ -152,7 +152,7 @@ impl Hub {
 
     /// The server has begun to listen for `names`.
     fn begin(&self, names: &[String], subscribed: &mut BTreeSet<String>) {
-        // Messages before this moment are lost to those who wait already.
+        // Messages before this moment are lost for the present waiters.
         for channel in names.iter().filter_map(|name| self.channel(name)) {
             channel.wake_all();
         }

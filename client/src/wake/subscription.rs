@@ -47,7 +47,7 @@ impl Subscription {
         self.owes_look.store(false, Ordering::Release);
     }
 
-    /// Sleeps until a message comes that is meant for this waiter, everybody was woken since `epoch`, or `limit`.
+    /// Sleeps until a message for this waiter comes, all waiters were woken since `epoch`, or `limit`.
     pub(crate) async fn wait(&self, epoch: u64, limit: Monotonic) -> WokenBy {
         let all = self.channel.all.notified();
         tokio::pin!(all);

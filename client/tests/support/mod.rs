@@ -268,7 +268,7 @@ pub(crate) fn task<T: Send + 'static>(
 }
 
 /// The outcome of `work`, which must come within 20 s: ample on a busy machine, and less than the lease of 30 s that a
-/// waiter sleeps for when nobody wakes it.
+/// waiter sleeps for without a message.
 pub(crate) async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
     #[expect(clippy::disallowed_methods, reason = "a limit for a test, in real time")]
     let done = tokio::time::timeout(Duration::from_secs(20), work).await;

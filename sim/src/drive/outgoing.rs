@@ -55,7 +55,7 @@ impl Outgoing {
         (std::mem::replace(&mut self.told, self.queued) != self.queued).then_some(self.queued)
     }
 
-    /// What is to be written next.
+    /// The next piece to write.
     pub(super) fn front(&self) -> Option<Bytes> {
         self.pieces.front().cloned()
     }

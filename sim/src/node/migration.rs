@@ -119,7 +119,7 @@ impl Migration {
         }
     }
 
-    /// The connection stands, on which a database may be selected already. Returns what is to be sent.
+    /// The connection stands, on which a database may be selected already. Returns the bytes to send.
     pub fn connected(&mut self, selected: Option<&str>, now: Monotonic) -> Bytes {
         self.connected = true;
         self.deadline = now + self.timeout;
@@ -198,7 +198,7 @@ impl Targets {
         self.kept.remove(target).map(|kept| (kept.conn, kept.selected))
     }
 
-    /// Keeps a connection. Returns one that is to be closed, if there are too many.
+    /// Keeps a connection. Returns one to close, if there are too many.
     pub fn keep(
         &mut self,
         target: Target,

@@ -176,7 +176,7 @@ pub struct Busy {
 /// An end of the process that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Shutdown {
-    /// Whether a last snapshot is to be saved; by default if there are save points.
+    /// Whether to save a last snapshot; by default if there are save points.
     pub save: Option<bool>,
     /// Without waiting for replicas.
     pub now: bool,

@@ -35,7 +35,7 @@ pub(super) struct Evictor {
 /// A key that may go.
 #[derive(Debug)]
 struct Candidate {
-    /// How much there is to be said for it.
+    /// Its score.
     reason: u64,
     db: usize,
     key: Bytes,
@@ -184,7 +184,7 @@ fn draw<'a>(db: &'a Db, policy: Eviction, env: &mut Env) -> Option<(&'a Blob, &'
     db.entries().random(|len| env.random_below(len))
 }
 
-/// How much there is to be said for evicting a key: how long or how rarely it was used, or how soon it expires.
+/// The eviction score of a key: its idle time, its rareness of use, or how soon it expires.
 fn reason(config: &Config, entry: &Entry, now_ms: i64) -> u64 {
     match config.maxmemory_policy {
         Eviction::AllKeysLfu | Eviction::VolatileLfu => {

@@ -43,7 +43,7 @@ pub struct Server {
     pub(super) held: usize,
     /// Changed keys on which clients are blocked, by database; served after the batch that changed them.
     pub(super) ready: VecDeque<(usize, Bytes)>,
-    /// The keys that are to be evicted next.
+    /// The pool of eviction candidates.
     pub(super) evictor: Evictor,
     /// The alarm the driver was last asked for.
     alarm: Option<Monotonic>,

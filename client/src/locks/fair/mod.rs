@@ -10,7 +10,7 @@
 //!
 //! Where Redisson's scripts differ: they never set a deadline anew, so that a live waiter loses its place when the holder
 //! works for longer than its lease and the wait; a place without a deadline counts as dead at once, instead of
-//! blocking the queue for ever; and to release a lock that is not held is an error also when it is free. A waiter
+//! blocking the queue forever; and to release a lock that is not held is an error also when it is free. A waiter
 //! of Redisson's behind one of ours keeps its place as long as ours does; as the head it loses it as among its own kind,
 //! and the waiter right behind it may then lose its place, too.
 

@@ -2,7 +2,7 @@
 //! has a majority of them.
 //!
 //! The validity is what is left of the lease when the majority has answered, less an allowance for clocks that run at
-//! different rates. It is measured by the clock that goes on during suspend.
+//! different rates. It is measured by the clock that continues during suspend.
 
 mod node;
 mod options;

@@ -73,7 +73,7 @@ async fn count(
 
 /// The word that the nodes shall be freed, which is given by closing, at the latest when this is dropped.
 ///
-/// A semaphore wakes those who wait in the order in which they came. A `tokio::sync::watch` would draw the order from
+/// A semaphore wakes waiters in the order of their arrival. A `tokio::sync::watch` would draw the order from
 /// the thread's own random numbers, and a simulated run would not repeat itself.
 struct Release(Arc<Semaphore>);
 

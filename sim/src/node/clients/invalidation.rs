@@ -31,7 +31,7 @@ impl Node {
         false
     }
 
-    /// Sends the invalidation of a key that the command of `by` has changed. Answers whether that client is to be sent it
+    /// Sends the invalidation of a key that the command of `by` has changed. Returns whether that client must get it
     /// itself, which comes after its reply.
     pub fn invalidate(&mut self, touch: &Touch, by: Option<ConnId>) -> bool {
         if self.clients.tracking.is_empty() {
@@ -61,7 +61,7 @@ impl Node {
     }
 
     /// Sends all tracking clients the invalidation of all keys, after whole databases have changed. Answers whether the client
-    /// `by` is to be sent it itself, which comes after its reply.
+    /// `by` must get it itself, which comes after its reply.
     pub fn invalidate_all(&mut self, by: Option<ConnId>) -> bool {
         let mut own = false;
         for conn in self.clients.tracking.told().collect::<Vec<_>>() {

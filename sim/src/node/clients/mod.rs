@@ -47,7 +47,7 @@ pub struct Clients {
     pub idle_queue: BTreeSet<(Monotonic, ConnId)>,
     /// Connections that have something to send, or to be closed, at the end of the step.
     pub pending: Vec<ConnId>,
-    /// Connections that no longer wait: what they sent meanwhile is to be read on.
+    /// Connections that are no longer blocked: their input since then must be processed.
     pub woken: VecDeque<ConnId>,
     /// The next [`Blocked::ticket`](crate::node::clients::Blocked::ticket).
     pub tickets: u64,

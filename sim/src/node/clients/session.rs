@@ -434,7 +434,7 @@ impl Session {
         }
     }
 
-    /// Whether it is to be sent no replies now.
+    /// Whether its replies are suppressed now.
     pub fn is_silent(&self) -> bool {
         matches!(self.replies, Replies::Off | Replies::Skip)
     }

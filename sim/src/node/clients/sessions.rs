@@ -134,7 +134,7 @@ impl Sessions {
     }
 }
 
-/// What a connection counts for. What replicas are to be sent is there anyway.
+/// What a connection counts for. The output of replicas is in the backlog anyway.
 fn counted(session: &Session) -> usize {
     if session.role == Role::Replica { 0 } else { session.weight() }
 }
