@@ -24,8 +24,8 @@ fn files_open_by_saying_what_they_are_for() {
     }
 }
 
-/// What would be left behind by work that is not done, or says where it was done. Written in two halves, so that this file
-/// does not find itself.
+/// Marks of unfinished work, and paths of the machine that it was done on. Written in two halves, so that this file does not
+/// find itself.
 const FORBIDDEN: &[(&str, &str)] = &[
     ("TO", "DO"),
     ("FIX", "ME"),
@@ -39,7 +39,7 @@ const FORBIDDEN: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn nothing_says_what_nobody_should_read() {
+fn no_file_has_a_mark_of_unfinished_work() {
     let mut sources = sources::all(&[".rs", ".lua", ".toml", ".md", ".redis", ".css", ".js"]);
     sources.extend(sources::top(&[".md", ".toml"]));
     for source in sources {
@@ -49,6 +49,73 @@ fn nothing_says_what_nobody_should_read() {
             assert_eq!(line.map(|line| line + 1), None, "{} says {word:?} in that line", source.path);
         }
     }
+}
+
+/// Words that hide which client, owner, waiter or replica a sentence is about, or that the field has another word for.
+/// GLOSSARY.md has the words to use.
+const RIDDLES: &[&str] = &[
+    "anybody",
+    "everybody",
+    "nobody",
+    "somebody",
+    "whoever",
+    "whomever",
+    "for ever",
+    "reckon",
+    "reckons",
+    "reckoned",
+];
+
+#[test]
+fn comments_use_the_words_of_the_glossary() {
+    let mut sources = sources::all(&[".rs", ".lua", ".toml", ".md", ".redis", ".py"]);
+    sources.extend(sources::top(&[".md", ".toml"]));
+    let mut found = Vec::new();
+    for source in sources {
+        for (at, line) in source.text.lines().enumerate() {
+            let Some(comment) = comment(&source.path, line) else { continue };
+            for riddle in RIDDLES.iter().filter(|riddle| has_word(comment, riddle)) {
+                found.push(format!("{}:{}: {riddle:?}", source.path, at + 1));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// The prose of a line: all of it in a document, the comment in a source.
+fn comment<'a>(path: &str, line: &'a str) -> Option<&'a str> {
+    let (_, ending) = path.rsplit_once('.')?;
+    let mark = match ending {
+        "md" => return Some(line),
+        "rs" => "//",
+        "lua" => "--",
+        _ => "#",
+    };
+    // A mark inside a line follows a space: the one in an address does not.
+    if line.trim_start().starts_with(mark) {
+        return Some(line);
+    }
+    line.split_once(&format!(" {mark} ")).map(|(_, comment)| comment)
+}
+
+/// Whether a text has these words, each as a whole, in whatever case.
+fn has_word(text: &str, words: &str) -> bool {
+    let text = text.to_lowercase();
+    let inside = |side: Option<char>| side.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    text.match_indices(words).any(|(at, _)| {
+        !inside(text[..at].chars().next_back()) && !inside(text[at + words.len()..].chars().next())
+    })
+}
+
+#[test]
+fn comments_and_words_are_found_as_written() {
+    assert_eq!(comment("a.rs", "    let a = \"redis://nobody\"; // the rest"), Some("the rest"));
+    assert_eq!(comment("a.rs", "let nobody = 1;"), None);
+    assert_eq!(comment("a.redis", "-ERR No such user 'nobody'"), None);
+    assert_eq!(comment("a.redis", "# A client waits."), Some("# A client waits."));
+    assert!(has_word("/// Nobody's.", "nobody"));
+    assert!(!has_word("/// `nobody_else` is reckoning.", "nobody"));
+    assert!(!has_word("/// It is reckoning.", "reckon"));
 }
 
 /// Every random choice of a task by `select` must be made by us: biased, or it is drawn from the operating system.
