@@ -35,7 +35,7 @@ pub enum Origin {
 pub struct Ctx<'a> {
     /// The node, for commands that are about it; data is reached through the methods here.
     pub node: &'a mut Box<Node>,
-    /// Time and dice.
+    /// Time and PRNG.
     pub env: &'a mut Env,
     /// What was done so far in this batch.
     pub effects: &'a mut Effects,

@@ -143,7 +143,7 @@ impl TestServerBuilder {
         self
     }
 
-    /// Where the server's dice start: what it draws (evicted keys, random members) depends on nothing else. Ids alone, by which
+    /// The seed of the server's PRNG: what it draws (evicted keys, random members) depends on nothing else. Ids alone, by which
     /// servers know each other's history, are never the same twice.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;

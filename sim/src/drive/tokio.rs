@@ -116,7 +116,7 @@ impl Machine {
         self
     }
 
-    /// Serves until the server exits. `start` makes the server; `seed` is where its dice start, save for ids, of which no two
+    /// Serves until the server exits. `start` makes the server; `seed` seeds its PRNG, save for ids, of which no two
     /// servers have the same.
     ///
     /// # Panics

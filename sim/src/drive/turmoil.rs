@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Runs a node on the current host of a `turmoil` simulation until it exits, on this port. `start` makes the server,
-/// and is given the one that was there before a crash, if `node` still holds it; `seed` is where its dice start.
+/// and is given the one that was there before a crash, if `node` still holds it; `seed` seeds its PRNG.
 ///
 /// ```
 /// use lockstorm_sim::{config::Config, drive, server::Server};
