@@ -89,8 +89,8 @@ impl Builder {
 
     /// How long a call waits for its outcome, with all repeats, before it ends with an error. Default 10 s.
     ///
-    /// Waiting for a lock that another owner holds does not count: [`Lock::acquire`](crate::Lock::acquire) ends when no server
-    /// has answered for this long, and [`Lock::try_acquire_for`](crate::Lock::try_acquire_for) at the latest with its own
+    /// Waiting for a lock that another owner holds does not count: [`Handle::acquire`](crate::Handle::acquire) ends when no server
+    /// has answered for this long, and [`Handle::try_acquire_for`](crate::Handle::try_acquire_for) at the latest with its own
     /// limit. What is under way then is finished or undone in the background.
     pub fn call_timeout(mut self, timeout: Duration) -> Self {
         self.config.call_timeout = timeout;
