@@ -8,8 +8,8 @@ use criterion::{BenchmarkId, Criterion, SamplingMode, Throughput, criterion_grou
 use lockstorm::{
     plan::Plan,
     run::{Engine, run},
+    runner::{Case, judge},
     scenario::parse,
-    trial::{Case, judge},
     verdict::Match,
 };
 use lockstorm_sim::world::TraceRetention;

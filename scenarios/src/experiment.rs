@@ -14,8 +14,8 @@ use crate::{
     library,
     report::Report,
     run::{Engine, Outcome},
+    runner::{Judged, Runner, Stop, parse_seeds},
     scenario::{Scenario, ScenarioError, Source, nearest},
-    trial::{Judged, Trial, parse_seeds},
     verdict::Match,
 };
 
@@ -183,14 +183,8 @@ impl Experiment {
             return Err(Failed::Usage(format!("{}{of} expects nothing: add [expect]", source.file)));
         }
         let sources = [source];
-        let trial = Trial {
-            sources: &sources,
-            seeds,
-            jobs,
-            engine: self.engine,
-            until_unexpected: true,
-            until_violation: false,
-        };
+        let trial =
+            Runner::new(&sources).seeds(seeds).jobs(jobs).engine(self.engine).stop(Stop::AtUnexpected);
         let judged = trial.run(&|_| {});
         let bad = |wanted: fn(&Match) -> bool| judged.iter().find(|one| wanted(&one.verdict()));
         let first = bad(|verdict| matches!(verdict, Match::Otherwise(_)))
@@ -208,9 +202,8 @@ impl Experiment {
     pub fn outcome(self, seed: u64) -> Result<Outcome, Failed> {
         let sources = [self.chosen()?];
         let (engine, seeds) = (self.engine, Some(seed..seed.saturating_add(1)));
-        let (until_unexpected, until_violation) = (false, false);
-        let trial = Trial { sources: &sources, seeds, jobs: 1, engine, until_unexpected, until_violation };
-        let case = crate::trial::Case { source: 0, variant: 0, seed };
+        let trial = Runner::new(&sources).seeds(seeds).engine(engine);
+        let case = crate::runner::Case { source: 0, variant: 0, seed };
         Ok(trial.outcome(case, TraceRetention::Nothing))
     }
 
@@ -239,7 +232,7 @@ impl Experiment {
         }
     }
 
-    fn failed(&self, trial: &Trial<'_>, judged: &Judged) -> Failed {
+    fn failed(&self, trial: &Runner<'_>, judged: &Judged) -> Failed {
         let mut outcome = trial.outcome(judged.case, TraceRetention::Nothing);
         if !self.in_file {
             // The command line does not know the scenario, but the test that does is known by its thread.

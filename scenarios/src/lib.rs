@@ -32,7 +32,7 @@
 //! | [`plan`] | what will happen: a scenario with every value drawn from the seed |
 //! | [`subject`] | the systems under test: the production client and models of other algorithms |
 //! | [`run`] | executes a plan, in the world or against real servers |
-//! | [`trial`] | variants times seeds, on all processors, judged against what is expected |
+//! | [`runner`] | variants times seeds, on all processors, judged against what is expected |
 //! | [`library`] | the stock scenarios |
 //! | [`mod@experiment`] | scenarios as tests |
 //! | [`shrink`] | the smallest scenario that still has a violation |
@@ -72,7 +72,7 @@ pub mod subject;
 
 pub mod run;
 
-pub mod trial;
+pub mod runner;
 
 pub mod library;
 

@@ -4,9 +4,8 @@ use std::{collections::BTreeMap, process::Command};
 
 use lockstorm::{
     library,
-    run::Engine,
+    runner::{Case, Judged, Runner},
     scenario::{Source, parse},
-    trial::{Case, Judged, Trial},
 };
 use lockstorm_sim::world::{Record, TraceRetention, first_divergence};
 
@@ -15,23 +14,16 @@ fn stock() -> Vec<Source> {
     parsed.map(|source| source.unwrap_or_else(|error| panic!("{error}"))).collect()
 }
 
-fn trial(sources: &[Source]) -> Trial<'_> {
-    Trial {
-        sources,
-        seeds: None,
-        jobs: std::thread::available_parallelism().map_or(1, usize::from),
-        engine: Engine::Event,
-        until_unexpected: false,
-        until_violation: false,
-    }
+fn trial(sources: &[Source]) -> Runner<'_> {
+    Runner::new(sources).jobs(std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 /// What a run came to, by its token.
-fn fingerprints(trial: &Trial<'_>, judged: &[Judged]) -> BTreeMap<String, (Case, String)> {
+fn fingerprints(trial: &Runner<'_>, judged: &[Judged]) -> BTreeMap<String, (Case, String)> {
     judged.iter().map(|one| (trial.token(one.case), (one.case, one.fingerprint.clone()))).collect()
 }
 
-fn records(trial: &Trial<'_>, case: Case) -> Vec<Record> {
+fn records(trial: &Runner<'_>, case: Case) -> Vec<Record> {
     trial.outcome(case, TraceRetention::All).records
 }
 
@@ -86,7 +78,7 @@ fn the_same_seed_gives_the_same_run_in_another_process() {
 #[test]
 fn another_seed_gives_another_run() {
     let sources = stock();
-    let trial = Trial { seeds: Some(0..2), ..trial(&sources) };
+    let trial = trial(&sources).seeds(0..2);
     let judged = trial.run(&|_| {});
     for pair in judged.chunks(2) {
         let [zero, one] = pair else { panic!("two seeds for each variant") };
@@ -98,7 +90,7 @@ fn another_seed_gives_another_run() {
 const CASE: &str = "DETERMINISM_PRINTS";
 
 /// Runs a case here and in a second process of this test, and says where they part.
-fn divergence_from_another_process(trial: &Trial<'_>, case: Case, token: &str) -> String {
+fn divergence_from_another_process(trial: &Runner<'_>, case: Case, token: &str) -> String {
     let me = std::env::current_exe().expect("a running test has a file");
     let there = Command::new(me)
         .args(["--exact", "prints_the_run_it_is_asked_for", "--nocapture"])

@@ -3,8 +3,8 @@
 use lockstorm::{
     library,
     run::Engine,
+    runner::{Case, Judged, Runner, parse_seeds},
     scenario::{Source, parse},
-    trial::{Case, Judged, Trial, parse_seeds},
 };
 
 /// What the checkers said of a run, in a word. Storms hang on less than the millisecond that `turmoil` counts in, so that the
@@ -26,14 +26,10 @@ fn turmoil_gives_the_verdicts_of_the_event_engine() {
         library::ALL.iter().map(|stock| parse(stock.path, stock.text).expect("stock scenarios are valid"));
     let sources: Vec<_> = parsed.collect();
     let run = |engine| {
-        let trial = Trial {
-            sources: &sources,
-            seeds: Some(seeds.clone()),
-            jobs: std::thread::available_parallelism().map_or(1, usize::from),
-            engine,
-            until_unexpected: false,
-            until_violation: false,
-        };
+        let trial = Runner::new(&sources)
+            .seeds(Some(seeds.clone()))
+            .jobs(std::thread::available_parallelism().map_or(1, usize::from))
+            .engine(engine);
         let judged = trial.run(&|_| {});
         judged.into_iter().map(|judged| (trial.token(judged.case), judged)).collect::<Vec<_>>()
     };

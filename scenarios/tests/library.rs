@@ -96,7 +96,7 @@ async fn careless_with_red_lock(host: CodeHost) {
 #[test]
 fn a_write_of_ones_own_code_is_of_the_red_lock_that_it_holds() {
     let of = |code: Code, expected: Expectation| {
-        let lock = Lock { kind: LockKind::Red, ..Lock::default() };
+        let lock = Lock { kind: LockKind::Redlock, ..Lock::default() };
         let scenario = Scenario::builder("a Redlock of one's own").lock(lock);
         ["a", "b", "c"]
             .into_iter()
@@ -153,7 +153,7 @@ fn an_unexpected_result_ends_in_the_line_that_replays_it() {
 
 #[test]
 fn what_makes_no_sense_is_refused() {
-    let row = |failed: Result<Vec<lockstorm::trial::Judged>, Failed>, says: &str| {
+    let row = |failed: Result<Vec<lockstorm::runner::Judged>, Failed>, says: &str| {
         let failed = failed.expect_err(says);
         assert!(failed.to_string().contains(says), "{failed}");
     };

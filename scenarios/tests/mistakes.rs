@@ -83,7 +83,7 @@ fn names_that_stand_for_nothing_are_pointed_at() {
     with("crash = \"redis\"", "crash = «\"@holders\"»", "unknown selector `@holders`");
     with(
         "[node.redis]\n[client.c1]\nsteps = [{ acquire = {} }, { release = {} }]\n[fault.crash]\ncrash = \"redis\"",
-        "[node.redis]\ncount = 3\n[lock]\nkind = \"red\"\n[client.c1]\nsteps = [{ acquire = {} }, { release = {} }]\n\
+        "[node.redis]\ncount = 3\n[lock]\nkind = \"redlock\"\n[client.c1]\nsteps = [{ acquire = {} }, { release = {} }]\n\
          [fault.crash]\ncrash = «\"@master\"»",
         "this lock lives on 3 (redis1, redis2, redis3)",
     );

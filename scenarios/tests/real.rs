@@ -4,8 +4,8 @@ use lockstorm::{
     history::EventKind,
     plan::Plan,
     run::{Engine, Outcome, real},
+    runner::{Case, Judged, Runner, judge},
     scenario::{Source, parse},
-    trial::{Case, Judged, Trial, judge},
     verdict::{Match, Verdict},
 };
 use lockstorm_sim::world::TraceRetention;
@@ -227,16 +227,9 @@ fn outcome(text: &str) -> Outcome {
     with_trial(text, |trial, case| trial.outcome(case, TraceRetention::Nothing))
 }
 
-fn with_trial<T>(text: &str, run: impl FnOnce(&Trial<'_>, Case) -> T) -> T {
+fn with_trial<T>(text: &str, run: impl FnOnce(&Runner<'_>, Case) -> T) -> T {
     let sources = [source(text)];
-    let trial = Trial {
-        sources: &sources,
-        seeds: Some(0..1),
-        jobs: 1,
-        engine: Engine::Real,
-        until_unexpected: false,
-        until_violation: false,
-    };
+    let trial = Runner::new(&sources).seeds(Some(0..1)).engine(Engine::Real);
     let case = Case { source: 0, variant: 0, seed: 0 };
     run(&trial, case)
 }

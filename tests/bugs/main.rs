@@ -13,8 +13,8 @@ use libtest_mimic::{Arguments, Failed, Trial as Test};
 use lockstorm::{
     checker,
     run::Engine,
+    runner::{Judged, Runner, Stop},
     scenario::{Source, parse},
-    trial::{Judged, Trial},
     verdict::Match,
 };
 use scenarios::{
@@ -123,7 +123,7 @@ const BUGS: &[(Bug, &str)] = &[
     ),
     // The pause ends when the leases of three nodes are over and two have not been asked yet.
     (
-        bug("redisson-red-lock", "client", r#"l2 = "holds""#, ONE_NODE_IN_COMMON),
+        bug("redisson-redlock", "client", r#"l2 = "holds""#, ONE_NODE_IN_COMMON),
         r#"lock.lease = "10s"
         lock.node_timeout = "20s"
         fault.c1-reaches-abc.off = true
@@ -188,14 +188,8 @@ impl Bug {
 
     fn judge(&self, is_broken: bool, case: &str, seeds: u64) -> Vec<Judged> {
         let sources = [self.source(is_broken, case)];
-        let trial = Trial {
-            sources: &sources,
-            seeds: Some(0..seeds),
-            jobs: 1,
-            engine: Engine::Event,
-            until_unexpected: true,
-            until_violation: false,
-        };
+        let trial =
+            Runner::new(&sources).seeds(Some(0..seeds)).engine(Engine::Event).stop(Stop::AtUnexpected);
         trial.run(&|_| {})
     }
 

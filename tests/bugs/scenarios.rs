@@ -34,7 +34,7 @@ pub(crate) const ONE_NODE_IN_COMMON: &str = r#"
 [node.d]
 [node.e]
 [lock]
-kind = "red"
+kind = "redlock"
 [client.c1]
 [client.c2]
 [fault.c1-reaches-abc]
@@ -53,7 +53,7 @@ pub(crate) const LOST_REPLIES: &str = r#"
 [node.d]
 [node.e]
 [lock]
-kind = "red"
+kind = "redlock"
 lease = "10s"
 [client.c1]
 steps = [{ at = "9.6s", try_acquire = {} }]
@@ -128,7 +128,7 @@ pub(crate) const SPLIT_VOTE: &str = r#"
 [node.n]
 count = 5
 [lock]
-kind = "red"
+kind = "redlock"
 lease = "10s"
 [client.c1]
 steps = [{ at = "10s", acquire = {} }, { work = { for = "100ms" } }, { release = {} }]

@@ -11,8 +11,8 @@ use libtest_mimic::{Arguments, Failed, Trial as Test};
 use lockstorm::{
     library,
     run::Engine,
+    runner::{Runner, Stop},
     scenario::{ScriptEdit, Source, parse},
-    trial::Trial,
     verdict::Match,
 };
 use mistakes::{Mistake, mistakes};
@@ -47,7 +47,7 @@ const PLAIN: &[&str] = &[
 ];
 const FAIR: &[&str] = &["storm/fair_queue.toml", "storm/fair_crashes.toml", "fair/"];
 const FENCED: &[&str] = &["storm/fenced.toml", "storm/fenced_failover.toml", "single/"];
-const RED: &[&str] = &["storm/red_lock.toml", "red/"];
+const RED: &[&str] = &["storm/redlock.toml", "redlock/"];
 const RENEWAL: &[&str] = &["storm/two_locks.toml", "storm/watchdog.toml", "watchdog/"];
 
 /// The scripts that scenarios run. No scenario frees a lock by force: `client/tests` does.
@@ -59,8 +59,8 @@ const SCRIPTS: &[Script] = &[
     script!("fair/acquire", "locks/fair/acquire.lua", FAIR),
     script!("fair/release", "locks/fair/release.lua", FAIR),
     script!("fair/abandon", "locks/fair/abandon.lua", FAIR),
-    script!("red/extend", "locks/redlock/extend.lua", RED),
-    script!("red/release", "locks/redlock/release.lua", RED),
+    script!("redlock/extend", "locks/redlock/extend.lua", RED),
+    script!("redlock/release", "locks/redlock/release.lua", RED),
     script!("renew", "renew/renew.lua", RENEWAL),
 ];
 
@@ -89,14 +89,10 @@ fn unexpected(noticed_by: &[&str], edit: Option<&ScriptEdit>) -> Option<String> 
     sources(noticed_by, edit).into_iter().find_map(|source| {
         let is_storm = source.file.starts_with("storm/");
         let sources = [source];
-        let trial = Trial {
-            sources: &sources,
-            seeds: is_storm.then_some(0..SEEDS_OF_A_STORM),
-            jobs: 1,
-            engine: Engine::Event,
-            until_unexpected: true,
-            until_violation: false,
-        };
+        let trial = Runner::new(&sources)
+            .seeds(is_storm.then_some(0..SEEDS_OF_A_STORM))
+            .engine(Engine::Event)
+            .stop(Stop::AtUnexpected);
         let judged = trial.run(&|_| {});
         let found = judged.iter().find(|one| !matches!(one.verdict(), Match::AsExpected));
         found.map(|one| trial.token(one.case))

@@ -13,8 +13,8 @@ use super::{
     twice::stock,
 };
 use crate::{
+    runner::{Judged, Runner},
     scenario::{Claim, Source, nearest},
-    trial::{Judged, Trial},
     verdict::Match,
 };
 
@@ -36,14 +36,7 @@ pub(super) struct Claims {
 impl Claims {
     pub(super) fn run(self) -> Result<Exit> {
         let sources = self.chosen(stock()?)?;
-        let trial = Trial {
-            sources: &sources,
-            seeds: None,
-            jobs: self.jobs.count(),
-            engine: self.engine.into(),
-            until_unexpected: false,
-            until_violation: false,
-        };
+        let trial = Runner::new(&sources).jobs(self.jobs.count()).engine(self.engine.into());
         let progress = Progress::new(trial.cases().len());
         let judged = trial.run(&|judged| progress.step(judged.simulated));
         let speed = progress.finish();
@@ -77,7 +70,7 @@ impl Claims {
         Ok(claims.into_iter().filter(|(id, _)| wanted(id)).map(|(_, source)| source).collect())
     }
 
-    fn print(&self, trial: &Trial<'_>, source: &Source, of: &[Judged], exit: Exit) {
+    fn print(&self, trial: &Runner<'_>, source: &Source, of: &[Judged], exit: Exit) {
         let Some(claim) = claim(source) else { return };
         let word = match exit {
             Exit::Expected => "as stated",
@@ -113,7 +106,7 @@ impl Claims {
 }
 
 /// What was found of everything that the claim is about, with what was measured where it sets bounds.
-fn came_out(trial: &Trial<'_>, judged: &Judged) -> String {
+fn came_out(trial: &Runner<'_>, judged: &Judged) -> String {
     let expected = trial.variant(judged.case).scenario.expect.iter();
     let found = expected.filter_map(|(checker, expected)| {
         let finding = judged.finding(checker)?;
@@ -132,7 +125,7 @@ fn claim(source: &Source) -> Option<&Claim> {
     source.variants.first()?.scenario.claim.as_ref()
 }
 
-/// S2 comes before S11, and single instances before RedLock before the rest.
+/// S2 comes before S11, and single instances before Redlock before the rest.
 fn order(id: &str) -> (usize, u64, String) {
     let letters: String = id.chars().take_while(|c| c.is_ascii_alphabetic()).collect();
     let number: String =

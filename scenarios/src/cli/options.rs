@@ -10,8 +10,8 @@ use super::out::errln;
 use crate::{
     library,
     run::Engine,
+    runner::{Case, Judged, Runner, Token, judge, parse_seeds},
     scenario::{Source, Variant, load, parse},
-    trial::{Case, Judged, Token, Trial, judge, parse_seeds},
 };
 
 /// Which seeds.
@@ -134,15 +134,10 @@ pub(super) fn one_case(token: &str) -> Result<OneCase> {
 
 impl OneCase {
     /// The trial of this one case.
-    pub(super) fn trial(&self) -> Trial<'_> {
-        Trial {
-            sources: &self.sources,
-            seeds: Some(self.case.seed..self.case.seed.saturating_add(1)),
-            jobs: 1,
-            engine: self.engine,
-            until_unexpected: false,
-            until_violation: false,
-        }
+    pub(super) fn trial(&self) -> Runner<'_> {
+        Runner::new(&self.sources)
+            .seeds(Some(self.case.seed..self.case.seed.saturating_add(1)))
+            .engine(self.engine)
     }
 
     /// Its variant.

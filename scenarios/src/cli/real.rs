@@ -15,8 +15,8 @@ use crate::{
     history::Ended,
     plan::Plan,
     run::{Engine, real},
+    runner::{Runner, judge},
     scenario::Source,
-    trial::{Trial, judge},
     verdict::Match,
 };
 
@@ -29,15 +29,8 @@ pub(super) fn run(
     output: &Output,
 ) -> Result<Exit> {
     real::available().map_err(|why| miette!("--real starts servers of its own: {why}"))?;
-    let trial = Trial {
-        sources,
-        // Real time is dear: one seed of each, unless asked for more.
-        seeds: Some(seeds.unwrap_or(0..1)),
-        jobs: 1,
-        engine: Engine::Real,
-        until_unexpected: false,
-        until_violation: false,
-    };
+    // Real time is dear: one seed of each, unless asked for more.
+    let trial = Runner::new(sources).seeds(seeds.unwrap_or(0..1)).engine(Engine::Real);
     let (mut cases, mut refused, mut takes) = (Vec::new(), Vec::new(), Duration::ZERO);
     for case in trial.cases() {
         let plan = Plan::draw(&trial.variant(case).scenario, case.seed);

@@ -10,7 +10,7 @@ use super::{
     out::out,
     run::{Output, exit_of, show},
 };
-use crate::{plan::Plan, trial::judge};
+use crate::{plan::Plan, runner::judge};
 
 /// Run one case again, and show everything about it
 #[derive(Debug, Args)]

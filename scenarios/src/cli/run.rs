@@ -21,7 +21,7 @@ use crate::{
     plan::Plan,
     report::Report,
     run::Outcome,
-    trial::{Judged, Trial},
+    runner::{Judged, Runner, Stop},
     verdict::{Finding, Match},
 };
 
@@ -77,14 +77,11 @@ impl Run {
             let seeds = self.seeds.given();
             return super::real::run(&sources, seeds, self.skip_unsupported, self.verbose, &self.output);
         }
-        let trial = Trial {
-            sources: &sources,
-            seeds: self.seeds.given(),
-            jobs: self.jobs.count(),
-            engine: self.engine.into(),
-            until_unexpected: false,
-            until_violation: self.until_violation,
-        };
+        let trial = Runner::new(&sources)
+            .seeds(self.seeds.given())
+            .jobs(self.jobs.count())
+            .engine(self.engine.into())
+            .stop(if self.until_violation { Stop::AtViolation } else { Stop::Never });
         let progress = Progress::new(trial.cases().len());
         let judged = trial.run(&|judged| progress.step(judged.simulated));
         let speed = progress.finish();
@@ -135,7 +132,7 @@ pub(super) fn exit_of(judged: &[Judged]) -> Exit {
 }
 
 /// Prints what came out of one run; with everything that was found, and the witness, where the outcome is given.
-pub(super) fn show(trial: &Trial<'_>, judged: &Judged, outcome: Option<&Outcome>) {
+pub(super) fn show(trial: &Runner<'_>, judged: &Judged, outcome: Option<&Outcome>) {
     let word = match judged.verdict() {
         Match::AsExpected => "as expected",
         Match::Undecided(_) => "UNDECIDED",
@@ -159,7 +156,7 @@ pub(super) fn summary(judged: &[Judged], speed: &str) -> String {
 }
 
 /// One line of JSON about one run.
-pub(super) fn json(trial: &Trial<'_>, judged: &Judged) -> Result<String> {
+pub(super) fn json(trial: &Runner<'_>, judged: &Judged) -> Result<String> {
     #[derive(Serialize)]
     struct Line<'a> {
         case: String,
@@ -185,7 +182,7 @@ pub(super) fn json(trial: &Trial<'_>, judged: &Judged) -> Result<String> {
 
 impl Output {
     /// Writes the files that were asked for, about one case.
-    pub(super) fn write(&self, trial: &Trial<'_>, judged: &Judged, outcome: &Outcome) -> Result<()> {
+    pub(super) fn write(&self, trial: &Runner<'_>, judged: &Judged, outcome: &Outcome) -> Result<()> {
         let failed = |path: &PathBuf| format!("{} cannot be written", path.display());
         if let Some(path) = &self.report {
             let entries = trial.entries(judged);

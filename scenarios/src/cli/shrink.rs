@@ -12,9 +12,9 @@ use super::{
 };
 use crate::{
     checker::{self, Checker},
+    runner::Judged,
     scenario::{Variant, nearest},
     shrink::{Shrink as Shrinking, to_toml},
-    trial::Judged,
     verdict::Match,
 };
 

@@ -15,8 +15,8 @@ use super::{
 use crate::{
     library,
     run::Engine,
+    runner::Runner,
     scenario::{Source, parse},
-    trial::Trial,
 };
 
 /// Run each scenario twice with the same seed and compare everything that happened, event by event
@@ -36,14 +36,8 @@ pub(super) struct Twice {
 impl Twice {
     pub(super) fn run(self) -> Result<Exit> {
         let sources = if self.paths.is_empty() { stock()? } else { sources(&self.paths)? };
-        let trial = Trial {
-            sources: &sources,
-            seeds: self.seeds.given(),
-            jobs: self.jobs.count(),
-            engine: Engine::Event,
-            until_unexpected: false,
-            until_violation: false,
-        };
+        let trial =
+            Runner::new(&sources).seeds(self.seeds.given()).jobs(self.jobs.count()).engine(Engine::Event);
         let total = trial.cases().len();
         let progress = Progress::new(2 * total);
         let first = trial.run(&|judged| progress.step(judged.simulated));

@@ -36,8 +36,8 @@ pub enum LockKind {
     Fair,
     /// The lock that hands out fencing tokens.
     Fenced,
-    /// RedLock over independent masters.
-    Red,
+    /// Redlock over independent masters.
+    Redlock,
     /// Many readers or one writer. Only models implement it.
     ReadWrite,
     /// So many permits at a time. Only models implement it.
@@ -47,7 +47,7 @@ pub enum LockKind {
 impl LockKind {
     /// The kinds of which one owner at a time holds the lock, alone.
     pub(crate) const OF_ONE_OWNER: &[LockKind] =
-        &[LockKind::Plain, LockKind::Fair, LockKind::Fenced, LockKind::Red];
+        &[LockKind::Plain, LockKind::Fair, LockKind::Fenced, LockKind::Redlock];
 
     /// The adapter of a lock of this kind, with so many permits if it has any.
     pub(crate) fn object(self, permits: u32) -> Rc<dyn Object> {
@@ -55,7 +55,7 @@ impl LockKind {
             // A fencing token is handed out with the grant, and does not change the holder.
             LockKind::Plain | LockKind::Fenced => Rc::new(exclusive::Exclusive),
             LockKind::Fair => Rc::new(fair::Fair),
-            LockKind::Red => Rc::new(redlock::Redlock),
+            LockKind::Redlock => Rc::new(redlock::Redlock),
             LockKind::ReadWrite => Rc::new(read_write::ReadWrite),
             LockKind::Semaphore => Rc::new(semaphore::Semaphore { permits }),
         }

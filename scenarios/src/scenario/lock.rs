@@ -91,7 +91,7 @@ pub struct Lock {
     pub subject: Subject,
     /// What the subject does otherwise than its name says, such as `{ release = "delete" }` (`lockstorm list traits`).
     pub traits: OtherTraits,
-    /// The nodes it lives on: one for a plain lock (its replicas follow by themselves), several for a RedLock. All masters if
+    /// The nodes it lives on: one for a plain lock (its replicas follow by themselves), several for a Redlock. All masters if
     /// left out.
     pub nodes: Option<Vec<Name>>,
     /// The lease of every acquisition that names none. Without one the watchdog renews.
@@ -100,9 +100,9 @@ pub struct Lock {
     pub watchdog: Span,
     /// How long a client waits for a reply.
     pub response_timeout: Option<Span>,
-    /// How long a RedLock waits for one node.
+    /// How long a Redlock waits for one node.
     pub node_timeout: Option<Span>,
-    /// The longest random delay between two attempts of a RedLock.
+    /// The longest random delay between two attempts of a Redlock.
     pub retry_delay: Option<Span>,
     /// Which replicas must have acknowledged an acquisition (WAIT).
     pub sync: Sync,

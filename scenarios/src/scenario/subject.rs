@@ -59,7 +59,7 @@ pub const TABLE: &[Subject] = &[
     ),
     model(
         "token-lock",
-        "SET NX PX with a token, done right: one node, or the published RedLock over several",
+        "SET NX PX with a token, done right: one node, or the published Redlock over several",
         RIGHT,
     ),
     model(
@@ -141,8 +141,8 @@ pub const TABLE: &[Subject] = &[
     ),
     model("shared-token", "has one token for all clients", Traits { token: Token::Shared, ..RIGHT }),
     model(
-        "redisson-red-lock",
-        "Redisson's RedLock: one node after the other, and no look at the clock afterwards",
+        "redisson-redlock",
+        "Redisson's Redlock: one node after the other, and no look at the clock afterwards",
         Traits {
             belief: Belief::FromReply,
             drift: false,

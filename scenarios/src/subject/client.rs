@@ -147,7 +147,7 @@ fn handle(lock: &ScenarioLock, clients: &[Client], name: &str) -> Result<Handle,
             let message = "the client has no such lock".to_owned();
             return Err(Failure { definite: true, message });
         }
-        LockKind::Red => {
+        LockKind::Redlock => {
             let mut red = Redlock::builder(clients.iter().cloned());
             if let Some(Span(timeout)) = lock.node_timeout {
                 red = red.node_timeout(timeout);

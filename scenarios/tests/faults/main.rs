@@ -15,8 +15,8 @@ use lockstorm::{
     history::{Call, EventKind, Face, History},
     plan::Plan,
     run::{self, Engine, Outcome},
+    runner::{Case, judge},
     scenario::parse,
-    trial::{Case, judge},
     verdict::Match,
 };
 use lockstorm_sim::{

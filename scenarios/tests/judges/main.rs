@@ -40,7 +40,7 @@ use std::{
     time::Duration,
 };
 
-use lockstorm::{checker, history::History, report::timeline, trial::parse_seeds, verdict::Quantity};
+use lockstorm::{checker, history::History, report::timeline, runner::parse_seeds, verdict::Quantity};
 use proptest::strategy::{Strategy, ValueTree};
 
 /// What a reference says of a history: the verdict's word, and what it measured.

@@ -4,8 +4,8 @@
 use lockstorm::{
     library,
     run::Engine,
+    runner::{Runner, parse_seeds},
     scenario::{Source, parse},
-    trial::{Trial, parse_seeds},
 };
 use lockstorm_sim::world::TraceRetention;
 use std::{
@@ -24,14 +24,7 @@ fn the_judges_agree_on_stock_runs() {
         library::ALL.iter().map(|stock| parse(stock.path, stock.text).expect("stock scenarios are valid"));
     let sources: Vec<Source> = parsed.collect();
     let seeds = std::env::var("LOCKSTORM_SEEDS").map_or(0..1, |seeds| parse_seeds(&seeds).expect("a range"));
-    let trial = Trial {
-        sources: &sources,
-        seeds: Some(seeds),
-        jobs: 1,
-        engine: Engine::Event,
-        until_unexpected: false,
-        until_violation: false,
-    };
+    let trial = Runner::new(&sources).seeds(Some(seeds)).engine(Engine::Event);
     let cases = trial.cases();
     let next = AtomicUsize::new(0);
     let found: Mutex<BTreeMap<&'static str, Vec<(usize, String)>>> = Mutex::default();

@@ -20,8 +20,8 @@ use lockstorm::{
     history::{Event as Recorded, EventKind, History, Host, HostKind, Life, LockKind, LossCause},
     library,
     run::{Engine, Outcome},
+    runner::{Runner, parse_seeds},
     scenario::{Node, Scenario, Source, parse},
-    trial::{Trial, parse_seeds},
 };
 use lockstorm_sim::{
     config::Config,
@@ -200,14 +200,7 @@ fn the_wire_tells_of_the_grants_and_releases_that_were_recorded() {
         library::ALL.iter().map(|stock| parse(stock.path, stock.text).expect("stock scenarios are valid"));
     let sources: Vec<Source> = parsed.collect();
     let seeds = std::env::var("LOCKSTORM_SEEDS").map_or(0..1, |seeds| parse_seeds(&seeds).expect("a range"));
-    let trial = Trial {
-        sources: &sources,
-        seeds: Some(seeds),
-        jobs: 1,
-        engine: Engine::Event,
-        until_unexpected: false,
-        until_violation: false,
-    };
+    let trial = Runner::new(&sources).seeds(Some(seeds)).engine(Engine::Event);
     let cases = trial.cases();
     let (next, compared) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let found: Mutex<Vec<(usize, String)>> = Mutex::default();

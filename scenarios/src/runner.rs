@@ -28,19 +28,62 @@ const JOBS_MAX: usize = 1024;
 
 /// What to try.
 #[derive(Debug, Clone)]
-pub struct Trial<'a> {
-    /// The scenarios.
-    pub sources: &'a [Source],
-    /// The seeds of each; its own number from 0 if left out.
-    pub seeds: Option<Range<u64>>,
+#[must_use = "nothing runs until `run` or `outcome`"]
+pub struct Runner<'a> {
+    sources: &'a [Source],
+    seeds: Option<Range<u64>>,
+    jobs: usize,
+    engine: Engine,
+    stop: Stop,
+}
+
+/// When a runner ends before its last case.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Stop {
+    /// It does not.
+    #[default]
+    Never,
+    /// At the first result that is not as expected.
+    AtUnexpected,
+    /// At the first violation, expected or not.
+    AtViolation,
+}
+
+impl Stop {
+    fn is_at(self, judged: &Judged) -> bool {
+        match self {
+            Stop::Never => false,
+            Stop::AtUnexpected => matches!(judged.verdict(), Match::Otherwise(_)),
+            Stop::AtViolation => judged.violated(),
+        }
+    }
+}
+
+impl<'a> Runner<'a> {
+    /// Tries scenarios: each with its own number of seeds from 0, one after the other, on the event engine, to the end.
+    pub fn new(sources: &'a [Source]) -> Runner<'a> {
+        Runner { sources, seeds: None, jobs: 1, engine: Engine::Event, stop: Stop::Never }
+    }
+
+    /// The seeds of each scenario; its own number from 0 if there is none.
+    pub fn seeds(self, seeds: impl Into<Option<Range<u64>>>) -> Runner<'a> {
+        Runner { seeds: seeds.into(), ..self }
+    }
+
     /// How many threads; at least one.
-    pub jobs: usize,
+    pub fn jobs(self, jobs: usize) -> Runner<'a> {
+        Runner { jobs, ..self }
+    }
+
     /// What moves time on.
-    pub engine: Engine,
-    /// Whether to stop at the first result that is not as expected.
-    pub until_unexpected: bool,
-    /// Whether to stop at the first violation, expected or not.
-    pub until_violation: bool,
+    pub fn engine(self, engine: Engine) -> Runner<'a> {
+        Runner { engine, ..self }
+    }
+
+    /// When to end before the last case.
+    pub fn stop(self, stop: Stop) -> Runner<'a> {
+        Runner { stop, ..self }
+    }
 }
 
 /// One variant with one seed.
@@ -108,7 +151,7 @@ pub fn judge(variant: &Variant, case: Case, outcome: &Outcome) -> Judged {
     Judged { case, findings, matches, fingerprint: outcome.fingerprint.clone(), simulated }
 }
 
-impl Trial<'_> {
+impl Runner<'_> {
     /// Every case, in order.
     pub fn cases(&self) -> Vec<Case> {
         let mut cases = Vec::new();
@@ -164,9 +207,7 @@ impl Trial<'_> {
                 }
                 let one = judge(self.variant(case), case, &self.outcome(case, TraceRetention::Nothing));
                 told(&one);
-                let stop = (self.until_unexpected && matches!(one.verdict(), Match::Otherwise(_)))
-                    || (self.until_violation && one.violated());
-                if stop {
+                if self.stop.is_at(&one) {
                     stopped.store(true, Ordering::Relaxed);
                 }
                 judged.lock().expect("nobody panics while adding").push(one);
