@@ -38,6 +38,8 @@ impl Asked<'_> {
 /// A stretch of true time in which an owner had a lock, in some sense, with how that came about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
+    /// The lock.
+    pub lock: Lock,
     /// The owner.
     pub owner: Owner,
     /// From when.
@@ -68,6 +70,7 @@ impl<'a> Evidence<'a> {
     /// What the servers promised, to be shown.
     pub fn promised(&self) -> Vec<Held> {
         let held = |promise: &Promise| Held {
+            lock: promise.lock,
             owner: promise.owner,
             from: promise.from,
             until: promise.until,
@@ -79,6 +82,7 @@ impl<'a> Evidence<'a> {
     /// What the clients believed, to be shown.
     pub fn believed(&self) -> Vec<Held> {
         let held = |belief: &Belief| Held {
+            lock: belief.lock,
             owner: belief.owner,
             from: belief.from,
             until: belief.until,

@@ -101,64 +101,69 @@ pub(super) fn nodes(history: &History) -> Vec<Lane> {
     history.header.hosts_of(HostKind::Node).map(lane).collect()
 }
 
-/// Per owner: what the servers promised it.
+/// Per owner, and per lock where there are several: what the servers promised it.
 pub(super) fn promised(evidence: &Evidence<'_>) -> Vec<Lane> {
     by_owner(evidence.history, bars(evidence.promised(), "promise"))
 }
 
-/// Per owner: when it tried to acquire and when it believed it held the lock.
+/// Per owner, and per lock where there are several: when it tried to acquire and when it believed it held the lock.
 pub(super) fn believed(evidence: &Evidence<'_>) -> Vec<Lane> {
     let history = evidence.history;
-    let mut all: Vec<Bar> = asked(history);
+    let mut all: Vec<(Lock, Bar)> = asked(history);
     all.extend(bars(evidence.believed(), "belief"));
     by_owner(history, all)
 }
 
-fn bars(held: Vec<Held>, class: &'static str) -> Vec<Bar> {
-    let bar = |Held { owner, from, until, words }: Held| Bar {
-        from,
-        until,
-        owner: Some(owner),
-        class,
-        label: String::new(),
-        title: words,
+fn bars(held: Vec<Held>, class: &'static str) -> Vec<(Lock, Bar)> {
+    let bar = |Held { lock, owner, from, until, words }: Held| {
+        (lock, Bar { from, until, owner: Some(owner), class, label: String::new(), title: words })
     };
     held.into_iter().map(bar).collect()
 }
 
-fn by_owner(history: &History, bars: Vec<Bar>) -> Vec<Lane> {
-    let mut lanes: BTreeMap<Owner, Vec<Bar>> = BTreeMap::new();
-    for bar in bars {
+fn by_owner(history: &History, bars: Vec<(Lock, Bar)>) -> Vec<Lane> {
+    let mut lanes: BTreeMap<(Owner, Lock), Vec<Bar>> = BTreeMap::new();
+    for (lock, bar) in bars {
         if let Some(owner) = bar.owner {
-            lanes.entry(owner).or_default().push(bar);
+            lanes.entry((owner, lock)).or_default().push(bar);
         }
     }
-    lanes.into_iter().map(|(owner, bars)| Lane { label: history.owner_name(owner), bars }).collect()
+    let label = |owner, lock| match &history.header.locks[..] {
+        [_] => history.owner_name(owner),
+        _ => format!("{} {}", history.owner_name(owner), history.lock(lock).name),
+    };
+    lanes.into_iter().map(|((owner, lock), bars)| Lane { label: label(owner, lock), bars }).collect()
 }
 
 /// The calls for a lock that took some time.
-fn asked(history: &History) -> Vec<Bar> {
-    let mut open: BTreeMap<crate::history::Op, (True, Owner)> = BTreeMap::new();
+fn asked(history: &History) -> Vec<(Lock, Bar)> {
+    let mut open: BTreeMap<crate::history::Op, (True, Lock, Owner)> = BTreeMap::new();
     let mut bars = Vec::new();
-    let bar = |from: True, until: True, owner: Owner, how: &str| {
-        let title = running(&format!("{} asked for the lock{how}", history.owner_name(owner)), from, until);
-        Bar { from, until, owner: Some(owner), class: "ask", label: String::new(), title }
+    let bar = |from: True, until: True, lock: Lock, owner: Owner, how: &str| {
+        let what = match &history.header.locks[..] {
+            [_] => "the lock".to_owned(),
+            _ => format!("`{}`", history.lock(lock).name),
+        };
+        let title = running(&format!("{} asked for {what}{how}", history.owner_name(owner)), from, until);
+        (lock, Bar { from, until, owner: Some(owner), class: "ask", label: String::new(), title })
     };
     for event in &history.events {
         match &event.kind {
-            EventKind::Invoke { op, owner, call: Call::Acquire { .. }, .. } => {
-                open.insert(*op, (event.at, *owner));
+            EventKind::Invoke { op, lock, owner, call: Call::Acquire { .. } } => {
+                open.insert(*op, (event.at, *lock, *owner));
             }
             EventKind::Return { op, .. } => {
-                if let Some((from, owner)) = open.remove(op) {
-                    bars.push(bar(from, event.at, owner, ""));
+                if let Some((from, lock, owner)) = open.remove(op) {
+                    bars.push(bar(from, event.at, lock, owner, ""));
                 }
             }
             _ => {}
         }
     }
     let end = history.header.end;
-    bars.extend(open.into_values().map(|(from, owner)| bar(from, end, owner, " and was never answered")));
+    bars.extend(
+        open.into_values().map(|(from, lock, owner)| bar(from, end, lock, owner, " and was never answered")),
+    );
     bars
 }
 
