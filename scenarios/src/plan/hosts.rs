@@ -6,7 +6,8 @@ use lockstorm_sim::world::Entropy;
 
 use super::{PlannedLine, script};
 use crate::{
-    scenario::{Client, Clock, Node, Scenario, group},
+    history::HostKind,
+    scenario::{Client, Clock, Node, Scenario, group, word},
     selector::{Hosts, Selector},
     units::{Draw, Rate, Span, Step},
 };
@@ -38,6 +39,17 @@ pub enum Software {
     },
     /// The resource that the lock guards.
     Resource,
+}
+
+impl Software {
+    /// What the history calls a host with it.
+    pub fn kind(&self) -> HostKind {
+        match self {
+            Software::Node(_) => HostKind::Node,
+            Software::Client { .. } => HostKind::Client,
+            Software::Resource => HostKind::Resource,
+        }
+    }
 }
 
 /// A link whose latency is not the network's.
@@ -102,28 +114,22 @@ fn fixed(scenario: &Scenario, hosts: &[PlannedHost], written: &Hosts) -> Vec<Str
 
 /// The hosts of a selector, as far as they are known before the run.
 pub(super) fn all(scenario: &Scenario, hosts: &[PlannedHost], selector: &Selector) -> Vec<String> {
-    let of = |wanted: fn(&Software) -> bool| {
-        hosts.iter().filter(|host| wanted(&host.software)).map(|host| host.name.clone()).collect::<Vec<_>>()
+    let of = |kind: HostKind| {
+        let hosts = hosts.iter().filter(|host| host.software.kind() == kind);
+        hosts.map(|host| host.name.clone()).collect::<Vec<_>>()
     };
     match selector {
         Selector::Named(name) => scenario.members(name),
         Selector::Nodes | Selector::AnyNode | Selector::Minority | Selector::Master | Selector::Replica => {
-            of(|software| matches!(software, Software::Node(_)))
+            of(HostKind::Node)
         }
-        Selector::Clients | Selector::AnyClient | Selector::Holder | Selector::Waiter => {
-            of(|software| matches!(software, Software::Client { .. }))
-        }
+        Selector::Clients | Selector::AnyClient | Selector::Holder | Selector::Waiter => of(HostKind::Client),
     }
 }
 
 impl fmt::Display for PlannedHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match &self.software {
-            Software::Node(_) => "node",
-            Software::Client { .. } => "client",
-            Software::Resource => "resource",
-        };
-        write!(f, "{} ({kind})", self.name)?;
+        write!(f, "{} ({})", self.name, word(self.software.kind()))?;
         if self.offset != Step::default() {
             write!(f, ", wall clock {} ahead", self.offset)?;
         }

@@ -5,6 +5,7 @@ mod director;
 mod held;
 mod node;
 mod operator;
+mod process;
 pub mod real;
 mod resource;
 mod script;
@@ -24,7 +25,7 @@ use crate::{
         Resource as HistoryResource, Segment,
     },
     object::Role,
-    plan::{Plan, PlannedLock, Software},
+    plan::{Plan, PlannedLock},
     recorder::Shared,
     scenario::Fence,
     units::{Draw, Span},
@@ -120,27 +121,11 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Ou
     let lives = stage.clone();
     builder = builder.state_hook(move |at, host, before, now| lives.host_changed(at, host, before, now));
     for host in &plan.hosts {
-        let (name, stage) = (host.name.clone(), stage.clone());
-        builder = match &host.software {
-            Software::Node(written) if engine == Engine::Real => {
-                let actor = Rc::new(real::Actor::new(written.clone()));
-                stage.nodes.borrow_mut().insert(name.clone(), actor.clone());
-                builder.host(name, move |ctx| real::play(ctx, stage.clone(), actor.clone()))
-            }
-            Software::Node(written) => {
-                let actor = Rc::new(node::Actor::new(written.clone()));
-                stage.nodes.borrow_mut().insert(name.clone(), actor.clone());
-                builder.host(name, move |ctx| node::play(ctx, stage.clone(), actor.clone()))
-            }
-            Software::Client { client, lines } => {
-                let (client, lines) = (Rc::new(client.clone()), Rc::new(lines.clone()));
-                builder.host(name, move |ctx| client::play(ctx, stage.clone(), client.clone(), lines.clone()))
-            }
-            Software::Resource => {
-                let memory = Rc::new(RefCell::default());
-                builder.host(name, move |ctx| resource::play(ctx, stage.clone(), Rc::clone(&memory)))
-            }
-        };
+        let process = process::of(&host.software, engine, &stage);
+        if let Some(node) = process.node() {
+            stage.nodes.borrow_mut().insert(host.name.clone(), node);
+        }
+        builder = builder.host(host.name.clone(), move |ctx| process.run(ctx));
         let wall = Wall::from_nanos(epoch.as_nanos().saturating_add(host.offset.0));
         builder = builder.clocks(&host.name, wall, Monotonic::ZERO, Boottime::ZERO);
     }
@@ -267,14 +252,10 @@ fn latency(drawn: Draw<Span>) -> Latency {
 }
 
 fn header(plan: &Plan, title: &str) -> Header {
-    let hosts = plan.hosts.iter().map(|host| HostInfo {
-        name: host.name.as_str().into(),
-        kind: match host.software {
-            Software::Node(_) => HostKind::Node,
-            Software::Client { .. } => HostKind::Client,
-            Software::Resource => HostKind::Resource,
-        },
-    });
+    let hosts = plan
+        .hosts
+        .iter()
+        .map(|host| HostInfo { name: host.name.as_str().into(), kind: host.software.kind() });
     let hosts: Vec<HostInfo> = hosts.collect();
     let number = |name: &String| Host(hosts.iter().position(|host| *host.name == **name).unwrap_or(0) as u16);
     let infos = plan.locks.iter().map(|PlannedLock { key, written, nodes, .. }| {
@@ -289,7 +270,7 @@ fn header(plan: &Plan, title: &str) -> Header {
         LockInfo { keys: vec![name.clone()], lasting_keys, name, kind, authority }
     });
     let infos: Vec<LockInfo> = infos.collect();
-    let resource = plan.hosts.iter().position(|host| matches!(host.software, Software::Resource));
+    let resource = plan.hosts.iter().position(|host| host.software.kind() == HostKind::Resource);
     let fence = match plan.scenario.resource.as_ref().map(|resource| resource.fence) {
         Some(Fence::Greater) => HistoryFence::Greater,
         Some(Fence::GreaterOrEqual) => HistoryFence::AtLeast,
