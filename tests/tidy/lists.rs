@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use lockstorm::{checker, fault, library, scenario::TABLE};
+use lockstorm::{
+    checker, fault, library,
+    scenario::{Step, TABLE, Workload},
+};
 use lockstorm_sim::commands::{ALL, Spec};
 
 use crate::sources;
@@ -150,6 +153,65 @@ fn each_stock_scenario_is_embedded() {
         .map(|source| source.path.trim_start_matches("scenarios/files/").to_owned())
         .collect();
     assert_eq!(listed, files);
+}
+
+/// The files of the scenarios crate that have this text in them.
+fn files_with(text: &str) -> Vec<String> {
+    let files = sources::below("scenarios/src", &[".rs"]);
+    files.into_iter().filter(|source| source.text.contains(text)).map(|source| source.path).collect()
+}
+
+/// `try_acquire` is `TryAcquire`.
+fn as_type(name: &str) -> String {
+    let upper = |word: &str| word[..1].to_uppercase() + &word[1..];
+    name.split('_').map(upper).collect()
+}
+
+/// Declared in the table of `scenario/`, and carried out in one file: what CONTRIBUTING promises.
+#[test]
+fn each_step_and_each_workload_is_carried_out_in_one_place() {
+    let tables = [
+        ("Step", Step::LIST, "scenarios/src/run/script.rs"),
+        ("Workload", Workload::LIST, "scenarios/src/run/client.rs"),
+    ];
+    for (table, list, place) in tables {
+        for (name, about) in list {
+            assert!(!about.is_empty(), "{name} is not documented");
+            assert_eq!(files_with(&format!("{table}::{}(", as_type(name))), [place], "{table} {name}");
+        }
+    }
+}
+
+/// Its `mod` and its line in the table; the rest of the crate does not know it.
+#[test]
+fn each_fault_is_registered_in_two_lines() {
+    let table = "scenarios/src/fault/mod.rs";
+    for (name, _) in fault::LIST {
+        let text = sources::read(table);
+        let line = format!("{name}: {},", as_type(name));
+        let lines: Vec<&str> = text.lines().map(str::trim).filter(|found| *found == line).collect();
+        assert_eq!(lines.len(), 1, "{line} is in the table");
+        assert_eq!(text.matches(&format!("mod {name};")).count(), 1, "{name}");
+        let path = format!("{name}::");
+        let elsewhere =
+            files_with(&path).into_iter().filter(|file| file.contains("/fault/") && file != table);
+        assert_eq!(elsewhere.collect::<Vec<_>>(), [""; 0], "{name} is used by another fault");
+    }
+}
+
+/// The table, and nothing that asks for a subject by its name.
+#[test]
+fn each_subject_is_named_in_one_place() {
+    // `client` is a word of the format as well.
+    for subject in TABLE.iter().filter(|subject| subject.name != "client" && subject.name != "semaphore") {
+        // A test inside a file may put one on trial.
+        let files = files_with(&format!("model(\n        \"{}\"", subject.name)).len()
+            + files_with(&format!("(\"{}\",", subject.name)).len()
+            + files_with(&format!("client(\n        \"{}\"", subject.name)).len();
+        assert_eq!(files, 1, "{}", subject.name);
+        let arms = files_with(&format!("\"{}\" =>", subject.name));
+        assert_eq!(arms, [""; 0], "{} is matched by name", subject.name);
+    }
 }
 
 #[test]
