@@ -66,8 +66,9 @@ fn scenario(believed: Duration) -> Scenario {
 fn verdict(scenario: Scenario, checker: &str) -> Vec<String> {
     let judged =
         lockstorm::experiment(scenario).seeds(0..5).try_check().unwrap_or_else(|failed| panic!("{failed}"));
-    let word =
-        |one: &lockstorm::trial::Judged| one.finding(checker).expect("it is asked").verdict.word().to_owned();
+    let word = |one: &lockstorm::runner::Judged| {
+        one.finding(checker).expect("it is asked").verdict.word().to_owned()
+    };
     judged.iter().map(word).collect()
 }
 
