@@ -60,8 +60,9 @@ steps = [
 ]
 [client.c2]
 steps = [{ at = "3s", try_acquire = {}, of = "cash" }, { release = {} }, { try_acquire = {}, of = "stock" }]
+# What a release leaves on the node ends by itself within half a minute.
 [run]
-storm = "6s"
+storm = "60s"
 "#);
     assert_eq!(
         said(&history),
