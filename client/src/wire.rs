@@ -27,7 +27,13 @@ pub fn waiter_channel(name: &str, owner: &str) -> String {
 
 /// The key that keeps the result of one release request, for its repeats.
 pub fn unlock_latch(name: &str, request: &str) -> String {
-    format!("{}:{request}", prefixed("redisson_unlock_latch", name))
+    format!("{}{request}", unlock_latches(name))
+}
+
+/// What the keys of all release requests of the lock `name` begin with. Each has a time to live, and a later release may
+/// delete it earlier.
+pub fn unlock_latches(name: &str) -> String {
+    prefixed("redisson_unlock_latch", name) + ":"
 }
 
 /// The counter of the fencing tokens of the fenced lock `name`.

@@ -60,9 +60,8 @@ steps = [
 ]
 [client.c2]
 steps = [{ at = "3s", try_acquire = {}, of = "cash" }, { release = {} }, { try_acquire = {}, of = "stock" }]
-# What a release leaves on the node ends by itself within half a minute.
 [run]
-storm = "60s"
+storm = "6s"
 "#);
     assert_eq!(
         said(&history),

@@ -1,7 +1,8 @@
 //! Hygiene: when all clients are done, is nothing left in Redis but what is meant to stay?
 //!
-//! A lock's own keys may be there while an owner still believes it holds the lock or waits for it, and keys that the lock
-//! declares as lasting (a token counter) may always be there. Any other key that carries the lock's name was left behind.
+//! A lock's own keys may be there while an owner still believes it holds the lock or waits for it. Keys that the lock declares
+//! as lasting (a token counter) may always be there, and keys that it declares as passing (what remembers a release for its
+//! repeats) while they have a time to live. Any other key that carries the lock's name was left behind.
 
 use super::{Checker, belief::BeliefEnd, evidence::Evidence, words};
 use crate::{
@@ -26,6 +27,12 @@ fn lock_of(history: &History, key: &KeyLeft) -> Option<Lock> {
     history.header.locks().find(part)
 }
 
+fn is_meant_to_stay(history: &History, left: &KeyLeft, lock: Lock) -> bool {
+    let lock = history.lock(lock);
+    let passing = || lock.passing_keys.iter().any(|part| left.key.starts_with(&**part));
+    lock.lasting_keys.contains(&left.key) || (left.ttl_ms.is_some() && passing())
+}
+
 fn check(evidence: &Evidence<'_>) -> Finding {
     let history = evidence.history;
     let in_use = |lock: Lock| {
@@ -41,9 +48,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         .keys_left
         .iter()
         .filter_map(|key| lock_of(history, key).map(|lock| (key, lock)))
-        .filter(|(key, lock)| {
-            !used[usize::from(lock.0)] && !history.lock(*lock).lasting_keys.contains(&key.key)
-        })
+        .filter(|(key, lock)| !used[usize::from(lock.0)] && !is_meant_to_stay(history, key, *lock))
         .collect();
     let for_ever = left.iter().filter(|(key, _)| key.ttl_ms.is_none()).count();
     let verdict = match left.first() {
@@ -90,9 +95,14 @@ mod tests {
             ("what has nothing to do with the lock", done().key_left("m", "orders", None).ends(10_000)),
             ("a queue is left forever", done().key_left("m", "queue:{stock}", None).ends(10_000)),
             (
-                "an unlock latch is left for a while",
-                done().key_left("m", "{stock}:latch", Some(16_000)).ends(10_000),
+                "a waiter's key is left for a while",
+                done().key_left("m", "waiter:{stock}", Some(16_000)).ends(10_000),
             ),
+            (
+                "a release is remembered for a while",
+                done().key_left("m", "latch:{stock}:7", Some(16_000)).ends(10_000),
+            ),
+            ("a release is remembered forever", done().key_left("m", "latch:{stock}:7", None).ends(10_000)),
             (
                 "an owner still holds it",
                 Story::one_node()

@@ -109,6 +109,9 @@ pub struct LockInfo {
     /// Keys that are meant to stay when there is no holder, such as a token counter.
     #[serde(default)]
     pub lasting_keys: Vec<Box<str>>,
+    /// The beginnings of the names of keys that end by themselves soon after a release, such as what remembers it for its repeats.
+    #[serde(default)]
+    pub passing_keys: Vec<Box<str>>,
     /// Whose grant counts.
     pub authority: Authority,
 }

@@ -37,7 +37,9 @@ impl Story {
         let authority = authority((0..nodes.len()).map(|node| Host(node as u16)).collect());
         let keys = vec!["stock".into()];
         let lasting_keys = vec!["stock:token".into()];
-        let locks = vec![LockInfo { name: "stock".into(), kind, keys, lasting_keys, authority }];
+        let passing_keys = vec!["latch:{stock}:".into()];
+        let locks =
+            vec![LockInfo { name: "stock".into(), kind, keys, lasting_keys, passing_keys, authority }];
         let shop = Host(hosts.len() as u16 - 1);
         let mut header = Header::new("a story", hosts, locks, ms(60_000));
         header.resource = Some(Resource { host: shop, fence: Fence::None });

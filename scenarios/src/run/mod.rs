@@ -14,6 +14,7 @@ mod workload;
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
 
+use lockstorm_client::wire;
 use lockstorm_sim::{
     time::{Boottime, Monotonic, True, Wall},
     world::{self, HostCtx, HostState, Latency, Rate, Record, TraceRetention, Verb, World},
@@ -266,8 +267,9 @@ fn header(plan: &Plan, title: &str) -> Header {
         let keys = object.keys(key).list;
         let lasting = keys.iter().filter(|key| key.role == Role::Token);
         let lasting_keys = lasting.map(|key| String::from_utf8_lossy(&key.name).into()).collect();
+        let passing_keys = vec![wire::unlock_latches(key).into()];
         let name: Box<str> = key.as_str().into();
-        LockInfo { keys: vec![name.clone()], lasting_keys, name, kind, authority }
+        LockInfo { keys: vec![name.clone()], lasting_keys, passing_keys, name, kind, authority }
     });
     let infos: Vec<LockInfo> = infos.collect();
     let resource = plan.hosts.iter().position(|host| host.software.kind() == HostKind::Resource);

@@ -26,7 +26,9 @@ pub(crate) fn judge(history: &History) -> Answer {
             let of = |lock: &Lock| history.lock(*lock).keys.iter().any(|key| left.key.contains(&**key));
             let lock = history.header.locks().find(of)?;
             let lasting = history.lock(lock).lasting_keys.contains(&left.key);
-            (!lasting && !in_use(lock)).then_some(left.ttl_ms)
+            let begins_so = history.lock(lock).passing_keys.iter().any(|part| left.key.starts_with(&**part));
+            let passing = begins_so && left.ttl_ms.is_some();
+            (!lasting && !passing && !in_use(lock)).then_some(left.ttl_ms)
         })
         .collect();
     let nothing = of_all(history, promised).is_empty() || history.header.locks().all(in_use);

@@ -92,7 +92,8 @@ fn cast(of: &[u8; 12]) -> Cast {
             false => Authority::group(nodes.clone()),
         };
         let (keys, lasting_keys) = (vec![name.into()], vec![format!("{name}:token").into()]);
-        LockInfo { name: name.into(), kind, keys, lasting_keys, authority }
+        let passing_keys = vec![format!("{name}:latch:").into()];
+        LockInfo { name: name.into(), kind, keys, lasting_keys, passing_keys, authority }
     };
     let kinds = [
         LockKind::Exclusive,

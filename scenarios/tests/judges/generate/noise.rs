@@ -190,8 +190,10 @@ fn left_behind(history: &mut History, [_, _, who, where_to, how, much]: &[u8; 6]
     let node = history.events.last().map_or(Host(0), |event| event.host);
     match how % 16 {
         7 => {
-            let key =
-                one_of(&["stock", "stock:token", "redisson_lock_queue:{stock}", "till", "other"], *much);
+            let key = one_of(
+                &["stock", "stock:token", "stock:latch:7", "redisson_lock_queue:{stock}", "till", "other"],
+                *much,
+            );
             history.keys_left.push(KeyLeft {
                 node,
                 key: key.into(),
