@@ -454,11 +454,12 @@ impl Server {
                     continue;
                 }
             };
-            if spec.flags.contains(Flags::WRITE) && permit::disk(&self.node).is_err() {
-                if !self.node.config.replica_ignore_disk_write_errors {
-                    env.log(Level::Warning, || "Replica was unable to write command to disk.".into());
-                    return self.node.abort();
-                }
+            if spec.flags.contains(Flags::WRITE)
+                && permit::disk(&self.node).is_err()
+                && !self.node.config.replica_ignore_disk_write_errors
+            {
+                env.log(Level::Warning, || "Replica was unable to write command to disk.".into());
+                return self.node.abort();
             }
             let mut ctx = Ctx::new(&mut self.node, env, &mut effects, conn, db, Origin::Replication, now_ms);
             if let Reply::Error(error) = run(&mut ctx, spec, args)
