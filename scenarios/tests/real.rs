@@ -160,8 +160,9 @@ about = "Two clients take two locks one after the other, which share no key."
 [node.m]
 
 [lock]
-also = ["other"]
 lease = "5s"
+[lock.stock]
+[lock.other]
 
 [client.c]
 count = 2

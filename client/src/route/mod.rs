@@ -234,7 +234,8 @@ mod tests {
 
     fn names() -> (Vec<String>, [Vec<String>; 2]) {
         let all: Vec<_> = (0..6).map(|n| format!("stock{n}")).collect();
-        let (even, odd): (Vec<_>, Vec<_>) = all.iter().cloned().partition(|name| Slot::of(name).0 % 2 == 0);
+        let (even, odd): (Vec<_>, Vec<_>) =
+            all.iter().cloned().partition(|name| Slot::of(name).0.is_multiple_of(2));
         assert!(even.len() > 1 && odd.len() > 1, "several on each node: {even:?} {odd:?}");
         (all, [even, odd])
     }

@@ -44,7 +44,7 @@ impl Rates {
     /// What there was of each per second.
     ///
     /// ```
-    /// use lockstorm_sim::{rates::Rates, time::Monotonic};
+    /// use lockstorm_sim::{node::rates::Rates, time::Monotonic};
     /// let mut rates = Rates::default();
     /// rates.note(Monotonic::from_millis(100), [16, 1600, 0, 0, 0]);
     /// assert_eq!(rates.per_second(Monotonic::from_millis(200))[..2], [10.0, 1000.0]);
