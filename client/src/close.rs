@@ -54,7 +54,8 @@ impl Client {
             while ctx.ledger.give_all_back(env) > 0 || ctx.work.under_way() > 0 {
                 ctx.work.done().await;
             }
-            delete_latches(session).await;
+            // They end by themselves on a server that does not answer.
+            within(env, env.now() + session.config.response_timeout, delete_latches(session)).await;
         };
         within(env, limit, closing).await;
         let unreleased = ctx.ledger.unreleased();

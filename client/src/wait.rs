@@ -192,8 +192,8 @@ impl<T: Send + 'static> Caller<T> {
                 let delay = wanted.sleep(busy);
                 tokio::select! {
                     biased;
-                    () = pause(&*env, delay) => {}
                     () = self.given_up() => return Ok(None),
+                    () = pause(&*env, delay) => {}
                 }
                 busy = match self.attempt(wanted).await? {
                     Answer::Got(got) => return Ok(Some(got)),

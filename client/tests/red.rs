@@ -184,6 +184,35 @@ async fn without_a_lease_it_is_extended() {
     eventually_free(&servers).await;
 }
 
+/// One owner has a plain lock on one server and a Redlock of the same name, which the other two have granted: each is renewed by
+/// itself. Regression: the renewals of the plain lock counted for both, and the Redlock ended while its guard was valid.
+#[tokio::test]
+async fn a_plain_lock_of_the_same_name_and_owner_is_renewed_apart() {
+    let Some(servers) = servers(3) else { return };
+    let watchdog = Duration::from_millis(1500);
+    let clients: Vec<Client> = servers
+        .iter()
+        .map(|server| Client::builder().endpoint(server.url()).watchdog_timeout(watchdog).build().unwrap())
+        .collect();
+    let owner = OwnerId::new(7);
+    let plain = clients[0].lock("stock").acquire().owner(owner).await.unwrap();
+    let redlock = Redlock::builder(clients.iter().cloned())
+        .node_timeout(Duration::from_secs(2))
+        .build("stock")
+        .unwrap();
+    let majority = redlock.acquire().owner(owner).await.unwrap();
+    for _ in 0..2 {
+        #[expect(clippy::disallowed_methods, reason = "renewals, in real time")]
+        tokio::time::sleep(watchdog).await;
+        assert!(plain.is_valid() && majority.is_valid());
+        assert_eq!(set_on(&servers).await, 3);
+    }
+    majority.release().await.unwrap();
+    assert!(plain.is_valid());
+    plain.release().await.unwrap();
+    eventually_free(&servers).await;
+}
+
 #[tokio::test]
 async fn dropping_the_guard_frees_all() {
     let Some(servers) = servers(3) else { return };

@@ -24,6 +24,7 @@ use crate::key::Key;
 use crate::lock::{AcquireOptions, Handle, check_name, sealed};
 use crate::observer::{EventKind, LossCause};
 use crate::owner::OwnerId;
+use crate::progress::Progress;
 use crate::session::Session;
 use crate::wait::{Caller, WaitLimit, Wanted, wait};
 use options::Options;
@@ -161,17 +162,26 @@ impl OnMajority {
     /// What this client knows of `owner`; without one, of an owner that no other request has.
     fn owner(&self, owner: Option<OwnerId>) -> Arc<OwnerState> {
         let first = self.first();
-        match owner {
-            Some(owner) => first.ctx.ledger.owner(&self.key, &first.field(owner)),
-            None => first.ctx.ledger.anonymous(&self.key),
-        }
+        let Some(owner) = owner else { return first.ctx.ledger.anonymous(&self.key) };
+        // Not what the owner holds of a lock on one master or of a Redlock over other masters, which are counted and renewed
+        // by themselves. An owner's field ends with its number.
+        let masters: Vec<_> =
+            self.nodes.iter().flat_map(|node| &node.config.endpoints).map(ToString::to_string).collect();
+        let name = format!("{} (Redlock over {})", first.field(owner), masters.join(" "));
+        first.ctx.ledger.owner(&self.key, &name)
     }
 
     /// One attempt on all nodes. On failure all are freed again, in the background.
-    async fn attempt(&self, owner: &Arc<OwnerState>, lease: Option<Duration>) -> Result<Guard, Tally> {
+    async fn attempt(
+        &self,
+        owner: &Arc<OwnerState>,
+        lease: Option<Duration>,
+        progress: &Progress,
+    ) -> Result<Guard, Tally> {
         let session = self.first();
         let actual = lease.unwrap_or(session.config.watchdog_timeout);
         let _serial = owner.serial.lock().await;
+        progress.sent();
         if let Some(held) = Held::of(owner) {
             session.ctx.emit(&self.key, held.value(), EventKind::Attempt);
             match held.clone().nest(actual, lease.is_none()).await {
@@ -263,10 +273,10 @@ impl Majority {
 impl Wanted for Majority {
     type Got = Guard;
 
-    async fn ask(&mut self, _caller: &mut Caller<Guard>) -> Result<Answer<Guard>> {
+    async fn ask(&mut self, caller: &mut Caller<Guard>) -> Result<Answer<Guard>> {
         self.attempts_left = self.attempts_left.map(|left| left.saturating_sub(1));
         let quorum = self.lock.quorum();
-        match self.lock.attempt(&self.owner, self.lease).await {
+        match self.lock.attempt(&self.owner, self.lease, &caller.progress).await {
             Ok(guard) => Ok(Answer::Got(guard)),
             Err(tally) if tally.answered() < quorum => Err(tally.no_quorum(quorum)),
             Err(_) => Ok(Answer::Busy(Sleep::Unknown)),

@@ -167,7 +167,6 @@ impl Held {
 
     /// What `owner` holds, as far as this client knows.
     pub(super) fn of(owner: &OwnerState) -> Option<Arc<Self>> {
-        // A lock of another kind may have the same name.
         owner.holds().into_iter().filter(|hold| hold.is_valid()).find_map(|hold| {
             let keeper: Arc<dyn Any + Send + Sync> = hold.keeper()?;
             keeper.downcast().ok()
