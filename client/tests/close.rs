@@ -106,7 +106,7 @@ async fn close_ends_in_time_and_says_what_is_left() {
 
 /// A Redlock is given back by its first client.
 #[tokio::test]
-async fn closing_the_first_client_frees_a_red_lock() {
+async fn closing_the_first_client_frees_a_redlock() {
     let servers: Option<Vec<_>> = (0..3).map(|_| RedisServer::start()).collect();
     let Some(servers) = servers else { return };
     let clients: Vec<_> =

@@ -66,7 +66,7 @@ fn code_of_ones_own_is_judged_by_how_it_uses_the_lock() {
 }
 
 /// Holds a Redlock of three masters, whose every acquisition is another owner in Redis.
-async fn careful_with_red_lock(host: CodeHost) {
+async fn careful_with_redlock(host: CodeHost) {
     let clients = host.clients().into_iter().map(|client| client.build().expect("it knows a node"));
     let lock = Redlock::builder(clients).build(host.lock_name()).expect("three masters");
     for _ in 0..3 {
@@ -80,7 +80,7 @@ async fn careful_with_red_lock(host: CodeHost) {
 }
 
 /// As above, but writes when it has given the lock back.
-async fn careless_with_red_lock(host: CodeHost) {
+async fn careless_with_redlock(host: CodeHost) {
     let clients = host.clients().into_iter().map(|client| client.build().expect("it knows a node"));
     let lock = Redlock::builder(clients).build(host.lock_name()).expect("three masters");
     for _ in 0..3 {
@@ -94,7 +94,7 @@ async fn careless_with_red_lock(host: CodeHost) {
 
 /// The write names no owner; that of the acquisition is meant, under whose name the masters have granted the lock.
 #[test]
-fn a_write_of_ones_own_code_is_of_the_red_lock_that_it_holds() {
+fn a_write_of_ones_own_code_is_of_the_redlock_that_it_holds() {
     let of = |code: Code, expected: Expectation| {
         let lock = Lock { kind: LockKind::Redlock, ..Lock::default() };
         let scenario = Scenario::builder("a Redlock of one's own").lock(lock);
@@ -108,10 +108,9 @@ fn a_write_of_ones_own_code_is_of_the_red_lock_that_it_holds() {
             .expect("l3", expected)
             .build()
     };
-    let judged = lockstorm::experiment(of(careful_with_red_lock.into(), Expectation::holds())).seeds(0..3);
+    let judged = lockstorm::experiment(of(careful_with_redlock.into(), Expectation::holds())).seeds(0..3);
     judged.check();
-    let judged =
-        lockstorm::experiment(of(careless_with_red_lock.into(), Expectation::violated())).seeds(0..3);
+    let judged = lockstorm::experiment(of(careless_with_redlock.into(), Expectation::violated())).seeds(0..3);
     judged.check();
 }
 

@@ -13,7 +13,7 @@ fn servers(count: usize) -> Option<Vec<RedisServer>> {
     (0..count).map(|_| RedisServer::start()).collect()
 }
 
-fn red_lock(servers: &[RedisServer]) -> Redlock {
+fn redlock(servers: &[RedisServer]) -> Redlock {
     let clients = servers.iter().map(|server| Client::builder().endpoint(server.url()).build().unwrap());
     // Generous, because a first use also connects, on a machine that does other things.
     Redlock::builder(clients).node_timeout(Duration::from_secs(2)).build("stock").unwrap()
@@ -40,7 +40,7 @@ async fn has_reached_all(servers: &[RedisServer]) {
 #[tokio::test]
 async fn holds_a_majority_and_frees_all() {
     let Some(servers) = servers(3) else { return };
-    let (lock, other) = (red_lock(&servers), red_lock(&servers));
+    let (lock, other) = (redlock(&servers), redlock(&servers));
     let guard = lock.acquire().lease(LEASE).await.unwrap();
     // 10 s less 1 % and 2 ms.
     assert!(guard.validity() <= Duration::from_millis(9_898));
@@ -86,7 +86,7 @@ async fn nests_for_its_owner() {
 #[tokio::test]
 async fn does_not_nest_in_what_is_lost() {
     let Some(servers) = servers(3) else { return };
-    let (lock, owner) = (red_lock(&servers), OwnerId::new(7));
+    let (lock, owner) = (redlock(&servers), OwnerId::new(7));
     let outer = lock.acquire().owner(owner).lease(LEASE).await.unwrap();
     has_reached_all(&servers).await;
     for server in &servers[..2] {
@@ -108,7 +108,7 @@ async fn does_not_nest_in_what_is_lost() {
 #[tokio::test]
 async fn one_of_three_may_be_down_but_not_two() {
     let Some(mut servers) = servers(3) else { return };
-    let lock = red_lock(&servers);
+    let lock = redlock(&servers);
     servers[2].crash();
     let guard = lock.acquire().lease(LEASE).await.unwrap();
     assert_eq!(set_on(&servers[..2]).await, 2);
@@ -126,7 +126,7 @@ async fn a_minority_is_freed() {
     for server in &servers[..2] {
         server.command(&["SET", "stock", "another", "PX", "60000"]).await;
     }
-    assert!(red_lock(&servers).try_acquire().lease(LEASE).await.unwrap().is_none());
+    assert!(redlock(&servers).try_acquire().lease(LEASE).await.unwrap().is_none());
     eventually_free(&servers[2..]).await;
     assert_eq!(set_on(&servers[..2]).await, 2, "the other holder keeps its own");
 }
@@ -136,7 +136,7 @@ async fn a_minority_is_freed() {
 #[tokio::test]
 async fn a_server_that_another_kind_of_lock_has_is_taken() {
     let Some(servers) = servers(3) else { return };
-    let lock = red_lock(&servers);
+    let lock = redlock(&servers);
     let guard = lock.acquire().lease(LEASE).await.unwrap();
     has_reached_all(&servers).await;
     for server in &servers[..2] {
@@ -155,7 +155,7 @@ async fn a_server_that_another_kind_of_lock_has_is_taken() {
 #[tokio::test]
 async fn extension_needs_a_majority() {
     let Some(servers) = servers(3) else { return };
-    let lock = red_lock(&servers);
+    let lock = redlock(&servers);
     let guard = lock.acquire().lease(LEASE).await.unwrap();
     has_reached_all(&servers).await;
     servers[0].command(&["DEL", "stock"]).await;
@@ -177,7 +177,7 @@ async fn without_a_lease_it_is_extended() {
     });
     let lock = Redlock::builder(clients).node_timeout(Duration::from_millis(300)).build("stock").unwrap();
     let guard = lock.acquire().await.unwrap();
-    let other = red_lock(&servers);
+    let other = redlock(&servers);
     assert!(other.try_acquire_for(Duration::from_secs(4)).lease(LEASE).await.unwrap().is_none());
     assert!(guard.is_valid());
     guard.release().await.unwrap();
@@ -216,6 +216,6 @@ async fn a_plain_lock_of_the_same_name_and_owner_is_renewed_apart() {
 #[tokio::test]
 async fn dropping_the_guard_frees_all() {
     let Some(servers) = servers(3) else { return };
-    drop(red_lock(&servers).acquire().lease(LEASE).await.unwrap());
+    drop(redlock(&servers).acquire().lease(LEASE).await.unwrap());
     eventually_free(&servers).await;
 }
