@@ -69,7 +69,7 @@ impl Rig {
         let mut answered = false;
         for action in self.env.outbox.drain(..) {
             match action {
-                Action::Send { conn: to, .. } | Action::Close { conn: to } | Action::Drain { conn: to } | Action::Kill { conn: to } => answered |= to == conn,
+                Action::Send { conn: to, .. } | Action::Close { conn: to } | Action::Drain { conn: to } | Action::Kill { conn: to, .. } => answered |= to == conn,
                 // There is no other server to follow or to migrate to.
                 _ => {}
             }

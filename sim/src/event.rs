@@ -133,6 +133,8 @@ pub enum Action {
     Kill {
         /// The connection to close.
         conn: ConnId,
+        /// Nothing of what waits to be written is offered to the network: it is more than the connection may leave unread.
+        discard: bool,
     },
     /// Call again with [`Event::Alarm`] at this time of the host's monotonic clock. Replaces the alarm before it.
     Alarm {

@@ -105,7 +105,7 @@ fn closed_after(server: &mut Server, env: &mut Env, ms: u64) -> Vec<u64> {
     env.outbox.clear();
     server.step(env, Event::Alarm);
     let closed = env.outbox.iter().filter_map(|action| match action {
-        Action::Kill { conn } => Some(conn.0),
+        Action::Kill { conn, .. } => Some(conn.0),
         _ => None,
     });
     closed.collect()

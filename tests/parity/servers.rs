@@ -97,7 +97,7 @@ impl Simulated {
                 Action::Send { conn, bytes } => {
                     self.lines.entry(conn).or_default().buffer.extend_from_slice(&bytes);
                 }
-                Action::Close { conn } | Action::Drain { conn } | Action::Kill { conn } => {
+                Action::Close { conn } | Action::Drain { conn } | Action::Kill { conn, .. } => {
                     self.lines.entry(conn).or_default().closed = true
                 }
                 Action::Alarm { at } => self.alarm = Some(at),

@@ -259,7 +259,7 @@ impl<P: Platform> Driver<P> {
         // A killed client sees the end before the caller of CLIENT KILL gets its reply, as in Redis, which closes the socket in the
         // middle of the command. Nothing is written before all of this is done, so what is sent here comes first.
         for action in &actions {
-            if let Action::Close { conn } | Action::Drain { conn } | Action::Kill { conn } = action {
+            if let Action::Close { conn } | Action::Drain { conn } | Action::Kill { conn, .. } = action {
                 self.hung_up.set(true);
                 self.with_wire(*conn, |wire| wire.closing = true);
             }
@@ -272,9 +272,10 @@ impl<P: Platform> Driver<P> {
                 Action::Drain { conn } => {
                     self.with_wire(conn, |wire| (wire.closing, wire.reports_end) = (true, true));
                 }
-                Action::Kill { conn } => {
-                    self.with_wire(conn, |wire| (wire.killed, wire.reports_end) = (true, false));
-                }
+                Action::Kill { conn, discard } => self.with_wire(conn, |wire| {
+                    (wire.killed, wire.reports_end) = (true, false);
+                    wire.overrun |= discard;
+                }),
                 Action::Dial { conn, host, port, from } => self.dial(conn, host, port, from),
                 Action::Alarm { at } => {
                     self.alarm.set(Some(at));

@@ -19,7 +19,7 @@ pub(super) struct Outgoing {
     queued: usize,
     /// The number of waiting bytes that the server was last notified of.
     told: usize,
-    /// The peer has left more unread than the process can bear.
+    /// The peer has left more unread than it may, or than the process can bear: nothing more is written.
     pub(super) overrun: bool,
     /// No more follows: close when all is written.
     pub(super) closing: bool,

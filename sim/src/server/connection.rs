@@ -168,7 +168,7 @@ impl Server {
             // A client counts, and can be killed, until the driver says that the network has taken all of it.
             let unread = session.unsent > 0 || session.out.len() > ROOM;
             session.lingers |= leaving && !killed && unread && session.role == Role::Client;
-            let lingers = session.lingers;
+            let (lingers, discard) = (session.lingers, session.overran);
             if session.overran {
                 env.log(Level::Warning, || {
                     format!(
@@ -202,7 +202,7 @@ impl Server {
                     self.disconnected(env, conn);
                 }
                 env.outbox.push(match (killed, lingers) {
-                    (true, _) => Action::Kill { conn },
+                    (true, _) => Action::Kill { conn, discard },
                     (false, true) => Action::Drain { conn },
                     (false, false) => Action::Close { conn },
                 });

@@ -92,7 +92,7 @@ mod tests {
         fn send(&mut self, conn: u64, bytes: impl Into<bytes::Bytes>) -> Vec<u64> {
             self.server.step(&mut self.env, Event::Bytes { conn: ConnId(conn), bytes: bytes.into() });
             let closed = self.env.outbox.drain(..).filter_map(|action| match action {
-                Action::Kill { conn } => Some(conn.0),
+                Action::Kill { conn, .. } => Some(conn.0),
                 _ => None,
             });
             closed.collect()

@@ -105,7 +105,7 @@ mod tests {
             server.step(&mut env, Event::Bytes { conn, bytes: format!("{command}\r\n").into() });
             let sent = |action: &Action| matches!(action, Action::Send { .. });
             assert!(!env.outbox.iter().any(sent), "{command}");
-            assert!(env.outbox.contains(&Action::Kill { conn }), "{command}");
+            assert!(env.outbox.contains(&Action::Kill { conn, discard: false }), "{command}");
             assert!(env.log.iter().any(|line| line.text.contains(said)), "{command}: {:?}", env.log);
         }
     }

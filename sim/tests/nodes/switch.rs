@@ -269,7 +269,7 @@ impl Switch {
                     }
                     None => {}
                 },
-                Action::Close { conn } | Action::Drain { conn } | Action::Kill { conn } => {
+                Action::Close { conn } | Action::Drain { conn } | Action::Kill { conn, .. } => {
                     if let Some(End::Node(to, conn)) = self.ends.remove(&(node, conn)) {
                         self.route(node, to, Delivery::Event(to, Event::Closed { conn }));
                     }
