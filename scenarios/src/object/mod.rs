@@ -1,6 +1,6 @@
 //! The kinds of locks, as the recorder and the checkers have to know them: one adapter for each.
 //!
-//! A lock lives in keys. What is in them ([`Reading`]) is the same to look at for every kind, on a simulated node and on a real
+//! A lock lives in keys. What is in them (`reading`) is the same to look at for every kind, on a simulated node and on a real
 //! one, and so is how a copy of it is made. An adapter says which keys there are, who holds the lock when they read so, and
 //! what the lock promises. To add a kind, add its name to [`LockKind`] with a line in `object`, write its adapter, and have
 //! `subject/client.rs` drive it.

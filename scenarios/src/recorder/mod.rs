@@ -1,6 +1,6 @@
 //! Writes the history of a run down while it happens, and tells the director when something happened that a fault waits for.
 //!
-//! [`names`] maps names in Redis to owners, [`beliefs`] keeps the beliefs of owners, [`triggers`] the events that faults wait for.
+//! `names` maps names in Redis to owners, `beliefs` keeps the beliefs of owners, `triggers` the events that faults wait for.
 //! [`HistoryWriter`] is how one line of work of a client is written down.
 
 mod beliefs;

@@ -239,7 +239,7 @@ pub struct Session {
     pub since: Monotonic,
     /// When it last sent a command.
     pub last_active: Monotonic,
-    /// What [`Node::quiet`](crate::node::Node::quiet) has for it.
+    /// Its entry in [`Clients::idle_queue`](super::Clients::idle_queue).
     pub quiet_since: Monotonic,
     /// The last command's name.
     pub last_command: &'static str,
