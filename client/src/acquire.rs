@@ -18,6 +18,7 @@ use crate::recover::{Pending, Probe, Recovered};
 use crate::renew::Renewal;
 use crate::route::Confirm;
 use crate::session::Session;
+use crate::spin::Spins;
 use crate::wait::{Caller, WaitLimit, Wanted, wait};
 use crate::wake::Subscription;
 use crate::wire::drift_margin;
@@ -25,7 +26,7 @@ use crate::wire::drift_margin;
 /// All there is to know to get a lock.
 pub(crate) struct Request<G: 'static> {
     pub(crate) session: Arc<Session>,
-    pub(crate) kind: &'static dyn Kind<Got = G>,
+    pub(crate) kind: Arc<dyn Kind<Got = G>>,
     pub(crate) key: Key,
     pub(crate) owner: String,
     /// `None` leaves the lease to the watchdog.
@@ -50,6 +51,7 @@ struct Acquisition<G: 'static> {
     /// A request that may have put the owner into the queue was sent.
     queued: bool,
     backoff: Backoff,
+    spins: Spins,
 }
 
 impl<G: Got> Acquisition<G> {
@@ -59,7 +61,14 @@ impl<G: Got> Acquisition<G> {
             WaitLimit::For(wait) if !wait.is_zero() => wait,
             _ => request.session.config.fair_wait_timeout,
         };
-        Self { request, owner, wait_ms: millis(wait), queued: false, backoff: Backoff::default() }
+        Self {
+            request,
+            owner,
+            wait_ms: millis(wait),
+            queued: false,
+            backoff: Backoff::default(),
+            spins: Spins::default(),
+        }
     }
 
     fn env(&self) -> &dyn Env {
@@ -126,7 +135,7 @@ impl<G: Got> Acquisition<G> {
 
     fn grant(&self, deadline: Boottime, got: G) -> Guard<G> {
         let Request { session, kind, .. } = &self.request;
-        let held = Held { session: session.clone(), kind: *kind, owner: self.owner.clone() };
+        let held = Held { session: session.clone(), kind: kind.clone(), owner: self.owner.clone() };
         let keeper: Arc<dyn Keeper> = Arc::new(held);
         let renewed = self.request.lease.is_none();
         let grant = Grant { deadline, lease: self.lease(), renewed, token: got.token() };
@@ -139,7 +148,7 @@ impl<G: Got> Acquisition<G> {
 
     /// Takes a grant back that does not count. If that fails as well, the lock ends with its lease.
     async fn undo(&self) -> bool {
-        give_back(&self.request.session, self.request.kind, &self.owner, Confirm::No).await.is_ok()
+        give_back(&self.request.session, &*self.request.kind, &self.owner, Confirm::No).await.is_ok()
     }
 
     /// As [`Acquisition::undo`]; `error`, which is why, is definite when that worked.
@@ -153,7 +162,8 @@ impl<G: Got> Wanted for Acquisition<G> {
 
     async fn ask(&mut self, caller: &mut Caller<Guard<G>>) -> Result<Answer<Guard<G>>> {
         self.emit(EventKind::Attempt);
-        let (session, owner, kind) = (self.request.session.clone(), self.owner.clone(), self.request.kind);
+        let (session, owner, kind) =
+            (self.request.session.clone(), self.owner.clone(), self.request.kind.clone());
         let (config, node) = (&session.config, session.router.node(self.request.key.slot()));
         // Until the outcome is known, no other request of this owner may change the count that tells it.
         let limit = session.env().now() + config.response_limit();
@@ -207,10 +217,13 @@ impl<G: Got> Wanted for Acquisition<G> {
 
     fn listen(&self) -> Option<Subscription> {
         let Request { session, kind, key, owner, .. } = &self.request;
-        Some(Subscription::to(&session.hubs.of(key.slot()), kind.wakes(key, owner)))
+        Some(Subscription::to(&session.hubs.of(key.slot()), kind.wakes(key, owner)?))
     }
 
     fn sleep(&mut self, busy: Sleep) -> Duration {
+        if let Some(backoff) = self.request.kind.spin_backoff() {
+            return self.spins.next(backoff, self.request.session.env());
+        }
         let sleep = self.backoff.sleep(busy, self.request.session.config.watchdog_timeout);
         if self.request.kind.abandon().is_none() {
             return sleep;

@@ -8,6 +8,7 @@ use redis::{Cmd, Value};
 use crate::error::{Error, Result};
 use crate::renew::RenewalScript;
 use crate::script::Call;
+use crate::spin::SpinBackoff;
 use crate::wake::Wakes;
 
 /// One request for an object.
@@ -73,8 +74,14 @@ pub(crate) trait Attempt: Send + Sync + 'static {
     /// Reads the reply to [`Attempt::call`].
     fn read(&self, reply: &Value) -> Result<Answer<Self::Got>>;
 
-    /// The messages that may end the wait of `owner`.
-    fn wakes(&self, key: &str, owner: &str) -> Wakes;
+    /// The messages that may end the wait of `owner`. `None` of kinds that publish none, whose waiters
+    /// [spin](Attempt::spin_backoff).
+    fn wakes(&self, key: &str, owner: &str) -> Option<Wakes>;
+
+    /// Of kinds whose waiters ask again and again: after which delays.
+    fn spin_backoff(&self) -> Option<SpinBackoff> {
+        None
+    }
 
     /// The questions whose answers tell, after a lost reply, whether the request was obeyed.
     fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd>;

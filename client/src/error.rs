@@ -100,6 +100,9 @@ pub enum ErrorKind {
         /// The owner field.
         owner: String,
     },
+    /// The owner holds the lock already, and it is one that does not nest.
+    #[error("the owner holds the lock already, and it does not nest")]
+    AlreadyHeld,
     /// The lock was released, but the server refused to publish that: waiters find out by themselves.
     #[error("the lock was released, but its waiters could not be notified: {reason}")]
     NotPublished {

@@ -20,7 +20,7 @@ use crate::wire;
 /// Keeps the holds of one owner on one lock.
 pub(crate) struct Held {
     pub(crate) session: Arc<Session>,
-    pub(crate) kind: &'static dyn Lease,
+    pub(crate) kind: Arc<dyn Lease>,
     pub(crate) owner: Arc<OwnerState>,
 }
 
@@ -58,7 +58,7 @@ impl Held {
         if superseded {
             return Err(not_held(hold));
         }
-        match give_back(&self.session, self.kind, &self.owner, Confirm::AsConfigured).await? {
+        match give_back(&self.session, &*self.kind, &self.owner, Confirm::AsConfigured).await? {
             true => Ok(()),
             false => Err(not_held(hold)),
         }

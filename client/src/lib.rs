@@ -38,12 +38,16 @@
 //! * The fair lock, again: a head that asks has its wait anew, so that no live waiter loses its place to the clock, and those
 //!   behind it, Redisson's among them, get theirs later by as much. Redisson's waiters do not do so: as the head each of them
 //!   loses its place as among its own kind.
+//! * An owner of a [non-reentrant lock](Client::non_reentrant_lock) whose first reply was lost gets its lock, and no error.
+//! * A waiter of a [spin lock](Client::spin_lock) ends with its limit, not after one more delay.
 //! * [`Redlock`] is the published one: a value on each server, where Redisson's is one of its plain locks. The two exclude
 //!   each other, but neither receives the other's release messages: its waiters ask again and again.
 //!
 //! What its users know by other names:
 //!
 //! * `getLock`, `getFairLock`, `getFencedLock`: [`Client::lock`], [`Client::fair_lock`], [`Client::fenced_lock`];
+//! * `getNonReentrantLock`, `getNonReentrantFairLock`: [`Client::non_reentrant_lock`], [`Client::non_reentrant_fair_lock`];
+//! * `getSpinLock(name, backOff)`: [`Client::spin_lock`], [`Client::spin_lock_with`];
 //! * `lock()`, `lock(lease, unit)`: [`acquire()`](Handle::acquire), [`acquire().lease(..)`](Acquire::lease);
 //! * `tryLock()`, `tryLock(wait, lease, unit)`: [`try_acquire`](Handle::try_acquire),
 //!   [`try_acquire_for`](Handle::try_acquire_for);
@@ -81,6 +85,7 @@
 //! | `route/` | connections, which node has a key, WAIT, safe repetition |
 //! | `wake/` | subscriptions that wake waiters |
 //! | `renew/` | the watchdog |
+//! | `spin` | the delays of waiters that no message wakes |
 //! | `attempt` | what a kind of lock says about itself: how it is asked for, kept and given back |
 //! | `departures` | leaving the queues of fair locks |
 //! | `latches` | the latches of earlier releases, which the next release deletes |
@@ -110,6 +115,7 @@ mod progress;
 mod route;
 mod wake;
 mod renew;
+mod spin;
 mod attempt;
 mod departures;
 mod latches;
@@ -135,3 +141,4 @@ pub use lock::{Acquire, FencedLock, Handle, Lock, Object, OnMaster, TryAcquire};
 pub use locks::redlock::{OnMajority, Redlock, RedlockBuilder};
 pub use observer::{Event, EventKind, LossCause, Observer, WokenBy};
 pub use owner::OwnerId;
+pub use spin::SpinBackoff;

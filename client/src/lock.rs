@@ -162,7 +162,7 @@ pub(crate) fn check_name(name: &str, key: &str) -> Result<()> {
 /// A lock on one master, whose grants bring a `G`.
 pub struct OnMaster<G: 'static> {
     session: Arc<Session>,
-    kind: &'static dyn Kind<Got = G>,
+    kind: Arc<dyn Kind<Got = G>>,
     key: Key,
     /// The application gave a name, and its name mapper left something of it.
     is_named: bool,
@@ -172,7 +172,7 @@ impl<G: Got> Clone for OnMaster<G> {
     fn clone(&self) -> Self {
         Self {
             session: self.session.clone(),
-            kind: self.kind,
+            kind: self.kind.clone(),
             key: self.key.clone(),
             is_named: self.is_named,
         }
@@ -180,10 +180,10 @@ impl<G: Got> Clone for OnMaster<G> {
 }
 
 impl<G: Got> Handle<OnMaster<G>> {
-    pub(crate) fn new(session: Arc<Session>, kind: &'static dyn Kind<Got = G>, name: &str) -> Self {
+    pub(crate) fn new(session: Arc<Session>, kind: impl Kind<Got = G>, name: &str) -> Self {
         let key = session.key(name);
         let is_named = check_name(name, &key).is_ok();
-        Self(OnMaster { session, kind, key, is_named })
+        Self(OnMaster { session, kind: Arc::new(kind), key, is_named })
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod support;
 
+use futures_util::StreamExt;
 use redis::{FromRedisValue, Value, aio::MultiplexedConnection};
 use support::{RedisServer, soon};
 
@@ -11,6 +12,8 @@ const RELEASE: &str = include_str!("../src/locks/reentrant/release.lua");
 const FORCE_RELEASE: &str = include_str!("../src/locks/reentrant/force_release.lua");
 const RENEW: &str = include_str!("../src/renew/renew.lua");
 const FENCED_ACQUIRE: &str = include_str!("../src/locks/fenced/acquire.lua");
+const SPIN_RELEASE: &str = include_str!("../src/locks/spin/release.lua");
+const SPIN_FORCE_RELEASE: &str = include_str!("../src/locks/spin/force_release.lua");
 const FAIR_ACQUIRE: &str = concat!(
     include_str!("../src/locks/fair/sweep.lua"),
     include_str!("../src/locks/fair/shift.lua"),
@@ -31,6 +34,7 @@ const FAIR_FORCE_RELEASE: &str =
 const NOW: u64 = 1_000_000_000_000;
 const LEASE: u64 = 30_000;
 const LATCH: u64 = 16_000;
+const MARKER: &str = "NON_REENTRANT_REACQUIRE";
 const NIL: Value = Value::Nil;
 
 fn int(n: i64) -> Value {
@@ -173,6 +177,57 @@ async fn reentrant() {
     v.get::<String>("SET lk text").await;
     let error = v.run(ACQUIRE, &["lk"], &[&30_000, &"A"]).await.unwrap_err();
     assert_eq!(error.code(), Some("WRONGTYPE"), "{error}");
+}
+
+/// Section 3: an owner that asks again gets the marker, and nothing changes. Redisson replies with it as an error.
+#[tokio::test]
+async fn non_reentrant() {
+    let Some(mut v) = Vectors::start().await else { return };
+    let refused = Value::SimpleString(MARKER.to_owned());
+    assert_eq!(v.run(ACQUIRE, &["lk"], &[&30_000, &"A", &MARKER]).await.unwrap(), NIL);
+    assert_eq!(v.run(ACQUIRE, &["lk"], &[&60_000, &"A", &MARKER]).await.unwrap(), refused);
+    assert_eq!(v.hash("lk").await, [("A".into(), 1)]);
+    v.check_pttl("lk", 30_000).await;
+    let other = v.run(ACQUIRE, &["lk"], &[&30_000, &"B", &MARKER]).await.unwrap();
+    assert!(matches!(other, Value::Int(29_000..=30_000)));
+
+    let queued: [&dyn ToString; 5] = [&LEASE, &"A", &LEASE, &NOW, &MARKER];
+    let immediate: [&dyn ToString; 5] = [&LEASE, &"A", &NOW, &LEASE, &MARKER];
+    assert_eq!(v.run(FAIR_ACQUIRE, &FAIR[..3], &queued).await.unwrap(), NIL);
+    assert_eq!(v.run(FAIR_ACQUIRE, &FAIR[..3], &queued).await.unwrap(), refused);
+    assert_eq!(v.run(FAIR_TRY_ACQUIRE, &FAIR[..3], &immediate).await.unwrap(), refused);
+    assert_eq!(v.hash("fl").await, [("A".into(), 1)]);
+    assert_eq!(v.queue().await, [], "its holder is not queued behind itself");
+}
+
+/// Section 4: the plain lock's hash and latch, and no message.
+#[tokio::test]
+async fn spin() {
+    let Some(mut v) = Vectors::start().await else { return };
+    let release = async |v: &mut Vectors, owner: &str, request: &str| {
+        let latch = format!("redisson_unlock_latch:{{lk}}:{request}");
+        v.run(SPIN_RELEASE, &["lk", &latch], &[&LEASE, &owner, &LATCH]).await.unwrap()
+    };
+    let mut heard = redis::Client::open(v.server.url()).unwrap().get_async_pubsub().await.unwrap();
+    heard.subscribe(&["redisson_lock__channel:{lk}", "end"]).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(v.acquire("A", LEASE).await, NIL);
+    }
+    assert_eq!(release(&mut v, "A", "q1").await, int(0));
+    assert_eq!(release(&mut v, "A", "q1").await, int(0), "the same request again");
+    assert_eq!(v.hash("lk").await, [("A".into(), 1)]);
+    assert_eq!(release(&mut v, "B", "q2").await, NIL);
+    assert_eq!(release(&mut v, "A", "q3").await, int(1));
+    assert_eq!(v.get::<String>("GET redisson_unlock_latch:{lk}:q3").await, "1");
+    assert_eq!(release(&mut v, "A", "q3").await, int(1), "the same request again");
+    assert_eq!(release(&mut v, "A", "q4").await, NIL);
+    assert_eq!(v.run(SPIN_FORCE_RELEASE, &["lk"], &[]).await.unwrap(), int(0));
+    assert_eq!(v.acquire("B", LEASE).await, NIL);
+    assert_eq!(v.run(SPIN_FORCE_RELEASE, &["lk"], &[]).await.unwrap(), int(1));
+    v.get::<i64>("PUBLISH end 1").await;
+    let mut messages = heard.on_message();
+    let first = soon("the end", messages.next()).await.unwrap();
+    assert_eq!(first.get_channel_name(), "end", "nothing was published before");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use lockstorm_client::{Client, ErrorKind, Guard, Handle, LockGuard, Object, OwnerId, Redlock};
+use lockstorm_client::{Client, ErrorKind, Guard, Handle, Lock, LockGuard, Object, OwnerId, Redlock};
 use support::{RedisServer, eventually, soon};
 
 const WATCHDOG: Duration = Duration::from_millis(1500);
@@ -67,6 +67,16 @@ async fn answers_as_every_kind<O: Object>(
     inner.release().await.unwrap();
     eventually("it is free", async || !other.is_locked().await.unwrap()).await;
 
+    excludes_and_ends(&lock, &other, token).await;
+}
+
+/// What is true of every kind, whether its owner may take it again or not.
+async fn excludes_and_ends<O: Object>(
+    lock: &Handle<O>,
+    other: &Handle<O>,
+    token: impl Fn(&Guard<O::Got>) -> Option<u64>,
+) {
+    let owner = OwnerId::new(7);
     // Without a lease the watchdog renews it; a guard that is dropped gives it back.
     let guard = lock.try_acquire().await.unwrap().expect("free");
     assert!(other.try_acquire_for(2 * WATCHDOG).await.unwrap().is_none());
@@ -84,22 +94,53 @@ async fn answers_as_every_kind<O: Object>(
     assert!(matches!(error.kind(), ErrorKind::NotHeld { .. }), "{error}");
 
     // By its own client: its holder there is notified at once, renewed or not.
-    let soon_free = soon("it is free", lock.acquire().owner(owner).lease(LEASE).into_future());
-    let leased = soon_free.await.unwrap();
-    let renewed = lock.acquire().owner(owner).await.unwrap();
-    assert!(lock.force_release().await.unwrap());
-    for guard in [leased, renewed] {
+    for lease in [Some(LEASE), None] {
+        let wanted = lock.acquire().owner(owner);
+        let wanted = if let Some(lease) = lease { wanted.lease(lease) } else { wanted };
+        let guard = soon("it is free", wanted.into_future()).await.unwrap();
+        assert!(lock.force_release().await.unwrap());
         assert_eq!(guard.validity(), Duration::ZERO, "{guard:?}");
         let error = guard.release().await.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::NotHeld { .. }), "{error}");
+        assert!(!other.is_locked().await.unwrap());
     }
-    assert!(!other.is_locked().await.unwrap());
 
     // A lease that is not renewed ends by the holder's own clock.
     let short = lock.acquire().lease(Duration::from_millis(300));
     let guard = soon("it is free again", short.into_future()).await.unwrap();
     soon("the lease ends", guard.lost()).await;
     assert!(!guard.is_valid());
+}
+
+/// What is true of a kind that does not nest: its owner is refused at once, however it asks, and what it holds stays as it is.
+async fn refuses_its_owner(handle: impl Fn(&[Client]) -> Lock) {
+    let Some(servers) = Servers::start() else { return };
+    let (mine, others) = (servers.clients(), servers.clients());
+    let (lock, other) = (handle(&mine), handle(&others));
+    let owner = OwnerId::new(7);
+
+    let guard = lock.acquire().owner(owner).lease(LEASE).await.unwrap();
+    let unbounded = async || lock.acquire().owner(owner).await.map(Some);
+    let now = async || lock.try_acquire().owner(owner).await;
+    let bounded = async || lock.try_acquire_for(LEASE).owner(owner).lease(2 * LEASE).await;
+    for refused in [
+        soon("it does not wait for itself", unbounded()).await,
+        now().await,
+        soon("it does not wait for itself", bounded()).await,
+    ] {
+        let error = refused.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::AlreadyHeld), "{error}");
+        assert!(error.is_definite() && !error.is_transient(), "{error}");
+    }
+    assert_eq!(lock.hold_count(owner).await.unwrap(), 1);
+    assert!(lock.remaining().await.unwrap().is_some_and(|left| left <= LEASE), "not extended");
+    // Any other owner is refused as by every kind.
+    assert!(lock.try_acquire().owner(OwnerId::new(8)).await.unwrap().is_none());
+    assert!(other.try_acquire_for(Duration::from_millis(50)).owner(owner).await.unwrap().is_none());
+    guard.release().await.unwrap();
+    let again = lock.try_acquire().owner(owner).await.unwrap().expect("released");
+    again.release().await.unwrap();
+    excludes_and_ends(&lock, &other, no_token).await;
 }
 
 fn no_token(_guard: &LockGuard) -> Option<u64> {
@@ -119,6 +160,21 @@ async fn fair() {
 #[tokio::test]
 async fn fenced() {
     answers_as_every_kind(|clients| clients[0].fenced_lock("stock"), |guard| Some(guard.token())).await;
+}
+
+#[tokio::test]
+async fn spin() {
+    answers_as_every_kind(|clients| clients[0].spin_lock("stock"), no_token).await;
+}
+
+#[tokio::test]
+async fn non_reentrant() {
+    refuses_its_owner(|clients| clients[0].non_reentrant_lock("stock")).await;
+}
+
+#[tokio::test]
+async fn non_reentrant_fair() {
+    refuses_its_owner(|clients| clients[0].non_reentrant_fair_lock("stock")).await;
 }
 
 #[tokio::test]

@@ -3,4 +3,6 @@
 mod reentrant;
 mod fenced;
 mod fair;
+mod non_reentrant;
+mod spin;
 pub(crate) mod redlock;

@@ -1,6 +1,7 @@
 -- Takes the lock, or one more level of it, or a place in the queue.
 -- KEYS  lock hash, queue, deadlines of the queued
--- ARGV  lease in ms, owner field, wait in ms after which a queued waiter counts as dead, the caller's wall clock in ms
+-- ARGV  lease in ms, owner field, wait in ms after which a queued waiter counts as dead, the caller's wall clock in ms,
+--       then, of a lock that does not nest, the status with which its own holder is refused
 -- Replies nil when granted. To a waiter in the queue: the milliseconds that the holder has left, 0 when the lock is
 -- free but another's turn. To a new one: how long those before it may take.
 local lock, queue, deadlines = KEYS[1], KEYS[2], KEYS[3]
@@ -24,6 +25,9 @@ if left == -2 then
     return nil
   end
 elseif redis.call('HEXISTS', lock, owner) == 1 then
+  if ARGV[5] then
+    return { ok = ARGV[5] }
+  end
   redis.call('HINCRBY', lock, owner, 1)
   -- A nested hold with a shorter lease must not cut the outer one short.
   if left < lease then

@@ -16,7 +16,7 @@
 
 use redis::{Cmd, Value};
 
-use super::reentrant::{read_acquired, wakes};
+use super::reentrant::{REFUSAL, read_acquired, wakes};
 use crate::attempt::{Abandon, Answer, Ask, Attempt, Found, Lease, Unlock, found_in_hash, probe_hash};
 use crate::client::Client;
 use crate::error::Result;
@@ -50,30 +50,35 @@ impl Client {
     /// # Ok(()) }
     /// ```
     pub fn fair_lock(&self, name: &str) -> Lock {
-        Lock::new(self.session.clone(), &Fair, name)
+        Lock::new(self.session.clone(), Fair { nests: true }, name)
     }
 }
 
-struct Fair;
+/// The lock that its waiters get in their order.
+pub(super) struct Fair {
+    /// Its owner may take it again.
+    pub(super) nests: bool,
+}
 
 impl Attempt for Fair {
     type Got = ();
 
     fn call(&self, ask: &Ask<'_>) -> Call {
         let keys = [ask.key.to_owned(), fair_queue(ask.key), fair_deadlines(ask.key)];
-        if ask.waits {
+        let call = if ask.waits {
             ACQUIRE.call(keys).arg(ask.lease_ms).arg(ask.owner).arg(ask.wait_ms).arg(ask.now_ms)
         } else {
             TRY_ACQUIRE.call(keys).arg(ask.lease_ms).arg(ask.owner).arg(ask.now_ms).arg(ask.wait_ms)
-        }
+        };
+        if self.nests { call } else { call.arg(REFUSAL) }
     }
 
     fn read(&self, reply: &Value) -> Result<Answer<()>> {
         read_acquired(reply)
     }
 
-    fn wakes(&self, key: &str, owner: &str) -> Wakes {
-        Wakes { channel: waiter_channel(key, owner), policy: wakes }
+    fn wakes(&self, key: &str, owner: &str) -> Option<Wakes> {
+        Some(Wakes { channel: waiter_channel(key, owner), policy: wakes })
     }
 
     fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd> {

@@ -1,6 +1,7 @@
 -- Takes the lock, or one more level of it, without a place in the queue.
 -- KEYS  lock hash, queue, deadlines of the queued
--- ARGV  lease in ms, owner field, the caller's wall clock in ms, wait in ms by which the queued come closer
+-- ARGV  lease in ms, owner field, the caller's wall clock in ms, wait in ms by which the queued come closer, then, of a
+--       lock that does not nest, the status with which its own holder is refused
 -- Replies nil when granted, else 1.
 local lock, queue, deadlines = KEYS[1], KEYS[2], KEYS[3]
 local lease, owner, now, wait = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -24,6 +25,9 @@ if left == -2 then
 end
 if redis.call('HEXISTS', lock, owner) == 0 then
   return 1
+end
+if ARGV[5] then
+  return { ok = ARGV[5] }
 end
 redis.call('HINCRBY', lock, owner, 1)
 -- A nested hold with a shorter lease must not cut the outer one short.

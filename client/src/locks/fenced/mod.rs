@@ -37,7 +37,7 @@ impl Client {
     /// # Ok(()) }
     /// ```
     pub fn fenced_lock(&self, name: &str) -> FencedLock {
-        FencedLock::new(self.session.clone(), &Fenced, name)
+        FencedLock::new(self.session.clone(), Fenced, name)
     }
 }
 
@@ -60,8 +60,8 @@ impl Attempt for Fenced {
         }
     }
 
-    fn wakes(&self, key: &str, _owner: &str) -> Wakes {
-        Wakes { channel: lock_channel(key), policy: reentrant::wakes }
+    fn wakes(&self, key: &str, _owner: &str) -> Option<Wakes> {
+        Some(Wakes { channel: lock_channel(key), policy: reentrant::wakes })
     }
 
     fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd> {

@@ -4,7 +4,7 @@ use redis::{Cmd, Value};
 
 use crate::attempt::{Answer, Ask, Attempt, Found, Lease, Unlock, found_in_hash, probe_hash, sleep_for};
 use crate::client::Client;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::lock::Lock;
 use crate::renew::{HASHES, RenewalScript};
 use crate::script::{Call, script};
@@ -33,25 +33,30 @@ impl Client {
     /// # Ok(()) }
     /// ```
     pub fn lock(&self, name: &str) -> Lock {
-        Lock::new(self.session.clone(), &Reentrant, name)
+        Lock::new(self.session.clone(), Plain { nests: true }, name)
     }
 }
 
-struct Reentrant;
+/// The lock that the first request gets.
+pub(super) struct Plain {
+    /// Its owner may take it again.
+    pub(super) nests: bool,
+}
 
-impl Attempt for Reentrant {
+impl Attempt for Plain {
     type Got = ();
 
     fn call(&self, ask: &Ask<'_>) -> Call {
-        ACQUIRE.call([ask.key]).arg(ask.lease_ms).arg(ask.owner)
+        let call = ACQUIRE.call([ask.key]).arg(ask.lease_ms).arg(ask.owner);
+        if self.nests { call } else { call.arg(REFUSAL) }
     }
 
     fn read(&self, reply: &Value) -> Result<Answer<()>> {
         read_acquired(reply)
     }
 
-    fn wakes(&self, key: &str, _owner: &str) -> Wakes {
-        Wakes { channel: lock_channel(key), policy: wakes }
+    fn wakes(&self, key: &str, _owner: &str) -> Option<Wakes> {
+        Some(Wakes { channel: lock_channel(key), policy: wakes })
     }
 
     fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd> {
@@ -63,7 +68,7 @@ impl Attempt for Reentrant {
     }
 }
 
-impl Lease for Reentrant {
+impl Lease for Plain {
     fn renewal(&self) -> &'static RenewalScript {
         &HASHES
     }
@@ -77,11 +82,15 @@ impl Lease for Reentrant {
     }
 }
 
+/// How the acquire scripts of locks that do not nest refuse their own holder.
+pub(super) const REFUSAL: &str = "NON_REENTRANT_REACQUIRE";
+
 /// Reads the reply of the acquire scripts that grant nothing but the lock.
 pub(super) fn read_acquired(reply: &Value) -> Result<Answer<()>> {
     match reply {
         Value::Nil => Ok(Answer::Got(())),
         Value::Int(left) => Ok(Answer::Busy(sleep_for(*left))),
+        Value::SimpleString(status) if status == REFUSAL => Err(Error::definite(ErrorKind::AlreadyHeld)),
         other => Err(Error::unexpected(other)),
     }
 }
