@@ -100,6 +100,15 @@ pub enum ErrorKind {
         /// The owner field.
         owner: String,
     },
+    /// An operation on all locks of a [`MultiLock`](crate::MultiLock) has failed for some of them. For the others it succeeded.
+    #[error("{} of {of} locks failed: {}", failed.len(), failed.iter().map(|(key, error)| format!("{key}: {error}"))
+        .collect::<Vec<_>>().join("; "))]
+    Members {
+        /// The key of each for which it failed, with its error.
+        failed: Vec<(String, Error)>,
+        /// How many locks there are.
+        of: usize,
+    },
     /// The owner holds the lock already, and it is one that does not nest.
     #[error("the owner holds the lock already, and it does not nest")]
     AlreadyHeld,
@@ -169,6 +178,22 @@ impl Error {
 
     pub(crate) fn indefinite(kind: ErrorKind) -> Self {
         Self { kind, definite: false, redirected: false, source: None }
+    }
+
+    /// What came of an operation on each of several locks, by their keys. Definite when each of the errors is.
+    pub(crate) fn of_members<'a>(outcomes: impl IntoIterator<Item = (&'a str, Result<()>)>) -> Result<()> {
+        let (mut failed, mut of, mut definite) = (Vec::new(), 0, true);
+        for (key, outcome) in outcomes {
+            of += 1;
+            if let Err(error) = outcome {
+                definite &= error.definite;
+                failed.push((key.to_owned(), error));
+            }
+        }
+        if failed.is_empty() {
+            return Ok(());
+        }
+        Err(Self { kind: ErrorKind::Members { failed, of }, definite, redirected: false, source: None })
     }
 
     /// The same, of an operation that may have taken effect.

@@ -84,6 +84,16 @@ impl<G> Guard<G> {
         Self { hold, keeper, got, env }
     }
 
+    /// What the grant brought beside the lock.
+    pub(crate) fn got(&self) -> &G {
+        &self.got
+    }
+
+    /// The error of a lock that is lost.
+    pub(crate) fn not_held(&self) -> Error {
+        not_held(&self.hold)
+    }
+
     /// Gives the lock back; of a nested hold, one level.
     ///
     /// After a lost reply it is repeated with the same request id, which cannot release twice, on a connection before which

@@ -40,6 +40,8 @@
 //!   loses its place as among its own kind.
 //! * An owner of a [non-reentrant lock](Client::non_reentrant_lock) whose first reply was lost gets its lock, and no error.
 //! * A waiter of a [spin lock](Client::spin_lock) ends with its limit, not after one more delay.
+//! * A [`MultiLock`] gives back what it got before it waits for what it did not get, notices that a member is lost, and releases
+//!   all members even if one of them fails.
 //! * [`Redlock`] is the published one: a value on each server, where Redisson's is one of its plain locks. The two exclude
 //!   each other, but neither receives the other's release messages: its waiters ask again and again.
 //!
@@ -48,6 +50,7 @@
 //! * `getLock`, `getFairLock`, `getFencedLock`: [`Client::lock`], [`Client::fair_lock`], [`Client::fenced_lock`];
 //! * `getNonReentrantLock`, `getNonReentrantFairLock`: [`Client::non_reentrant_lock`], [`Client::non_reentrant_fair_lock`];
 //! * `getSpinLock(name, backOff)`: [`Client::spin_lock`], [`Client::spin_lock_with`];
+//! * `getMultiLock(locks)`: [`MultiLock::builder`];
 //! * `lock()`, `lock(lease, unit)`: [`acquire()`](Handle::acquire), [`acquire().lease(..)`](Acquire::lease);
 //! * `tryLock()`, `tryLock(wait, lease, unit)`: [`try_acquire`](Handle::try_acquire),
 //!   [`try_acquire_for`](Handle::try_acquire_for);
@@ -138,6 +141,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use futures_util::future::BoxFuture;
 pub use guard::{FencedGuard, Got, Guard, LockGuard, Token};
 pub use lock::{Acquire, FencedLock, Handle, Lock, Object, OnMaster, TryAcquire};
+pub use locks::multi::{AcquireAll, HeldMember, MultiGuard, MultiLock, MultiLockBuilder, TryAcquireAll};
 pub use locks::redlock::{OnMajority, Redlock, RedlockBuilder};
 pub use observer::{Event, EventKind, LossCause, Observer, WokenBy};
 pub use owner::OwnerId;

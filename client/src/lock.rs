@@ -29,7 +29,7 @@ pub(crate) mod sealed {
 
     use crate::error::Result;
     use crate::guard::{Got, Guard};
-    use crate::lock::AcquireOptions;
+    use crate::lock::{AcquireOptions, Sessions};
     use crate::owner::OwnerId;
 
     /// What differs from one object to the next.
@@ -37,6 +37,9 @@ pub(crate) mod sealed {
         type Got: Got;
 
         fn key(&self) -> &str;
+
+        fn sessions(&self) -> Sessions<'_>;
+
         fn acquire(
             self,
             options: AcquireOptions,
@@ -71,7 +74,7 @@ impl<O: Object> Handle<O> {
     /// [`ErrorKind::NoQuorum`](crate::ErrorKind::NoQuorum), when too few servers answer for all attempts that the first
     /// client's configuration allows in a row.
     pub fn acquire(&self) -> Acquire<O::Got> {
-        Acquire(PendingAcquire::new(self, WaitLimit::Unbounded))
+        Acquire(self.pending(WaitLimit::Unbounded))
     }
 
     /// Takes the lock if it is free now.
@@ -79,7 +82,7 @@ impl<O: Object> Handle<O> {
     /// # Errors
     /// As [`Handle::acquire`]; of a [`Redlock`](crate::Redlock) after one attempt.
     pub fn try_acquire(&self) -> TryAcquire<O::Got> {
-        TryAcquire(PendingAcquire::new(self, WaitLimit::NoWait))
+        TryAcquire(self.pending(WaitLimit::NoWait))
     }
 
     /// Waits for the lock, for at most `wait`. `None` means that another owner has it; a request that was under way when
@@ -88,7 +91,7 @@ impl<O: Object> Handle<O> {
     /// # Errors
     /// As [`Handle::acquire`], and when no server has answered by the end of `wait`.
     pub fn try_acquire_for(&self, wait: Duration) -> TryAcquire<O::Got> {
-        TryAcquire(PendingAcquire::new(self, WaitLimit::For(wait)))
+        TryAcquire(self.pending(WaitLimit::For(wait)))
     }
 
     /// Whether the lock is held, by any owner of any client. A [`Redlock`](crate::Redlock) is when a majority of the servers
@@ -130,6 +133,11 @@ impl<O: Object> Handle<O> {
     /// The lock's key in Redis.
     pub fn key(&self) -> &str {
         self.0.key()
+    }
+
+    fn pending(&self, limit: WaitLimit) -> PendingAcquire<Guard<O::Got>> {
+        let object = self.0.clone();
+        PendingAcquire::new(limit, |options| object.acquire(options))
     }
 }
 
@@ -201,6 +209,10 @@ impl<G: Got> sealed::Acquirable for OnMaster<G> {
         &self.key
     }
 
+    fn sessions(&self) -> Sessions<'_> {
+        Sessions(std::slice::from_ref(&self.session))
+    }
+
     async fn acquire(self, options: AcquireOptions) -> Result<Option<Guard<G>>> {
         self.router()?;
         let Self { session, kind, key, .. } = self;
@@ -242,70 +254,86 @@ impl<G: Got> sealed::Acquirable for OnMaster<G> {
     }
 }
 
+/// The clients that a lock is asked for through, one of each.
+pub struct Sessions<'a>(pub(crate) &'a [Arc<Session>]);
+
 /// What an acquisition asks for.
+#[derive(Debug, Clone, Copy)]
 pub struct AcquireOptions {
     pub(crate) owner: Option<OwnerId>,
     pub(crate) lease: Option<Duration>,
     pub(crate) limit: WaitLimit,
 }
 
-type Run<G> = Box<dyn FnOnce(AcquireOptions) -> BoxFuture<'static, Result<Option<Guard<G>>>> + Send + Sync>;
+type Run<T> = Box<dyn FnOnce(AcquireOptions) -> BoxFuture<'static, Result<Option<T>>> + Send + Sync>;
 
-/// An acquisition that is being set up.
-pub(crate) struct PendingAcquire<G> {
-    run: Run<G>,
-    options: AcquireOptions,
+/// An acquisition that is being set up, of what a guard `T` stands for.
+pub(crate) struct PendingAcquire<T> {
+    run: Run<T>,
+    pub(crate) options: AcquireOptions,
 }
 
-impl<G> PendingAcquire<G> {
-    fn new<O: Object<Got = G>>(handle: &Handle<O>, limit: WaitLimit) -> Self {
-        let object = handle.0.clone();
+impl<T> PendingAcquire<T> {
+    pub(crate) fn new<F>(
+        limit: WaitLimit,
+        run: impl FnOnce(AcquireOptions) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<Option<T>>> + Send + 'static,
+    {
         Self {
-            run: Box::new(|options| Box::pin(object.acquire(options))),
+            run: Box::new(|options| Box::pin(run(options))),
             options: AcquireOptions { owner: None, lease: None, limit },
         }
     }
 
-    fn run(self) -> BoxFuture<'static, Result<Option<Guard<G>>>> {
+    /// What comes of it; `None` when the caller's time ends first.
+    pub(crate) fn run(self) -> BoxFuture<'static, Result<Option<T>>> {
         (self.run)(self.options)
+    }
+
+    /// What comes of one without a limit, which does not come to nothing.
+    pub(crate) async fn run_unbounded(self) -> Result<T> {
+        self.run().await?.ok_or_else(Error::shutdown)
     }
 }
 
 /// An acquisition that waits until it is granted. Await it, after setting what differs from the defaults.
 #[must_use = "nothing is asked for until this is awaited"]
-pub struct Acquire<G = ()>(PendingAcquire<G>);
+pub struct Acquire<G = ()>(PendingAcquire<Guard<G>>);
 
 /// An acquisition that may come to nothing. Await it, after setting what differs from the defaults.
 #[must_use = "nothing is asked for until this is awaited"]
-pub struct TryAcquire<G = ()>(PendingAcquire<G>);
+pub struct TryAcquire<G = ()>(PendingAcquire<Guard<G>>);
 
 macro_rules! options {
-    ($name:ident) => {
-        impl<G> $name<G> {
+    ($($name:tt)+) => {
+        impl $($name)+ {
             /// Holds the lock for `lease` and does not renew it. Without this the watchdog renews it until release.
-            pub fn lease(mut self, lease: Duration) -> Self {
+            pub fn lease(mut self, lease: std::time::Duration) -> Self {
                 self.0.options.lease = Some(lease);
                 self
             }
 
             /// Acquires for this owner; acquisitions of one owner nest. Without this the owner is a new one.
-            pub fn owner(mut self, owner: OwnerId) -> Self {
+            pub fn owner(mut self, owner: $crate::owner::OwnerId) -> Self {
                 self.0.options.owner = Some(owner);
                 self
             }
         }
     };
 }
-options!(Acquire);
-options!(TryAcquire);
+pub(crate) use options;
+
+options!(<G> Acquire<G>);
+options!(<G> TryAcquire<G>);
 
 impl<G: Got> IntoFuture for Acquire<G> {
     type Output = Result<Guard<G>>;
     type IntoFuture = BoxFuture<'static, Result<Guard<G>>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        // Without a limit there is no coming to nothing.
-        Box::pin(async move { self.0.run().await?.ok_or_else(Error::shutdown) })
+        Box::pin(self.0.run_unbounded())
     }
 }
 

@@ -6,3 +6,4 @@ mod fair;
 mod non_reentrant;
 mod spin;
 pub(crate) mod redlock;
+pub(crate) mod multi;

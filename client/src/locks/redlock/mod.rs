@@ -21,7 +21,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::guard::Guard;
 use crate::hold::OwnerState;
 use crate::key::Key;
-use crate::lock::{AcquireOptions, Handle, check_name, sealed};
+use crate::lock::{AcquireOptions, Handle, Sessions, check_name, sealed};
 use crate::observer::{EventKind, LossCause};
 use crate::owner::OwnerId;
 use crate::progress::Progress;
@@ -208,6 +208,10 @@ impl sealed::Acquirable for OnMajority {
 
     fn key(&self) -> &str {
         &self.key
+    }
+
+    fn sessions(&self) -> Sessions<'_> {
+        Sessions(&self.nodes)
     }
 
     async fn acquire(self, options: AcquireOptions) -> Result<Option<Guard>> {

@@ -1,0 +1,101 @@
+//! One of the locks of a multi lock, and what it grants, whatever its kind.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+use crate::error::{Error, Result};
+use crate::guard::{Got, Guard};
+use crate::lock::{AcquireOptions, sealed::Acquirable};
+use crate::observer::LossCause;
+use crate::session::Session;
+
+/// A lock that can be asked for.
+pub(super) trait Member: Send + Sync {
+    fn key(&self) -> &str;
+
+    /// Of each client that it is asked for through.
+    fn sessions(&self) -> &[Arc<Session>];
+
+    fn acquire(&self, options: AcquireOptions) -> BoxFuture<'static, Result<Option<Box<dyn Part>>>>;
+}
+
+impl<O: Acquirable> Member for O {
+    fn key(&self) -> &str {
+        Acquirable::key(self)
+    }
+
+    fn sessions(&self) -> &[Arc<Session>] {
+        Acquirable::sessions(self).0
+    }
+
+    fn acquire(&self, options: AcquireOptions) -> BoxFuture<'static, Result<Option<Box<dyn Part>>>> {
+        let acquired = Acquirable::acquire(self.clone(), options);
+        Box::pin(async move { Ok(acquired.await?.map(|guard| Box::new(guard) as Box<dyn Part>)) })
+    }
+}
+
+/// The servers that a member lives on, as its clients know them, with the numbers of their databases.
+pub(super) fn places(member: &dyn Member) -> Vec<(String, i64)> {
+    let endpoints = member.sessions().iter().flat_map(|session| &session.config.endpoints);
+    endpoints.map(|endpoint| (endpoint.to_string(), endpoint.login.db())).collect()
+}
+
+/// Whether both are one key on one server, as their clients know it.
+pub(super) fn is_same_lock(one: &dyn Member, other: &dyn Member) -> bool {
+    let (here, there) = (places(one), places(other));
+    one.key() == other.key() && here.iter().any(|place| there.contains(place))
+}
+
+/// What a member has granted: a guard, whatever it brings.
+pub(super) trait Part: Send + Sync {
+    fn key(&self) -> &str;
+    fn owner(&self) -> &str;
+    fn token(&self) -> Option<u64>;
+    fn validity(&self) -> Duration;
+    fn is_valid(&self) -> bool;
+    fn lost(&self) -> BoxFuture<'static, LossCause>;
+    fn not_held(&self) -> Error;
+    fn extend(&self, lease: Duration) -> BoxFuture<'_, Result<()>>;
+    fn release(self: Box<Self>) -> BoxFuture<'static, Result<()>>;
+}
+
+impl<G: Got> Part for Guard<G> {
+    fn key(&self) -> &str {
+        Guard::key(self)
+    }
+
+    fn owner(&self) -> &str {
+        Guard::owner(self)
+    }
+
+    fn token(&self) -> Option<u64> {
+        self.got().token()
+    }
+
+    fn validity(&self) -> Duration {
+        Guard::validity(self)
+    }
+
+    fn is_valid(&self) -> bool {
+        Guard::is_valid(self)
+    }
+
+    fn lost(&self) -> BoxFuture<'static, LossCause> {
+        Guard::lost(self).boxed()
+    }
+
+    fn not_held(&self) -> Error {
+        Guard::not_held(self)
+    }
+
+    fn extend(&self, lease: Duration) -> BoxFuture<'_, Result<()>> {
+        Guard::extend(self, lease).boxed()
+    }
+
+    fn release(self: Box<Self>) -> BoxFuture<'static, Result<()>> {
+        Guard::release(*self).boxed()
+    }
+}
