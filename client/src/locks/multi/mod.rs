@@ -177,15 +177,20 @@ impl MultiLock {
         let owner = options.owner.unwrap_or_else(|| OwnerId::fresh(&*env));
         let mut collector = Collector { env, lock: self, owner, options, end, first: 0 };
         loop {
-            match collector.round().await? {
+            let excuse = match collector.round().await? {
                 Round::Got(parts) => return Ok(Some(MultiGuard::new(parts))),
-                Round::Refused(_) if options.limit == WaitLimit::NoWait => return Ok(None),
-                Round::Refused(place) => collector.first = place,
-                Round::Lost(error) if options.limit == WaitLimit::NoWait => return Err(error),
-                Round::Lost(_) => {}
-            }
-            if !collector.pause().await {
-                return Ok(None);
+                Round::Refused(place) => {
+                    collector.first = place;
+                    None
+                }
+                Round::Unanswered(place, error) => {
+                    collector.first = place;
+                    Some(error)
+                }
+                Round::Lost(error) => Some(error),
+            };
+            if options.limit == WaitLimit::NoWait || !collector.pause().await {
+                return excuse.map_or(Ok(None), Err);
             }
         }
     }
@@ -201,8 +206,10 @@ impl std::fmt::Debug for MultiLock {
 enum Round {
     /// In the order in which the members were named.
     Got(Vec<Box<dyn Part>>),
-    /// The member at this place of the order was not to be had.
+    /// Another owner has the member at this place of the order.
     Refused(usize),
+    /// The member at this place of the order could not be asked in the time that there was while others were held.
+    Unanswered(usize, Error),
     /// Members were lost before the last one was granted.
     Lost(Error),
 }
@@ -230,15 +237,21 @@ impl Collector {
         for nth in 0..count {
             let place = (self.first + nth) % count;
             let number = self.lock.order[place];
-            match self.ask(&*self.lock.members[number], held.is_empty()).await {
+            let patience = (!held.is_empty()).then(|| self.env.now() + self.patience());
+            let limit = self.limit(patience);
+            let options = AcquireOptions { owner: Some(self.owner), limit, ..self.options };
+            match self.lock.members[number].acquire(options).await {
                 Ok(Some(part)) => held.push((number, part)),
                 Ok(None) => {
                     self.give_back(held).await;
                     return Ok(Round::Refused(place));
                 }
                 Err(error) => {
+                    let was_cut_short = limit != WaitLimit::NoWait
+                        && patience.is_some_and(|patience| self.env.now() >= patience);
                     let undone = self.give_back(held).await;
-                    return Err(if undone { error } else { error.made_indefinite() });
+                    let error = if undone { error } else { error.made_indefinite() };
+                    return if was_cut_short { Ok(Round::Unanswered(place, error)) } else { Err(error) };
                 }
             }
         }
@@ -256,25 +269,13 @@ impl Collector {
         }
     }
 
-    /// Asks one member. The first of a round is waited for as long as the caller waits, the others for a while.
-    async fn ask(&self, member: &dyn Member, is_first: bool) -> Result<Option<Box<dyn Part>>> {
-        let limit = match self.end {
-            None => self.options.limit,
-            Some(end) => {
-                let left = end - self.env.now();
-                if left.is_zero() && !is_first {
-                    return Ok(None);
-                }
-                WaitLimit::For(left)
-            }
+    /// How long one member is waited for: as long as the caller waits, but no longer than `patience`.
+    fn limit(&self, patience: Option<Monotonic>) -> WaitLimit {
+        let end = match self.options.limit {
+            WaitLimit::NoWait => return WaitLimit::NoWait,
+            WaitLimit::For(_) | WaitLimit::Unbounded => self.end.into_iter().chain(patience).min(),
         };
-        let asked = member.acquire(AcquireOptions { owner: Some(self.owner), limit, ..self.options });
-        if is_first || limit == WaitLimit::NoWait {
-            return asked.await;
-        }
-        // A request that is abandoned here is undone in the background, before the owner's next one to that member.
-        let patience = self.env.now() + self.patience();
-        within(&*self.env, patience, asked).await.unwrap_or(Ok(None))
+        end.map_or(WaitLimit::Unbounded, |end| WaitLimit::For(end - self.env.now()))
     }
 
     fn patience(&self) -> Duration {
