@@ -33,6 +33,7 @@ async fn worker(host: CodeHost) {
 fn scenario(fence: Fence) -> Scenario {
     let acquired = Trigger {
         client: Some("w1".into()),
+        of: None,
         event: Happening::Acquired,
         nth: 1,
         always: false,

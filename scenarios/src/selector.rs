@@ -23,24 +23,32 @@ pub enum Selector {
     AnyClient,
     /// `@minority`: as many nodes as can be lost without losing a majority, drawn from the seed each time.
     Minority,
-    /// `@holder`: the client that holds the lock when the fault begins.
-    Holder,
-    /// `@waiter`: the client that has waited longest when the fault begins.
-    Waiter,
-    /// `@master`: the master of the lock when the fault begins; of two that are masters of one group of replicas, the one that
-    /// was promoted last. A lock on several masters has no such node.
-    Master,
-    /// `@replica`: a replica when the fault begins, the first by name.
-    Replica,
+    /// `@holder`, or `@holder of stock`: the client that holds the lock when the fault begins; of several the one that has
+    /// held longest.
+    Holder(Option<String>),
+    /// `@waiter`, or `@waiter of stock`: the client that has waited longest for the lock when the fault begins.
+    Waiter(Option<String>),
+    /// `@master`, or `@master of stock`: the master of the lock when the fault begins; of two that are masters of one group of
+    /// replicas, the one that was promoted last. A lock on several masters has no such node.
+    Master(Option<String>),
+    /// `@replica`, or `@replica of stock`: a replica of the lock's master when the fault begins, the first by name.
+    Replica(Option<String>),
 }
 
-/// The selectors that are no names.
-pub const ROLES: [(&str, Selector); 9] = [
-    ("@nodes", Selector::Nodes),
-    ("@clients", Selector::Clients),
-    ("@any-node", Selector::AnyNode),
-    ("@any-client", Selector::AnyClient),
-    ("@minority", Selector::Minority),
+/// A selector by its word; the selectors in [`OF_A_LOCK`] are also given the name of a lock.
+type Word = (&'static str, fn(Option<String>) -> Selector);
+
+/// The selectors that concern no single lock.
+const ALONE: &[Word] = &[
+    ("@nodes", |_| Selector::Nodes),
+    ("@clients", |_| Selector::Clients),
+    ("@any-node", |_| Selector::AnyNode),
+    ("@any-client", |_| Selector::AnyClient),
+    ("@minority", |_| Selector::Minority),
+];
+
+/// The selectors that may name a lock after ` of `.
+const OF_A_LOCK: &[Word] = &[
     ("@holder", Selector::Holder),
     ("@waiter", Selector::Waiter),
     ("@master", Selector::Master),
@@ -55,11 +63,30 @@ pub const ABOUT: &[(&str, &str)] = &[
     ("@any-node", "one node, drawn from the seed for each occurrence"),
     ("@any-client", "one client, drawn from the seed for each occurrence"),
     ("@minority", "as many nodes as can be lost without losing a majority, drawn from the seed"),
-    ("@holder", "the client that holds the lock when the fault begins"),
-    ("@waiter", "the client that has waited longest when the fault begins"),
-    ("@master", "the master of the lock when the fault begins; of two in one group, the one promoted last"),
-    ("@replica", "a replica when the fault begins"),
+    (
+        "@holder",
+        "the client that holds a lock when the fault begins; of one of several: \"@holder of stock\"",
+    ),
+    ("@waiter", "the client that has waited longest when the fault begins, or \"@waiter of stock\""),
+    (
+        "@master",
+        "the master of the lock when the fault begins, or \"@master of stock\"; of two the one promoted last",
+    ),
+    ("@replica", "a replica when the fault begins, or \"@replica of stock\""),
 ];
+
+impl Selector {
+    /// The lock that it names, if it does.
+    pub fn lock(&self) -> Option<&str> {
+        match self {
+            Selector::Holder(lock)
+            | Selector::Waiter(lock)
+            | Selector::Master(lock)
+            | Selector::Replica(lock) => lock.as_deref(),
+            _ => None,
+        }
+    }
+}
 
 impl FromStr for Selector {
     type Err = String;
@@ -67,21 +94,47 @@ impl FromStr for Selector {
         if !text.starts_with('@') {
             return Ok(Selector::Named(text.to_owned()));
         }
-        ROLES.iter().find(|(name, _)| *name == text).map(|(_, selector)| selector.clone()).ok_or_else(|| {
-            let known: Vec<&str> = ROLES.iter().map(|(name, _)| *name).collect();
-            format!("unknown selector `{text}`, expected a host's name or one of `{}`", known.join("`, `"))
-        })
+        let (word, lock) = match text.split_once(" of ") {
+            Some((word, lock)) => (word, Some(lock.to_owned())),
+            None => (text, None),
+        };
+        let is_meant = |(known, _): &&Word| *known == word;
+        if let Some((_, selector)) = OF_A_LOCK.iter().find(is_meant) {
+            return Ok(selector(lock));
+        }
+        match (ALONE.iter().find(is_meant), lock) {
+            (Some((_, selector)), None) => Ok(selector(None)),
+            (Some(_), Some(_)) => {
+                let words: Vec<&str> = OF_A_LOCK.iter().map(|(word, _)| *word).collect();
+                Err(format!("`{word}` is of no lock: only `{}` may name one", words.join("`, `")))
+            }
+            (None, _) => {
+                let known: Vec<&str> = ALONE.iter().chain(OF_A_LOCK).map(|(word, _)| *word).collect();
+                Err(format!(
+                    "unknown selector `{word}`, expected a host's name or one of `{}`",
+                    known.join("`, `")
+                ))
+            }
+        }
     }
 }
 
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Selector::Named(name) => f.write_str(name),
-            role => {
-                f.write_str(ROLES.iter().find(|(_, selector)| selector == role).map_or("@", |(name, _)| name))
-            }
-        }
+        let (word, lock) = match self {
+            Selector::Named(name) => (name.as_str(), &None),
+            Selector::Nodes => ("@nodes", &None),
+            Selector::Clients => ("@clients", &None),
+            Selector::AnyNode => ("@any-node", &None),
+            Selector::AnyClient => ("@any-client", &None),
+            Selector::Minority => ("@minority", &None),
+            Selector::Holder(lock) => ("@holder", lock),
+            Selector::Waiter(lock) => ("@waiter", lock),
+            Selector::Master(lock) => ("@master", lock),
+            Selector::Replica(lock) => ("@replica", lock),
+        };
+        f.write_str(word)?;
+        lock.iter().try_for_each(|lock| write!(f, " of {lock}"))
     }
 }
 
@@ -155,8 +208,26 @@ impl JsonSchema for Hosts {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "a host's name, a selector such as \"@any-client\", or a list of them",
+            "description": "a host's name, a selector such as \"@any-client\" or \"@holder of stock\", or a list of them",
             "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }]
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_selector_is_printed_as_it_is_written() {
+        let words = ALONE.iter().chain(OF_A_LOCK).map(|(word, _)| (*word).to_owned());
+        let of_a_lock = OF_A_LOCK.iter().map(|(word, _)| format!("{word} of the stock of gold"));
+        for written in words.chain(of_a_lock).chain(["m".to_owned()]) {
+            let selector: Selector = written.parse().expect("a selector");
+            assert_eq!(selector.to_string(), written);
+            assert_eq!(selector.lock(), written.split_once(" of ").map(|(_, lock)| lock));
+        }
+        let listed: Vec<&str> = ABOUT.iter().skip(1).map(|(word, _)| *word).collect();
+        assert_eq!(listed, ALONE.iter().chain(OF_A_LOCK).map(|(word, _)| *word).collect::<Vec<_>>());
     }
 }

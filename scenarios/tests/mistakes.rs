@@ -87,6 +87,17 @@ fn names_that_stand_for_nothing_are_pointed_at() {
          [fault.crash]\ncrash = «\"@master\"»",
         "this lock lives on 3 (redis1, redis2, redis3)",
     );
+    // Two locks, of which one has two masters.
+    let two = |crash: &str, says| {
+        let hosts = "[node.a]\n[node.b]\n[lock.stock]\nnodes = [\"a\"]\n[lock.cash]\nkind = \"redlock\"\n";
+        check(&format!("{hosts}[client.c1]\n[fault.crash]\n{crash}"), says);
+    };
+    two("crash = «\"@master\"»\nat = \"3s\"", "these locks live on 2 (a, b)");
+    two("crash = «\"@master\"»\nat = \"3s\"", "say which lock is meant, such as \"@master of stock\"");
+    two("crash = «\"@master of cash\"»\nat = \"3s\"", "this lock lives on 2 (a, b)");
+    two("crash = «\"@holder of stok\"»\nat = \"3s\"", "did you mean `stock`?");
+    two("crash = «\"@nodes of stock\"»\nat = \"3s\"", "`@nodes` is of no lock: only `@holder`");
+    two("crash = \"a\"\non = { event = \"acquired\", of = «\"cahs\"» }", "did you mean `cash`?");
     with("crash = \"redis\"", "crash = [\"redis\", «\"c9\"»]", "there is no host `c9`");
     with("[node.redis]", "[node.redis]\nreplica_of = «\"rediss\"»", "did you mean `redis`?");
     with("[node.redis]", "[node.redis]\nreplica_of = «\"redis\"»", "cannot be a replica of itself");

@@ -173,3 +173,73 @@ storm = "3s"
     assert_eq!(owners, ["cash c:1", "cash c:2", "cash c:3"].map(str::to_owned).into_iter().collect());
     assert_eq!(violated(&history), [""; 0]);
 }
+
+/// Two locks on two masters, of which c2 holds the one when c1 gets the other.
+const TWO_MASTERS: &str = r#"
+[node.a]
+[node.b]
+[node.b2]
+replica_of = "b"
+[network]
+latency = "1ms"
+[lock]
+lease = "60s"
+[lock.stock]
+nodes = ["a"]
+[lock.cash]
+nodes = ["b"]
+[client.c1]
+steps = [{ at = "2s", acquire = {}, of = "cash" }, { at = "3s", acquire = {}, of = "stock" }]
+[client.c2]
+steps = [{ at = "1s", acquire = {}, of = "stock" }, { sleep = "1h" }]
+[client.c3]
+steps = [{ at = "4s", acquire = {}, of = "cash" }]
+[run]
+storm = "20s"
+"#;
+
+#[test]
+fn a_fault_says_the_part_in_which_lock_is_meant() {
+    let rows = [
+        // c2 has held longest, and c1 has waited longest, of all.
+        ("@holder", "c2 crashes"),
+        ("@holder of stock", "c2 crashes"),
+        ("@holder of cash", "c1 crashes"),
+        ("@waiter", "c1 crashes"),
+        ("@waiter of stock", "c1 crashes"),
+        ("@waiter of cash", "c3 crashes"),
+        ("@master of stock", "a crashes"),
+        ("@master of cash", "b crashes"),
+        ("@replica", "b2 crashes"),
+        ("@replica of cash", "b2 crashes"),
+    ];
+    let crash = |selector| {
+        let history =
+            run(&format!("{TWO_MASTERS}[fault.z]\ncrash = \"{selector}\"\nat = \"10s\"\nfor = \"1s\"\n"));
+        history.faults.iter().map(|fault| fault.words.to_string()).collect::<Vec<_>>()
+    };
+    for (selector, words) in rows {
+        assert_eq!(crash(selector), [words], "{selector}");
+    }
+    // The stock has no replica, so nothing happens.
+    assert_eq!(crash("@replica of stock"), [""; 0]);
+}
+
+#[test]
+fn a_fault_waits_for_an_event_of_one_lock() {
+    for (on, at) in [
+        ("event = \"acquired\"", Some(1)),
+        ("event = \"acquired\", of = \"stock\"", Some(1)),
+        ("event = \"acquired\", of = \"cash\"", Some(2)),
+        ("event = \"acquired\", nth = 2", Some(2)),
+        ("event = \"asked\", of = \"stock\", client = \"c1\"", Some(3)),
+        ("event = \"waiting\", of = \"cash\"", Some(4)),
+        // The cash is acquired once.
+        ("event = \"acquired\", of = \"cash\", nth = 2", None),
+    ] {
+        let history =
+            run(&format!("{TWO_MASTERS}[fault.z]\npause = \"a\"\non = {{ {on} }}\nfor = \"1ms\"\n"));
+        let begun = history.faults.first().map(|fault| fault.from.as_millis() / 1_000);
+        assert_eq!(begun, at, "{on}");
+    }
+}

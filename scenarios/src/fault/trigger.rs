@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    name::Name,
     selector::Hosts,
     units::{Draw, Span},
 };
@@ -15,6 +16,9 @@ pub struct Trigger {
     /// The client it happens to; any if left out.
     #[serde(default)]
     pub client: Option<Hosts>,
+    /// The lock it happens with; any if left out.
+    #[serde(default)]
+    pub of: Option<Name>,
     /// What happens.
     pub event: Happening,
     /// The first time it counts, from 1.

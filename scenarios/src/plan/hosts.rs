@@ -120,10 +120,14 @@ pub(super) fn all(scenario: &Scenario, hosts: &[PlannedHost], selector: &Selecto
     };
     match selector {
         Selector::Named(name) => scenario.members(name),
-        Selector::Nodes | Selector::AnyNode | Selector::Minority | Selector::Master | Selector::Replica => {
-            of(HostKind::Node)
+        Selector::Nodes
+        | Selector::AnyNode
+        | Selector::Minority
+        | Selector::Master(_)
+        | Selector::Replica(_) => of(HostKind::Node),
+        Selector::Clients | Selector::AnyClient | Selector::Holder(_) | Selector::Waiter(_) => {
+            of(HostKind::Client)
         }
-        Selector::Clients | Selector::AnyClient | Selector::Holder | Selector::Waiter => of(HostKind::Client),
     }
 }
 

@@ -12,7 +12,10 @@ use std::fmt;
 
 use lockstorm_sim::world::Entropy;
 
-use crate::scenario::{Lock, Scenario};
+use crate::{
+    history::Lock as LockNumber,
+    scenario::{Lock, Scenario},
+};
 
 pub use hosts::{PlannedHost, PlannedLink, Software};
 pub use occurrences::{Occurrence, Target, When};
@@ -30,7 +33,7 @@ pub struct Plan {
     pub hosts: Vec<PlannedHost>,
     /// Links that differ from the rest of the network.
     pub links: Vec<PlannedLink>,
-    /// The locks on trial; a [`Lock`](crate::history::Lock) of the history is a place in this list.
+    /// The locks on trial; a [`Lock`](LockNumber) of the history is a place in this list.
     pub locks: Vec<PlannedLock>,
     /// Every occurrence of every fault.
     pub faults: Vec<Occurrence>,
@@ -82,6 +85,17 @@ impl Plan {
     /// The names of the hosts whose software is the wanted one, in order.
     pub fn names(&self, wanted: impl Fn(&Software) -> bool) -> Vec<String> {
         self.hosts.iter().filter(|host| wanted(&host.software)).map(|host| host.name.clone()).collect()
+    }
+
+    /// The number of the lock that the file calls so.
+    pub fn lock(&self, name: &str) -> Option<LockNumber> {
+        let at = self.locks.iter().position(|lock| lock.name == name)?;
+        u16::try_from(at).ok().map(LockNumber)
+    }
+
+    /// All nodes that a lock lives on, replicas included.
+    pub fn nodes_of(&self, lock: LockNumber) -> Vec<String> {
+        self.locks[usize::from(lock.0)].nodes.iter().flat_map(|node| self.group_of(node)).collect()
     }
 
     /// The nodes that pass the lock's key on to each other: the node and, however deep, its replicas.

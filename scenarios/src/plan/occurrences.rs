@@ -103,7 +103,7 @@ fn targets(scenario: &Scenario, hosts: &[PlannedHost], written: &Hosts, stream: 
         let candidates = all(scenario, hosts, &selector);
         let minority = candidates.len().saturating_sub(1) / 2;
         let chosen = match selector {
-            Selector::Holder | Selector::Waiter | Selector::Master | Selector::Replica => {
+            Selector::Holder(_) | Selector::Waiter(_) | Selector::Master(_) | Selector::Replica(_) => {
                 targets.push(Target::Role(selector));
                 continue;
             }
@@ -131,7 +131,8 @@ impl fmt::Display for Occurrence {
             When::At(at) => write!(f, "{} at {at}", self.name)?,
             When::After(trigger, delay) => {
                 let (event, nth) = (word(trigger.event), trigger.nth);
-                write!(f, "{} {} after {event} #{nth}", self.name, Span(*delay))?;
+                let of = trigger.of.as_ref().map(|name| format!(" of {}", name.as_str())).unwrap_or_default();
+                write!(f, "{} {} after {event}{of} #{nth}", self.name, Span(*delay))?;
             }
         }
         if let Some(length) = self.length {

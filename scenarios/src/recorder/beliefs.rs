@@ -134,15 +134,21 @@ impl Beliefs {
         still.map(|believer| believer.owner).or_else(|| self.last.get(&(lock, client)).copied())
     }
 
-    /// The client that has believed longest that it holds a lock, of those that still do.
-    pub(super) fn holder(&self) -> Option<Host> {
-        self.believers.first().map(|believer| believer.client)
+    /// The client that has believed longest that it holds the lock, or any if `None`, of those that still do.
+    pub(super) fn holder(&self, lock: Option<Lock>) -> Option<Host> {
+        longest(&self.believers, lock)
     }
 
-    /// The client that has waited longest.
-    pub(super) fn waiter(&self) -> Option<Host> {
-        self.waiters.first().map(|waiter| waiter.client)
+    /// The client that has waited longest for the lock, or for any if `None`.
+    pub(super) fn waiter(&self, lock: Option<Lock>) -> Option<Host> {
+        longest(&self.waiters, lock)
     }
+}
+
+/// The client of the first entry about the lock, or about any if `None`.
+fn longest(entries: &[Entry], lock: Option<Lock>) -> Option<Host> {
+    let mut about = entries.iter().filter(|entry| lock.is_none_or(|lock| entry.lock == lock));
+    about.next().map(|entry| entry.client)
 }
 
 #[cfg(test)]
@@ -174,14 +180,14 @@ mod tests {
         beliefs.waits(entry(2));
         assert!(!beliefs.believes(entry(1)));
         assert!(beliefs.believes(entry(1)));
-        assert_eq!((beliefs.holder(), beliefs.waiter()), (Some(CLIENT), Some(CLIENT)));
+        assert_eq!((beliefs.holder(None), beliefs.waiter(Some(LOCK))), (Some(CLIENT), Some(CLIENT)));
         assert!(!beliefs.believes(entry(2)));
-        assert_eq!((beliefs.waiter(), beliefs.latest(LOCK, CLIENT)), (None, Some(Owner(2))));
+        assert_eq!((beliefs.waiter(None), beliefs.latest(LOCK, CLIENT)), (None, Some(Owner(2))));
         beliefs.disbelieves(LOCK, Owner(2));
         assert_eq!(beliefs.latest(LOCK, CLIENT), Some(Owner(1)));
         beliefs.disbelieves(LOCK, Owner(1));
         assert_eq!(beliefs.latest(LOCK, CLIENT), Some(Owner(2)));
         beliefs.started(CLIENT);
-        assert_eq!((beliefs.latest(LOCK, CLIENT), beliefs.holder()), (None, None));
+        assert_eq!((beliefs.latest(LOCK, CLIENT), beliefs.holder(None)), (None, None));
     }
 }

@@ -23,7 +23,7 @@ use crate::{
     history::{EventKind, History, Host, Life, Lock, Owner},
 };
 
-pub use self::{names::Line, writer::HistoryWriter};
+pub use self::{names::Line, triggers::Scope, writer::HistoryWriter};
 
 /// A history being written.
 #[derive(Debug)]
@@ -67,15 +67,9 @@ impl Shared {
         self.0.happened.notified().await;
     }
 
-    /// Has an occurrence wait for its trigger, among these clients or all.
-    pub fn await_trigger(
-        &self,
-        occurrence: usize,
-        trigger: &Trigger,
-        delay: Duration,
-        clients: Option<Vec<Host>>,
-    ) {
-        self.get().triggers.add(occurrence, trigger.clone(), delay, clients);
+    /// Has an occurrence wait for its trigger.
+    pub fn await_trigger(&self, occurrence: usize, trigger: &Trigger, delay: Duration, scope: Scope) {
+        self.get().triggers.add(occurrence, trigger.clone(), delay, scope);
     }
 
     /// Writes down what becomes of a host. A client that crashes neither holds nor waits any more: what starts on the host later
@@ -89,10 +83,10 @@ impl Shared {
         }
     }
 
-    fn record(&self, at: True, host: Host, what: EventKind, happening: Option<Happening>) {
+    fn record(&self, at: True, host: Host, what: EventKind, happening: Option<(Lock, Happening)>) {
         let mut recorder = self.get();
         recorder.history.record(at, host, what);
-        if happening.is_some_and(|happening| recorder.triggers.happened(at, host, happening)) {
+        if happening.is_some_and(|(lock, happening)| recorder.triggers.happened(at, host, lock, happening)) {
             self.0.happened.notify_one();
         }
     }
@@ -150,13 +144,13 @@ impl Recorder {
         Some(self.history.owners[owner.0 as usize].name.clone())
     }
 
-    /// The client that has believed longest that it holds a lock, of those that still do.
-    pub fn holder(&self) -> Option<Host> {
-        self.beliefs.holder()
+    /// The client that has believed longest that it holds the lock, or any if `None`, of those that still do.
+    pub fn holder(&self, lock: Option<Lock>) -> Option<Host> {
+        self.beliefs.holder(lock)
     }
 
-    /// The client that has waited longest.
-    pub fn waiter(&self) -> Option<Host> {
-        self.beliefs.waiter()
+    /// The client that has waited longest for the lock, or for any if `None`.
+    pub fn waiter(&self, lock: Option<Lock>) -> Option<Host> {
+        self.beliefs.waiter(lock)
     }
 }

@@ -6,7 +6,7 @@ use lockstorm_sim::time::True;
 
 use crate::{
     fault::{Happening, Trigger},
-    history::Host,
+    history::{Host, Lock},
 };
 
 /// The occurrences that wait for something to happen, and those for which it has.
@@ -17,34 +17,43 @@ pub(super) struct Triggers {
     due: VecDeque<(usize, True)>,
 }
 
+/// Where an event must happen for a trigger to count it.
+#[derive(Debug, Clone, Default)]
+pub struct Scope {
+    /// To one of these clients; to any if `None`.
+    pub clients: Option<Vec<Host>>,
+    /// With this lock; with any if `None`.
+    pub lock: Option<Lock>,
+}
+
+impl Scope {
+    fn contains(&self, client: Host, lock: Lock) -> bool {
+        self.clients.as_ref().is_none_or(|clients| clients.contains(&client))
+            && self.lock.is_none_or(|of| of == lock)
+    }
+}
+
 #[derive(Debug)]
 struct Awaited {
     occurrence: usize,
     trigger: Trigger,
     delay: Duration,
-    clients: Option<Vec<Host>>,
+    scope: Scope,
     /// How often it has happened.
     count: u64,
 }
 
 impl Triggers {
-    /// Has an occurrence wait for its trigger, among these clients or all.
-    pub(super) fn add(
-        &mut self,
-        occurrence: usize,
-        trigger: Trigger,
-        delay: Duration,
-        clients: Option<Vec<Host>>,
-    ) {
-        self.awaited.push(Awaited { occurrence, trigger, delay, clients, count: 0 });
+    /// Has an occurrence wait for its trigger.
+    pub(super) fn add(&mut self, occurrence: usize, trigger: Trigger, delay: Duration, scope: Scope) {
+        self.awaited.push(Awaited { occurrence, trigger, delay, scope, count: 0 });
     }
 
-    /// Something happened to a client; whether an occurrence has waited for it.
-    pub(super) fn happened(&mut self, at: True, client: Host, what: Happening) -> bool {
+    /// Something happened to a client with a lock; whether an occurrence has waited for it.
+    pub(super) fn happened(&mut self, at: True, client: Host, lock: Lock, what: Happening) -> bool {
         let before = self.due.len();
         for awaited in &mut self.awaited {
-            let of_client = awaited.clients.as_ref().is_none_or(|clients| clients.contains(&client));
-            if awaited.trigger.event != what || !of_client {
+            if awaited.trigger.event != what || !awaited.scope.contains(client, lock) {
                 continue;
             }
             awaited.count += 1;

@@ -161,6 +161,7 @@ impl HistoryWriter {
 
     fn record(&self, what: EventKind, happening: Option<Happening>) {
         self.ctx.observe("client", format!("{what:?}"));
+        let happening = happening.map(|happening| (self.lock, happening));
         self.shared.record(self.ctx.moment().0, self.host, what, happening);
     }
 

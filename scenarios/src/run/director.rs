@@ -10,8 +10,9 @@ use lockstorm_sim::{
 use super::Stage;
 use crate::{
     fault::FaultAction,
-    history::{Event, EventKind, Host, Role},
+    history::{Event, EventKind, Host, Lock, Role},
     plan::{Occurrence, Target, When},
+    recorder::Scope,
     selector::Selector,
 };
 
@@ -46,11 +47,12 @@ impl Director {
             match &occurrence.when {
                 When::At(when) => self.cue(*when, Cue::Begin(at)),
                 When::After(trigger, delay) => {
+                    let lock = trigger.of.as_ref().and_then(|name| stage.plan.lock(name.as_str()));
                     let clients = trigger.client.as_ref().map(|clients| {
                         let names = clients.names().iter().flat_map(|name| members(&stage, name.as_str()));
                         names.filter_map(|name| stage.hosts.get(&name).copied()).collect()
                     });
-                    stage.shared.await_trigger(at, trigger, *delay, clients);
+                    stage.shared.await_trigger(at, trigger, *delay, Scope { clients, lock });
                 }
             }
         }
@@ -172,31 +174,36 @@ fn resolve(stage: &Stage, targets: &[Target]) -> Vec<String> {
     hosts
 }
 
-/// Who plays a part at this moment.
+/// The host that has a role at this moment.
 fn part(stage: &Stage, selector: &Selector) -> Option<String> {
+    let lock = selector.lock().and_then(|name| stage.plan.lock(name));
     let name = |host: Option<Host>| host.map(|host| stage.shared.get().history.host_name(host).to_owned());
     match selector {
-        Selector::Holder => {
-            let holder = stage.shared.get().holder();
+        Selector::Holder(_) => {
+            let holder = stage.shared.get().holder(lock);
             name(holder)
         }
-        Selector::Waiter => {
-            let waiter = stage.shared.get().waiter();
+        Selector::Waiter(_) => {
+            let waiter = stage.shared.get().waiter(lock);
             name(waiter)
         }
-        Selector::Master => master(stage),
-        Selector::Replica => {
-            stage.nodes.borrow().iter().find(|(_, actor)| !actor.is_master()).map(|(name, _)| name.clone())
+        Selector::Master(_) => master(stage, lock),
+        Selector::Replica(_) => {
+            let of_lock = lock.map(|lock| stage.plan.nodes_of(lock));
+            let is_meant = |name: &String| of_lock.as_ref().is_none_or(|nodes| nodes.contains(name));
+            let nodes = stage.nodes.borrow();
+            let mut replicas = nodes.iter().filter(|(name, actor)| is_meant(name) && !actor.is_master());
+            replicas.next().map(|(name, _)| name.clone())
         }
         _ => None,
     }
 }
 
-/// The master of the lock: the one node of its group that takes writes. Where a failover has made another one and the old one
+/// The master of a lock: the one node of its group that takes writes. Where a failover has made another one and the old one
 /// has not learned of it, the one that was promoted last.
-fn master(stage: &Stage) -> Option<String> {
-    // All locks have the same one, where a scenario asks for it.
-    let group = stage.plan.group_of(stage.plan.locks.first()?.nodes.first()?);
+fn master(stage: &Stage, lock: Option<Lock>) -> Option<String> {
+    // Where a scenario does not say which lock, all have the same master.
+    let group = stage.plan.nodes_of(lock.unwrap_or(Lock(0)));
     let nodes = stage.nodes.borrow();
     let masters: Vec<String> =
         group.into_iter().filter(|name| nodes.get(name).is_some_and(|actor| actor.is_master())).collect();

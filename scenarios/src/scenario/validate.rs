@@ -322,6 +322,9 @@ fn check_fault(names: &Names<'_, '_>, name: &str, entry: &Fault) -> Result<(), M
     if let Some(client) = &trigger.client {
         names.hosts(client)?;
     }
+    if let Some(lock) = &trigger.of {
+        names.lock(lock)?;
+    }
     if trigger.nth == 0 {
         let place = names.places.of_value(&["fault", name, "on", "nth"]);
         return Err(Mistake::at(place, format!("fault `{name}`: the first time is nth = 1")));
@@ -429,24 +432,36 @@ impl Names<'_, '_> {
         Err(Mistake::unknown(name.span(), "node", name.as_str(), known.iter().map(String::as_str)))
     }
 
+    /// That the lock, or every lock if it is not said which, lives on one and the same master.
+    fn one_master(&self, selector: &Name, lock: Option<&str>) -> Result<(), Mistake> {
+        let meant = self.scenario.lock.iter().filter(|(name, _)| lock.is_none_or(|lock| lock == *name));
+        let nodes: Vec<Vec<String>> = meant.map(|(_, lock)| self.scenario.lock_nodes(lock)).collect();
+        let masters: IndexSet<&String> = nodes.iter().flatten().collect();
+        if masters.len() <= 1 {
+            return Ok(());
+        }
+        let what = if nodes.len() == 1 { "this lock lives" } else { "these locks live" };
+        let message = format!(
+            "`@master` is the one master that the lock lives on, and {what} on {} ({}): name one of them, or say \
+             `@any-node` or `@minority`",
+            masters.len(),
+            masters.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ")
+        );
+        let mut alone = self.scenario.lock.keys().zip(&nodes).filter(|(_, nodes)| nodes.len() == 1);
+        let help = alone.next().filter(|_| nodes.len() > 1);
+        let help = help.map(|(name, _)| format!("say which lock is meant, such as \"@master of {name}\""));
+        Err(Mistake { span: selector.span(), message, help })
+    }
+
     fn hosts(&self, hosts: &Hosts) -> Result<(), Mistake> {
         for name in hosts.names() {
             let selector =
                 name.as_str().parse::<Selector>().map_err(|message| Mistake::at(name.span(), message))?;
-            if selector == Selector::Master {
-                let of_all = self.scenario.lock.values().flat_map(|lock| self.scenario.lock_nodes(lock));
-                let masters: IndexSet<String> = of_all.collect();
-                if masters.len() > 1 {
-                    let what =
-                        if self.scenario.lock.len() == 1 { "this lock lives" } else { "these locks live" };
-                    let message = format!(
-                        "`@master` is the one master that the lock lives on, and {what} on {} ({}): name one of them, or say \
-                         `@any-node` or `@minority`",
-                        masters.len(),
-                        masters.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
-                    );
-                    return Err(Mistake::at(name.span(), message));
-                }
+            if let Some(lock) = selector.lock() {
+                self.lock(&Name::at(name.span(), lock))?;
+            }
+            if let Selector::Master(lock) = &selector {
+                self.one_master(name, lock.as_deref())?;
             }
             let Selector::Named(host) = selector else { continue };
             let groups = self.scenario.node.keys().chain(self.scenario.client.keys()).cloned();
