@@ -6,7 +6,7 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::attempt::{Answer, Ask, Found, Kind, Sleep};
-use crate::config::{ReplicaWait, check_lease, millis};
+use crate::config::{PERMIT_MEMORY, PERMIT_PATIENCE, ReplicaWait, check_lease, millis};
 use crate::env::{Boottime, Env, within};
 use crate::error::{Error, Result};
 use crate::guard::{Got, Guard};
@@ -29,7 +29,7 @@ pub(crate) struct Request<G: 'static> {
     pub(crate) kind: Arc<dyn Kind<Got = G>>,
     pub(crate) key: Key,
     pub(crate) owner: String,
-    /// `None` leaves the lease to the watchdog.
+    /// `None` leaves the lease to the watchdog, of kinds that have one.
     pub(crate) lease: Option<Duration>,
     pub(crate) limit: WaitLimit,
 }
@@ -76,7 +76,20 @@ impl<G: Got> Acquisition<G> {
     }
 
     fn lease(&self) -> Duration {
+        if self.is_endless() {
+            return Duration::MAX;
+        }
         self.request.lease.unwrap_or(self.request.session.config.watchdog_timeout)
+    }
+
+    /// Whether a grant never ends by itself.
+    fn is_endless(&self) -> bool {
+        self.request.kind.renewal().is_none()
+    }
+
+    /// For how long it is of use to find out what became of a request: until what it set ends by itself, or the server has forgotten it.
+    fn patience(&self) -> Duration {
+        if self.is_endless() { PERMIT_PATIENCE } else { self.lease() }
     }
 
     fn request(&self) -> Ask<'_> {
@@ -87,6 +100,7 @@ impl<G: Got> Acquisition<G> {
             waits: self.request.limit != WaitLimit::NoWait,
             wait_ms: self.wait_ms,
             now_ms: millis(self.env().wall().0),
+            memory_ms: millis(PERMIT_MEMORY),
         }
     }
 
@@ -137,11 +151,11 @@ impl<G: Got> Acquisition<G> {
         let Request { session, kind, .. } = &self.request;
         let held = Held { session: session.clone(), kind: kind.clone(), owner: self.owner.clone() };
         let keeper: Arc<dyn Keeper> = Arc::new(held);
-        let renewed = self.request.lease.is_none();
-        let grant = Grant { deadline, lease: self.lease(), renewed, token: got.token() };
+        let renewal = kind.renewal().filter(|_| self.request.lease.is_none());
+        let grant = Grant { deadline, lease: self.lease(), renewed: renewal.is_some(), token: got.token() };
         let hold = Hold::granted(session.ctx.clone(), &self.owner, &self.request.owner, &keeper, grant);
-        if renewed {
-            session.watchdog.watch(&hold, Renewal::Script(kind.renewal()));
+        if let Some(renewal) = renewal {
+            session.watchdog.watch(&hold, Renewal::Script(renewal));
         }
         Guard::new(hold, keeper, got, session.ctx.env.clone())
     }
@@ -197,9 +211,15 @@ impl<G: Got> Wanted for Acquisition<G> {
         let probe = Probe {
             slot: self.request.key.slot(),
             questions: kind.probe(&self.request()),
-            read: |answers: &[Value]| kind.found(answers, owner.count()),
+            read: |answers: &[Value]| {
+                // A machine that was suspended asks late: what the server has forgotten it may still have obeyed.
+                if self.is_endless() && session.env().boottime() >= sent + PERMIT_MEMORY {
+                    return Err(config.no_reply());
+                }
+                kind.found(answers, owner.count())
+            },
         };
-        match pending.recover(&session, caller, &error, self.lease(), probe).await {
+        match pending.recover(&session, caller, &error, self.patience(), probe).await {
             Recovered::Replied(reply, acked) => self.settle(caller, (&reply, acked), needed, sent).await,
             // Whether the replicas have it is not known, so that it does not count.
             Recovered::Obeyed(..) if config.replica_wait != ReplicaWait::None => {
@@ -217,7 +237,8 @@ impl<G: Got> Wanted for Acquisition<G> {
 
     fn listen(&self) -> Option<Subscription> {
         let Request { session, kind, key, owner, .. } = &self.request;
-        Some(Subscription::to(&session.hubs.of(key.slot()), kind.wakes(key, owner)?))
+        let hub = session.hubs.of(key.slot());
+        Some(Subscription::to(&hub, kind.wakes(key, owner)?, kind.wants_several()))
     }
 
     fn sleep(&mut self, busy: Sleep) -> Duration {

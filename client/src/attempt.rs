@@ -23,6 +23,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) wait_ms: u64,
     /// This client's wall clock.
     pub(crate) now_ms: u64,
+    /// Of kinds whose grants never end by themselves: how long the server remembers that the request was obeyed.
+    pub(crate) memory_ms: u64,
 }
 
 /// The reply to an [`Ask`].
@@ -83,6 +85,12 @@ pub(crate) trait Attempt: Send + Sync + 'static {
         None
     }
 
+    /// Of kinds that publish a number of permits: this waiter wants more than one, so that a message may be too little for it
+    /// and enough for another.
+    fn wants_several(&self) -> bool {
+        false
+    }
+
     /// The questions whose answers tell, after a lost reply, whether the request was obeyed.
     fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd>;
 
@@ -117,14 +125,12 @@ pub(crate) struct Unlock<'a> {
 
 /// Something that is had until a time, and given back.
 pub(crate) trait Lease: Send + Sync + 'static {
-    /// The script with which the watchdog extends it.
-    fn renewal(&self) -> &'static RenewalScript;
+    /// The script with which the watchdog extends it. `None` of kinds whose grants never end by themselves: what no release
+    /// gives back is gone for good, so that a server remembers requests for as long as their clients ask what became of them.
+    fn renewal(&self) -> Option<&'static RenewalScript>;
 
     /// Gives one level back. Replies 1 when it is free now, 0 when a level remains, nil when it was not held.
     fn release(&self, unlock: &Unlock<'_>) -> Call;
-
-    /// Frees it for all owners, and publishes that with the command `publish`. Replies 1 when there was anything to free.
-    fn force_release(&self, key: &str, now_ms: u64, publish: &str) -> Call;
 
     /// The counter of the fencing tokens, of kinds that have one.
     fn token_key(&self, _key: &str) -> Option<String> {
@@ -132,10 +138,21 @@ pub(crate) trait Lease: Send + Sync + 'static {
     }
 }
 
-/// A kind of lock on one master.
+/// A kind of object on one master, of which a guard is had.
 pub(crate) trait Kind: Attempt + Lease {}
 
 impl<K: Attempt + Lease> Kind for K {}
+
+/// Something that has owners, and can be freed for all of them.
+pub(crate) trait ForceRelease {
+    /// Frees it for all owners, and publishes that with the command `publish`. Replies 1 when there was anything to free.
+    fn force_release(&self, key: &str, now_ms: u64, publish: &str) -> Call;
+}
+
+/// A kind of lock on one master.
+pub(crate) trait LockKind: Kind + ForceRelease {}
+
+impl<K: Kind + ForceRelease> LockKind for K {}
 
 /// A PTTL reply as the time that the holder has left.
 pub(crate) fn sleep_for(pttl: i64) -> Sleep {

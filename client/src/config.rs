@@ -176,6 +176,12 @@ impl Config {
     }
 }
 
+/// How long a server remembers that it has granted or taken back permits that never end by themselves.
+pub(crate) const PERMIT_MEMORY: Duration = Duration::from_secs(600);
+
+/// How long a client asks what became of such a request, or repeats it: well within the time for which the server knows.
+pub(crate) const PERMIT_PATIENCE: Duration = Duration::from_secs(300);
+
 /// Redis counts whole milliseconds, a lease of zero would delete the key, and of one as short as [`drift_margin`](crate::wire::drift_margin)
 /// nothing is left to hold.
 pub(crate) fn check_lease(what: &str, lease: Duration) -> Result<()> {

@@ -120,6 +120,11 @@ impl<G> Guard<G> {
         released.unwrap_or_else(|| Err(Error::indefinite(ErrorKind::ResponseTimeout(time))))
     }
 
+    /// Ends the belief in what was granted without giving it back: it is handed over to another user.
+    pub(crate) fn forget(self) {
+        self.hold.forget();
+    }
+
     /// Extends the lease to `lease` from now, once. A lease that is longer already stays.
     ///
     /// # Errors

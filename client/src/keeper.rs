@@ -7,13 +7,15 @@ use futures_util::future::BoxFuture;
 use redis::Value;
 
 use crate::attempt::{Lease, Unlock};
-use crate::config::millis;
+use crate::config::{PERMIT_MEMORY, PERMIT_PATIENCE, millis};
+use crate::env::pause;
 use crate::error::{Error, Result};
 use crate::guard::not_held;
 use crate::hold::{Hold, Keeper, OwnerState};
 use crate::observer::LossCause;
 use crate::owner;
 use crate::route::Confirm;
+use crate::script::Call;
 use crate::session::Session;
 use crate::wire;
 
@@ -37,10 +39,11 @@ impl Keeper for Held {
 
     fn extend(self: Arc<Self>, hold: Arc<Hold>, lease: Duration) -> BoxFuture<'static, Result<()>> {
         Box::pin(async move {
-            let call = self.kind.renewal().call_one(lease, &hold.key, &hold.owner);
+            let Some(renewal) = self.kind.renewal() else { return Ok(()) };
+            let call = renewal.call_one(lease, &hold.key, &hold.owner);
             let sent = self.session.env().boottime();
             let reply = self.session.router.run_repeatable(&call).await?;
-            if !self.kind.renewal().read_one(&reply)? {
+            if !renewal.read_one(&reply)? {
                 hold.lose(LossCause::NotHeld);
                 return Err(not_held(&hold));
             }
@@ -79,7 +82,8 @@ pub(crate) async fn give_back(
     let request = owner::request_id(session.env());
     let slot = session.router.together(key.slot());
     let spent = session.latches.take(slot, session.env().now());
-    let latch_life = session.config.latch_ttl();
+    let is_endless = kind.renewal().is_none();
+    let latch_life = if is_endless { PERMIT_MEMORY } else { session.config.latch_ttl() };
     let call = kind.release(&Unlock {
         key,
         owner,
@@ -90,8 +94,13 @@ pub(crate) async fn give_back(
         now_ms: millis(session.env().wall().0),
         publish: session.router.publish(),
     });
-    match session.router.run_remembered(&call, confirm).await? {
-        (Value::Int(_), is_final) => {
+    let (reply, is_final) = if is_endless {
+        run_patiently(session, &call, confirm).await?
+    } else {
+        session.router.run_remembered(&call, confirm).await?
+    };
+    match reply {
+        Value::Int(_) => {
             // Where a request may still be on its way, it must find the result of the one that was faster.
             if is_final {
                 let latch = wire::unlock_latch(key, &request);
@@ -99,8 +108,33 @@ pub(crate) async fn give_back(
             }
             Ok(true)
         }
-        (Value::Nil, _) => Ok(false),
-        (other, _) => Err(Error::unexpected(&other)),
+        Value::Nil => Ok(false),
+        other => Err(Error::unexpected(&other)),
+    }
+}
+
+/// Runs a call that the server remembers for [`PERMIT_MEMORY`], again and again for as long as it can be out of reach: what is
+/// not given back is gone for good. Also says whether the reply is final, as [`run_remembered`](crate::route::Router).
+pub(crate) async fn run_patiently(session: &Session, call: &Call, confirm: Confirm) -> Result<(Value, bool)> {
+    let env = session.env();
+    let (begun, mut rounds) = (env.boottime(), 0);
+    loop {
+        let done = session.router.run_remembered(call, confirm).await;
+        match done {
+            // A request of an earlier round may be under way still.
+            Ok((reply, is_final)) => return Ok((reply, is_final && rounds == 0)),
+            Err(error)
+                if (error.is_transient() || error.is_lost_reply())
+                    && env.boottime() - begun < PERMIT_PATIENCE
+                    && !session.ctx.work.is_closing() =>
+            {
+                pause(env, session.config.retry_delay(env, rounds)).await;
+                rounds = rounds.saturating_add(1);
+            }
+            // What an earlier round sent may have been obeyed.
+            Err(error) if rounds > 0 => return Err(error.made_indefinite()),
+            Err(error) => return Err(error),
+        }
     }
 }
 

@@ -42,6 +42,9 @@
 //! * A waiter of a [spin lock](Client::spin_lock) ends with its limit, not after one more delay.
 //! * A [`MultiLock`] gives back what it got before it waits for what it did not get, notices that a member is lost, and releases
 //!   all members even if one of them fails.
+//! * A [semaphore](Client::semaphore) publishes no total without permits, at which Redisson's listeners fail or wake no waiter, and
+//!   its waiters look at any message. Waiters of one client for several permits keep none from those that one permit serves. No
+//!   change of it drops the time to live of its key.
 //! * [`Redlock`] is the published one: a value on each server, where Redisson's is one of its plain locks. The two exclude
 //!   each other, but neither receives the other's release messages: its waiters ask again and again.
 //!
@@ -51,6 +54,11 @@
 //! * `getNonReentrantLock`, `getNonReentrantFairLock`: [`Client::non_reentrant_lock`], [`Client::non_reentrant_fair_lock`];
 //! * `getSpinLock(name, backOff)`: [`Client::spin_lock`], [`Client::spin_lock_with`];
 //! * `getMultiLock(locks)`: [`MultiLock::builder`];
+//! * `getSemaphore`: [`Client::semaphore`], with `trySetPermits`, `addPermits`, `drainPermits` and `availablePermits` as
+//!   [`set_permits`](Semaphore::set_permits), [`add_permits`](Semaphore::add_permits), [`drain`](Semaphore::drain) and
+//!   [`available`](Semaphore::available); `acquire(n)`, `tryAcquire(n)`, `tryAcquire(n, wait)`, `release(n)` as
+//!   [`acquire`](Semaphore::acquire), [`try_acquire`](Semaphore::try_acquire),
+//!   [`try_acquire_for`](Semaphore::try_acquire_for) and [`release`](Semaphore::release), or the guard's;
 //! * `lock()`, `lock(lease, unit)`: [`acquire()`](Handle::acquire), [`acquire().lease(..)`](Acquire::lease);
 //! * `tryLock()`, `tryLock(wait, lease, unit)`: [`try_acquire`](Handle::try_acquire),
 //!   [`try_acquire_for`](Handle::try_acquire_for);
@@ -100,8 +108,8 @@
 //! | `lock`, `client`, `close` | the handles, and their end |
 //! | `locks/` | one folder per kind: Rust and Lua side by side |
 //!
-//! To add a lock, add a folder under `locks/` that implements `attempt::Attempt` and
-//! `attempt::Lease`, and a constructor on [`Client`].
+//! To add a lock, add a folder under `locks/` that implements `attempt::Attempt`, `attempt::Lease` and
+//! `attempt::ForceRelease`, and a constructor on [`Client`].
 
 mod error;
 mod env;
@@ -143,6 +151,7 @@ pub use guard::{FencedGuard, Got, Guard, LockGuard, Token};
 pub use lock::{Acquire, FencedLock, Handle, Lock, Object, OnMaster, TryAcquire};
 pub use locks::multi::{AcquireAll, HeldMember, MultiGuard, MultiLock, MultiLockBuilder, TryAcquireAll};
 pub use locks::redlock::{OnMajority, Redlock, RedlockBuilder};
+pub use locks::semaphore::{Semaphore, SemaphorePermits};
 pub use observer::{Event, EventKind, LossCause, Observer, WokenBy};
 pub use owner::OwnerId;
 pub use spin::SpinBackoff;

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use redis::Value;
 
 use crate::acquire::{Request, acquire};
-use crate::attempt::{Kind, read_number, remaining};
+use crate::attempt::{LockKind, read_number, remaining};
 use crate::config::millis;
 use crate::error::{Error, Result};
 use crate::guard::{Got, Guard, Token};
@@ -170,7 +170,7 @@ pub(crate) fn check_name(name: &str, key: &str) -> Result<()> {
 /// A lock on one master, whose grants bring a `G`.
 pub struct OnMaster<G: 'static> {
     session: Arc<Session>,
-    kind: Arc<dyn Kind<Got = G>>,
+    kind: Arc<dyn LockKind<Got = G>>,
     key: Key,
     /// The application gave a name, and its name mapper left something of it.
     is_named: bool,
@@ -188,7 +188,7 @@ impl<G: Got> Clone for OnMaster<G> {
 }
 
 impl<G: Got> Handle<OnMaster<G>> {
-    pub(crate) fn new(session: Arc<Session>, kind: impl Kind<Got = G>, name: &str) -> Self {
+    pub(crate) fn new(session: Arc<Session>, kind: impl LockKind<Got = G>, name: &str) -> Self {
         let key = session.key(name);
         let is_named = check_name(name, &key).is_ok();
         Self(OnMaster { session, kind: Arc::new(kind), key, is_named })

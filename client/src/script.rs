@@ -28,12 +28,17 @@ impl Script {
 pub(crate) struct Call {
     script: &'static Script,
     keys: Vec<String>,
-    args: Vec<String>,
+    args: Vec<Vec<u8>>,
 }
 
 impl Call {
-    pub(crate) fn arg(mut self, arg: impl ToString) -> Self {
-        self.args.push(arg.to_string());
+    pub(crate) fn arg(self, arg: impl ToString) -> Self {
+        self.bytes(arg.to_string())
+    }
+
+    /// An argument that need not be text.
+    pub(crate) fn bytes(mut self, arg: impl Into<Vec<u8>>) -> Self {
+        self.args.push(arg.into());
         self
     }
 

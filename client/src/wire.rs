@@ -51,6 +51,29 @@ pub fn fair_deadlines(name: &str) -> String {
     prefixed("redisson_lock_timeout", name)
 }
 
+/// The channel on which the permits that the semaphore `name` has are published.
+pub fn semaphore_channel(name: &str) -> String {
+    prefixed("redisson_sc", name)
+}
+
+/// The sorted set of the permits that are out of the expirable semaphore `name`: the 16 bytes of each id, by its deadline in
+/// Unix milliseconds.
+pub fn permit_deadlines(name: &str) -> String {
+    suffixed(name, "timeout")
+}
+
+/// The name of the companion key `suffix` of `name`: `{name}:suffix`, with the name made a hash tag unless it holds a brace
+/// already.
+///
+/// ```
+/// use lockstorm_client::wire::suffixed;
+/// assert_eq!(suffixed("stock", "timeout"), "{stock}:timeout");
+/// assert_eq!(suffixed("{shop}:stock", "timeout"), "{shop}:stock:timeout");
+/// ```
+pub fn suffixed(name: &str, suffix: &str) -> String {
+    if name.contains('{') { format!("{name}:{suffix}") } else { format!("{{{name}}}:{suffix}") }
+}
+
 /// The default allowance for clocks that run at different rates, in millionths of a lease: 1 %.
 pub const DRIFT_PPM: u32 = 10_000;
 
@@ -132,6 +155,8 @@ mod tests {
         assert_eq!(fencing_token("f"), "redisson_lock_token:{f}");
         assert_eq!(fair_queue("fl"), "redisson_lock_queue:{fl}");
         assert_eq!(fair_deadlines("fl"), "redisson_lock_timeout:{fl}");
+        assert_eq!(semaphore_channel("s"), "redisson_sc:{s}");
+        assert_eq!(permit_deadlines("p"), "{p}:timeout");
     }
 
     /// As CLUSTER KEYSLOT of a real server says.
@@ -151,7 +176,9 @@ mod tests {
             assert_eq!(Slot::of(key), Slot(slot), "{key}");
         }
         for name in ["stock", "a{tag}b"] {
-            for companion in [fair_queue(name), fair_deadlines(name), fencing_token(name)] {
+            for companion in
+                [fair_queue(name), fair_deadlines(name), fencing_token(name), permit_deadlines(name)]
+            {
                 assert_eq!(Slot::of(&companion), Slot::of(name), "{companion}");
             }
         }

@@ -225,6 +225,17 @@ impl Hold {
         true
     }
 
+    /// The application hands the hold over to another user, who gives it back.
+    pub(crate) fn forget(&self) {
+        self.is_valid();
+        if std::mem::replace(&mut locked(&self.state).released, true) {
+            return;
+        }
+        self.of.remove(self.number);
+        self.emit(EventKind::Releasing { hold: self.number });
+        self.changed.notify_waiters();
+    }
+
     pub(crate) fn released(&self, error: Option<&crate::error::Error>) {
         let failed = error.is_some_and(|error| !matches!(error.kind(), ErrorKind::NotHeld { .. }));
         self.of.ledger().release_ends(self, failed && self.ctx.work.is_closing());

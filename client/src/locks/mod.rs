@@ -5,5 +5,6 @@ mod fenced;
 mod fair;
 mod non_reentrant;
 mod spin;
+pub(crate) mod semaphore;
 pub(crate) mod redlock;
 pub(crate) mod multi;

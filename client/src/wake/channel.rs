@@ -15,8 +15,7 @@ pub(crate) enum Wake {
     One,
     /// All waiters.
     All,
-    /// As many waiters as there are permits.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no lock publishes a number of permits, semaphores do"))]
+    /// As many waiters as there are permits; all of them when one waits for several permits.
     UpTo(usize),
 }
 
@@ -29,6 +28,8 @@ pub(crate) struct Wakes {
 pub(super) struct Channel {
     policy: fn(&[u8]) -> Wake,
     waiters: AtomicUsize,
+    /// Those of them that want several permits.
+    greedy: AtomicUsize,
     /// A permit for each waiter that is to look. One that comes while no waiter sleeps is kept.
     looks: Semaphore,
     pub(super) all: Notify,
@@ -46,6 +47,7 @@ impl Channel {
         Self {
             policy,
             waiters: AtomicUsize::new(0),
+            greedy: AtomicUsize::new(0),
             looks: Semaphore::new(0),
             all: Notify::new(),
             epoch: AtomicU64::new(0),
@@ -55,12 +57,14 @@ impl Channel {
         }
     }
 
-    pub(super) fn join(&self) {
+    pub(super) fn join(&self, wants_several: bool) {
+        self.greedy.fetch_add(usize::from(wants_several), Ordering::AcqRel);
         self.waiters.fetch_add(1, Ordering::AcqRel);
     }
 
     /// How many are left.
-    pub(super) fn leave(&self) -> usize {
+    pub(super) fn leave(&self, wanted_several: bool) -> usize {
+        self.greedy.fetch_sub(usize::from(wanted_several), Ordering::AcqRel);
         self.waiters.fetch_sub(1, Ordering::AcqRel) - 1
     }
 
@@ -106,6 +110,7 @@ impl Channel {
         let most = match wake {
             Wake::All => return self.wake_all(),
             Wake::One => 1,
+            Wake::UpTo(1..) if self.greedy.load(Ordering::Acquire) > 0 => return self.wake_all(),
             Wake::UpTo(permits) => permits.min(waiters),
         };
         self.looks.add_permits(most.saturating_sub(self.looks.available_permits()));

@@ -62,11 +62,11 @@ impl Hub {
     }
 
     /// Adds a waiter to a channel.
-    pub(super) fn join(self: &Arc<Self>, wakes: &Wakes) -> Arc<Channel> {
+    pub(super) fn join(self: &Arc<Self>, wakes: &Wakes, wants_several: bool) -> Arc<Channel> {
         let mut state = locked(&self.state);
         let new = || Arc::new(Channel::new(wakes.policy));
         let channel = state.channels.entry(wakes.channel.clone()).or_insert_with(new).clone();
-        channel.join();
+        channel.join(wants_several);
         let first = !std::mem::replace(&mut state.served, true);
         drop(state);
         if first {
@@ -77,9 +77,9 @@ impl Hub {
     }
 
     /// Takes a waiter off; the last one takes the channel along.
-    pub(super) fn leave(&self, name: &str, channel: &Channel) {
+    pub(super) fn leave(&self, name: &str, channel: &Channel, wanted_several: bool) {
         let mut state = locked(&self.state);
-        if channel.leave() == 0 {
+        if channel.leave(wanted_several) == 0 {
             state.channels.remove(name);
             self.changed.notify_one();
         }

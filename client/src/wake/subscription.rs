@@ -15,16 +15,18 @@ pub(crate) struct Subscription {
     hub: Arc<Hub>,
     name: String,
     channel: Arc<Channel>,
+    wants_several: bool,
     /// A message was taken and the lock not looked at since.
     owes_look: AtomicBool,
 }
 
 impl Subscription {
-    /// Adds a waiter to a channel. From [`Subscription::confirmed`] on no message is missed.
-    pub(crate) fn to(hub: &Arc<Hub>, wakes: Wakes) -> Self {
-        let channel = hub.join(&wakes);
-        let (env, hub, name) = (hub.env.clone(), hub.clone(), wakes.channel);
-        Self { env, hub, name, channel, owes_look: AtomicBool::new(false) }
+    /// Adds a waiter to a channel. From [`Subscription::confirmed`] on no message is missed. One that `wants_several` permits
+    /// may be woken by too few, which suffice for another.
+    pub(crate) fn to(hub: &Arc<Hub>, wakes: Wakes, wants_several: bool) -> Self {
+        let channel = hub.join(&wakes, wants_several);
+        let (env, hub) = (hub.env.clone(), hub.clone());
+        Self { env, hub, name: wakes.channel, channel, wants_several, owes_look: AtomicBool::new(false) }
     }
 
     /// Completes when the server has confirmed the subscription, or refused it.
@@ -74,7 +76,7 @@ impl Drop for Subscription {
         if self.owes_look.load(Ordering::Acquire) {
             self.channel.wake(Wake::One);
         }
-        self.hub.leave(&self.name, &self.channel);
+        self.hub.leave(&self.name, &self.channel, self.wants_several);
     }
 }
 
@@ -100,12 +102,16 @@ mod tests {
     }
 
     fn join(hub: &Arc<Hub>) -> Subscription {
+        join_for(hub, false)
+    }
+
+    fn join_for(hub: &Arc<Hub>, wants_several: bool) -> Subscription {
         let policy = |message: &[u8]| match message {
             b"one" => Wake::One,
             b"all" => Wake::All,
             number => Wake::UpTo(std::str::from_utf8(number).unwrap().parse().unwrap()),
         };
-        Subscription::to(hub, Wakes { channel: "c".to_owned(), policy })
+        Subscription::to(hub, Wakes { channel: "c".to_owned(), policy }, wants_several)
     }
 
     async fn wait(of: &Subscription, epoch: u64) -> WokenBy {
@@ -155,5 +161,21 @@ mod tests {
                 assert_eq!(woken, looks, "{permits} permits, asleep: {asleep}");
             }
         }
+    }
+
+    /// The waiter for two permits came first, and a message of one permit is of no use to it: the one behind it may have it.
+    #[tokio::test]
+    async fn a_permit_too_few_for_the_first_waiter_wakes_the_next() {
+        let hub = hub();
+        let (first, next) = (join_for(&hub, true), join(&hub));
+        first.channel.deliver(b"1");
+        let (first_by, next_by) = futures_util::future::join(wait(&first, 0), wait(&next, 0)).await;
+        assert_eq!((first_by, next_by), (WokenBy::Message, WokenBy::Message));
+        // Without it one permit is for one waiter again.
+        drop(first);
+        let other = join(&hub);
+        next.channel.deliver(b"1");
+        let waits = futures_util::future::join(wait(&next, next.epoch()), wait(&other, other.epoch()));
+        assert_eq!(waits.await, (WokenBy::Message, WokenBy::Timer));
     }
 }

@@ -17,7 +17,9 @@
 use redis::{Cmd, Value};
 
 use super::reentrant::{REFUSAL, read_acquired, wakes};
-use crate::attempt::{Abandon, Answer, Ask, Attempt, Found, Lease, Unlock, found_in_hash, probe_hash};
+use crate::attempt::{
+    Abandon, Answer, Ask, Attempt, ForceRelease, Found, Lease, Unlock, found_in_hash, probe_hash,
+};
 use crate::client::Client;
 use crate::error::Result;
 use crate::lock::Lock;
@@ -103,8 +105,8 @@ impl Attempt for Fair {
 }
 
 impl Lease for Fair {
-    fn renewal(&self) -> &'static RenewalScript {
-        &HASHES
+    fn renewal(&self) -> Option<&'static RenewalScript> {
+        Some(&HASHES)
     }
 
     fn release(&self, unlock: &Unlock<'_>) -> Call {
@@ -124,7 +126,9 @@ impl Lease for Fair {
             .arg(unlock.publish)
             .arg(unlock.latch_ms)
     }
+}
 
+impl ForceRelease for Fair {
     fn force_release(&self, key: &str, now_ms: u64, publish: &str) -> Call {
         FORCE_RELEASE
             .call([key.to_owned(), fair_queue(key), fair_deadlines(key), lock_channel(key)])

@@ -4,7 +4,8 @@ use redis::{Cmd, Value};
 
 use super::reentrant;
 use crate::attempt::{
-    Answer, Ask, Attempt, Found, Lease, Unlock, found_in_hash, probe_hash, read_number, sleep_for,
+    Answer, Ask, Attempt, ForceRelease, Found, Lease, Unlock, found_in_hash, probe_hash, read_number,
+    sleep_for,
 };
 use crate::client::Client;
 use crate::error::{Error, Result};
@@ -82,19 +83,21 @@ impl Attempt for Fenced {
 }
 
 impl Lease for Fenced {
-    fn renewal(&self) -> &'static RenewalScript {
-        &HASHES
+    fn renewal(&self) -> Option<&'static RenewalScript> {
+        Some(&HASHES)
     }
 
     fn release(&self, unlock: &Unlock<'_>) -> Call {
         reentrant::release(unlock)
     }
 
-    fn force_release(&self, key: &str, _now_ms: u64, publish: &str) -> Call {
-        reentrant::force_release(key, publish)
-    }
-
     fn token_key(&self, key: &str) -> Option<String> {
         Some(fencing_token(key))
+    }
+}
+
+impl ForceRelease for Fenced {
+    fn force_release(&self, key: &str, _now_ms: u64, publish: &str) -> Call {
+        reentrant::force_release(key, publish)
     }
 }

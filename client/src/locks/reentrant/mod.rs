@@ -2,7 +2,9 @@
 
 use redis::{Cmd, Value};
 
-use crate::attempt::{Answer, Ask, Attempt, Found, Lease, Unlock, found_in_hash, probe_hash, sleep_for};
+use crate::attempt::{
+    Answer, Ask, Attempt, ForceRelease, Found, Lease, Unlock, found_in_hash, probe_hash, sleep_for,
+};
 use crate::client::Client;
 use crate::error::{Error, ErrorKind, Result};
 use crate::lock::Lock;
@@ -69,14 +71,16 @@ impl Attempt for Plain {
 }
 
 impl Lease for Plain {
-    fn renewal(&self) -> &'static RenewalScript {
-        &HASHES
+    fn renewal(&self) -> Option<&'static RenewalScript> {
+        Some(&HASHES)
     }
 
     fn release(&self, unlock: &Unlock<'_>) -> Call {
         release(unlock)
     }
+}
 
+impl ForceRelease for Plain {
     fn force_release(&self, key: &str, _now_ms: u64, publish: &str) -> Call {
         force_release(key, publish)
     }

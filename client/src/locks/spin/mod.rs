@@ -3,7 +3,7 @@
 use redis::{Cmd, Value};
 
 use super::reentrant::Plain;
-use crate::attempt::{Answer, Ask, Attempt, Found, Lease, Unlock};
+use crate::attempt::{Answer, Ask, Attempt, ForceRelease, Found, Lease, Unlock};
 use crate::client::Client;
 use crate::error::Result;
 use crate::lock::Lock;
@@ -94,7 +94,7 @@ impl Attempt for Spin {
 }
 
 impl Lease for Spin {
-    fn renewal(&self) -> &'static RenewalScript {
+    fn renewal(&self) -> Option<&'static RenewalScript> {
         PLAIN.renewal()
     }
 
@@ -106,7 +106,9 @@ impl Lease for Spin {
             .arg(unlock.owner)
             .arg(unlock.latch_ms)
     }
+}
 
+impl ForceRelease for Spin {
     fn force_release(&self, key: &str, _now_ms: u64, _publish: &str) -> Call {
         FORCE_RELEASE.call([key])
     }

@@ -1,0 +1,121 @@
+//! The semaphore, Redisson's `RSemaphore`: a number of permits, which anyone may take and give back.
+
+mod counter;
+mod handle;
+
+use redis::{Cmd, Value};
+
+use crate::attempt::{Answer, Ask, Attempt, Found, Lease, Sleep, Unlock};
+use crate::error::{Error, Result};
+use crate::renew::RenewalScript;
+use crate::script::{Call, script};
+use crate::wake::{Wake, Wakes};
+use crate::wire::{semaphore_channel, unlock_latch};
+pub(crate) use counter::Counter;
+pub use handle::{Semaphore, SemaphorePermits};
+
+script!(ACQUIRE, "acquire.lua");
+script!(ADD, "repeat.lua", "add.lua");
+script!(DRAIN, "repeat.lua", "drain.lua");
+script!(SET, "repeat.lua", "set.lua");
+
+/// So many permits of a semaphore. Each acquisition is an owner of its own, under whose name the server remembers that it was
+/// granted: the number of permits does not tell.
+struct Permits(u32);
+
+impl Attempt for Permits {
+    type Got = ();
+
+    fn call(&self, ask: &Ask<'_>) -> Call {
+        ACQUIRE.call([ask.key.to_owned(), unlock_latch(ask.key, ask.owner)]).arg(self.0).arg(ask.memory_ms)
+    }
+
+    fn read(&self, reply: &Value) -> Result<Answer<()>> {
+        match reply {
+            Value::Int(1) => Ok(Answer::Got(())),
+            // Permits have no time to live.
+            Value::Int(0) => Ok(Answer::Busy(Sleep::Unknown)),
+            other => Err(Error::unexpected(other)),
+        }
+    }
+
+    fn wakes(&self, key: &str, _owner: &str) -> Option<Wakes> {
+        Some(Wakes { channel: semaphore_channel(key), policy: wakes })
+    }
+
+    fn wants_several(&self) -> bool {
+        self.0 > 1
+    }
+
+    fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd> {
+        let mut remembered = redis::cmd("EXISTS");
+        remembered.arg(unlock_latch(ask.key, ask.owner));
+        vec![remembered]
+    }
+
+    fn found(&self, answers: &[Value], _known: usize) -> Result<Option<Found<()>>> {
+        match answers {
+            [Value::Int(1)] => Ok(Some(Found { got: (), left: std::time::Duration::MAX })),
+            [Value::Int(0)] => Ok(None),
+            _ => Err(Error::unexpected(answers.first().unwrap_or(&Value::Nil))),
+        }
+    }
+}
+
+impl Lease for Permits {
+    fn renewal(&self) -> Option<&'static RenewalScript> {
+        None
+    }
+
+    fn release(&self, unlock: &Unlock<'_>) -> Call {
+        let mut spent = vec![unlock_latch(unlock.key, unlock.owner)];
+        spent.extend_from_slice(unlock.spent);
+        let change =
+            Change { key: unlock.key, request: unlock.request, spent: &spent, memory_ms: unlock.latch_ms };
+        change.call(&ADD, unlock.publish).arg(self.0)
+    }
+}
+
+/// A change of the number of permits that is not a grant.
+pub(super) struct Change<'a> {
+    key: &'a str,
+    /// The same for all repeats.
+    request: &'a str,
+    /// The memories of earlier requests, which are of no more use.
+    spent: &'a [String],
+    memory_ms: u64,
+}
+
+impl Change<'_> {
+    fn call(&self, script: &'static crate::script::Script, publish: &str) -> Call {
+        let keys = [self.key.to_owned(), semaphore_channel(self.key), unlock_latch(self.key, self.request)];
+        script.call(keys.into_iter().chain(self.spent.iter().cloned())).arg(publish).arg(self.memory_ms)
+    }
+}
+
+/// What a message on the channel of a semaphore means: how many permits there are, or how many came back. Anything else, as
+/// Redisson's negative totals, is worth a look.
+pub(super) fn wakes(message: &[u8]) -> Wake {
+    let permits = std::str::from_utf8(message).ok().and_then(|text| text.parse().ok());
+    permits.map_or(Wake::One, Wake::UpTo)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_is_no_number_of_permits_is_worth_a_look() {
+        for (message, wake) in [
+            ("0", Wake::UpTo(0)),
+            ("3", Wake::UpTo(3)),
+            ("-3", Wake::One),
+            ("", Wake::One),
+            ("1.5", Wake::One),
+            ("99999999999999999999999", Wake::One),
+        ] {
+            assert_eq!(wakes(message.as_bytes()), wake, "{message}");
+        }
+        assert_eq!(wakes(b"\xff"), Wake::One);
+    }
+}
