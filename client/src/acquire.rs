@@ -101,6 +101,7 @@ impl<G: Got> Acquisition<G> {
             wait_ms: self.wait_ms,
             now_ms: millis(self.env().wall().0),
             memory_ms: millis(PERMIT_MEMORY),
+            publish: self.request.session.router.publish(),
         }
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) now_ms: u64,
     /// Of kinds whose grants never end by themselves: how long the server remembers that the request was obeyed.
     pub(crate) memory_ms: u64,
+    /// The command that publishes a message.
+    pub(crate) publish: &'a str,
 }
 
 /// The reply to an [`Ask`].

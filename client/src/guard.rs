@@ -121,7 +121,7 @@ impl<G> Guard<G> {
     }
 
     /// Ends the belief in what was granted without giving it back: it is handed over to another user.
-    pub(crate) fn forget(self) {
+    pub(crate) fn forgotten(self) {
         self.hold.forget();
     }
 

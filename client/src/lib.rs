@@ -45,6 +45,9 @@
 //! * A [semaphore](Client::semaphore) publishes no total without permits, at which Redisson's listeners fail or wake no waiter, and
 //!   its waiters look at any message. Waiters of one client for several permits keep none from those that one permit serves. No
 //!   change of it drops the time to live of its key.
+//! * An [expirable semaphore](Client::permit_semaphore): the server's clock says when a permit expires, where each of Redisson's
+//!   clients goes by its own. A permit without a lease is renewed by the watchdog, where Redisson's never ends. Permits are
+//!   given back by their ids all or none, be they one or several, and expired ones are not given back.
 //! * [`Redlock`] is the published one: a value on each server, where Redisson's is one of its plain locks. The two exclude
 //!   each other, but neither receives the other's release messages: its waiters ask again and again.
 //!
@@ -59,6 +62,9 @@
 //!   [`available`](Semaphore::available); `acquire(n)`, `tryAcquire(n)`, `tryAcquire(n, wait)`, `release(n)` as
 //!   [`acquire`](Semaphore::acquire), [`try_acquire`](Semaphore::try_acquire),
 //!   [`try_acquire_for`](Semaphore::try_acquire_for) and [`release`](Semaphore::release), or the guard's;
+//! * `getPermitExpirableSemaphore`: [`Client::permit_semaphore`], with `updateLeaseTime` and `acquiredPermits` as
+//!   [`update_lease`](PermitSemaphore::update_lease) and [`acquired`](PermitSemaphore::acquired), and `release(id)`,
+//!   `release(ids)` and `tryRelease` as [`release`](PermitSemaphore::release);
 //! * `lock()`, `lock(lease, unit)`: [`acquire()`](Handle::acquire), [`acquire().lease(..)`](Acquire::lease);
 //! * `tryLock()`, `tryLock(wait, lease, unit)`: [`try_acquire`](Handle::try_acquire),
 //!   [`try_acquire_for`](Handle::try_acquire_for);
@@ -150,6 +156,9 @@ pub use futures_util::future::BoxFuture;
 pub use guard::{FencedGuard, Got, Guard, LockGuard, Token};
 pub use lock::{Acquire, FencedLock, Handle, Lock, Object, OnMaster, TryAcquire};
 pub use locks::multi::{AcquireAll, HeldMember, MultiGuard, MultiLock, MultiLockBuilder, TryAcquireAll};
+pub use locks::permit_semaphore::{
+    AcquirePermits, PermitGuard, PermitId, PermitIds, PermitSemaphore, TryAcquirePermits,
+};
 pub use locks::redlock::{OnMajority, Redlock, RedlockBuilder};
 pub use locks::semaphore::{Semaphore, SemaphorePermits};
 pub use observer::{Event, EventKind, LossCause, Observer, WokenBy};

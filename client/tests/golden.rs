@@ -1,6 +1,8 @@
 //! The scripts against recorded replies of Redisson's, on a real server: the two kinds of clients share locks, so that
 //! keys, fields, scores, messages and replies must agree. Where ours differ on purpose, the row says so.
 
+#[path = "golden/semaphores.rs"]
+mod semaphores;
 mod support;
 
 use futures_util::StreamExt;
@@ -14,19 +16,6 @@ const RENEW: &str = include_str!("../src/renew/renew.lua");
 const FENCED_ACQUIRE: &str = include_str!("../src/locks/fenced/acquire.lua");
 const SPIN_RELEASE: &str = include_str!("../src/locks/spin/release.lua");
 const SPIN_FORCE_RELEASE: &str = include_str!("../src/locks/spin/force_release.lua");
-const SEMAPHORE_ACQUIRE: &str = include_str!("../src/locks/semaphore/acquire.lua");
-const SEMAPHORE_ADD: &str = concat!(
-    include_str!("../src/locks/semaphore/repeat.lua"),
-    include_str!("../src/locks/semaphore/add.lua")
-);
-const SEMAPHORE_DRAIN: &str = concat!(
-    include_str!("../src/locks/semaphore/repeat.lua"),
-    include_str!("../src/locks/semaphore/drain.lua")
-);
-const SEMAPHORE_SET: &str = concat!(
-    include_str!("../src/locks/semaphore/repeat.lua"),
-    include_str!("../src/locks/semaphore/set.lua")
-);
 const FAIR_ACQUIRE: &str = concat!(
     include_str!("../src/locks/fair/sweep.lua"),
     include_str!("../src/locks/fair/shift.lua"),
@@ -471,82 +460,4 @@ async fn fair_release_of_a_free_lock_is_not_held_but_tells_the_head() {
     let mut messages = listener.on_message();
     let told = soon("the head is told", futures_util::StreamExt::next(&mut messages)).await.unwrap();
     assert_eq!(told.get_payload::<String>().unwrap(), "0");
-}
-
-/// What is published on a channel of a real server.
-struct Messages(redis::aio::PubSub);
-
-impl Messages {
-    async fn on(server: &RedisServer, channel: &str) -> Self {
-        let mut messages = redis::Client::open(server.url()).unwrap().get_async_pubsub().await.unwrap();
-        messages.subscribe(channel).await.unwrap();
-        Self(messages)
-    }
-
-    async fn next(&mut self) -> String {
-        let mut messages = self.0.on_message();
-        soon("it is published", messages.next()).await.unwrap().get_payload().unwrap()
-    }
-}
-
-/// Section 19: the plain semaphore. Each change has a request of its own; the third key of each is its memory, which Redisson
-/// has not.
-#[tokio::test]
-async fn semaphore() {
-    let Some(mut v) = Vectors::start().await else { return };
-    let mut messages = Messages::on(&v.server, "redisson_sc:{s}").await;
-    let mut requests = 0;
-    let mut memory = || {
-        requests += 1;
-        format!("redisson_unlock_latch:{{s}}:q{requests}")
-    };
-    let keys = |memory: &str| ["s".to_owned(), "redisson_sc:{s}".to_owned(), memory.to_owned()];
-    let change = async |v: &mut Vectors, script: &str, memory: &str, permits: i64| {
-        let keys = keys(memory);
-        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        v.run(script, &keys, &[&"PUBLISH", &LATCH, &permits]).await.unwrap()
-    };
-    let acquire = async |v: &mut Vectors, memory: &str, permits: i64| {
-        v.run(SEMAPHORE_ACQUIRE, &["s", memory], &[&permits, &LATCH]).await.unwrap()
-    };
-
-    assert_eq!(acquire(&mut v, &memory(), 1).await, int(0), "a semaphore that is not there has no permits");
-    assert_eq!(v.get::<i64>("EXISTS s").await, 0);
-    // Redisson replies with nothing; here 1 is what is remembered.
-    let first = memory();
-    assert_eq!(change(&mut v, SEMAPHORE_ADD, &first, 1).await, int(1));
-    assert_eq!((v.get::<i64>("GET s").await, messages.next().await.as_str()), (1, "1"));
-    assert_eq!(change(&mut v, SEMAPHORE_ADD, &first, 1).await, int(1), "the same request again");
-    assert_eq!(v.get::<i64>("GET s").await, 1);
-    v.check_pttl(&first, 16_000).await;
-    assert_eq!(change(&mut v, SEMAPHORE_SET, &memory(), 5).await, int(0));
-    assert_eq!(acquire(&mut v, &memory(), 2).await, int(0));
-    let taken = memory();
-    assert_eq!(acquire(&mut v, &taken, 1).await, int(1));
-    assert_eq!(acquire(&mut v, &taken, 1).await, int(1), "the same request again");
-    assert_eq!(v.get::<i64>("GET s").await, 0);
-    assert_eq!(change(&mut v, SEMAPHORE_DRAIN, &memory(), 0).await, int(0));
-    assert_eq!(change(&mut v, SEMAPHORE_ADD, &memory(), -3).await, int(1));
-    assert_eq!(change(&mut v, SEMAPHORE_ADD, &memory(), 1).await, int(1));
-    assert_eq!(v.get::<i64>("GET s").await, -2);
-    // Redisson publishes `-3` and `-2`, at which its own listeners fail.
-    assert_eq!(change(&mut v, SEMAPHORE_ADD, &memory(), 5).await, int(1));
-    assert_eq!((v.get::<i64>("GET s").await, messages.next().await.as_str()), (3, "3"));
-    assert_eq!(change(&mut v, SEMAPHORE_DRAIN, &memory(), 0).await, int(3));
-    assert_eq!(v.get::<i64>("GET s").await, 0);
-    // What cannot be set publishes nothing.
-    assert_eq!(change(&mut v, SEMAPHORE_SET, &memory(), 5).await, int(0), "none left counts as present");
-    v.get::<i64>("DEL s").await;
-    assert_eq!(change(&mut v, SEMAPHORE_SET, &memory(), 4).await, int(1));
-    assert_eq!(messages.next().await, "4");
-    // Redisson sets the number anew and drops the time to live of the key.
-    v.get::<i64>("PEXPIRE s 5000").await;
-    assert_eq!(change(&mut v, SEMAPHORE_ADD, &memory(), 1).await, int(1));
-    assert_eq!((v.get::<i64>("GET s").await, messages.next().await.as_str()), (5, "5"));
-    v.check_pttl("s", 5_000).await;
-    // The memory of a grant goes with its release.
-    let release = [&keys(&memory())[..], std::slice::from_ref(&taken)].concat();
-    let release: Vec<&str> = release.iter().map(String::as_str).collect();
-    assert_eq!(v.run(SEMAPHORE_ADD, &release, &[&"PUBLISH", &LATCH, &1]).await.unwrap(), int(1));
-    assert_eq!(v.get::<i64>(&format!("EXISTS {taken}")).await, 0);
 }

@@ -6,21 +6,11 @@ use std::time::Duration;
 
 use futures_util::future::{join_all, select_all};
 use lockstorm_client::{Client, ErrorKind, Semaphore};
-use lockstorm_sim::TestServer;
 use redis::Value;
-use support::{Flow, Proxy, RedisServer, eventually, soon, task};
+use support::{Flow, Proxy, RedisServer, eventually, on_each_server, soon, task};
 
 const LONG: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(50);
-
-/// Runs `play` against each server there is, with the address of one that is empty.
-async fn on_each_server(play: impl AsyncFn(&str)) {
-    let simulated = TestServer::start().await.unwrap();
-    play(&simulated.url()).await;
-    if let Some(real) = RedisServer::start() {
-        play(&real.url()).await;
-    }
-}
 
 async fn semaphore(url: &str) -> Semaphore {
     Client::connect(url).await.unwrap().semaphore("seats")

@@ -6,5 +6,6 @@ mod fair;
 mod non_reentrant;
 mod spin;
 pub(crate) mod semaphore;
+pub(crate) mod permit_semaphore;
 pub(crate) mod redlock;
 pub(crate) mod multi;

@@ -36,10 +36,10 @@ pub(crate) enum Renewal {
 /// A script that extends the leases of many locks. Pure: it writes the call and reads the reply.
 pub(crate) struct RenewalScript {
     /// Tells one from another, and orders them.
-    name: &'static str,
-    call: fn(Duration, &[Name]) -> Call,
+    pub(crate) name: &'static str,
+    pub(crate) call: fn(Duration, &[Name]) -> Call,
     /// For each name, whether its owner holds the lock.
-    read: fn(&Value, usize) -> Result<Vec<bool>>,
+    pub(crate) read: fn(&Value, usize) -> Result<Vec<bool>>,
 }
 
 /// The renewal of every lock that is a hash with a field for each owner.
@@ -63,7 +63,8 @@ fn renew_hashes(lease: Duration, names: &[Name]) -> Call {
     names.iter().fold(call, |call, (_, owner)| call.arg(owner))
 }
 
-fn read_flags(reply: &Value, names: usize) -> Result<Vec<bool>> {
+/// Reads the reply of the scripts that say for each name 1 or 0.
+pub(crate) fn read_flags(reply: &Value, names: usize) -> Result<Vec<bool>> {
     let Value::Array(items) = reply else { return Err(Error::unexpected(reply)) };
     let held: Option<Vec<bool>> =
         items.iter().map(|item| if let Value::Int(held) = item { Some(*held == 1) } else { None }).collect();
@@ -80,7 +81,7 @@ pub(crate) struct Watchdog {
 }
 
 /// A key and the field of an owner.
-type Name = (Key, String);
+pub(crate) type Name = (Key, String);
 
 fn name_of(hold: &Hold) -> Name {
     (hold.key.clone(), hold.of.owner.clone())

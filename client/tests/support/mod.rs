@@ -101,6 +101,15 @@ impl Drop for RedisServer {
     }
 }
 
+/// Runs `play` against the simulator and against `redis-server`, with the address of a server that is empty.
+pub(crate) async fn on_each_server(play: impl AsyncFn(&str)) {
+    let simulated = lockstorm_sim::TestServer::start().await.expect("a free port");
+    play(&simulated.url()).await;
+    if let Some(real) = RedisServer::start() {
+        play(&real.url()).await;
+    }
+}
+
 /// Where a server would put a snapshot.
 fn snapshot_of(port: u16) -> PathBuf {
     std::env::temp_dir().join(format!("lockstorm-{port}.rdb"))

@@ -13,7 +13,7 @@ use crate::key::Key;
 use crate::lock::check_name;
 use crate::owner;
 use crate::route::{Confirm, Router};
-use crate::script::Script;
+use crate::script::Call;
 use crate::session::Session;
 use crate::task::answer_of;
 use crate::wire::unlock_latch;
@@ -56,16 +56,21 @@ impl Counter {
 
     /// Sets the number of permits if there is none yet.
     pub(crate) async fn set(&self, permits: u32) -> Result<bool> {
-        Ok(self.change(&SET, Some(permits.into())).await? == 1)
+        let reply = self.change(move |change, publish| change.call(&SET, publish).arg(permits)).await?;
+        Ok(read_count(&reply)? == 1)
     }
 
     pub(crate) async fn add(&self, permits: i64) -> Result<()> {
-        self.change(&ADD, Some(permits)).await.map(drop)
+        let reply = self.change(move |change, publish| change.call(&ADD, publish).arg(permits)).await?;
+        read_count(&reply).map(drop)
     }
 
-    /// Runs a script that changes the number, once however often it is sent. It is seen through in the background when the
-    /// caller is gone, or its time is over.
-    pub(crate) async fn change(&self, script: &'static Script, permits: Option<i64>) -> Result<i64> {
+    /// Makes a change, which `write` puts into words with the command that publishes: once, however often it is sent. It is
+    /// seen through in the background when the caller is gone, or its time is over.
+    pub(crate) async fn change(
+        &self,
+        write: impl FnOnce(&Change<'_>, &str) -> Call + Send + 'static,
+    ) -> Result<Value> {
         self.router()?;
         let (session, key) = (self.session.clone(), self.key.clone());
         let (env, time) = (session.ctx.env.clone(), session.config.call_timeout);
@@ -77,7 +82,7 @@ impl Counter {
         let limit = env.now() + time;
         let changed = answer_of(&*env, |answer| async move {
             // The caller may be gone.
-            let _ = answer.send(run_once(&session, &key, script, permits).await);
+            let _ = answer.send(run_once(&session, &key, write).await);
             drop(under_way);
         });
         let changed = within(&*env, limit, changed).await;
@@ -88,23 +93,22 @@ impl Counter {
 async fn run_once(
     session: &Session,
     key: &Key,
-    script: &'static Script,
-    permits: Option<i64>,
-) -> Result<i64> {
+    write: impl FnOnce(&Change<'_>, &str) -> Call,
+) -> Result<Value> {
     let request = owner::request_id(session.env());
     let slot = session.router.together(key.slot());
     let spent = session.latches.take(slot, session.env().now());
     let memory_ms = millis(PERMIT_MEMORY);
     let change = Change { key, request: &request, spent: &spent, memory_ms };
-    let call = change.call(script, session.router.publish());
-    let call = permits.into_iter().fold(call, |call, permits| call.arg(permits));
-    match run_patiently(session, &call, Confirm::AsConfigured).await? {
-        (Value::Int(reply), is_final) => {
-            if is_final {
-                session.latches.add(slot, unlock_latch(key, &request), session.env().now(), PERMIT_MEMORY);
-            }
-            Ok(reply)
-        }
-        (other, _) => Err(Error::unexpected(&other)),
+    let call = write(&change, session.router.publish());
+    let (reply, is_final) = run_patiently(session, &call, Confirm::AsConfigured).await?;
+    if is_final {
+        session.latches.add(slot, unlock_latch(key, &request), session.env().now(), PERMIT_MEMORY);
     }
+    Ok(reply)
+}
+
+/// The number that a script replies.
+pub(super) fn read_count(reply: &Value) -> Result<i64> {
+    if let Value::Int(count) = reply { Ok(*count) } else { Err(Error::unexpected(reply)) }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::counter::read_count;
 use super::{Counter, DRAIN, Permits};
 use crate::acquire::{Request, acquire};
 use crate::client::Client;
@@ -15,7 +16,8 @@ impl Client {
     /// A number of permits, which anyone may take and anyone may give back.
     ///
     /// There are none until some are [set](Semaphore::set_permits) or [added](Semaphore::add_permits). Permits have no
-    /// lease: those of a process that dies are gone until they are added again.
+    /// lease: those of a process that dies are gone until they are added again. The [expirable semaphore](Client::permit_semaphore)
+    /// takes them back by itself.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -144,7 +146,7 @@ impl Semaphore {
     /// # Errors
     /// As [`Semaphore::release`].
     pub async fn drain(&self) -> Result<i64> {
-        self.0.change(&DRAIN, None).await
+        read_count(&self.0.change(|change, publish| change.call(&DRAIN, publish)).await?)
     }
 
     /// The semaphore's key in Redis.
@@ -199,7 +201,7 @@ impl SemaphorePermits {
     /// ```
     #[must_use = "so many permits are to be given back"]
     pub fn forget(self) -> u32 {
-        self.guard.forget();
+        self.guard.forgotten();
         self.permits
     }
 

@@ -77,13 +77,13 @@ impl Lease for Permits {
 }
 
 /// A change of the number of permits that is not a grant.
-pub(super) struct Change<'a> {
-    key: &'a str,
+pub(crate) struct Change<'a> {
+    pub(crate) key: &'a str,
     /// The same for all repeats.
-    request: &'a str,
+    pub(crate) request: &'a str,
     /// The memories of earlier requests, which are of no more use.
-    spent: &'a [String],
-    memory_ms: u64,
+    pub(crate) spent: &'a [String],
+    pub(crate) memory_ms: u64,
 }
 
 impl Change<'_> {
