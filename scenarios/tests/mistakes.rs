@@ -165,7 +165,7 @@ fn what_contradicts_itself_is_pointed_at() {
     with("{ release = {} }", "{ extend = { lease = «\"0s\"» } }", "give at least 1ms");
     with("[expect]", "[run]\nseeds = «0»\n[expect]", "0 seeds cannot be tried");
     with("[expect]", "[run]\nseeds = «1000001»\n[expect]", "from one to 1000000 can");
-    with("[expect]", "[lock]\nkind = «\"semaphore\"»\n[expect]", "\"client\" is no lock of the kind");
+    with("[expect]", "[lock]\nkind = «\"read-write\"»\n[expect]", "\"client\" is no lock of the kind");
     with("[expect]", "[lock]\n«permits» = 2\n[expect]", "only a semaphore has permits");
     let over = |lock: &str| format!("[lock]\n{lock}\n[expect]");
     let row = |lock: &str, says: &str| with("[expect]", &over(lock), says);

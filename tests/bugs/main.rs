@@ -20,7 +20,7 @@ use lockstorm::{
 use scenarios::{
     CUT_OFF_WATCHDOG, DEATH_OF_BOTH, LAST_MILLISECOND, LATE_DELETION, LATE_RELEASE, LATE_REPLICA,
     LATE_REQUEST, LATE_WRITE, LEFT_BEHIND, LINE, LONG_WORK, LOST_REPLIES, LOST_REPLY, NESTED,
-    ONE_NODE_IN_COMMON, PATIENCE, PERMITS, RACE, READERS_AND_WRITER, SHORT_AFTER_LONG, SPLIT_VOTE,
+    ONE_NODE_IN_COMMON, PATIENCE, PERMIT, PERMITS, RACE, READERS_AND_WRITER, SHORT_AFTER_LONG, SPLIT_VOTE,
     SUDDEN_DEATH,
 };
 
@@ -152,6 +152,8 @@ const BUGS: &[(Bug, &str)] = &[
     (bug("watchdog-never-cancelled", "counted-lock", r#"lease = "holds""#, SHORT_AFTER_LONG), ""),
     (bug("wait-result-ignored", "replicated-lock", r#"l1 = "holds""#, LATE_REPLICA), ""),
     (bug("semaphore-without-compare", "semaphore", r#"permits = "holds""#, PERMITS), ""),
+    (bug("permit-given-back-again", "client", r#"permits = "holds""#, PERMIT), ""),
+    (bug("permit-taken-again", "client", PROMPT, PERMIT), r#"fault.lost.at = "9s""#),
     (bug("read-under-write", "read-write-lock", r#"read-write = "holds""#, READERS_AND_WRITER), ""),
     (bug("write-under-read", "read-write-lock", r#"read-write = "holds""#, READERS_AND_WRITER), ""),
     (bug_of_node("expire_at_the_millisecond", r#"l1 = "holds""#, LAST_MILLISECOND), ""),

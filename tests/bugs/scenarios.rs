@@ -359,6 +359,25 @@ count = 4
 steps = [{ at = "10s..10.5s", acquire = {} }, { work = { for = "1s..2s" } }, { release = {} }]
 "#;
 
+/// One permit, which is given back with a reply that is lost.
+pub(crate) const PERMIT: &str = r#"
+[node.m]
+[lock]
+kind = "semaphore"
+response_timeout = "500ms"
+[client.c1]
+steps = [{ at = "10s", acquire = {} }, { work = { for = "1s" } }, { release = {} }]
+[client.w]
+count = 2
+steps = [{ at = "20s..20.1s", acquire = { wait = "60s" } }, { work = { for = "5s" } }, { release = {} }]
+[fault.lost]
+lose_reply = { client = "c1", contains = "lock" }
+at = "10.5s"
+[run]
+storm = "12s"
+calm = "90s"
+"#;
+
 /// Readers and a writer at one time.
 pub(crate) const READERS_AND_WRITER: &str = r#"
 [node.m]

@@ -40,7 +40,7 @@ pub enum LockKind {
     Redlock,
     /// Many readers or one writer. Only models implement it.
     ReadWrite,
-    /// So many permits at a time. Only models implement it.
+    /// So many permits at a time.
     Semaphore,
 }
 
@@ -48,6 +48,10 @@ impl LockKind {
     /// The kinds of which one owner at a time holds the lock, alone.
     pub(crate) const OF_ONE_OWNER: &[LockKind] =
         &[LockKind::Plain, LockKind::Fair, LockKind::Fenced, LockKind::Redlock];
+
+    /// The kinds that the production client has.
+    pub(crate) const OF_CLIENT: &[LockKind] =
+        &[LockKind::Plain, LockKind::Fair, LockKind::Fenced, LockKind::Redlock, LockKind::Semaphore];
 
     /// The adapter of a lock of this kind, with so many permits if it has any.
     pub(crate) fn object(self, permits: u32) -> Rc<dyn Object> {
@@ -102,7 +106,7 @@ pub(crate) trait Object: fmt::Debug {
 
     /// Who holds the lock when its keys read so, in the order of [`Object::keys`]. Not every kind's keys say that: who it is may
     /// follow from who held it `before`, and from the name of the owner `by` whom the keys have been changed.
-    fn holding(&self, values: &[Value], before: &Counts, by: Option<&str>) -> Holding {
+    fn holding(&self, values: &[Value], before: &Known, by: Option<&str>) -> Holding {
         let _ = (before, by);
         exclusive::holding(values)
     }
@@ -110,6 +114,14 @@ pub(crate) trait Object: fmt::Debug {
 
 /// How many times each name holds a lock.
 pub(crate) type Counts = BTreeMap<String, u32>;
+
+/// What was known of a lock before its keys were changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) counts: Counts,
+    /// How many permits were left.
+    pub(crate) left: Option<i64>,
+}
 
 /// Who holds a lock as one node has it, and until when.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -120,4 +132,6 @@ pub(crate) struct Holding {
     pub(crate) expires_ms: Option<i64>,
     /// The last fencing token.
     pub(crate) token: Option<u64>,
+    /// How many permits are left, of kinds that have some.
+    pub(crate) left: Option<i64>,
 }

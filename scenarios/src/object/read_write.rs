@@ -1,6 +1,6 @@
 //! The read-write lock: a hash that counts the holds of each owner, with a field that says in which mode they are held.
 
-use super::{Counts, Holding, Object, Value, exclusive};
+use super::{Holding, Known, Object, Value, exclusive};
 use crate::history::{self, Mode};
 
 #[derive(Debug)]
@@ -15,7 +15,7 @@ impl Object for ReadWrite {
         history::LockKind::ReadWrite
     }
 
-    fn holding(&self, values: &[Value], _: &Counts, _: Option<&str>) -> Holding {
+    fn holding(&self, values: &[Value], _: &Known, _: Option<&str>) -> Holding {
         let mut holding = exclusive::holding(values);
         holding.counts.remove(MODE);
         if let Some(super::Content::Fields(fields)) = values.first().map(|value| &value.content)
@@ -30,7 +30,7 @@ impl Object for ReadWrite {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::Content;
+    use crate::object::{Content, Counts};
 
     #[test]
     fn the_mode_of_a_read_write_lock_is_no_holder() {
@@ -38,7 +38,7 @@ mod tests {
             let fields =
                 [("mode", mode), ("c1:1", "2")].map(|(name, value)| (name.to_owned(), value.to_owned()));
             let value = Value { content: Content::Fields(fields.into()), expires_ms: None };
-            object.holding(&[value], &Counts::new(), None)
+            object.holding(&[value], &Known::default(), None)
         };
         let counts = Counts::from([("c1:1".to_owned(), 2)]);
         let read = holding(&ReadWrite, "read");

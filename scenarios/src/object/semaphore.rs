@@ -1,6 +1,6 @@
 //! The semaphore: a string with the number of permits that are left.
 
-use super::{Counts, Holding, Object, Value, exclusive};
+use super::{Counts, Holding, Known, Object, Value, exclusive};
 use crate::history;
 
 #[derive(Debug)]
@@ -14,26 +14,24 @@ impl Object for Semaphore {
         history::LockKind::Semaphore { permits: self.permits }
     }
 
-    /// The key does not contain the holders of permits: each change of their number belongs to the owner that made it.
-    fn holding(&self, values: &[Value], before: &Counts, by: Option<&str>) -> Holding {
-        let mut holding = exclusive::holding(values);
-        holding.counts = match values.first() {
-            Some(Value { content: super::Content::Text(left), .. }) => {
-                let permits = i64::from(self.permits);
-                moved(before, permits - left.parse().unwrap_or(permits), by)
-            }
-            _ => Counts::new(),
+    /// The key does not contain the holders of permits: each change of their number belongs to the owner that made it. A permit
+    /// that an owner gives back and did not have is one more than there should be, and the one that takes it has it all the same.
+    fn holding(&self, values: &[Value], before: &Known, by: Option<&str>) -> Holding {
+        let holding = exclusive::holding(values);
+        let Some(left) = values.first().and_then(Value::number) else {
+            return Holding { counts: Counts::new(), ..holding };
         };
-        holding
+        // A semaphore that is not set yet is set to this by the first that takes a permit of it, or before.
+        let had = before.left.unwrap_or_else(|| self.permits.into());
+        Holding { counts: moved(&before.counts, had - left, by), left: Some(left), ..holding }
     }
 }
 
-/// Who has how many permits when `taken` of them are out, and the owner that changed that is known.
+/// Who has how many permits when the owner that took so many, or gave them back, is known.
 fn moved(before: &Counts, taken: i64, by: Option<&str>) -> Counts {
     let mut counts = before.clone();
-    let out: i64 = before.values().map(|count| i64::from(*count)).sum();
     let Some(name) = by else { return counts };
-    let count = i64::from(counts.get(name).copied().unwrap_or(0)) + taken - out;
+    let count = i64::from(counts.get(name).copied().unwrap_or(0)).saturating_add(taken);
     counts.remove(name);
     if let Some(count) = u32::try_from(count).ok().filter(|count| *count > 0) {
         counts.insert(name.to_owned(), count);
@@ -48,20 +46,24 @@ mod tests {
 
     #[test]
     fn permits_are_known_by_the_owner_that_took_them() {
-        let mut counts = Counts::new();
+        let mut known = Known::default();
         let rows = [
             ("2", Some("c1"), vec![("c1", 1)]),
             ("0", Some("c2"), vec![("c1", 1), ("c2", 2)]),
             ("-1", Some("c3"), vec![("c1", 1), ("c2", 2), ("c3", 1)]),
             // A change by an unknown owner leaves the permits of all owners as they are.
             ("1", None, vec![("c1", 1), ("c2", 2), ("c3", 1)]),
-            ("0", Some("c1"), vec![("c2", 2), ("c3", 1)]),
+            ("2", Some("c1"), vec![("c2", 2), ("c3", 1)]),
+            // Given back by an owner that has none: one too many, and the owner that gets it is counted.
+            ("3", Some("c1"), vec![("c2", 2), ("c3", 1)]),
+            ("2", Some("c4"), vec![("c2", 2), ("c3", 1), ("c4", 1)]),
         ];
         for (left, by, expected) in rows {
             let value = Value { content: Content::Text(left.to_owned()), expires_ms: None };
-            counts = Semaphore { permits: 3 }.holding(&[value], &counts, by).counts;
+            let Holding { counts, left: now, .. } = Semaphore { permits: 3 }.holding(&[value], &known, by);
             let expected = expected.into_iter().map(|(name, count)| (name.to_owned(), count));
             assert_eq!(counts, expected.collect(), "{left} left");
+            known = Known { counts, left: now };
         }
     }
 }

@@ -12,6 +12,9 @@ use super::{
 };
 use crate::history::{Deadline, Mode, Owner, Reason, Wake};
 
+/// The deadline of a hold that has none.
+const NEVER: Boottime = Boottime::from_nanos(i64::MAX);
+
 impl HistoryWriter {
     /// One of the production client's holds began.
     fn holds(&self, owner: Owner, number: u64, hold: Hold, token: Option<u64>) {
@@ -38,10 +41,12 @@ impl HistoryWriter {
     fn believes_in_holds(&self, owner: Owner, belief: Option<Belief>, token: Option<u64>) {
         let Some(Belief { until, count, mode }) = belief else { return };
         let until = match self.clock {
-            ClockId::Monotonic => Deadline::from(Monotonic::from_nanos(until.as_nanos())),
-            _ => Deadline::from(until),
+            // A hold that never ends by itself.
+            _ if until == NEVER => None,
+            ClockId::Monotonic => Some(Deadline::from(Monotonic::from_nanos(until.as_nanos()))),
+            _ => Some(Deadline::from(until)),
         };
-        self.believes(owner, Some(until), token, count, mode);
+        self.believes(owner, until, token, count, mode);
     }
 }
 
@@ -55,7 +60,7 @@ impl Observer for HistoryWriter {
         let line = self.shared.get().names.line_of(self.host, owner);
         let about = about.on(line.unwrap_or(Line::FIRST));
         let boottime = |deadline: lockstorm_client::Boottime| {
-            Boottime::from_nanos(i64::try_from(deadline.0.as_nanos()).unwrap_or(i64::MAX))
+            i64::try_from(deadline.0.as_nanos()).map_or(NEVER, Boottime::from_nanos)
         };
         match event.kind {
             Said::Acquired { hold, deadline, token, .. } => {

@@ -6,7 +6,7 @@ use lockstorm_sim::time::Wall;
 
 use crate::{
     history::{EventKind, History, Host, Lock, LossCause, Mode, Owner, Party},
-    object::{Counts, Holding, Keys, Object, Value},
+    object::{Holding, Keys, Known, Object, Value},
 };
 
 /// A lock as one node has it.
@@ -94,6 +94,8 @@ pub(super) struct State {
     pub(super) expires_ms: Option<i64>,
     /// The last fencing token.
     pub(super) token: Option<u64>,
+    /// How many permits are left, of kinds that have some.
+    pub(super) left: Option<i64>,
 }
 
 /// What has changed the keys.
@@ -120,13 +122,13 @@ pub(super) trait Names {
 impl State {
     fn adopt(&mut self, (lock, object): (Lock, &dyn Object), values: &[Value], names: &dyn Names) {
         let before = std::mem::take(self);
-        let Holding { counts, mode, expires_ms, token } = object.holding(values, &before.counts(), None);
+        let Holding { counts, mode, expires_ms, token, left } = object.holding(values, &before.known(), None);
         let holders = counts.into_iter().map(|(name, count)| {
             let known = before.holders.get(&name).map(|hold| hold.owner);
             let owner = known.unwrap_or_else(|| names.owner(lock, &name, None));
             (name, Hold { owner, count })
         });
-        *self = State { holders: holders.collect(), mode, expires_ms, token };
+        *self = State { holders: holders.collect(), mode, expires_ms, token, left };
     }
 
     fn change(
@@ -148,8 +150,8 @@ impl State {
             before = State::default();
         }
         let name = by.and_then(|by| names.name_of(by.client));
-        let Holding { counts, mode, expires_ms, token } =
-            object.holding(values, &before.counts(), name.as_deref());
+        let Holding { counts, mode, expires_ms, token, left } =
+            object.holding(values, &before.known(), name.as_deref());
         let lease_ms = expires_ms.map(|at| u64::try_from(at - wall_ms).unwrap_or(0));
         let until = expires_ms.map(Wall::from_millis);
         for (name, Hold { owner, count }) in &before.holders {
@@ -179,7 +181,7 @@ impl State {
             }
             self.holders.insert(name, Hold { owner, count });
         }
-        (self.mode, self.expires_ms, self.token) = (mode, expires_ms, token);
+        (self.mode, self.expires_ms, self.token, self.left) = (mode, expires_ms, token, left);
         changes
     }
 
@@ -187,15 +189,16 @@ impl State {
         self.holders.values().map(|hold| hold.owner)
     }
 
-    fn counts(&self) -> Counts {
-        self.holders.iter().map(|(name, hold)| (name.clone(), hold.count)).collect()
+    fn known(&self) -> Known {
+        let counts = self.holders.iter().map(|(name, hold)| (name.clone(), hold.count));
+        Known { counts: counts.collect(), left: self.left }
     }
 
     /// Whether the keys say what is known already. Asks for no owner: which client has written a new name is not known here.
     fn is_left_by(&self, object: &dyn Object, values: &[Value]) -> bool {
-        let known = self.counts();
+        let known = self.known();
         let now = object.holding(values, &known, None);
-        (&now.counts, now.expires_ms) == (&known, self.expires_ms)
+        (now.counts, now.expires_ms) == (known.counts, self.expires_ms)
     }
 }
 

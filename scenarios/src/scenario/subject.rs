@@ -222,6 +222,16 @@ pub const TABLE: &[Subject] = &[
         Traits { grant: Grant::AnyPermit, ..PERMITS },
     ),
     model(
+        "permit-taken-again",
+        "asks for a permit again when a reply does not come, and has two then",
+        Traits { resend: Resend::Same, ..PERMITS },
+    ),
+    model(
+        "permit-given-back-again",
+        "gives a permit back again when the reply to its release does not come",
+        Traits { resend_release: true, ..PERMITS },
+    ),
+    model(
         "read-under-write",
         "lets readers in beside a writer",
         Traits { grant: Grant::ReadUnderWrite, ..SHARED },
@@ -250,7 +260,7 @@ impl Subject {
     /// The kinds of lock that it implements, with other traits laid over its own.
     pub fn kinds(&self, others: &OtherTraits) -> &'static [LockKind] {
         match self.algorithm {
-            Algorithm::Client => LockKind::OF_ONE_OWNER,
+            Algorithm::Client => LockKind::OF_CLIENT,
             Algorithm::Model => self.traits.with(others).kinds(),
         }
     }

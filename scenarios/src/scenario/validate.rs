@@ -6,7 +6,7 @@ use indexmap::IndexSet;
 use lockstorm_sim::config::{Config, options};
 
 use super::{
-    Algorithm, Client, Lock, Node, SEEDS_MAX, Scenario, Step, StepEntry, Steps, WorkloadEntry,
+    Client, Lock, Node, SEEDS_MAX, Scenario, Step, StepEntry, Steps, WorkloadEntry,
     error::Mistake,
     limits::{self, Wrong},
     places::Places,
@@ -192,8 +192,7 @@ fn check_client(names: &Names<'_, '_>, name: &str, client: &Client) -> Result<()
             format!("client {name} has {} lines of work; at most {LINES_MAX} can be", client.lines());
         return Err(Mistake::at(places.of_key(&["client", name, "line"]), message));
     }
-    let nameless =
-        |(_, lock): &(&String, &Lock)| lock.subject.algorithm == Algorithm::Model && lock.kind.has_permits();
+    let nameless = |(_, lock): &(&String, &Lock)| lock.kind.has_permits();
     match scenario.lock.iter().find(nameless) {
         Some((lock, _)) if client.lines() > 1 => {
             let message = format!(

@@ -4,7 +4,7 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc, time::Duratio
 
 use lockstorm_client::{
     Builder, Client, Error, FencedLock, Guard, Handle as LockHandle, Lock as ClientLock, Object, OwnerId,
-    Redlock, ReplicaWait,
+    Redlock, ReplicaWait, Semaphore, SemaphorePermits,
 };
 
 use super::{Ask, Failure, Held, Local, Patience, Subject, SubjectContext};
@@ -19,7 +19,7 @@ use crate::{
 /// Makes the clients of a process, and the handles of these locks. Locks with the same settings on the same nodes share a client.
 pub(super) fn make(context: &SubjectContext, locks: &[Lock]) -> Result<Production, Failure> {
     let mut made: Vec<(Settings<'_>, Vec<Client>)> = Vec::new();
-    let (mut handles, mut others) = (BTreeMap::new(), Vec::new());
+    let (mut handles, mut others, mut unset) = (BTreeMap::new(), Vec::new(), Vec::new());
     for &lock in locks {
         let written = &context.lock(lock).written;
         let settings = Settings::of(context, lock);
@@ -39,12 +39,16 @@ pub(super) fn make(context: &SubjectContext, locks: &[Lock]) -> Result<Productio
             }
         };
         let clients = &made[at].1;
-        handles.insert(lock, handle(written, clients, &context.lock(lock).key)?);
+        let made = handle(written, clients, &context.lock(lock).key)?;
+        if let Handle::Semaphore(semaphore) = &made {
+            unset.push((semaphore.clone(), written.permits.unwrap_or(1)));
+        }
+        handles.insert(lock, made);
         if known.is_none() {
             others.push(handle(written, clients, &format!("warm-up of {}", context.ctx.name()))?);
         }
     }
-    Ok(Production(Rc::new(Handles { handles, others })))
+    Ok(Production(Rc::new(Handles { handles, others, unset })))
 }
 
 /// What a client is set up with.
@@ -110,6 +114,7 @@ enum Handle {
     One(ClientLock),
     Fenced(FencedLock),
     Red(Redlock),
+    Semaphore(Semaphore),
 }
 
 /// The production client of a process.
@@ -120,6 +125,8 @@ struct Handles {
     /// For each client another lock of the same kind on the same nodes, for the warm-up: scripts are loaded with the first lock of
     /// a process.
     others: Vec<Handle>,
+    /// The semaphores on trial, with the number of permits that each process sets at its start, if it is not set.
+    unset: Vec<(Semaphore, u32)>,
 }
 
 impl Production {
@@ -143,7 +150,8 @@ fn handle(lock: &ScenarioLock, clients: &[Client], name: &str) -> Result<Handle,
         LockKind::Plain => Handle::One(first.lock(name)),
         LockKind::Fair => Handle::One(first.fair_lock(name)),
         LockKind::Fenced => Handle::Fenced(first.fenced_lock(name)),
-        LockKind::ReadWrite | LockKind::Semaphore => {
+        LockKind::Semaphore => Handle::Semaphore(first.semaphore(name)),
+        LockKind::ReadWrite => {
             let message = "the client has no such lock".to_owned();
             return Err(Failure { definite: true, message });
         }
@@ -170,12 +178,23 @@ impl Subject for OfLine {
         // Once for the process.
         let others = self.handles.others.iter().filter(|_| self.line == Line::FIRST);
         let others: Vec<Handle> = others.cloned().collect();
+        let unset = if self.line == Line::FIRST { self.handles.unset.clone() } else { Vec::new() };
         Box::pin(async move {
+            for (semaphore, permits) in &unset {
+                // Where no server answers, another process sets it.
+                let _ = semaphore.set_permits(*permits).await;
+            }
             for other in &others {
                 match other {
                     Handle::One(lock) => once(lock).await,
                     Handle::Fenced(lock) => once(lock).await,
                     Handle::Red(lock) => once(lock).await,
+                    Handle::Semaphore(semaphore) => {
+                        let _ = semaphore.add_permits(1).await;
+                        if let Ok(Some(permit)) = semaphore.try_acquire(1).await {
+                            let _ = permit.release().await;
+                        }
+                    }
                 }
             }
         })
@@ -191,6 +210,15 @@ impl Subject for OfLine {
                     held(guard, Some(token))
                 })),
                 Handle::Red(lock) => Ok(asked(lock, owner, ask).await?.map(|guard| held(guard, None))),
+                Handle::Semaphore(semaphore) => {
+                    let permit = match ask.wait {
+                        Patience::Unbounded => semaphore.acquire(1).await.map(Some),
+                        Patience::None => semaphore.try_acquire(1).await,
+                        Patience::For(wait) => semaphore.try_acquire_for(1, wait).await,
+                    };
+                    let held = |permit| Rc::new(Permit(RefCell::new(Some(permit)))) as Rc<dyn Held>;
+                    Ok(permit.map_err(failure)?.map(held))
+                }
             }
         })
     }
@@ -272,6 +300,38 @@ impl<G: 'static> Held for Hold<G> {
 
     fn token(&self) -> Option<u64> {
         self.guard.borrow().is_some().then_some(self.token).flatten()
+    }
+}
+
+/// A permit without a lease, until it is released.
+struct Permit(RefCell<Option<SemaphorePermits>>);
+
+impl Held for Permit {
+    fn release(&self) -> Local<'_, Result<(), Failure>> {
+        Box::pin(async move {
+            let Some(permit) = self.0.take() else { return Ok(()) };
+            permit.release().await.map_err(failure)
+        })
+    }
+
+    fn extend(&self, _lease: Duration) -> Local<'_, Result<(), Failure>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn is_held(&self) -> bool {
+        self.0.borrow().is_some()
+    }
+
+    fn lost(&self) -> Local<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
+    fn owner(&self) -> Option<String> {
+        self.0.borrow().as_ref().map(|permit| permit.owner().to_owned())
+    }
+
+    fn token(&self) -> Option<u64> {
+        None
     }
 }
 
