@@ -118,6 +118,20 @@ pub enum ErrorKind {
         /// What the server said.
         reason: String,
     },
+    /// No rate was set for the rate limiter, or it has expired.
+    #[error("{limiter} has no rate")]
+    NoRate {
+        /// The limiter's key.
+        limiter: String,
+    },
+    /// A rate limiter never grants more permits at once than its rate.
+    #[error("{limiter} never grants {permits} permits at once: its rate is lower")]
+    OverRate {
+        /// The limiter's key.
+        limiter: String,
+        /// The permits that were asked for.
+        permits: u32,
+    },
     /// The reply is none that the script can give.
     #[error("unexpected reply: {0}")]
     UnexpectedReply(String),

@@ -48,6 +48,11 @@
 //! * An [expirable semaphore](Client::permit_semaphore): the server's clock says when a permit expires, where each of Redisson's
 //!   clients goes by its own. A permit without a lease is renewed by the watchdog, where Redisson's never ends. Permits are
 //!   given back by their ids all or none, be they one or several, and expired ones are not given back.
+//! * A [count-down latch](Client::latch) that vanishes, by its deletion, expiry or FLUSHALL, lets its waiters go; Redisson's wait
+//!   on. Its deletion is published as an opening, so that Redisson's waiters, too, go on. Its
+//!   channel is no key of the scripts: of a name with braces it has another slot, at which Redisson's fail in a cluster.
+//! * A [rate limiter](Client::rate_limiter) goes by the server's clock, where each of Redisson's clients goes by its own. A new
+//!   rate does not forget what was granted in the window, and a waiter asks again when there will be enough permits.
 //! * [`Redlock`] is the published one: a value on each server, where Redisson's is one of its plain locks. The two exclude
 //!   each other, but neither receives the other's release messages: its waiters ask again and again.
 //!
@@ -65,6 +70,14 @@
 //! * `getPermitExpirableSemaphore`: [`Client::permit_semaphore`], with `updateLeaseTime` and `acquiredPermits` as
 //!   [`update_lease`](PermitSemaphore::update_lease) and [`acquired`](PermitSemaphore::acquired), and `release(id)`,
 //!   `release(ids)` and `tryRelease` as [`release`](PermitSemaphore::release);
+//! * `getCountDownLatch`: [`Client::latch`], with `trySetCount`, `countDown`, `getCount` and `delete` as
+//!   [`try_set`](Latch::try_set), [`count_down`](Latch::count_down), [`count`](Latch::count) and [`delete`](Latch::delete);
+//!   `await()`, `await(time)` as [`wait`](Latch::wait), [`wait_for`](Latch::wait_for);
+//! * `getRateLimiter`: [`Client::rate_limiter`], with `trySetRate`, `setRate`, `getConfig` and `availablePermits` as
+//!   [`try_set_rate`](RateLimiter::try_set_rate), [`set_rate`](RateLimiter::set_rate), [`config`](RateLimiter::config) and
+//!   [`available`](RateLimiter::available); `acquire(n)`, `tryAcquire(n)`, `tryAcquire(n, wait)` as
+//!   [`acquire`](RateLimiter::acquire), [`try_acquire`](RateLimiter::try_acquire),
+//!   [`try_acquire_for`](RateLimiter::try_acquire_for);
 //! * `lock()`, `lock(lease, unit)`: [`acquire()`](Handle::acquire), [`acquire().lease(..)`](Acquire::lease);
 //! * `tryLock()`, `tryLock(wait, lease, unit)`: [`try_acquire`](Handle::try_acquire),
 //!   [`try_acquire_for`](Handle::try_acquire_for);
@@ -155,10 +168,12 @@ pub use error::{Error, ErrorKind, Result};
 pub use futures_util::future::BoxFuture;
 pub use guard::{FencedGuard, Got, Guard, LockGuard, Token};
 pub use lock::{Acquire, FencedLock, Handle, Lock, Object, OnMaster, TryAcquire};
+pub use locks::latch::Latch;
 pub use locks::multi::{AcquireAll, HeldMember, MultiGuard, MultiLock, MultiLockBuilder, TryAcquireAll};
 pub use locks::permit_semaphore::{
     AcquirePermits, PermitGuard, PermitId, PermitIds, PermitSemaphore, TryAcquirePermits,
 };
+pub use locks::rate_limiter::{RateConfig, RateLimiter, RateMode};
 pub use locks::redlock::{OnMajority, Redlock, RedlockBuilder};
 pub use locks::semaphore::{Semaphore, SemaphorePermits};
 pub use observer::{Event, EventKind, LossCause, Observer, WokenBy};

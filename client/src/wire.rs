@@ -56,6 +56,30 @@ pub fn semaphore_channel(name: &str) -> String {
     prefixed("redisson_sc", name)
 }
 
+/// The channel on which the opening of the count-down latch `name` is published. It has braces of its own also around a name
+/// that has some, so that its slot is another one than that of the key then.
+///
+/// ```
+/// use lockstorm_client::wire::{Slot, latch_channel};
+/// assert_eq!(latch_channel("start"), "redisson_countdownlatch__channel__{start}");
+/// assert_eq!(Slot::of(&latch_channel("start")), Slot::of("start"));
+/// assert_ne!(Slot::of(&latch_channel("my{tag}")), Slot::of("my{tag}"));
+/// ```
+pub fn latch_channel(name: &str) -> String {
+    format!("redisson_countdownlatch__channel__{{{name}}}")
+}
+
+/// The number of permits that the rate limiter `name` has left for all clients together.
+pub fn rate_permits(name: &str) -> String {
+    suffixed(name, "value")
+}
+
+/// The sorted set of what the rate limiter `name` has granted to all clients together: 21 bytes each, of which the last four are
+/// the number of permits, by the time of the grant in Unix milliseconds.
+pub fn rate_grants(name: &str) -> String {
+    suffixed(name, "permits")
+}
+
 /// The sorted set of the permits that are out of the expirable semaphore `name`: the 16 bytes of each id, by its deadline in
 /// Unix milliseconds.
 pub fn permit_deadlines(name: &str) -> String {
@@ -157,6 +181,7 @@ mod tests {
         assert_eq!(fair_deadlines("fl"), "redisson_lock_timeout:{fl}");
         assert_eq!(semaphore_channel("s"), "redisson_sc:{s}");
         assert_eq!(permit_deadlines("p"), "{p}:timeout");
+        assert_eq!((rate_permits("r"), rate_grants("a{t}b")), ("{r}:value".into(), "a{t}b:permits".into()));
     }
 
     /// As CLUSTER KEYSLOT of a real server says.

@@ -6,21 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lockstorm_client::{Client, ErrorKind, Event, EventKind, Observer, OwnerId};
-use support::{Flow, Proxy, RedisServer, eventually, task};
+use support::{Flow, Proxy, RedisServer, eventually, impatient, task};
 
 const LONG: Duration = Duration::from_secs(20);
-
-/// A client whose time-outs are short enough for a test and long enough for a busy machine.
-async fn impatient(url: &str) -> Client {
-    Client::builder()
-        .endpoint(url)
-        .response_timeout(Duration::from_millis(500))
-        .connect_timeout(Duration::from_millis(1000))
-        .retry_delay(Duration::from_millis(50), Duration::from_millis(100))
-        .connect()
-        .await
-        .unwrap()
-}
 
 async fn exists(server: &RedisServer) -> bool {
     server.command(&["EXISTS", "stock"]).await == redis::Value::Int(1)

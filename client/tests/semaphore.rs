@@ -7,22 +7,13 @@ use std::time::Duration;
 use futures_util::future::{join_all, select_all};
 use lockstorm_client::{Client, ErrorKind, Semaphore};
 use redis::Value;
-use support::{Flow, Proxy, RedisServer, eventually, on_each_server, soon, task};
+use support::{Flow, Proxy, RedisServer, command, eventually, impatient, on_each_server, soon, task};
 
 const LONG: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(50);
 
 async fn semaphore(url: &str) -> Semaphore {
     Client::connect(url).await.unwrap().semaphore("seats")
-}
-
-/// Runs one command and returns its reply.
-async fn command(url: &str, words: &str) -> Value {
-    let client = redis::Client::open(url).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-    let mut words = words.split(' ');
-    let mut command = redis::cmd(words.next().unwrap());
-    command.arg(words.collect::<Vec<_>>()).query_async(&mut connection).await.unwrap()
 }
 
 /// Completes when so many clients listen for permits.
@@ -187,18 +178,6 @@ async fn a_dropped_waiter_keeps_no_permits() {
         eventually("it is not kept", async || giver.available().await.unwrap() == 1).await;
     })
     .await;
-}
-
-/// A client whose time-outs are short enough for a test and long enough for a busy machine.
-async fn impatient(url: &str) -> Client {
-    Client::builder()
-        .endpoint(url)
-        .response_timeout(Duration::from_millis(500))
-        .connect_timeout(Duration::from_millis(1000))
-        .retry_delay(Duration::from_millis(50), Duration::from_millis(100))
-        .connect()
-        .await
-        .unwrap()
 }
 
 /// Each change of the number is obeyed, and its reply never comes: it is not made a second time, and none is undone. Redisson's

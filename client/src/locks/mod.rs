@@ -1,4 +1,4 @@
-//! The kinds of locks. Each is a folder: its Rust, its scripts, its constructor on [`Client`](crate::Client).
+//! The kinds of locks, and what is like them: semaphores, latches, rate limiters. Each is a folder: its Rust, its scripts, its constructor on [`Client`](crate::Client).
 
 mod reentrant;
 mod fenced;
@@ -7,5 +7,7 @@ mod non_reentrant;
 mod spin;
 pub(crate) mod semaphore;
 pub(crate) mod permit_semaphore;
+pub(crate) mod latch;
+pub(crate) mod rate_limiter;
 pub(crate) mod redlock;
 pub(crate) mod multi;

@@ -293,3 +293,24 @@ pub(crate) async fn eventually(what: &str, mut condition: impl AsyncFnMut() -> b
     };
     soon(what, polled).await;
 }
+
+/// Runs one command and returns its reply.
+pub(crate) async fn command(url: &str, words: &str) -> redis::Value {
+    let client = redis::Client::open(url).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut words = words.split(' ');
+    let mut command = redis::cmd(words.next().unwrap());
+    command.arg(words.collect::<Vec<_>>()).query_async(&mut connection).await.unwrap()
+}
+
+/// A client whose time-outs are short enough for a test and long enough for a busy machine.
+pub(crate) async fn impatient(url: &str) -> lockstorm_client::Client {
+    lockstorm_client::Client::builder()
+        .endpoint(url)
+        .response_timeout(Duration::from_millis(500))
+        .connect_timeout(Duration::from_millis(1000))
+        .retry_delay(Duration::from_millis(50), Duration::from_millis(100))
+        .connect()
+        .await
+        .unwrap()
+}

@@ -109,6 +109,6 @@ async fn run_once(
 }
 
 /// The number that a script replies.
-pub(super) fn read_count(reply: &Value) -> Result<i64> {
+pub(crate) fn read_count(reply: &Value) -> Result<i64> {
     if let Value::Int(count) = reply { Ok(*count) } else { Err(Error::unexpected(reply)) }
 }

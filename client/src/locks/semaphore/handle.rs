@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::counter::read_count;
-use super::{Counter, DRAIN, Permits};
+use super::{Counter, DRAIN, Permits, read_count};
 use crate::acquire::{Request, acquire};
 use crate::client::Client;
 use crate::error::{Error, Result};

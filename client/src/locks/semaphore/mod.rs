@@ -11,7 +11,7 @@ use crate::renew::RenewalScript;
 use crate::script::{Call, script};
 use crate::wake::{Wake, Wakes};
 use crate::wire::{semaphore_channel, unlock_latch};
-pub(crate) use counter::Counter;
+pub(crate) use counter::{Counter, read_count};
 pub use handle::{Semaphore, SemaphorePermits};
 
 script!(ACQUIRE, "acquire.lua");

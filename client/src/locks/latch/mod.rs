@@ -1,0 +1,195 @@
+//! The count-down latch, Redisson's `RCountDownLatch`: a number that is counted down, and those who wait for it to be used up.
+
+use std::time::Duration;
+
+use crate::attempt::{Answer, Sleep};
+use crate::client::Client;
+use crate::error::{Error, Result};
+use crate::locks::semaphore::{Change, Counter, read_count};
+use crate::script::{Script, script};
+use crate::wait::{Caller, WaitLimit, Wanted, wait};
+use crate::wake::{Subscription, Wake, Wakes};
+use crate::wire::{Slot, latch_channel, unlock_latch};
+
+script!(TRY_SET, "repeat.lua", "try_set.lua");
+script!(COUNT_DOWN, "repeat.lua", "count_down.lua");
+script!(DELETE, "repeat.lua", "delete.lua");
+
+impl Client {
+    /// A count that several count down, and several wait for.
+    ///
+    /// It is closed from [`try_set`](Latch::try_set) until it was counted down so many times. A latch that was never set, is used
+    /// up, was deleted or has expired is open.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> lockstorm_client::Result<()> {
+    /// # let server = lockstorm_sim::TestServer::start().await.expect("a free port");
+    /// # let url = server.url();
+    /// # let client = lockstorm_client::Client::connect(&url).await?;
+    /// let ready = client.latch("ready");
+    /// ready.try_set(2).await?;
+    /// ready.count_down().await?; // here, or in another process
+    /// assert_eq!(ready.count().await?, 1);
+    /// ready.count_down().await?;
+    /// ready.wait().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn latch(&self, name: &str) -> Latch {
+        Latch(Counter::new(self.session.clone(), name))
+    }
+}
+
+/// The handle of a count-down latch: [`Client::latch`]. Cheap to clone; holds nothing by itself.
+///
+/// # Lost replies
+///
+/// Nothing is counted down twice. The server remembers each change for ten minutes, in a key beside the latch's that Redisson
+/// does not see; a client that misses a reply ends the old connection on the server and sends the same request again, for five
+/// minutes. What it does not learn in that time it reports as an error that is not [definite](Error::is_definite).
+///
+/// # Latches that vanish
+///
+/// The key of a latch may vanish without a message: it may expire, if someone gave it a time to live, or be gone with FLUSHALL.
+/// A waiter therefore looks again after [`watchdog_timeout`](crate::Builder::watchdog_timeout), 30 s by default, and whenever
+/// its client has subscribed anew; it goes on when there is no latch any more. Redisson's waiters wait on.
+///
+/// # Names with braces, in a cluster
+///
+/// The channel of a latch has braces of its own, so that with a name such as `my{tag}` its slot differs from the key's. Redisson
+/// declares the channel as a key of its scripts, and each of them fails with CROSSSLOT there. Here it is none; where messages
+/// are published with SPUBLISH a server may still refuse that one, as [`ErrorKind::NotPublished`](crate::ErrorKind::NotPublished),
+/// and waiters find out with their next look.
+///
+/// # What the user of the server must be allowed to do
+///
+/// `+get +set +exists +del +decr +publish +subscribe +unsubscribe +eval +evalsha`, on the keys `name` and
+/// `redisson_unlock_latch:*` and the channel `redisson_countdownlatch__channel__*`; to find out what became of a lost request also
+/// `+client|kill` and `+client|info`.
+#[derive(Clone)]
+pub struct Latch(Counter);
+
+impl Latch {
+    /// Sets the count if there is none; false when the latch is closed already.
+    ///
+    /// # Cancel safety
+    /// When the future is dropped the request is seen through in the background, and so it is when the client's
+    /// [`call_timeout`](crate::Builder::call_timeout) is over.
+    ///
+    /// # Errors
+    /// When no server answers in time, and when `count` is zero, which is a latch that is open.
+    /// [`ErrorKind::NotPublished`](crate::ErrorKind::NotPublished) when it is set, but the user may not publish that.
+    pub async fn try_set(&self, count: u32) -> Result<bool> {
+        if count == 0 {
+            return Err(Error::config("a latch with a count of zero is open already"));
+        }
+        Ok(self.change(&TRY_SET, Some(count)).await? == 1)
+    }
+
+    /// Counts down by one, and returns what is left. `None` when there is nothing to count down, which stays so.
+    ///
+    /// # Cancel safety
+    /// As [`Latch::try_set`].
+    ///
+    /// # Errors
+    /// When no server answers in time. [`ErrorKind::NotPublished`](crate::ErrorKind::NotPublished) when this has opened the
+    /// latch, but the user may not publish that.
+    pub async fn count_down(&self) -> Result<Option<u64>> {
+        Ok(u64::try_from(self.change(&COUNT_DOWN, None).await?).ok())
+    }
+
+    /// Deletes the latch, which lets all its waiters go; false when there was none.
+    ///
+    /// # Cancel safety
+    /// As [`Latch::try_set`].
+    ///
+    /// # Errors
+    /// As [`Latch::count_down`].
+    pub async fn delete(&self) -> Result<bool> {
+        Ok(self.change(&DELETE, None).await? == 1)
+    }
+
+    async fn change(&self, script: &'static Script, count: Option<u32>) -> Result<i64> {
+        let write = move |change: &Change<'_>, publish: &str| {
+            let keys = [change.key.to_owned(), unlock_latch(change.key, change.request)];
+            let call = script.call(keys.into_iter().chain(change.spent.iter().cloned()));
+            let call = call.arg(publish).arg(change.memory_ms).arg(latch_channel(change.key));
+            count.into_iter().fold(call, |call, count| call.arg(count))
+        };
+        read_count(&self.0.change(write).await?)
+    }
+
+    /// How many times the latch must be counted down until it opens; zero when it is open.
+    ///
+    /// # Errors
+    /// When Redis cannot be asked.
+    pub async fn count(&self) -> Result<u64> {
+        Ok(u64::try_from(self.0.left().await?).unwrap_or(0))
+    }
+
+    /// Waits until the latch is open, however long that takes. It was open at some time during the call.
+    ///
+    /// # Cancel safety
+    /// Nothing is left behind when the future is dropped.
+    ///
+    /// # Errors
+    /// When no server answers within the client's [`call_timeout`](crate::Builder::call_timeout), and when the server refuses
+    /// what waiting needs.
+    pub async fn wait(&self) -> Result<()> {
+        // Without a limit there is no coming to nothing.
+        self.wait_within(WaitLimit::Unbounded).await?.ok_or_else(Error::shutdown)
+    }
+
+    /// Waits until the latch is open, for at most `limit`; false when it is closed then. Cancel safe as [`Latch::wait`].
+    ///
+    /// # Errors
+    /// As [`Latch::wait`].
+    pub async fn wait_for(&self, limit: Duration) -> Result<bool> {
+        Ok(self.wait_within(WaitLimit::For(limit)).await?.is_some())
+    }
+
+    async fn wait_within(&self, limit: WaitLimit) -> Result<Option<()>> {
+        self.0.router()?;
+        wait(&self.0.session, limit, Opening(self.clone())).await
+    }
+
+    /// The latch's key in Redis.
+    pub fn key(&self) -> &str {
+        &self.0.key
+    }
+}
+
+impl std::fmt::Debug for Latch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Latch").field("key", &self.key()).finish_non_exhaustive()
+    }
+}
+
+/// That a latch is open.
+struct Opening(Latch);
+
+impl Wanted for Opening {
+    type Got = ();
+
+    async fn ask(&mut self, _caller: &mut Caller<()>) -> Result<Answer<()>> {
+        // To look changes nothing, whatever becomes of the reply.
+        let left = self.0.count().await.map_err(Error::made_definite)?;
+        Ok(if left == 0 { Answer::Got(()) } else { Answer::Busy(Sleep::Unknown) })
+    }
+
+    fn listen(&self) -> Option<Subscription> {
+        let channel = latch_channel(self.0.key());
+        let hub = self.0.0.session.hubs.of(Slot::of(&channel));
+        // All that is published is worth a look of all: that the latch is open, that it was set anew or, by Redisson, deleted.
+        Some(Subscription::to(&hub, Wakes { channel, policy: |_| Wake::All }, false))
+    }
+
+    fn sleep(&mut self, _busy: Sleep) -> Duration {
+        self.0.0.session.config.watchdog_timeout
+    }
+
+    /// Looking repeats by itself.
+    fn repeat_delay(&self, _repeats: u32) -> Option<Duration> {
+        None
+    }
+}
