@@ -24,13 +24,34 @@ struct Spent {
     /// By the slot that stands for those which may share a script, with the moment at which each has ended by itself.
     by_slot: BTreeMap<Slot, Vec<(String, Monotonic)>>,
     count: usize,
+    /// When the first of those that are remembered ends, as of the last look at all of them.
+    first_end: Option<Monotonic>,
+}
+
+impl Spent {
+    /// Forgets those that have ended, in all slots: a slot without releases would remember its own forever.
+    fn forget_ended(&mut self, now: Monotonic) {
+        if self.first_end.is_some_and(|end| end > now) {
+            return;
+        }
+        self.by_slot.retain(|_, of_slot| {
+            of_slot.retain(|(_, ends)| *ends > now);
+            !of_slot.is_empty()
+        });
+        self.count = self.by_slot.values().map(Vec::len).sum();
+        self.first_end = self.by_slot.values().flatten().map(|(_, ends)| *ends).min();
+    }
 }
 
 impl SpentLatches {
     /// `latch` was set no later than `now`, for `life`, and is of no more use.
     pub(crate) fn add(&self, slot: Slot, latch: String, now: Monotonic, life: Duration) {
         let mut spent = locked(&self.0);
+        if spent.count == MOST {
+            spent.forget_ended(now);
+        }
         if spent.count < MOST {
+            spent.first_end = spent.first_end.map(|first| first.min(now + life));
             spent.by_slot.entry(slot).or_default().push((latch, now + life));
             spent.count += 1;
         }
@@ -75,6 +96,27 @@ mod tests {
         assert_eq!(spent.any_slot(), Some(Slot(2)));
         assert_eq!(spent.take(Slot(2), at(20)), ["other"]);
         assert_eq!(spent.any_slot(), None);
+    }
+
+    #[test]
+    fn latches_that_had_ended_in_other_slots_left_no_room() {
+        let at = |secs| Monotonic(Duration::from_secs(secs));
+        let spent = SpentLatches::default();
+        let life = Duration::from_secs(20);
+        // One slot in two has latches that last longer.
+        for n in 0..MOST {
+            let slot = u16::try_from(n).unwrap();
+            let life = if n.is_multiple_of(2) { life } else { 2 * life };
+            spent.add(Slot(slot), n.to_string(), at(0), life);
+        }
+        spent.add(Slot(9999), "too many".to_owned(), at(10), life);
+        assert!(spent.take(Slot(9999), at(10)).is_empty());
+        for n in 0..MOST / 2 {
+            spent.add(Slot(9999), n.to_string(), at(20), life);
+        }
+        spent.add(Slot(9999), "too many".to_owned(), at(20), life);
+        assert_eq!(spent.take(Slot(9999), at(20)).last().unwrap(), &(MOST / 2 - 1).to_string());
+        assert_eq!(spent.take(Slot(1), at(20)), ["1"], "it lasts still");
     }
 
     #[test]
