@@ -192,19 +192,28 @@ async fn an_owner_that_asks_again_is_not_taken_out_by_its_own_departure() {
     let client = builder(&server.url()).connect().await.unwrap();
     let lock = client.fair_lock("stock");
     let holder = lock.acquire().await.unwrap();
-    let owner = OwnerId::new(1);
-    for _ in 0..50 {
-        let wait = Duration::from_millis(5);
-        assert!(lock.try_acquire_for(wait).owner(owner).await.unwrap().is_none());
-    }
-    let waiting = task({
+    let waiter = |owner| {
         let lock = lock.clone();
-        async move { lock.acquire().owner(owner).await }
-    });
+        task(async move { lock.acquire().owner(OwnerId::new(owner)).await })
+    };
+    for _ in 0..50 {
+        let gives_up = waiter(1);
+        eventually("it queues", async || queued(&server).await == 1).await;
+        gives_up.abort();
+    }
+    let waiting = waiter(1);
     eventually("it queues", async || queued(&server).await == 1).await;
-    #[expect(clippy::disallowed_methods, reason = "what is under way arrives meanwhile, in real time")]
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(queued(&server).await, 1);
+    // Those who leave one lock's queue do so one script after the other: what the first owner has sent was obeyed by the time
+    // that this one has left.
+    let last = waiter(2);
+    eventually("it queues behind", async || queued(&server).await == 2).await;
+    last.abort();
+    let place = format!("{}:1", client.id());
+    let places = async || -> Vec<String> {
+        redis::from_redis_value(server.command(&["LRANGE", QUEUE, "0", "-1"]).await).expect("a list")
+    };
+    eventually("it leaves", async || queued(&server).await == 1).await;
+    assert_eq!(places().await, [place]);
     holder.release().await.unwrap();
     soon("it is granted", waiting).await.unwrap().unwrap().release().await.unwrap();
 }
