@@ -231,8 +231,13 @@ impl<G: Got> Wanted for Acquisition<G> {
                 self.accept(caller, self.deadline(sent).min(until), got).await
             }
             Recovered::Never => Err(error.made_definite()),
+            // What an owner has that had nothing before is this grant, if anything.
+            Recovered::Untold { is_fenced } if owner.count() == 0 && !self.is_endless() => {
+                let undone = self.undone(error.clone()).await;
+                Err(if is_fenced { undone } else { error })
+            }
             // A second request could double the first.
-            Recovered::Unknown => Err(error),
+            Recovered::Unknown | Recovered::Untold { .. } => Err(error),
         }
     }
 

@@ -36,6 +36,12 @@ pub(crate) enum Recovered<F> {
     Never,
     /// It may have been obeyed, or may yet be, on a server that lets us end no connection.
     Unknown,
+    /// It may have been obeyed: the server refuses to be asked, or its answers tell nothing, and asking again would not
+    /// help.
+    Untold {
+        /// It will not be obeyed any more.
+        is_fenced: bool,
+    },
 }
 
 /// How to find out whether a request was obeyed.
@@ -90,6 +96,7 @@ impl Pending {
         match found {
             // Asking again is safe now: the first request cannot happen any more.
             Some(Recovered::Unknown) if is_fenced => Recovered::Never,
+            Some(Recovered::Untold { .. }) => Recovered::Untold { is_fenced },
             Some(found) => found,
             None => Recovered::Unknown,
         }
@@ -103,8 +110,8 @@ impl Pending {
         let asked = async {
             let mut repeats = 0;
             loop {
-                if let Ok(found) = ask_on_new_connection(session, probe).await {
-                    return found;
+                if let Ok(told) = ask_on_new_connection(session, probe).await {
+                    return told;
                 }
                 pause(session.env(), session.config.retry_delay(session.env(), repeats)).await;
                 repeats += 1;
@@ -113,13 +120,26 @@ impl Pending {
         tokio::select! {
             biased;
             Ok((reply, acked)) = &mut self.reply => Recovered::Replied(reply, acked),
-            (found, sent) = asked => found.map_or(Recovered::Unknown, |found| Recovered::Obeyed(found, sent)),
+            told = asked => match told {
+                Told::Obeyed(found, sent) => Recovered::Obeyed(found, sent),
+                Told::NotObeyed => Recovered::Unknown,
+                Told::Nothing => Recovered::Untold { is_fenced: false },
+            },
         }
     }
 }
 
-/// Asks on a connection before which the old one was ended.
-async fn ask_on_new_connection<F, R>(session: &Session, probe: &Probe<R>) -> Result<(Option<F>, Boottime)>
+/// What the answers to the questions say.
+enum Told<F> {
+    /// The request was obeyed, by questions asked from this moment on.
+    Obeyed(F, Boottime),
+    NotObeyed,
+    /// Nothing, and they never will.
+    Nothing,
+}
+
+/// Asks on a connection before which the old one was ended. An error is one that may pass.
+async fn ask_on_new_connection<F, R>(session: &Session, probe: &Probe<R>) -> Result<Told<F>>
 where
     R: Fn(&[Value]) -> Result<Option<F>>,
 {
@@ -128,7 +148,15 @@ where
     let sent = session.env().boottime();
     let mut answers = Vec::new();
     for question in &probe.questions {
-        answers.push(node.limited(&connection, connection.call(question)).await?);
+        match node.limited(&connection, connection.call(question)).await {
+            Ok(answer) => answers.push(answer),
+            Err(error) if error.is_definite() && !error.is_transient() => return Ok(Told::Nothing),
+            Err(error) => return Err(error),
+        }
     }
-    Ok(((probe.read)(&answers)?, sent))
+    Ok(match (probe.read)(&answers) {
+        Ok(Some(found)) => Told::Obeyed(found, sent),
+        Ok(None) => Told::NotObeyed,
+        Err(_) => Told::Nothing,
+    })
 }

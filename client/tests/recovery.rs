@@ -197,3 +197,39 @@ async fn a_waiter_looks_again_after_its_subscription_was_lost() {
     waiting.await.unwrap().unwrap().expect("found free on the new subscription").release().await.unwrap();
     drop(guard);
 }
+
+/// The reply is lost, and so is what would tell of the grant: the counter of the tokens was evicted, or the user may not read
+/// the lock. The grant is given back, and the caller gets another. Regression: the same was asked again and again for a whole
+/// lease, for which the lock stayed taken, and the caller got an error.
+#[tokio::test]
+async fn questions_that_are_refused_for_good_were_repeated_for_a_whole_lease() {
+    let Some(server) = RedisServer::start() else { return };
+    let lease = Duration::from_secs(600);
+    for rights in ["+@all", "+@all -hget"] {
+        server.command(&["ACL", "SETUSER", "clerk", "reset", "on", ">secret", "~*", "&*"]).await;
+        let rights: Vec<_> = rights.split(' ').collect();
+        server.command(&[&["ACL", "SETUSER", "clerk"], &rights[..]].concat()).await;
+        let proxy = Proxy::to(&server).await;
+        let client = impatient(&proxy.url().replace("redis://", "redis://clerk:secret@")).await;
+        let lock = client.fenced_lock("stock");
+        // The server knows the scripts from here on.
+        lock.acquire().await.unwrap().release().await.unwrap();
+        proxy.replies(Flow::Swallow);
+        let asking = task({
+            let lock = lock.clone();
+            async move { lock.acquire().lease(lease).await }
+        });
+        eventually("it is granted", async || exists(&server).await).await;
+        server.command(&["DEL", "redisson_lock_token:{stock}"]).await;
+        proxy.replies(Flow::Pass);
+        let guard = support::soon("it is granted anew", asking).await.unwrap().unwrap();
+        assert_eq!(guard.token(), 1, "by a counter that begins anew");
+        assert_eq!(
+            server.command(&["HGET", "stock", guard.owner()]).await,
+            redis::Value::BulkString(b"1".into())
+        );
+        guard.release().await.unwrap();
+        assert!(!exists(&server).await);
+        client.close().await.unwrap_or_else(|unfinished| panic!("{unfinished} with {rights:?}"));
+    }
+}
