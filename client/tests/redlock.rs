@@ -2,10 +2,12 @@
 
 mod support;
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lockstorm_client::{Client, ErrorKind, OwnerId, Redlock};
-use support::{RedisServer, eventually};
+use lockstorm_client::{Client, ErrorKind, Event, EventKind, Observer, OwnerId, Redlock};
+use lockstorm_sim::TestServer;
+use support::{RedisServer, eventually, task};
 
 const LEASE: Duration = Duration::from_secs(10);
 
@@ -218,4 +220,78 @@ async fn dropping_the_guard_frees_all() {
     let Some(servers) = servers(3) else { return };
     drop(redlock(&servers).acquire().lease(LEASE).await.unwrap());
     eventually_free(&servers).await;
+}
+
+/// Notes the attempts and the releases of a client's owners.
+#[derive(Default)]
+struct Notes(Mutex<Vec<&'static str>>);
+
+impl Observer for Notes {
+    fn observe(&self, event: &Event<'_>) {
+        let note = match event.kind {
+            EventKind::Attempt => "attempt",
+            EventKind::Acquired { .. } => "acquired",
+            EventKind::Released { .. } => "released",
+            _ => return,
+        };
+        self.0.lock().unwrap().push(note);
+    }
+}
+
+impl Notes {
+    fn all(&self) -> Vec<&'static str> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// Two callers with one owner, while the servers are silent: the first has sent its requests, the second waits for its turn,
+/// and both go. Regression: the second sent its requests all the same, and the guard of the first was released some time
+/// after its turn.
+#[tokio::test]
+async fn callers_that_are_gone_were_served_to_the_end() {
+    let mut simulated = Vec::new();
+    for _ in 0..3 {
+        simulated.push(TestServer::start().await.unwrap());
+    }
+    gone_callers(simulated.iter().map(TestServer::url).collect()).await;
+    let Some(servers) = servers(3) else { return };
+    gone_callers(servers.iter().map(RedisServer::url).collect()).await;
+}
+
+async fn gone_callers(urls: Vec<String>) {
+    let notes = Arc::new(Notes::default());
+    let clients = urls.iter().map(|url| Client::builder().endpoint(url).observer(notes.clone()).build());
+    let clients: Vec<_> = clients.collect::<Result<_, _>>().unwrap();
+    // No answer is late: what is sent is granted.
+    let lock = Redlock::builder(clients).node_timeout(Duration::from_secs(15)).build("stock").unwrap();
+    let owner = OwnerId::new(7);
+    // All connections are made, and what this leaves is freed everywhere.
+    lock.acquire().owner(owner).lease(LEASE).await.unwrap().release().await.unwrap();
+    let all_servers = async |command: &[&str]| {
+        for url in &urls {
+            let control = redis::Client::open(url.as_str()).unwrap();
+            let mut connection = control.get_multiplexed_async_connection().await.unwrap();
+            redis::cmd("CLIENT").arg(command).exec_async(&mut connection).await.unwrap();
+        }
+    };
+    all_servers(&["PAUSE", "60000", "WRITE"]).await;
+    let ask = || {
+        let lock = lock.clone();
+        task(async move { lock.acquire().owner(owner).lease(3 * LEASE).await })
+    };
+    let first = ask();
+    eventually("the first asks", async || notes.all().len() == 4).await;
+    assert_eq!(notes.all().last(), Some(&"attempt"));
+    let second = ask();
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    first.abort();
+    second.abort();
+    let third = lock.acquire().owner(owner).lease(3 * LEASE);
+    all_servers(&["UNPAUSE"]).await;
+    // The turns of one owner come in order: by the time of this one both have had theirs.
+    let third = third.await.unwrap();
+    assert_eq!(notes.all(), ["attempt", "acquired", "released", "attempt", "attempt", "acquired"]);
+    third.release().await.unwrap();
 }

@@ -24,7 +24,6 @@ use crate::key::Key;
 use crate::lock::{AcquireOptions, Handle, Sessions, check_name, sealed};
 use crate::observer::{EventKind, LossCause};
 use crate::owner::OwnerId;
-use crate::progress::Progress;
 use crate::session::Session;
 use crate::wait::{Caller, WaitLimit, Wanted, wait};
 use options::Options;
@@ -171,23 +170,26 @@ impl OnMajority {
         first.ctx.ledger.owner(&self.key, &name)
     }
 
-    /// One attempt on all nodes. On failure all are freed again, in the background.
+    /// One attempt on all nodes, in `owner`'s turn. On failure all are freed again, in the background. `None` when it was
+    /// granted to a caller that is gone, and given back: the owner's next request must not find that level still counted.
     async fn attempt(
         &self,
         owner: &Arc<OwnerState>,
         lease: Option<Duration>,
-        progress: &Progress,
-    ) -> Result<Guard, Tally> {
+        caller: &Caller<Guard>,
+    ) -> Result<Option<Guard>, Tally> {
         let session = self.first();
         let actual = lease.unwrap_or(session.config.watchdog_timeout);
-        let _serial = owner.serial.lock().await;
-        progress.sent();
+        caller.progress.sent();
         if let Some(held) = Held::of(owner) {
             session.ctx.emit(&self.key, held.value(), EventKind::Attempt);
-            match held.clone().nest(actual, lease.is_none()).await {
+            match held.nest(actual).await {
                 // Lost without a message: the owner asks anew, as one that has nothing.
                 Err(tally) if held.is_gone(&tally) => {}
-                done => return done,
+                Err(tally) => return Err(tally),
+                // The nodes know nothing of levels.
+                Ok(_) if caller.is_gone() => return Ok(None),
+                Ok(deadline) => return Ok(Some(held.level(deadline, actual, lease.is_none()))),
             }
         }
         let mut round = Round::begin(&self.nodes, &self.key, actual);
@@ -198,8 +200,13 @@ impl OnMajority {
         if tally.yes < self.quorum() || session.env().boottime() >= deadline {
             return Err(tally);
         }
+        if caller.is_gone() {
+            // The nodes that cannot be freed now forget it with its lease.
+            let _ = round.free(self.quorum()).await;
+            return Ok(None);
+        }
         let held = Held::new(self.nodes.clone(), owner.clone(), round, self.quorum(), self.options);
-        Ok(held.level(deadline, actual, lease.is_none()))
+        Ok(Some(held.level(deadline, actual, lease.is_none())))
     }
 }
 
@@ -279,9 +286,18 @@ impl Wanted for Majority {
 
     async fn ask(&mut self, caller: &mut Caller<Guard>) -> Result<Answer<Guard>> {
         self.attempts_left = self.attempts_left.map(|left| left.saturating_sub(1));
-        let quorum = self.lock.quorum();
-        match self.lock.attempt(&self.owner, self.lease, &caller.progress).await {
-            Ok(guard) => Ok(Answer::Got(guard)),
+        let (quorum, owner) = (self.lock.quorum(), self.owner.clone());
+        // One that is gone before its turn has come sends nothing.
+        let _serial = tokio::select! {
+            biased;
+            () = caller.given_up() => {
+                return Err(self.lock.first().config.no_reply().made_definite());
+            }
+            serial = owner.serial.lock() => serial,
+        };
+        match self.lock.attempt(&owner, self.lease, caller).await {
+            Ok(Some(guard)) => Ok(Answer::Got(guard)),
+            Ok(None) => Ok(Answer::Busy(Sleep::Unknown)),
             Err(tally) if tally.answered() < quorum => Err(tally.no_quorum(quorum)),
             Err(_) => Ok(Answer::Busy(Sleep::Unknown)),
         }

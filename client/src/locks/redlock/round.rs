@@ -122,7 +122,7 @@ impl Round {
     }
 
     /// Frees all nodes, also those that did not answer. Done when a majority was freed, or when that is hopeless.
-    async fn free(mut self, quorum: usize) -> Result<bool> {
+    pub(super) async fn free(mut self, quorum: usize) -> Result<bool> {
         self.release.0.close();
         let (mut freed, mut failure) = (0, None);
         while freed < quorum {
@@ -196,8 +196,9 @@ impl Held {
         Guard::new(hold, keeper, (), first.ctx.env.clone())
     }
 
-    /// One more level for the same owner: the nodes are asked for `lease` from now, which shortens nothing.
-    pub(super) async fn nest(self: Arc<Self>, lease: Duration, renew: bool) -> Result<Guard, Tally> {
+    /// Room for one more level of the same owner: the nodes are asked for `lease` from now, which shortens nothing. Returns
+    /// until when it lasts.
+    pub(super) async fn nest(&self, lease: Duration) -> Result<Boottime, Tally> {
         let (tally, deadline) = self.ask_for_more(lease).await;
         if self.is_gone(&tally) {
             for hold in self.holds() {
@@ -207,7 +208,7 @@ impl Held {
         if tally.yes < self.quorum || self.nodes[0].env().boottime() >= deadline {
             return Err(tally);
         }
-        Ok(self.level(deadline, lease, renew))
+        Ok(deadline)
     }
 
     /// Asks all nodes for `lease` from now. With a quorum the lock lasts until the deadline returned.
