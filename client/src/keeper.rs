@@ -17,7 +17,7 @@ use crate::owner;
 use crate::route::Confirm;
 use crate::script::Call;
 use crate::session::Session;
-use crate::wire;
+use crate::wire::{self, Slot};
 
 /// Keeps the holds of one owner on one lock.
 pub(crate) struct Held {
@@ -81,24 +81,25 @@ pub(crate) async fn give_back(
     let OwnerState { key, owner, .. } = of;
     let request = owner::request_id(session.env());
     let slot = session.router.together(key.slot());
-    let spent = session.latches.take(slot, session.env().now());
     let is_endless = kind.renewal().is_none();
-    let latch_life = if is_endless { PERMIT_MEMORY } else { session.config.latch_ttl() };
-    let call = kind.release(&Unlock {
-        key,
-        owner,
-        request: &request,
-        remaining_ms: millis(of.longest_validity()).max(1),
-        latch_ms: millis(latch_life),
-        spent: &spent,
-        now_ms: millis(session.env().wall().0),
-        publish: session.router.publish(),
-    });
-    let (reply, is_final) = if is_endless {
-        run_patiently(session, &call, confirm).await?
+    let (patience, latch_life) = if is_endless {
+        (Patience::AsLongAsRemembered, PERMIT_MEMORY)
     } else {
-        session.router.run_remembered(&call, confirm).await?
+        (Patience::AsConfigured, session.config.latch_ttl())
     };
+    let call = |spent: &[String]| {
+        kind.release(&Unlock {
+            key,
+            owner,
+            request: &request,
+            remaining_ms: millis(of.longest_validity()).max(1),
+            latch_ms: millis(latch_life),
+            spent,
+            now_ms: millis(session.env().wall().0),
+            publish: session.router.publish(),
+        })
+    };
+    let (reply, is_final) = run_with_spent(session, slot, patience, confirm, call).await?;
     match reply {
         Value::Int(_) => {
             // Where a request may still be on its way, it must find the result of the one that was faster.
@@ -113,9 +114,46 @@ pub(crate) async fn give_back(
     }
 }
 
+/// For how long a call that the server remembers is repeated.
+#[derive(Clone, Copy)]
+pub(crate) enum Patience {
+    AsConfigured,
+    /// As [`run_patiently`].
+    AsLongAsRemembered,
+}
+
+/// Runs a call that the server remembers, and that deletes the spent latches it is written with. They are those of other
+/// locks too, which this user may have lost the right to: such a refusal says nothing about the call, which is then sent
+/// without them. Also says whether the reply is final.
+pub(crate) async fn run_with_spent(
+    session: &Session,
+    slot: Slot,
+    patience: Patience,
+    confirm: Confirm,
+    call: impl Fn(&[String]) -> Call + Send,
+) -> Result<(Value, bool)> {
+    let spent = session.latches.take(slot, session.env().now());
+    let with = call(&spent);
+    let refused = match run(session, patience, &with, confirm).await {
+        Err(error) if error.is_server("NOPERM") && !spent.is_empty() => error,
+        done => return done,
+    };
+    let without = call(&[]);
+    let (reply, is_final) = run(session, patience, &without, confirm).await?;
+    // A request before the refused one may have gone without a reply.
+    Ok((reply, is_final && refused.is_definite()))
+}
+
+async fn run(session: &Session, patience: Patience, call: &Call, confirm: Confirm) -> Result<(Value, bool)> {
+    match patience {
+        Patience::AsConfigured => session.router.run_remembered(call, confirm).await,
+        Patience::AsLongAsRemembered => run_patiently(session, call, confirm).await,
+    }
+}
+
 /// Runs a call that the server remembers for [`PERMIT_MEMORY`], again and again for as long as it can be out of reach: what is
 /// not given back is gone for good. Also says whether the reply is final, as [`run_remembered`](crate::route::Router).
-pub(crate) async fn run_patiently(session: &Session, call: &Call, confirm: Confirm) -> Result<(Value, bool)> {
+async fn run_patiently(session: &Session, call: &Call, confirm: Confirm) -> Result<(Value, bool)> {
     let env = session.env();
     let (begun, mut rounds) = (env.boottime(), 0);
     loop {

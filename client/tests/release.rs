@@ -177,3 +177,32 @@ async fn an_acquire_that_failed_half_way_is_undone() {
         assert!(!lock.is_locked().await.unwrap(), "on {url}");
     }
 }
+
+/// A release deletes the latches of the ones before, which are those of other locks. The user loses the right to one of them
+/// while it is connected, and was refused the release of a lock that it has every right to.
+#[tokio::test]
+async fn a_release_failed_for_the_latch_of_another_lock() {
+    let both = Both::start().await;
+    for url in both.urls() {
+        let as_clerk = user(&url, "&* +@all").await;
+        let client = Client::connect(&as_clerk).await.unwrap();
+        loses_the_right_to_another(&url, &client.lock("other"), &client.lock("stock")).await;
+        loses_the_right_to_another(&url, &client.fair_lock("other"), &client.fair_lock("stock")).await;
+        loses_the_right_to_another(&url, &client.spin_lock("other"), &client.spin_lock("stock")).await;
+        let (other, stock) = (client.semaphore("other seats"), client.semaphore("stock seats"));
+        other.set_permits(1).await.unwrap();
+        command(&url, "ACL SETUSER clerk resetkeys ~*stock*").await;
+        assert!(stock.set_permits(3).await.unwrap());
+        assert_eq!(stock.available().await.unwrap(), 3, "on {url}");
+    }
+}
+
+async fn loses_the_right_to_another<O: Object>(url: &str, other: &Handle<O>, lock: &Handle<O>) {
+    command(url, "ACL SETUSER clerk allkeys").await;
+    other.acquire().await.unwrap().release().await.unwrap();
+    let guard = lock.acquire().await.unwrap();
+    command(url, "ACL SETUSER clerk resetkeys ~*stock*").await;
+    guard.release().await.unwrap_or_else(|error| panic!("{error}, {lock:?} on {url}"));
+    assert!(!lock.is_locked().await.unwrap(), "{lock:?} on {url}");
+    command(url, "ACL SETUSER clerk allkeys").await;
+}

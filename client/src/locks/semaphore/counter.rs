@@ -8,7 +8,7 @@ use super::{ADD, Change, SET};
 use crate::config::{PERMIT_MEMORY, millis};
 use crate::env::within;
 use crate::error::{Error, ErrorKind, Result};
-use crate::keeper::run_patiently;
+use crate::keeper::{Patience, run_with_spent};
 use crate::key::Key;
 use crate::lock::check_name;
 use crate::owner;
@@ -69,7 +69,7 @@ impl Counter {
     /// seen through in the background when the caller is gone, or its time is over.
     pub(crate) async fn change(
         &self,
-        write: impl FnOnce(&Change<'_>, &str) -> Call + Send + 'static,
+        write: impl Fn(&Change<'_>, &str) -> Call + Send + Sync + 'static,
     ) -> Result<Value> {
         self.router()?;
         let (session, key) = (self.session.clone(), self.key.clone());
@@ -93,15 +93,17 @@ impl Counter {
 async fn run_once(
     session: &Session,
     key: &Key,
-    write: impl FnOnce(&Change<'_>, &str) -> Call,
+    write: impl Fn(&Change<'_>, &str) -> Call + Send + Sync,
 ) -> Result<Value> {
     let request = owner::request_id(session.env());
     let slot = session.router.together(key.slot());
-    let spent = session.latches.take(slot, session.env().now());
     let memory_ms = millis(PERMIT_MEMORY);
-    let change = Change { key, request: &request, spent: &spent, memory_ms };
-    let call = write(&change, session.router.publish());
-    let (reply, is_final) = run_patiently(session, &call, Confirm::AsConfigured).await?;
+    let call = |spent: &[String]| {
+        let change = Change { key, request: &request, spent, memory_ms };
+        write(&change, session.router.publish())
+    };
+    let patience = Patience::AsLongAsRemembered;
+    let (reply, is_final) = run_with_spent(session, slot, patience, Confirm::AsConfigured, call).await?;
     if is_final {
         session.latches.add(slot, unlock_latch(key, &request), session.env().now(), PERMIT_MEMORY);
     }
