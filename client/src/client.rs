@@ -18,7 +18,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to `redis://[user[:password]@]host[:port][/db]` with the default settings.
+    /// Connects to `redis://[user[:password]@]host[:port][/db]`, or to `redis+unix:///path[?db=..&user=..&pass=..]`, with the
+    /// default settings.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -81,7 +82,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Adds a server. Several are one replicated set, whose master is found by asking for their roles.
+    /// Adds a server, by a URL as of [`Client::connect`]. Several are one replicated set, whose master is found by asking for their roles.
     pub fn endpoint(mut self, url: impl Into<String>) -> Self {
         self.urls.push(url.into());
         self

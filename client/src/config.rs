@@ -1,5 +1,6 @@
 //! Settings and their defaults, which are Redisson's where Redisson has the setting.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,39 +26,57 @@ pub enum ReplicaWait {
     All,
 }
 
-/// Where a server is and how to log in, read from a URL: `redis://[user[:password]@]host[:port][/db]`.
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    Tcp {
+        host: String,
+        port: u16,
+    },
+    /// A socket in the file system of this machine.
+    Unix(PathBuf),
+}
+
+/// Where a server is and how to log in, read from a URL: `redis://[user[:password]@]host[:port][/db]` or
+/// `redis+unix:///path[?db=..&user=..&pass=..]`.
 #[derive(Debug, Clone)]
 pub(crate) struct Endpoint {
-    pub(crate) host: String,
-    pub(crate) port: u16,
+    pub(crate) place: Place,
     pub(crate) login: redis::RedisConnectionInfo,
 }
 
 impl Endpoint {
-    /// Whether both lead to the same port of the same host, as they are written.
+    /// Whether both lead to the same port of the same host, or to the same socket, as they are written.
     pub(crate) fn is_same_place(&self, other: &Self) -> bool {
-        (&self.host, self.port) == (&other.host, other.port)
+        self.place == other.place
     }
 
     pub(crate) fn parse(url: &str) -> Result<Self> {
         // The URL may hold a password, so that errors do not repeat it.
         let info =
             url.into_connection_info().map_err(|error| Error::config(format!("bad redis URL: {error}")))?;
-        check_parameters(url)?;
-        let redis::ConnectionAddr::Tcp(host, port) = info.addr() else {
-            return Err(Error::config("only redis:// over TCP is supported"));
+        let (place, parameters): (_, &[_]) = match info.addr() {
+            redis::ConnectionAddr::Tcp(host, port) => {
+                (Place::Tcp { host: host.clone(), port: *port }, &["protocol"])
+            }
+            redis::ConnectionAddr::Unix(path) => {
+                (Place::Unix(path.clone()), &["protocol", "db", "user", "pass"])
+            }
+            _ => return Err(Error::config("only redis:// over TCP and redis+unix:// are supported")),
         };
-        Ok(Self { host: host.clone(), port: *port, login: info.redis_settings().clone() })
+        check_parameters(url, parameters)?;
+        Ok(Self { place, login: info.redis_settings().clone() })
     }
 }
 
 /// A parameter that means nothing here would be taken for one that works. Their values are not repeated in errors either.
-fn check_parameters(url: &str) -> Result<()> {
+fn check_parameters(url: &str, known: &[&str]) -> Result<()> {
     let Some(url) = redis::parse_redis_url(url) else { return Ok(()) };
     for (name, _) in url.query_pairs() {
-        if name != "protocol" {
+        if !known.contains(&&*name) {
+            let known = known.join("`, `");
             return Err(Error::config(format!(
-                "unknown parameter `{name}` in a redis URL: there is only `protocol`"
+                "unknown parameter `{name}` in a redis URL: there is only `{known}`"
             )));
         }
     }
@@ -69,7 +88,10 @@ fn check_parameters(url: &str) -> Result<()> {
 
 impl std::fmt::Display for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:{}", self.host, self.port)
+        match &self.place {
+            Place::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Place::Unix(path) => write!(f, "{}", path.display()),
+        }
     }
 }
 
@@ -236,7 +258,10 @@ mod tests {
         let parsed = Endpoint::parse("redis://user:secret@10.0.0.1:7000/3").unwrap();
         assert_eq!((parsed.to_string().as_str(), parsed.login.db()), ("10.0.0.1:7000", 3));
         assert_eq!(parsed.login.username(), Some("user"));
-        for bad in ["", "10.0.0.1", "http://10.0.0.1", "rediss://10.0.0.1", "unix:///tmp/redis.sock"] {
+        let parsed = Endpoint::parse("redis+unix:///run/redis.sock?db=3&user=clerk&pass=secret").unwrap();
+        assert_eq!((parsed.to_string().as_str(), parsed.login.db()), ("/run/redis.sock", 3));
+        assert_eq!(parsed.login.username(), Some("clerk"));
+        for bad in ["", "10.0.0.1", "http://10.0.0.1", "rediss://10.0.0.1", "redis+unix://"] {
             assert!(Endpoint::parse(bad).unwrap_err().is_definite(), "{bad}");
         }
     }
@@ -249,6 +274,8 @@ mod tests {
             ("redis://10.0.0.1?timeout=5", "`timeout`"),
             ("redis://10.0.0.1/3?protocol=resp2&ssl=secret", "`ssl`"),
             ("redis://10.0.0.1#insecure", "`#`"),
+            ("redis://10.0.0.1?db=1", "`db`"),
+            ("redis+unix:///run/redis.sock?pass=secret&timeout=5", "`timeout`"),
         ] {
             let error = Endpoint::parse(bad).unwrap_err().to_string();
             assert!(error.contains(named) && !error.contains("secret"), "{bad}: {error}");

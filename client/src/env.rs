@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::ops::{Add, Sub};
+use std::path::Path;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -70,6 +71,11 @@ pub trait Env: Send + Sync + 'static {
     fn random(&self) -> u64;
     /// Opens a connection. The client limits the time itself.
     fn dial(&self, host: &str, port: u16) -> BoxFuture<'static, io::Result<BoxStream>>;
+    /// Opens a connection to a Unix socket. The default is an error, as a world may have none.
+    fn dial_unix(&self, _path: &Path) -> BoxFuture<'static, io::Result<BoxStream>> {
+        let none = io::Error::new(io::ErrorKind::Unsupported, "there are no Unix sockets here");
+        Box::pin(std::future::ready(Err(none)))
+    }
     /// Runs a task to its end, independently of the caller.
     fn spawn(&self, task: BoxFuture<'static, ()>);
 }
@@ -137,6 +143,16 @@ impl Env for TokioEnv {
             #[expect(clippy::disallowed_methods, reason = "this is the seam: the real wire behind Env")]
             let stream = tokio::net::TcpStream::connect((host.as_str(), port)).await?;
             stream.set_nodelay(true)?;
+            Ok(Box::new(stream) as BoxStream)
+        })
+    }
+
+    #[cfg(unix)]
+    fn dial_unix(&self, path: &Path) -> BoxFuture<'static, io::Result<BoxStream>> {
+        let path = path.to_owned();
+        Box::pin(async move {
+            #[expect(clippy::disallowed_methods, reason = "this is the seam: the real wire behind Env")]
+            let stream = tokio::net::UnixStream::connect(path).await?;
             Ok(Box::new(stream) as BoxStream)
         })
     }

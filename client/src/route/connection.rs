@@ -8,7 +8,7 @@ use redis::{AsyncConnectionConfig, Cmd, ProtocolVersion, PushInfo, Value};
 use tokio::sync::Notify;
 
 use super::greeting::Greeting;
-use crate::config::Endpoint;
+use crate::config::{Endpoint, Place};
 use crate::env::{Env, Monotonic, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::script::Call;
@@ -72,10 +72,11 @@ impl Connection {
         endpoint: &Endpoint,
         on_push: Option<OnPush>,
     ) -> Result<Self> {
-        let stream = env
-            .dial(&endpoint.host, endpoint.port)
-            .await
-            .map_err(|error| refused(endpoint, &error.to_string()).caused_by(error))?;
+        let dialed = match &endpoint.place {
+            Place::Tcp { host, port } => env.dial(host, *port),
+            Place::Unix(path) => env.dial_unix(path),
+        };
+        let stream = dialed.await.map_err(|error| refused(endpoint, &error.to_string()).caused_by(error))?;
         let (greeting, stream) = Greeting::of(stream);
         // Time-outs are the caller's, on its own clock.
         let mut config =
@@ -244,9 +245,11 @@ impl Drop for Connection {
 }
 
 fn parse_identity(info: &str) -> Option<(String, String)> {
-    let value_of =
-        |name: &str| info.split_whitespace().find_map(|pair| pair.strip_prefix(name)).map(str::to_owned);
-    Some((value_of("id=")?, value_of("addr=")?))
+    let id = info.split_whitespace().find_map(|pair| pair.strip_prefix("id="))?;
+    // On a Unix socket the address is the socket's path, which may contain spaces.
+    let (_, address) = info.split_once(" addr=")?;
+    let (address, _) = address.split_once(" laddr=")?;
+    Some((id.to_owned(), address.to_owned()))
 }
 
 pub(super) fn refused(endpoint: &Endpoint, reason: &str) -> Error {
@@ -315,6 +318,8 @@ mod tests {
     fn identity_is_read_from_client_info() {
         let line = "id=7 addr=127.0.0.1:4711 laddr=127.0.0.1:6379 fd=8 name= age=0\n";
         assert_eq!(parse_identity(line), Some(("7".into(), "127.0.0.1:4711".into())));
+        let line = "id=7 addr=/run/my redis.sock:0 laddr=/run/my redis.sock:0 fd=8 name= age=0\n";
+        assert_eq!(parse_identity(line), Some(("7".into(), "/run/my redis.sock:0".into())));
         assert_eq!(parse_identity("nonsense"), None);
     }
 }

@@ -1,0 +1,78 @@
+//! A server behind a Unix socket.
+
+mod support;
+
+use std::time::Duration;
+
+use lockstorm_client::{Client, ErrorKind};
+use support::{RedisServer, eventually, soon};
+
+/// A name with a space in it, which is part of what the server calls its connections' address.
+fn socket(of: &str) -> String {
+    let name = format!("lockstorm {} {of}.sock", std::process::id());
+    std::env::temp_dir().join(name).display().to_string()
+}
+
+fn url(path: &str) -> String {
+    format!("redis+unix://{}", path.replace(' ', "%20"))
+}
+
+#[tokio::test]
+async fn a_lock_on_a_unix_socket_is_waited_for_and_renewed() {
+    let path = socket("lock");
+    let Some(server) = RedisServer::start_with(&["--unixsocket", &path]) else { return };
+    server.command(&["ACL", "SETUSER", "clerk", "on", ">secret", "~*", "&*", "+@all"]).await;
+    let client = || {
+        let url = format!("{}?user=clerk&pass=secret&db=3", url(&path));
+        Client::builder().endpoint(url).watchdog_timeout(Duration::from_millis(1500)).connect()
+    };
+    let (mine, other) = (client().await.unwrap(), client().await.unwrap());
+    let guard = mine.lock("stock").acquire().await.unwrap();
+    assert!(other.lock("stock").try_acquire_for(Duration::from_secs(3)).await.unwrap().is_none());
+    assert!(guard.is_valid());
+    assert_eq!(server.command(&["EXISTS", "stock"]).await, redis::Value::Int(0), "in its database");
+    let (waited, released) =
+        futures_util::future::join(other.lock("stock").acquire().into_future(), guard.release()).await;
+    released.unwrap();
+    waited.unwrap().release().await.unwrap();
+}
+
+/// All connections of a Unix socket have one address, which is the socket's path. The id tells them apart: the one that is
+/// left behind is ended, and no other.
+#[tokio::test]
+async fn a_connection_of_a_unix_socket_is_fenced() {
+    let path = socket("fence");
+    let Some(server) = RedisServer::start_with(&["--unixsocket", &path]) else { return };
+    let client = Client::builder()
+        .endpoint(url(&path))
+        .response_timeout(Duration::from_millis(500))
+        .retry_delay(Duration::from_millis(50), Duration::from_millis(100))
+        .connect()
+        .await
+        .unwrap();
+    let bystander = Client::connect(&url(&path)).await.unwrap();
+    bystander.lock("other").acquire().await.unwrap().release().await.unwrap();
+    let ids = async || -> Vec<String> {
+        let list: String = redis::from_redis_value(server.command(&["CLIENT", "LIST"]).await).unwrap();
+        let ours = list.lines().filter(|line| line.contains(&format!("addr={path}")));
+        ours.map(|line| line.split(' ').next().unwrap().to_owned()).collect()
+    };
+    let before = ids().await;
+    assert_eq!(before.len(), 2);
+    // Writes wait for longer than a reply may take.
+    server.command(&["CLIENT", "PAUSE", "60000", "WRITE"]).await;
+    let error = client.lock("stock").try_acquire().await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::ResponseTimeout(_)), "{error}");
+    server.command(&["CLIENT", "UNPAUSE"]).await;
+    let guard = soon("it is free", client.lock("stock").acquire().into_future()).await.unwrap();
+    eventually("the old one is gone", async || !ids().await.contains(&before[0])).await;
+    assert!(ids().await.contains(&before[1]), "the other client's stays");
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_socket_that_is_not_there_cannot_be_reached() {
+    let error = Client::connect(&url(&socket("none"))).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Connect { .. }), "{error}");
+    assert!(error.is_definite() && error.to_string().contains("none.sock"), "{error}");
+}
