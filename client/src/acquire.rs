@@ -8,7 +8,7 @@ use redis::Value;
 use crate::attempt::{Answer, Ask, Found, Kind, Sleep};
 use crate::config::{PERMIT_MEMORY, PERMIT_PATIENCE, ReplicaWait, check_lease, millis};
 use crate::env::{Boottime, Env, within};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::guard::{Got, Guard};
 use crate::hold::{Grant, Hold, Keeper, OwnerState};
 use crate::keeper::{Held, give_back};
@@ -41,6 +41,37 @@ pub(crate) async fn acquire<G: Got>(request: Request<G>) -> Result<Option<Guard<
     }
     let (session, limit) = (request.session.clone(), request.limit);
     wait(&session, limit, Acquisition::new(request)).await
+}
+
+/// A guard for a level that the owner has by the server and that no guard of this client stands for. Its lease becomes the
+/// watchdog's, or the given one if that is longer than what is left.
+pub(crate) async fn adopt<G: Got>(request: Request<G>) -> Result<Guard<G>> {
+    if let Some(lease) = request.lease {
+        check_lease("lease", lease)?;
+    }
+    let adoption = Acquisition::new(request);
+    let (session, owner) = (adoption.request.session.clone(), adoption.owner.clone());
+    if session.ctx.work.is_closing() {
+        return Err(Error::definite(ErrorKind::Shutdown));
+    }
+    let Request { kind, key, owner: field, .. } = &adoption.request;
+    let not_held = || Error::definite(ErrorKind::NotHeld { lock: key.to_string(), owner: field.clone() });
+    let Some(renewal) = kind.renewal() else { return Err(not_held()) };
+    let limit = session.env().now() + session.config.call_timeout;
+    let Some(_serial) = within(session.env(), limit, owner.serial.lock()).await else {
+        return Err(session.config.no_reply().made_definite());
+    };
+    let mut answers = Vec::new();
+    for question in kind.probe(&adoption.request()) {
+        answers.push(session.router.ask(key.slot(), &question).await?);
+    }
+    let Some(Found { got, .. }) = kind.found(&answers, owner.count())? else { return Err(not_held()) };
+    let sent = session.env().boottime();
+    let reply = session.router.run_repeatable(&renewal.call_one(adoption.lease(), key, field)).await?;
+    if !renewal.read_one(&reply)? {
+        return Err(not_held());
+    }
+    Ok(adoption.grant(adoption.deadline(sent), got))
 }
 
 struct Acquisition<G: 'static> {

@@ -71,6 +71,13 @@ impl Got for Token {
     }
 }
 
+/// What the grant of a lock brings, and not that of permits. Only this crate's locks have it.
+pub trait OfLock: Got {}
+
+impl OfLock for () {}
+
+impl OfLock for Token {}
+
 impl FencedGuard {
     /// The fencing token: larger for each later grant, so that a resource can refuse holders that come too late. It starts
     /// again when Redis loses its data.
@@ -120,9 +127,13 @@ impl<G> Guard<G> {
         released.unwrap_or_else(|| Err(Error::indefinite(ErrorKind::ResponseTimeout(time))))
     }
 
-    /// Ends the belief in what was granted without giving it back: it is handed over to another user.
+    /// What was granted is renewed no more, and no client gives it back.
     pub(crate) fn forgotten(self) {
+        let forgetting = self.keeper.clone().forget(self.hold.clone());
         self.hold.forget();
+        if let Some(forgetting) = forgetting {
+            self.env.spawn(forgetting);
+        }
     }
 
     /// Extends the lease to `lease` from now, once. A lease that is longer already stays.
@@ -172,6 +183,32 @@ impl<G> Guard<G> {
     /// The lease that was asked for.
     pub fn lease(&self) -> Duration {
         self.hold.lease
+    }
+}
+
+impl<G: OfLock> Guard<G> {
+    /// Leaves the lock as it is: it is renewed no more, no client gives it back, and it ends with its lease.
+    ///
+    /// Until then another process may [adopt](crate::Handle::adopt) it. A level of a nested hold stays for as long as the others
+    /// are renewed.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> lockstorm_client::Result<()> {
+    /// # let server = lockstorm_sim::TestServer::start().await.expect("a free port");
+    /// # let url = server.url();
+    /// # let client = lockstorm_client::Client::connect(&url).await?;
+    /// let lock = client.lock("nightly report");
+    /// // At most one process a day gets to write the report, however long that takes.
+    /// if let Some(guard) = lock.try_acquire().lease(Duration::from_secs(24 * 3600)).await? {
+    ///     guard.forget();
+    /// }
+    /// assert!(lock.is_locked().await?);
+    /// # Ok(()) }
+    /// ```
+    pub fn forget(self) {
+        self.forgotten();
     }
 }
 

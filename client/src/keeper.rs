@@ -37,6 +37,11 @@ impl Keeper for Held {
         })
     }
 
+    fn forget(self: Arc<Self>, hold: Arc<Hold>) -> Option<BoxFuture<'static, ()>> {
+        self.session.watchdog.forget(&hold);
+        None
+    }
+
     fn extend(self: Arc<Self>, hold: Arc<Hold>, lease: Duration) -> BoxFuture<'static, Result<()>> {
         Box::pin(async move {
             let Some(renewal) = self.kind.renewal() else { return Ok(()) };

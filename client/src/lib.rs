@@ -84,6 +84,8 @@
 //! * `lockAsync(threadId)`: [`acquire().owner(..)`](Acquire::owner);
 //! * `unlock()`, `forceUnlock()`: [`Guard::release`], [`Handle::force_release`];
 //! * `isHeldByCurrentThread()`, `isLocked()`: [`Guard::is_valid`], [`Handle::is_locked`];
+//! * without a counterpart: [`Guard::forget`] and [`adopt`](Handle::adopt) hand a hold over to another process,
+//!   [`with`](Handle::with) releases whatever happens;
 //! * `getHoldCount()`, `remainTimeToLive()`: [`Handle::hold_count`], [`Handle::remaining`];
 //! * `lockAndGetToken()`: [`FencedGuard::token`];
 //! * `lockWatchdogTimeout`, `fairLockWaitTimeout`: [`Builder::watchdog_timeout`], [`Builder::fair_wait_timeout`].
@@ -166,8 +168,8 @@ pub use config::ReplicaWait;
 pub use env::{Boottime, BoxStream, Env, Monotonic, Stream, TokioEnv, Wall};
 pub use error::{Error, ErrorKind, Result};
 pub use futures_util::future::BoxFuture;
-pub use guard::{FencedGuard, Got, Guard, LockGuard, Token};
-pub use lock::{Acquire, FencedLock, Handle, Lock, Object, OnMaster, TryAcquire};
+pub use guard::{FencedGuard, Got, Guard, LockGuard, OfLock, Token};
+pub use lock::{Acquire, Done, FencedLock, Handle, Lock, Object, OnMaster, TryAcquire};
 pub use locks::latch::Latch;
 pub use locks::multi::{AcquireAll, HeldMember, MultiGuard, MultiLock, MultiLockBuilder, TryAcquireAll};
 pub use locks::permit_semaphore::{

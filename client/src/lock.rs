@@ -7,11 +7,11 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use redis::Value;
 
-use crate::acquire::{Request, acquire};
+use crate::acquire::{Request, acquire, adopt};
 use crate::attempt::{LockKind, read_number, remaining};
 use crate::config::millis;
 use crate::error::{Error, Result};
-use crate::guard::{Got, Guard, Token};
+use crate::guard::{Got, Guard, OfLock, Token};
 use crate::key::Key;
 use crate::observer::LossCause;
 use crate::owner::OwnerId;
@@ -19,7 +19,26 @@ use crate::route::Router;
 use crate::session::Session;
 use crate::wait::WaitLimit;
 
-/// What a [`Handle`] is the handle of. The kinds of this crate implement it, and no others can.
+/// What a [`Handle`] is the handle of. The kinds of this crate implement it, and no others can. It is also what makes code
+/// generic over locks:
+///
+/// ```
+/// # use std::time::Duration;
+/// use lockstorm_client::{Handle, Object, Result};
+///
+/// /// Does `work` alone, under a lock of whatever kind.
+/// async fn alone<O: Object>(lock: &Handle<O>, work: impl AsyncFnOnce()) -> Result<bool> {
+///     let done = lock.with(Duration::from_secs(2), async |_| work().await).await?;
+///     done.map_or(Ok(false), |done| done.released.map(|()| true))
+/// }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<()> {
+/// # let server = lockstorm_sim::TestServer::start().await.expect("a free port");
+/// # let client = lockstorm_client::Client::connect(&server.url()).await?;
+/// assert!(alone(&client.lock("stock"), async || ()).await?);
+/// assert!(alone(&client.fenced_lock("file"), async || ()).await?);
+/// # Ok(()) }
+/// ```
 pub trait Object: sealed::Acquirable {}
 
 impl<O: sealed::Acquirable> Object for O {}
@@ -28,13 +47,13 @@ pub(crate) mod sealed {
     use std::time::Duration;
 
     use crate::error::Result;
-    use crate::guard::{Got, Guard};
+    use crate::guard::{Guard, OfLock};
     use crate::lock::{AcquireOptions, Sessions};
     use crate::owner::OwnerId;
 
     /// What differs from one object to the next.
     pub trait Acquirable: Clone + Send + Sync + 'static {
-        type Got: Got;
+        type Got: OfLock;
 
         fn key(&self) -> &str;
 
@@ -92,6 +111,34 @@ impl<O: Object> Handle<O> {
     /// As [`Handle::acquire`], and when no server has answered by the end of `wait`.
     pub fn try_acquire_for(&self, wait: Duration) -> TryAcquire<O::Got> {
         TryAcquire(self.pending(WaitLimit::For(wait)))
+    }
+
+    /// Waits for the lock, for at most `wait`, and does `work` under it. It is released whatever happens: also when `work` panics,
+    /// or when this future is dropped. `None` means that another owner has it, and that nothing was done.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> lockstorm_client::Result<()> {
+    /// # let server = lockstorm_sim::TestServer::start().await.expect("a free port");
+    /// # let url = server.url();
+    /// # let client = lockstorm_client::Client::connect(&url).await?;
+    /// let lock = client.lock("stock");
+    /// let done = lock.with(Duration::from_secs(2), async |guard| guard.is_valid()).await?;
+    /// let done = done.expect("no other owner has it");
+    /// assert!(done.value);
+    /// done.released?; // an error: the lock was lost while the work was done
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Handle::try_acquire_for`]; nothing was done then.
+    pub async fn with<T>(
+        &self,
+        wait: Duration,
+        work: impl AsyncFnOnce(&Guard<O::Got>) -> T,
+    ) -> Result<Option<Done<T>>> {
+        self.try_acquire_for(wait).with(work).await
     }
 
     /// Whether the lock is held, by any owner of any client. A [`Redlock`](crate::Redlock) is when a majority of the servers
@@ -187,11 +234,45 @@ impl<G: Got> Clone for OnMaster<G> {
     }
 }
 
-impl<G: Got> Handle<OnMaster<G>> {
+impl<G: OfLock> Handle<OnMaster<G>> {
     pub(crate) fn new(session: Arc<Session>, kind: impl LockKind<Got = G>, name: &str) -> Self {
         let key = session.key(name);
         let is_named = check_name(name, &key).is_ok();
         Self(OnMaster { session, kind: Arc::new(kind), key, is_named })
+    }
+}
+
+impl<G: OfLock> Handle<OnMaster<G>> {
+    /// A guard for a hold that has none here: one that another process has [forgotten](Guard::forget), or that this one had before
+    /// it started anew. `owner` is the owner as Redis knows it, which is [`Guard::owner`].
+    ///
+    /// The server is asked whether the owner holds the lock, and the watchdog renews it from here on. Of several levels each
+    /// has to be adopted by itself. The process that had the guard must not use it any more: two processes that both take
+    /// themselves for the owner do not exclude each other.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> lockstorm_client::Result<()> {
+    /// # let server = lockstorm_sim::TestServer::start().await.expect("a free port");
+    /// # let url = server.url();
+    /// # let old_process = lockstorm_client::Client::connect(&url).await?;
+    /// # let new_process = lockstorm_client::Client::connect(&url).await?;
+    /// let guard = old_process.lock("stock").acquire().await?;
+    /// let owner = guard.owner().to_owned();
+    /// guard.forget();
+    /// let guard = new_process.lock("stock").adopt(&owner).await?;
+    /// guard.release().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld) when the owner does not hold the lock, or no more levels of it than there
+    /// are guards here. The errors of the connection.
+    pub async fn adopt(&self, owner: &str) -> Result<Guard<G>> {
+        self.0.router()?;
+        let OnMaster { session, kind, key, .. } = self.0.clone();
+        let (owner, limit) = (owner.to_owned(), WaitLimit::NoWait);
+        adopt(Request { session, kind, key, owner, lease: None, limit }).await
     }
 }
 
@@ -202,7 +283,7 @@ impl<G> OnMaster<G> {
     }
 }
 
-impl<G: Got> sealed::Acquirable for OnMaster<G> {
+impl<G: OfLock> sealed::Acquirable for OnMaster<G> {
     type Got = G;
 
     fn key(&self) -> &str {
@@ -305,6 +386,43 @@ pub struct Acquire<G = ()>(PendingAcquire<Guard<G>>);
 /// An acquisition that may come to nothing. Await it, after setting what differs from the defaults.
 #[must_use = "nothing is asked for until this is awaited"]
 pub struct TryAcquire<G = ()>(PendingAcquire<Guard<G>>);
+
+/// What came of work under a lock.
+#[derive(Debug)]
+#[must_use = "the lock may have been lost while the work was done"]
+pub struct Done<T> {
+    /// What the work returned.
+    pub value: T,
+    /// What came of the release, as of [`Guard::release`]: with [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld) the lock was lost
+    /// before the work was done.
+    pub released: Result<()>,
+}
+
+async fn work_under<G, T>(guard: Guard<G>, work: impl AsyncFnOnce(&Guard<G>) -> T) -> Done<T> {
+    let value = work(&guard).await;
+    Done { value, released: guard.release().await }
+}
+
+impl<G: Got> Acquire<G> {
+    /// Waits for the lock, does `work` under it, and releases it whatever happens, as [`Handle::with`].
+    ///
+    /// # Errors
+    /// As [`Handle::acquire`]; nothing was done then.
+    pub async fn with<T>(self, work: impl AsyncFnOnce(&Guard<G>) -> T) -> Result<Done<T>> {
+        Ok(work_under(self.await?, work).await)
+    }
+}
+
+impl<G: Got> TryAcquire<G> {
+    /// Does `work` under the lock if it is got, and releases it whatever happens, as [`Handle::with`].
+    ///
+    /// # Errors
+    /// As [`Handle::try_acquire_for`]; nothing was done then.
+    pub async fn with<T>(self, work: impl AsyncFnOnce(&Guard<G>) -> T) -> Result<Option<Done<T>>> {
+        let Some(guard) = self.await? else { return Ok(None) };
+        Ok(Some(work_under(guard, work).await))
+    }
+}
 
 macro_rules! options {
     ($($name:tt)+) => {

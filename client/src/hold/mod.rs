@@ -51,6 +51,12 @@ pub(crate) trait Keeper: Any + Send + Sync {
     /// Extends the lease of `hold`, and of the levels that share it, to `lease` from now. Settles that they are lost when
     /// the servers say so.
     fn extend(self: Arc<Self>, hold: Arc<Hold>, lease: Duration) -> BoxFuture<'static, Result<()>>;
+
+    /// `hold` is not given back, and ends with its lease. What is left to do for that, of kinds that would give it back by
+    /// themselves.
+    fn forget(self: Arc<Self>, _hold: Arc<Hold>) -> Option<BoxFuture<'static, ()>> {
+        None
+    }
 }
 
 /// What was granted.

@@ -4,8 +4,9 @@
 //! The validity is what is left of the lease when the majority has answered, less an allowance for clocks that run at
 //! different rates. It is measured by the clock that continues during suspend.
 
-mod node;
 mod options;
+mod word;
+mod node;
 mod round;
 
 use std::sync::Arc;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Value;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 
+use super::word::{Fate, Word};
 use crate::config::millis;
 use crate::env::{pause, within};
 use crate::error::{Error, Result};
@@ -46,13 +47,13 @@ impl Claim {
     }
 }
 
-/// Asks one node, and keeps in touch with it until `released` is closed or dropped. Then frees it,
-/// behind the request on the same connection, so that a request that is still on its way is freed as well.
+/// Asks one node, and keeps in touch with it until its fate is known. If it is to be freed, that is done behind the request on
+/// the same connection, so that a request that is still on its way is freed as well.
 pub(super) async fn claim(
     session: Arc<Session>,
     claim: Claim,
     votes: mpsc::Sender<Vote>,
-    released: Arc<Semaphore>,
+    word: Arc<Word>,
     freed: mpsc::Sender<Result<bool>>,
 ) {
     let env = session.ctx.env.clone();
@@ -67,7 +68,7 @@ pub(super) async fn claim(
     let connection = tokio::select! {
         biased;
         connection = node.connection() => connection,
-        () = told(&released) => return,
+        _ = word.told() => return,
     };
     let connection = match connection {
         Ok(connection) => connection,
@@ -79,7 +80,7 @@ pub(super) async fn claim(
             return;
         }
     };
-    {
+    let fate = {
         let set = claim.set();
         let reply = node.limited(&connection, connection.call(&set));
         tokio::pin!(reply);
@@ -91,10 +92,13 @@ pub(super) async fn claim(
                 }
                 // The count may be complete without it.
                 let _ = votes.send(vote(reply)).await;
-                told(&released).await;
+                word.told().await
             }
-            () = told(&released) => {}
+            fate = word.told() => fate,
         }
+    };
+    if fate == Fate::Left {
+        return;
     }
     let _under_way = session.ctx.work.begin();
     let limit = env.now() + claim.lease + session.config.response_timeout;
@@ -104,12 +108,6 @@ pub(super) async fn claim(
     };
     drop(unanswered);
     let _ = freed.send(done).await;
-}
-
-/// Completes when the lock shall be freed.
-async fn told(released: &Semaphore) {
-    // It has no permits: all that can come is its end.
-    let _ = released.acquire().await;
 }
 
 fn vote(reply: Result<Value>) -> Vote {

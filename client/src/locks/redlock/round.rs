@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 
 use super::node::{self, Claim, Vote};
 use super::options::Options;
+use super::word::{Fate, Word};
 use crate::env::{Boottime, Env, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::{Guard, not_held};
@@ -71,15 +72,12 @@ async fn count(
     tally
 }
 
-/// The word that the nodes shall be freed, which is given by closing, at the latest when this is dropped.
-///
-/// A semaphore wakes waiters in the order of their arrival. A `tokio::sync::watch` would draw the order from
-/// the thread's own random numbers, and a simulated run would not repeat itself.
-struct Release(Arc<Semaphore>);
+/// Gives the word that the nodes shall be freed, at the latest when this is dropped.
+struct Release(Arc<Word>);
 
 impl Drop for Release {
     fn drop(&mut self) {
-        self.0.close();
+        self.0.give(Fate::Freed);
     }
 }
 
@@ -104,7 +102,7 @@ impl Round {
         let begun = env.boottime();
         let (vote, votes) = mpsc::channel(nodes.len());
         let (free, freed) = mpsc::channel(nodes.len());
-        let release = Release(Arc::new(Semaphore::new(0)));
+        let release = Release(Arc::default());
         for node in nodes {
             let asked =
                 node::claim(node.clone(), claim.clone(), vote.clone(), release.0.clone(), free.clone());
@@ -121,9 +119,14 @@ impl Round {
         count(env, &mut self.votes, self.nodes, quorum, limit).await
     }
 
+    /// Leaves the nodes as they are, until the lease ends.
+    fn leave(self) {
+        self.release.0.give(Fate::Left);
+    }
+
     /// Frees all nodes, also those that did not answer. Done when a majority was freed, or when that is hopeless.
     pub(super) async fn free(mut self, quorum: usize) -> Result<bool> {
-        self.release.0.close();
+        self.release.0.give(Fate::Freed);
         let (mut freed, mut failure) = (0, None);
         while freed < quorum {
             match self.freed.recv().await {
@@ -266,6 +269,15 @@ impl Keeper for Held {
             hold.released(done.as_ref().err());
             done
         })
+    }
+
+    fn forget(self: Arc<Self>, hold: Arc<Hold>) -> Option<BoxFuture<'static, ()>> {
+        self.nodes[0].watchdog.forget(&hold);
+        Some(Box::pin(async move {
+            if let Some(round) = self.leave(&hold).await {
+                round.leave();
+            }
+        }))
     }
 
     fn extend(self: Arc<Self>, hold: Arc<Hold>, lease: Duration) -> BoxFuture<'static, Result<()>> {
