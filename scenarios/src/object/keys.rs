@@ -1,5 +1,7 @@
 //! The keys that a lock lives in.
 
+use std::cmp::Reverse;
+
 use bytes::Bytes;
 use lockstorm_client::wire;
 use lockstorm_sim::node::Node;
@@ -47,9 +49,19 @@ impl Keys {
         self.list.iter().find(|known| known.name == key).map(|known| known.role)
     }
 
-    /// Whether a word of a command, a key or a channel belongs to the lock.
-    pub(crate) fn belongs(&self, word: &[u8]) -> bool {
-        word == self.lock || word.windows(self.tag.len()).any(|part| part == self.tag)
+    /// The lock that a word of a command, a key or a channel belongs to: the one with this name, or else the one whose tag in it
+    /// is the longest. The tag of `{shop}` is part of everything that belongs to `{shop}:stock`.
+    pub(crate) fn of_word<'a>(locks: impl IntoIterator<Item = &'a Keys>, word: &[u8]) -> Option<usize> {
+        let locks = locks.into_iter().enumerate();
+        let fits = locks.filter_map(|(at, keys)| keys.fit(word).map(|fit| (fit, Reverse(at))));
+        fits.max().map(|(_, Reverse(at))| at)
+    }
+
+    /// How well a word fits the lock, if at all: whether it is the name, and how long the tag is.
+    fn fit(&self, word: &[u8]) -> Option<(bool, usize)> {
+        let is_name = word == self.lock;
+        let has_tag = word.windows(self.tag.len()).any(|part| part == self.tag);
+        (is_name || has_tag).then_some((is_name, self.tag.len()))
     }
 
     /// What a simulated node has in each of those keys that are for something `wanted`, whether or not its time has come.
@@ -81,7 +93,25 @@ mod tests {
         ];
         for (name, word, belongs) in rows {
             let keys = Keys::new(name, []);
-            assert_eq!(keys.belongs(word.as_bytes()), belongs, "{word} of {name}");
+            assert_eq!(Keys::of_word([&keys], word.as_bytes()).is_some(), belongs, "{word} of {name}");
+        }
+    }
+
+    /// Regression: the first lock whose tag was part of a word was taken for the lock that is meant.
+    #[test]
+    fn a_word_belongs_to_the_lock_with_the_longest_tag() {
+        let rows = [
+            (["{shop}", "{shop}:stock"], "redisson_lock_queue:{shop}:stock", Some(1)),
+            (["{shop}", "{shop}:stock"], "{shop}:stock", Some(1)),
+            (["{shop}:stock", "{shop}"], "redisson_lock__channel:{shop}", Some(1)),
+            (["stock", "{stock}"], "{stock}", Some(1)),
+            (["stock", "{stock}"], "stock", Some(0)),
+            (["a", "latch"], "redisson_unlock_latch:{latch}:7", Some(1)),
+            (["a", "latch"], "redisson_unlock_latch:{b}:7", None),
+        ];
+        for (names, word, meant) in rows {
+            let keys = names.map(|name| Keys::new(name, []));
+            assert_eq!(Keys::of_word(&keys, word.as_bytes()), meant, "{word} of {names:?}");
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     history::{
         CommandCount, EventKind, Host, KeyLeft, Life, Lock, LossCause, Owner, Party, Role as NodeRole,
     },
-    object::{Role, Value},
+    object::{Keys, Role, Value},
     recorder::Shared,
 };
 
@@ -152,7 +152,7 @@ impl Witness {
 
     /// The lock that a word of a command, a key or a channel belongs to.
     fn lock_meant_by(&self, word: &[u8]) -> Option<Lock> {
-        self.locks.iter().find(|watched| watched.keys.belongs(word)).map(|watched| watched.lock)
+        Keys::of_word(self.locks.iter().map(|watched| &watched.keys), word).map(|at| self.locks[at].lock)
     }
 
     /// Who did something: `None` when it was repeated from a master, `Some(None)` when no client did it.
