@@ -13,8 +13,8 @@ pub(super) struct Beliefs {
     /// The single holds that each owner of the production client believes in: an owner of nested holds believes in the lock until
     /// the last of them is given back.
     holds: BTreeMap<(Lock, Owner), BTreeMap<u64, Hold>>,
-    /// The owner of each client that last came to believe in a lock.
-    last: BTreeMap<(Lock, Host), Owner>,
+    /// The owner of each line of work that last came to believe in a lock.
+    last: BTreeMap<(Lock, Host, Line), Owner>,
     /// Owners that believe they hold a lock, and owners that wait for one: the longest first.
     believers: Vec<Entry>,
     waiters: Vec<Entry>,
@@ -88,7 +88,7 @@ impl Beliefs {
         let again = self.is_believer(entry.lock, entry.owner);
         if !again {
             self.believers.push(entry);
-            self.last.insert((entry.lock, entry.client), entry.owner);
+            self.last.insert((entry.lock, entry.client, entry.line), entry.owner);
         }
         again
     }
@@ -123,15 +123,15 @@ impl Beliefs {
 
     /// A client is another process from now on.
     pub(super) fn started(&mut self, client: Host) {
-        self.last.retain(|(_, host), _| *host != client);
+        self.last.retain(|(_, host, _), _| *host != client);
     }
 
-    /// Of a client's owners the one that came last to believe that it holds the lock, of those that still do; failing that, the
-    /// last one that did.
-    pub(super) fn latest(&self, lock: Lock, client: Host) -> Option<Owner> {
-        let mut still = self.believers.iter().rev();
-        let still = still.find(|believer| (believer.lock, believer.client) == (lock, client));
-        still.map(|believer| believer.owner).or_else(|| self.last.get(&(lock, client)).copied())
+    /// Of the owners of a line of work the one that came last to believe that it holds the lock, of those that still do; failing
+    /// that, the last one that did.
+    pub(super) fn latest(&self, lock: Lock, client: Host, line: Line) -> Option<Owner> {
+        let of = (lock, client, line);
+        let still = self.believers.iter().rev().find(|entry| (entry.lock, entry.client, entry.line) == of);
+        still.map(|believer| believer.owner).or_else(|| self.last.get(&of).copied())
     }
 
     /// The client that has believed longest that it holds the lock, or any if `None`, of those that still do.
@@ -182,12 +182,28 @@ mod tests {
         assert!(beliefs.believes(entry(1)));
         assert_eq!((beliefs.holder(None), beliefs.waiter(Some(LOCK))), (Some(CLIENT), Some(CLIENT)));
         assert!(!beliefs.believes(entry(2)));
-        assert_eq!((beliefs.waiter(None), beliefs.latest(LOCK, CLIENT)), (None, Some(Owner(2))));
-        beliefs.disbelieves(LOCK, Owner(2));
-        assert_eq!(beliefs.latest(LOCK, CLIENT), Some(Owner(1)));
+        assert_eq!(beliefs.waiter(None), None);
+    }
+
+    /// Regression: a late write of the first line of work counted as one of the line that had come last to believe.
+    #[test]
+    fn a_late_write_is_of_the_line_of_work_that_writes() {
+        let mut beliefs = Beliefs::default();
+        let entry = |owner, line| Entry { lock: LOCK, owner: Owner(owner), client: CLIENT, line: Line(line) };
+        let latest = |beliefs: &Beliefs| [1, 2].map(|line| beliefs.latest(LOCK, CLIENT, Line(line)));
+        assert_eq!(latest(&beliefs), [None, None]);
+        // The first line may hold the lock under several of its client's owners.
+        for entry in [entry(1, 1), entry(2, 2), entry(3, 1)] {
+            assert!(!beliefs.believes(entry));
+        }
+        assert_eq!(latest(&beliefs), [Some(Owner(3)), Some(Owner(2))]);
+        beliefs.disbelieves(LOCK, Owner(3));
+        assert_eq!(latest(&beliefs), [Some(Owner(1)), Some(Owner(2))]);
         beliefs.disbelieves(LOCK, Owner(1));
-        assert_eq!(beliefs.latest(LOCK, CLIENT), Some(Owner(2)));
+        assert_eq!(latest(&beliefs), [Some(Owner(3)), Some(Owner(2))], "the last of its own that did");
         beliefs.started(CLIENT);
-        assert_eq!((beliefs.latest(LOCK, CLIENT), beliefs.holder(None)), (None, None));
+        assert_eq!(beliefs.holder(None), Some(CLIENT));
+        beliefs.disbelieves(LOCK, Owner(2));
+        assert_eq!((latest(&beliefs), beliefs.holder(None)), ([None, None], None));
     }
 }

@@ -72,10 +72,10 @@ impl HistoryWriter {
         owner
     }
 
-    /// The owner for which this client writes to a resource when it does not say for which: the one that came last to believe that
-    /// it holds the lock, of those that still do; failing that, the last one that did; failing that, this one.
+    /// The owner for which this line of work writes to a resource when it does not say for which: of its owners the one that came
+    /// last to believe that it holds the lock, of those that still do; failing that, the last one that did; failing that, this one.
     pub fn writer(&self, otherwise: Owner) -> Owner {
-        self.shared.get().beliefs.latest(self.lock, self.host).unwrap_or(otherwise)
+        self.shared.get().beliefs.latest(self.lock, self.host, self.line).unwrap_or(otherwise)
     }
 
     /// The owner that a name in Redis stands for, which this client has chosen.
