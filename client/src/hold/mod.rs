@@ -2,6 +2,8 @@
 //! holds of a client.
 
 mod ledger;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

@@ -346,49 +346,18 @@ enum News {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::future::BoxFuture;
-
     use super::*;
-    use crate::env::TokioEnv;
-    use crate::hold::{ClientContext, Grant, Keeper};
-    use crate::observer::Silent;
-
-    /// Is never asked.
-    struct Idle;
-
-    impl Keeper for Idle {
-        fn release(self: Arc<Self>, _hold: Arc<Hold>) -> BoxFuture<'static, Result<()>> {
-            Box::pin(std::future::ready(Ok(())))
-        }
-
-        fn extend(self: Arc<Self>, _hold: Arc<Hold>, _lease: Duration) -> BoxFuture<'static, Result<()>> {
-            Box::pin(std::future::ready(Ok(())))
-        }
-    }
+    use crate::hold::tests::Setting;
 
     /// The owner's lock was gone when it was asked for, and granted to it anew before the reply came on another connection.
-    #[tokio::test]
-    async fn not_held_says_nothing_about_a_hold_granted_since_the_question() {
-        let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
-        let ctx = ClientContext {
-            env: env.clone(),
-            observer: Arc::new(Silent),
-            ledger: Arc::default(),
-            work: Arc::default(),
-            call_timeout: Duration::from_secs(10),
-        };
-        let lease = Duration::from_secs(30);
-        let owner = ctx.ledger.owner(&Key::new("l"), "o");
-        let keeper: Arc<dyn Keeper> = Arc::new(Idle);
-        let grant = || {
-            let grant = Grant { deadline: env.boottime() + lease, lease, renewed: true, token: None };
-            Hold::granted(ctx.clone(), &owner, "o", &keeper, grant)
-        };
-        let older = grant();
-        let sent = env.boottime();
-        while env.boottime() == sent {}
-        let newer = grant();
-        let mut holds = owner.renewed();
+    #[test]
+    fn not_held_says_nothing_about_a_hold_granted_since_the_question() {
+        let setting = Setting::new();
+        let older = setting.grant();
+        let sent = setting.clock.boottime();
+        setting.clock.set(1);
+        let newer = setting.grant();
+        let mut holds = setting.owner.renewed();
         assert_eq!(holds.len(), 2);
         let over: Vec<_> = granted_before(&mut holds, sent).map(|hold| hold.number).collect();
         assert_eq!(over, [older.number]);

@@ -1,0 +1,241 @@
+//! What a hold believes after renewals, losses and releases, by a clock that is moved by hand.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+
+use super::{ClientContext, Grant, Hold, Keeper, OwnerState, locked};
+use crate::env::{Boottime, BoxStream, Env, Monotonic, Wall};
+use crate::error::Result;
+use crate::key::Key;
+use crate::observer::{Event, EventKind, LossCause, Observer};
+use crate::wire::drift_margin;
+
+const LEASE: Duration = Duration::from_secs(30);
+
+/// An environment of nothing but clocks, all of which show the time that was set.
+#[derive(Default)]
+pub(crate) struct HandClock(Mutex<Duration>);
+
+impl HandClock {
+    pub(crate) fn set(&self, ms: u64) {
+        *locked(&self.0) = Duration::from_millis(ms);
+    }
+}
+
+impl Env for HandClock {
+    fn now(&self) -> Monotonic {
+        Monotonic(*locked(&self.0))
+    }
+    fn boottime(&self) -> Boottime {
+        Boottime(*locked(&self.0))
+    }
+    fn wall(&self) -> Wall {
+        Wall(*locked(&self.0))
+    }
+    fn sleep_until(&self, _deadline: Monotonic) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::pending())
+    }
+    fn random(&self) -> u64 {
+        unreachable!("a hold draws nothing")
+    }
+    fn dial(&self, _host: &str, _port: u16) -> BoxFuture<'static, io::Result<BoxStream>> {
+        unreachable!("a hold asks no server")
+    }
+    fn spawn(&self, _task: BoxFuture<'static, ()>) {
+        unreachable!("a hold has no task")
+    }
+}
+
+/// The events of holds, in words; times in milliseconds.
+#[derive(Default)]
+struct Told(Mutex<Vec<String>>);
+
+impl Observer for Told {
+    fn observe(&self, event: &Event<'_>) {
+        let told = match event.kind {
+            EventKind::Acquired { deadline, .. } => format!("acquired until {}", deadline.0.as_millis()),
+            EventKind::Renewed { deadline, .. } => format!("renewed until {}", deadline.0.as_millis()),
+            EventKind::Lost { why, .. } => format!("lost: {why:?}"),
+            EventKind::Releasing { .. } => "releasing".to_owned(),
+            other => format!("{other:?}"),
+        };
+        locked(&self.0).push(told);
+    }
+}
+
+/// Is never asked.
+struct Idle;
+
+impl Keeper for Idle {
+    fn release(self: Arc<Self>, _hold: Arc<Hold>) -> BoxFuture<'static, Result<()>> {
+        unreachable!("no guard releases it")
+    }
+
+    fn extend(self: Arc<Self>, _hold: Arc<Hold>, _lease: Duration) -> BoxFuture<'static, Result<()>> {
+        unreachable!("no watchdog renews it")
+    }
+}
+
+/// One owner of one lock, and the clock that its holds are measured by.
+pub(crate) struct Setting {
+    pub(crate) clock: Arc<HandClock>,
+    pub(crate) owner: Arc<OwnerState>,
+    ctx: ClientContext,
+    told: Arc<Told>,
+    keeper: Arc<dyn Keeper>,
+}
+
+impl Setting {
+    pub(crate) fn new() -> Self {
+        let (clock, told) = (Arc::<HandClock>::default(), Arc::<Told>::default());
+        let ctx = ClientContext {
+            env: clock.clone(),
+            observer: told.clone(),
+            ledger: Arc::default(),
+            work: Arc::default(),
+            call_timeout: Duration::from_secs(10),
+        };
+        let owner = ctx.ledger.owner(&Key::new("l"), "o");
+        Self { clock, owner, ctx, told, keeper: Arc::new(Idle) }
+    }
+
+    /// A grant of half a minute, less the margin for drift, to be renewed by the watchdog.
+    pub(crate) fn grant(&self) -> Arc<Hold> {
+        let deadline = self.clock.boottime() + LEASE.saturating_sub(drift_margin(LEASE));
+        let grant = Grant { deadline, lease: LEASE, renewed: true, token: None };
+        Hold::granted(self.ctx.clone(), &self.owner, "o", &self.keeper, grant)
+    }
+}
+
+/// A hold of 30 s that was granted at 0; the margin for drift is 302 ms of them.
+struct Row {
+    name: &'static str,
+    happens: fn(&HandClock, &Hold),
+    /// What the observer is told after the grant.
+    told: &'static [&'static str],
+    /// How long it is believed in from the last moment of the row, in milliseconds.
+    validity: u128,
+}
+
+fn sent(ms: u64) -> Boottime {
+    Boottime(Duration::from_millis(ms))
+}
+
+const ROWS: &[Row] = &[
+    Row {
+        name: "the margin for drift is not believed in",
+        happens: |clock, hold| {
+            clock.set(29_697);
+            assert!(hold.is_valid());
+        },
+        told: &[],
+        validity: 1,
+    },
+    Row {
+        name: "a renewal counts from when it was sent",
+        happens: |clock, hold| {
+            clock.set(10_500);
+            hold.renewed(sent(10_000), LEASE);
+        },
+        told: &["renewed until 39698"],
+        validity: 29_198,
+    },
+    Row {
+        name: "an earlier renewal whose reply comes later takes nothing back",
+        happens: |clock, hold| {
+            clock.set(20_000);
+            hold.renewed(sent(15_000), LEASE);
+            hold.renewed(sent(10_000), LEASE);
+        },
+        told: &["renewed until 44698", "renewed until 44698"],
+        validity: 24_698,
+    },
+    Row {
+        name: "a renewal with a shorter lease takes nothing back",
+        happens: |clock, hold| {
+            clock.set(10_000);
+            hold.renewed(sent(10_000), Duration::from_secs(5));
+        },
+        told: &["renewed until 29698"],
+        validity: 19_698,
+    },
+    Row {
+        name: "a renewal whose reply comes after the deadline brings nothing back",
+        happens: |clock, hold| {
+            clock.set(29_698);
+            hold.renewed(sent(20_000), LEASE);
+            assert_eq!(hold.why_lost(), Some(LossCause::Expired));
+        },
+        told: &["lost: Expired"],
+        validity: 0,
+    },
+    Row {
+        name: "a renewal brings no lost hold back",
+        happens: |clock, hold| {
+            clock.set(10_000);
+            hold.lose(LossCause::NotHeld);
+            hold.renewed(sent(9_000), LEASE);
+        },
+        told: &["lost: NotHeld"],
+        validity: 0,
+    },
+    Row {
+        name: "a renewal brings no released hold back",
+        happens: |clock, hold| {
+            clock.set(10_000);
+            assert!(hold.releasing());
+            hold.renewed(sent(9_000), LEASE);
+            assert_eq!(hold.why_lost(), None);
+        },
+        told: &["releasing"],
+        validity: 0,
+    },
+    Row {
+        name: "the first reason of a loss stays",
+        happens: |clock, hold| {
+            clock.set(10_000);
+            hold.lose(LossCause::NotHeld);
+            hold.lose(LossCause::NoQuorum);
+            clock.set(40_000);
+            assert!(!hold.is_valid());
+            assert_eq!(hold.why_lost(), Some(LossCause::NotHeld));
+        },
+        told: &["lost: NotHeld"],
+        validity: 0,
+    },
+    Row {
+        name: "a release after the deadline finds it lost",
+        happens: |clock, hold| {
+            clock.set(29_698);
+            assert!(hold.releasing());
+        },
+        told: &["lost: Expired", "releasing"],
+        validity: 0,
+    },
+    Row {
+        name: "it is released once",
+        happens: |_, hold| {
+            assert!(hold.releasing());
+            assert!(!hold.releasing());
+            assert!(!hold.is_renewed());
+        },
+        told: &["releasing"],
+        validity: 0,
+    },
+];
+
+#[test]
+fn what_a_hold_believes() {
+    for Row { name, happens, told, validity } in ROWS {
+        let setting = Setting::new();
+        let hold = setting.grant();
+        happens(&setting.clock, &hold);
+        let acquired = ["acquired until 29698"];
+        let expected: Vec<&str> = acquired.iter().chain(*told).copied().collect();
+        assert_eq!(*locked(&setting.told.0), expected, "{name}");
+        assert_eq!(hold.validity().as_millis(), *validity, "{name}");
+    }
+}
