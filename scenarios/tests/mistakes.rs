@@ -209,7 +209,7 @@ fn mistakes_about_several_locks_and_lines_of_work_are_pointed_at() {
     // What stands in [lock] is common to all.
     with(
         "[fault.crash]",
-        "[lock]\nkind = «\"semaphore\"»\n[lock.a]\n[lock.b]\n[fault.crash]",
+        "[lock]\nkind = «\"read-write\"»\n[lock.a]\n[lock.b]\n[fault.crash]",
         "is no lock of the kind",
     );
     with("[fault.crash]", "[lock.a]\nlease = «\"0s\"»\n[lock.b]\n[fault.crash]", "give at least 1ms");
