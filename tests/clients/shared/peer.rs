@@ -131,6 +131,51 @@ impl Peer {
         })
     }
 
+    /// What is done with permits, which have no owner: they are taken here, and given back in any process.
+    async fn permits(&self, words: &[&str]) -> Result<String, Failure> {
+        let client = &self.clients[0];
+        let counted = |name| client.semaphore(name);
+        let named = |name| client.permit_semaphore(name);
+        Ok(match *words {
+            ["permits", name, permits] => counted(name).set_permits(permits.parse()?).await?.to_string(),
+            ["left", name] => counted(name).available().await?.to_string(),
+            ["take", name, permits] => {
+                let _ = counted(name).acquire(permits.parse()?).await?.forget();
+                "taken".to_owned()
+            }
+            ["try to take", name, permits, wait] => {
+                let wait = millis(wait)?.unwrap_or_default();
+                let taken = counted(name).try_acquire_for(permits.parse()?, wait).await?;
+                taken
+                    .map_or("refused", |permits| if permits.forget() > 0 { "taken" } else { "none" })
+                    .to_owned()
+            }
+            ["give", name, permits] => {
+                counted(name).release(permits.parse()?).await?;
+                "given".to_owned()
+            }
+            ["ids", name, permits] => named(name).set_permits(permits.parse()?).await?.to_string(),
+            ["ids left", name] => named(name).available().await?.to_string(),
+            ["take id", name, lease] => {
+                let lease = millis(lease)?.ok_or("for how long?")?;
+                let ids = named(name).acquire(1).lease(lease).await?.forget();
+                ids.first().ok_or("no id")?.to_string()
+            }
+            ["try to take id", name, wait, lease] => {
+                let (wait, lease) =
+                    (millis(wait)?.unwrap_or_default(), millis(lease)?.ok_or("for how long?")?);
+                let taken = named(name).try_acquire_for(1, wait).lease(lease).await?;
+                taken
+                    .and_then(|guard| guard.forget().pop())
+                    .map_or_else(|| "refused".to_owned(), |id| id.to_string())
+            }
+            ["give id", name, id] => {
+                if named(name).release(&[id.parse()?]).await? { "given" } else { "not out" }.to_owned()
+            }
+            _ => return Err(format!("no verb {words:?}").into()),
+        })
+    }
+
     /// Adds one to a number without any help of the server, once for each turn with the lock.
     async fn count_up(&self, kind: &str, name: &str, counter: &str, turns: u32) -> Result<(), Failure> {
         let mut connection =
@@ -195,7 +240,7 @@ impl Thread {
                 self.peer.count_up(kind, name, counter, turns.parse()?).await?;
                 "counted".to_owned()
             }
-            _ => return Err(format!("no verb {words:?}").into()),
+            _ => return self.peer.permits(words).await,
         })
     }
 

@@ -269,16 +269,9 @@ def queues(s):
     s.say("keys", s.keys())
 
 
-def counts(s, kind):
-    """All threads of all processes add to one number, which only the lock keeps right."""
-    begun = [thread.begin("count up", kind, "l", "counter", 10) for thread in s.threads.values()]
-    s.say("done", [answer.get() for answer in begun])
-    s.say("keys", s.keys())
-
-
 def permits(s):
-    """Redisson's semaphore, between two processes."""
-    a, b, c = s.threads["redisson 1"], s.threads["redisson' 1"], s.threads["redisson 2"]
+    """Permits are counted, refused, waited for and given back by any process."""
+    a, b, c = s.threads["a1"], s.threads["b1"], s.threads["a2"]
     s.say("permits", a("permits", "l", 2))
     s.say("again", b("permits", "l", 9))
     s.say("first", b("take", "l", 2))
@@ -293,6 +286,48 @@ def permits(s):
     s.say("left", b("left", "l"))
     s.say("giver", a("give", "l", 3))
     s.say("left", b("left", "l"))
+    s.say("keys", s.keys())
+
+
+def lends(s):
+    """Permits with ids are given back by any process, and come back by themselves when their lease is over."""
+    a, b, c = s.threads["a1"], s.threads["b1"], s.threads["a2"]
+
+    def state():
+        return s.server.get("l"), s.server.zcard("{l}:timeout")
+
+    s.say("permits", a("ids", "l", 2))
+    s.say("again", b("ids", "l", 9))
+    out = [b("take id", "l", HOUR_MS), a("take id", "l", HOUR_MS)]
+    s.say("ids", [len(set(out)), *map(len, out)])
+    s.say("in time", a("try to take id", "l", 100, HOUR_MS))
+    s.say("left", f"{a('ids left', 'l')} {b('ids left', 'l')} {state()}")
+    for giver, taker in ((b, a), (a, b), (b, c), (c, a)):
+        since = monitor.mark()
+        waiting = taker.begin("take id", "l", HOUR_MS)
+        until("it waits", lambda: monitor.scripts(since, "l") >= 2)
+        s.say("channels", s.channels())
+        gone = out.pop(0)
+        s.say("giver", giver("give id", "l", gone))
+        out.append(waiting.get())
+        s.say("giver", giver("give id", "l", gone))
+        s.say("state", state())
+    s.say("given", [b("give id", "l", out[0]), a("give id", "l", out[1])])
+    s.say("left", f"{a('ids left', 'l')} {b('ids left', 'l')} {state()}")
+    for brief, heir in ((a, b), (b, a)):
+        brief("take id", "l", HOUR_MS)
+        late = brief("take id", "l", 1_000)
+        s.say("heir", len(heir("take id", "l", 3_000)))
+        s.say("late", brief("give id", "l", late))
+        s.say("state", state())
+        s.server.delete("l", "{l}:timeout")
+        s.say("permits", a("ids", "l", 2))
+
+
+def counts(s, kind):
+    """All threads of all processes add to one number, which only the lock keeps right."""
+    begun = [thread.begin("count up", kind, "l", "counter", 10) for thread in s.threads.values()]
+    s.say("done", [answer.get() for answer in begun])
     s.say("keys", s.keys())
 
 
@@ -352,12 +387,13 @@ PLAYS = [
     ("red nests_everywhere", EVERY, nests_everywhere),
     ("red is_outvoted", EVERY, is_outvoted),
     ("all renews", ONCE, renews),
+    ("semaphore permits", EVERY, permits),
+    ("expirable semaphore lends", EVERY, lends),
 ]
 # For all four, and for what only two of them have.
 CROWDS = [
     ("fair queues", queues),
     *((f"{kind} counts", counts, kind) for kind in SINGLE),
-    ("semaphore permits", permits),
     ("latch opens", opens),
     ("read-write lock reads_and_writes", reads_and_writes),
 ]
@@ -403,12 +439,14 @@ def main():
             for kind in [*SINGLE, "red"]:
                 peer.thread(1)("acquire", kind, "warm", HOUR_MS)
                 peer.thread(1)("release", kind, "warm")
+            peer.thread(1)("give", "permits", 1)
+            peer.thread(1)("take", "permits", 1)
+            peer.thread(1)("ids", "ids", 1)
+            peer.thread(1)("give id", "ids", peer.thread(1)("take id", "ids", HOUR_MS))
         for redisson in peers[::2]:
             for kind in ("read", "write"):
                 redisson.thread(1)("acquire", kind, kind, "-")
                 redisson.thread(1)("release", kind, kind)
-            redisson.thread(1)("give", "permits", 1)
-            redisson.thread(1)("take", "permits", 1)
         same = [give(peers, *play) for play in PLAYS]
         for play in CROWDS:
             give_all(peers, *play)

@@ -134,7 +134,7 @@ public final class Peer {
         }
     }
 
-    /** What only Redisson has. */
+    /** What is no lock. */
     private String others(String[] words) throws InterruptedException {
         var client = clients.get(0);
         return switch (words[0]) {
@@ -152,6 +152,18 @@ public final class Peer {
                 client.getSemaphore(words[1]).release(Integer.parseInt(words[2]));
                 yield "given";
             }
+            case "ids" -> String.valueOf(
+                    client.getPermitExpirableSemaphore(words[1]).trySetPermits(Integer.parseInt(words[2])));
+            case "ids left" -> String.valueOf(client.getPermitExpirableSemaphore(words[1]).availablePermits());
+            case "take id" -> client.getPermitExpirableSemaphore(words[1])
+                    .acquire(Long.parseLong(words[2]), TimeUnit.MILLISECONDS);
+            case "try to take id" -> {
+                String id = client.getPermitExpirableSemaphore(words[1])
+                        .tryAcquire(Long.parseLong(words[2]), Long.parseLong(words[3]), TimeUnit.MILLISECONDS);
+                yield id == null ? "refused" : id;
+            }
+            case "give id" ->
+                client.getPermitExpirableSemaphore(words[1]).tryRelease(words[2]) ? "given" : "not out";
             case "set" -> String.valueOf(client.getCountDownLatch(words[1]).trySetCount(Long.parseLong(words[2])));
             case "count down" -> {
                 client.getCountDownLatch(words[1]).countDown();
