@@ -3,10 +3,12 @@
 //! Draw everything first, print it, then run: a plan is a pure function of scenario and seed, and can be read before anything
 //! happens. Each host, script and fault draws from a stream of its own, so that a new draw in one does not move the others.
 
-mod hosts;
+mod host;
+mod links;
 mod occurrences;
 mod phases;
 mod script;
+mod software;
 
 use std::fmt;
 
@@ -17,10 +19,12 @@ use crate::{
     scenario::{Lock, Scenario},
 };
 
-pub use hosts::{PlannedHost, PlannedLink, Software};
+pub use host::{PlannedHost, Software};
+pub use links::PlannedLink;
 pub use occurrences::{Occurrence, Target, When};
 pub use phases::Phases;
 pub use script::{PlannedLine, PlannedStep};
+pub use software::{PlannedClient, PlannedNode, PlannedResource};
 
 /// What will happen in one run.
 #[derive(Debug, Clone)]
@@ -70,9 +74,10 @@ impl Plan {
     pub fn draw(scenario: &Scenario, seed: u64) -> Plan {
         let entropy = Entropy::new(seed);
         let phases = Phases::of(scenario);
-        let hosts = hosts::draw(scenario, &entropy);
+        let hosts: Vec<PlannedHost> =
+            software::LIST.iter().flat_map(|hosts| hosts(scenario, &entropy)).collect();
         Plan {
-            links: hosts::links(scenario, &hosts),
+            links: links::links(scenario, &hosts),
             faults: occurrences::draw(scenario, &hosts, &entropy, &phases),
             scenario: scenario.clone(),
             seed,
@@ -80,11 +85,6 @@ impl Plan {
             hosts,
             phases,
         }
-    }
-
-    /// The names of the hosts whose software is the wanted one, in order.
-    pub fn names(&self, wanted: impl Fn(&Software) -> bool) -> Vec<String> {
-        self.hosts.iter().filter(|host| wanted(&host.software)).map(|host| host.name.clone()).collect()
     }
 
     /// The number of the lock that the file calls so.
@@ -103,10 +103,7 @@ impl Plan {
         let mut group = vec![node.to_owned()];
         let mut at = 0;
         while at < group.len() {
-            let follows = |host: &&PlannedHost| match &host.software {
-                Software::Node(node) => node.replica_of.as_ref().is_some_and(|of| of.as_str() == group[at]),
-                _ => false,
-            };
+            let follows = |host: &&PlannedHost| host.software.replica_of() == Some(&group[at]);
             let more: Vec<String> = self.hosts.iter().filter(follows).map(|host| host.name.clone()).collect();
             // Two nodes that follow each other are a mistake, not a reason for an endless loop.
             group.extend(more.into_iter().filter(|name| name != node));
@@ -125,13 +122,7 @@ impl fmt::Display for Plan {
         )?;
         for host in &self.hosts {
             writeln!(f, "  host {host}")?;
-            let Software::Client { lines, .. } = &host.software else { continue };
-            for line in lines {
-                if !line.name.is_empty() {
-                    writeln!(f, "    line {}", line.name)?;
-                }
-                line.script.iter().try_for_each(|step| writeln!(f, "    {step}"))?;
-            }
+            host.software.words().iter().try_for_each(|words| writeln!(f, "    {words}"))?;
         }
         for link in &self.links {
             writeln!(f, "  link {} -> {}: {}", link.from, link.to, link.latency)?;

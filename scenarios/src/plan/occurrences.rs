@@ -7,7 +7,7 @@ use lockstorm_sim::{
     world::{Entropy, Stream},
 };
 
-use super::{PlannedHost, hosts::all, phases::Phases};
+use super::{PlannedHost, links::all, phases::Phases};
 use crate::{
     fault::{FaultKind, Trigger},
     scenario::{Scenario, word},

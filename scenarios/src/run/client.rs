@@ -8,20 +8,43 @@ use lockstorm_sim::{
     world::{Condition, HostCtx},
 };
 
-use super::{Play, Stage, resource::Writer};
+use super::{
+    Play, Stage,
+    process::{Planned, Process},
+    resource::Writer,
+};
 use crate::{
     bridge::HostEnv,
     code::{Code, CodeHost, Write},
     history::{Call, Lock, Outcome, Owner},
-    plan::{PlannedLine, PlannedLock},
+    plan::{PlannedClient, PlannedLine, PlannedLock},
     recorder::{HistoryWriter, Line},
     scenario::{Client, Workload},
-    subject::{self, Ask, Failure, Held, Patience, SubjectContext, Subjects},
+    subject::{self, Ask, Failure, Held, Local, Patience, SubjectContext, Subjects},
     units::Span,
 };
 
+/// A client with its lines of work, or with a user's code.
+struct ClientProcess {
+    stage: Rc<Stage>,
+    client: Rc<Client>,
+    lines: Rc<Vec<PlannedLine>>,
+}
+
+pub(super) fn process(planned: &Planned<'_>) -> Option<Box<dyn Process>> {
+    let PlannedClient { client, lines } = planned.software()?;
+    let (client, lines) = (Rc::new(client.clone()), Rc::new(lines.clone()));
+    Some(Box::new(ClientProcess { stage: planned.stage.clone(), client, lines }))
+}
+
+impl Process for ClientProcess {
+    fn run(&self, ctx: HostCtx) -> Local<'static, ()> {
+        Box::pin(play(ctx, self.stage.clone(), self.client.clone(), self.lines.clone()))
+    }
+}
+
 /// Plays a client from one start to the end of its lines of work, or to its crash.
-pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, client: Rc<Client>, lines: Rc<Vec<PlannedLine>>) {
+async fn play(ctx: HostCtx, stage: Rc<Stage>, client: Rc<Client>, lines: Rc<Vec<PlannedLine>>) {
     let host = stage.host(ctx.name());
     let history = HistoryWriter::new(stage.shared.clone(), ctx.clone(), host);
     let numbers: Vec<Line> = (1..=lines.len() as u32).map(Line).collect();

@@ -34,6 +34,10 @@ use crate::{
 
 pub use operator::Console;
 use operator::Operated;
+use process::Planned;
+
+/// The processes; a host runs the first one that is made of what is planned for it.
+const PROCESSES: &[process::Make] = &[node::process, real::process, client::process, resource::process];
 
 /// The first instant that correct wall clocks show: 2024-01-01 in milliseconds. Any would do; a round one reads well.
 const EPOCH_MS: i64 = 1_704_067_200_000;
@@ -122,7 +126,9 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Ou
     let lives = stage.clone();
     builder = builder.state_hook(move |at, host, before, now| lives.host_changed(at, host, before, now));
     for host in &plan.hosts {
-        let process = process::of(&host.software, engine, &stage);
+        let planned = Planned { host, engine, stage: &stage };
+        let process = PROCESSES.iter().find_map(|make| make(&planned));
+        let process = process.expect("there is a process for all software");
         if let Some(node) = process.node() {
             stage.nodes.borrow_mut().insert(host.name.clone(), node);
         }

@@ -11,22 +11,23 @@ use lockstorm_sim::{
 };
 
 use super::{
-    Stage,
+    Engine, Stage,
     operator::{self, Console, Operated},
+    process::{Planned, Process},
     witness::Witness,
 };
-use crate::scenario::Node as Written;
+use crate::{plan::PlannedNode, scenario::Node as Written, subject::Local};
 
 /// One node over all its lives.
-pub(super) struct Actor {
+struct Actor {
     written: Written,
-    pub(super) node: Node,
+    node: Node,
     console: Console,
     witness: RefCell<Option<Rc<RefCell<Witness>>>>,
 }
 
 impl Actor {
-    pub(super) fn new(written: Written) -> Actor {
+    fn new(written: Written) -> Actor {
         Actor { written, node: Node::new(), console: Console::default(), witness: RefCell::default() }
     }
 
@@ -67,8 +68,30 @@ impl Operated for Actor {
     }
 }
 
+/// A simulated node.
+struct SimulatedNode {
+    stage: Rc<Stage>,
+    actor: Rc<Actor>,
+}
+
+pub(super) fn process(planned: &Planned<'_>) -> Option<Box<dyn Process>> {
+    let node = planned.software::<PlannedNode>().filter(|_| planned.engine != Engine::Real)?;
+    let actor = Rc::new(Actor::new(node.node.clone()));
+    Some(Box::new(SimulatedNode { stage: planned.stage.clone(), actor }))
+}
+
+impl Process for SimulatedNode {
+    fn run(&self, ctx: HostCtx) -> Local<'static, ()> {
+        Box::pin(play(ctx, self.stage.clone(), self.actor.clone()))
+    }
+
+    fn node(&self) -> Option<Rc<dyn Operated>> {
+        Some(self.actor.clone())
+    }
+}
+
 /// Plays a node from one start to its crash or exit.
-pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, actor: Rc<Actor>) {
+async fn play(ctx: HostCtx, stage: Rc<Stage>, actor: Rc<Actor>) {
     let host = stage.host(ctx.name());
     let config = actor.config();
     let port = config.port;

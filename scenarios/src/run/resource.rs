@@ -11,10 +11,15 @@ use lockstorm_sim::{
 };
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
-use super::Stage;
+use super::{
+    Stage,
+    process::{Planned, Process},
+};
 use crate::{
     history::{Accepted, EventKind, Lock, Owner},
+    plan::PlannedResource,
     scenario::Fence,
+    subject::Local,
 };
 
 /// The resource's port.
@@ -22,7 +27,7 @@ pub(super) const PORT: u16 = 7000;
 
 /// The highest tokens seen, which survive a crash of the resource: it is durable, or it could fence nothing.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+struct Memory {
     /// The highest token of each lock, and its owner: tokens of two locks cannot be compared.
     highest: BTreeMap<Lock, (u64, Owner)>,
 }
@@ -48,8 +53,25 @@ impl Memory {
     }
 }
 
+/// The guarded resource, which keeps its memory over a crash.
+struct Resource {
+    stage: Rc<Stage>,
+    memory: Rc<RefCell<Memory>>,
+}
+
+pub(super) fn process(planned: &Planned<'_>) -> Option<Box<dyn Process>> {
+    planned.software::<PlannedResource>()?;
+    Some(Box::new(Resource { stage: planned.stage.clone(), memory: Rc::default() }))
+}
+
+impl Process for Resource {
+    fn run(&self, ctx: HostCtx) -> Local<'static, ()> {
+        Box::pin(play(ctx, self.stage.clone(), self.memory.clone()))
+    }
+}
+
 /// Plays the resource.
-pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, memory: Rc<RefCell<Memory>>) {
+async fn play(ctx: HostCtx, stage: Rc<Stage>, memory: Rc<RefCell<Memory>>) {
     let Ok(listener) = ctx.listen(PORT).await else { return };
     while let Ok((stream, _)) = listener.accept().await {
         let (ctx, stage, memory) = (ctx.clone(), stage.clone(), memory.clone());

@@ -31,13 +31,15 @@ use process::{Home, Process};
 use watch::Watcher;
 
 use super::{
-    Stage,
+    Engine, Stage,
     operator::{self, BACK_DOOR, Console, Operated},
+    process::{Planned, Process as HostProcess},
 };
 use crate::{
     fault::FaultAction,
-    plan::{Plan, Software, Target},
+    plan::{Plan, PlannedNode, Target},
     scenario::{Network, Node as Written},
+    subject::Local,
 };
 
 /// How long a server may take to start: on a busy machine, with a log to load.
@@ -121,8 +123,30 @@ impl Operated for Actor {
     }
 }
 
+/// A `redis-server` of this machine, for any node of a run on real hosts.
+struct RealNode {
+    stage: Rc<Stage>,
+    actor: Rc<Actor>,
+}
+
+pub(super) fn process(planned: &Planned<'_>) -> Option<Box<dyn HostProcess>> {
+    let node = planned.software::<PlannedNode>().filter(|_| planned.engine == Engine::Real)?;
+    let actor = Rc::new(Actor::new(node.node.clone()));
+    Some(Box::new(RealNode { stage: planned.stage.clone(), actor }))
+}
+
+impl HostProcess for RealNode {
+    fn run(&self, ctx: HostCtx) -> Local<'static, ()> {
+        Box::pin(play(ctx, self.stage.clone(), self.actor.clone()))
+    }
+
+    fn node(&self) -> Option<Rc<dyn Operated>> {
+        Some(self.actor.clone())
+    }
+}
+
 /// Plays a node from one start to its crash.
-pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>, actor: Rc<Actor>) {
+async fn play(ctx: HostCtx, stage: Rc<Stage>, actor: Rc<Actor>) {
     let home = match actor.start(ctx.name()) {
         Ok(home) => home,
         Err(error) => return stage.fail(&ctx, format!("redis-server does not start: {error}")),
@@ -240,11 +264,7 @@ pub fn impossible(plan: &Plan) -> Vec<String> {
         if host.offset != Default::default() || host.rate != Default::default() {
             problems.push(format!("{} has clocks of its own", host.name));
         }
-        if let Software::Node(node) = &host.software
-            && node.is_no_redis()
-        {
-            problems.push(format!("{} is to do what no Redis 7 does", host.name));
-        }
+        problems.extend(host.software.unreal().map(|does| format!("{} {does}", host.name)));
     }
     problems.extend(scenario.link.keys().map(|name| format!("link {name:?} has a latency of its own")));
     if scenario.network != Network::default() {

@@ -1,0 +1,23 @@
+//! What runs on the hosts, as planned: one file for each kind of software.
+//!
+//! To plan another kind, write a file with its [`Software`](super::Software) and a function that plans its hosts, and add that
+//! to [`LIST`]. What it does when it runs is a process of `run/`.
+
+mod client;
+mod node;
+mod resource;
+
+use lockstorm_sim::world::Entropy;
+
+use super::host::PlannedHost;
+use crate::scenario::Scenario;
+
+pub use client::PlannedClient;
+pub use node::PlannedNode;
+pub use resource::PlannedResource;
+
+/// Plans the hosts of one kind of software.
+type Hosts = fn(&Scenario, &Entropy) -> Vec<PlannedHost>;
+
+/// Every kind, in the order in which the history numbers the hosts.
+pub(super) const LIST: &[Hosts] = &[node::hosts, client::hosts, resource::hosts];
