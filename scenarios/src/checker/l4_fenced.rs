@@ -39,14 +39,7 @@ struct Stale<'a> {
 fn check(evidence: &Evidence<'_>) -> Finding {
     let fence = evidence.history.header.resource.as_ref().map_or(Fence::None, |resource| resource.fence);
     let writes = writes(evidence);
-    let accepted: Vec<&Write> = writes
-        .iter()
-        .filter(|write| match fence {
-            Fence::None => true,
-            Fence::Greater => write.accepted.greater,
-            Fence::AtLeast => write.accepted.at_least,
-        })
-        .collect();
+    let accepted: Vec<&Write> = writes.iter().filter(|write| fence.accepts(write.accepted)).collect();
     let stale = stale(evidence, &accepted);
     let verdict = match (fence, stale.first()) {
         (Fence::None, _) => Verdict::undecided("The resource checks no tokens."),

@@ -6,13 +6,14 @@ use miette::{Result, miette};
 
 use super::{
     Exit,
-    options::{EngineName, Jobs},
+    options::{Jobs, virtual_engines},
     out::outln,
     progress::Progress,
     run::{exit_of, show},
     twice::stock,
 };
 use crate::{
+    run::Engine,
     runner::{Judged, Runner},
     scenario::{Claim, Source, nearest},
     verdict::Match,
@@ -26,8 +27,8 @@ pub(super) struct Claims {
     #[command(flatten)]
     jobs: Jobs,
     /// What moves time on
-    #[arg(long, value_enum, default_value_t)]
-    engine: EngineName,
+    #[arg(long, value_parser = virtual_engines(), default_value = Engine::Event.name())]
+    engine: Engine,
     /// Show for each condition which owners held the lock, until when, and which fault caused it
     #[arg(long, short)]
     verbose: bool,
@@ -36,7 +37,7 @@ pub(super) struct Claims {
 impl Claims {
     pub(super) fn run(self) -> Result<Exit> {
         let sources = self.chosen(stock()?)?;
-        let trial = Runner::new(&sources).jobs(self.jobs.count()).engine(self.engine.into());
+        let trial = Runner::new(&sources).jobs(self.jobs.count()).engine(self.engine);
         let progress = Progress::new(trial.cases().len());
         let judged = trial.run(&|judged| progress.step(judged.simulated));
         let speed = progress.finish();

@@ -2,7 +2,10 @@
 
 use std::{ops::Range, path::PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::{
+    Args,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
 use lockstorm_sim::world::TraceRetention;
 use miette::{IntoDiagnostic, Result, WrapErr, bail, miette};
 
@@ -46,23 +49,17 @@ impl Jobs {
     }
 }
 
-/// What moves time on, as the command line has it.
-#[derive(Debug, Clone, Copy, ValueEnum, Default)]
-pub(super) enum EngineName {
-    /// lockstorm's own timeline, which jumps from event to event
-    #[default]
-    Event,
-    /// The `turmoil` crate, which runs every host once in each millisecond: slower, to check the other by
-    Turmoil,
-}
-
-impl From<EngineName> for Engine {
-    fn from(name: EngineName) -> Engine {
-        match name {
-            EngineName::Event => Engine::Event,
-            EngineName::Turmoil => Engine::Turmoil,
-        }
-    }
+/// The engines of virtual time, by their names; real time has an option of its own.
+pub(super) fn virtual_engines() -> impl TypedValueParser<Value = Engine> {
+    let about = [
+        (Engine::Event, "lockstorm's own timeline, which jumps from event to event"),
+        (
+            Engine::Turmoil,
+            "The `turmoil` crate, which runs every host once in each millisecond: slower, to check the other by",
+        ),
+    ];
+    let names = about.map(|(engine, about)| PossibleValue::new(engine.name()).help(about));
+    PossibleValuesParser::new(names).map(|name| Engine::named(&name).expect("a possible value is an engine"))
 }
 
 /// The scenarios of files and folders; what is not on the disk is looked for among the stock scenarios.

@@ -13,14 +13,14 @@ use serde::Serialize;
 
 use super::{
     Exit,
-    options::{EngineName, Jobs, Seeds, sources},
+    options::{Jobs, Seeds, sources, virtual_engines},
     out::{errln, out, outln},
     progress::Progress,
 };
 use crate::{
     plan::Plan,
     report::Report,
-    run::Outcome,
+    run::{Engine, Outcome},
     runner::{Judged, Runner, Stop},
     verdict::{Finding, Match},
 };
@@ -36,8 +36,8 @@ pub(super) struct Run {
     #[command(flatten)]
     jobs: Jobs,
     /// What moves time on
-    #[arg(long, value_enum, default_value_t)]
-    engine: EngineName,
+    #[arg(long, value_parser = virtual_engines(), default_value = Engine::Event.name())]
+    engine: Engine,
     /// Use private real `redis-server` processes for nodes, in real time: crashes are SIGKILL, pauses SIGSTOP, and clocks,
     /// links and messages are left alone
     #[arg(long, conflicts_with_all = ["engine", "until_violation"])]
@@ -80,7 +80,7 @@ impl Run {
         let trial = Runner::new(&sources)
             .seeds(self.seeds.given())
             .jobs(self.jobs.count())
-            .engine(self.engine.into())
+            .engine(self.engine)
             .stop(if self.until_violation { Stop::AtViolation } else { Stop::Never });
         let progress = Progress::new(trial.cases().len());
         let judged = trial.run(&|judged| progress.step(judged.simulated));

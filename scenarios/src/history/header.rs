@@ -4,10 +4,14 @@ use std::time::Duration;
 
 use lockstorm_client::wire;
 use lockstorm_sim::time::True;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::id::{Host, Lock, nanos, nanos_option};
+use super::{
+    event::Accepted,
+    id::{Host, Lock, nanos, nanos_option},
+};
 
 /// What a run was about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -199,22 +203,34 @@ impl Authority {
 pub struct Resource {
     /// The host it is.
     pub host: Host,
-    /// Which tokens it turns away.
+    /// Which writes it accepts.
     pub fence: Fence,
 }
 
-/// Which tokens a resource turns away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Which writes a fenced resource accepts, by their fencing tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Fence {
-    /// None.
+    /// All: there is no fence.
+    #[default]
     #[serde(rename = "none")]
     None,
-    /// All that are not greater than the greatest seen.
+    /// Those with a token greater than any owner's before; an owner may write again with its own.
     #[serde(rename = ">")]
     Greater,
-    /// All that are less than the greatest seen.
+    /// Those with a token greater than or equal to the greatest before.
     #[serde(rename = ">=")]
     AtLeast,
+}
+
+impl Fence {
+    /// Whether a write gets through, of which it is known what each rule says.
+    pub fn accepts(self, accepted: Accepted) -> bool {
+        match self {
+            Self::None => true,
+            Self::Greater => accepted.greater,
+            Self::AtLeast => accepted.at_least,
+        }
+    }
 }
 
 impl Header {

@@ -216,11 +216,7 @@ pub(super) fn writes(history: &History) -> Vec<Dot> {
     let fence = history.header.resource.as_ref().map_or(Fence::None, |resource| resource.fence);
     let dot = |event: &crate::history::Event| match &event.kind {
         EventKind::Write { owner, token, accepted, .. } => {
-            let accepted = match fence {
-                Fence::None => true,
-                Fence::Greater => accepted.greater,
-                Fence::AtLeast => accepted.at_least,
-            };
+            let accepted = fence.accepts(*accepted);
             let said = sentence(history, event).unwrap_or_default();
             let title = format!(
                 "{said}\narrived at {}, {}",

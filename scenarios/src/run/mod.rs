@@ -17,21 +17,21 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
 use lockstorm_client::wire;
 use lockstorm_sim::{
     time::{Boottime, Monotonic, True, Wall},
-    world::{self, HostCtx, HostState, Latency, Rate, Record, TraceRetention, Verb, World},
+    world::{HostCtx, HostState, Latency, Rate, Record, TraceRetention, Verb, World},
 };
 
 use crate::{
     history::{
-        Clock, Ended, Fence as HistoryFence, Header, History, Host, HostInfo, HostKind, Life, Lock, LockInfo,
+        Clock, Ended, Header, History, Host, HostInfo, HostKind, Life, Lock, LockInfo,
         Resource as HistoryResource, Segment,
     },
     object::Role,
     plan::{Plan, PlannedLock},
     recorder::Shared,
-    scenario::Fence,
     units::{Draw, Span},
 };
 
+pub use lockstorm_sim::world::Engine;
 pub use operator::Console;
 use operator::Operated;
 use process::Planned;
@@ -47,45 +47,6 @@ const UNSEEN_MAX: Duration = Duration::from_secs(1);
 
 /// The director's host, which is outside of the experiment.
 const DIRECTOR: &str = "(director)";
-
-/// What moves time on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Engine {
-    /// lockstorm's own timeline, which jumps from event to event.
-    #[default]
-    Event,
-    /// `turmoil`, which runs every host once in each millisecond.
-    Turmoil,
-    /// Real time, and real `redis-server` processes for nodes.
-    Real,
-}
-
-impl Engine {
-    /// All of them.
-    pub const ALL: &[Engine] = &[Engine::Event, Engine::Turmoil, Engine::Real];
-
-    /// What the command line calls it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Engine::Event => "event",
-            Engine::Turmoil => "turmoil",
-            Engine::Real => "real",
-        }
-    }
-
-    fn of_world(self) -> world::Engine {
-        match self {
-            Engine::Event => world::Engine::Event,
-            Engine::Turmoil => world::Engine::Turmoil,
-            Engine::Real => world::Engine::Real,
-        }
-    }
-
-    /// The engine of this name.
-    pub fn named(name: &str) -> Option<Engine> {
-        Engine::ALL.iter().copied().find(|engine| engine.name() == name)
-    }
-}
 
 /// What a run leaves.
 #[derive(Debug)]
@@ -119,7 +80,7 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Ou
     });
     let epoch = if engine == Engine::Real { real::wall() } else { Wall::from_millis(EPOCH_MS) };
     let mut builder = World::builder(plan.seed)
-        .engine(engine.of_world())
+        .engine(engine)
         .epoch(epoch)
         .latency(latency(plan.scenario.network.latency))
         .keep(keep);
@@ -279,11 +240,7 @@ fn header(plan: &Plan, title: &str) -> Header {
     });
     let infos: Vec<LockInfo> = infos.collect();
     let resource = plan.hosts.iter().position(|host| host.software.kind() == HostKind::Resource);
-    let fence = match plan.scenario.resource.as_ref().map(|resource| resource.fence) {
-        Some(Fence::Greater) => HistoryFence::Greater,
-        Some(Fence::GreaterOrEqual) => HistoryFence::AtLeast,
-        _ => HistoryFence::None,
-    };
+    let fence = plan.scenario.resource.as_ref().map(|resource| resource.fence).unwrap_or_default();
     let mut header = Header::new(title, hosts, infos, plan.phases.ends);
     header.seed = plan.seed;
     header.resource = resource.map(|at| HistoryResource { host: Host(at as u16), fence });

@@ -100,11 +100,7 @@ fn write(ctx: &HostCtx, stage: &Stage, memory: &RefCell<Memory>, line: &str) -> 
     let what = EventKind::Write { lock, owner, token, sent, accepted };
     stage.shared.get().history.record(ctx.moment().0, stage.host(ctx.name()), what);
     let fence = stage.plan.scenario.resource.as_ref().map_or(Fence::None, |resource| resource.fence);
-    Some(match fence {
-        Fence::None => true,
-        Fence::Greater => accepted.greater,
-        Fence::GreaterOrEqual => accepted.at_least,
-    })
+    Some(fence.accepts(accepted))
 }
 
 /// One client's way to the resource.

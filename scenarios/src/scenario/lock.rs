@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use super::{Subject, traits::OtherTraits};
-pub use crate::object::LockKind;
+pub use crate::{history::Fence, object::LockKind};
 use crate::{name::Name, object::Object, units::Span};
 
 /// The locks on trial, by name, in the order in which a workload takes them.
@@ -163,19 +163,4 @@ pub enum Sync {
 pub struct Resource {
     /// Which tokens it refuses.
     pub fence: Fence,
-}
-
-/// Which writes a fenced resource accepts, by their fencing tokens.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Fence {
-    /// All: there is no fence.
-    #[default]
-    #[serde(rename = "none")]
-    None,
-    /// Those with a token greater than any owner's before; an owner may write again with its own.
-    #[serde(rename = ">")]
-    Greater,
-    /// Those with a token greater than or equal to the greatest before.
-    #[serde(rename = ">=")]
-    GreaterOrEqual,
 }

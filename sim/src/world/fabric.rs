@@ -18,6 +18,25 @@ pub enum Engine {
     Real,
 }
 
+impl Engine {
+    /// All of them.
+    pub const ALL: &[Engine] = &[Engine::Event, Engine::Turmoil, Engine::Real];
+
+    /// Its name in commands and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Event => "event",
+            Engine::Turmoil => "turmoil",
+            Engine::Real => "real",
+        }
+    }
+
+    /// The engine of this name.
+    pub fn named(name: &str) -> Option<Engine> {
+        Engine::ALL.iter().copied().find(|engine| engine.name() == name)
+    }
+}
+
 /// The engine of one world.
 pub(super) enum Fabric {
     Event(EnterGuard),
