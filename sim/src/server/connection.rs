@@ -70,6 +70,7 @@ impl Server {
             return;
         }
         self.node.stats.net_in += bytes.len() as u64;
+        session.last_active = env.monotonic;
         session.decoder.feed(bytes);
         if session.decoder.buffered() > self.node.config.client_query_buffer_limit {
             let (peer, held) = (session.peer.clone(), session.decoder.buffered());
@@ -177,6 +178,10 @@ impl Server {
                 });
             }
             if !session.out.is_empty() {
+                // A client to which the node writes is not idle: neither one that has waited for its reply, nor a subscriber.
+                if session.role != Role::Master {
+                    session.last_active = env.monotonic;
+                }
                 session.room.pass(
                     env.monotonic,
                     self.node.debug.reply_buffer,

@@ -21,8 +21,6 @@ pub(super) fn critical(what: &str, error: &str, command: &str) -> String {
 impl Server {
     /// Takes one command of a connection through the gate, runs it, and settles what it did.
     pub(super) fn command(&mut self, env: &mut Env, conn: ConnId, args: Vec<Bytes>) {
-        let Some(session) = self.node.clients.sessions.get_mut(conn) else { return };
-        session.last_active = env.monotonic;
         // Clients are evicted before keys, and the sender of this command may be one of them.
         self.node.clients.sessions.weigh(conn);
         self.evict_clients(env);

@@ -39,10 +39,6 @@ impl Server {
             if ran {
                 session.last_write_offset = self.node.replication.history.offset;
             }
-            if waited {
-                // Waiting is no idleness.
-                session.last_active = env.monotonic;
-            }
         }
         self.answer(env, conn, &reply);
         own.send(&mut self.node, conn);

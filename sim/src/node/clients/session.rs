@@ -237,7 +237,7 @@ pub struct Session {
     pub blocked: Option<Blocked>,
     /// When it connected.
     pub since: Monotonic,
-    /// When it last sent a command.
+    /// When it last sent something, or was sent something; of the master's connection only the first counts.
     pub last_active: Monotonic,
     /// Its entry in [`Clients::idle_queue`](super::Clients::idle_queue).
     pub quiet_since: Monotonic,
