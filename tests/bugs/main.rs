@@ -21,7 +21,7 @@ use scenarios::{
     CUT_OFF_WATCHDOG, DEATH_OF_BOTH, LAST_MILLISECOND, LATE_DELETION, LATE_RELEASE, LATE_REPLICA,
     LATE_REQUEST, LATE_WRITE, LEFT_BEHIND, LINE, LONG_WORK, LOST_REPLIES, LOST_REPLY, NESTED,
     ONE_NODE_IN_COMMON, PATIENCE, PERMIT, PERMITS, RACE, READERS_AND_WRITER, SHORT_AFTER_LONG, SPLIT_VOTE,
-    SUDDEN_DEATH,
+    SUDDEN_DEATH, TOGETHER,
 };
 
 /// A broken lock is caught within so many seeds, or its checker is deaf.
@@ -156,12 +156,23 @@ const BUGS: &[(Bug, &str)] = &[
     (bug("permit-taken-again", "client", PROMPT, PERMIT), r#"fault.lost.at = "9s""#),
     (bug("read-under-write", "read-write-lock", r#"read-write = "holds""#, READERS_AND_WRITER), ""),
     (bug("write-under-read", "read-write-lock", r#"read-write = "holds""#, READERS_AND_WRITER), ""),
+    (bug("multi-keeps-what-it-got", "token-lock", ALL_BACK, TOGETHER), ""),
+    // The node of the first cannot be reached when both are to be given back, and the second is renewed on.
+    (
+        bug("multi-release-stops-at-error", "token-lock", ALL_BACK, TOGETHER),
+        r#"client.other.steps = []
+        client.c.workload.contend = { together = true, hold = "2s", think = "20s" }
+        fault.unreachable = { cut = { from = "c", to = "m" }, at = "1s", for = "10s" }"#,
+    ),
     (bug_of_node("expire_at_the_millisecond", r#"l1 = "holds""#, LAST_MILLISECOND), ""),
     (bug_of_node("replicate_in_part", r#"progress = "holds""#, DEATH_OF_BOTH), ""),
 ];
 
 /// No client is shut out for long once the faults are over.
 const PROMPT: &str = r#"progress = { holds = { stalled = "..5s" } }"#;
+
+/// No lock stays with an owner that has not all of them, but for its lease.
+const ALL_BACK: &str = r#"together = { holds = { left = "..3s" } }"#;
 
 const fn bug(broken: &'static str, right: &'static str, expect: &'static str, scenario: &'static str) -> Bug {
     Bug { broken: Broken::Lock { broken, right }, expect, scenario }

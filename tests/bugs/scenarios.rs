@@ -390,3 +390,23 @@ steps = [{ at = "10s..11s", acquire = { shared = true } }, { work = { for = "500
 [client.w]
 steps = [{ at = "10s..11s", acquire = {} }, { work = { for = "500ms" } }, { release = {} }]
 "#;
+
+/// One client takes two locks together, on a node each; of the second another client has its turns.
+pub(crate) const TOGETHER: &str = r#"
+[node.m]
+[node.n]
+[lock]
+watchdog = "2s"
+response_timeout = "500ms"
+[lock.cash]
+nodes = ["m"]
+[lock.stock]
+nodes = ["n"]
+[client.c]
+workload.contend = { together = true, hold = "100ms", think = "10s", wait = "200ms" }
+[client.other]
+steps = [{ acquire = {}, of = "stock" }, { work = { for = "1s..5s" } }, { release = {}, of = "stock" }, { repeat = 5 }]
+[run]
+storm = "30s"
+calm = "10s"
+"#;

@@ -33,6 +33,10 @@ impl Asked<'_> {
     pub(super) fn is_acquire(&self) -> bool {
         matches!(self.call, Call::Acquire { .. })
     }
+
+    pub(super) fn is_release(&self) -> bool {
+        self.call == Call::Release
+    }
 }
 
 /// A stretch of true time in which an owner had a lock, in some sense, with how that came about.

@@ -24,6 +24,7 @@ mod reentrancy;
 mod section;
 #[cfg(test)]
 mod tests;
+mod together;
 mod wake_ups;
 pub(crate) mod words;
 
@@ -62,6 +63,7 @@ pub const LIST: &[Checker] = &[
     progress::PROGRESS,
     read_write::READ_WRITE,
     reentrancy::REENTRANCY,
+    together::TOGETHER,
     wake_ups::WAKE_UPS,
 ];
 

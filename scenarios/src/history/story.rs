@@ -11,16 +11,15 @@ use super::{
     Outcome, Owner, Party, Reason, Resource, Role, Segment, Wait, Wake,
 };
 
-/// The one lock of a story.
-const STOCK: Lock = Lock(0);
-
 /// A history being written.
 pub(crate) struct Story {
     history: History,
     now: True,
     ops: u32,
-    open: BTreeMap<Owner, Op>,
-    counts: BTreeMap<(Host, Owner), u32>,
+    /// The lock that what follows is about.
+    lock: Lock,
+    open: BTreeMap<(Lock, Owner), Op>,
+    counts: BTreeMap<(Lock, Host, Owner), u32>,
     greatest: Option<u64>,
 }
 
@@ -43,8 +42,8 @@ impl Story {
         let shop = Host(hosts.len() as u16 - 1);
         let mut header = Header::new("a story", hosts, locks, ms(60_000));
         header.resource = Some(Resource { host: shop, fence: Fence::None });
-        let (now, ops, open, counts) = (True::ZERO, 0, BTreeMap::new(), BTreeMap::new());
-        Self { history: History::new(header), now, ops, open, counts, greatest: None }
+        let (now, lock, ops, open, counts) = (True::ZERO, Lock(0), 0, BTreeMap::new(), BTreeMap::new());
+        Self { history: History::new(header), now, ops, lock, open, counts, greatest: None }
     }
 
     /// One node `m`.
@@ -87,6 +86,18 @@ impl Story {
     fn wall(&self, node: &str, lease_ms: u64) -> Option<Wall> {
         let now = self.history.clock(self.host(node)).reading(Face::Wall, self.now);
         Some(Wall::from_nanos(now) + Duration::from_millis(lease_ms))
+    }
+
+    /// What follows is about the lock of this name, which is like the first.
+    pub(crate) fn about(mut self, name: &str) -> Self {
+        let locks = &mut self.history.header.locks;
+        let known = locks.iter().position(|lock| &*lock.name == name);
+        let at = known.unwrap_or(locks.len());
+        if known.is_none() {
+            locks.push(LockInfo { name: name.into(), keys: vec![name.into()], ..locks[0].clone() });
+        }
+        self.lock = Lock(at as u16);
+        self
     }
 
     /// What follows happened at this time.
@@ -173,7 +184,7 @@ impl Story {
     /// A node has so many holds of a client by replication.
     pub(crate) fn counts(mut self, node: &str, client: &str, count: u32) -> Self {
         let (owner, at) = (self.owner(client), self.host(node));
-        self.counts.insert((at, owner), count);
+        self.counts.insert((self.lock, at, owner), count);
         self
     }
 
@@ -182,8 +193,9 @@ impl Story {
         let owner = self.owner(client);
         self.ops += 1;
         let op = Op(self.ops);
-        self.open.insert(owner, op);
-        self.tell(client, EventKind::Invoke { op, lock: STOCK, owner, call })
+        self.open.insert((self.lock, owner), op);
+        let lock = self.lock;
+        self.tell(client, EventKind::Invoke { op, lock, owner, call })
     }
 
     /// A client asks for the lock and would wait without a limit.
@@ -194,7 +206,7 @@ impl Story {
     /// A client's call comes back.
     pub(crate) fn returns(mut self, client: &str, outcome: Outcome) -> Self {
         let owner = self.owner(client);
-        let op = self.open.remove(&owner).unwrap_or_else(|| panic!("{client} asked nothing"));
+        let op = self.open.remove(&(self.lock, owner)).unwrap_or_else(|| panic!("{client} asked nothing"));
         self.tell(client, EventKind::Return { op, outcome })
     }
 
@@ -209,7 +221,8 @@ impl Story {
         let now = self.history.clock(self.host(client)).reading(clock, self.now);
         let until = Some(Deadline { clock, nanos: now + for_ms * 1_000_000 });
         let mode = Mode::Exclusive;
-        self.tell(client, EventKind::Believes { lock: STOCK, owner, until, token: None, count: 1, mode })
+        let lock = self.lock;
+        self.tell(client, EventKind::Believes { lock, owner, until, token: None, count: 1, mode })
     }
 
     /// A client believes that it holds the lock so many times, and for so long by its boottime clock.
@@ -218,29 +231,34 @@ impl Story {
         let now = self.history.clock(self.host(client)).reading(Face::Boottime, self.now);
         let until = Some(Deadline { clock: Face::Boottime, nanos: now + for_ms * 1_000_000 });
         let (token, mode) = (None, Mode::Exclusive);
-        self.tell(client, EventKind::Believes { lock: STOCK, owner, until, token, count, mode })
+        let lock = self.lock;
+        self.tell(client, EventKind::Believes { lock, owner, until, token, count, mode })
     }
 
     /// A client believes that it holds the lock until it learns otherwise.
     pub(crate) fn believes_for_ever(mut self, client: &str) -> Self {
         let owner = self.owner(client);
         let (until, token, mode) = (None, None, Mode::Exclusive);
-        self.tell(client, EventKind::Believes { lock: STOCK, owner, until, token, count: 1, mode })
+        let lock = self.lock;
+        self.tell(client, EventKind::Believes { lock, owner, until, token, count: 1, mode })
     }
 
     pub(crate) fn disbelieves(mut self, client: &str, why: Reason) -> Self {
         let owner = self.owner(client);
-        self.tell(client, EventKind::Disbelieves { lock: STOCK, owner, why })
+        let lock = self.lock;
+        self.tell(client, EventKind::Disbelieves { lock, owner, why })
     }
 
     pub(crate) fn waiting(mut self, client: &str) -> Self {
         let owner = self.owner(client);
-        self.tell(client, EventKind::Waiting { lock: STOCK, owner })
+        let lock = self.lock;
+        self.tell(client, EventKind::Waiting { lock, owner })
     }
 
     pub(crate) fn woken(mut self, client: &str, by: Wake) -> Self {
         let owner = self.owner(client);
-        self.tell(client, EventKind::Woken { lock: STOCK, owner, by })
+        let lock = self.lock;
+        self.tell(client, EventKind::Woken { lock, owner, by })
     }
 
     /// A node grants a client the lock (once more) for so long by its wall clock.
@@ -259,18 +277,18 @@ impl Story {
 
     fn grants(mut self, node: &str, client: &str, lease_ms: u64, mode: Mode, token: Option<u64>) -> Self {
         let (owner, at) = (self.owner(client), self.host(node));
-        let count = self.counts.entry((at, owner)).or_default();
+        let count = self.counts.entry((self.lock, at, owner)).or_default();
         *count += 1;
         let (count, until) = (*count, self.wall(node, lease_ms));
-        let (lock, lease_ms) = (STOCK, Some(lease_ms));
+        let (lock, lease_ms) = (self.lock, Some(lease_ms));
         self.tell(node, EventKind::Granted { lock, owner, lease_ms, until, count, token, mode })
     }
 
     /// A node grants a client the lock without a lease.
     pub(crate) fn granted_without_expiry(mut self, node: &str, client: &str) -> Self {
         let (owner, at) = (self.owner(client), self.host(node));
-        self.counts.insert((at, owner), 1);
-        let (lock, lease_ms, until, token) = (STOCK, None, None, None);
+        self.counts.insert((self.lock, at, owner), 1);
+        let (lock, lease_ms, until, token) = (self.lock, None, None, None);
         self.tell(
             node,
             EventKind::Granted { lock, owner, lease_ms, until, count: 1, token, mode: Mode::Exclusive },
@@ -281,7 +299,8 @@ impl Story {
     pub(crate) fn extended_by(mut self, node: &str, client: &str, lease_ms: u64, by: &str) -> Self {
         let (owner, until) = (self.owner(client), self.wall(node, lease_ms));
         let by = Party { client: self.host(by), owner: None };
-        self.tell(node, EventKind::Extended { lock: STOCK, owner, by, lease_ms: Some(lease_ms), until })
+        let lock = self.lock;
+        self.tell(node, EventKind::Extended { lock, owner, by, lease_ms: Some(lease_ms), until })
     }
 
     pub(crate) fn extended(self, node: &str, client: &str, lease_ms: u64) -> Self {
@@ -291,11 +310,12 @@ impl Story {
     /// A node releases a client's hold, at the request of `by`.
     pub(crate) fn released_by(mut self, node: &str, client: &str, by: &str) -> Self {
         let (owner, at) = (self.owner(client), self.host(node));
-        let count = self.counts.entry((at, owner)).or_insert(1);
+        let count = self.counts.entry((self.lock, at, owner)).or_insert(1);
         *count = count.saturating_sub(1);
         let left = *count;
         let by = Party { client: self.host(by), owner: None };
-        self.tell(node, EventKind::Released { lock: STOCK, owner, by, left, lease_ms: None, until: None })
+        let lock = self.lock;
+        self.tell(node, EventKind::Released { lock, owner, by, left, lease_ms: None, until: None })
     }
 
     pub(crate) fn released(self, node: &str, client: &str) -> Self {
@@ -304,8 +324,9 @@ impl Story {
 
     pub(crate) fn vanished(mut self, node: &str, client: &str, how: LossCause) -> Self {
         let (owner, at) = (self.owner(client), self.host(node));
-        self.counts.remove(&(at, owner));
-        self.tell(node, EventKind::Vanished { lock: STOCK, owner, how })
+        self.counts.remove(&(self.lock, at, owner));
+        let lock = self.lock;
+        self.tell(node, EventKind::Vanished { lock, owner, how })
     }
 
     /// A client deletes another client's key.
@@ -316,7 +337,8 @@ impl Story {
 
     pub(crate) fn queue(mut self, node: &str, clients: &[&str]) -> Self {
         let waiters = clients.iter().map(|client| self.owner(client)).collect();
-        self.tell(node, EventKind::Queue { lock: STOCK, waiters })
+        let lock = self.lock;
+        self.tell(node, EventKind::Queue { lock, waiters })
     }
 
     /// A client's write arrives that it sent then.
@@ -324,7 +346,8 @@ impl Story {
         let owner = self.owner(client);
         let accepted = Accepted { greater: token > self.greatest, at_least: token >= self.greatest };
         self.greatest = self.greatest.max(token);
-        self.tell("shop", EventKind::Write { lock: STOCK, owner, token, sent: ms(sent), accepted })
+        let lock = self.lock;
+        self.tell("shop", EventKind::Write { lock, owner, token, sent: ms(sent), accepted })
     }
 
     /// A client asks, gets the lock from a node at once and believes it for the lease.

@@ -36,6 +36,12 @@ pub enum LockKind {
     Fair,
     /// The lock that hands out fencing tokens.
     Fenced,
+    /// The reentrant lock whose waiters ask again and again, without messages.
+    Spin,
+    /// The lock that its owner cannot take again.
+    NonReentrant,
+    /// The same, granted in the order of asking.
+    NonReentrantFair,
     /// Redlock over independent masters.
     Redlock,
     /// Many readers or one writer. Only models implement it.
@@ -46,19 +52,36 @@ pub enum LockKind {
 
 impl LockKind {
     /// The kinds of which one owner at a time holds the lock, alone.
-    pub(crate) const OF_ONE_OWNER: &[LockKind] =
-        &[LockKind::Plain, LockKind::Fair, LockKind::Fenced, LockKind::Redlock];
+    pub(crate) const OF_ONE_OWNER: &[LockKind] = &[
+        LockKind::Plain,
+        LockKind::Fair,
+        LockKind::Fenced,
+        LockKind::Spin,
+        LockKind::NonReentrant,
+        LockKind::NonReentrantFair,
+        LockKind::Redlock,
+    ];
 
     /// The kinds that the production client has.
-    pub(crate) const OF_CLIENT: &[LockKind] =
-        &[LockKind::Plain, LockKind::Fair, LockKind::Fenced, LockKind::Redlock, LockKind::Semaphore];
+    pub(crate) const OF_CLIENT: &[LockKind] = &[
+        LockKind::Plain,
+        LockKind::Fair,
+        LockKind::Fenced,
+        LockKind::Spin,
+        LockKind::NonReentrant,
+        LockKind::NonReentrantFair,
+        LockKind::Redlock,
+        LockKind::Semaphore,
+    ];
 
     /// The adapter of a lock of this kind, with so many permits if it has any.
     pub(crate) fn object(self, permits: u32) -> Rc<dyn Object> {
         match self {
             // A fencing token is handed out with the grant, and does not change the holder.
-            LockKind::Plain | LockKind::Fenced => Rc::new(exclusive::Exclusive),
-            LockKind::Fair => Rc::new(fair::Fair),
+            LockKind::Plain | LockKind::Fenced | LockKind::Spin | LockKind::NonReentrant => {
+                Rc::new(exclusive::Exclusive)
+            }
+            LockKind::Fair | LockKind::NonReentrantFair => Rc::new(fair::Fair),
             LockKind::Redlock => Rc::new(redlock::Redlock),
             LockKind::ReadWrite => Rc::new(read_write::ReadWrite),
             LockKind::Semaphore => Rc::new(semaphore::Semaphore { permits }),

@@ -20,7 +20,9 @@ use crate::{
     plan::{PlannedClient, PlannedLine, PlannedLock},
     recorder::{HistoryWriter, Line},
     scenario::{Client, Workload},
-    subject::{self, Ask, Failure, Held, Local, Patience, SubjectContext, Subjects},
+    subject::{
+        self, Ask, Failure, Held, HeldTogether, Local, Patience, SubjectContext, Subjects, together,
+    },
     units::Span,
 };
 
@@ -163,18 +165,7 @@ impl Actor {
         write_every: Option<Duration>,
         until_lost: bool,
     ) {
-        let working = async {
-            loop {
-                let now = self.ctx.moment().0;
-                let next =
-                    write_every.map_or(end, |every| (now + every.max(Duration::from_micros(1))).min(end));
-                self.until(next).await;
-                if next >= end {
-                    return;
-                }
-                self.write(held).await;
-            }
-        };
+        let working = self.write_until(end, write_every, async || self.write(held).await);
         match held.last().filter(|_| until_lost) {
             None => working.await,
             Some((_, hold)) => tokio::select! {
@@ -185,23 +176,34 @@ impl Actor {
         }
     }
 
+    /// Writes to the resource every so often until `end`.
+    pub(super) async fn write_until(&self, end: True, every: Option<Duration>, mut write: impl AsyncFnMut()) {
+        loop {
+            let now = self.ctx.moment().0;
+            let next = every.map_or(end, |every| (now + every.max(Duration::from_micros(1))).min(end));
+            self.until(next).await;
+            if next >= end {
+                return;
+            }
+            write().await;
+        }
+    }
+
     /// Writes to the resource under the lock that was acquired last.
     pub(super) async fn write(&self, held: &[Hold]) {
         let (lock, hold) = held.last().map_or((Lock(0), None), |(lock, hold)| (*lock, Some(hold)));
         let token = hold.and_then(|hold| hold.token());
-        let owner = hold.and_then(|hold| hold.owner());
+        self.write_as(lock, hold.and_then(|hold| hold.owner()), token).await;
+    }
+
+    /// Writes to the resource as the owner of this name, or as this line of work.
+    pub(super) async fn write_as(&self, lock: Lock, owner: Option<String>, token: Option<u64>) {
         let owner = owner.map_or(self.owner, |name| self.history.about(lock).owner_named(&name));
         self.writer.write(lock, owner, token).await;
     }
 
     pub(super) async fn ask(&self, ask: Ask) -> Result<Option<Hold>, Failure> {
-        let wait = match ask.wait {
-            Patience::None => Some(Duration::ZERO),
-            Patience::For(wait) => Some(wait),
-            Patience::Unbounded => None,
-        };
-        let lease_ms = ask.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
-        let call = Call::Acquire { wait: HistoryWriter::wait(wait), lease_ms };
+        let call = acquisition(&ask);
         let history = self.history.about(ask.lock);
         let op = history.invoked(self.owner, call);
         let granted = self.subjects[usize::from(ask.lock.0)].acquire(ask).await;
@@ -215,6 +217,48 @@ impl Actor {
         }
         history.returned(op, call, outcome);
         granted.map(|granted| granted.map(|hold| (ask.lock, hold)))
+    }
+
+    /// Asks for several locks as for one: each is called for at the same instant, and all come back as one.
+    pub(super) async fn ask_for_all(&self, asks: &[Ask]) -> Option<Rc<dyn HeldTogether>> {
+        let ops: Vec<_> = asks
+            .iter()
+            .map(|ask| self.history.about(ask.lock).invoked(self.owner, acquisition(ask)))
+            .collect();
+        let of = |ask: &Ask| self.subjects[usize::from(ask.lock.0)].clone();
+        let first = of(asks.first()?);
+        let granted = match first.acquire_all(asks.to_vec()) {
+            Some(granted) => granted.await,
+            None => {
+                let written = &self.stage.plan.locks[usize::from(asks[0].lock.0)].written;
+                let together = written.subject.traits.with(&written.traits).together;
+                let subjects: Vec<_> = asks.iter().map(of).collect();
+                together::acquire_all(&subjects, asks, together).await
+            }
+        };
+        for (ask, op) in asks.iter().zip(ops) {
+            let history = self.history.about(ask.lock);
+            let outcome = match &granted {
+                Ok(Some(_)) => Outcome::Ok,
+                Ok(None) => Outcome::Refused,
+                Err(failure) => failed(failure),
+            };
+            if outcome != Outcome::Ok {
+                history.gave_up(self.owner);
+            }
+            history.returned(op, acquisition(ask), outcome);
+        }
+        granted.ok().flatten()
+    }
+
+    /// Gives several locks back that were granted together.
+    pub(super) async fn give_all_of(&self, asks: &[Ask], held: &dyn HeldTogether) {
+        let about = |ask: &Ask| self.history.about(ask.lock);
+        let ops: Vec<_> = asks.iter().map(|ask| about(ask).invoked(self.owner, Call::Release)).collect();
+        let released = held.release_each().await;
+        for ((ask, op), released) in asks.iter().zip(ops).zip(&released) {
+            about(ask).returned(op, Call::Release, released.as_ref().map_or_else(failed, |()| Outcome::Ok));
+        }
     }
 
     pub(super) async fn give_back(&self, (lock, hold): &Hold) -> Result<(), Failure> {
@@ -252,6 +296,17 @@ impl Actor {
         let after = Monotonic::from_nanos(self.ctx.monotonic().as_nanos() + 1);
         self.ctx.sleep_until(after).await;
     }
+}
+
+/// The call that an ask is.
+fn acquisition(ask: &Ask) -> Call {
+    let wait = match ask.wait {
+        Patience::None => Some(Duration::ZERO),
+        Patience::For(wait) => Some(wait),
+        Patience::Unbounded => None,
+    };
+    let lease_ms = ask.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
+    Call::Acquire { wait: HistoryWriter::wait(wait), lease_ms }
 }
 
 pub(super) fn failed(failure: &Failure) -> Outcome {

@@ -33,12 +33,13 @@ impl Actor {
             if self.name.is_empty() { "workload".to_owned() } else { format!("workload/{}", self.name) };
         let mut stream = self.ctx.stream(&stream);
         let locks = self.locks(contend);
+        if contend.together {
+            return self.contend_together(contend, &locks, &mut stream).await;
+        }
         let wait = contend.wait.map_or(Patience::Unbounded, |Span(wait)| Patience::For(wait));
         let mut calm = false;
         for _ in 0..contend.rounds.unwrap_or(u32::MAX) {
-            // One more round in the calm, for the lock to show that it still can be had.
-            if self.ctx.moment().0 >= self.stage.plan.phases.storm_ends && std::mem::replace(&mut calm, true)
-            {
+            if self.is_over(&mut calm) {
                 return;
             }
             if let Some(held) = self.take_all(&locks, wait).await {
@@ -46,9 +47,46 @@ impl Actor {
                 let levels = contend.levels.map_or(1, |levels| 1 + stream.below(u64::from(levels)));
                 self.hold_levels(&locks, held, levels, length, contend.write_every).await;
             }
-            let Span(think) = drawn(contend.think, &mut stream);
-            // A round takes time even where nothing is thought: a lock that fails at once must not become an endless loop.
-            self.ctx.wire_delay(think.max(Duration::from_millis(1))).await;
+            self.think(contend, &mut stream).await;
+        }
+    }
+
+    /// Whether the rounds are over. There is one more in the calm, for the lock to show that it still can be had.
+    fn is_over(&self, calm: &mut bool) -> bool {
+        self.ctx.moment().0 >= self.stage.plan.phases.storm_ends && std::mem::replace(calm, true)
+    }
+
+    async fn think(&self, contend: &Contend, stream: &mut Stream) {
+        let Span(think) = drawn(contend.think, stream);
+        // A round takes time even where nothing is thought: a lock that fails at once must not become an endless loop.
+        self.ctx.wire_delay(think.max(Duration::from_millis(1))).await;
+    }
+
+    /// The same with several locks as one.
+    async fn contend_together(&self, contend: &Contend, locks: &[Lock], stream: &mut Stream) {
+        let wait = contend.wait.map_or(Patience::Unbounded, |Span(wait)| Patience::For(wait));
+        let lease = self.lease(locks[0], None, false);
+        let asks: Vec<Ask> =
+            locks.iter().map(|&lock| Ask { lock, lease, wait, mode: Mode::Exclusive }).collect();
+        let mut calm = false;
+        for _ in 0..contend.rounds.unwrap_or(u32::MAX) {
+            if self.is_over(&mut calm) {
+                return;
+            }
+            if let Some(held) = self.ask_for_all(&asks).await {
+                let Span(length) = drawn(contend.hold, stream);
+                let every = contend.write_every.map_or(length / 2, |Span(every)| every);
+                let working = self.write_until(self.ctx.moment().0 + length, Some(every), async || {
+                    self.write_as(locks[0], held.owner(), held.token()).await;
+                });
+                tokio::select! {
+                    biased;
+                    () = held.lost() => {}
+                    () = working => {}
+                }
+                self.give_all_of(&asks, &*held).await;
+            }
+            self.think(contend, stream).await;
         }
     }
 

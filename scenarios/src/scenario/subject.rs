@@ -9,7 +9,7 @@ use super::{
     LockKind,
     traits::{
         Belief, Cleanup, ClockName, Fencing, Grant, Key, OtherTraits, Pace, Quorum, Release, Renewal,
-        Replicas, Resend, Token, Traits,
+        Replicas, Resend, Together, Token, Traits,
     },
 };
 
@@ -240,6 +240,16 @@ pub const TABLE: &[Subject] = &[
         "write-under-read",
         "lets a writer in beside readers",
         Traits { grant: Grant::WriteUnderRead, ..SHARED },
+    ),
+    model(
+        "multi-keeps-what-it-got",
+        "keeps the locks that it got when another one of them cannot be had",
+        Traits { together: Together::Kept, ..RIGHT },
+    ),
+    model(
+        "multi-release-stops-at-error",
+        "releases several locks one after the other, until the first error",
+        Traits { together: Together::FirstError, ..RIGHT },
     ),
 ];
 

@@ -77,6 +77,8 @@ traits! {
     fence: Fencing = Fencing::None,
     /// Whether a replica must have acknowledged the grant.
     replicas: Replicas = Replicas::None,
+    /// What becomes of several locks that are taken together, when one of them cannot be had or given back.
+    together: Together = Together::Undone,
 }
 
 impl Traits {
@@ -111,6 +113,18 @@ pub enum Key {
     Mode,
     /// A string with how many permits are left.
     Permits,
+}
+
+/// What becomes of several locks that are taken together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Together {
+    /// If one cannot be had the others are given back, and all are released.
+    Undone,
+    /// If one cannot be had the others are kept.
+    Kept,
+    /// They are released one after the other, until the first error.
+    FirstError,
 }
 
 /// What is looked at before the lock is granted.

@@ -258,11 +258,30 @@ impl Script<'_, '_> {
         for name in kind.locks() {
             self.names.lock(name)?;
         }
+        if kind.takes_together() {
+            check_together(scenario, kind.locks())
+                .map_err(|message| Mistake::at(of_key("together"), message))?;
+        }
         if !steps.is_empty() {
             let message = format!("{} has both steps and a workload: give one", self.called);
             return Err(Mistake::at(place, message));
         }
         Ok(())
+    }
+}
+
+/// Locks that are asked for as for one must be several, of one subject.
+fn check_together(scenario: &Scenario, named: &[Name]) -> Result<(), String> {
+    let of = |name: &String| named.is_empty() || named.iter().any(|one| one.as_str() == name);
+    let subjects: Vec<&str> =
+        scenario.lock.iter().filter(|(name, _)| of(name)).map(|(_, lock)| lock.subject.name).collect();
+    if scenario.lock.iter().any(|(name, lock)| of(name) && lock.kind.has_permits()) {
+        return Err("a semaphore is not taken together with other locks".to_owned());
+    }
+    match subjects[..] {
+        [first, _, ..] if subjects.iter().all(|subject| *subject == first) => Ok(()),
+        [_, _, ..] => Err("locks that are taken together need one subject for all".to_owned()),
+        _ => Err("it takes two locks to take them together".to_owned()),
     }
 }
 

@@ -38,6 +38,10 @@ pub trait WorkloadKind {
     fn locks(&self) -> &[Name] {
         &[]
     }
+    /// Whether it takes its locks as one, all or none.
+    fn takes_together(&self) -> bool {
+        false
+    }
 }
 
 /// Acquire, hold, release, think, again.
@@ -65,6 +69,10 @@ pub struct Contend {
     /// and gives them back one by one. One if left out.
     #[serde(default)]
     pub levels: Option<u32>,
+    /// Whether a round asks for its locks as for one, all or none: the multi lock. It waits for all of them together, with the lease
+    /// of the first; if left out, one after the other.
+    #[serde(default)]
+    pub together: bool,
 }
 
 impl WorkloadKind for Contend {
@@ -72,6 +80,9 @@ impl WorkloadKind for Contend {
         limits::period("write_every", self.write_every)?;
         if self.of.as_ref().is_some_and(Vec::is_empty) {
             return Err(Wrong::at("of", "a round needs a lock to take"));
+        }
+        if self.together && self.levels.is_some() {
+            return Err(Wrong::at("levels", "locks that are taken together are taken once"));
         }
         match self.levels.filter(|levels| !(1..=LEVELS_MAX).contains(levels)) {
             None => Ok(()),
@@ -86,5 +97,9 @@ impl WorkloadKind for Contend {
 
     fn locks(&self) -> &[Name] {
         self.of.as_deref().unwrap_or_default()
+    }
+
+    fn takes_together(&self) -> bool {
+        self.together
     }
 }

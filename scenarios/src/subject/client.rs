@@ -3,11 +3,11 @@
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc, time::Duration};
 
 use lockstorm_client::{
-    Builder, Client, Error, FencedLock, Guard, Handle as LockHandle, Lock as ClientLock, Object, OwnerId,
-    Redlock, ReplicaWait, Semaphore, SemaphorePermits,
+    Builder, Client, Error, ErrorKind, FencedLock, Guard, Handle as LockHandle, Lock as ClientLock,
+    MultiGuard, MultiLock, Object, OwnerId, Redlock, ReplicaWait, Semaphore, SemaphorePermits,
 };
 
-use super::{Ask, Failure, Held, Local, Patience, Subject, SubjectContext};
+use super::{AllOrNone, Ask, Failure, Held, HeldTogether, Local, Patience, Subject, SubjectContext};
 use crate::{
     bridge::HostEnv,
     history::Lock,
@@ -149,6 +149,9 @@ fn handle(lock: &ScenarioLock, clients: &[Client], name: &str) -> Result<Handle,
     Ok(match lock.kind {
         LockKind::Plain => Handle::One(first.lock(name)),
         LockKind::Fair => Handle::One(first.fair_lock(name)),
+        LockKind::Spin => Handle::One(first.spin_lock(name)),
+        LockKind::NonReentrant => Handle::One(first.non_reentrant_lock(name)),
+        LockKind::NonReentrantFair => Handle::One(first.non_reentrant_fair_lock(name)),
         LockKind::Fenced => Handle::Fenced(first.fenced_lock(name)),
         LockKind::Semaphore => Handle::Semaphore(first.semaphore(name)),
         LockKind::ReadWrite => {
@@ -200,6 +203,14 @@ impl Subject for OfLine {
         })
     }
 
+    fn acquire_all(&self, asks: Vec<Ask>) -> Option<Local<'_, AllOrNone>> {
+        let owner = OwnerId::new(i64::from(self.line.0));
+        Some(Box::pin(async move {
+            let guard = asked_together(&self.handles.handles, owner, &asks).await?;
+            Ok(guard.map(|guard| Rc::new(HoldOfAll(RefCell::new(Some(guard)))) as Rc<dyn HeldTogether>))
+        }))
+    }
+
     fn acquire(&self, ask: Ask) -> Local<'_, Result<Option<Rc<dyn Held>>, Failure>> {
         Box::pin(async move {
             let owner = OwnerId::new(i64::from(self.line.0));
@@ -222,6 +233,48 @@ impl Subject for OfLine {
             }
         })
     }
+}
+
+/// Asks for all of them as one multi lock, with the lease and the limit of the first.
+async fn asked_together(
+    handles: &BTreeMap<Lock, Handle>,
+    owner: OwnerId,
+    asks: &[Ask],
+) -> Result<Option<MultiGuard>, Failure> {
+    let mut builder = MultiLock::builder();
+    for ask in asks {
+        builder = match &handles[&ask.lock] {
+            Handle::One(lock) => builder.member(lock),
+            Handle::Fenced(lock) => builder.member(lock),
+            Handle::Red(lock) => builder.member(lock),
+            Handle::Semaphore(_) => {
+                let message = "a multi lock has no semaphores".to_owned();
+                return Err(Failure { definite: true, message });
+            }
+        };
+    }
+    let lock = builder.build().map_err(failure)?;
+    let guard = match asks[0].wait {
+        Patience::Unbounded => {
+            let wanted = lock.acquire().owner(owner);
+            match asks[0].lease {
+                Some(lease) => wanted.lease(lease).await.map(Some),
+                None => wanted.await.map(Some),
+            }
+        }
+        Patience::None | Patience::For(_) => {
+            let wanted = match asks[0].wait {
+                Patience::For(wait) => lock.try_acquire_for(wait),
+                _ => lock.try_acquire(),
+            };
+            let wanted = wanted.owner(owner);
+            match asks[0].lease {
+                Some(lease) => wanted.lease(lease).await,
+                None => wanted.await,
+            }
+        }
+    };
+    guard.map_err(failure)
 }
 
 /// What one acquisition brings.
@@ -332,6 +385,41 @@ impl Held for Permit {
 
     fn token(&self) -> Option<u64> {
         None
+    }
+}
+
+/// The guard of several locks, until it is released.
+struct HoldOfAll(RefCell<Option<MultiGuard>>);
+
+impl HeldTogether for HoldOfAll {
+    fn release_each(&self) -> Local<'_, Vec<Result<(), Failure>>> {
+        Box::pin(async move {
+            let Some(guard) = self.0.take() else { return Vec::new() };
+            let keys: Vec<String> = guard.members().map(|member| member.key().to_owned()).collect();
+            let Err(error) = guard.release().await else { return vec![Ok(()); keys.len()] };
+            let ErrorKind::Members { failed, .. } = error.kind() else {
+                return vec![Err(failure(error)); keys.len()];
+            };
+            let of = |key: &String| failed.iter().find(|(other, _)| other == key);
+            keys.iter().map(|key| of(key).map_or(Ok(()), |(_, error)| Err(failure(error.clone())))).collect()
+        })
+    }
+
+    fn lost(&self) -> Local<'_, ()> {
+        let lost = self.0.borrow().as_ref().map(MultiGuard::lost);
+        Box::pin(async move {
+            if let Some(lost) = lost {
+                lost.await;
+            }
+        })
+    }
+
+    fn owner(&self) -> Option<String> {
+        self.0.borrow().as_ref()?.members().next().map(|first| first.owner().to_owned())
+    }
+
+    fn token(&self) -> Option<u64> {
+        self.0.borrow().as_ref()?.members().next()?.token()
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub(crate) mod client;
 pub mod model;
+pub mod together;
 
 use std::{collections::BTreeMap, pin::Pin, rc::Rc, time::Duration};
 
@@ -45,6 +46,9 @@ impl SubjectContext {
         &self.groups[usize::from(lock.0)]
     }
 }
+
+/// What came of asking for several locks: all of them, or none.
+pub type AllOrNone = Result<Option<Rc<dyn HeldTogether>>, Failure>;
 
 /// The subjects of one line of work, by lock; one that has several locks stands there for each of them.
 pub type Subjects = Vec<Rc<dyn Subject>>;
@@ -111,6 +115,24 @@ pub trait Subject {
     fn warm_up(&self) -> Local<'static, ()>;
     /// Asks for the lock; `None` when it was refused.
     fn acquire(&self, ask: Ask) -> Local<'_, Result<Option<Rc<dyn Held>>, Failure>>;
+    /// Asks for several locks, all or none; `None` of an algorithm that knows one lock alone, and is
+    /// [composed](together::acquire_all).
+    fn acquire_all(&self, asks: Vec<Ask>) -> Option<Local<'_, AllOrNone>> {
+        let _ = asks;
+        None
+    }
+}
+
+/// Several locks that were granted together.
+pub trait HeldTogether {
+    /// Gives them back; what came of each, in the order in which they were asked for.
+    fn release_each(&self) -> Local<'_, Vec<Result<(), Failure>>>;
+    /// Resolves when the algorithm says that one of them is lost.
+    fn lost(&self) -> Local<'_, ()>;
+    /// The name by which Redis knows the owner of the first.
+    fn owner(&self) -> Option<String>;
+    /// The fencing token of the first, if it has one.
+    fn token(&self) -> Option<u64>;
 }
 
 /// A lock that was granted, as far as the algorithm knows.

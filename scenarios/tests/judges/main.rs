@@ -26,6 +26,7 @@ mod read_write;
 mod reentrancy;
 mod runs;
 mod section;
+mod together;
 mod wake_ups;
 mod wire;
 
@@ -97,6 +98,7 @@ const JUDGES: &[(&str, Judge)] = &[
     ("progress", progress::judge),
     ("read-write", read_write::judge),
     ("reentrancy", reentrancy::judge),
+    ("together", together::judge),
     ("wake-ups", wake_ups::judge),
 ];
 

@@ -255,7 +255,12 @@ impl Collector {
                 }
             }
         }
-        match self.complete(&held, begun).await {
+        let Some(completed) = self.complete(&held, begun).await else {
+            let undone = self.give_back(held).await;
+            let error = self.lock.members[0].sessions()[0].config.no_reply();
+            return Ok(Round::Unanswered(self.first, if undone { error.made_definite() } else { error }));
+        };
+        match completed {
             Ok(()) => {
                 held.sort_by_key(|(number, _)| *number);
                 Ok(Round::Got(held.into_iter().map(|(_, part)| part).collect()))
@@ -287,18 +292,21 @@ impl Collector {
     }
 
     /// Makes what was granted one by one last for the lease from now, where that has taken a while, and makes sure that nothing
-    /// was lost meanwhile.
-    async fn complete(&self, held: &Held, begun: Boottime) -> Result<()> {
+    /// was lost meanwhile. `None` when a server does not answer in the time that there is with locks held.
+    async fn complete(&self, held: &Held, begun: Boottime) -> Option<Result<()>> {
+        let of_all =
+            |outcomes: Vec<_>| Error::of_members(held.iter().map(|(_, part)| part.key()).zip(outcomes));
         if let Some(lease) = self.options.lease
             && self.env.boottime() - begun > lease / 10
         {
-            let extended = join_all(held.iter().map(|(_, part)| part.extend(lease))).await;
-            Error::of_members(held.iter().map(|(_, part)| part.key()).zip(extended))?;
+            let patience = self.env.now() + self.patience();
+            let extended = join_all(held.iter().map(|(_, part)| part.extend(lease)));
+            if let Err(error) = of_all(within(&*self.env, patience, extended).await?) {
+                return Some(Err(error));
+            }
         }
-        Error::of_members(
-            held.iter()
-                .map(|(_, part)| (part.key(), if part.is_valid() { Ok(()) } else { Err(part.not_held()) })),
-        )
+        let still = |part: &dyn Part| if part.is_valid() { Ok(()) } else { Err(part.not_held()) };
+        Some(of_all(held.iter().map(|(_, part)| still(&**part)).collect()))
     }
 
     /// Gives all back, within the caller's time or in the background; false when it is not known that nothing is held.
