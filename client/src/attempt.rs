@@ -145,10 +145,34 @@ pub(crate) trait Kind: Attempt + Lease {}
 
 impl<K: Attempt + Lease> Kind for K {}
 
+/// How a key is taken that several kinds share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// By the kind that looks.
+    pub(crate) is_locked: bool,
+    /// A forced release of that kind frees it.
+    pub(crate) is_forcible: bool,
+}
+
 /// Something that has owners, and can be freed for all of them.
 pub(crate) trait ForceRelease {
     /// Frees it for all owners, and publishes that with the command `publish`. Replies 1 when there was anything to free.
     fn force_release(&self, key: &str, now_ms: u64, publish: &str) -> Call;
+
+    /// The field of an owner, which `owner` is in most kinds.
+    fn owner_field(&self, owner: String) -> String {
+        owner
+    }
+
+    /// Of kinds that share their key: the script that tells how it is taken. The key of others is there while they are held.
+    fn look(&self, _key: &str) -> Option<Call> {
+        None
+    }
+
+    /// Reads the reply to [`ForceRelease::look`].
+    fn read_look(&self, reply: &Value) -> Result<Taken> {
+        Err(Error::unexpected(reply))
+    }
 }
 
 /// A kind of lock on one master.

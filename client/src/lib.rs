@@ -40,6 +40,10 @@
 //!   loses its place as among its own kind.
 //! * An owner of a [non-reentrant lock](Client::non_reentrant_lock) whose first reply was lost gets its lock, and no error.
 //! * A waiter of a [spin lock](Client::spin_lock) ends with its limit, not after one more delay.
+//! * The [read-write lock](Client::rw_lock): a nested write hold keeps the longer lease, where Redisson adds the two; a read hold that is
+//!   given back never shortens the writer's lease, and ends the renewal of no write hold; each level of a read hold keeps its
+//!   own lease, in whichever order they are given back; a downgrade and a shortened lease wake waiters; a plain lock of the same
+//!   name excludes readers and writers; releasing a free lock publishes nothing.
 //! * A [`MultiLock`] gives back what it got before it waits for what it did not get, notices that a member is lost, and releases
 //!   all members even if one of them fails.
 //! * A [semaphore](Client::semaphore) publishes no total without permits, at which Redisson's listeners fail or wake no waiter, and
@@ -60,6 +64,8 @@
 //!
 //! * `getLock`, `getFairLock`, `getFencedLock`: [`Client::lock`], [`Client::fair_lock`], [`Client::fenced_lock`];
 //! * `getNonReentrantLock`, `getNonReentrantFairLock`: [`Client::non_reentrant_lock`], [`Client::non_reentrant_fair_lock`];
+//! * `getReadWriteLock(name)`: [`Client::rw_lock`], with `readLock()` and `writeLock()` as [`read`](ReadWriteLock::read) and
+//!   [`write`](ReadWriteLock::write);
 //! * `getSpinLock(name, backOff)`: [`Client::spin_lock`], [`Client::spin_lock_with`];
 //! * `getMultiLock(locks)`: [`MultiLock::builder`];
 //! * `getSemaphore`: [`Client::semaphore`], with `trySetPermits`, `addPermits`, `drainPermits` and `availablePermits` as
@@ -176,6 +182,7 @@ pub use locks::permit_semaphore::{
     AcquirePermits, PermitGuard, PermitId, PermitIds, PermitSemaphore, TryAcquirePermits,
 };
 pub use locks::rate_limiter::{RateConfig, RateLimiter, RateMode};
+pub use locks::read_write::ReadWriteLock;
 pub use locks::redlock::{OnMajority, Redlock, RedlockBuilder};
 pub use locks::semaphore::{Semaphore, SemaphorePermits};
 pub use observer::{Event, EventKind, LossCause, Observer, WokenBy};

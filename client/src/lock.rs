@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use redis::Value;
 
 use crate::acquire::{Request, acquire, adopt};
-use crate::attempt::{LockKind, read_number, remaining};
+use crate::attempt::{LockKind, Taken, read_number, remaining};
 use crate::config::millis;
 use crate::error::{Error, Result};
 use crate::guard::{Got, Guard, OfLock, Token};
@@ -277,6 +277,12 @@ impl<G: OfLock> Handle<OnMaster<G>> {
 }
 
 impl<G> OnMaster<G> {
+    /// How the key is taken, of kinds that share it.
+    async fn look(&self) -> Result<Option<Taken>> {
+        let Some(look) = self.kind.look(&self.key) else { return Ok(None) };
+        self.kind.read_look(&self.router()?.run_unconfirmed(&look).await?).map(Some)
+    }
+
     fn router(&self) -> Result<&Router> {
         check_name(if self.is_named { &self.key } else { "" }, &self.key)?;
         Ok(&self.session.router)
@@ -298,11 +304,14 @@ impl<G: OfLock> sealed::Acquirable for OnMaster<G> {
         self.router()?;
         let Self { session, kind, key, .. } = self;
         let AcquireOptions { owner, lease, limit } = options;
-        let owner = session.field(owner.unwrap_or_else(|| OwnerId::fresh(session.env())));
+        let owner = kind.owner_field(session.field(owner.unwrap_or_else(|| OwnerId::fresh(session.env()))));
         acquire(Request { session, kind, key, owner, lease, limit }).await
     }
 
     async fn is_locked(&self) -> Result<bool> {
+        if let Some(taken) = self.look().await? {
+            return Ok(taken.is_locked);
+        }
         match self.router()?.ask(self.key.slot(), redis::cmd("EXISTS").arg(&*self.key)).await? {
             Value::Int(count) => Ok(count > 0),
             other => Err(Error::unexpected(&other)),
@@ -311,7 +320,7 @@ impl<G: OfLock> sealed::Acquirable for OnMaster<G> {
 
     async fn hold_count(&self, owner: OwnerId) -> Result<u64> {
         let mut command = redis::cmd("HGET");
-        command.arg(&*self.key).arg(self.session.field(owner));
+        command.arg(&*self.key).arg(self.kind.owner_field(self.session.field(owner)));
         Ok(read_number(&self.router()?.ask(self.key.slot(), &command).await?)?.unwrap_or(0))
     }
 
@@ -324,6 +333,10 @@ impl<G: OfLock> sealed::Acquirable for OnMaster<G> {
 
     async fn force_release(&self) -> Result<bool> {
         let router = self.router()?;
+        // What it does not free is not lost.
+        if self.look().await?.is_some_and(|taken| !taken.is_forcible) {
+            return Ok(false);
+        }
         self.session.watchdog.forget_lock(&self.key);
         self.session.ctx.ledger.lose_all(&self.key, LossCause::NotHeld);
         let now_ms = millis(self.session.env().wall().0);

@@ -51,6 +51,17 @@ pub fn fair_deadlines(name: &str) -> String {
     prefixed("redisson_lock_timeout", name)
 }
 
+/// The channel of the read-write lock `name`, which both modes share.
+pub fn rw_channel(name: &str) -> String {
+    prefixed("redisson_rwlock", name)
+}
+
+/// What the keys of the read holds of `owner` at the read-write lock `name` begin with: `:1`, `:2` and so on follow, one for
+/// each level. Each ends with its lease.
+pub fn read_holds(name: &str, owner: &str) -> String {
+    suffixed(name, &format!("{owner}:rwlock_timeout"))
+}
+
 /// The channel on which the permits that the semaphore `name` has are published.
 pub fn semaphore_channel(name: &str) -> String {
     prefixed("redisson_sc", name)
@@ -95,7 +106,12 @@ pub fn permit_deadlines(name: &str) -> String {
 /// assert_eq!(suffixed("{shop}:stock", "timeout"), "{shop}:stock:timeout");
 /// ```
 pub fn suffixed(name: &str, suffix: &str) -> String {
-    if name.contains('{') { format!("{name}:{suffix}") } else { format!("{{{name}}}:{suffix}") }
+    format!("{}:{suffix}", suffix_tag(name))
+}
+
+/// What the companion keys of `name` with a suffix begin with: `name` made a hash tag, unless it holds a brace already.
+pub fn suffix_tag(name: &str) -> String {
+    if name.contains('{') { name.to_owned() } else { format!("{{{name}}}") }
 }
 
 /// The default allowance for clocks that run at different rates, in millionths of a lease: 1 %.
@@ -179,6 +195,9 @@ mod tests {
         assert_eq!(fencing_token("f"), "redisson_lock_token:{f}");
         assert_eq!(fair_queue("fl"), "redisson_lock_queue:{fl}");
         assert_eq!(fair_deadlines("fl"), "redisson_lock_timeout:{fl}");
+        assert_eq!(rw_channel("rw"), "redisson_rwlock:{rw}");
+        assert_eq!(read_holds("rw", "c:1"), "{rw}:c:1:rwlock_timeout");
+        assert_eq!(read_holds("{a}b", "c:1"), "{a}b:c:1:rwlock_timeout");
         assert_eq!(semaphore_channel("s"), "redisson_sc:{s}");
         assert_eq!(permit_deadlines("p"), "{p}:timeout");
         assert_eq!((rate_permits("r"), rate_grants("a{t}b")), ("{r}:value".into(), "a{t}b:permits".into()));
@@ -201,9 +220,13 @@ mod tests {
             assert_eq!(Slot::of(key), Slot(slot), "{key}");
         }
         for name in ["stock", "a{tag}b"] {
-            for companion in
-                [fair_queue(name), fair_deadlines(name), fencing_token(name), permit_deadlines(name)]
-            {
+            for companion in [
+                fair_queue(name),
+                fair_deadlines(name),
+                fencing_token(name),
+                permit_deadlines(name),
+                read_holds(name, "c:1"),
+            ] {
                 assert_eq!(Slot::of(&companion), Slot::of(name), "{companion}");
             }
         }

@@ -1,6 +1,8 @@
 //! The scripts against recorded replies of Redisson's, on a real server: the two kinds of clients share locks, so that
 //! keys, fields, scores, messages and replies must agree. Where ours differ on purpose, the row says so.
 
+#[path = "golden/read_write.rs"]
+mod read_write;
 #[path = "golden/semaphores.rs"]
 mod semaphores;
 mod support;
@@ -117,6 +119,22 @@ impl Vectors {
             queue.push((waiter, score.map(|score| score as i64 - NOW as i64)));
         }
         queue
+    }
+}
+
+/// What is published on a channel of a real server.
+struct Messages(redis::aio::PubSub);
+
+impl Messages {
+    async fn on(server: &RedisServer, channel: &str) -> Self {
+        let mut messages = redis::Client::open(server.url()).unwrap().get_async_pubsub().await.unwrap();
+        messages.subscribe(channel).await.unwrap();
+        Self(messages)
+    }
+
+    async fn next(&mut self) -> String {
+        let mut messages = self.0.on_message();
+        soon("it is published", messages.next()).await.unwrap().get_payload().unwrap()
     }
 }
 

@@ -167,6 +167,12 @@ async fn spin() {
     answers_as_every_kind(|clients| clients[0].spin_lock("stock"), no_token).await;
 }
 
+/// The writing half. The reading half, which does not exclude its own kind, has `tests/read_write.rs`.
+#[tokio::test]
+async fn write() {
+    answers_as_every_kind(|clients| clients[0].rw_lock("stock").write(), no_token).await;
+}
+
 #[tokio::test]
 async fn non_reentrant() {
     refuses_its_owner(|clients| clients[0].non_reentrant_lock("stock")).await;

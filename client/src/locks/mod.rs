@@ -5,6 +5,7 @@ mod fenced;
 mod fair;
 mod non_reentrant;
 mod spin;
+pub(crate) mod read_write;
 pub(crate) mod semaphore;
 pub(crate) mod permit_semaphore;
 pub(crate) mod latch;

@@ -1,10 +1,8 @@
 //! The scripts of the semaphores against recorded replies of Redisson's.
 
-use futures_util::StreamExt;
 use redis::Value;
 
-use super::support::{RedisServer, soon};
-use super::{LATCH, NIL, Vectors, int};
+use super::{LATCH, Messages, NIL, Vectors, int};
 
 const SEMAPHORE_ACQUIRE: &str = include_str!("../../src/locks/semaphore/acquire.lua");
 const SEMAPHORE_ADD: &str = concat!(
@@ -29,22 +27,6 @@ const PERMIT_RELEASE: &str = concat!(
     include_str!("../../src/locks/permit_semaphore/reclaim.lua"),
     include_str!("../../src/locks/permit_semaphore/release.lua")
 );
-
-/// What is published on a channel of a real server.
-struct Messages(redis::aio::PubSub);
-
-impl Messages {
-    async fn on(server: &RedisServer, channel: &str) -> Self {
-        let mut messages = redis::Client::open(server.url()).unwrap().get_async_pubsub().await.unwrap();
-        messages.subscribe(channel).await.unwrap();
-        Self(messages)
-    }
-
-    async fn next(&mut self) -> String {
-        let mut messages = self.0.on_message();
-        soon("it is published", messages.next()).await.unwrap().get_payload().unwrap()
-    }
-}
 
 /// Section 19: the plain semaphore. Each change has a request of its own; the third key of each is its memory, which Redisson
 /// has not.

@@ -1,0 +1,160 @@
+//! The read-write lock, Redisson's `RReadWriteLock`: many readers, or one writer, who may read as well.
+
+mod read;
+mod write;
+
+use redis::Value;
+
+use crate::attempt::{ForceRelease, Taken};
+use crate::client::Client;
+use crate::error::{Error, Result};
+use crate::lock::Lock;
+use crate::script::{Call, script};
+use crate::wake::Wakes;
+use crate::wire::rw_channel;
+
+script!(FORCE_RELEASE, "publish.lua", "force_release.lua");
+script!(LOOK, "look.lua");
+
+impl Client {
+    /// A lock that many owners may hold for reading, or one for writing.
+    ///
+    /// Both halves nest. The writer may read as well, and when it gives up writing before reading it becomes a reader without a
+    /// moment in between (*downgrade*). A reader that asks to write waits for itself, until its own lease ends: it must
+    /// give up reading first. Readers do not wait for waiting writers, so that readers who never leave a gap keep a writer out;
+    /// neither here nor in Redisson is there a fair lock of this kind.
+    ///
+    /// Each level of a read hold has a key of its own for its lease, `{doc}:<owner>:rwlock_timeout:<level>`: the user needs the right to
+    /// the keys `{doc}:*` and to the channel `redisson_rwlock:{doc}` besides `doc` and `redisson_unlock_latch:{doc}:*`.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> lockstorm_client::Result<()> {
+    /// # let server = lockstorm_sim::TestServer::start().await.expect("a free port");
+    /// # let url = server.url();
+    /// # let client = lockstorm_client::Client::connect(&url).await?;
+    /// use lockstorm_client::OwnerId;
+    /// let (doc, me) = (client.rw_lock("doc"), OwnerId::new(1));
+    /// let writing = doc.write().acquire().owner(me).await?;
+    /// assert!(doc.read().try_acquire().await?.is_none(), "another owner may not read");
+    /// let reading = doc.read().acquire().owner(me).await?;
+    /// writing.release().await?;
+    /// assert!(doc.read().try_acquire().await?.is_some(), "all may read now");
+    /// reading.release().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn rw_lock(&self, name: &str) -> ReadWriteLock {
+        ReadWriteLock {
+            read: Lock::new(self.session.clone(), read::Read, name),
+            write: Lock::new(self.session.clone(), write::Write, name),
+        }
+    }
+}
+
+/// The two halves of a [read-write lock](Client::rw_lock). Cheap to clone; holds nothing by itself.
+#[derive(Clone, Debug)]
+pub struct ReadWriteLock {
+    read: Lock,
+    write: Lock,
+}
+
+impl ReadWriteLock {
+    /// The lock for reading, which many owners may hold at once. [`Handle::remaining`](crate::Handle::remaining) is the time left of
+    /// the longest hold of any owner, and [`Handle::force_release`](crate::Handle::force_release) frees nothing while the
+    /// lock is held for writing.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> lockstorm_client::Result<()> {
+    /// # let server = lockstorm_sim::TestServer::start().await.expect("a free port");
+    /// # let url = server.url();
+    /// # let client = lockstorm_client::Client::connect(&url).await?;
+    /// let doc = client.rw_lock("doc");
+    /// let (one, other) = (doc.read().acquire().await?, doc.read().acquire().await?);
+    /// assert!(doc.write().try_acquire().await?.is_none());
+    /// one.release().await?;
+    /// other.release().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn read(&self) -> Lock {
+        self.read.clone()
+    }
+
+    /// The lock for writing, which one owner holds alone. [`Handle::force_release`](crate::Handle::force_release) ends the
+    /// writer's read holds with it, and frees nothing while the lock is held for reading only.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> lockstorm_client::Result<()> {
+    /// # let server = lockstorm_sim::TestServer::start().await.expect("a free port");
+    /// # let url = server.url();
+    /// # let client = lockstorm_client::Client::connect(&url).await?;
+    /// let writing = client.rw_lock("doc").write().try_acquire_for(Duration::from_secs(2)).await?;
+    /// assert!(writing.is_some());
+    /// # Ok(()) }
+    /// ```
+    pub fn write(&self) -> Lock {
+        self.write.clone()
+    }
+}
+
+/// The field of a writer in the lock's hash.
+fn writer(owner: &str) -> String {
+    format!("{owner}:write")
+}
+
+/// The messages on the channel that both halves share.
+fn wakes(key: &str) -> Wakes {
+    Wakes { channel: rw_channel(key), policy: super::reentrant::wakes }
+}
+
+fn force_release(key: &str, mode: &str, message: &str, publish: &str) -> Call {
+    FORCE_RELEASE.call([key.to_owned(), rw_channel(key)]).arg(mode).arg(message).arg(publish)
+}
+
+/// Reads the reply of the script that tells in which mode the lock is taken, and whether anyone reads.
+fn read_look(reply: &Value) -> Result<(Option<&[u8]>, bool)> {
+    match reply {
+        Value::Array(items) => match items.as_slice() {
+            [Value::Nil, Value::Int(_)] => Ok((None, false)),
+            [Value::BulkString(mode), Value::Int(with_reads)] => Ok((Some(mode), *with_reads == 1)),
+            _ => Err(Error::unexpected(reply)),
+        },
+        _ => Err(Error::unexpected(reply)),
+    }
+}
+
+impl ForceRelease for read::Read {
+    fn force_release(&self, key: &str, _now_ms: u64, publish: &str) -> Call {
+        force_release(key, "read", "0", publish)
+    }
+
+    fn look(&self, key: &str) -> Option<Call> {
+        Some(LOOK.call([key]))
+    }
+
+    fn read_look(&self, reply: &Value) -> Result<Taken> {
+        let (mode, with_reads) = read_look(reply)?;
+        Ok(Taken { is_locked: with_reads, is_forcible: mode == Some(b"read") })
+    }
+}
+
+impl ForceRelease for write::Write {
+    fn force_release(&self, key: &str, _now_ms: u64, publish: &str) -> Call {
+        force_release(key, "write", "1", publish)
+    }
+
+    fn owner_field(&self, owner: String) -> String {
+        writer(&owner)
+    }
+
+    fn look(&self, key: &str) -> Option<Call> {
+        Some(LOOK.call([key]))
+    }
+
+    fn read_look(&self, reply: &Value) -> Result<Taken> {
+        let is_locked = read_look(reply)?.0 == Some(b"write");
+        Ok(Taken { is_locked, is_forcible: is_locked })
+    }
+}

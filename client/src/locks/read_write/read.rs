@@ -1,0 +1,86 @@
+//! The lock for reading. Each level of a hold has a key of its own, which ends with its lease.
+
+use std::time::Duration;
+
+use redis::{Cmd, Value};
+
+use super::{wakes, writer};
+use crate::attempt::{Answer, Ask, Attempt, Found, Lease, Unlock, remaining};
+use crate::config::millis;
+use crate::error::{Error, Result};
+use crate::locks::reentrant::read_acquired;
+use crate::renew::{Name, RenewalScript, read_flags};
+use crate::script::{Call, script};
+use crate::wake::Wakes;
+use crate::wire::{read_holds, rw_channel, suffix_tag, unlock_latch};
+
+script!(ACQUIRE, "acquire_read.lua");
+script!(RELEASE, "longest_read.lua", "publish.lua", "release_read.lua");
+script!(PROBE, "probe.lua");
+script!(RENEW, "renew.lua");
+
+pub(super) struct Read;
+
+impl Attempt for Read {
+    type Got = ();
+
+    fn call(&self, ask: &Ask<'_>) -> Call {
+        let keys = [ask.key.to_owned(), read_holds(ask.key, ask.owner)];
+        ACQUIRE.call(keys).arg(ask.lease_ms).arg(ask.owner).arg(writer(ask.owner))
+    }
+
+    fn read(&self, reply: &Value) -> Result<Answer<()>> {
+        read_acquired(reply)
+    }
+
+    fn wakes(&self, key: &str, _owner: &str) -> Option<Wakes> {
+        Some(wakes(key))
+    }
+
+    fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd> {
+        let keys = [ask.key.to_owned(), read_holds(ask.key, ask.owner)];
+        // With its text: the question is rarely asked, and a server that was restarted knows no script.
+        vec![PROBE.call(keys).arg(ask.owner).eval()]
+    }
+
+    /// The count in the hash does not tell: while others read, it keeps levels that have ended.
+    fn found(&self, answers: &[Value], known: usize) -> Result<Option<Found<()>>> {
+        let [Value::Array(answer)] = answers else { return Err(Error::unexpected(&Value::Nil)) };
+        let [Value::Int(living), Value::Int(left)] = answer[..] else {
+            return Err(Error::unexpected(&answers[0]));
+        };
+        let is_obeyed = usize::try_from(living).is_ok_and(|living| living > known);
+        Ok(is_obeyed.then(|| Found { got: (), left: remaining(left).unwrap_or_default() }))
+    }
+}
+
+impl Lease for Read {
+    fn renewal(&self) -> Option<&'static RenewalScript> {
+        static READS: RenewalScript = RenewalScript { name: "reads", call: renew, read: read_flags };
+        Some(&READS)
+    }
+
+    fn release(&self, unlock: &Unlock<'_>) -> Call {
+        let key = unlock.key;
+        let keys = [
+            key.to_owned(),
+            rw_channel(key),
+            read_holds(key, unlock.owner),
+            suffix_tag(key),
+            unlock_latch(key, unlock.request),
+        ];
+        RELEASE
+            .call(keys.into_iter().chain(unlock.spent.iter().cloned()))
+            .arg(0)
+            .arg(unlock.owner)
+            .arg(unlock.publish)
+            .arg(unlock.latch_ms)
+            .arg(unlock.remaining_ms)
+    }
+}
+
+fn renew(lease: Duration, names: &[Name]) -> Call {
+    let keys = names.iter().flat_map(|(key, owner)| [key.to_string(), read_holds(key, owner)]);
+    let call = RENEW.call(keys).arg(millis(lease));
+    names.iter().fold(call, |call, (_, owner)| call.arg(owner))
+}
