@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use lockstorm_client::{
     Client, Error, ErrorKind, FencedGuard, FencedLock, Guard, Handle, Lock, LockGuard, Object, OwnerId,
-    Redlock,
+    RateMode, Redlock,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -239,6 +239,47 @@ impl Thread {
             ["count up", kind, name, counter, turns] => {
                 self.peer.count_up(kind, name, counter, turns.parse()?).await?;
                 "counted".to_owned()
+            }
+            _ => return self.obey_without_owner(words).await,
+        })
+    }
+
+    /// What is asked of objects that know no owners: a latch, a rate limiter, semaphores.
+    async fn obey_without_owner(&self, words: &[&str]) -> Result<String, Failure> {
+        let client = &self.peer.clients[0];
+        Ok(match *words {
+            ["set", name, count] => client.latch(name).try_set(count.parse()?).await?.to_string(),
+            ["count down", name] => {
+                client.latch(name).count_down().await?;
+                "counted".to_owned()
+            }
+            ["await", name] => {
+                client.latch(name).wait().await?;
+                "open".to_owned()
+            }
+            ["delete latch", name] => client.latch(name).delete().await?.to_string(),
+            ["set rate", name, mode, rate, interval] => {
+                let mode = if mode == "OVERALL" { RateMode::Overall } else { RateMode::PerClient };
+                let interval = millis(interval)?.ok_or("which interval?")?;
+                client.rate_limiter(name).try_set_rate(mode, rate.parse()?, interval).await?.to_string()
+            }
+            ["rate", name] => {
+                let config = client.rate_limiter(name).config().await?.ok_or("no rate")?;
+                let mode = match config.mode {
+                    RateMode::Overall => "OVERALL",
+                    RateMode::PerClient => "PER_CLIENT",
+                };
+                format!("{} in {} ms, {mode}", config.rate, config.interval.as_millis())
+            }
+            ["permits left", name] => client.rate_limiter(name).available().await?.to_string(),
+            ["limited", name, permits, wait] => {
+                let (limiter, permits) = (client.rate_limiter(name), permits.parse()?);
+                let granted = match millis(wait)? {
+                    Some(Duration::ZERO) => limiter.try_acquire(permits).await?,
+                    Some(wait) => limiter.try_acquire_for(permits, wait).await?,
+                    None => limiter.acquire(permits).await.map(|()| true)?,
+                };
+                if granted { "granted" } else { "refused" }.to_owned()
             }
             _ => return self.peer.permits(words).await,
         })

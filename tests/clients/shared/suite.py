@@ -15,6 +15,7 @@ from stage import Monitor, Stage, start, until
 PORTS = os.environ["REDIS_PORTS"].split(",")
 HOUR_MS = 3_600_000
 WATCHDOG_MS = 3_000
+LATCH_CHANNEL = "redisson_countdownlatch__channel__{l}"
 SINGLE = ["lock", "fair", "fenced"]
 # A tag of its own, half a tag, what a shell would mind, other alphabets.
 NAMES = ["plain", "a{tag}b", "{", "a}b{", "two words", "it's \"quoted\"", "замок-錠-🔒", "a:b:c"]
@@ -332,19 +333,65 @@ def counts(s, kind):
 
 
 def opens(s):
-    """Redisson's latch, between two processes."""
-    a, b, c = s.threads["redisson 1"], s.threads["redisson' 1"], s.threads["redisson' 2"]
+    """A latch: closed until it was counted down by both, and then open for all who wait."""
+    a, b, c = (s.threads[name] for name in ("a1", "b1", "b2"))
     s.say("set", a("set", "l", 2))
     s.say("again", b("set", "l", 9))
-    waiting = [thread.begin("await", "l") for thread in (b, c)]
-    until("they wait", lambda: s.server.pubsub_channels())
+    waiting = [thread.begin("await", "l") for thread in (s.threads["a2"], c)]
+    until("they wait", lambda: dict(s.server.pubsub_numsub(LATCH_CHANNEL)) == {LATCH_CHANNEL: 2})
     s.say("channels", s.channels())
     s.say("first", a("count down", "l"))
     s.say("keys", s.keys())
-    s.say("second", b.peer.thread(3)("count down", "l"))
+    s.say("waiting", [answer.pending() for answer in waiting])
+    s.say("second", b("count down", "l"))
     s.say("waiting", [answer.get() for answer in waiting])
     s.say("keys", s.keys())
     s.say("open", a("await", "l"))
+    s.say("used up", b("count down", "l"))
+    s.say("keys", s.keys())
+
+
+def vanishes(s):
+    """Our deletion of a latch lets waiters of both kinds go; Redisson's own lets none of Redisson's."""
+    waiters = [s.threads[name] for name in ("redisson 1", "lockstorm 1", "redisson' 1", "lockstorm' 1")]
+    s.say("set", waiters[0]("set", "l", 2))
+    waiting = [thread.begin("await", "l") for thread in waiters]
+    until("they wait", lambda: dict(s.server.pubsub_numsub(LATCH_CHANNEL)) == {LATCH_CHANNEL: 4})
+    s.say("deleted", s.threads["lockstorm 2"]("delete latch", "l"))
+    s.say("waiting", [answer.get() for answer in waiting])
+    s.say("set anew", waiters[1]("set", "l", 1))
+    again = waiters[1].begin("await", "l")
+    until("it waits", lambda: dict(s.server.pubsub_numsub(LATCH_CHANNEL)) == {LATCH_CHANNEL: 1})
+    s.say("deleted", s.threads["redisson 2"]("delete latch", "l"))
+    s.say("ours", again.get())
+
+
+def limits(s):
+    """A rate limiter that two processes share: each sees what the other has taken."""
+    a, b = s.threads["a1"], s.threads["b1"]
+    s.say("set", a("set rate", "l", "OVERALL", 3, HOUR_MS))
+    s.say("again", b("set rate", "l", "PER_CLIENT", 9, HOUR_MS))
+    s.say("rate", b("rate", "l"))
+    s.say("first", a("limited", "l", 2, 0))
+    s.say("too many", b("limited", "l", 2, 0))
+    s.say("left", b("permits left", "l"))
+    s.say("last", b("limited", "l", 1, 0))
+    s.say("none", [thread("limited", "l", 1, 100) for thread in (a, b)])
+    s.say("left", a("permits left", "l"))
+    s.server.delete("l", "{l}:value", "{l}:permits")
+    s.say("set", b("set rate", "l", "PER_CLIENT", 2, HOUR_MS))
+    s.say("each", [thread("limited", "l", 2, 0) for thread in (a, b)])
+    s.say("none", [thread("limited", "l", 1, 0) for thread in (a, b)])
+
+
+def refills(s):
+    """One permit at a time, for two processes in turn: who is refused waits for the end of what the other has taken."""
+    a, b = s.threads["a1"], s.threads["b1"]
+    s.say("set", a("set rate", "l", "OVERALL", 1, 500))
+    begun = time.monotonic()
+    s.say("turns", [thread("limited", "l", 1, "-") for thread in (a, b, a, b)])
+    # By one machine's clock, in whole milliseconds.
+    s.say("three windows at least", time.monotonic() - begun > 1.45)
 
 
 def reads_and_writes(s):
@@ -389,12 +436,15 @@ PLAYS = [
     ("all renews", ONCE, renews),
     ("semaphore permits", EVERY, permits),
     ("expirable semaphore lends", EVERY, lends),
+    ("latch opens", EVERY, opens),
+    ("rate limits", EVERY, limits),
+    ("rate refills", EVERY, refills),
 ]
 # For all four, and for what only two of them have.
 CROWDS = [
     ("fair queues", queues),
     *((f"{kind} counts", counts, kind) for kind in SINGLE),
-    ("latch opens", opens),
+    ("latch vanishes", vanishes),
     ("read-write lock reads_and_writes", reads_and_writes),
 ]
 

@@ -2,6 +2,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -13,6 +14,8 @@ import java.util.concurrent.TimeUnit;
 import org.redisson.Redisson;
 import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
+import org.redisson.api.RRateLimiter;
+import org.redisson.api.RateType;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 import redis.clients.jedis.Jedis;
@@ -145,7 +148,7 @@ public final class Peer {
                 yield "taken";
             }
             case "try to take" -> {
-                var wait = java.time.Duration.ofMillis(Long.parseLong(words[3]));
+                var wait = Duration.ofMillis(Long.parseLong(words[3]));
                 yield client.getSemaphore(words[1]).tryAcquire(Integer.parseInt(words[2]), wait) ? "taken" : "refused";
             }
             case "give" -> {
@@ -173,8 +176,38 @@ public final class Peer {
                 client.getCountDownLatch(words[1]).await();
                 yield "open";
             }
-            default -> throw new IllegalArgumentException("no verb " + words[0]);
+            case "delete latch" -> String.valueOf(client.getCountDownLatch(words[1]).delete());
+            default -> rate(client.getRateLimiter(words[1]), words);
         };
+    }
+
+    private static String rate(RRateLimiter limiter, String[] words) {
+        switch (words[0]) {
+            case "set rate": {
+                var interval = Duration.ofMillis(Long.parseLong(words[4]));
+                return String.valueOf(limiter.trySetRate(RateType.valueOf(words[2]), Long.parseLong(words[3]), interval));
+            }
+            case "rate": {
+                var config = limiter.getConfig();
+                return config.getRate() + " in " + config.getRateInterval() + " ms, " + config.getRateType();
+            }
+            case "permits left":
+                return String.valueOf(limiter.availablePermits());
+            case "limited": {
+                long permits = Long.parseLong(words[2]);
+                if (words[3].equals("-")) {
+                    limiter.acquire(permits);
+                    return "granted";
+                }
+                long wait = Long.parseLong(words[3]);
+                boolean granted = wait == 0
+                        ? limiter.tryAcquire(permits)
+                        : limiter.tryAcquire(permits, Duration.ofMillis(wait));
+                return granted ? "granted" : "refused";
+            }
+            default:
+                throw new IllegalArgumentException("no verb " + words[0]);
+        }
     }
 
     /** `-` is none, which is -1 to Redisson. */
