@@ -20,9 +20,7 @@ use crate::{
     plan::{PlannedClient, PlannedLine, PlannedLock},
     recorder::{HistoryWriter, Line},
     scenario::{Client, Workload},
-    subject::{
-        self, Ask, Failure, Held, HeldTogether, Local, Patience, SubjectContext, Subjects, together,
-    },
+    subject::{self, Ask, Failure, Held, HeldTogether, Local, Patience, SubjectContext, Subjects, together},
     units::Span,
 };
 

@@ -35,10 +35,8 @@ impl Server {
         let mut own = effects.map_or_else(OwnPushes::default, |effects| self.settle_for(env, conn, effects));
         let silent = self.node.clients.sessions.get(conn).is_some_and(Session::is_silent);
         let reply = own.place(&mut self.node, conn, reply, silent);
-        if let Some(session) = self.node.clients.sessions.get_mut(conn) {
-            if ran {
-                session.last_write_offset = self.node.replication.history.offset;
-            }
+        if ran && let Some(session) = self.node.clients.sessions.get_mut(conn) {
+            session.last_write_offset = self.node.replication.history.offset;
         }
         self.answer(env, conn, &reply);
         own.send(&mut self.node, conn);

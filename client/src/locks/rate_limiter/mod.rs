@@ -139,7 +139,7 @@ impl RateLimiter {
         }
         let keys = self.keys();
         let write = move |change: &Change<'_>, _publish: &str| {
-            let keys = keys.into_iter().chain([unlock_latch(change.key, change.request)]);
+            let keys = keys.clone().into_iter().chain([unlock_latch(change.key, change.request)]);
             let call =
                 SET_RATE.call(keys.chain(change.spent.iter().cloned())).arg(rate).arg(millis(interval));
             call.arg(u8::from(mode == RateMode::PerClient)).arg(u8::from(only_new)).arg(change.memory_ms)
