@@ -2,7 +2,7 @@
 //!
 //! A lock's own keys may be there while an owner still believes it holds the lock or waits for it. Keys that the lock declares
 //! as lasting (a token counter) may always be there, and keys that it declares as passing (what remembers a release for its
-//! repeats) while they have a time to live. Any other key that carries the lock's name was left behind.
+//! repeats) while they have a time to live. Any other key of the lock was left behind.
 
 use super::{Checker, belief::BeliefEnd, evidence::Evidence, words};
 use crate::{
@@ -21,14 +21,8 @@ pub(super) const HYGIENE: Checker = Checker {
     check,
 };
 
-/// The lock a key belongs to: one of its keys is part of the key's name.
-fn lock_of(history: &History, key: &KeyLeft) -> Option<Lock> {
-    let part = |lock: &Lock| history.lock(*lock).keys.iter().any(|of| key.key.contains(&**of));
-    history.header.locks().find(part)
-}
-
-fn is_meant_to_stay(history: &History, left: &KeyLeft, lock: Lock) -> bool {
-    let lock = history.lock(lock);
+fn is_meant_to_stay(history: &History, left: &KeyLeft) -> bool {
+    let lock = history.lock(left.lock);
     let passing = || lock.passing_keys.iter().any(|part| left.key.starts_with(&**part));
     lock.lasting_keys.contains(&left.key) || (left.ttl_ms.is_some() && passing())
 }
@@ -44,15 +38,11 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             .any(|call| call.lock == lock && call.is_acquire() && call.over.is_none())
     };
     let used: Vec<bool> = history.header.locks().map(in_use).collect();
-    let left: Vec<(&KeyLeft, Lock)> = history
-        .keys_left
-        .iter()
-        .filter_map(|key| lock_of(history, key).map(|lock| (key, lock)))
-        .filter(|(key, lock)| !used[usize::from(lock.0)] && !is_meant_to_stay(history, key, *lock))
-        .collect();
-    let for_ever = left.iter().filter(|(key, _)| key.ttl_ms.is_none()).count();
+    let stays = |key: &KeyLeft| used[usize::from(key.lock.0)] || is_meant_to_stay(history, key);
+    let left: Vec<&KeyLeft> = history.keys_left.iter().filter(|key| !stays(key)).collect();
+    let for_ever = left.iter().filter(|key| key.ttl_ms.is_none()).count();
     let verdict = match left.first() {
-        Some((key, lock)) => Verdict::Violated { witness: witness(history, key, *lock, left.len()) },
+        Some(key) => Verdict::Violated { witness: witness(history, key, left.len()) },
         None => match evidence.given_up() {
             Some(why) => Verdict::undecided(why),
             None if evidence.promises.is_empty() => Verdict::undecided("No lock was ever granted."),
@@ -67,7 +57,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     HYGIENE.finding(verdict, measures)
 }
 
-fn witness(history: &History, key: &KeyLeft, lock: Lock, left: usize) -> Witness {
+fn witness(history: &History, key: &KeyLeft, left: usize) -> Witness {
     let rest = match key.ttl_ms {
         Some(ms) => format!("and goes by itself in {ms} ms"),
         None => "and stays forever".to_owned(),
@@ -76,7 +66,7 @@ fn witness(history: &History, key: &KeyLeft, lock: Lock, left: usize) -> Witness
     let summary = format!("`{}` is left on {node}, {rest}; {} in all.", key.key, words::many(left, "key"));
     let end = history.header.end;
     let story = Vec::new();
-    Witness { summary, story, from: end, until: end, lock: Some(lock), owners: Vec::new(), fault: None }
+    Witness { summary, story, from: end, until: end, lock: Some(key.lock), owners: Vec::new(), fault: None }
 }
 
 #[cfg(test)]
@@ -92,7 +82,6 @@ mod tests {
         let stories = [
             ("clean", done().ends(10_000)),
             ("a token counter is meant to stay", done().key_left("m", "stock:token", None).ends(10_000)),
-            ("what has nothing to do with the lock", done().key_left("m", "orders", None).ends(10_000)),
             ("a queue is left forever", done().key_left("m", "queue:{stock}", None).ends(10_000)),
             (
                 "a waiter's key is left for a while",

@@ -72,6 +72,8 @@ pub struct CommandCount {
 pub struct KeyLeft {
     /// The node that has it.
     pub node: Host,
+    /// The lock that it belongs to.
+    pub lock: Lock,
     /// The key.
     pub key: Box<str>,
     /// What was left of its life in milliseconds by the node's wall clock; `None` without an expiry.

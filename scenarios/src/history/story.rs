@@ -376,7 +376,7 @@ impl Story {
     /// A key is left when the run ends.
     pub(crate) fn key_left(mut self, node: &str, key: &str, ttl_ms: Option<u64>) -> Self {
         let node = self.host(node);
-        self.history.keys_left.push(KeyLeft { node, key: key.into(), ttl_ms });
+        self.history.keys_left.push(KeyLeft { node, lock: Lock(0), key: key.into(), ttl_ms });
         self
     }
 }

@@ -212,12 +212,14 @@ impl Witness {
         let now_ms = self.ctx.wall().as_millis();
         let left = self.node.look(|server| {
             let Some(db) = server.node().dbs.first() else { return Vec::new() };
-            let mine = db.entries().iter().filter(|(key, _)| self.lock_meant_by(key).is_some());
+            let mine =
+                db.entries().iter().filter_map(|(key, entry)| Some((self.lock_meant_by(key)?, key, entry)));
             let rule = server.node().config.expiry_rule(now_ms);
-            let alive = mine.filter(|(_, entry)| !entry.is_expired(rule));
+            let alive = mine.filter(|(_, _, entry)| !entry.is_expired(rule));
             let mut left: Vec<KeyLeft> = alive
-                .map(|(key, entry)| KeyLeft {
+                .map(|(lock, key, entry)| KeyLeft {
                     node: self.host,
+                    lock,
                     key: String::from_utf8_lossy(key).into(),
                     ttl_ms: entry.expires_ms().map(|at| u64::try_from(at - now_ms).unwrap_or(0)),
                 })

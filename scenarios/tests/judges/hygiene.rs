@@ -1,6 +1,5 @@
-//! Hygiene, as it is defined: a key that is there when the run ends was left behind, unless it belongs to no lock, is one of
-//! those that the lock declares as lasting, or belongs to a lock that is in use. It belongs to the first lock that has a key
-//! whose name is part of its own. A lock is in use when the run ends if an owner believes it holds it then, or has an
+//! Hygiene, as it is defined: a key that is there when the run ends was left behind, unless it is one of
+//! those that its lock declares as lasting, or belongs to a lock that is in use. A lock is in use when the run ends if an owner believes it holds it then, or has an
 //! acquisition under way. There is nothing to judge if no lock was ever granted, or all are in use.
 
 use lockstorm::history::{History, Lock};
@@ -23,8 +22,7 @@ pub(crate) fn judge(history: &History) -> Answer {
         .keys_left
         .iter()
         .filter_map(|left| {
-            let of = |lock: &Lock| history.lock(*lock).keys.iter().any(|key| left.key.contains(&**key));
-            let lock = history.header.locks().find(of)?;
+            let lock = left.lock;
             let lasting = history.lock(lock).lasting_keys.contains(&left.key);
             let begins_so = history.lock(lock).passing_keys.iter().any(|part| left.key.starts_with(&**part));
             let passing = begins_so && left.ttl_ms.is_some();

@@ -196,6 +196,7 @@ fn left_behind(history: &mut History, [_, _, who, where_to, how, much]: &[u8; 6]
             );
             history.keys_left.push(KeyLeft {
                 node,
+                lock: one_of(&Vec::from_iter(history.header.locks()), *where_to),
                 key: key.into(),
                 ttl_ms: one_of(&[None, Some(70)], *who),
             });
