@@ -292,12 +292,8 @@ impl CodeHost {
     /// Writes to the guarded resource over the network; whether the write was accepted. Without a resource in the scenario
     /// no write is.
     pub async fn write(&self, token: Option<u64>) -> bool {
-        // The first line of work may hold the lock under any number of the client's owners.
-        let owner = match self.history.line() {
-            Line::FIRST => self.history.writer(self.owner),
-            _ => self.owner,
-        };
-        (self.write)(self.lock, owner, token).await
+        // A line of work may hold the lock under any number of the client's owners.
+        (self.write)(self.lock, self.history.writer(self.owner), token).await
     }
 }
 

@@ -71,6 +71,63 @@ storm = "6s"
     assert_eq!(violated(&history), [""; 0]);
 }
 
+/// The writes of a client that held nothing had all been booked to the first lock of the file: its L3 was an alarm without a reason,
+/// and that of the lock which they broke passed.
+#[test]
+fn a_write_after_the_release_is_one_under_the_lock_that_it_was_made_for() {
+    let run = |late: &str| {
+        let text = r#"
+[node.m]
+[network]
+latency = "1ms"
+[resource]
+[lock]
+lease = "10s"
+[lock.stock]
+[lock.cash]
+[client.c1]
+steps = [
+    { at = "1s", acquire = {}, of = "stock" }, { release = {} },
+    { acquire = {}, of = "cash" }, { write = {} }, { release = {} },
+    { at = "3s", LATE },
+]
+[client.c2]
+steps = [
+    { at = "2s", acquire = {}, of = "cash" }, { acquire = {}, of = "stock" },
+    { write = {}, of = "cash" }, { write = {}, of = "stock" }, { at = "3.5s", write = {}, of = "cash" }, { write = {}, of = "stock" },
+    { at = "4s", release = {} }, { release = {} },
+]
+[run]
+storm = "6s"
+"#;
+        run(&text.replace("LATE", late))
+    };
+    // Without a word about the lock, it is the one that was asked for last; by itself or as part of other work.
+    let lates = [
+        ("write = {}", "cash"),
+        ("write = {}, of = \"cash\"", "cash"),
+        ("write = {}, of = \"stock\"", "stock"),
+        ("work = { for = \"50ms\", write_every = \"30ms\" }, of = \"stock\"", "stock"),
+    ];
+    // Between two of the other client's.
+    let late_write = 3_000..3_400;
+    for (late, lock) in lates {
+        let history = run(late);
+        let writes = history.events.iter().filter_map(|event| match event.kind {
+            EventKind::Write { lock, .. } if late_write.contains(&event.at.as_millis()) => {
+                Some(&*history.lock(lock).name)
+            }
+            _ => None,
+        });
+        assert_eq!(writes.collect::<Vec<_>>(), [lock], "{late}");
+        let findings = checker::check(&history);
+        let l3 = findings.iter().find(|one| one.checker == "l3").expect("it is judged");
+        let witness = l3.verdict.witness().unwrap_or_else(|| panic!("{late}: {:?}", l3.verdict));
+        let of = witness.lock.map(|lock| &*history.lock(lock).name);
+        assert_eq!(of, Some(lock), "{late}");
+    }
+}
+
 #[test]
 fn locks_of_one_scenario_may_be_of_different_kinds_and_subjects() {
     let text = r#"

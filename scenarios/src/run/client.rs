@@ -1,6 +1,6 @@
 //! A client on its host: its subject, and what the script or the workload that uses it is made of.
 
-use std::{rc::Rc, time::Duration};
+use std::{cell::Cell, rc::Rc, time::Duration};
 
 use indexmap::IndexSet;
 use lockstorm_sim::{
@@ -74,7 +74,8 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, client: Rc<Client>, lines: Rc<Vec<
         }
         let history = context.history.on(line);
         let name = lines[line.0 as usize - 1].name.clone();
-        actors.push(Actor { ctx: ctx.clone(), stage: stage.clone(), name, history, subjects, writer, owner });
+        let (ctx, stage, asked) = (ctx.clone(), stage.clone(), Cell::new(Lock(0)));
+        actors.push(Actor { ctx, stage, name, history, subjects, writer, owner, asked });
     }
     if let [actor] = &actors[..] {
         let held = actor.play(&lines[0]).await;
@@ -142,6 +143,8 @@ pub(super) struct Actor {
     subjects: Subjects,
     writer: Writer,
     pub(super) owner: Owner,
+    /// The lock that it asked for last.
+    asked: Cell<Lock>,
 }
 
 /// A lock that an actor was granted, as far as its subject knows.
@@ -158,12 +161,13 @@ impl Actor {
 
     pub(super) async fn work(
         &self,
+        of: Option<Lock>,
         held: &[Hold],
         end: True,
         write_every: Option<Duration>,
         until_lost: bool,
     ) {
-        let working = self.write_until(end, write_every, async || self.write(held).await);
+        let working = self.write_until(end, write_every, async || self.write(of, held).await);
         match held.last().filter(|_| until_lost) {
             None => working.await,
             Some((_, hold)) => tokio::select! {
@@ -187,9 +191,13 @@ impl Actor {
         }
     }
 
-    /// Writes to the resource under the lock that was acquired last.
-    pub(super) async fn write(&self, held: &[Hold]) {
-        let (lock, hold) = held.last().map_or((Lock(0), None), |(lock, hold)| (*lock, Some(hold)));
+    /// Writes to the resource under the lock that was acquired last. One that holds nothing, such as a client that writes after its
+    /// release, does so under the lock `of`, or the one that it asked for last.
+    pub(super) async fn write(&self, of: Option<Lock>, held: &[Hold]) {
+        let (lock, hold) = match held.last() {
+            Some((lock, hold)) => (*lock, Some(hold)),
+            None => (of.unwrap_or_else(|| self.asked.get()), None),
+        };
         let token = hold.and_then(|hold| hold.token());
         self.write_as(lock, hold.and_then(|hold| hold.owner()), token).await;
     }
@@ -201,6 +209,7 @@ impl Actor {
     }
 
     pub(super) async fn ask(&self, ask: Ask) -> Result<Option<Hold>, Failure> {
+        self.asked.set(ask.lock);
         let call = acquisition(&ask);
         let history = self.history.about(ask.lock);
         let op = history.invoked(self.owner, call);

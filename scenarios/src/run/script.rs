@@ -67,12 +67,12 @@ impl Actor {
                 self.extend(extend, &held[at]).await;
             }
             Step::Work(work) => {
-                self.work_as_written(work, &held[..latest(held, of).map_or(0, |at| at + 1)]).await
+                self.work_as_written(work, of, &held[..latest(held, of).map_or(0, |at| at + 1)]).await
             }
             Step::Write(write) => {
                 let held = &held[..latest(held, of).map_or(0, |at| at + 1)];
                 if !write.if_held || held.last().is_some_and(|(_, hold)| hold.is_held()) {
-                    self.write(held).await;
+                    self.write(of, held).await;
                 }
             }
             Step::Check(_) if latest(held, of).is_some_and(|at| held[at].1.is_held()) => {}
@@ -138,14 +138,14 @@ impl Actor {
         history.returned(op, call, outcome);
     }
 
-    async fn work_as_written(&self, work: &Work, held: &[Hold]) {
+    async fn work_as_written(&self, work: &Work, of: Option<Lock>, held: &[Hold]) {
         let now = self.ctx.moment().0;
         let end = match (work.length, work.until) {
             (Some(length), _) => now + length.drawn().0,
             (None, Some(Span(until))) => (True::ZERO + until).max(now),
             (None, None) => now,
         };
-        self.work(held, end, work.write_every.map(|Span(every)| every), work.until_lost).await;
+        self.work(of, held, end, work.write_every.map(|Span(every)| every), work.until_lost).await;
     }
 }
 

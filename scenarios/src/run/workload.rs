@@ -142,14 +142,14 @@ impl Actor {
         let guarding = |level: &Level| level.iter().take(1).cloned().collect::<Vec<_>>();
         let mut held = vec![first];
         while let Some(innermost) = held.last().filter(|_| (held.len() as u64) < levels) {
-            self.work(&guarding(innermost), self.ctx.moment().0 + stretch, Some(every), true).await;
+            self.work(None, &guarding(innermost), self.ctx.moment().0 + stretch, Some(every), true).await;
             match self.take_all(locks, Patience::None).await {
                 Some(level) => held.push(level),
                 None => break,
             }
         }
         while let Some(innermost) = held.pop() {
-            self.work(&guarding(&innermost), self.ctx.moment().0 + stretch, Some(every), true).await;
+            self.work(None, &guarding(&innermost), self.ctx.moment().0 + stretch, Some(every), true).await;
             self.give_all_back(innermost).await;
         }
     }
