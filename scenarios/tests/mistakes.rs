@@ -206,6 +206,15 @@ fn mistakes_about_several_locks_and_lines_of_work_are_pointed_at() {
     row("[client.c1.line.a]\ncount = «0»", "there is nothing in [client.c1.line.a]");
     row("steps = [{ sleep = \"1s\" }]\n[client.c1.«line».a]", "does something beside them");
     row("[client.c1.«line».a]\ncount = 2000", "at most 1000 can be");
+    // A misspelt key whose value is a table had been taken for a lock of that name.
+    for (table, says) in [
+        ("«trait» = { release = \"delete\" }", "did you mean `traits`?"),
+        ("«trait» = {}", "did you mean `traits`?"),
+        ("watchdog = «{ every = \"1s\" }»", "expected"),
+        ("traits = { «releas» = \"delete\" }", "did you mean `release`?"),
+    ] {
+        with("[fault.crash]", &format!("[lock]\n{table}\n[fault.crash]"), says);
+    }
     // What stands in [lock] is common to all.
     with(
         "[fault.crash]",

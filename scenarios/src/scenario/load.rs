@@ -11,8 +11,8 @@ use toml::{
 
 use super::{
     Scenario,
-    error::{Mistake, ScenarioError},
-    lock,
+    error::{Mistake, ScenarioError, nearest},
+    form, lock,
     merge::overlay,
     places::Places,
     validate::validate,
@@ -82,7 +82,7 @@ fn variants(text: &str) -> Result<Vec<Variant>, Mistake> {
     let span = root.span();
     let variants = root.get_mut().remove("variant");
     let mut plain = root.clone();
-    name_locks(plain.get_mut());
+    name_locks(plain.get_mut())?;
     let base = read(plain.clone())?;
     let Some(variants) = variants else {
         validate(&base, &Places::of(plain.get_ref()))?;
@@ -106,7 +106,7 @@ fn variants(text: &str) -> Result<Vec<Variant>, Mistake> {
             table.remove("expect");
         }
         overlay(&mut table, over);
-        name_locks(&mut table);
+        name_locks(&mut table)?;
         let scenario = read(Spanned::new(span.clone(), table.clone()))?;
         validate(&scenario, &Places::of(&table))?;
         all.push(Variant { name: name.get_ref().to_string(), scenario });
@@ -115,14 +115,23 @@ fn variants(text: &str) -> Result<Vec<Variant>, Mistake> {
 }
 
 /// Gives each lock a table of its own, with what `[lock]` says of all of them.
-fn name_locks(root: &mut DeTable<'_>) {
-    let Some(locks) = root.get_mut("lock") else { return };
+fn name_locks(root: &mut DeTable<'_>) -> Result<(), Mistake> {
+    let Some(locks) = root.get_mut("lock") else { return Ok(()) };
     let span = locks.span();
-    let DeValue::Table(locks) = locks.get_mut() else { return };
+    let DeValue::Table(locks) = locks.get_mut() else { return Ok(()) };
+    let keys = form::keys("Lock").may;
+    let is_key = |name: &str| keys.iter().any(|key| key == name);
     let (mut common, mut named) = (DeTable::new(), Vec::new());
     for (key, value) in std::mem::take(locks) {
         match value.get_ref() {
-            DeValue::Table(own) if !lock::OWN_TABLES.contains(&&**key.get_ref()) => {
+            DeValue::Table(own) if !is_key(key.get_ref()) => {
+                // Where it says nothing that a lock's table says, it is more likely a misspelt key than a lock of that name.
+                let is_of_lock = !own.is_empty() && own.keys().all(|key| is_key(key.get_ref()));
+                if !is_of_lock && let Some(near) = nearest(key.get_ref(), lock::OWN_TABLES.iter().copied()) {
+                    let message = format!("neither a key of [lock] nor a lock: `{}`", key.get_ref());
+                    let help = Some(format!("did you mean `{near}`?"));
+                    return Err(Mistake { span: key.span(), message, help });
+                }
                 named.push((key, value.span(), own.clone()));
             }
             _ => drop(common.insert(key, value)),
@@ -131,13 +140,14 @@ fn name_locks(root: &mut DeTable<'_>) {
     if named.is_empty() {
         let name = Spanned::new(span.clone(), lock::ONLY.into());
         locks.insert(name, Spanned::new(span, DeValue::Table(common)));
-        return;
+        return Ok(());
     }
     for (name, span, own) in named {
         let mut whole = common.clone();
         overlay(&mut whole, own);
         locks.insert(name, Spanned::new(span, DeValue::Table(whole)));
     }
+    Ok(())
 }
 
 fn read(table: Spanned<DeTable<'_>>) -> Result<Scenario, Mistake> {
