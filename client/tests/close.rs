@@ -2,12 +2,12 @@
 
 mod support;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use lockstorm_client::{Client, ErrorKind, Event, EventKind, Observer, Redlock};
-use support::{Flow, Proxy, RedisServer, eventually, soon, task};
+use lockstorm_client::{Client, ErrorKind, Redlock};
+use support::{Attempts, Flow, Proxy, RedisServer, eventually, soon, task};
 
 async fn int(server: &RedisServer, command: &[&str]) -> i64 {
     redis::from_redis_value(server.command(command).await).expect("an integer")
@@ -131,17 +131,6 @@ fn alive_tasks() -> usize {
     tokio::runtime::Handle::current().metrics().num_alive_tasks()
 }
 
-#[derive(Default)]
-struct Attempts(Mutex<usize>);
-
-impl Observer for Attempts {
-    fn observe(&self, event: &Event<'_>) {
-        if matches!(event.kind, EventKind::Attempt) {
-            *self.0.lock().unwrap() += 1;
-        }
-    }
-}
-
 /// 20,000 acquisitions are begun and dropped. Those that have sent nothing when their caller goes are over at once; those
 /// that have are followed up until their outcome is known, 1,024 at a time. The server says nothing meanwhile.
 #[tokio::test]
@@ -168,7 +157,7 @@ async fn callers_that_are_gone_leave_bounded_work() {
             })
             .collect();
         looked_at += begun.len();
-        eventually("all are looked at", async || *attempts.0.lock().unwrap() == looked_at).await;
+        eventually("all are looked at", async || attempts.count() == looked_at).await;
         drop(begun);
     }
     eventually("what has sent nothing ends", async || alive_tasks() - before <= BOUND).await;

@@ -4,12 +4,11 @@ mod support;
 
 use std::error::Error as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use lockstorm_client::{Builder, Client, Error, ErrorKind, Event, EventKind, Observer, Redlock};
 use lockstorm_sim::TestServer;
-use support::{Flow, Proxy, RedisServer};
+use support::{Attempts, Flow, Proxy, RedisServer};
 
 /// Far above what the calls of these tests are given, and far below the time-outs that they used to wait for.
 const AT_ONCE: Duration = Duration::from_millis(2500);
@@ -83,17 +82,6 @@ async fn a_server_that_hangs_kept_callers_for_55_s() {
     timed_out("release", in_time("release", first.release()).await.unwrap_err());
 }
 
-#[derive(Default)]
-struct Attempts(AtomicUsize);
-
-impl Observer for Attempts {
-    fn observe(&self, event: &Event<'_>) {
-        if matches!(event.kind, EventKind::Attempt) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
-
 /// It counted as one that may be right a little later, and what the server said was not shown.
 #[tokio::test]
 async fn a_wrong_password_was_tried_again() {
@@ -111,7 +99,7 @@ async fn a_wrong_password_was_tried_again() {
             let error = client.lock("stock").acquire().await.unwrap_err();
             assert_eq!(server_code(&error), code, "{url}: {error}");
             assert!(error.is_definite() && !error.is_transient(), "{url}: {error}");
-            assert_eq!(attempts.0.load(Ordering::Relaxed), 1, "{url}");
+            assert_eq!(attempts.count(), 1, "{url}");
             // A set of which one server is down and the other refuses.
             let set = Client::builder().endpoint("redis://127.0.0.1:1").endpoint(&url);
             assert_eq!(server_code(&set.connect().await.unwrap_err()), code, "{url}");

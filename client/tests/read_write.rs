@@ -7,7 +7,7 @@ use std::future::IntoFuture;
 use std::time::Duration;
 
 use lockstorm_client::{Client, ErrorKind, OwnerId, ReadWriteLock};
-use support::{Flow, Proxy, RedisServer, eventually, on_each_server, soon, task};
+use support::{Flow, Proxy, RedisServer, command, eventually, impatient, on_each_server, soon, task};
 
 const LONG: Duration = Duration::from_secs(60);
 const WATCHDOG: Duration = Duration::from_millis(1500);
@@ -17,28 +17,8 @@ async fn client(url: &str) -> Client {
     Client::builder().endpoint(url).watchdog_timeout(WATCHDOG).connect().await.unwrap()
 }
 
-/// A client whose time-outs are short enough for a test and long enough for a busy machine.
-async fn impatient(url: &str) -> Client {
-    Client::builder()
-        .endpoint(url)
-        .response_timeout(Duration::from_millis(500))
-        .connect_timeout(Duration::from_millis(1000))
-        .retry_delay(Duration::from_millis(50), Duration::from_millis(100))
-        .connect()
-        .await
-        .unwrap()
-}
-
 async fn doc(url: &str) -> ReadWriteLock {
     client(url).await.rw_lock("doc")
-}
-
-async fn command(url: &str, words: &str) -> redis::Value {
-    let client = redis::Client::open(url).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-    let mut words = words.split(' ');
-    let mut command = redis::cmd(words.next().unwrap());
-    command.arg(words.collect::<Vec<_>>()).query_async(&mut connection).await.unwrap()
 }
 
 /// Completes when so many clients listen for releases.

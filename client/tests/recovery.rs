@@ -2,11 +2,11 @@
 
 mod support;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use lockstorm_client::{Client, ErrorKind, Event, EventKind, Observer, OwnerId};
-use support::{Flow, Proxy, RedisServer, eventually, impatient, task};
+use lockstorm_client::{Client, ErrorKind, OwnerId};
+use support::{Attempts, Flow, Proxy, RedisServer, eventually, impatient, task};
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -106,17 +106,6 @@ async fn a_release_whose_reply_is_lost_succeeds() {
     releasing.await.unwrap().unwrap();
 }
 
-#[derive(Default)]
-struct Attempts(Mutex<usize>);
-
-impl Observer for Attempts {
-    fn observe(&self, event: &Event<'_>) {
-        if matches!(event.kind, EventKind::Attempt) {
-            *self.0.lock().unwrap() += 1;
-        }
-    }
-}
-
 /// The caller drops the future while the request is under way: whatever it brings is given back.
 #[tokio::test]
 async fn a_dropped_acquire_leaves_nothing_behind() {
@@ -136,7 +125,7 @@ async fn a_dropped_acquire_leaves_nothing_behind() {
     assert!(asking.await.unwrap_err().is_cancelled());
     proxy.replies(Flow::Pass);
     eventually("the lock is free", async || !exists(&server).await).await;
-    assert_eq!(*attempts.0.lock().unwrap(), 2);
+    assert_eq!(attempts.count(), 2);
 }
 
 /// A waiter that gives up leaves the queue of a fair lock.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use lockstorm_client::{Client, ErrorKind, Handle, Object, OwnerId};
 use lockstorm_sim::TestServer;
 use redis::Value;
-use support::{Flow, Proxy, RedisServer, eventually};
+use support::{Flow, Proxy, RedisServer, command, eventually};
 
 fn same() -> OwnerId {
     OwnerId::new(1)
@@ -38,14 +38,6 @@ impl Both {
     fn urls(&self) -> Vec<String> {
         [Some(self.simulated.url()), self.real.as_ref().map(RedisServer::url)].into_iter().flatten().collect()
     }
-}
-
-async fn command(url: &str, line: &str) -> Value {
-    let mut connection = redis::Client::open(url).unwrap().get_multiplexed_async_connection().await.unwrap();
-    let mut words = line.split(' ');
-    let mut command = redis::cmd(words.next().unwrap());
-    command.arg(words.collect::<Vec<_>>());
-    command.query_async(&mut connection).await.unwrap()
 }
 
 /// A URL of the same server, for a user with these rights.

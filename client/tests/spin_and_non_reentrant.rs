@@ -2,12 +2,12 @@
 
 mod support;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use lockstorm_client::{Client, Event, EventKind, Lock, Observer, OwnerId, SpinBackoff};
+use lockstorm_client::{Client, Lock, OwnerId, SpinBackoff};
 use redis::Value;
-use support::{Flow, Proxy, RedisServer, eventually, soon, task};
+use support::{Attempts, Flow, Proxy, RedisServer, eventually, soon, task};
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -63,18 +63,6 @@ async fn a_spinning_waiter_gives_up_at_its_limit() {
     assert!(!lock.is_locked().await.unwrap());
 }
 
-/// The number of requests that were sent.
-#[derive(Default)]
-struct Attempts(Mutex<usize>);
-
-impl Observer for Attempts {
-    fn observe(&self, event: &Event<'_>) {
-        if matches!(event.kind, EventKind::Attempt) {
-            *self.0.lock().unwrap() += 1;
-        }
-    }
-}
-
 /// The grant's reply is lost, and the connection with it. Redisson sends the request again, finds the lock held by its owner,
 /// and fails with it held; ours finds its own hold.
 #[tokio::test]
@@ -94,7 +82,7 @@ async fn a_lost_grant_of_a_non_reentrant_lock_is_found() {
     {
         // Scripts are loaded by now.
         lock.acquire().await.unwrap().release().await.unwrap();
-        *attempts.0.lock().unwrap() = 0;
+        let before = attempts.count();
         proxy.replies(Flow::Swallow);
         let asking = task({
             let lock = lock.clone();
@@ -103,7 +91,7 @@ async fn a_lost_grant_of_a_non_reentrant_lock_is_found() {
         eventually("it is granted", async || server.command(&["EXISTS", name]).await == Value::Int(1)).await;
         proxy.replies(Flow::Pass);
         let guard = soon("its own hold is found", asking).await.unwrap().unwrap().expect("granted");
-        assert_eq!(*attempts.0.lock().unwrap(), 1, "{name}: sent once");
+        assert_eq!(attempts.count() - before, 1, "{name}: sent once");
         guard.release().await.unwrap();
         assert_eq!(server.command(&["EXISTS", name]).await, Value::Int(0));
     }

@@ -314,3 +314,21 @@ pub(crate) async fn impatient(url: &str) -> lockstorm_client::Client {
         .await
         .unwrap()
 }
+
+/// Counts the requests that clients have sent.
+#[derive(Default)]
+pub(crate) struct Attempts(AtomicUsize);
+
+impl Attempts {
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+impl lockstorm_client::Observer for Attempts {
+    fn observe(&self, event: &lockstorm_client::Event<'_>) {
+        if matches!(event.kind, lockstorm_client::EventKind::Attempt) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
