@@ -44,11 +44,8 @@ pub(crate) async fn acquire<G: Got>(request: Request<G>) -> Result<Option<Guard<
 }
 
 /// A guard for a level that the owner has by the server and that no guard of this client stands for. Its lease becomes the
-/// watchdog's, or the given one if that is longer than what is left.
+/// watchdog's, unless what is left is longer.
 pub(crate) async fn adopt<G: Got>(request: Request<G>) -> Result<Guard<G>> {
-    if let Some(lease) = request.lease {
-        check_lease("lease", lease)?;
-    }
     let adoption = Acquisition::new(request);
     let (session, owner) = (adoption.request.session.clone(), adoption.owner.clone());
     if session.ctx.work.is_closing() {
