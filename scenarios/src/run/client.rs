@@ -16,7 +16,7 @@ use super::{
 use crate::{
     bridge::HostEnv,
     code::{Code, CodeHost, Write},
-    history::{Call, Lock, Outcome, Owner},
+    history::{Call, Lock, Op, Outcome, Owner},
     plan::{PlannedClient, PlannedLine, PlannedLock},
     recorder::{HistoryWriter, Line},
     scenario::{Client, Workload},
@@ -210,19 +210,9 @@ impl Actor {
 
     pub(super) async fn ask(&self, ask: Ask) -> Result<Option<Hold>, Failure> {
         self.asked.set(ask.lock);
-        let call = acquisition(&ask);
-        let history = self.history.about(ask.lock);
-        let op = history.invoked(self.owner, call);
+        let op = self.history.about(ask.lock).invoked(self.owner, acquisition(&ask));
         let granted = self.subjects[usize::from(ask.lock.0)].acquire(ask).await;
-        let outcome = match &granted {
-            Ok(Some(_)) => Outcome::Ok,
-            Ok(None) => Outcome::Refused,
-            Err(failure) => failed(failure),
-        };
-        if outcome != Outcome::Ok {
-            history.gave_up(self.owner);
-        }
-        history.returned(op, call, outcome);
+        self.answered(&ask, op, &granted);
         granted.map(|granted| granted.map(|hold| (ask.lock, hold)))
     }
 
@@ -244,18 +234,23 @@ impl Actor {
             }
         };
         for (ask, op) in asks.iter().zip(ops) {
-            let history = self.history.about(ask.lock);
-            let outcome = match &granted {
-                Ok(Some(_)) => Outcome::Ok,
-                Ok(None) => Outcome::Refused,
-                Err(failure) => failed(failure),
-            };
-            if outcome != Outcome::Ok {
-                history.gave_up(self.owner);
-            }
-            history.returned(op, acquisition(ask), outcome);
+            self.answered(ask, op, &granted);
         }
         granted.ok().flatten()
+    }
+
+    /// Writes down what came of an acquisition.
+    fn answered<T>(&self, ask: &Ask, op: Op, granted: &Result<Option<T>, Failure>) {
+        let history = self.history.about(ask.lock);
+        let outcome = match granted {
+            Ok(Some(_)) => Outcome::Ok,
+            Ok(None) => Outcome::Refused,
+            Err(failure) => failed(failure),
+        };
+        if outcome != Outcome::Ok {
+            history.gave_up(self.owner);
+        }
+        history.returned(op, acquisition(ask), outcome);
     }
 
     /// Gives several locks back that were granted together.
@@ -272,11 +267,7 @@ impl Actor {
         let history = self.history.about(*lock);
         let op = history.invoked(self.owner, Call::Release);
         let released = hold.release().await;
-        let outcome = match &released {
-            Ok(()) => Outcome::Ok,
-            Err(failure) => failed(failure),
-        };
-        history.returned(op, Call::Release, outcome);
+        history.returned(op, Call::Release, released.as_ref().map_or_else(failed, |()| Outcome::Ok));
         released
     }
 
