@@ -1,6 +1,6 @@
 //! From a file to scenarios: parsing, laying variants over the whole, checking that every name stands for something.
 
-use std::path::Path;
+use std::{cell::LazyCell, path::Path};
 
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -119,12 +119,15 @@ fn name_locks(root: &mut DeTable<'_>) -> Result<(), Mistake> {
     let Some(locks) = root.get_mut("lock") else { return Ok(()) };
     let span = locks.span();
     let DeValue::Table(locks) = locks.get_mut() else { return Ok(()) };
-    let keys = form::keys("Lock").may;
+    // Read off the schema, which few files need.
+    let keys = LazyCell::new(|| form::keys("Lock").may);
     let is_key = |name: &str| keys.iter().any(|key| key == name);
     let (mut common, mut named) = (DeTable::new(), Vec::new());
     for (key, value) in std::mem::take(locks) {
         match value.get_ref() {
-            DeValue::Table(own) if !is_key(key.get_ref()) => {
+            DeValue::Table(own)
+                if !(lock::OWN_TABLES.contains(&&**key.get_ref()) || is_key(key.get_ref())) =>
+            {
                 // Where it says nothing that a lock's table says, it is more likely a misspelt key than a lock of that name.
                 let is_of_lock = !own.is_empty() && own.keys().all(|key| is_key(key.get_ref()));
                 if !is_of_lock && let Some(near) = nearest(key.get_ref(), lock::OWN_TABLES.iter().copied()) {
