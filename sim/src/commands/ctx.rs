@@ -31,6 +31,25 @@ pub enum Origin {
     Replication,
 }
 
+bitflags::bitflags! {
+    /// Which side effects a lookup of a key does not have, named as Redis's `LOOKUP_*` flags.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Lookup: u8 {
+        /// The LRU or LFU data of the key stays as it is.
+        const NO_TOUCH = 1;
+        /// It counts neither as a hit nor as a miss.
+        const NO_STATS = 1 << 1;
+        /// A miss emits no keyspace event `keymiss`.
+        const NO_NOTIFY = 1 << 2;
+        /// The key is about to be written: neither counted nor notified, and an expired key is deleted on a writable replica, too.
+        const WRITE = 1 << 3;
+        /// No side effect at all, for a command that comes by the key without being asked for it (SCAN, KEYS).
+        const PASSIVE = Self::NO_TOUCH.bits() | Self::NO_STATS.bits() | Self::NO_NOTIFY.bits();
+        /// For a command that inspects the server rather than the data (OBJECT): it is counted only.
+        const INSPECT = Self::NO_TOUCH.bits() | Self::NO_NOTIFY.bits();
+    }
+}
+
 /// The context of one command. Scripts and transactions run several commands with one context each, over the same effects.
 pub struct Ctx<'a> {
     /// The node, for commands that are about it; data is reached through the methods here.
@@ -122,16 +141,6 @@ impl<'a> Ctx<'a> {
         self.node.config.expiry_rule(self.now_ms)
     }
 
-    /// Where a live key is, to be read.
-    fn find(&mut self, key: &[u8]) -> Option<Place> {
-        self.find_for(key, Purpose::Read)
-    }
-
-    /// Where a live key is that is to be written. Nothing is written over one that has expired.
-    fn find_for_write(&mut self, key: &[u8]) -> Option<Place> {
-        self.find_for(key, Purpose::Write)
-    }
-
     /// Where a live key is. One that has expired is deleted, where that is for this node to do, and hidden otherwise.
     fn find_for(&mut self, key: &[u8], purpose: Purpose) -> Option<Place> {
         // The master's own stream decides for itself when a key is gone.
@@ -151,73 +160,61 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// The place of a live key, looked up for reading, which counts as a hit or a miss. With `notify`, a miss also emits
-    /// the keyspace event `keymiss`.
-    fn hit(&mut self, key: &[u8], notify: bool) -> Option<Place> {
-        let hit = self.find(key);
-        let counter = if hit.is_some() { &mut self.node.stats.hits } else { &mut self.node.stats.misses };
-        *counter += 1;
-        if hit.is_none() && notify && self.node.config.notify_keyspace_events.wants(Class::Miss.letter()) {
+    /// The place of a live key, with the side effects of a lookup that its flags leave on; the touch is the caller's.
+    fn lookup_place(&mut self, key: &[u8], flags: Lookup) -> Option<Place> {
+        if flags.contains(Lookup::WRITE) {
+            return self.find_for(key, Purpose::Write);
+        }
+        let place = self.find_for(key, Purpose::Read);
+        if !flags.contains(Lookup::NO_STATS) {
+            let hit = place.is_some();
+            let counter = if hit { &mut self.node.stats.hits } else { &mut self.node.stats.misses };
+            *counter += 1;
+        }
+        if place.is_none()
+            && !flags.contains(Lookup::NO_NOTIFY)
+            && self.node.config.notify_keyspace_events.wants(Class::Miss.letter())
+        {
             self.touch(&Bytes::copy_from_slice(key), Class::Miss, "keymiss");
         }
-        hit
+        place
     }
 
-    /// The entry of a live key, to read.
-    pub fn entry(&mut self, key: &[u8]) -> Option<&Entry> {
-        let place = self.hit(key, true)?;
-        Some(self.use_entry(place))
-    }
-
-    /// The entry of a live key, for a command that is about to write it or would rather find it missing: that is no lookup
-    /// that counts as a hit or a miss.
-    pub fn entry_for_write(&mut self, key: &[u8]) -> Option<&Entry> {
-        let place = self.find_for_write(key)?;
-        Some(self.use_entry(place))
-    }
-
-    /// The entry of a key that is there, with the use noted.
-    fn use_entry(&mut self, place: Place) -> &Entry {
+    /// The entry of a live key. `flags` turn off side effects of the lookup.
+    pub fn lookup(&mut self, key: &[u8], flags: Lookup) -> Option<&Entry> {
+        let place = self.lookup_place(key, flags)?;
+        if flags.contains(Lookup::NO_TOUCH) {
+            return Some(self.node.dbs[self.db].at(place));
+        }
         let draw = self.usage_draw();
-        self.node.dbs[self.db].used(place, self.now_ms, draw)
+        Some(self.node.dbs[self.db].touched(place, self.now_ms, draw))
     }
 
-    /// The entry of a live key, for commands that ask about a key without using it: that its idle time goes on is what
-    /// they promise.
-    pub fn peek(&mut self, key: &[u8]) -> Option<&Entry> {
-        self.hit(key, true).map(|place| self.node.dbs[self.db].at(place))
+    /// The entry of a live key, to read: a lookup with all its side effects.
+    pub fn lookup_read(&mut self, key: &[u8]) -> Option<&Entry> {
+        self.lookup(key, Lookup::empty())
     }
 
-    /// The same for commands that inspect the server rather than the data: a miss emits no event.
-    pub fn inspect(&mut self, key: &[u8]) -> Option<&Entry> {
-        self.hit(key, false).map(|place| self.node.dbs[self.db].at(place))
+    /// The entry of a live key, for a command that is about to write it or would rather find it missing.
+    pub fn lookup_write(&mut self, key: &[u8]) -> Option<&Entry> {
+        self.lookup(key, Lookup::WRITE)
     }
 
-    /// The entry of a live key, for commands that come by it without having been asked for it (SCAN, KEYS).
-    pub fn pass(&mut self, key: &[u8]) -> Option<&Entry> {
-        self.find(key).map(|place| self.node.dbs[self.db].at(place))
-    }
-
-    /// What decides whether a use counts, while eviction goes by the counter.
+    /// What decides whether a touch increments the LFU counter, under an LFU policy.
     fn usage_draw(&mut self) -> Option<Draw> {
         let counts = self.node.config.maxmemory_policy.counts_uses();
         counts.then(|| Draw { lfu: self.node.config.lfu, bits: self.env.random() })
     }
 
-    /// The value of a key that is there, to change, with the use noted.
-    fn used_mut(&mut self, place: Place) -> &mut Value {
+    /// The value of a key that is there, to change, with a touch.
+    fn touched_mut(&mut self, place: Place) -> &mut Value {
         let draw = self.usage_draw();
-        self.node.dbs[self.db].used_mut(place, self.now_ms, draw)
+        self.node.dbs[self.db].touched_mut(place, self.now_ms, draw)
     }
 
-    /// Whether a live key is there, as [`Ctx::entry_for_write`].
+    /// Whether a live key is there, as [`Ctx::lookup_write`].
     pub fn exists_for_write(&mut self, key: &[u8]) -> bool {
-        self.entry_for_write(key).is_some()
-    }
-
-    /// Whether a live key is there. Asking does not use it.
-    pub fn exists(&mut self, key: &[u8]) -> bool {
-        self.peek(key).is_some()
+        self.lookup_write(key).is_some()
     }
 
     /// The value of a live key as one type, to read.
@@ -225,7 +222,7 @@ impl<'a> Ctx<'a> {
     /// # Errors
     /// WRONGTYPE.
     pub fn read<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&T>, Error> {
-        match self.entry(key) {
+        match self.lookup_read(key) {
             None => Ok(None),
             Some(entry) => T::of(&entry.value).map(Some).ok_or(Error::WRONG_TYPE),
         }
@@ -236,24 +233,24 @@ impl<'a> Ctx<'a> {
     /// # Errors
     /// WRONGTYPE.
     pub fn modify<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&mut T>, Error> {
-        let Some(place) = self.find_for_write(key) else { return Ok(None) };
-        T::of_mut(self.used_mut(place)).ok_or(Error::WRONG_TYPE).map(Some)
+        let Some(place) = self.find_for(key, Purpose::Write) else { return Ok(None) };
+        T::of_mut(self.touched_mut(place)).ok_or(Error::WRONG_TYPE).map(Some)
     }
 
-    /// The same once more in one command: it is one use.
+    /// The value of a key that this command has looked up already, to change, without a second touch.
     ///
     /// # Errors
     /// WRONGTYPE.
-    pub fn modify_again<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&mut T>, Error> {
+    pub fn modify_no_touch<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&mut T>, Error> {
         Ok(self.raw_db().typed_mut(key)?)
     }
 
-    /// Whether a live key is there. It must be of one type then; nothing is used yet.
+    /// Whether a live key is there, without side effects of the lookup. It must be of one type then.
     ///
     /// # Errors
     /// WRONGTYPE.
     pub fn check<T: Typed>(&mut self, key: &[u8]) -> Result<bool, Error> {
-        match self.pass(key) {
+        match self.lookup(key, Lookup::PASSIVE) {
             None => Ok(false),
             Some(entry) => T::of(&entry.value).map(|_| true).ok_or(Error::WRONG_TYPE),
         }
@@ -265,23 +262,23 @@ impl<'a> Ctx<'a> {
     /// # Errors
     /// WRONGTYPE.
     pub fn modify_or_create<T: Typed>(&mut self, key: &Bytes) -> Result<&mut T, Error> {
-        let value = if let Some(place) = self.find_for_write(key) {
-            self.used_mut(place)
+        let value = if let Some(place) = self.find_for(key, Purpose::Write) {
+            self.touched_mut(place)
         } else {
             self.node.dbs[self.db].insert(key, T::empty(), None, Usage::new(self.now_ms));
             self.touch(key, Class::New, "new");
             let db = &mut self.node.dbs[self.db];
             let place = db.find(key).expect("the key was just made");
-            db.used_mut(place, self.now_ms, None)
+            db.touched_mut(place, self.now_ms, None)
         };
         T::of_mut(value).ok_or(Error::WRONG_TYPE)
     }
 
     /// Sets a key to a value with an expiry, whatever it held.
     pub fn put(&mut self, key: &Bytes, value: Value, expires_ms: Option<i64>) {
-        let live = self.find_for_write(key);
+        let live = self.find_for(key, Purpose::Write);
         let mut usage = Usage::new(self.now_ms);
-        // What a key is overwritten with has been used as often as what it was.
+        // Overwriting a key keeps its LFU counter.
         if let Some(draw) = self.usage_draw()
             && let Some(old) = self.node.dbs[self.db].get(key)
         {
@@ -348,7 +345,8 @@ impl<'a> Ctx<'a> {
 
     /// Sets or clears the expiry of a live key; returns whether it is there.
     pub fn set_expiry(&mut self, key: &Bytes, expires_ms: Option<i64>) -> bool {
-        let is_set = self.find_for_write(key).is_some() && self.node.dbs[self.db].set_expiry(key, expires_ms);
+        let is_set = self.find_for(key, Purpose::Write).is_some()
+            && self.node.dbs[self.db].set_expiry(key, expires_ms);
         self.note_own(key, expires_ms.filter(|_| is_set));
         is_set
     }

@@ -44,7 +44,7 @@ mod string;
 mod transactions;
 
 pub use categories::Categories;
-pub use ctx::{Ctx, Origin};
+pub use ctx::{Ctx, Lookup, Origin};
 pub use differences::{absent, difference};
 use dispatch::printable;
 pub use dispatch::{check_renames, find, find_in, run, unknown};

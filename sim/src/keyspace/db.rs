@@ -141,21 +141,21 @@ impl Db {
         self.entries.at(place.0).expect("the place of a key").1
     }
 
-    /// The entry at a place, noting that it is used now; `draw` as [`Usage::note`] wants it.
+    /// The entry at a place, with a touch of its LRU and LFU data; `draw` as [`Usage::note`] wants it.
     ///
     /// # Panics
     /// When nothing is there any more.
-    pub fn used(&mut self, place: Place, now_ms: i64, draw: Option<Draw>) -> &Entry {
+    pub fn touched(&mut self, place: Place, now_ms: i64, draw: Option<Draw>) -> &Entry {
         let (_, entry) = self.entries.at_mut(place.0).expect("the place of a key");
         entry.usage.note(now_ms, draw);
         entry
     }
 
-    /// The value at a place, to change, noting that it is used now.
+    /// The value at a place, to change, with a touch of its LRU and LFU data.
     ///
     /// # Panics
     /// When nothing is there any more.
-    pub fn used_mut(&mut self, place: Place, now_ms: i64, draw: Option<Draw>) -> &mut Value {
+    pub fn touched_mut(&mut self, place: Place, now_ms: i64, draw: Option<Draw>) -> &mut Value {
         let (_, entry) = self.entries.at_mut(place.0).expect("the place of a key");
         self.unreckoned.add(place.0);
         entry.usage.note(now_ms, draw);

@@ -34,7 +34,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if source == destination && db == ctx.db {
         return Err(Error::SAME_OBJECT);
     }
-    let Some(entry) = ctx.entry(source).cloned() else { return Ok(Reply::Integer(0)) };
+    let Some(entry) = ctx.lookup_read(source).cloned() else { return Ok(Reply::Integer(0)) };
     let copied = ctx.in_db(db, |ctx| {
         if ctx.exists_for_write(destination) {
             if !replace {

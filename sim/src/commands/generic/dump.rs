@@ -21,7 +21,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    if ctx.entry(&args[1]).is_none() {
+    if ctx.lookup_read(&args[1]).is_none() {
         return Ok(Reply::Null);
     }
     let (db, config) = (&ctx.node.dbs[ctx.db], &ctx.node.config);

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, integer, printable},
+    commands::{Ctx, Error, Lookup, integer, printable},
     effect::Class,
     resp::Reply,
 };
@@ -73,7 +73,7 @@ pub(super) fn expire(
     let scale = if unit == Unit::Seconds { 1000 } else { 1 };
     let when_ms = integer(&args[2])?.checked_mul(scale).and_then(|ms| ms.checked_add(origin_ms));
     let when_ms = when_ms.ok_or_else(|| Error::invalid_expire(command))?;
-    let Some(old_ms) = ctx.entry_for_write(key).map(|entry| entry.expires_ms()) else {
+    let Some(old_ms) = ctx.lookup_write(key).map(|entry| entry.expires_ms()) else {
         return Ok(Reply::Integer(0));
     };
     if !conditions.allow(old_ms, when_ms) {
@@ -94,7 +94,7 @@ pub(super) fn expire(
 
 /// The time from `origin_ms` to the expiry of a key: -1 for no expiry, -2 for no key.
 pub(super) fn left(ctx: &mut Ctx<'_>, key: &[u8], origin_ms: i64, unit: Unit) -> Reply {
-    Reply::Integer(match ctx.peek(key).map(|entry| entry.expires_ms()) {
+    Reply::Integer(match ctx.lookup(key, Lookup::NO_TOUCH).map(|entry| entry.expires_ms()) {
         None => -2,
         Some(None) => -1,
         Some(Some(when_ms)) => {

@@ -84,7 +84,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let mut sent = Vec::new();
     for key in options.keys {
         let now_ms = ctx.wall_ms();
-        let Some(ttl_ms) = ctx.entry(key).map(|entry| entry.expires_ms().map(|when| (when - now_ms).max(1)))
+        let Some(ttl_ms) =
+            ctx.lookup_read(key).map(|entry| entry.expires_ms().map(|when| (when - now_ms).max(1)))
         else {
             continue;
         };

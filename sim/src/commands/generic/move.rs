@@ -28,7 +28,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if db == ctx.db {
         return Err(Error::SAME_OBJECT);
     }
-    if ctx.entry_for_write(key).is_none() || ctx.in_db(db, |ctx| ctx.exists_for_write(key)) {
+    if ctx.lookup_write(key).is_none() || ctx.in_db(db, |ctx| ctx.exists_for_write(key)) {
         return Ok(Reply::Integer(0));
     }
     let Some(entry) = ctx.remove(key) else { return Ok(Reply::Integer(0)) };

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    commands::{Ctx, Error, Flags, Group, Keys, Lookup, Spec},
     resp::Reply,
 };
 
@@ -20,5 +20,5 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    Ok(ctx.inspect(&args[2]).map_or(Reply::Null, |entry| Reply::bulk(entry.value.encoding())))
+    Ok(ctx.lookup(&args[2], Lookup::INSPECT).map_or(Reply::Null, |entry| Reply::bulk(entry.value.encoding())))
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    commands::{Ctx, Error, Flags, Group, Keys, Lookup, Spec},
     resp::Reply,
 };
 
@@ -21,7 +21,9 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let now_ms = ctx.now_ms;
-    let Some(usage) = ctx.inspect(&args[2]).map(|entry| entry.usage) else { return Ok(Reply::Null) };
+    let Some(usage) = ctx.lookup(&args[2], Lookup::INSPECT).map(|entry| entry.usage) else {
+        return Ok(Reply::Null);
+    };
     if !ctx.node.config.maxmemory_policy.counts_uses() {
         return Err(Error::of(
             "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching \

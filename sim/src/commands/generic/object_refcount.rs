@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    commands::{Ctx, Error, Flags, Group, Keys, Lookup, Spec},
     config::Config,
     keyspace::Value,
     resp::Reply,
@@ -23,7 +23,9 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let shares = shares(&ctx.node.config);
-    Ok(ctx.inspect(&args[2]).map_or(Reply::Null, |entry| Reply::Integer(references(&entry.value, shares))))
+    Ok(ctx
+        .lookup(&args[2], Lookup::INSPECT)
+        .map_or(Reply::Null, |entry| Reply::Integer(references(&entry.value, shares))))
 }
 
 /// Whether keys share small integers. They do not where each has a use of its own that decides whether it is evicted.

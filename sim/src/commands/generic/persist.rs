@@ -22,7 +22,7 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let key = &args[1];
-    if ctx.entry_for_write(key).is_none_or(|entry| entry.expires_ms().is_none()) {
+    if ctx.lookup_write(key).is_none_or(|entry| entry.expires_ms().is_none()) {
         return Ok(Reply::Integer(0));
     }
     ctx.set_expiry(key, None);

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    commands::{Ctx, Error, Flags, Group, Keys, Lookup, Spec},
     resp::Reply,
 };
 
@@ -28,7 +28,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
         let db = &ctx.node.dbs[ctx.db];
         let Some((key, _)) = db.entries().random(|bound| ctx.env.random_below(bound)) else { break };
         let key = key.clone();
-        if ctx.pass(&key).is_some() {
+        if ctx.lookup(&key, Lookup::PASSIVE).is_some() {
             return Ok(key.into());
         }
         if ctx.node.is_replica() && ctx.raw_db().volatile_len() == ctx.raw_db().len() {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{
-        Ctx, Error, Flags, Group, Keys, Spec,
+        Ctx, Error, Flags, Group, Keys, Lookup, Spec,
         scan::{ScanOptions, cursor, reply},
     },
     resp::Reply,
@@ -31,7 +31,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let wanted = found.into_iter().filter(|key| {
         options.wants(key)
             && match &options.kind {
-                None => ctx.pass(key).is_some(),
+                None => ctx.lookup(key, Lookup::PASSIVE).is_some(),
                 Some(kind) => is_of(ctx, key, kind),
             }
     });
@@ -41,7 +41,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 /// Whether a key is of this type. To find that out is to read it: a hit, or a miss if it has expired. Then it is of the type `none`
 /// and gone, and found to be that; only where it may not be removed it is no key.
 fn is_of(ctx: &mut Ctx<'_>, key: &[u8], kind: &[u8]) -> bool {
-    let name = ctx.peek(key).map(|entry| entry.value.kind().name());
+    let name = ctx.lookup(key, Lookup::NO_TOUCH).map(|entry| entry.value.kind().name());
     let is_removed = name.is_none() && ctx.raw_db().get(key).is_none();
     kind.eq_ignore_ascii_case(name.unwrap_or("none").as_bytes()) && (name.is_some() || is_removed)
 }

@@ -85,7 +85,7 @@ impl SortOptions {
         let mut unsorted = self.unsorted;
         let mut alphabetical = self.alphabetical;
         let mut taken = None;
-        let elements: Vec<Blob> = match ctx.entry(key).map(|entry| &entry.value) {
+        let elements: Vec<Blob> = match ctx.lookup_read(key).map(|entry| &entry.value) {
             None => Vec::new(),
             // What has an order of its own is only read as far as it is wanted.
             Some(Value::List(list)) if unsorted => {
@@ -116,7 +116,7 @@ impl SortOptions {
             Some(_) => return Err(Error::WRONG_TYPE),
         };
         // Sorting a sorted set needs its general form, which then stays.
-        if let Ok(Some(set)) = ctx.modify_again::<SortedSet>(key) {
+        if let Ok(Some(set)) = ctx.modify_no_touch::<SortedSet>(key) {
             set.enlarge();
         }
         let elements = if unsorted { elements } else { self.order(ctx, elements, alphabetical)? };
@@ -204,7 +204,7 @@ fn look_up(ctx: &mut Ctx<'_>, pattern: &[u8], element: &Blob) -> Option<Blob> {
         None => (after, None),
     };
     let key = [before, element, after].concat();
-    match (&ctx.entry(&key)?.value, field) {
+    match (&ctx.lookup_read(&key)?.value, field) {
         (Value::Hash(hash), Some(field)) => hash.get(field).map(Blob::apart),
         (Value::String(string), None) => Some(string.bytes().apart()),
         _ => None,

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    commands::{Ctx, Error, Flags, Group, Keys, Lookup, Spec},
     resp::Reply,
 };
 
@@ -20,5 +20,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    Ok(Reply::Status(ctx.peek(&args[1]).map_or("none", |entry| entry.value.kind().name()).into()))
+    Ok(Reply::Status(
+        ctx.lookup(&args[1], Lookup::NO_TOUCH).map_or("none", |entry| entry.value.kind().name()).into(),
+    ))
 }

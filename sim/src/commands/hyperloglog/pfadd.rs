@@ -30,7 +30,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if is_new {
         ctx.modify_or_create::<Str>(key)?;
     }
-    let Some(string) = ctx.modify_again::<Str>(key)? else { return Ok(Reply::Integer(0)) };
+    let Some(string) = ctx.modify_no_touch::<Str>(key)? else { return Ok(Reply::Integer(0)) };
     let changes = string.edit(|bytes| {
         let mut changes = 0;
         if is_new {

@@ -40,7 +40,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 fn one(ctx: &mut Ctx<'_>, key: &Bytes) -> Result<u64, Error> {
     let Some(string) = ctx.read::<Str>(key)? else { return Ok(0) };
     sketch::check(string.bytes())?;
-    let Some(string) = ctx.modify_again::<Str>(key)? else { return Ok(0) };
+    let Some(string) = ctx.modify_no_touch::<Str>(key)? else { return Ok(0) };
     let (estimate, is_new) = string.edit(|bytes| match sketch::cached(bytes) {
         Some(estimate) => Ok::<_, Error>((estimate, false)),
         None => {

@@ -43,7 +43,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         }
     })?;
     if was_sparse
-        && !ctx.modify_again::<Str>(&args[2])?.is_some_and(|string| sketch::is_sparse(string.bytes()))
+        && !ctx.modify_no_touch::<Str>(&args[2])?.is_some_and(|string| sketch::is_sparse(string.bytes()))
     {
         // It is propagated, but emits no event.
         ctx.effects.dirty += 1;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    commands::{Ctx, Error, Flags, Group, Keys, Lookup, Spec, integer},
     resp::Reply,
 };
 
@@ -32,6 +32,6 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         }
         options = rest;
     }
-    let bytes = ctx.pass(&args[2]).map(|entry| entry.usage(&args[2]));
+    let bytes = ctx.lookup(&args[2], Lookup::PASSIVE).map(|entry| entry.usage(&args[2]));
     Ok(bytes.map_or(Reply::Null, Reply::from))
 }

@@ -32,7 +32,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         return Ok(has.into());
     }
     let encodings = ctx.node.config.encodings;
-    if let Some(set) = ctx.modify_again::<Set>(source)? {
+    if let Some(set) = ctx.modify_no_touch::<Set>(source)? {
         set.remove(member);
     }
     ctx.effects.dirty += 1;

@@ -47,7 +47,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         }
     };
     let encodings = ctx.node.config.encodings;
-    if let Some(set) = ctx.modify_again::<Set>(key)? {
+    if let Some(set) = ctx.modify_no_touch::<Set>(key)? {
         for member in &taken {
             set.remove(member);
         }

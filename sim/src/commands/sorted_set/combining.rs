@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{answering::members, storing::store};
 use crate::{
     blob::Blob,
-    commands::{Ctx, Error, double, integer, ranged},
+    commands::{Ctx, Error, Lookup, double, integer, ranged},
     keyspace::{Dict, SortedSet, Value},
     resp::Reply,
 };
@@ -119,7 +119,7 @@ impl<'a> Request<'a> {
         let (keys, mut words) = words.ok_or(Error::SYNTAX)?;
         for key in keys {
             if !matches!(
-                ctx.entry(key).map(|entry| &entry.value),
+                ctx.lookup_read(key).map(|entry| &entry.value),
                 None | Some(Value::SortedSet(_) | Value::Set(_))
             ) {
                 return Err(Error::WRONG_TYPE);
@@ -167,7 +167,8 @@ impl<'a> Request<'a> {
 
     fn inputs<'c>(&self, ctx: &'c mut Ctx<'_>) -> Vec<Input<'c>> {
         // They were looked up while the request was read.
-        let present: Vec<bool> = self.keys.iter().map(|key| ctx.pass(key).is_some()).collect();
+        let present: Vec<bool> =
+            self.keys.iter().map(|key| ctx.lookup(key, Lookup::PASSIVE).is_some()).collect();
         let db = &ctx.node.dbs[ctx.db];
         let inputs = self.keys.iter().zip(&self.weights).zip(present);
         let mut inputs: Vec<Input<'_>> = inputs

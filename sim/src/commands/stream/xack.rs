@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::{groups::find, ids::id};
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    commands::{Ctx, Error, Flags, Group, Keys, Lookup, Spec},
     resp::Reply,
 };
 
@@ -22,7 +22,7 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     // It looks the key up as commands do that read.
-    if ctx.peek(&args[1]).is_none() {
+    if ctx.lookup(&args[1], Lookup::NO_TOUCH).is_none() {
         return Ok(Reply::Integer(0));
     }
     let Some((_, group)) = find(ctx, &args[1], &args[2])? else { return Ok(Reply::Integer(0)) };

@@ -8,7 +8,7 @@ use super::{
     ids::start,
 };
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, ranged},
+    commands::{Ctx, Error, Flags, Group, Keys, Lookup, Spec, ranged},
     keyspace::StreamId,
     resp::Reply,
 };
@@ -33,7 +33,7 @@ const COUNT_MAX: i64 = 1 << 43;
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (key, name, consumer, now_ms) = (&args[1], &args[2], &args[3], ctx.wall_ms());
     // The key is looked up before the arguments are parsed, so a `keymiss` event is emitted even when they are wrong.
-    let there = ctx.peek(key).is_some();
+    let there = ctx.lookup(key, Lookup::NO_TOUCH).is_some();
     let idle_min_ms =
         ranged(&args[4], i64::MIN, i64::MAX, Error::of("ERR Invalid min-idle-time argument for XAUTOCLAIM"))?;
     let from = start(&args[5])?;

@@ -9,7 +9,7 @@ use super::{
     ids::id,
 };
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, printable, ranged},
+    commands::{Ctx, Error, Flags, Group, Keys, Lookup, Spec, printable, ranged},
     keyspace::StreamId,
     resp::Reply,
 };
@@ -89,7 +89,7 @@ impl Options {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (key, name, consumer, now_ms) = (&args[1], &args[2], &args[3], ctx.wall_ms());
-    if ctx.peek(key).is_none() || find(ctx, key, name)?.is_none() {
+    if ctx.lookup(key, Lookup::NO_TOUCH).is_none() || find(ctx, key, name)?.is_none() {
         return Err(no_group(key, name));
     }
     let idle_min_ms =

@@ -94,7 +94,7 @@ fn resume(ctx: &mut Ctx<'_>, args: &[Bytes], words: &Words<'_>, key: Bytes) -> R
     let at = words.keys.iter().position(|waited| *waited == key).unwrap_or(0);
     let after = id(&words.ids[at], 0)?;
     // A client that was blocked does no lookup: no hit, no miss, and no `keymiss` event.
-    let value = ctx.entry_for_write(&key).map(|entry| Stream::of(&entry.value).ok_or(Error::WRONG_TYPE));
+    let value = ctx.lookup_write(&key).map(|entry| Stream::of(&entry.value).ok_or(Error::WRONG_TYPE));
     let stream = value.transpose()?.filter(|stream| stream.log.last_id > after);
     let from = stream.zip(after.next());
     let Some((stream, from)) = from else {

@@ -112,7 +112,7 @@ fn resume(
     repeated: &mut Vec<Vec<Bytes>>,
 ) -> Result<Reply, Error> {
     // A client that was blocked does no lookup: no hit, no miss, and no `keymiss` event.
-    let is_stream = ctx.entry_for_write(&key).is_some_and(|entry| Stream::of(&entry.value).is_some());
+    let is_stream = ctx.lookup_write(&key).is_some_and(|entry| Stream::of(&entry.value).is_some());
     if !is_stream {
         return Err(Error::of("UNBLOCKED the stream key no longer exists"));
     }

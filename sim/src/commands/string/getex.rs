@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::options::{Of, SetOptions};
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    commands::{Ctx, Error, Flags, Group, Keys, Lookup, Spec},
     effect::Class,
     keyspace::Str,
     resp::Reply,
@@ -40,7 +40,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             ctx.changed(key, Class::Expiry, "expire");
             ctx.propagate_as(vec![vec!["PEXPIREAT".into(), key.clone(), when_ms.to_string().into()]]);
         }
-    } else if options.persist && ctx.pass(key).is_some_and(|entry| entry.expires_ms().is_some()) {
+    } else if options.persist
+        && ctx.lookup(key, Lookup::PASSIVE).is_some_and(|entry| entry.expires_ms().is_some())
+    {
         ctx.set_expiry(key, None);
         ctx.changed(key, Class::Generic, "persist");
         ctx.propagate_as(vec![vec!["PERSIST".into(), key.clone()]]);

@@ -31,7 +31,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let sum = value.add(&increment).ok_or(Error::INCREMENT_NOT_FINITE)?;
     let text = Bytes::from(sum.to_string());
     let new = Str::text(&text);
-    match ctx.modify_again::<Str>(key)? {
+    match ctx.modify_no_touch::<Str>(key)? {
         Some(string) => *string = new,
         None => ctx.put(key, Value::String(new), None),
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::options::{Of, SetOptions};
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    commands::{Ctx, Error, Flags, Group, Keys, Lookup, Spec},
     effect::Class,
     keyspace::{Str, Value},
     resp::Reply,
@@ -28,11 +28,15 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let key = &args[1];
     let old = if options.get { ctx.read::<Str>(key)?.map(|string| string.bytes().apart()) } else { None };
     let answer = |otherwise| if options.get { old.into() } else { otherwise };
-    if options.only_if_exists.is_some_and(|wanted| wanted != ctx.pass(key).is_some()) {
-        ctx.entry_for_write(key);
+    if options.only_if_exists.is_some_and(|wanted| wanted != ctx.lookup(key, Lookup::PASSIVE).is_some()) {
+        ctx.lookup_write(key);
         return Ok(answer(Reply::Null));
     }
-    let kept_ms = if options.keep_ttl { ctx.pass(key).and_then(|entry| entry.expires_ms()) } else { None };
+    let kept_ms = if options.keep_ttl {
+        ctx.lookup(key, Lookup::PASSIVE).and_then(|entry| entry.expires_ms())
+    } else {
+        None
+    };
     if options.get {
         ctx.replied();
     }

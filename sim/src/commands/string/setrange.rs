@@ -33,7 +33,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if len.is_none() {
         ctx.modify_or_create::<Str>(key)?;
     }
-    let string = ctx.modify_again::<Str>(key)?.expect("it is there or was just made");
+    let string = ctx.modify_no_touch::<Str>(key)?.expect("it is there or was just made");
     let len = string.edit(|bytes| {
         let end = offset + part.len();
         if bytes.len() < end {
