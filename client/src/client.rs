@@ -10,6 +10,8 @@ use crate::hold::ClientContext;
 use crate::observer::{Observer, Silent};
 use crate::owner;
 use crate::session::Session;
+#[cfg(feature = "tls")]
+use crate::tls::Tls;
 
 /// A client of one Redis server or one replicated set. Cheap to clone; all clones are one client.
 #[derive(Clone)]
@@ -18,8 +20,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to `redis://[user[:password]@]host[:port][/db]`, or to `redis+unix:///path[?db=..&user=..&pass=..]`, with the
-    /// default settings.
+    /// Connects to `redis://[user[:password]@]host[:port][/db]`, to `rediss://..` with TLS (feature `tls`), or to
+    /// `redis+unix:///path[?db=..&user=..&pass=..]`, with the default settings.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -40,7 +42,15 @@ impl Client {
 
     /// Settings that differ from the defaults.
     pub fn builder() -> Builder {
-        Builder { urls: Vec::new(), config: Config::default(), client_id: None, env: None, observer: None }
+        Builder {
+            urls: Vec::new(),
+            config: Config::default(),
+            client_id: None,
+            env: None,
+            observer: None,
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
     }
 
     /// The id that the owner fields of this client begin with.
@@ -79,6 +89,8 @@ pub struct Builder {
     client_id: Option<String>,
     env: Option<Arc<dyn Env>>,
     observer: Option<Arc<dyn Observer>>,
+    #[cfg(feature = "tls")]
+    tls: Option<Tls>,
 }
 
 impl Builder {
@@ -190,15 +202,25 @@ impl Builder {
         self
     }
 
+    /// How to secure the connections, which then must all be so. Default: a `rediss://` server must have a certificate of an
+    /// authority that this system trusts.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
     /// A client that connects when it is first used.
     ///
     /// # Errors
     /// When the settings cannot work.
     pub fn build(self) -> Result<Client> {
-        let Self { urls, mut config, client_id, env, observer } = self;
+        let Self { urls, mut config, client_id, env, observer, .. } = self;
         config.endpoints = urls.iter().map(|url| Endpoint::parse(url)).collect::<Result<_>>()?;
         config.check()?;
         let env = env.map_or_else(|| TokioEnv::current().map(|env| Arc::new(env) as Arc<dyn Env>), Ok)?;
+        #[cfg(feature = "tls")]
+        config.secure(self.tls.as_ref(), &env)?;
         let client_id = client_id.unwrap_or_else(|| owner::client_id(&*env));
         if client_id.is_empty() {
             return Err(Error::config("the client id is empty"));

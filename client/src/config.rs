@@ -8,6 +8,9 @@ use redis::IntoConnectionInfo;
 
 use crate::env::{Env, draw};
 use crate::error::{Error, ErrorKind, Result};
+use crate::tls::Connector;
+#[cfg(feature = "tls")]
+use crate::tls::Tls;
 
 /// How many replicas must confirm a change before it counts.
 ///
@@ -37,11 +40,22 @@ pub(crate) enum Place {
     Unix(PathBuf),
 }
 
-/// Where a server is and how to log in, read from a URL: `redis://[user[:password]@]host[:port][/db]` or
+/// Whether connections to a server are made with TLS.
+#[derive(Debug, Clone)]
+pub(crate) enum Security {
+    None,
+    /// As the settings of the client say, which are not known yet. No connection is made without them.
+    Wanted,
+    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "there is no connector"))]
+    By(Connector),
+}
+
+/// Where a server is and how to log in, read from a URL: `redis[s]://[user[:password]@]host[:port][/db]` or
 /// `redis+unix:///path[?db=..&user=..&pass=..]`.
 #[derive(Debug, Clone)]
 pub(crate) struct Endpoint {
     pub(crate) place: Place,
+    pub(crate) security: Security,
     pub(crate) login: redis::RedisConnectionInfo,
 }
 
@@ -53,8 +67,17 @@ impl Endpoint {
 
     pub(crate) fn parse(url: &str) -> Result<Self> {
         // The URL may hold a password, so that errors do not repeat it.
-        let info =
-            url.into_connection_info().map_err(|error| Error::config(format!("bad redis URL: {error}")))?;
+        let bad = |error: &str| Error::config(format!("bad redis URL: {error}"));
+        let mut parsed = redis::parse_redis_url(url).ok_or_else(|| bad("it does not parse"))?;
+        // Which TLS there is depends on our features and not on those of the crate that reads the rest.
+        let secure = matches!(parsed.scheme(), "rediss" | "valkeys");
+        if secure {
+            if cfg!(not(feature = "tls")) {
+                return Err(Error::config("rediss:// needs the feature `tls` of lockstorm-client"));
+            }
+            parsed.set_scheme("redis").map_err(|()| bad("its scheme does not fit"))?;
+        }
+        let info = parsed.into_connection_info().map_err(|error| bad(&error.to_string()))?;
         let (place, parameters): (_, &[_]) = match info.addr() {
             redis::ConnectionAddr::Tcp(host, port) => {
                 (Place::Tcp { host: host.clone(), port: *port }, &["protocol"])
@@ -62,10 +85,11 @@ impl Endpoint {
             redis::ConnectionAddr::Unix(path) => {
                 (Place::Unix(path.clone()), &["protocol", "db", "user", "pass"])
             }
-            _ => return Err(Error::config("only redis:// over TCP and redis+unix:// are supported")),
+            _ => return Err(Error::config("only redis://, rediss:// and redis+unix:// are supported")),
         };
         check_parameters(url, parameters)?;
-        Ok(Self { place, login: info.redis_settings().clone() })
+        let security = if secure { Security::Wanted } else { Security::None };
+        Ok(Self { place, security, login: info.redis_settings().clone() })
     }
 }
 
@@ -147,6 +171,29 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Has connections to the `rediss://` endpoints made as `tls` says, or by default.
+    #[cfg(feature = "tls")]
+    pub(crate) fn secure(&mut self, tls: Option<&Tls>, env: &Arc<dyn Env>) -> Result<()> {
+        let open = self.endpoints.iter().find(|endpoint| matches!(endpoint.security, Security::None));
+        if let (Some(_), Some(open)) = (tls, open) {
+            return Err(Error::config(format!(
+                "{open} would be reached without the TLS that is set: its URL is no rediss://"
+            )));
+        }
+        let tls = tls.cloned().unwrap_or_default();
+        let mut config = None;
+        for endpoint in &mut self.endpoints {
+            if let (Security::Wanted, Place::Tcp { host, .. }) = (&endpoint.security, &endpoint.place) {
+                let config = match &config {
+                    Some(config) => config,
+                    None => config.insert(tls.config(env)?),
+                };
+                endpoint.security = Security::By(tls.connector(host, config)?);
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         if self.endpoints.is_empty() {
             return Err(Error::config("no endpoint"));
@@ -261,8 +308,21 @@ mod tests {
         let parsed = Endpoint::parse("redis+unix:///run/redis.sock?db=3&user=clerk&pass=secret").unwrap();
         assert_eq!((parsed.to_string().as_str(), parsed.login.db()), ("/run/redis.sock", 3));
         assert_eq!(parsed.login.username(), Some("clerk"));
-        for bad in ["", "10.0.0.1", "http://10.0.0.1", "rediss://10.0.0.1", "redis+unix://"] {
+        for bad in ["", "10.0.0.1", "http://10.0.0.1", "redis+unix://"] {
             assert!(Endpoint::parse(bad).unwrap_err().is_definite(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_secure_url_needs_the_feature() {
+        let parsed = Endpoint::parse("rediss://user:secret@10.0.0.1/3");
+        if cfg!(feature = "tls") {
+            let parsed = parsed.unwrap();
+            assert!(matches!(parsed.security, Security::Wanted));
+            assert_eq!((parsed.to_string().as_str(), parsed.login.db()), ("10.0.0.1:6379", 3));
+        } else {
+            let error = parsed.unwrap_err();
+            assert!(error.is_definite() && error.to_string().contains("the feature `tls`"), "{error}");
         }
     }
 

@@ -49,6 +49,14 @@ pub enum ErrorKind {
         /// What the operating system or the server said.
         reason: String,
     },
+    /// Client and server do not accept each other's certificates, or do not both speak TLS.
+    #[error("no TLS connection to {endpoint}: {reason}")]
+    Tls {
+        /// `host:port`.
+        endpoint: String,
+        /// What this side found, or the other one said.
+        reason: String,
+    },
     /// None of the endpoints says that it is a master.
     #[error("no master among {endpoints}: {reason}")]
     NoMaster {

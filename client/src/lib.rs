@@ -96,6 +96,14 @@
 //! * `lockAndGetToken()`: [`FencedGuard::token`];
 //! * `lockWatchdogTimeout`, `fairLockWaitTimeout`: [`Builder::watchdog_timeout`], [`Builder::fair_wait_timeout`].
 //!
+//! # Features
+//!
+//! None is on by default.
+//!
+//! | what it adds | feature | with it |
+//! | --- | --- | --- |
+//! | TLS, by rustls: authorities, client certificates, names of servers | `tls` | `rediss://`, [`Tls`] |
+//!
 //! # What goes on in the background
 //!
 //! An acquisition whose caller is gone sends nothing more. What it has sent is followed up until its outcome is known, and
@@ -113,6 +121,7 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | `error`, `env` | what fails, the seam to the world |
+//! | `tls/` | TLS between the client and its servers |
 //! | [`wire`] | keys, channels and slots as all processes that share a lock write them, the allowance for drift |
 //! | `config`, `owner` | the settings, the fields of owners |
 //! | `observer` | the events of locks |
@@ -138,8 +147,12 @@
 //! To add a lock, add a folder under `locks/` that implements `attempt::Attempt`, `attempt::Lease` and
 //! `attempt::ForceRelease`, and a constructor on [`Client`].
 
+// Says on docs.rs which items need which feature.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod error;
 mod env;
+mod tls;
 pub mod wire;
 mod config;
 mod owner;
@@ -188,3 +201,5 @@ pub use locks::semaphore::{Semaphore, SemaphorePermits};
 pub use observer::{Event, EventKind, LossCause, Observer, WokenBy};
 pub use owner::OwnerId;
 pub use spin::SpinBackoff;
+#[cfg(feature = "tls")]
+pub use tls::Tls;

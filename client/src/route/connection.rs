@@ -8,10 +8,11 @@ use redis::{AsyncConnectionConfig, Cmd, ProtocolVersion, PushInfo, Value};
 use tokio::sync::Notify;
 
 use super::greeting::Greeting;
-use crate::config::{Endpoint, Place};
+use crate::config::{Endpoint, Place, Security};
 use crate::env::{Env, Monotonic, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::script::Call;
+use crate::tls;
 
 /// What a subscribing connection does with a message. It runs inside the connection's own task.
 pub(crate) type OnPush = Arc<dyn Fn(PushInfo) + Send + Sync>;
@@ -77,6 +78,13 @@ impl Connection {
             Place::Unix(path) => env.dial_unix(path),
         };
         let stream = dialed.await.map_err(|error| refused(endpoint, &error.to_string()).caused_by(error))?;
+        let stream = match &endpoint.security {
+            Security::None => stream,
+            Security::Wanted => return Err(insecure(endpoint, "it was not set up".to_owned())),
+            Security::By(tls) => {
+                tls.secure(stream).await.map_err(|error| broken_handshake(endpoint, error))?
+            }
+        };
         let (greeting, stream) = Greeting::of(stream);
         // Time-outs are the caller's, on its own clock.
         let mut config =
@@ -259,8 +267,24 @@ pub(super) fn refused(endpoint: &Endpoint, reason: &str) -> Error {
 /// What a server that accepts no more connections says first.
 const TOO_MANY: &str = "max number of clients";
 
+fn broken_handshake(endpoint: &Endpoint, error: std::io::Error) -> Error {
+    let failed = match tls::refusal(&error) {
+        Some(reason) => insecure(endpoint, reason),
+        // The connection broke, which may pass.
+        None => refused(endpoint, &format!("the TLS handshake failed: {error}")),
+    };
+    failed.caused_by(error)
+}
+
+fn insecure(endpoint: &Endpoint, reason: String) -> Error {
+    Error::definite(ErrorKind::Tls { endpoint: endpoint.to_string(), reason })
+}
+
 /// The error of a server that has said why it refuses the connection.
 fn login_failed(endpoint: &Endpoint, greeting: &Greeting) -> Option<Error> {
+    if let Some(reason) = greeting.tls_refusal() {
+        return Some(insecure(endpoint, reason));
+    }
     let refusal = greeting.refusal()?;
     let (code, message) = refusal.split_once(' ').unwrap_or((&refusal, ""));
     let server = Error::definite(ErrorKind::Server { code: code.to_owned(), message: message.to_owned() });

@@ -1,7 +1,8 @@
 //! What a server says while a connection is set up, also when it hangs up in the same breath.
 //!
 //! A server that refuses a connection says why and closes it, before it was asked anything. The protocol's own reader
-//! belongs to requests, and drops what none asked for; it also keeps to itself how a login was refused.
+//! belongs to requests, and drops what none asked for; it also keeps to itself how a login was refused. Under TLS 1.3 a server
+//! likewise refuses a client's certificate after the handshake, where the protocol's reader only sees a broken stream.
 
 use std::io;
 use std::pin::Pin;
@@ -12,18 +13,26 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::env::BoxStream;
 use crate::hold::locked;
+use crate::tls;
 
 /// A longer refusal is cut.
 const MOST: usize = 4096;
 
-/// The bytes received on a stream until it was set up.
+/// What was received on a stream until it was set up.
 #[derive(Clone, Default)]
-pub(super) struct Greeting(Arc<Mutex<Option<Vec<u8>>>>);
+pub(super) struct Greeting(Arc<Mutex<Option<Heard>>>);
+
+#[derive(Default)]
+struct Heard {
+    bytes: Vec<u8>,
+    /// Why one side did not accept the other.
+    tls_refusal: Option<String>,
+}
 
 impl Greeting {
     /// Listens to `stream` until [`Greeting::end`].
     pub(super) fn of(stream: BoxStream) -> (Self, Overheard) {
-        let greeting = Self(Arc::new(Mutex::new(Some(Vec::new()))));
+        let greeting = Self(Arc::new(Mutex::new(Some(Heard::default()))));
         (greeting.clone(), Overheard { stream, greeting: Some(greeting) })
     }
 
@@ -35,16 +44,28 @@ impl Greeting {
     /// The first error reply, without its sign.
     pub(super) fn refusal(&self) -> Option<String> {
         let heard = locked(&self.0);
-        let text = String::from_utf8_lossy(heard.as_deref()?);
+        let text = String::from_utf8_lossy(&heard.as_ref()?.bytes);
         text.lines().find_map(|line| line.strip_prefix('-')).map(|line| line.trim_end().to_owned())
+    }
+
+    /// Why TLS has ended, when one side did not accept the other.
+    pub(super) fn tls_refusal(&self) -> Option<String> {
+        locked(&self.0).as_ref()?.tls_refusal.clone()
     }
 
     /// False when the greeting has ended.
     fn hear(&self, bytes: &[u8]) -> bool {
         let mut heard = locked(&self.0);
-        let Some(heard) = heard.as_mut() else { return false };
-        heard.extend_from_slice(&bytes[..bytes.len().min(MOST - heard.len().min(MOST))]);
+        let Some(Heard { bytes: all, .. }) = heard.as_mut() else { return false };
+        all.extend_from_slice(&bytes[..bytes.len().min(MOST - all.len().min(MOST))]);
         true
+    }
+
+    /// The stream has broken.
+    fn break_off(&self, error: &io::Error) {
+        if let (Some(heard), Some(refusal)) = (locked(&self.0).as_mut(), tls::refusal(error)) {
+            heard.tls_refusal = Some(refusal);
+        }
     }
 }
 
@@ -61,6 +82,12 @@ impl Overheard {
         }
     }
 
+    fn break_off(&self, error: &io::Error) {
+        if let Some(greeting) = &self.greeting {
+            greeting.break_off(error);
+        }
+    }
+
     /// The server has hung up before it read what we write. What it said before that is still to be read.
     fn hear_the_rest(&mut self, cx: &mut Context<'_>) {
         while self.greeting.is_some() {
@@ -68,6 +95,7 @@ impl Overheard {
             let mut buffer = ReadBuf::new(&mut bytes);
             match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
                 Poll::Ready(Ok(())) if !buffer.filled().is_empty() => self.hear(buffer.filled()),
+                Poll::Ready(Err(error)) => return self.break_off(&error),
                 _ => return,
             }
         }
@@ -82,8 +110,10 @@ impl AsyncRead for Overheard {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        if self.greeting.is_some() {
-            self.hear(&buffer.filled()[before..]);
+        match &read {
+            Poll::Ready(Err(error)) => self.break_off(error),
+            _ if self.greeting.is_some() => self.hear(&buffer.filled()[before..]),
+            _ => {}
         }
         read
     }

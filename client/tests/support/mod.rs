@@ -31,6 +31,21 @@ impl RedisServer {
 
     /// As [`RedisServer::start`], with options such as `["--replicaof", "127.0.0.1 6379"]`.
     pub(crate) fn start_with(options: &[&str]) -> Option<Self> {
+        Self::start_each(|| options.iter().map(ToString::to_string).collect())
+    }
+
+    /// As [`RedisServer::start_with`], with a second port for TLS.
+    pub(crate) fn start_tls(options: &[&str]) -> Option<(Self, u16)> {
+        let mut port = 0;
+        let server = Self::start_each(|| {
+            port = free_port();
+            let tls = ["--tls-port".to_owned(), port.to_string()];
+            tls.into_iter().chain(options.iter().map(ToString::to_string)).collect()
+        })?;
+        Some((server, port))
+    }
+
+    fn start_each(mut options: impl FnMut() -> Vec<String>) -> Option<Self> {
         let installed = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status().is_ok();
         if !installed {
             let required = std::env::var("LOCKSTORM_REQUIRE_REDIS").is_ok_and(|value| value == "1");
@@ -38,10 +53,9 @@ impl RedisServer {
             eprintln!("skipped: redis-server is not on the PATH");
             return None;
         }
-        let options: Vec<String> = options.iter().map(ToString::to_string).collect();
         // Another process can take a free port before the server does; then the next one is tried.
         for _ in 0..20 {
-            let port = free_port();
+            let (port, options) = (free_port(), options());
             if let Some(process) = launch(port, &options) {
                 return Some(Self { port, process, options });
             }
