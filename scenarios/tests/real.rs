@@ -1,7 +1,7 @@
 //! Scenarios against real servers, where there are any: `LOCKSTORM_REQUIRE_REDIS=1` says that there must be.
 
 use lockstorm::{
-    history::EventKind,
+    history::{Ended, EventKind, HostKind, LossCause, Owner, Party},
     plan::Plan,
     run::{Engine, Outcome, real},
     runner::{Case, Judged, Runner, judge},
@@ -179,6 +179,49 @@ owner-safety = "holds"
 "#;
 
 /// Whether there is a server to test with; says so in one line if not.
+/// What a server does with the keys by itself, and what a command does to them that names none.
+const CHANGED_BY_NOBODY: &str = r#"
+about = "The key of a lock is gone, and no client has touched it."
+
+[node.m]
+
+[lock]
+lease = "5s"
+
+[client.c1]
+steps = [{ at = "200ms", acquire = {} }, { work = { for = "1s" } }]
+
+[run]
+storm = "1500ms"
+calm = "500ms"
+
+[expect]
+l1 = "holds"
+"#;
+
+/// A line of work that deletes what another one of its client holds.
+const LINES: &str = r#"
+about = "One thread of a client deletes the key of its neighbour."
+
+[node.m]
+
+[lock]
+subject = "del-without-token"
+lease = "400ms"
+
+[client.c1.line.late]
+steps = [{ at = "200ms", try_acquire = {} }, { at = "1200ms", release = {} }]
+
+[client.c1.line.next]
+steps = [{ at = "800ms", try_acquire = { lease = "3s" } }, { work = { for = "700ms" } }]
+
+[run]
+storm = "2s"
+
+[expect]
+owner-safety = { violated = { times = 1 } }
+"#;
+
 fn redis() -> bool {
     match real::available() {
         Ok(()) => true,
@@ -241,6 +284,103 @@ fn a_lock_is_handed_over_on_a_real_server() {
         return;
     }
     comes_out_as_expected(HANDOVER);
+}
+
+/// What became of locks, in order: by whom, of whom, and how often they were held then.
+fn changes(outcome: &Outcome) -> Vec<String> {
+    let history = &outcome.history;
+    let name = |owner: Owner| &*history.owners[owner.0 as usize].name;
+    let party = |by: Party| by.owner.map_or(history.host_name(by.client), name);
+    let events = history.events.iter().filter(|event| {
+        let kind = history.header.hosts[usize::from(event.host.0)].kind;
+        kind == HostKind::Node && event.kind.lock().is_some()
+    });
+    let told = events.filter_map(|event| match event.kind {
+        EventKind::Granted { owner, count, .. } => Some(format!("{} granted, {count}", name(owner))),
+        EventKind::Released { owner, by, left, .. } => {
+            Some(format!("{} released by {}, {left}", name(owner), party(by)))
+        }
+        EventKind::Vanished { owner, how: LossCause::Deleted(by), .. } => {
+            Some(format!("{} deleted by {}", name(owner), party(by)))
+        }
+        EventKind::Vanished { owner, how, .. } => Some(format!("{} {how:?}", name(owner))),
+        _ => None,
+    });
+    told.collect()
+}
+
+/// The recorder looks into a simulated node, and sees a real one by MONITOR and a shadow copy: two ways to the same history.
+#[test]
+fn what_is_told_of_a_real_server_is_what_is_told_of_a_simulated_one() {
+    if !redis() {
+        return;
+    }
+    for text in [HANDOVER, LINES] {
+        let sources = [source(text)];
+        let trial = Runner::new(&sources).seeds(Some(0..1)).engine(Engine::Event);
+        let case = Case { source: 0, variant: 0, seed: 0 };
+        let simulated = changes(&trial.outcome(case, TraceRetention::Nothing));
+        // On a busy machine less happens than was meant to.
+        let mut told = Vec::new();
+        while told.last() != Some(&simulated) {
+            assert!(told.len() < PLAYS as usize, "{simulated:#?}\n{told:#?}");
+            told.push(changes(&outcome(text)));
+        }
+    }
+}
+
+#[test]
+fn a_line_of_work_that_deletes_the_hold_of_another_is_caught_on_a_real_server() {
+    if !redis() {
+        return;
+    }
+    comes_out_as_expected(LINES);
+}
+
+/// A server that is short of memory drops keys, and no command shows it.
+#[test]
+fn a_key_that_a_real_server_evicts_is_told_to_be_evicted() {
+    if !redis() {
+        return;
+    }
+    let text = CHANGED_BY_NOBODY.replace(
+        "[run]",
+        r#"
+[fault.policy]
+command = { node = "m", run = ["CONFIG", "SET", "maxmemory-policy", "allkeys-random"] }
+at = "400ms"
+[fault.full]
+command = { node = "m", run = ["CONFIG", "SET", "maxmemory", "1"] }
+at = "600ms"
+[run]"#,
+    );
+    let told = outcome(&text);
+    assert_eq!(changes(&told), ["c1:1 granted, 1", "c1:1 Evicted"], "{:?}", told.history.header.ended);
+}
+
+/// What no command was seen to do counted as an eviction, and what was in the key then as a grant that no client had asked for.
+#[test]
+fn a_change_that_nobody_was_seen_to_make_was_told_as_an_eviction_and_a_grant() {
+    if !redis() {
+        return;
+    }
+    let text = CHANGED_BY_NOBODY.replace(
+        "[run]",
+        r#"
+[fault.away]
+command = { node = "m", run = ["SWAPDB", "0", "1"] }
+at = "500ms"
+[fault.back]
+command = { node = "m", run = ["SWAPDB", "0", "1"] }
+at = "700ms"
+[run]"#,
+    );
+    let told = outcome(&text);
+    assert_eq!(changes(&told), ["c1:1 granted, 1"]);
+    let why = "`lock` was changed on m, and no command that did it was seen";
+    assert_eq!(told.history.header.ended, Ended::Early(why.into()));
+    let judged = run(&text);
+    assert!(matches!(judged.verdict(), Match::Undecided(_)), "{:?}", judged.matches);
 }
 
 #[test]

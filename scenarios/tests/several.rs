@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use lockstorm::{
     checker,
-    history::{EventKind, History},
+    history::{EventKind, History, LossCause},
     plan::Plan,
     run::{self, Engine},
     scenario::parse,
@@ -211,6 +211,116 @@ fn a_line_of_work_that_lets_another_in_is_caught() {
     // Without an own deadline the first believes in its lock while the second has it already.
     let text = two_lines("no-own-deadline").replace("lease = \"10s\"", "lease = \"300ms\"");
     assert!(violated(&run(&text)).contains(&"l2"), "{:?}", violated(&run(&text)));
+}
+
+/// The verdicts passed such a lock: a line that deleted the hold of another one counted as the one that gave its own back, since
+/// both are of one client.
+#[test]
+fn a_line_of_work_that_deletes_the_hold_of_another_is_caught() {
+    let run = |subject: &str, release: &str| {
+        let history = run(&format!(
+            r#"
+[node.m]
+[network]
+latency = "1ms"
+[lock]
+subject = "{subject}"
+lease = "1s"
+[client.c1.line.first]
+steps = [{{ at = "1s", try_acquire = {{}} }}, {{ at = "2.5s", {release} }}]
+[client.c1.line.second]
+steps = [{{ at = "2.2s", try_acquire = {{ lease = "10s" }} }}, {{ work = {{ until = "4s" }} }}, {{ release = {{}} }}]
+[client.c2]
+steps = [{{ at = "3s", try_acquire = {{ lease = "500ms" }} }}, {{ work = {{ until = "3.3s" }} }}]
+[run]
+storm = "5s"
+"#
+        ));
+        let findings = checker::check(&history);
+        let of = |name: &str| findings.iter().find(|one| one.checker == name).expect("it is judged");
+        ["owner-safety", "l1", "l2"].map(|name| of(name).verdict.sentence().to_owned())
+    };
+    for subject in ["del-without-token", "shared-token"] {
+        let [owner_safety, l1, l2] = run(subject, "release = {}");
+        assert_eq!(owner_safety, "c1 (c1:1) deleted what c1 (c1:2) held, at 2.501 s on m.", "{subject}");
+        for (layer, found) in [("l1", l1), ("l2", l2)] {
+            let pair = found.contains("c1 (c1:2)") && found.contains("c2");
+            assert!(pair, "{subject}, {layer}: {found}");
+        }
+    }
+    for subject in ["token-lock", "counted-lock", "client"] {
+        let [owner_safety, ..] = run(subject, "release = {}");
+        assert!(
+            owner_safety.starts_with("Releases and extensions by the owner itself"),
+            "{subject}: {owner_safety}"
+        );
+    }
+}
+
+/// The first grant of a node that had come up empty was taken for what its disk had kept: it was never told, so that a multi lock
+/// seemed to lack one of its locks, and the promise of the holder before the crash was never seen to be broken.
+#[test]
+fn the_first_grant_after_a_crash_is_a_grant() {
+    let history = run(r#"
+[node.a]
+[node.b]
+[network]
+latency = "1ms"
+[lock]
+subject = "token-lock"
+lease = "60s"
+[lock.stock]
+nodes = ["a"]
+[lock.cash]
+nodes = ["b"]
+[client.c1]
+steps = [{ at = "500ms", acquire = {}, of = "cash" }, { sleep = "1h" }]
+[client.c2]
+steps = [{ at = "12s", poll = { every = "100ms" }, of = "cash" }, { work = { for = "1s" } }, { release = {} }]
+[fault.crash]
+crash = "b"
+at = "1s"
+for = "10s"
+[run]
+storm = "20s"
+"#);
+    assert_eq!(
+        said(&history),
+        ["cash c1:1 @501", "cash c2:1 @12103"],
+        "its first try finds the old connection"
+    );
+    // The node lost it when it came up without it.
+    let lost = history.events.iter().filter_map(|event| match event.kind {
+        EventKind::Vanished { how, .. } => Some((how, event.at.as_millis())),
+        _ => None,
+    });
+    assert_eq!(lost.collect::<Vec<_>>(), [(LossCause::Crash, 11_000)]);
+    assert_eq!(violated(&history), ["l1", "l2"]);
+    // It is idle when the node crashes, and takes both again afterwards.
+    let workload = run(r#"
+[node.a]
+[node.b]
+[network]
+latency = "1ms"
+[lock]
+subject = "token-lock"
+lease = "30s"
+[lock.stock]
+nodes = ["a"]
+[lock.cash]
+nodes = ["b"]
+[client.c]
+workload.contend = { together = true, hold = "2s", think = "6s" }
+[fault.crash]
+crash = "b"
+at = "3s"
+for = "1s"
+[run]
+storm = "20s"
+"#);
+    let together = checker::check(&workload).into_iter().find(|one| one.checker == "together");
+    let together = together.expect("it is judged");
+    assert!(together.verdict.witness().is_none(), "{:?}", together.verdict);
 }
 
 #[test]

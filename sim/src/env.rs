@@ -158,14 +158,13 @@ pub trait Folder: fmt::Debug + Send {
 /// One event of a step, for an observer outside. Nothing in the server depends on it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Observation {
-    /// A command was executed (not merely queued) for a connection; scripts' inner calls are not listed.
+    /// A command was executed (not merely queued) for a connection; scripts' inner calls are not listed. Comes before what the
+    /// command changed.
     Command {
         /// The sender.
         conn: ConnId,
         /// Name and arguments.
         args: Vec<bytes::Bytes>,
-        /// What it answered.
-        reply: crate::resp::Reply,
     },
     /// A key changed, was removed, or was found expired.
     Key {

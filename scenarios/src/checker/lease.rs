@@ -13,7 +13,7 @@ use std::{
 
 use lockstorm_sim::time::{True, Wall};
 
-use super::{Checker, evidence::Evidence, promise::is_own, words};
+use super::{Checker, evidence::Evidence, words};
 use crate::{
     history::{EventKind, History, Host, Life, Lock, LossCause, Owner, Role},
     verdict::{Finding, Measure, Verdict, Witness},
@@ -156,7 +156,7 @@ fn holds(history: &History) -> Vec<Hold> {
                 if let Some(hold) = one.map(|one| &mut of_owner[one]) {
                     hold.lease = lease_ms.map(Duration::from_millis);
                     (hold.until, hold.since) = (*until, at);
-                    if is_own(history, owner, *by) {
+                    if history.is_own(owner, *by) {
                         let end = end_of(at, *lease_ms);
                         hold.promised.resize(hold.promised.len().max(1), hold.from);
                         hold.promised.iter_mut().for_each(|promised| *promised = end.max(*promised));

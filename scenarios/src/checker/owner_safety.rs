@@ -10,7 +10,6 @@ use lockstorm_sim::time::True;
 use super::{
     Checker,
     evidence::{Asked, Evidence},
-    promise::is_own,
     words,
 };
 use crate::{
@@ -85,7 +84,7 @@ impl Readers {
         let EventKind::Extended { lock, owner, by, .. } = &event.kind else { return false };
         let shares = |owner: Owner| self.shares(*lock, event.host, owner, event.at);
         let owners = (0..history.owners.len()).map(|number| Owner(number as u32));
-        shares(*owner) && owners.filter(|other| is_own(history, *other, *by)).any(shares)
+        shares(*owner) && owners.filter(|other| history.is_own(*other, *by)).any(shares)
     }
 }
 
@@ -95,11 +94,11 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let (mut seen, mut foreign) = (0_u64, Vec::new());
     for event in &history.events {
         let Some((verb, owner, by)) = done(event) else { continue };
-        if !is_own(history, owner, by) && readers.extended(history, event) {
+        if !history.is_own(owner, by) && readers.extended(history, event) {
             continue;
         }
         seen += 1;
-        if !is_own(history, owner, by) {
+        if !history.is_own(owner, by) {
             foreign.push((event, verb, owner, by));
         }
     }

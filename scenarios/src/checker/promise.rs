@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use lockstorm_sim::time::True;
 
 use super::interval::interval;
-use crate::history::{Authority, EventKind, History, Host, Lock, Mode, Owner, Party};
+use crate::history::{Authority, EventKind, History, Host, Lock, Mode, Owner};
 
 /// An owner was entitled to a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,11 +42,6 @@ pub(super) enum PromiseEnd {
 }
 
 interval!(Promise);
-
-/// Whether a command was sent for this owner: it says so, or, where it does not, comes from its client.
-pub(super) fn is_own(history: &History, owner: Owner, by: Party) -> bool {
-    by.owner.map_or_else(|| history.client_of(owner) == by.client, |named| named == owner)
-}
 
 /// What one group has promised one owner and not yet seen the end of.
 #[derive(Debug)]
@@ -121,7 +116,7 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
                 state.counts.push((at, *count));
                 counted.insert(key, *count);
             }
-            EventKind::Extended { by, lease_ms, .. } if is_own(history, owner, *by) => {
+            EventKind::Extended { by, lease_ms, .. } if history.is_own(owner, *by) => {
                 let end = promised(authority, at, *lease_ms);
                 let mut fresh = Open::new(at, event.host, Mode::Exclusive);
                 fresh.counts = vec![(at, counted.get(&key).copied().unwrap_or(1))];
@@ -136,7 +131,7 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
                     *hold = end.max(*hold);
                 }
             }
-            EventKind::Released { by, left, .. } if is_own(history, owner, *by) => {
+            EventKind::Released { by, left, .. } if history.is_own(owner, *by) => {
                 counted.insert(key, *left);
                 if *left == 0 {
                     if let Some(state) = open.remove(&key) {

@@ -6,7 +6,7 @@ use lockstorm_sim::time::True;
 
 use super::{
     belief::{Belief, BeliefEnd},
-    promise::{Promise, PromiseEnd, is_own},
+    promise::{Promise, PromiseEnd},
 };
 use crate::history::{Call, Event, EventKind, Fault, History, Host, Lock, LossCause, Owner, Party};
 
@@ -167,7 +167,7 @@ fn ended(history: &History, owner: Owner, event: &Event) -> String {
     let (at, node) = (instant(event.at), history.host_name(event.host));
     match event.kind {
         EventKind::Vanished { how, .. } => format!("At {at} {}.", vanished(history, event.host, how)),
-        EventKind::Released { by, .. } if !is_own(history, owner, by) => {
+        EventKind::Released { by, .. } if !history.is_own(owner, by) => {
             format!("At {at} {} released it on {node}.", party(history, by))
         }
         _ => {

@@ -276,7 +276,8 @@ pub enum Wake {
 pub struct Party {
     /// The client it came from.
     pub client: Host,
-    /// On whose behalf, where the command says it; a bare DEL does not.
+    /// On whose behalf, where the command or its connection says it; a bare DEL on a connection that several lines of work of the
+    /// client share does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<Owner>,
 }

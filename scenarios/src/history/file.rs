@@ -148,7 +148,12 @@ impl History {
         let faults = self.faults.iter().flat_map(|fault| fault.targets.iter().copied());
         let commands = self.commands.iter().flat_map(|count| [count.node, count.client]);
         let keys = self.keys_left.iter().map(|key| key.node);
-        owners.chain(faults).chain(commands).chain(keys).try_for_each(|host| self.check_host(host))
+        owners.chain(faults).chain(commands).chain(keys).try_for_each(|host| self.check_host(host))?;
+        let lock = self.keys_left.iter().find(|key| usize::from(key.lock.0) >= self.header.locks.len());
+        if let Some(key) = lock {
+            return Err(format!("there is no lock {}", key.lock));
+        }
+        self.keys_left.iter().filter_map(|key| key.owner).try_for_each(|owner| self.check_owner(owner))
     }
 
     fn check_event(&self, event: &Event) -> Result<(), String> {
@@ -192,6 +197,7 @@ mod tests {
             .wrote("c1", Some(33), 1)
             .commands("c1", "m", "EVALSHA", 3)
             .key_left("m", "stock", None)
+            .latch_left("m", "latch:{stock}:7", "c1")
             .calm()
             .ends(10)
     }
@@ -229,6 +235,11 @@ mod tests {
             (with(0, "\"quorum\":1", "\"quorum\":2"), "lock `stock` needs 2 of 1 groups"),
             (with(0, "\"quorum\":1", "\"quorum\":0"), "lock `stock` needs 0 of 1 groups"),
             (with(0, "\"c1:1\"", "\"c2:1\""), "owner `c2:1` is there twice"),
+            (
+                with(0, "\"lock\":0,\"key\"", "\"lock\":7,\"key\""),
+                "line 1 of the history: there is no lock 7",
+            ),
+            (with(0, "\"owner\":0", "\"owner\":99"), "line 1 of the history: there is no owner 99"),
             (with(0, "\"clocks\":[[", "\"clocks\":[[],["), "a clock without pieces"),
             (with(2, "\"owner\":0", "\"owner\":99"), "line 3 of the history: there is no owner 99"),
             (with(2, "\"lock\":0", "\"lock\":7"), "line 3 of the history: there is no lock 7"),

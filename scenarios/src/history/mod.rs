@@ -76,6 +76,9 @@ pub struct KeyLeft {
     pub lock: Lock,
     /// The key.
     pub key: Box<str>,
+    /// Whose command made it, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Owner>,
     /// What was left of its life in milliseconds by the node's wall clock; `None` without an expiry.
     pub ttl_ms: Option<u64>,
 }
@@ -182,6 +185,11 @@ impl History {
     /// The client an owner lives on.
     pub fn client_of(&self, owner: Owner) -> Host {
         self.owners[owner.0 as usize].client
+    }
+
+    /// Whether a command was sent for this owner: it names the owner, or, where it names none, comes from the owner's client.
+    pub fn is_own(&self, owner: Owner, by: Party) -> bool {
+        by.owner.map_or_else(|| self.client_of(owner) == by.client, |named| named == owner)
     }
 
     /// What to call an owner in a sentence: its client's name, with its own name where the client has several. Of a random

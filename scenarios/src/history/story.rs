@@ -376,7 +376,16 @@ impl Story {
     /// A key is left when the run ends.
     pub(crate) fn key_left(mut self, node: &str, key: &str, ttl_ms: Option<u64>) -> Self {
         let node = self.host(node);
-        self.history.keys_left.push(KeyLeft { node, lock: Lock(0), key: key.into(), ttl_ms });
+        let (lock, owner) = (Lock(0), None);
+        self.history.keys_left.push(KeyLeft { node, lock, key: key.into(), owner, ttl_ms });
+        self
+    }
+
+    /// A key that a client's release made is left for a while.
+    pub(crate) fn latch_left(mut self, node: &str, key: &str, client: &str) -> Self {
+        let (node, owner) = (self.host(node), Some(self.owner(client)));
+        let (lock, ttl_ms) = (Lock(0), Some(16_000));
+        self.history.keys_left.push(KeyLeft { node, lock, key: key.into(), owner, ttl_ms });
         self
     }
 }

@@ -49,6 +49,12 @@ impl Keys {
         self.list.iter().find(|known| known.name == key).map(|known| known.role)
     }
 
+    /// The places of the keys that contain the holders.
+    pub(crate) fn holders(&self) -> impl Iterator<Item = usize> + '_ {
+        let list = self.list.iter().enumerate();
+        list.filter(|(_, key)| key.role == Role::Holders).map(|(at, _)| at)
+    }
+
     /// The lock that a word of a command, a key or a channel belongs to: the one with this name, or else the one whose tag in it
     /// is the longest. The tag of `{shop}` is part of everything that belongs to `{shop}:stock`.
     pub(crate) fn of_word<'a>(locks: impl IntoIterator<Item = &'a Keys>, word: &[u8]) -> Option<usize> {

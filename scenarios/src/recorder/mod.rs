@@ -10,6 +10,7 @@ mod triggers;
 mod writer;
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
@@ -20,10 +21,18 @@ use tokio::sync::Notify;
 use self::{beliefs::Beliefs, names::Names, triggers::Triggers};
 use crate::{
     fault::{Happening, Trigger},
-    history::{EventKind, History, Host, Life, Lock, Owner},
+    history::{EventKind, History, Host, Life, Lock, Owner, Party},
 };
 
 pub use self::{names::Line, triggers::Scope, writer::HistoryWriter};
+
+/// A client whose command a node executed, and for whom of its owners, as far as that can be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sender {
+    pub(crate) client: Host,
+    /// The one whose connection it is; otherwise those that the command names.
+    pub(crate) owners: Vec<Owner>,
+}
 
 /// A history being written.
 #[derive(Debug)]
@@ -34,6 +43,8 @@ pub struct Recorder {
     triggers: Triggers,
     names: Names,
     beliefs: Beliefs,
+    /// Whose command has made which passing key.
+    makers: BTreeMap<Box<str>, Owner>,
 }
 
 /// A recorder that many hosts share. All of one run live on one thread, so none of them ever waits for it.
@@ -49,8 +60,8 @@ struct Inner {
 impl Shared {
     /// A recorder at the beginning of a run.
     pub fn new(history: History) -> Shared {
-        let (ops, triggers, names, beliefs) = Default::default();
-        let recorder = Recorder { history, ops, triggers, names, beliefs };
+        let (ops, triggers, names, beliefs, makers) = Default::default();
+        let recorder = Recorder { history, ops, triggers, names, beliefs, makers };
         Shared(Arc::new(Inner { recorder: Mutex::new(recorder), happened: Notify::new() }))
     }
 
@@ -132,6 +143,48 @@ impl Recorder {
         let owner = owner.unwrap_or_else(|| self.history.owner(name, client));
         self.names.write(client, name, owner);
         owner
+    }
+
+    /// The sender of a command with these words, which came over a connection from this port of a client.
+    ///
+    /// The connection comes first: where lines of work write the same name, it alone tells them apart.
+    pub(crate) fn sender<'a>(
+        &self,
+        client: Host,
+        port: Option<u16>,
+        words: impl IntoIterator<Item = &'a str>,
+    ) -> Sender {
+        let owner = port.and_then(|port| self.names.of_connection(client, port));
+        let owners = match owner {
+            Some(owner) => vec![owner],
+            None => words.into_iter().filter_map(|word| self.names.written(client, word)).collect(),
+        };
+        Sender { client, owners }
+    }
+
+    /// Who acted, and for whom, by a command that took effect on this hold: on the hold of the owner itself for that owner, if it
+    /// can have been; otherwise for the first that the command is for.
+    pub(crate) fn party(&self, lock: Lock, sender: &Sender, (name, owner): (&str, Owner)) -> Party {
+        let client = sender.client;
+        // Of a quorum each attempt is an owner of its own, and its name was written for a line of work.
+        let of_quorum = || self.is_of_quorum(lock) && self.history.client_of(owner) == client;
+        let of_line = of_quorum().then(|| self.names.written(client, name)).flatten();
+        let is_own = |of: &&Owner| **of == owner || Some(**of) == of_line;
+        let own = sender.owners.iter().find(is_own).map(|_| owner);
+        Party { client, owner: own.or_else(|| sender.owners.first().copied()) }
+    }
+
+    /// A client's command has made this key.
+    pub(crate) fn made(&mut self, key: &str, sender: &Sender) {
+        let owner = sender.owners.first().copied();
+        if let Some(owner) = owner.or_else(|| self.names.current(sender.client, Line::FIRST)) {
+            self.makers.insert(key.into(), owner);
+        }
+    }
+
+    /// The owner whose command has made this key, on whichever node.
+    pub(crate) fn maker(&self, key: &str) -> Option<Owner> {
+        self.makers.get(key).copied()
     }
 
     fn is_of_quorum(&self, lock: Lock) -> bool {

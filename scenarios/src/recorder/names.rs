@@ -20,7 +20,9 @@ pub(super) struct Names {
     /// The owner that each line of work is at present.
     lines: BTreeMap<(Host, Line), Owner>,
     /// The owner that a name stands for where this client writes it.
-    written: BTreeMap<(Host, Box<str>), Owner>,
+    written: BTreeMap<Host, BTreeMap<Box<str>, Owner>>,
+    /// The owner to whom a connection from this port of a client belongs, of clients with one for each line of work.
+    connections: BTreeMap<(Host, u16), Owner>,
     /// The owner that was last granted a lock under a name, and before any grant the first that used it.
     bound: BTreeMap<Box<str>, Owner>,
 }
@@ -46,13 +48,25 @@ impl Names {
 
     /// A client writes this name for this owner from now on.
     pub(super) fn write(&mut self, client: Host, name: &str, owner: Owner) {
-        self.written.insert((client, name.into()), owner);
+        self.written.entry(client).or_default().insert(name.into(), owner);
         self.bound.entry(name.into()).or_insert(owner);
     }
 
     /// The owner for which a client writes this name.
     pub(super) fn written(&self, client: Host, name: &str) -> Option<Owner> {
-        self.written.get(&(client, name.into())).copied()
+        self.written.get(&client)?.get(name).copied()
+    }
+
+    /// A connection from this port of a client is its line of work's own from now on.
+    pub(super) fn connect(&mut self, client: Host, line: Line, port: u16) {
+        if let Some(owner) = self.current(client, line) {
+            self.connections.insert((client, port), owner);
+        }
+    }
+
+    /// The owner to whom a connection from this port of a client belongs.
+    pub(super) fn of_connection(&self, client: Host, port: u16) -> Option<Owner> {
+        self.connections.get(&(client, port)).copied()
     }
 
     /// A lock was granted to this owner under this name.
@@ -90,5 +104,11 @@ mod tests {
         assert_eq!(names.current(c1, Line::FIRST), Some(Owner(3)));
         assert_eq!(names.written(c1, "c1:1"), Some(Owner(0)));
         assert_eq!(names.current(c2, Line(7)), Some(Owner(2)));
+        // The connections that it had before are those of the owner before it.
+        names.connect(c2, Line::FIRST, 50_000);
+        names.begin(c2, Line::FIRST, "c2.2:1", Owner(4));
+        names.connect(c2, Line::FIRST, 50_001);
+        let of = |port| names.of_connection(c2, port);
+        assert_eq!([50_000, 50_001, 50_002].map(of), [Some(Owner(2)), Some(Owner(4)), None]);
     }
 }

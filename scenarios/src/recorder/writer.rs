@@ -83,12 +83,26 @@ impl HistoryWriter {
         self.shared.get().owner_named(self.lock, name, self.host)
     }
 
+    /// The owner that holds the lock under this name for this line of work: the line itself, whichever other line writes the same name;
+    /// of a quorum, the attempt.
+    pub fn holder(&self, name: &str) -> Owner {
+        let recorder = self.shared.get();
+        let line = recorder.names.current(self.host, self.line).filter(|_| !recorder.is_of_quorum(self.lock));
+        drop(recorder);
+        line.unwrap_or_else(|| self.owner_named(name))
+    }
+
     /// This line of work is about to ask under this name.
     pub fn asks_as(&self, name: &str) {
         let mut recorder = self.shared.get();
         if let Some(owner) = recorder.names.current(self.host, self.line) {
             recorder.names.write(self.host, name, owner);
         }
+    }
+
+    /// This line of work has a connection to itself, from this port of its host.
+    pub fn connected(&self, port: u16) {
+        self.shared.get().names.connect(self.host, self.line, port);
     }
 
     /// The application called.

@@ -204,7 +204,7 @@ impl Actor {
 
     /// Writes to the resource as the owner of this name, or as this line of work.
     pub(super) async fn write_as(&self, lock: Lock, owner: Option<String>, token: Option<u64>) {
-        let owner = owner.map_or(self.owner, |name| self.history.about(lock).owner_named(&name));
+        let owner = owner.map_or(self.owner, |name| self.history.about(lock).holder(&name));
         self.writer.write(lock, owner, token).await;
     }
 

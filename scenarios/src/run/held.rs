@@ -7,6 +7,7 @@ use lockstorm_sim::time::Wall;
 use crate::{
     history::{EventKind, History, Host, Lock, LossCause, Mode, Owner, Party},
     object::{Holding, Keys, Known, Object, Value},
+    recorder::Sender,
 };
 
 /// A lock as one node has it.
@@ -103,7 +104,7 @@ pub(super) struct Cause<'a> {
     /// The keyspace event, or the command.
     pub(super) event: &'a str,
     /// Whose command it was, if it was a client's.
-    pub(super) by: Option<Party>,
+    pub(super) by: Option<&'a Sender>,
     /// The node, and its wall clock in milliseconds.
     pub(super) node: Host,
     pub(super) wall_ms: i64,
@@ -111,10 +112,12 @@ pub(super) struct Cause<'a> {
 
 /// The owners that the names in the keys stand for.
 pub(super) trait Names {
-    /// The owner of this name, which `writer` has just written into a lock's keys.
-    fn owner(&self, lock: Lock, name: &str, writer: Option<Party>) -> Owner;
-    /// The client of an owner.
-    fn client_of(&self, owner: Owner) -> Host;
+    /// The owner of this name, which a client has just written into a lock's keys.
+    fn owner(&self, lock: Lock, name: &str, writer: Option<Host>) -> Owner;
+    /// Who acted by a command that took effect on the hold of this owner, under this name.
+    fn party(&self, lock: Lock, sender: &Sender, hold: (&str, Owner)) -> Party;
+    /// Whether a command was sent for this owner.
+    fn is_own(&self, owner: Owner, by: Party) -> bool;
     /// The name of the owner that a client is at present.
     fn name_of(&self, client: Host) -> Option<Box<str>>;
 }
@@ -145,7 +148,7 @@ impl State {
         // Observed is what a whole command has left. Where the node dropped the key and the same command was granted it again,
         // even to the same name, the old holds are gone and what is there now are new ones.
         if by_itself && !before.is_left_by(object, values) {
-            let how = how(event, by, false);
+            let how = how(event, None, false);
             changes.extend(before.owners().map(|owner| EventKind::Vanished { lock, owner, how }));
             before = State::default();
         }
@@ -159,9 +162,10 @@ impl State {
             if left >= *count {
                 continue;
             }
+            let by = by.map(|sender| names.party(lock, sender, (name, owner)));
             changes.push(match by {
                 // A command that finds the key expired has not released it, whichever client sent it.
-                Some(by) if !by_itself && names.client_of(owner) == by.client => {
+                Some(by) if !by_itself && names.is_own(owner, by) => {
                     let (lease_ms, until) = if left == 0 { (None, None) } else { (lease_ms, until) };
                     EventKind::Released { lock, owner, by, left, lease_ms, until }
                 }
@@ -171,12 +175,14 @@ impl State {
         }
         for (name, count) in counts {
             let had = before.holders.get(&name).copied();
-            let owner = had.map_or_else(|| names.owner(lock, &name, by), |hold| hold.owner);
+            let owner =
+                had.map_or_else(|| names.owner(lock, &name, by.map(|by| by.client)), |hold| hold.owner);
             let had = had.map_or(0, |hold| hold.count);
             if count > had {
                 changes.push(EventKind::Granted { lock, owner, lease_ms, until, count, token, mode });
             } else if count == had && before.expires_ms != expires_ms {
-                let by = by.unwrap_or(Party { client: node, owner: None });
+                let nobody = Party { client: node, owner: None };
+                let by = by.map_or(nobody, |sender| names.party(lock, sender, (&name, owner)));
                 changes.push(EventKind::Extended { lock, owner, by, lease_ms, until });
             }
             self.holders.insert(name, Hold { owner, count });
@@ -231,8 +237,8 @@ mod tests {
     struct Known(RefCell<Vec<(String, Host)>>);
 
     impl Names for Known {
-        fn owner(&self, _: Lock, name: &str, writer: Option<Party>) -> Owner {
-            let client = writer.map_or(NODE, |by| by.client);
+        fn owner(&self, _: Lock, name: &str, writer: Option<Host>) -> Owner {
+            let client = writer.unwrap_or(NODE);
             let mut known = self.0.borrow_mut();
             let at = known.iter().rposition(|(is, of)| is == name && (writer.is_none() || *of == client));
             let at = at.unwrap_or_else(|| {
@@ -242,8 +248,12 @@ mod tests {
             Owner(u32::try_from(at).expect("few names"))
         }
 
-        fn client_of(&self, owner: Owner) -> Host {
-            self.0.borrow()[owner.0 as usize].1
+        fn party(&self, _: Lock, sender: &Sender, _: (&str, Owner)) -> Party {
+            Party { client: sender.client, owner: None }
+        }
+
+        fn is_own(&self, owner: Owner, by: Party) -> bool {
+            self.0.borrow()[owner.0 as usize].1 == by.client
         }
 
         fn name_of(&self, client: Host) -> Option<Box<str>> {
@@ -261,8 +271,16 @@ mod tests {
         vec![Value { content: Content::Text(text.to_owned()), expires_ms: Some(expires_ms) }]
     }
 
-    fn cause(event: &str, client: u16, wall_ms: i64) -> Cause<'_> {
-        Cause { event, by: Some(Party { client: Host(client), owner: None }), node: NODE, wall_ms }
+    /// What it means that a command of a client has left this.
+    fn change(
+        (lock, names): (&mut Watched, &Known),
+        values: &[Value],
+        event: &str,
+        client: u16,
+        wall_ms: i64,
+    ) -> Vec<EventKind> {
+        let by = Some(&Sender { client: Host(client), owners: Vec::new() });
+        lock.change(values, &Cause { event, by, node: NODE, wall_ms }, names)
     }
 
     fn lock() -> Watched {
@@ -284,9 +302,8 @@ mod tests {
     #[test]
     fn an_expiry_that_a_grant_of_the_same_command_hid() {
         let (mut lock, names) = (lock(), Known::default());
-        let mut change = |values: &[Value], event, client, wall_ms| {
-            lock.change(values, &cause(event, client, wall_ms), &names)
-        };
+        let mut change =
+            |values: &[Value], event, client, wall| change((&mut lock, &names), values, event, client, wall);
         let twice = fields(&[("c1", "2")], 5_000);
         assert_eq!(change(&twice, "hincrby", 1, 0), [granted(0, 5_000, 5_000, 2)]);
         let again = fields(&[("c1", "1")], 11_000);
@@ -306,9 +323,8 @@ mod tests {
     #[test]
     fn a_hold_under_a_name_that_two_clients_share_is_of_the_one_that_was_granted_it() {
         let (mut lock, names) = (lock(), Known::default());
-        let mut change = |values: &[Value], event, client, wall_ms| {
-            lock.change(values, &cause(event, client, wall_ms), &names)
-        };
+        let mut change =
+            |values: &[Value], event, client, wall| change((&mut lock, &names), values, event, client, wall);
         assert_eq!(change(&text("token", 1_000), "set", 1, 0), [granted(0, 1_000, 1_000, 1)]);
         let granted_again = [vanished(0, LossCause::Expired), granted(1, 1_000, 2_500, 1)];
         assert_eq!(change(&text("token", 2_500), "expired", 2, 1_500), granted_again);

@@ -232,7 +232,9 @@ fn header(plan: &Plan, title: &str) -> Header {
         let object = written.object();
         let (kind, authority) = (object.promises(), object.authority(groups));
         let keys = object.keys(key).list;
-        let lasting = keys.iter().filter(|key| key.role == Role::Token);
+        // Who has permits is not in the key that counts them, which stays when all are given back.
+        let lasts = |role: Role| role == Role::Token || (role == Role::Holders && written.kind.has_permits());
+        let lasting = keys.iter().filter(|key| lasts(key.role));
         let lasting_keys = lasting.map(|key| String::from_utf8_lossy(&key.name).into()).collect();
         let passing_keys = vec![wire::unlock_latches(key).into()];
         let name: Box<str> = key.as_str().into();

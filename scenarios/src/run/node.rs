@@ -101,7 +101,6 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, actor: Rc<Actor>) {
             let (shared, node, locks) = (stage.shared.clone(), actor.node.clone(), stage.locks());
             Rc::new(RefCell::new(Witness::new(ctx.clone(), shared, host, node, locks, stage.hosts.clone())))
         });
-        witness.borrow_mut().ctx = ctx.clone();
         witness.clone()
     };
     let watching = witness.clone();
@@ -110,8 +109,13 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, actor: Rc<Actor>) {
         actor.console.give(["REPLICAOF", master.as_str(), "6379"].map(str::to_owned).to_vec());
     }
     let operator = tokio::task::spawn_local(operator::operate(ctx.clone(), port, actor.console.clone()));
+    let now = ctx.clone();
     let start = |env: &mut Env, before: Option<Server>| match before {
-        Some(before) => Server::restart(config, before.crash(), env),
+        Some(before) => {
+            let server = Server::restart(config, before.crash(), env);
+            witness.borrow_mut().restarted(now, &server);
+            server
+        }
         None => Server::new(config, env),
     };
     world::node::run_with(ctx, port, actor.node.clone(), start).await;

@@ -4,16 +4,18 @@ use std::{cell::RefCell, collections::BTreeMap, net::IpAddr};
 
 use bytes::Bytes;
 use lockstorm_sim::{
-    drive::Node, env::Observation, event::ConnId, node::clients::Role as SessionRole, world::HostCtx,
+    drive::Node, env::Observation, event::ConnId, node::clients::Role as SessionRole, server::Server,
+    world::HostCtx,
 };
 
 use super::held::{Cause, Names, Watched};
 use crate::{
     history::{
-        CommandCount, EventKind, Host, KeyLeft, Life, Lock, LossCause, Owner, Party, Role as NodeRole,
+        CommandCount, EventKind, Host, KeyLeft, Life, Lock, LockInfo, LossCause, Owner, Party,
+        Role as NodeRole,
     },
     object::{Keys, Role, Value},
-    recorder::Shared,
+    recorder::{Sender, Shared},
 };
 
 /// Watches one node.
@@ -26,10 +28,10 @@ pub(super) struct Witness {
     /// The hosts by name, to find the client of a connection.
     pub(super) hosts: BTreeMap<String, Host>,
     locks: Vec<Watched>,
-    /// The node has crashed and not been looked at since: what it had and has no more, the crash took.
-    fresh: u64,
-    /// Whose each connection is, since the node has come up.
-    peers: RefCell<BTreeMap<ConnId, Option<Host>>>,
+    /// Whose each connection is, since the node has come up: the client, and its port.
+    peers: RefCell<BTreeMap<ConnId, Option<(Host, u16)>>>,
+    /// The last command about a lock.
+    command: Option<(ConnId, Vec<Bytes>)>,
     /// How often each client gave each command, as the client spells it.
     counts: BTreeMap<Host, BTreeMap<Bytes, u64>>,
 }
@@ -43,29 +45,51 @@ impl Witness {
         locks: Vec<Watched>,
         hosts: BTreeMap<String, Host>,
     ) -> Witness {
-        let (fresh, peers, counts) = Default::default();
-        Witness { ctx, shared, host, node, hosts, locks, fresh, peers, counts }
+        let (peers, command, counts) = Default::default();
+        Witness { ctx, shared, host, node, hosts, locks, peers, command, counts }
+    }
+
+    /// The node starts again, with what its disk has kept: what it had and has no more, the crash took. Told before the first
+    /// command, which may be granted a lock anew.
+    pub(super) fn restarted(&mut self, ctx: HostCtx, server: &Server) {
+        self.ctx = ctx;
+        self.peers.take();
+        for at in 0..self.locks.len() {
+            self.with_lock(at, |witness, watched| {
+                let before = watched.state.clone();
+                let values = watched.keys.read(server.node(), |_| true);
+                watched.adopt(&values, witness);
+                let now = &watched.state.holders;
+                let gone = before.holders.iter().filter(|(name, _)| !now.contains_key(*name));
+                for (_, hold) in gone {
+                    let (lock, owner, how) = (watched.lock, hold.owner, LossCause::Crash);
+                    witness.tell(EventKind::Vanished { lock, owner, how });
+                }
+                if let Some(what) = watched.queue(&values, witness) {
+                    witness.tell(what);
+                }
+            });
+        }
     }
 
     /// Takes in one observation of the node.
     pub(super) fn saw(&mut self, observation: &Observation) {
-        if self.fresh != self.ctx.incarnation() {
-            self.fresh = self.ctx.incarnation();
-            self.peers.take();
-            self.look_again(LossCause::Crash);
-        }
         match observation {
-            Observation::Command { conn, args, .. } => {
+            Observation::Command { conn, args } => {
                 let Some((name, rest)) = args.split_first() else { return };
                 if name.eq_ignore_ascii_case(b"FLUSHALL") || name.eq_ignore_ascii_case(b"FLUSHDB") {
                     (0..self.locks.len()).for_each(|at| self.compare(at, "flushed", Some(*conn)));
                 }
                 let about = rest.iter().any(|arg| self.lock_meant_by(arg).is_some());
-                if let Some(client) = self.client(*conn).filter(|_| about) {
+                if about {
+                    self.command = Some((*conn, args.clone()));
+                }
+                if let Some((client, _)) = self.peer(*conn).filter(|_| about) {
                     *self.counts.entry(client).or_default().entry(name.clone()).or_default() += 1;
                 }
             }
             Observation::Key { key, event, by, .. } => {
+                self.compare_passing(key, *by);
                 for at in 0..self.locks.len() {
                     match self.locks[at].keys.role_of(key) {
                         Some(Role::Holders) => self.compare(at, event, *by),
@@ -90,28 +114,13 @@ impl Witness {
         }
     }
 
-    /// Compares what the node has with what it had: after a restart, or when its data was replaced by a master's.
-    fn look_again(&mut self, how: LossCause) {
-        for at in 0..self.locks.len() {
-            self.with_lock(at, |witness, watched| {
-                let before = watched.state.clone();
-                watched.adopt(&witness.read(watched, |role| role != Role::Queue), witness);
-                let now = &watched.state.holders;
-                let gone = before.holders.iter().filter(|(name, _)| !now.contains_key(*name));
-                for (_, hold) in gone {
-                    witness.tell(EventKind::Vanished { lock: watched.lock, owner: hold.owner, how });
-                }
-            });
-            self.compare_queue(at);
-        }
-    }
-
     fn compare(&mut self, at: usize, event: &str, by: Option<ConnId>) {
         self.with_lock(at, |witness, watched| {
             let values = witness.read(watched, |role| role != Role::Queue);
             // What a node repeats from its master was granted there.
-            let Some(by) = witness.party(by) else { return watched.adopt(&values, witness) };
-            let cause = Cause { event, by, node: witness.host, wall_ms: witness.ctx.wall().as_millis() };
+            let Some(by) = witness.sender(by) else { return watched.adopt(&values, witness) };
+            let cause =
+                Cause { event, by: by.as_ref(), node: witness.host, wall_ms: witness.ctx.wall().as_millis() };
             let changes = watched.change(&values, &cause, witness);
             changes.into_iter().for_each(|what| witness.tell(what));
         });
@@ -124,6 +133,18 @@ impl Witness {
                 witness.tell(what);
             }
         });
+    }
+
+    /// Keeps in mind who has made a passing key of a lock.
+    fn compare_passing(&self, key: &[u8], by: Option<ConnId>) {
+        let Ok(key) = std::str::from_utf8(key) else { return };
+        let passes = |lock: &LockInfo| lock.passing_keys.iter().any(|part| key.starts_with(&**part));
+        if !self.shared.get().history.header.locks.iter().any(passes) {
+            return;
+        }
+        if let Some(Some(sender)) = self.sender(by) {
+            self.shared.get().made(key, &sender);
+        }
     }
 
     /// The node has been a replica and is a master from now on.
@@ -155,8 +176,8 @@ impl Witness {
         Keys::of_word(self.locks.iter().map(|watched| &watched.keys), word).map(|at| self.locks[at].lock)
     }
 
-    /// Who did something: `None` when it was repeated from a master, `Some(None)` when no client did it.
-    fn party(&self, by: Option<ConnId>) -> Option<Option<Party>> {
+    /// Whose command did something: `None` when it was repeated from a master, `Some(None)` when no client did it.
+    fn sender(&self, by: Option<ConnId>) -> Option<Option<Sender>> {
         let Some(conn) = by else { return Some(None) };
         let role = self
             .node
@@ -165,11 +186,13 @@ impl Witness {
         if role == Some(SessionRole::Master) {
             return None;
         }
-        Some(self.client(conn).map(|client| Party { client, owner: None }))
+        let words = self.command.iter().filter(|(of, _)| *of == conn).flat_map(|(_, words)| words);
+        let words = words.filter_map(|word| std::str::from_utf8(word).ok());
+        Some(self.peer(conn).map(|(client, port)| self.shared.get().sender(client, Some(port), words)))
     }
 
-    /// The host at the other end of a connection.
-    fn client(&self, conn: ConnId) -> Option<Host> {
+    /// The host at the other end of a connection, and its port.
+    fn peer(&self, conn: ConnId) -> Option<(Host, u16)> {
         if let Some(known) = self.peers.borrow().get(&conn) {
             return *known;
         }
@@ -177,8 +200,9 @@ impl Witness {
             .node
             .look(|server| server.node().clients.sessions.get(conn).map(|session| session.peer.clone()))
             .flatten()?;
-        let address: IpAddr = peer.rsplit_once(':')?.0.parse().ok()?;
-        let host = self.hosts.get(&*self.ctx.host_at(address)?).copied();
+        let (address, port) = peer.rsplit_once(':')?;
+        let (address, port): (IpAddr, u16) = (address.parse().ok()?, port.parse().ok()?);
+        let host = self.hosts.get(&*self.ctx.host_at(address)?).map(|host| (*host, port));
         self.peers.borrow_mut().insert(conn, host);
         host
     }
@@ -221,23 +245,32 @@ impl Witness {
                     node: self.host,
                     lock,
                     key: String::from_utf8_lossy(key).into(),
+                    owner: None,
                     ttl_ms: entry.expires_ms().map(|at| u64::try_from(at - now_ms).unwrap_or(0)),
                 })
                 .collect();
             left.sort_by(|one, other| one.key.cmp(&other.key));
             left
         });
-        history.keys_left.extend(left.unwrap_or_default());
+        let mut left = left.unwrap_or_default();
+        for left in &mut left {
+            left.owner = recorder.maker(&left.key);
+        }
+        recorder.history.keys_left.extend(left);
     }
 }
 
 impl Names for Witness {
-    fn owner(&self, lock: Lock, name: &str, writer: Option<Party>) -> Owner {
-        self.shared.get().owner_granted(lock, name, writer.map(|writer| writer.client), self.host)
+    fn owner(&self, lock: Lock, name: &str, writer: Option<Host>) -> Owner {
+        self.shared.get().owner_granted(lock, name, writer, self.host)
     }
 
-    fn client_of(&self, owner: Owner) -> Host {
-        self.shared.get().history.client_of(owner)
+    fn party(&self, lock: Lock, sender: &Sender, hold: (&str, Owner)) -> Party {
+        self.shared.get().party(lock, sender, hold)
+    }
+
+    fn is_own(&self, owner: Owner, by: Party) -> bool {
+        self.shared.get().history.is_own(owner, by)
     }
 
     fn name_of(&self, client: Host) -> Option<Box<str>> {

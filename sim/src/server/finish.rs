@@ -32,6 +32,13 @@ impl Server {
         // Other clients learn of a command while it runs, so a client that subscribes to its own events has the message before the
         // reply.
         let ran = effects.is_some();
+        // An observer is told of the command before its changes: the words may say for whom they were made.
+        let args = if env.observing {
+            env.observations.push(Observation::Command { conn, args });
+            None
+        } else {
+            Some(args)
+        };
         let mut own = effects.map_or_else(OwnPushes::default, |effects| self.settle_for(env, conn, effects));
         let silent = self.node.clients.sessions.get(conn).is_some_and(Session::is_silent);
         let reply = own.place(&mut self.node, conn, reply, silent);
@@ -40,9 +47,9 @@ impl Server {
         }
         self.answer(env, conn, &reply);
         own.send(&mut self.node, conn);
-        if env.observing {
-            env.observations.push(Observation::Command { conn, args, reply });
-        } else if let Some(session) = self.node.clients.sessions.get_mut(conn) {
+        if let Some(args) = args
+            && let Some(session) = self.node.clients.sessions.get_mut(conn)
+        {
             session.decoder.recycle(args);
         }
         if self.node.clients.sessions.get(conn).is_some_and(|session| session.blocked.is_none()) {

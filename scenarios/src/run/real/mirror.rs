@@ -55,6 +55,36 @@ impl<'a> Line<'a> {
         let name = self.command.trim_start_matches('"').split('"').next();
         name.unwrap_or_default().to_ascii_uppercase()
     }
+
+    /// Name and arguments without their quotes.
+    pub(super) fn words(&self) -> Vec<String> {
+        let (mut words, mut word, mut chars) = (Vec::new(), None::<Vec<u8>>, self.command.chars());
+        while let Some(char) = chars.next() {
+            match (&mut word, char) {
+                (None, '"') => word = Some(Vec::new()),
+                (None, _) => {}
+                (Some(_), '"') => words.extend(word.take()),
+                (Some(word), '\\') => word.extend(unescaped(&mut chars)),
+                (Some(word), char) => word.extend(char.to_string().bytes()),
+            }
+        }
+        words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+    }
+}
+
+/// The byte that follows a backslash of MONITOR.
+fn unescaped(chars: &mut std::str::Chars<'_>) -> Option<u8> {
+    Some(match chars.next()? {
+        'n' => b'\n',
+        'r' => b'\r',
+        't' => b'\t',
+        'a' => 0x07,
+        'b' => 0x08,
+        'x' => u8::from_str_radix(chars.as_str().get(..2)?, 16).ok().inspect(|_| {
+            chars.nth(1);
+        })?,
+        char => u8::try_from(char).ok()?,
+    })
 }
 
 /// A command that may have changed the keys, and what they were when it was done, with all that its script did.
@@ -123,21 +153,22 @@ impl<By: Clone> Mirror<By> {
         std::mem::take(&mut self.steps)
     }
 
-    /// Hands out the steps since the last reading, which have led to what was read now, and becomes what was read. Says also
-    /// whether they alone explain it.
+    /// Hands out the steps since the last reading, which have led to what was read now, and becomes what was read. Says also of
+    /// each key whether they alone explain it.
     ///
     /// The server computes the expiry of a key some time before it sends the command to MONITOR, so only the reading has it exact to
     /// the millisecond.
-    pub(super) fn check(&mut self, read: &[Value], now: Wall) -> (Vec<Step<By>>, bool) {
+    pub(super) fn check(&mut self, read: &[Value], now: Wall) -> (Vec<Step<By>>, Vec<bool>) {
         self.end();
         let kept = self.kept();
         let mut steps = std::mem::take(&mut self.steps);
         if kept == *read {
-            return (steps, true);
+            return (steps, vec![true; read.len()]);
         }
-        let explained = kept.iter().zip(read).all(|(kept, read)| kept.content == read.content);
-        if explained {
-            for (at, (kept, read)) in kept.iter().zip(read).enumerate() {
+        let mut explained = Vec::new();
+        for (at, (kept, read)) in kept.iter().zip(read).enumerate() {
+            explained.push(kept.content == read.content);
+            if kept.content == read.content {
                 let same = steps.iter_mut().rev();
                 let same = same.take_while(|step| step.after[at].expires_ms == kept.expires_ms);
                 same.for_each(|step| step.after[at].expires_ms = read.expires_ms);
@@ -219,6 +250,13 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_words_of_a_line_are_what_was_sent() {
+        let command = r#""EVAL" "a \"b\\\n" "" "\xd0\xb7 \x07\a" "c1:1""#;
+        let line = Line { at: Wall::ZERO, db: 0, from: From::Elsewhere, command };
+        assert_eq!(line.words(), ["EVAL", "a \"b\\\n", "", "\u{437} \u{7}\u{7}", "c1:1"]);
+    }
+
     fn keys() -> Keys {
         LockKind::Plain.object(1).keys("lock")
     }
@@ -294,7 +332,7 @@ mod tests {
             ("c2", &free),
         ];
         assert_eq!(told(&steps), expected);
-        assert!(explained);
+        assert_eq!(explained, [true; 3]);
     }
 
     #[test]
@@ -305,8 +343,9 @@ mod tests {
         // The server had computed it two milliseconds before it sent the command to MONITOR.
         let (steps, explained) = mirror.check(&held(4_999), Wall::from_millis(BEGINS_MS + 3));
         assert_eq!(told(&steps)[1..], [("c1", &held(4_999)), ("c2", &held(4_999))]);
-        assert!(explained);
-        assert_eq!(mirror.check(&held(4_999), Wall::from_millis(BEGINS_MS + 4)), (Vec::new(), true));
+        assert_eq!(explained, [true; 3]);
+        let again = mirror.check(&held(4_999), Wall::from_millis(BEGINS_MS + 4));
+        assert_eq!(again, (Vec::new(), vec![true; 3]));
     }
 
     #[test]
@@ -318,9 +357,10 @@ mod tests {
         text[0].content = Content::Text("7\r\n".to_owned());
         let now = Wall::from_millis(BEGINS_MS);
         let mut mirror = mirror(&[]);
-        for read in [full, text, free()] {
-            assert_eq!(mirror.check(&read, now), (Vec::new(), false), "{read:?}");
-            assert_eq!(mirror.check(&read, now), (Vec::new(), true), "{read:?}");
+        // Of each reading, the keys that are as they were.
+        for (read, same) in [(full, [false; 3]), (text, [false; 3]), (free(), [false, true, true])] {
+            assert_eq!(mirror.check(&read, now), (Vec::new(), same.to_vec()), "{read:?}");
+            assert_eq!(mirror.check(&read, now), (Vec::new(), vec![true; 3]), "{read:?}");
         }
     }
 }

@@ -4,7 +4,7 @@
 //! The keys themselves are read after each command that may concern them and every 50 ms, which shows what the server did by
 //! itself: that a key has expired is known a millisecond after its time.
 
-use std::{cell::Cell, pin::pin, rc::Rc, time::Duration};
+use std::{cell::Cell, ops::Range, pin::pin, rc::Rc, time::Duration};
 
 use bytes::Bytes;
 use lockstorm_sim::{
@@ -20,7 +20,8 @@ use super::{
 };
 use crate::{
     history::{Event, EventKind, Host, Lock, Owner, Party, Role},
-    object::Value,
+    object::{Content, Value},
+    recorder::Sender,
     run::{
         Stage,
         held::{Cause, Names, Watched},
@@ -34,8 +35,13 @@ const EVERY: Duration = Duration::from_millis(50);
 /// The command that reads the keys.
 const READER: &str = "EVAL_RO";
 
-/// Reads the keys in one step: of each its type, what is in it, and when it expires.
+/// How long before the time that the copy has for it a server may have dropped a key: the copy takes the time of a grant from MONITOR,
+/// and the server had it a little earlier.
+const EARLY_MS: i64 = 10;
+
+/// Reads the keys in one step: how many keys the server has evicted, then of each its type, what is in it, and when it expires.
 const READ: &str = "
+local evicted = tonumber(redis.call('INFO', 'stats'):match('evicted_keys:(%d+)'))
 local answer = {}
 for at, key in ipairs(KEYS) do
     local kind = redis.call('TYPE', key).ok
@@ -45,7 +51,7 @@ for at, key in ipairs(KEYS) do
     if kind == 'list' then words = redis.call('LRANGE', key, 0, -1) end
     answer[at] = {kind, words, redis.call('PEXPIRETIME', key)}
 end
-return answer";
+return {evicted, answer}";
 
 /// Whether the node on this host answers.
 pub(super) async fn answers(ctx: &HostCtx) -> bool {
@@ -100,15 +106,16 @@ struct Reader {
     port: u16,
 }
 
-/// What the keys are, in one step of the server's.
-async fn read(connection: &mut MultiplexedConnection, keys: &[Bytes]) -> RedisResult<Vec<Value>> {
+/// What the keys are, in one step of the server's, and how many keys it has evicted.
+async fn read(connection: &mut MultiplexedConnection, keys: &[Bytes]) -> RedisResult<(Vec<Value>, u64)> {
     let mut command: Cmd = redis::cmd(READER);
     command.arg(READ).arg(keys.len());
     keys.iter().for_each(|key| {
         command.arg(&key[..]);
     });
-    let raw: Vec<(String, Vec<String>, i64)> = command.query_async(connection).await?;
-    Ok(raw.into_iter().map(|(kind, words, expires_ms)| Value::answered(&kind, words, expires_ms)).collect())
+    let (evicted, raw): (u64, Vec<(String, Vec<String>, i64)>) = command.query_async(connection).await?;
+    let values = raw.into_iter().map(|(kind, words, expires_ms)| Value::answered(&kind, words, expires_ms));
+    Ok((values.collect(), evicted))
 }
 
 async fn role(connection: &mut MultiplexedConnection) -> Option<Role> {
@@ -119,10 +126,27 @@ async fn role(connection: &mut MultiplexedConnection) -> Option<Role> {
     }
 }
 
+/// What the keys were.
+#[derive(Debug, Default)]
+struct Reading {
+    values: Vec<Value>,
+    at: Wall,
+    /// How many keys the server had evicted.
+    evicted: u64,
+}
+
+/// What changed the keys.
+enum Change<'a> {
+    /// A command, of a client of the scenario or of another program.
+    Command { name: &'a str, by: Option<&'a Sender> },
+    /// Nothing that MONITOR shows.
+    Nothing { explained: &'a [bool], has_evicted: bool },
+}
+
 /// What came of reading the keys.
 enum Answer {
     /// What they were, and when.
-    Kept(Vec<Value>, Wall),
+    Kept(Reading),
     /// The server would not say: it runs a script, or loads its data.
     NotNow,
     /// The connection is gone.
@@ -141,8 +165,10 @@ pub(super) struct Watcher {
     reader: Reader,
     monitor: Lines<BufReader<ReadHalf<TcpStream>>>,
     /// Commands of connections outside of the scenario are by `None`.
-    mirror: Mirror<Option<Host>>,
+    mirror: Mirror<Option<Sender>>,
     locks: Vec<Watched>,
+    /// How many keys the server had evicted when the keys were read.
+    evicted: u64,
 }
 
 impl Watcher {
@@ -155,16 +181,18 @@ impl Watcher {
         let keys: Vec<Bytes> = keys.collect();
         let names = stage.plan.locks.iter().map(|lock| escaped(lock.key.as_bytes())).collect();
         let mirror = Mirror::new(keys.clone());
-        let mut watcher = Watcher { ctx, stage, host, keys, names, reader, monitor, mirror, locks };
-        let (read, at) = loop {
+        let mut watcher =
+            Watcher { ctx, stage, host, keys, names, reader, monitor, mirror, locks, evicted: 0 };
+        let Reading { values: read, at, evicted } = loop {
             match watcher.read().await {
-                Answer::Kept(read, at) => break (read, at),
+                Answer::Kept(reading) => break reading,
                 Answer::NotNow => watcher.ctx.wire_delay(EVERY).await,
                 Answer::Gone => return None,
             }
         };
+        watcher.evicted = evicted;
         watcher.mirror.check(&read, at);
-        watcher.each_lock(&read, |watcher, watched, values| {
+        watcher.each_lock(&read, |watcher, watched, values, _| {
             watched.adopt(values, watcher);
             watched.queue(values, watcher);
         });
@@ -179,17 +207,18 @@ impl Watcher {
             let answer = if gone { Answer::Gone } else { self.read().await };
             match answer {
                 Answer::NotNow => {}
-                Answer::Kept(read, at) => {
+                Answer::Kept(reading) => {
+                    let at = reading.at;
                     if let Some(role) = role(&mut self.reader.connection).await
                         && actor.master.replace(role == Role::Master) != (role == Role::Master)
                     {
                         let now = self.ctx.moment().0;
                         self.tell(now, EventKind::Became { role });
                         if role == Role::Master {
-                            self.promoted(now, &read, at);
+                            self.promoted(now, &reading);
                         }
                     }
-                    self.judge(read, at, actor.master.get());
+                    self.judge(reading, actor.master.get());
                     seen_until.set(Some(self.true_time(at)));
                 }
                 Answer::Gone => {
@@ -246,13 +275,18 @@ impl Watcher {
         self.mirror.end();
         let by = match line.from {
             From::Port(port) if port == self.reader.port => return false,
-            From::Port(port) => self.ctx.dialed_from(port),
+            From::Port(port) => self.ctx.dialed_from(port).map(|host| (host, port)),
             _ => None,
         };
         let concerns = matches!(&*line.name(), "FLUSHALL" | "FLUSHDB")
             || self.names.iter().any(|name| line.command.contains(name));
         if concerns {
-            self.mirror.begin(&line, by.and_then(|by| self.stage.hosts.get(&*by).copied()));
+            let client = by.and_then(|(host, port)| Some((*self.stage.hosts.get(&*host)?, port)));
+            let words = line.words();
+            let words = words.iter().map(String::as_str);
+            let sender =
+                client.map(|(client, port)| self.stage.shared.get().sender(client, Some(port), words));
+            self.mirror.begin(&line, sender);
         }
         concerns
     }
@@ -263,8 +297,8 @@ impl Watcher {
         let mut reading = pin!(read(&mut connection, &keys));
         let (mut read, mut at) = (None, None);
         loop {
-            if let (Some(read), Some(at)) = (&mut read, at) {
-                return Answer::Kept(std::mem::take(read), at);
+            if let (Some((values, evicted)), Some(at)) = (&mut read, at) {
+                return Answer::Kept(Reading { values: std::mem::take(values), at, evicted: *evicted });
             }
             tokio::select! {
                 biased;
@@ -295,61 +329,93 @@ impl Watcher {
     }
 
     /// Tells what led to what was read.
-    fn judge(&mut self, read: Vec<Value>, at: Wall, master: bool) {
-        let (steps, explained) = self.mirror.check(&read, at);
+    fn judge(&mut self, reading: Reading, master: bool) {
+        let Reading { values, at, evicted } = reading;
+        let (steps, explained) = self.mirror.check(&values, at);
         self.judge_steps(steps, master);
-        if explained {
-            self.each_lock(&read, |watcher, watched, values| watched.adopt(values, watcher));
-        }
-        self.compare(&read, at, None, "evicted", master);
+        let has_evicted = std::mem::replace(&mut self.evicted, evicted) != evicted;
+        self.compare(&values, at, &Change::Nothing { explained: &explained, has_evicted }, master);
     }
 
-    fn judge_steps(&mut self, steps: Vec<Step<Option<Host>>>, master: bool) {
+    fn judge_steps(&mut self, steps: Vec<Step<Option<Sender>>>, master: bool) {
         for Step { at, by, command, after } in steps {
-            let flushes = matches!(&*command, "FLUSHALL" | "FLUSHDB");
-            self.compare(&after, at, by, if flushes { "flushed" } else { &command }, master);
+            self.compare(&after, at, &Change::Command { name: &command, by: by.as_ref() }, master);
         }
     }
 
     /// Compares what the node has with what it had.
-    fn compare(&mut self, now: &[Value], at: Wall, by: Option<Host>, event: &str, master: bool) {
+    fn compare(&mut self, now: &[Value], at: Wall, change: &Change<'_>, master: bool) {
         let wall_ms = at.as_millis();
         let true_time = self.true_time(at);
-        let by = by.map(|client| Party { client, owner: None });
-        self.each_lock(now, |watcher, watched, values| {
+        self.each_lock(now, |watcher, watched, values, keys| {
             let queued = watched.queue(values, watcher);
             // What a replica repeats was granted by its master.
             if !master {
                 return watched.adopt(values, watcher);
             }
-            let event = match by {
-                _ if event == "flushed" => event,
-                _ if watched.state.expires_ms.is_some_and(|at| at < wall_ms) => "expired",
-                None => "evicted",
-                Some(_) => event,
+            let over = |early_ms| watched.state.expires_ms.is_some_and(|at| at < wall_ms + early_ms);
+            let (event, by) = match *change {
+                Change::Command { name: "FLUSHALL" | "FLUSHDB", by } => ("flushed", by),
+                Change::Command { name, by } => (if over(0) { "expired" } else { name }, by),
+                Change::Nothing { explained, has_evicted } => {
+                    let holders =
+                        || watched.keys.holders().map(|at| (&values[at], explained[keys.start + at]));
+                    // Only the reading has the expiry of a key exact.
+                    if holders().all(|(_, explained)| explained) {
+                        return watched.adopt(values, watcher);
+                    }
+                    // A server does no more to a key by itself than to drop it.
+                    let gone = holders().all(|(value, _)| value.content == Content::Nothing);
+                    let event = match gone {
+                        true if over(EARLY_MS) => "expired",
+                        true if has_evicted => "evicted",
+                        _ => {
+                            return watcher.lost_sight(watched.lock, "no command that did it was seen");
+                        }
+                    };
+                    (event, None)
+                }
             };
             let cause = Cause { event, by, node: watcher.host, wall_ms };
             let changes = watched.change(values, &cause, watcher);
+            if let Change::Command { name, by: None } = change
+                && event == *name
+                && !changes.is_empty()
+            {
+                let why = format!("{name} came over a connection that is not of the scenario");
+                return watcher.lost_sight(watched.lock, &why);
+            }
             changes.into_iter().chain(queued).for_each(|what| watcher.tell(true_time, what));
         });
     }
 
+    /// The run cannot be judged: a lock was changed, and it is not known by whom.
+    fn lost_sight(&self, lock: Lock, why: &str) {
+        let (history, node) = (&self.stage.shared.get().history, self.ctx.name());
+        let why = format!("`{}` was changed on {node}, and {why}", history.lock(lock).name);
+        self.stage.fail(&self.ctx, why);
+    }
+
     /// The node has been a replica and is a master from now on.
-    fn promoted(&mut self, now: True, read: &[Value], at: Wall) {
-        self.each_lock(read, |watcher, watched, values| {
+    fn promoted(&mut self, now: True, reading: &Reading) {
+        self.each_lock(&reading.values, |watcher, watched, values, _| {
             watched.adopt(values, watcher);
-            let lost = watched.promoted(&watcher.stage.shared.get().history, watcher.host, at);
+            let lost = watched.promoted(&watcher.stage.shared.get().history, watcher.host, reading.at);
             lost.into_iter().for_each(|what| watcher.tell(now, what));
         });
     }
 
-    /// Has something happen to each lock, of whose keys this was read.
-    fn each_lock(&mut self, read: &[Value], happens: impl Fn(&Watcher, &mut Watched, &[Value])) {
-        let (mut locks, mut rest) = (std::mem::take(&mut self.locks), read);
+    /// Has something happen to each lock, of whose keys this was read, and which keys of all they are.
+    fn each_lock(
+        &mut self,
+        read: &[Value],
+        happens: impl Fn(&Watcher, &mut Watched, &[Value], Range<usize>),
+    ) {
+        let (mut locks, mut from) = (std::mem::take(&mut self.locks), 0);
         for watched in &mut locks {
-            let (values, others) = rest.split_at(watched.keys.list.len().min(rest.len()));
-            happens(self, watched, values);
-            rest = others;
+            let keys = from..(from + watched.keys.list.len()).min(read.len());
+            from = keys.end;
+            happens(self, watched, &read[keys.clone()], keys);
         }
         self.locks = locks;
     }
@@ -367,12 +433,16 @@ impl Watcher {
 }
 
 impl Names for Watcher {
-    fn owner(&self, lock: Lock, name: &str, writer: Option<Party>) -> Owner {
-        self.stage.shared.get().owner_granted(lock, name, writer.map(|writer| writer.client), self.host)
+    fn owner(&self, lock: Lock, name: &str, writer: Option<Host>) -> Owner {
+        self.stage.shared.get().owner_granted(lock, name, writer, self.host)
     }
 
-    fn client_of(&self, owner: Owner) -> Host {
-        self.stage.shared.get().history.client_of(owner)
+    fn party(&self, lock: Lock, sender: &Sender, hold: (&str, Owner)) -> Party {
+        self.stage.shared.get().party(lock, sender, hold)
+    }
+
+    fn is_own(&self, owner: Owner, by: Party) -> bool {
+        self.stage.shared.get().history.is_own(owner, by)
     }
 
     fn name_of(&self, client: Host) -> Option<Box<str>> {

@@ -68,7 +68,7 @@ impl Hold {
     }
 
     fn owner(&self) -> Owner {
-        self.shared.history.owner_named(&self.token)
+        self.shared.history.holder(&self.token)
     }
 
     fn deadline(&self) -> Option<Deadline> {

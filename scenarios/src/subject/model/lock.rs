@@ -42,7 +42,7 @@ pub(in crate::subject) fn make(context: &SubjectContext, number: Lock, line: Lin
         .groups_of(number)
         .iter()
         .filter_map(|group| group.first())
-        .map(|node| Rc::new(Wire::new(context.ctx.clone(), node.clone())))
+        .map(|node| Rc::new(Wire::new(context.ctx.clone(), history.clone(), node.clone())))
         .collect();
     let several = wires.len() > 1;
     let own = if several { lock.node_timeout } else { lock.response_timeout };

@@ -10,24 +10,26 @@ use redis::{
 };
 use tokio::sync::Notify;
 
-use crate::bridge::HostEnv;
+use crate::{bridge::HostEnv, recorder::HistoryWriter};
 
 /// No reply came: the command may have been executed, or not, or will be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Silence(pub(super) String);
 
-/// The wire to one node.
+/// The wire of one line of work to one node.
 pub(super) struct Wire {
     ctx: HostCtx,
+    /// Which connections are this line's: a command need not say so.
+    history: HistoryWriter,
     env: HostEnv,
     node: String,
     connection: RefCell<Option<MultiplexedConnection>>,
 }
 
 impl Wire {
-    pub(super) fn new(ctx: HostCtx, node: String) -> Wire {
+    pub(super) fn new(ctx: HostCtx, history: HistoryWriter, node: String) -> Wire {
         let env = HostEnv::new(ctx.clone());
-        Wire { ctx, env, node, connection: RefCell::default() }
+        Wire { ctx, history, env, node, connection: RefCell::default() }
     }
 
     /// Sends a command and waits for its reply, `limit` at most. An error reply is an answer, not silence.
@@ -101,6 +103,7 @@ impl Wire {
     ) -> Result<MultiplexedConnection, Silence> {
         let failed = |error: &dyn std::fmt::Display| Silence(format!("{}: {error}", self.node));
         let stream = self.ctx.dial(&self.node, 6379).await.map_err(|error| failed(&error))?;
+        self.history.connected(stream.local_addr().map_err(|error| failed(&error))?.port());
         // Time-outs are the model's, by its host's clock.
         let config = config.set_response_timeout(None).set_connection_timeout(None);
         let made = MultiplexedConnection::new_with_config(login, stream, config).await;

@@ -191,13 +191,28 @@ fn left_behind(history: &mut History, [_, _, who, where_to, how, much]: &[u8; 6]
     match how % 16 {
         7 => {
             let key = one_of(
-                &["stock", "stock:token", "stock:latch:7", "redisson_lock_queue:{stock}", "till", "other"],
+                &[
+                    "stock",
+                    "stock:token",
+                    "stock:latch:7",
+                    "redisson_lock_queue:{stock}",
+                    "till",
+                    "other",
+                    "stock:latch:8",
+                    "till:latch:9",
+                    "stock:latch:10",
+                ],
                 *much,
             );
+            // Some of its owners, so that one has several.
+            let owners = history.owners.len() as u32;
+            let owner =
+                one_of(&[None, Some(Owner(0)), Some(Owner(u32::from(*much) / 16 % owners))], *much / 4);
             history.keys_left.push(KeyLeft {
                 node,
                 lock: one_of(&Vec::from_iter(history.header.locks()), *where_to),
                 key: key.into(),
+                owner,
                 ttl_ms: one_of(&[None, Some(70)], *who),
             });
         }
