@@ -2,15 +2,21 @@
 //!
 //! A hand-off is a promise that begins for another owner than the one before. The herd is how many tries one release
 //! draws before the next one. A busy loop is a waiter that asks more often in a second than the bound allows.
+//!
+//! A try is one request for the lock. The history does not have requests, but what they lead to: a waiter that wakes up asks, so
+//! each wake-up is a try, whatever comes of it; and the first request of a call is a try that shows if it is granted. A grant
+//! after a wake-up, and each further grant to the same call, come of a try that is counted already: the nodes of a quorum grant one
+//! try each. In a quorum each attempt may be an owner of its own, so there the calls, wake-ups and grants that belong together are
+//! those of one client.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use lockstorm_sim::time::True;
 
 use super::{Checker, evidence::Evidence, words};
 use crate::{
-    history::{EventKind, History, HostKind, Lock, Owner},
+    history::{Call, EventKind, History, Host, HostKind, Lock, Owner},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -42,19 +48,29 @@ struct Burst {
 
 /// Goes through the tries: the busiest second, and the largest herd.
 fn tries(history: &History) -> (Option<Burst>, u64) {
-    // A try shows at the node that granted it; one that is refused leaves no trace there, and shows at the client that woke up.
+    // Of whom a try has been seen since the call began.
+    let mut seen: BTreeSet<(Lock, Host, Option<Owner>)> = BTreeSet::new();
     let mut recent: BTreeMap<(Lock, Owner), VecDeque<True>> = BTreeMap::new();
     let mut herds: BTreeMap<Lock, Option<u64>> = BTreeMap::new();
     let (mut busiest, mut herd): (Option<Burst>, u64) = (None, 0);
     for event in &history.events {
-        let (lock, owner) = match &event.kind {
-            EventKind::Granted { lock, owner, .. } | EventKind::Woken { lock, owner, .. } => (*lock, *owner),
-            EventKind::Released { lock, left: 0, .. } => {
-                herds.insert(*lock, Some(0));
+        if let EventKind::Released { lock, left: 0, .. } = event.kind {
+            herds.insert(lock, Some(0));
+        }
+        let Some((lock, owner)) = event.kind.lock().zip(event.kind.owner()) else { continue };
+        let owner_alone = (history.lock(lock).authority.quorum == 1).then_some(owner);
+        let asks = (lock, history.client_of(owner), owner_alone);
+        let first = match event.kind {
+            EventKind::Invoke { call: Call::Acquire { .. }, .. } => {
+                seen.remove(&asks);
                 continue;
             }
+            EventKind::Woken { .. } | EventKind::Granted { .. } => seen.insert(asks),
             _ => continue,
         };
+        if !first && matches!(event.kind, EventKind::Granted { .. }) {
+            continue;
+        }
         if let Some(Some(drawn)) = herds.get_mut(&lock) {
             *drawn += 1;
             herd = herd.max(*drawn);
@@ -148,6 +164,26 @@ mod tests {
             ("every millisecond", asking(300, 1, |story| story.ends(10_000))),
             ("one release wakes three", counted.ends(10_000)),
             ("no owner asks", Story::one_node().ends(10_000)),
+            (
+                "each call is granted at once",
+                Story::one_node()
+                    .at(0)
+                    .locks("c1", "m", 30_000)
+                    .at(1)
+                    .unlocks("c1", "m")
+                    .at(2)
+                    .locks("c1", "m", 30_000)
+                    .ends(10_000),
+            ),
+            (
+                "three nodes of a quorum grant one try",
+                ["a", "b", "c"]
+                    .iter()
+                    .fold(Story::quorum().at(0).asks("c1"), |story, node| {
+                        story.at(1).granted(node, "c1", 10_000)
+                    })
+                    .ends(10_000),
+            ),
         ];
         insta::assert_snapshot!(explained("commands", &stories));
     }

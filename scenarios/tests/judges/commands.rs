@@ -1,4 +1,6 @@
-//! Commands, as they are defined: a try is a node's grant, or a waiter that woke up. `busiest` is how many tries of one owner for one lock lie within less than a second at most, and the
+//! Commands, as they are defined: a try is a waiter that woke up, or a node's grant before which neither a wake-up nor another
+//! grant has followed the latest call of the same asker for the same lock. An asker is an owner, and for a lock that needs a quorum
+//! a client. `busiest` is how many tries of one owner for one lock lie within less than a second at most, and the
 //! layer is violated iff those are more than the bound. `herd` is how many tries for a lock come between its being free on
 //! some node, all given back, and the next time, at most. `commands` counts what clients sent. A hand-off is a promise of
 //! another owner than that of the promise before it: `hand_offs` counts them, `per_hand_off` is commands by hand-offs.
@@ -6,7 +8,7 @@
 use std::time::Duration;
 
 use lockstorm::{
-    history::{Event, EventKind, History, HostKind, Lock, Owner},
+    history::{Call, Event, EventKind, History, HostKind, Lock, Owner},
     verdict::Quantity,
 };
 
@@ -15,27 +17,48 @@ use crate::{
     past::{given_up, of_all, promised},
 };
 
-pub(crate) fn judge(history: &History) -> Answer {
-    let tried = |event: &Event| -> Option<(Lock, Owner)> {
-        match &event.kind {
-            EventKind::Granted { lock, owner, .. } | EventKind::Woken { lock, owner, .. } => {
-                Some((*lock, *owner))
-            }
-            _ => None,
-        }
+/// Whose try for which lock an event is.
+fn is_try(history: &History, number: usize) -> Option<(Lock, Owner)> {
+    let event = &history.events[number];
+    let (lock, owner) = event.kind.lock().zip(event.kind.owner())?;
+    let same_asker = |other: &Event| {
+        let of_lock = other.kind.lock() == Some(lock);
+        of_lock
+            && other.kind.owner().is_some_and(|other| match history.lock(lock).authority.quorum {
+                1 => other == owner,
+                _ => history.client_of(other) == history.client_of(owner),
+            })
     };
+    let asks = |kind: &EventKind| matches!(kind, EventKind::Invoke { call: Call::Acquire { .. }, .. });
+    let answered = |kind: &EventKind| matches!(kind, EventKind::Woken { .. } | EventKind::Granted { .. });
+    match event.kind {
+        EventKind::Woken { .. } => Some((lock, owner)),
+        EventKind::Granted { .. } => {
+            let before = history.events[..number].iter().rev().filter(|other| same_asker(other));
+            let latest = before.map(|other| &other.kind).find(|kind| asks(kind) || answered(kind));
+            latest.is_none_or(asks).then_some((lock, owner))
+        }
+        _ => None,
+    }
+}
+
+pub(crate) fn judge(history: &History) -> Answer {
+    let tried: Vec<Option<(Lock, Owner)>> =
+        (0..history.events.len()).map(|number| is_try(history, number)).collect();
     let mut busiest = 0;
     let mut herd = 0;
     for (number, event) in history.events.iter().enumerate() {
         let after = &history.events[number..];
-        if let Some(one) = tried(event) {
+        if tried[number].is_some() {
             let soon = after.iter().take_while(|later| later.at.since(event.at) < Duration::from_secs(1));
-            busiest = busiest.max(soon.filter(|later| tried(later) == Some(one)).count());
+            let same = tried[number..][..soon.count()].iter().filter(|later| **later == tried[number]);
+            busiest = busiest.max(same.count());
         }
         if let EventKind::Released { lock, left: 0, .. } = event.kind {
             let next = |later: &&Event| matches!(later.kind, EventKind::Released { lock: of, left: 0, .. } if of == lock);
-            let drawn = after[1..].iter().take_while(|later| !next(later));
-            herd = herd.max(drawn.filter(|later| tried(later).is_some_and(|(of, _)| of == lock)).count());
+            let until_next = after[1..].iter().take_while(|later| !next(later)).count();
+            let drawn = tried[number + 1..][..until_next].iter().flatten();
+            herd = herd.max(drawn.filter(|(of, _)| *of == lock).count());
         }
     }
     let of_client = |count: &&lockstorm::history::CommandCount| {
