@@ -19,7 +19,7 @@ use lockstorm::{
 };
 use scenarios::{
     CUT_OFF_WATCHDOG, DEATH_OF_BOTH, LAST_MILLISECOND, LATE_DELETION, LATE_RELEASE, LATE_REPLICA,
-    LATE_REQUEST, LATE_WRITE, LEFT_BEHIND, LINE, LONG_WORK, LOST_REPLIES, LOST_REPLY, NESTED,
+    LATE_REQUEST, LATE_WRITE, LEFT_BEHIND, LINE, LONG_WORK, LOST_REPLIES, LOST_REPLY, MANY_RELEASES, NESTED,
     ONE_NODE_IN_COMMON, PATIENCE, PERMIT, PERMITS, RACE, READERS_AND_WRITER, SHORT_AFTER_LONG, SPLIT_VOTE,
     SUDDEN_DEATH, TOGETHER,
 };
@@ -149,6 +149,7 @@ const BUGS: &[(Bug, &str)] = &[
     (bug("subscribe-without-second-look", "client", PROMPT, RACE), r#"run = { storm = "9s", calm = "60s" }"#),
     (bug("busy-waiting", "token-lock", r#"commands = "holds""#, PATIENCE), ""),
     (bug("no-cleanup", "token-lock", r#"hygiene = "holds""#, LEFT_BEHIND), ""),
+    (bug("release-remembered", "client", r#"hygiene = "holds""#, MANY_RELEASES), ""),
     (bug("watchdog-never-cancelled", "counted-lock", r#"lease = "holds""#, SHORT_AFTER_LONG), ""),
     (bug("wait-result-ignored", "replicated-lock", r#"l1 = "holds""#, LATE_REPLICA), ""),
     (bug("semaphore-without-compare", "semaphore", r#"permits = "holds""#, PERMITS), ""),

@@ -410,3 +410,15 @@ steps = [{ acquire = {}, of = "stock" }, { work = { for = "1s..5s" } }, { releas
 storm = "30s"
 calm = "10s"
 "#;
+
+/// One client takes the lock and gives it back, again and again, for less time than a release is remembered.
+pub(crate) const MANY_RELEASES: &str = r#"
+[node.m]
+[lock]
+lease = "10s"
+[client.c1]
+workload.contend = { hold = "20ms", think = "200ms" }
+[run]
+storm = "5s"
+calm = "2s"
+"#;

@@ -1,12 +1,20 @@
 //! Hygiene: when all clients are done, is nothing left in Redis but what is meant to stay?
 //!
 //! A lock's own keys may be there while an owner still believes it holds the lock or waits for it. Keys that the lock declares
-//! as lasting (a token counter) may always be there, and keys that it declares as passing (what remembers a release for its
-//! repeats) while they have a time to live. Any other key of the lock was left behind.
+//! as lasting (a token counter, the number of permits) may always be there, and keys that it declares as passing (what remembers a
+//! release for its repeats) while they have a time to live. Any other key of the lock was left behind.
+//!
+//! Of passing keys each owner has a share on a node: one, since its next release can delete that of its last one, and one more
+//! for each call of its client about the lock that has not come back with success, since it is not known whether a server has to
+//! remember its requests. Those beyond were left behind. A key of which it is not known who made it (a replica's) is not counted.
+//!
+//! What real servers have left is not looked at, so that there nothing can be said.
+
+use std::collections::BTreeMap;
 
 use super::{Checker, belief::BeliefEnd, evidence::Evidence, words};
 use crate::{
-    history::{History, KeyLeft, Lock},
+    history::{History, Host, KeyLeft, Lock, Outcome, Owner},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -21,10 +29,33 @@ pub(super) const HYGIENE: Checker = Checker {
     check,
 };
 
-fn is_meant_to_stay(history: &History, left: &KeyLeft) -> bool {
-    let lock = history.lock(left.lock);
-    let passing = || lock.passing_keys.iter().any(|part| left.key.starts_with(&**part));
-    lock.lasting_keys.contains(&left.key) || (left.ttl_ms.is_some() && passing())
+/// How many passing keys each owner has left so far.
+#[derive(Default)]
+struct Passing(BTreeMap<(Host, Lock, Owner), usize>);
+
+impl Passing {
+    fn is_meant_to_stay(&mut self, evidence: &Evidence<'_>, left: &KeyLeft) -> bool {
+        let lock = evidence.history.lock(left.lock);
+        let passing = || lock.passing_keys.iter().any(|part| left.key.starts_with(&**part));
+        if lock.lasting_keys.contains(&left.key) {
+            return true;
+        }
+        if left.ttl_ms.is_none() || !passing() {
+            return false;
+        }
+        let Some(owner) = left.owner else { return true };
+        let so_far = self.0.entry((left.node, left.lock, owner)).or_default();
+        *so_far += 1;
+        *so_far <= share(evidence, left.lock, owner)
+    }
+}
+
+/// How many passing keys of a lock an owner may leave on a node.
+fn share(evidence: &Evidence<'_>, lock: Lock, owner: Owner) -> usize {
+    let client = evidence.history.client_of(owner);
+    let of_client = evidence.calls.iter().filter(|call| (call.lock, call.host) == (lock, client));
+    let failed = of_client.filter(|call| !matches!(call.returned, Some((_, Outcome::Ok))));
+    1 + failed.count()
 }
 
 fn check(evidence: &Evidence<'_>) -> Finding {
@@ -38,7 +69,8 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             .any(|call| call.lock == lock && call.is_acquire() && call.over.is_none())
     };
     let used: Vec<bool> = history.header.locks().map(in_use).collect();
-    let stays = |key: &KeyLeft| used[usize::from(key.lock.0)] || is_meant_to_stay(history, key);
+    let mut passing = Passing::default();
+    let mut stays = |key: &KeyLeft| used[usize::from(key.lock.0)] || passing.is_meant_to_stay(evidence, key);
     let left: Vec<&KeyLeft> = history.keys_left.iter().filter(|key| !stays(key)).collect();
     let for_ever = left.iter().filter(|key| key.ttl_ms.is_none()).count();
     let verdict = match left.first() {
@@ -46,6 +78,9 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         None => match evidence.given_up() {
             Some(why) => Verdict::undecided(why),
             None if evidence.promises.is_empty() => Verdict::undecided("No lock was ever granted."),
+            None if &*history.header.engine == "real" => {
+                Verdict::undecided("What real servers have left is not looked at.")
+            }
             None if used.iter().all(|used| *used) => {
                 Verdict::undecided("The lock was still in use when the run ended.")
             }
@@ -62,8 +97,10 @@ fn witness(history: &History, key: &KeyLeft, left: usize) -> Witness {
         Some(ms) => format!("and goes by itself in {ms} ms"),
         None => "and stays forever".to_owned(),
     };
-    let node = history.host_name(key.node);
-    let summary = format!("`{}` is left on {node}, {rest}; {} in all.", key.key, words::many(left, "key"));
+    let (node, maker) = (history.host_name(key.node), key.owner.map(|owner| history.owner_name(owner)));
+    let by = maker.map_or_else(String::new, |owner| format!(" by {owner}"));
+    let summary =
+        format!("`{}` is left on {node}{by}, {rest}; {} in all.", key.key, words::many(left, "key"));
     let end = history.header.end;
     let story = Vec::new();
     Witness { summary, story, from: end, until: end, lock: Some(key.lock), owners: Vec::new(), fault: None }
@@ -73,11 +110,17 @@ fn witness(history: &History, key: &KeyLeft, left: usize) -> Witness {
 mod tests {
     use crate::{
         checker::tests::{explained, first_line},
-        history::{Life, story::Story},
+        history::{Call, Life, Outcome, story::Story},
     };
 
     #[test]
     fn explanations() {
+        let latches = |story: Story, of: &[&str]| {
+            let left =
+                |story: Story, latch: &&str| story.latch_left("m", &format!("latch:{{stock}}:{latch}"), "c1");
+            of.iter().fold(story, left).ends(10_000)
+        };
+        let failed = || Outcome::Failed { definite: false, message: "no reply".into() };
         let done = || Story::one_node().at(0).locks("c1", "m", 1_000).at(10).unlocks("c1", "m");
         let stories = [
             ("clean", done().ends(10_000)),
@@ -90,6 +133,18 @@ mod tests {
             (
                 "a release is remembered for a while",
                 done().key_left("m", "latch:{stock}:7", Some(16_000)).ends(10_000),
+            ),
+            ("the last two releases of one owner are remembered for a while", latches(done(), &["7", "8"])),
+            (
+                "one of them has failed",
+                latches(done().calls("c1", Call::Release).returns("c1", failed()), &["7", "8"]),
+            ),
+            (
+                "of two owners the last one each",
+                done()
+                    .latch_left("m", "latch:{stock}:7", "c1")
+                    .latch_left("m", "latch:{stock}:8", "c2")
+                    .ends(10_000),
             ),
             ("a release is remembered forever", done().key_left("m", "latch:{stock}:7", None).ends(10_000)),
             (

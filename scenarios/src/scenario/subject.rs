@@ -181,6 +181,11 @@ pub const TABLE: &[Subject] = &[
         Traits { release: Release::GetThenDelete, ..RIGHT },
     ),
     model(
+        "release-remembered",
+        "remembers each release for a repeat of it, and leaves it to time to forget it",
+        Traits { release: Release::Remember, ..RIGHT },
+    ),
+    model(
         "release-resent",
         "counts holds, and sends the same release again when a reply does not come",
         Traits { resend_release: true, ..COUNTED },

@@ -197,6 +197,9 @@ pub enum Release {
     Delete,
     /// GET, and DEL if it was the token.
     GetThenDelete,
+    /// A script compares the token, and leaves a key for each release, by which a repeat would be known: of a lock that is a
+    /// string, and whose waiters need no message.
+    Remember,
 }
 
 /// Until when an owner believes in its lock.

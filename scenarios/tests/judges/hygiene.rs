@@ -1,8 +1,12 @@
 //! Hygiene, as it is defined: a key that is there when the run ends was left behind, unless it is one of
-//! those that its lock declares as lasting, or belongs to a lock that is in use. A lock is in use when the run ends if an owner believes it holds it then, or has an
-//! acquisition under way. There is nothing to judge if no lock was ever granted, or all are in use.
+//! those that its lock declares as lasting, or belongs to a lock that is in use. A lock is in use when the run ends if an owner
+//! believes it holds it then, or has an acquisition under way. A key that its lock declares as passing, and which has a time to live,
+//! was not left behind where its owner is unknown; else, of those that one owner left of one lock on one node, as many were as are
+//! more than one and the calls of its client about that lock that did not come back with success.
+//!
+//! There is nothing to judge if no lock was ever granted, all are in use, or the servers were real.
 
-use lockstorm::history::{History, Lock};
+use lockstorm::history::{History, Host, KeyLeft, Lock, Outcome, Owner};
 
 use crate::{
     Answer,
@@ -18,23 +22,36 @@ pub(crate) fn judge(history: &History) -> Answer {
                 .iter()
                 .any(|(of, owner)| *of == lock && believes_at_the_end(history, lock, *owner))
     };
-    let left: Vec<Option<u64>> = history
+    let lasts = |left: &KeyLeft| history.lock(left.lock).lasting_keys.contains(&left.key);
+    let passes = |left: &KeyLeft| {
+        let begins_so = history.lock(left.lock).passing_keys.iter().any(|part| left.key.starts_with(&**part));
+        begins_so && left.ttl_ms.is_some()
+    };
+    let (passing, others): (Vec<&KeyLeft>, Vec<&KeyLeft>) = history
         .keys_left
         .iter()
-        .filter_map(|left| {
-            let lock = left.lock;
-            let lasting = history.lock(lock).lasting_keys.contains(&left.key);
-            let begins_so = history.lock(lock).passing_keys.iter().any(|part| left.key.starts_with(&**part));
-            let passing = begins_so && left.ttl_ms.is_some();
-            (!lasting && !passing && !in_use(lock)).then_some(left.ttl_ms)
-        })
-        .collect();
+        .filter(|left| !lasts(left) && !in_use(left.lock))
+        .partition(|left| passes(left));
+    let failed = |lock: Lock, client: Host| {
+        let of_client = |owner: Owner| history.client_of(owner) == client;
+        let asked = calls.iter().filter(|call| call.lock == lock && of_client(call.owner));
+        asked.filter(|call| call.outcome != Some(&Outcome::Ok)).count()
+    };
+    let mut too_many = 0;
+    for (lock, owner) in pairs(history) {
+        for node in (0..history.header.hosts.len() as u16).map(Host) {
+            let of_owner = |left: &&&KeyLeft| (left.lock, left.owner, left.node) == (lock, Some(owner), node);
+            let made = passing.iter().filter(of_owner).count();
+            too_many += made.saturating_sub(1 + failed(lock, history.client_of(owner)));
+        }
+    }
     let nothing = of_all(history, promised).is_empty() || history.header.locks().all(in_use);
-    let word = match left.len() {
+    let is_real = &*history.header.engine == "real";
+    let word = match others.len() + too_many {
         1.. => "violated",
-        0 if given_up(history) || nothing => "undecided",
+        0 if given_up(history) || nothing || is_real => "undecided",
         0 => "holds",
     };
-    let for_ever = left.iter().filter(|ttl_ms| ttl_ms.is_none()).count();
-    Answer::of(word).count("left", left.len()).count("for_ever", for_ever)
+    let for_ever = others.iter().filter(|left| left.ttl_ms.is_none()).count();
+    Answer::of(word).count("left", others.len() + too_many).count("for_ever", for_ever)
 }

@@ -18,6 +18,10 @@ const RELEASE: &str =
 const RELEASE_AND_TELL: &str = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end \
     redis.call('publish', ARGV[2], '0') return redis.call('del', KEYS[1])";
 
+/// KEYS: the lock, the memory of this release. ARGV: the token. The same, and remembers it for twenty seconds.
+const RELEASE_AND_REMEMBER: &str = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end \
+    redis.call('set', KEYS[2], 1, 'px', 20000) return redis.call('del', KEYS[1])";
+
 /// KEYS: the lock. ARGV: the token, the lease in ms. Sets the time to live if the key holds the token; 1 or 0.
 const RENEW: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
 
@@ -189,7 +193,12 @@ impl Commands {
                 command.arg(lock);
                 return command;
             }
-            (Release::Compare, Key::Permits) => {
+            (Release::Remember, Key::Token | Key::Queue) => {
+                let mut command = script(RELEASE_AND_REMEMBER, &[lock, &wire::unlock_latch(lock, token)]);
+                command.arg(token);
+                return command;
+            }
+            (Release::Compare | Release::Remember, Key::Permits) => {
                 let mut command = redis::cmd("INCR");
                 command.arg(lock);
                 return command;
@@ -198,8 +207,8 @@ impl Commands {
                 let tells = matches!(self.traits.pace, Pace::Message | Pace::MessageWithoutRecheck);
                 script(if tells { RELEASE_AND_TELL } else { RELEASE }, &[lock])
             }
-            (Release::Compare, Key::Count) => script(RELEASE_COUNTED, &[lock]),
-            (Release::Compare, Key::Mode) => script(RELEASE_MODE, &[lock]),
+            (Release::Compare | Release::Remember, Key::Count) => script(RELEASE_COUNTED, &[lock]),
+            (Release::Compare | Release::Remember, Key::Mode) => script(RELEASE_MODE, &[lock]),
         };
         command.arg(token);
         if matches!(self.traits.pace, Pace::Message | Pace::MessageWithoutRecheck) {
