@@ -89,6 +89,30 @@ async fn a_request_still_on_its_way_is_never_obeyed() {
     assert!(!exists(&server).await);
 }
 
+/// The owner has a level whose own lease is over, and which the server counts for as long as the other one keeps the key. A request
+/// that never arrived seemed to have been obeyed, since the server counted a level more than the client.
+#[tokio::test]
+async fn a_level_that_was_over_was_taken_for_the_grant_of_a_lost_request() {
+    let Some(server) = RedisServer::start() else { return };
+    let proxy = Proxy::to(&server).await;
+    let client = impatient(&proxy.url()).await;
+    let (lock, owner) = (client.lock("stock"), OwnerId::new(1));
+    let outer = lock.acquire().owner(owner).await.unwrap();
+    let short = lock.acquire().owner(owner).lease(Duration::from_millis(100)).await.unwrap();
+    short.lost().await;
+
+    proxy.requests_on_open_connections(Flow::Hold);
+    let later = lock.acquire().owner(owner).await.unwrap();
+    proxy.requests(Flow::Pass);
+    assert_eq!(lock.hold_count(owner).await.unwrap(), 3);
+    // The level that is over is given back like the others, also while there is a later one.
+    short.release().await.unwrap();
+    assert_eq!(lock.hold_count(owner).await.unwrap(), 2);
+    outer.release().await.unwrap();
+    later.release().await.unwrap();
+    assert!(!exists(&server).await);
+}
+
 /// The release happened, its reply never comes. The repeat finds the result of the first under the same request id,
 /// instead of reporting that the lock was not held.
 #[tokio::test]

@@ -162,9 +162,18 @@ impl OwnerState {
         holds
     }
 
-    /// The levels that Redis counts in the owner's field, as far as this client knows.
+    /// The levels that Redis counts in the owner's field, as far as this client knows. A level does not end with its own lease,
+    /// but with the key, which the longest lease keeps.
     pub(crate) fn count(&self) -> usize {
-        self.holds().iter().filter(|hold| hold.owner == self.owner && hold.why_lost().is_none()).count()
+        let holds = self.holds();
+        let of_owner = holds.iter().filter(|hold| hold.owner == self.owner);
+        of_owner.filter(|hold| hold.why_lost().is_none() || is_kept(hold, &holds)).count()
+    }
+
+    /// The hold that the next grant is inside of, with which the key came into being: its number.
+    pub(super) fn outermost(&self) -> Option<u64> {
+        let holds = self.holds();
+        holds.iter().find(|hold| hold.keeps_the_key()).map(|hold| hold.outermost)
     }
 
     /// How long the longest of the holds lasts, by this client's clock, if it is not renewed.
@@ -172,13 +181,16 @@ impl OwnerState {
         self.holds().iter().map(|hold| hold.validity()).max().unwrap_or_default()
     }
 
-    /// True when the owner took the lock anew after `hold` was over. To release `hold` would then take a level away
-    /// from the newer one.
+    /// True when the owner took the lock anew after `hold` was over, and its key with it. To release `hold` would then take a level
+    /// away from the newer one.
     pub(crate) fn superseded(&self, hold: &Hold) -> bool {
-        let over = hold.deadline();
-        hold.why_lost().is_some()
-            && self.holds().iter().any(|other| other.number != hold.number && other.granted > over)
+        hold.why_lost().is_some() && self.holds().iter().any(|other| other.outermost > hold.number)
     }
+}
+
+/// Whether another of the holds has kept the key since before this one was over.
+fn is_kept(hold: &Hold, holds: &[Arc<Hold>]) -> bool {
+    holds.iter().any(|other| other.outermost == hold.outermost && other.keeps_the_key())
 }
 
 impl Drop for OwnerState {

@@ -87,6 +87,8 @@ pub(crate) struct Hold {
     /// Of the guard. A future that awaits the loss must not keep the client alive.
     keeper: Weak<dyn Keeper>,
     pub(crate) granted: Boottime,
+    /// The first hold of those that were granted one inside the other, so that the key has been there since: its number.
+    pub(crate) outermost: u64,
     state: Mutex<State>,
     changed: Notify,
 }
@@ -120,6 +122,7 @@ impl Hold {
             of: of.clone(),
             keeper: Arc::downgrade(keeper),
             granted: ctx.env.boottime(),
+            outermost: of.outermost().unwrap_or(number),
             ctx,
             state: Mutex::new(State { deadline, lost: None, released: false, releasing: None }),
             changed: Notify::new(),
@@ -153,10 +156,6 @@ impl Hold {
         self.ctx.call_timeout
     }
 
-    pub(crate) fn deadline(&self) -> Boottime {
-        locked(&self.state).deadline
-    }
-
     /// The time left, zero when the hold is lost or released.
     pub(crate) fn validity(&self) -> Duration {
         let state = locked(&self.state);
@@ -164,6 +163,12 @@ impl Hold {
             return Duration::ZERO;
         }
         state.deadline - self.ctx.env.boottime()
+    }
+
+    /// Whether the server must have the key still, given back or not: the hold is not lost, and its lease is not over.
+    pub(crate) fn keeps_the_key(&self) -> bool {
+        let state = locked(&self.state);
+        state.lost.is_none() && state.deadline > self.ctx.env.boottime()
     }
 
     /// True while the client may believe in the lock. The first look after the deadline settles that it is lost.

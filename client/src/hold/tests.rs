@@ -104,8 +104,12 @@ impl Setting {
 
     /// A grant of half a minute, less the margin for drift, to be renewed by the watchdog.
     pub(crate) fn grant(&self) -> Arc<Hold> {
-        let deadline = self.clock.boottime() + LEASE.saturating_sub(drift_margin(LEASE));
-        let grant = Grant { deadline, lease: LEASE, renewed: true, token: None };
+        self.grant_for(LEASE)
+    }
+
+    fn grant_for(&self, lease: Duration) -> Arc<Hold> {
+        let deadline = self.clock.boottime() + lease.saturating_sub(drift_margin(lease));
+        let grant = Grant { deadline, lease, renewed: true, token: None };
         Hold::granted(self.ctx.clone(), &self.owner, "o", &self.keeper, grant)
     }
 }
@@ -238,4 +242,36 @@ fn what_a_hold_believes() {
         assert_eq!(*locked(&setting.told.0), expected, "{name}");
         assert_eq!(hold.validity().as_millis(), *validity, "{name}");
     }
+}
+
+/// A level whose own lease was over was taken for one that the server does not count any more, although a longer lease kept the key:
+/// a request without a reply seemed to have been obeyed, and what was taken later kept the level from being given back.
+#[test]
+fn a_level_is_counted_for_as_long_as_a_longer_one_keeps_the_key() {
+    let setting = Setting::new();
+    let outer = setting.grant();
+    let inner = setting.grant_for(Duration::from_secs(1));
+    setting.clock.set(2_000);
+    assert!(!inner.is_valid());
+    assert_eq!(setting.owner.count(), 2);
+    let later = setting.grant();
+    assert_eq!(setting.owner.count(), 3);
+    assert!(!setting.owner.superseded(&inner), "it is counted beside the later one");
+    // The later one keeps the key when the outer one is given back.
+    assert!(outer.releasing());
+    setting.owner.remove(outer.number);
+    assert_eq!(setting.owner.count(), 2);
+    // All are over, and the key with them: what is taken now is a key of its own.
+    setting.clock.set(60_000);
+    assert!(!later.is_valid());
+    assert_eq!(setting.owner.count(), 0);
+    let anew = setting.grant();
+    assert_eq!(setting.owner.count(), 1);
+    assert_eq!([&inner, &later, &anew].map(|hold| setting.owner.superseded(hold)), [true, true, false]);
+    // The server has said that the key is gone: there is none that an older level could be counted in.
+    anew.lose(LossCause::NotHeld);
+    assert_eq!(setting.owner.count(), 0);
+    let last = setting.grant();
+    assert!(setting.owner.superseded(&anew));
+    assert!(!setting.owner.superseded(&last));
 }
