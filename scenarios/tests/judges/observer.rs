@@ -1,0 +1,172 @@
+//! An observer of the wire, which sees the commands that a node read and the node's clock, and nothing of what the node has.
+//!
+//! It runs every command on a server of its own, and looks which owner holds the lock afterwards. A change without a command (a key
+//! that expires) it detects with the next command.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use lockstorm::history::{Header, Host};
+use lockstorm_sim::{
+    config::{Config, Fsync},
+    env::Env,
+    event::{ConnId, Event},
+    keyspace::{ExpiryRule, Value},
+    server::Server,
+    time::{True, Wall},
+};
+
+/// What became of one owner's hold, when, and by which client's command.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Change {
+    pub(crate) at: True,
+    pub(crate) lock: usize,
+    pub(crate) client: Host,
+    /// How many holds the owner has now, and whether they have become more.
+    pub(crate) count: u32,
+    pub(crate) granted: bool,
+}
+
+/// A command on its way into a node.
+#[derive(Debug, Clone)]
+pub(crate) struct Heard {
+    pub(crate) at: True,
+    pub(crate) wall: Wall,
+    pub(crate) client: Host,
+    pub(crate) connection: u64,
+    pub(crate) command: Bytes,
+}
+
+impl Heard {
+    /// The words of the command, the first in capitals.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let text = String::from_utf8_lossy(&self.command);
+        let mut words: Vec<String> = text.split("\r\n").skip(2).step_by(2).map(str::to_owned).collect();
+        if let Some(verb) = words.first_mut() {
+            verb.make_ascii_uppercase();
+        }
+        words
+    }
+}
+
+/// The commands that change nothing but their own connection, or that wait for something.
+const OF_CONNECTIONS: &[&str] = &[
+    "AUTH",
+    "CLIENT",
+    "HELLO",
+    "MONITOR",
+    "PING",
+    "PSUBSCRIBE",
+    "PSYNC",
+    "QUIT",
+    "REPLCONF",
+    "REPLICAOF",
+    "RESET",
+    "SELECT",
+    "SSUBSCRIBE",
+    "SUBSCRIBE",
+    "UNSUBSCRIBE",
+    "WAIT",
+];
+
+/// A server that executes the commands of a node.
+pub(crate) struct Observer {
+    server: Server,
+    env: Env,
+    connections: u64,
+    /// Whose each hold is: the client's that was granted it, under whatever name, and the connection by which it was.
+    whose: BTreeMap<String, (Host, u64)>,
+}
+
+impl Observer {
+    /// Of a node that keeps what it has acknowledged over a restart, or else forgets everything.
+    pub(crate) fn new(keeps: bool) -> Observer {
+        let mut env = Env::new(0);
+        let server = Server::new(config(keeps), &mut env);
+        Observer { server, env, connections: 0, whose: BTreeMap::new() }
+    }
+
+    /// The node starts again: scripts are forgotten, and keys unless they are on its disk.
+    pub(crate) fn restarts(&mut self, keeps: bool) {
+        let fresh = Server::new(config(keeps), &mut self.env);
+        let before = std::mem::replace(&mut self.server, fresh);
+        if keeps {
+            self.server = Server::restart(config(keeps), before.crash(), &mut self.env);
+        }
+    }
+
+    /// Executes a command, and says what it means for the locks; of a client with `several` owners a hold may be another one's.
+    pub(crate) fn hears(&mut self, heard: &Heard, header: &Header, several: bool) -> Vec<Change> {
+        let Heard { at, wall, client, connection, .. } = *heard;
+        let words = heard.words();
+        if words.first().is_none_or(|verb| OF_CONNECTIONS.contains(&&**verb)) {
+            return Vec::new();
+        }
+        self.env.wall = wall;
+        let before = self.holders(header);
+        self.executes(heard.command.clone());
+        let mut changes = Vec::new();
+        for (lock, (before, now)) in before.iter().zip(self.holders(header)).enumerate() {
+            for (owner, count) in before {
+                let left = now.get(owner).copied().unwrap_or(0);
+                let own = self.whose.get(owner).is_some_and(|(of, by)| {
+                    *of == client && (!several || *by == connection || words.contains(owner))
+                });
+                if left < *count && own {
+                    changes.push(Change { at, lock, client, count: left, granted: false });
+                }
+            }
+            for (owner, count) in now {
+                let had = before.get(&owner).copied().unwrap_or(0);
+                if had < count {
+                    if had == 0 {
+                        self.whose.insert(owner.clone(), (client, connection));
+                    }
+                    let (client, _) = self.whose[&owner];
+                    changes.push(Change { at, lock, client, count, granted: true });
+                }
+            }
+        }
+        changes
+    }
+
+    /// Each command has a connection of its own, so that none leaves anything to the next but what it did to the keys.
+    fn executes(&mut self, command: Bytes) {
+        self.connections += 1;
+        let conn = ConnId(self.connections);
+        let (peer, local) = ("c1:1".to_owned(), "n1:6379".to_owned());
+        for event in [
+            Event::Connected { conn, peer, local },
+            Event::Bytes { conn, bytes: command },
+            Event::Closed { conn },
+        ] {
+            self.server.step(&mut self.env, event);
+        }
+        self.env.outbox.clear();
+    }
+
+    /// The holders of each lock.
+    fn holders(&self, header: &Header) -> Vec<BTreeMap<String, u32>> {
+        header.locks.iter().map(|lock| self.holders_of(&lock.name)).collect()
+    }
+
+    fn holders_of(&self, key: &str) -> BTreeMap<String, u32> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let entry = self.server.node().dbs.first().and_then(|db| db.get(key.as_bytes()));
+        let entry = entry.filter(|entry| !entry.is_expired(ExpiryRule::at(self.env.wall.as_millis())));
+        match entry.map(|entry| &entry.value) {
+            Some(Value::String(token)) => BTreeMap::from([(text(token.bytes()), 1)]),
+            Some(Value::Hash(hash)) => hash
+                .iter()
+                .map(|(name, count)| (text(name), text(count)))
+                .filter(|(name, _)| name != "mode")
+                .map(|(name, count)| (name, count.parse().unwrap_or(1)))
+                .collect(),
+            _ => BTreeMap::new(),
+        }
+    }
+}
+
+fn config(keeps: bool) -> Config {
+    Config { save: Vec::new(), appendonly: keeps, appendfsync: Fsync::Always, ..Config::default() }
+}

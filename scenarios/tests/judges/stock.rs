@@ -1,0 +1,41 @@
+//! Runs of stock scenarios to be looked at: every variant with the first of its own seeds, or with those of `LOCKSTORM_SEEDS`.
+
+use std::sync::{
+    Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use lockstorm::{
+    library,
+    run::Engine,
+    runner::{Case, Runner, parse_seeds},
+    scenario::{Source, parse},
+};
+
+/// What was found by looking at every run, on every processor, in the order of the runs; and how many runs there were.
+pub(crate) fn look_at_each<T: Send>(look: impl Fn(&Runner<'_>, Case) -> Vec<T> + Sync) -> (Vec<T>, usize) {
+    let parsed =
+        library::ALL.iter().map(|stock| parse(stock.path, stock.text).expect("stock scenarios are valid"));
+    let sources: Vec<Source> = parsed.collect();
+    let seeds = std::env::var("LOCKSTORM_SEEDS").map_or(0..1, |seeds| parse_seeds(&seeds).expect("a range"));
+    let trial = Runner::new(&sources).seeds(Some(seeds)).engine(Engine::Event);
+    let cases = trial.cases();
+    let next = AtomicUsize::new(0);
+    let found: Mutex<Vec<(usize, T)>> = Mutex::default();
+    let work = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(case) = cases.get(number) else { return };
+            let told = look(&trial, *case).into_iter().map(|told| (number, told));
+            found.lock().expect("no thread panics").extend(told);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    let mut found = found.into_inner().expect("every thread is done");
+    found.sort_by_key(|(number, _)| *number);
+    (found.into_iter().map(|(_, told)| told).collect(), cases.len())
+}
