@@ -1,6 +1,9 @@
 //! The small mistakes that are made in a script, one at a time.
 
+use serde::Serialize;
+
 /// A script with one mistake in it.
+#[derive(Serialize)]
 pub(crate) struct Mistake {
     /// The number of the line, from 1.
     pub(crate) number: usize,
