@@ -166,7 +166,23 @@ fn what_contradicts_itself_is_pointed_at() {
     with("[expect]", "[run]\nseeds = «0»\n[expect]", "0 seeds cannot be tried");
     with("[expect]", "[run]\nseeds = «1000001»\n[expect]", "from one to 1000000 can");
     with("[expect]", "[lock]\nkind = «\"read-write\"»\n[expect]", "\"client\" is no lock of the kind");
-    with("[expect]", "[lock]\n«permits» = 2\n[expect]", "only a semaphore has permits");
+    with("[expect]", "[lock]\n«permits» = 2\n[expect]", "only a semaphore or a rate limiter has permits");
+    with("[expect]", "[lock]\n«count» = 2\n[expect]", "only a latch has a count");
+    let latch = "[lock]\nkind = \"latch\"\ncount = «0»\n[expect]";
+    with("[expect]", latch, "a latch with a count of zero is open already");
+    with("{ acquire = {} }", "{ count_down = «{}» }", "only a latch is counted down");
+    with("{ acquire = {} }", "{ take = «{}» }", "only permits of a rate limiter are taken");
+    with("[expect]", "[lock]\n«window» = \"1s\"\n[expect]", "only a rate limiter has a window");
+    with("[expect]", "[lock]\nkind = \"rate\"\nwindow = «\"9ms\"»\n[expect]", "at least 10ms long");
+    let of_latch = |steps: &str| {
+        let good = GOOD.replace("[expect]", "[lock]\nkind = \"latch\"\n[expect]");
+        good.replace("{ acquire = {} }, { release = {} }", steps)
+    };
+    check(&of_latch("{ release = «{}» }"), "a latch has no holder");
+    let of_rate = |steps: &str| of_latch(steps).replace("latch", "rate");
+    check(&of_rate("{ release = «{}» }"), "a rate limiter has no holder");
+    check(&of_rate("{ take = { permits = «2» } }"), "from one to 1 permits can be taken at once");
+    check(&of_latch("{ wait = { «fro» = \"1s\" } }"), "did you mean `for`?");
     let over = |lock: &str| format!("[lock]\n{lock}\n[expect]");
     let row = |lock: &str, says: &str| with("[expect]", &over(lock), says);
     row("subject = «\"cliend\"»", "did you mean `client`?");

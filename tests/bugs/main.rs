@@ -18,10 +18,10 @@ use lockstorm::{
     verdict::Match,
 };
 use scenarios::{
-    CUT_OFF_WATCHDOG, DEATH_OF_BOTH, LAST_MILLISECOND, LATE_DELETION, LATE_RELEASE, LATE_REPLICA,
+    CUT_OFF_WATCHDOG, DEATH_OF_BOTH, LAST_MILLISECOND, LATCH, LATE_DELETION, LATE_RELEASE, LATE_REPLICA,
     LATE_REQUEST, LATE_WRITE, LEFT_BEHIND, LINE, LONG_WORK, LOST_REPLIES, LOST_REPLY, MANY_RELEASES, NESTED,
-    ONE_NODE_IN_COMMON, PATIENCE, PERMIT, PERMITS, RACE, READERS_AND_WRITER, SHORT_AFTER_LONG, SPLIT_VOTE,
-    SUDDEN_DEATH, TOGETHER,
+    ONE_NODE_IN_COMMON, PATIENCE, PERMIT, PERMITS, RACE, RATE, READERS_AND_WRITER, SHORT_AFTER_LONG,
+    SPLIT_VOTE, SUDDEN_DEATH, TOGETHER,
 };
 
 /// A broken lock is caught within so many seeds, or its checker is deaf.
@@ -155,6 +155,20 @@ const BUGS: &[(Bug, &str)] = &[
     (bug("semaphore-without-compare", "semaphore", r#"permits = "holds""#, PERMITS), ""),
     (bug("permit-given-back-again", "client", r#"permits = "holds""#, PERMIT), ""),
     (bug("permit-taken-again", "client", PROMPT, PERMIT), r#"fault.lost.at = "9s""#),
+    (bug("latch-counted-down-again", "client", r#"latch = "holds""#, LATCH), ""),
+    (
+        bug("latch-counted-down-in-two-steps", "client", r#"latch = "holds""#, LATCH),
+        r#"fault.lost.off = true
+        client.second.steps = [{ at = "10s..10.01s", count_down = {} }]"#,
+    ),
+    // The latch opens while the waiter subscribes.
+    (
+        bug("latch-without-second-look", "client", r#"latch = "holds""#, LATCH),
+        r#"fault.lost.off = true
+        client.waiter.steps = [{ at = "20s..20.01s", wait = {} }]"#,
+    ),
+    (bug("rate-by-client-clock", "client", r#"rate = "holds""#, RATE), ""),
+    (bug("rate-in-fixed-windows", "rate-limiter", r#"rate = "holds""#, RATE), ""),
     (bug("read-under-write", "read-write-lock", r#"read-write = "holds""#, READERS_AND_WRITER), ""),
     (bug("write-under-read", "read-write-lock", r#"read-write = "holds""#, READERS_AND_WRITER), ""),
     (bug("multi-keeps-what-it-got", "token-lock", ALL_BACK, TOGETHER), ""),

@@ -378,6 +378,44 @@ storm = "12s"
 calm = "90s"
 "#;
 
+/// A latch is counted down twice, the first time with a reply that is lost, and waited for.
+pub(crate) const LATCH: &str = r#"
+[node.m]
+[lock]
+kind = "latch"
+count = 2
+response_timeout = "500ms"
+[client.first]
+steps = [{ at = "5s", set = {} }, { at = "10s..10.01s", count_down = {} }]
+[client.second]
+steps = [{ at = "20s..20.01s", count_down = {} }]
+[client.waiter]
+steps = [{ at = "6s", wait = {} }]
+[fault.lost]
+lose_reply = { client = "first", contains = "lock" }
+at = "9s"
+[run]
+storm = "21s"
+calm = "90s"
+"#;
+
+/// A limiter whose permits two clients want at one time; the clock of the second is ahead.
+pub(crate) const RATE: &str = r#"
+[node.m]
+[lock]
+kind = "rate"
+permits = 3
+window = "10s"
+[client.c1]
+steps = [{ at = "19s..19.9s", take = { permits = 3 } }]
+[client.c2]
+clock = { offset = "+1m" }
+steps = [{ at = "20s..21s", take = { permits = 3 } }]
+[run]
+storm = "22s"
+calm = "20s"
+"#;
+
 /// Readers and a writer at one time.
 pub(crate) const READERS_AND_WRITER: &str = r#"
 [node.m]

@@ -12,6 +12,7 @@ mod l1_server;
 mod l2_belief;
 mod l3_effect;
 mod l4_fenced;
+mod latch;
 mod lease;
 mod interval;
 mod overlap;
@@ -19,6 +20,7 @@ mod owner_safety;
 mod permits;
 mod progress;
 mod promise;
+mod rate;
 mod read_write;
 mod reentrancy;
 mod section;
@@ -57,10 +59,12 @@ pub const LIST: &[Checker] = &[
     commands::COMMANDS,
     fairness::FAIRNESS,
     hygiene::HYGIENE,
+    latch::LATCH,
     lease::LEASE,
     owner_safety::OWNER_SAFETY,
     permits::PERMITS,
     progress::PROGRESS,
+    rate::RATE,
     read_write::READ_WRITE,
     reentrancy::REENTRANCY,
     together::TOGETHER,

@@ -1,7 +1,7 @@
 //! The clocks of a host as straight pieces over true time, so that a reading can be told from an instant and an instant
 //! from a reading.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use lockstorm_sim::time::{Boottime, Monotonic, True, Wall};
 use serde::{Deserialize, Serialize};
@@ -155,6 +155,28 @@ impl Clock {
         None
     }
 
+    /// When a clock has advanced by so much since `from`: when it shows so much more than then, or than at any time since. `None` if
+    /// that never comes.
+    pub fn advances(&self, face: Face, from: True, by: Duration) -> Option<True> {
+        let by = i64::try_from(by.as_nanos()).unwrap_or(i64::MAX);
+        let mut lowest = i64::MAX;
+        for (index, segment) in self.segments.iter().enumerate().skip(self.index(from)) {
+            let start = segment.from.max(from);
+            let next = self.segments.get(index + 1).map(|next| next.from);
+            if next.is_some_and(|next| next <= start) {
+                continue;
+            }
+            // A clock that goes backwards within a piece there is none.
+            lowest = lowest.min(segment.at(face, start));
+            let deadline = Deadline { clock: face, nanos: lowest.saturating_add(by) };
+            let shown = self.first_true(deadline, start);
+            if let Some(at) = shown.filter(|at| next.is_none_or(|next| *at < next)) {
+                return Some(at);
+            }
+        }
+        None
+    }
+
     /// When an expiry by this host's wall clock takes hold: Redis drops a key once its clock, in whole milliseconds, is
     /// past the expiry, not when it is equal to it.
     pub fn expires(&self, until: Wall, from: True) -> Option<True> {
@@ -165,8 +187,6 @@ impl Clock {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     const SECOND: i64 = 1_000_000_000;
@@ -183,6 +203,23 @@ mod tests {
     fn first(clock: &Clock, reading: i64, from: i64) -> Option<f64> {
         let deadline = Deadline { clock: Face::Wall, nanos: reading * SECOND };
         clock.first_true(deadline, True::from_secs(from)).map(|at| at.as_nanos() as f64 / SECOND as f64)
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_advances_from_where_it_is() {
+        // Set back by 5 s at 8 s, stepped 100 s ahead at 30 s, still from 31 s on.
+        let clock = clock(&[(0, 0, 0), (8, 3, 0), (30, 125, 0), (31, 126, -1_000_000)]);
+        for (from, by, expected) in [
+            (0, 8, Some(13)),
+            (0, 7, Some(7)),
+            (7, 10, Some(18)),
+            (8, 10, Some(18)),
+            (25, 10, Some(30)),
+            (30, 2, None),
+        ] {
+            let at = clock.advances(Face::Wall, True::from_secs(from), Duration::from_secs(by));
+            assert_eq!(at, expected.map(True::from_secs), "{by} s from {from} s on");
+        }
     }
 
     #[test]

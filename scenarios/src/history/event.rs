@@ -155,6 +155,22 @@ pub enum EventKind {
         /// Who waits.
         waiters: Box<[Owner]>,
     },
+    /// Node: the count of a latch is now this. Zero: the latch is open.
+    Counted {
+        /// The latch.
+        lock: Lock,
+        /// How many times it must be counted down until it opens.
+        left: u64,
+    },
+    /// Node: it granted permits of a rate limiter.
+    Passed {
+        /// The limiter.
+        lock: Lock,
+        /// Who asked for them.
+        by: Party,
+        /// How many.
+        permits: u32,
+    },
     /// Node: it published a lock's message.
     Published {
         /// The lock.
@@ -206,6 +222,24 @@ pub enum Call {
     Extend {
         /// The new lease.
         lease_ms: u64,
+    },
+    /// To set a latch to its count, if it is open.
+    Set,
+    /// To count a latch down by one.
+    CountDown,
+    /// To go on when a latch is open.
+    Await {
+        /// How long it would wait.
+        wait: Wait,
+    },
+    /// To open a latch by deleting it.
+    Delete,
+    /// To be granted permits of a rate limiter.
+    Take {
+        /// How many.
+        permits: u32,
+        /// How long it would wait.
+        wait: Wait,
     },
 }
 
@@ -351,6 +385,8 @@ impl EventKind {
             | Self::Released { lock, .. }
             | Self::Vanished { lock, .. }
             | Self::Queue { lock, .. }
+            | Self::Counted { lock, .. }
+            | Self::Passed { lock, .. }
             | Self::Published { lock, .. }
             | Self::Write { lock, .. } => Some(*lock),
             Self::Return { .. } | Self::Became { .. } | Self::Life { .. } => None,
@@ -372,6 +408,8 @@ impl EventKind {
             | Self::Write { owner, .. } => Some(*owner),
             Self::Return { .. }
             | Self::Queue { .. }
+            | Self::Counted { .. }
+            | Self::Passed { .. }
             | Self::Published { .. }
             | Self::Became { .. }
             | Self::Life { .. } => None,
@@ -381,7 +419,7 @@ impl EventKind {
     /// The acting party that it mentions, for checking that it is known.
     pub(super) fn party(&self) -> Option<Party> {
         match self {
-            Self::Extended { by, .. } | Self::Released { by, .. } => Some(*by),
+            Self::Extended { by, .. } | Self::Released { by, .. } | Self::Passed { by, .. } => Some(*by),
             Self::Vanished { how: LossCause::Deleted(by) | LossCause::Overwritten(by), .. } => Some(*by),
             _ => None,
         }

@@ -135,12 +135,24 @@ pub enum LockKind {
         /// How many.
         permits: u32,
     },
+    /// Closed until it was counted down so many times.
+    Latch {
+        /// How many times.
+        count: u32,
+    },
+    /// So many permits in any window.
+    Rate {
+        /// How many.
+        permits: u32,
+        /// The length of the window.
+        window_ms: u64,
+    },
 }
 
 impl LockKind {
     /// Whether two owners may not hold the lock at once, but for readers.
     pub fn is_exclusive(self) -> bool {
-        !matches!(self, Self::Semaphore { .. })
+        !matches!(self, Self::Semaphore { .. } | Self::Latch { .. } | Self::Rate { .. })
     }
 }
 

@@ -341,6 +341,23 @@ impl Story {
         self.tell(node, EventKind::Queue { lock, waiters })
     }
 
+    /// A node has this count of a latch.
+    pub(crate) fn counted(self, node: &str, left: u64) -> Self {
+        let lock = self.lock;
+        self.tell(node, EventKind::Counted { lock, left })
+    }
+
+    /// A client asks for permits of a rate limiter, and would wait without a limit.
+    pub(crate) fn takes(self, client: &str, permits: u32) -> Self {
+        self.calls(client, Call::Take { permits, wait: Wait::Unbounded })
+    }
+
+    /// A node grants a client permits of a rate limiter.
+    pub(crate) fn passed(self, node: &str, client: &str, permits: u32) -> Self {
+        let (lock, by) = (self.lock, Party { client: self.host(client), owner: None });
+        self.tell(node, EventKind::Passed { lock, by, permits })
+    }
+
     /// A client's write arrives that it sent then.
     pub(crate) fn wrote(mut self, client: &str, token: Option<u64>, sent: i64) -> Self {
         let owner = self.owner(client);

@@ -8,7 +8,9 @@
 mod exclusive;
 mod fair;
 mod keys;
+mod latch;
 mod read_write;
+mod rate;
 mod reading;
 mod redlock;
 mod semaphore;
@@ -48,6 +50,10 @@ pub enum LockKind {
     ReadWrite,
     /// So many permits at a time.
     Semaphore,
+    /// Closed until it was counted down so many times.
+    Latch,
+    /// So many permits in any window.
+    Rate,
 }
 
 impl LockKind {
@@ -72,10 +78,13 @@ impl LockKind {
         LockKind::NonReentrantFair,
         LockKind::Redlock,
         LockKind::Semaphore,
+        LockKind::Latch,
+        LockKind::Rate,
     ];
 
-    /// The adapter of a lock of this kind, with so many permits if it has any.
-    pub(crate) fn object(self, permits: u32) -> Rc<dyn Object> {
+    /// The adapter of a lock of this kind, of which there is so much if it has a number.
+    pub(crate) fn object(self, amount: impl Into<Amount>) -> Rc<dyn Object> {
+        let Amount { number, window_ms } = amount.into();
         match self {
             // A fencing token is handed out with the grant, and does not change the holder.
             LockKind::Plain | LockKind::Fenced | LockKind::Spin | LockKind::NonReentrant => {
@@ -84,7 +93,9 @@ impl LockKind {
             LockKind::Fair | LockKind::NonReentrantFair => Rc::new(fair::Fair),
             LockKind::Redlock => Rc::new(redlock::Redlock),
             LockKind::ReadWrite => Rc::new(read_write::ReadWrite),
-            LockKind::Semaphore => Rc::new(semaphore::Semaphore { permits }),
+            LockKind::Semaphore => Rc::new(semaphore::Semaphore { permits: number }),
+            LockKind::Latch => Rc::new(latch::Latch { count: number }),
+            LockKind::Rate => Rc::new(rate::Rate { permits: number, window_ms }),
         }
     }
 
@@ -98,9 +109,37 @@ impl LockKind {
         self.object(1).promises() == history::LockKind::ReadWrite
     }
 
-    /// Whether it has a number of permits.
+    /// Whether it has a number of permits, and its keys do not say which line of work of a client has them.
     pub fn has_permits(self) -> bool {
-        matches!(self.object(1).promises(), history::LockKind::Semaphore { .. })
+        matches!(
+            self.object(1).promises(),
+            history::LockKind::Semaphore { .. } | history::LockKind::Rate { .. }
+        )
+    }
+
+    /// Whether its permits end with a window.
+    pub fn is_rate(self) -> bool {
+        matches!(self.object(1).promises(), history::LockKind::Rate { .. })
+    }
+
+    /// Whether it is counted down and waited for, and has no holder.
+    pub fn is_latch(self) -> bool {
+        matches!(self.object(1).promises(), history::LockKind::Latch { .. })
+    }
+}
+
+/// How much there is of a lock.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Amount {
+    /// How many permits, or how many times it must be counted down.
+    pub(crate) number: u32,
+    /// The time in which there are so many permits.
+    pub(crate) window_ms: u64,
+}
+
+impl From<u32> for Amount {
+    fn from(number: u32) -> Amount {
+        Amount { number, window_ms: 1_000 }
     }
 }
 
@@ -157,4 +196,8 @@ pub(crate) struct Holding {
     pub(crate) token: Option<u64>,
     /// How many permits are left, of kinds that have some.
     pub(crate) left: Option<i64>,
+    /// How many times it must be counted down until it opens, of a latch.
+    pub(crate) count: Option<u64>,
+    /// The grants of the window, of a rate limiter: by their names, how many permits each is.
+    pub(crate) grants: Counts,
 }

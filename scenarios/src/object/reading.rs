@@ -25,6 +25,8 @@ pub(crate) enum Content {
     Fields(BTreeMap<String, String>),
     /// A list.
     List(Vec<String>),
+    /// A sorted set: the score of each member.
+    Ranked(BTreeMap<Vec<u8>, i64>),
 }
 
 impl Value {
@@ -37,6 +39,9 @@ impl Value {
                 Content::Fields(hash.iter().map(|(name, value)| (text(name), text(value))).collect())
             }
             keyspace::Value::List(list) => Content::List(list.iter().map(|item| text(item)).collect()),
+            keyspace::Value::SortedSet(set) => {
+                Content::Ranked(set.iter().map(|(score, member)| (member.to_vec(), score as i64)).collect())
+            }
             _ => Content::Nothing,
         };
         Value { content, expires_ms: entry.expires_ms() }
@@ -70,6 +75,12 @@ impl Value {
                 commands.push(command("HSET", words.collect()));
             }
             Content::List(items) => commands.push(command("RPUSH", items.clone())),
+            Content::Ranked(members) => {
+                let words = members
+                    .iter()
+                    .flat_map(|(member, score)| [score.to_string().into(), member.clone().into()]);
+                commands.push([Bytes::from("ZADD"), key.clone()].into_iter().chain(words).collect());
+            }
         }
         if let Some(at) = self.expires_ms {
             commands.push(command("PEXPIREAT", vec![at.to_string()]));

@@ -115,7 +115,12 @@ impl HistoryWriter {
         let happening = match call {
             Call::Acquire { .. } => Some(Happening::Asked),
             Call::Release => Some(Happening::Releasing),
-            Call::Extend { .. } => None,
+            Call::Extend { .. }
+            | Call::Set
+            | Call::CountDown
+            | Call::Await { .. }
+            | Call::Delete
+            | Call::Take { .. } => None,
         };
         self.record(EventKind::Invoke { op, lock: self.lock, owner, call }, happening);
         op

@@ -63,6 +63,16 @@ pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
                 Call::Acquire { wait: Wait::Unbounded, .. } => format!("asks for {lock}"),
                 Call::Release => format!("releases {lock}"),
                 Call::Extend { lease_ms } => format!("extends {lock} to {lease_ms} ms"),
+                Call::Set => format!("sets {lock}"),
+                Call::CountDown => format!("counts {lock} down"),
+                Call::Await { wait: Wait::Ms(ms) } => {
+                    format!("waits until {lock} is open, for {ms} ms at most")
+                }
+                Call::Await { .. } => format!("waits until {lock} is open"),
+                Call::Delete => format!("deletes {lock}"),
+                Call::Take { permits, .. } => {
+                    format!("asks {lock} for {}", words::many(*permits as usize, "permit"))
+                }
             };
             format!("{} {asked}", name(owner))
         }
@@ -121,6 +131,12 @@ pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
             } else {
                 format!("queue of {lock}: {}", waiters.join(", "))
             }
+        }
+        EventKind::Counted { left: 0, .. } => format!("{lock} is open"),
+        EventKind::Counted { left, .. } => format!("{lock} is closed until it is counted down {left} more"),
+        EventKind::Passed { by, permits, .. } => {
+            let permits = words::many(*permits as usize, "permit");
+            format!("grants {} {permits} of {lock}", history.host_name(by.client))
         }
         EventKind::Published { receivers, .. } => format!("publishes about {lock} to {receivers}"),
         EventKind::Became { role: Role::Master } => "is a master".to_owned(),

@@ -16,11 +16,13 @@ use super::{
 use crate::{
     bridge::HostEnv,
     code::{Code, CodeHost, Write},
-    history::{Call, Lock, Op, Outcome, Owner},
+    history::{Call, Lock, Op, Outcome, Owner, Wait},
     plan::{PlannedClient, PlannedLine, PlannedLock},
     recorder::{HistoryWriter, Line},
     scenario::{Client, Workload},
-    subject::{self, Ask, Failure, Held, HeldTogether, Local, Patience, SubjectContext, Subjects, together},
+    subject::{
+        self, Ask, Counting, Failure, Held, HeldTogether, Local, Patience, SubjectContext, Subjects, together,
+    },
     units::Span,
 };
 
@@ -155,6 +157,8 @@ impl Actor {
     async fn play(&self, line: &PlannedLine) -> Vec<Hold> {
         match &line.workload {
             Some(Workload::Contend(contend)) => contend.play(self).await,
+            Some(Workload::Count(count)) => count.play(self).await,
+            Some(Workload::Taking(taking)) => taking.play(self).await,
             None => line.script.play(self).await,
         }
     }
@@ -253,6 +257,27 @@ impl Actor {
         history.returned(op, acquisition(ask), outcome);
     }
 
+    /// Does something with a latch or a rate limiter; whether it came to what it was to, if that is known.
+    pub(super) async fn count(&self, lock: Lock, counting: Counting) -> Option<bool> {
+        let call = match counting {
+            Counting::Set => Call::Set,
+            Counting::Down => Call::CountDown,
+            Counting::Await(patience) => Call::Await { wait: wait(patience) },
+            Counting::Delete => Call::Delete,
+            Counting::Take { permits, wait: patience } => Call::Take { permits, wait: wait(patience) },
+        };
+        let history = self.history.about(lock);
+        let op = history.invoked(self.owner, call);
+        let done = self.subjects[usize::from(lock.0)].count(lock, counting).await;
+        let outcome = match &done {
+            Ok(true) => Outcome::Ok,
+            Ok(false) => Outcome::Refused,
+            Err(failure) => failed(failure),
+        };
+        history.returned(op, call, outcome);
+        done.ok()
+    }
+
     /// Gives several locks back that were granted together.
     pub(super) async fn give_all_of(&self, asks: &[Ask], held: &dyn HeldTogether) {
         let about = |ask: &Ask| self.history.about(ask.lock);
@@ -298,13 +323,17 @@ impl Actor {
 
 /// The call that an ask is.
 fn acquisition(ask: &Ask) -> Call {
-    let wait = match ask.wait {
+    let lease_ms = ask.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
+    Call::Acquire { wait: wait(ask.wait), lease_ms }
+}
+
+/// How long a call waits, as the history has it.
+fn wait(patience: Patience) -> Wait {
+    HistoryWriter::wait(match patience {
         Patience::None => Some(Duration::ZERO),
         Patience::For(wait) => Some(wait),
         Patience::Unbounded => None,
-    };
-    let lease_ms = ask.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
-    Call::Acquire { wait: HistoryWriter::wait(wait), lease_ms }
+    })
 }
 
 pub(super) fn failed(failure: &Failure) -> Outcome {

@@ -6,7 +6,7 @@ use lockstorm_sim::time::Wall;
 
 use crate::{
     history::{EventKind, History, Host, Lock, LossCause, Mode, Owner, Party},
-    object::{Holding, Keys, Known, Object, Value},
+    object::{Counts, Holding, Keys, Known, Object, Value},
     recorder::Sender,
 };
 
@@ -44,7 +44,7 @@ impl Watched {
     }
 
     /// What it means that this node, which has been a replica, is a master from now on: holds that its group has granted, whose
-    /// lease is not over by its clock, and that it never had are lost.
+    /// lease is not over by its clock, and that it never had are lost. What it has of a latch's count, counts.
     pub(super) fn promoted(&self, history: &History, node: Host, now: Wall) -> Vec<EventKind> {
         let authority = &history.lock(self.lock).authority;
         let Some(group) = authority.group_of(node) else { return Vec::new() };
@@ -63,7 +63,8 @@ impl Watched {
         }
         held.retain(|_, until| until.is_none_or(|until| until > now));
         let lost = held.into_keys().filter(|owner| self.state.owners().all(|has| has != *owner));
-        lost.map(|owner| EventKind::Vanished { lock: self.lock, owner, how: LossCause::Failover }).collect()
+        let lost = lost.map(|owner| EventKind::Vanished { lock: self.lock, owner, how: LossCause::Failover });
+        lost.chain(self.state.counted(self.lock)).collect()
     }
 
     /// Takes over the queue, and says so if it is another one.
@@ -97,6 +98,10 @@ pub(super) struct State {
     pub(super) token: Option<u64>,
     /// How many permits are left, of kinds that have some.
     pub(super) left: Option<i64>,
+    /// How many times it must be counted down until it opens, of a latch.
+    pub(super) count: Option<u64>,
+    /// The grants of the window, of a rate limiter: by their names, how many permits each is.
+    pub(super) grants: Counts,
 }
 
 /// What has changed the keys.
@@ -125,13 +130,14 @@ pub(super) trait Names {
 impl State {
     fn adopt(&mut self, (lock, object): (Lock, &dyn Object), values: &[Value], names: &dyn Names) {
         let before = std::mem::take(self);
-        let Holding { counts, mode, expires_ms, token, left } = object.holding(values, &before.known(), None);
+        let Holding { counts, mode, expires_ms, token, left, count, grants } =
+            object.holding(values, &before.known(), None);
         let holders = counts.into_iter().map(|(name, count)| {
             let known = before.holders.get(&name).map(|hold| hold.owner);
             let owner = known.unwrap_or_else(|| names.owner(lock, &name, None));
             (name, Hold { owner, count })
         });
-        *self = State { holders: holders.collect(), mode, expires_ms, token, left };
+        *self = State { holders: holders.collect(), mode, expires_ms, token, left, count, grants };
     }
 
     fn change(
@@ -143,6 +149,7 @@ impl State {
     ) -> Vec<EventKind> {
         let Cause { event, by, node, wall_ms } = *cause;
         let mut before = std::mem::take(self);
+        let (counted, granted) = (before.count, std::mem::take(&mut before.grants));
         let mut changes = Vec::new();
         let by_itself = matches!(event, "expired" | "evicted" | "flushed");
         // Observed is what a whole command has left. Where the node dropped the key and the same command was granted it again,
@@ -153,7 +160,7 @@ impl State {
             before = State::default();
         }
         let name = by.and_then(|by| names.name_of(by.client));
-        let Holding { counts, mode, expires_ms, token, left } =
+        let Holding { counts, mode, expires_ms, token, left, count, grants } =
             object.holding(values, &before.known(), name.as_deref());
         let lease_ms = expires_ms.map(|at| u64::try_from(at - wall_ms).unwrap_or(0));
         let until = expires_ms.map(Wall::from_millis);
@@ -188,7 +195,20 @@ impl State {
             self.holders.insert(name, Hold { owner, count });
         }
         (self.mode, self.expires_ms, self.token, self.left) = (mode, expires_ms, token, left);
+        for (_, permits) in grants.iter().filter(|(grant, _)| !granted.contains_key(*grant)) {
+            let by = Party { client: by.map_or(node, |sender| sender.client), owner: None };
+            changes.push(EventKind::Passed { lock, by, permits: *permits });
+        }
+        (self.count, self.grants) = (count, grants);
+        if count != counted.or(count.map(|_| 0)) {
+            changes.extend(self.counted(lock));
+        }
         changes
+    }
+
+    /// That a latch has the count that it has.
+    fn counted(&self, lock: Lock) -> Option<EventKind> {
+        self.count.map(|left| EventKind::Counted { lock, left })
     }
 
     fn owners(&self) -> impl Iterator<Item = Owner> + '_ {

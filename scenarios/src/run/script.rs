@@ -12,7 +12,7 @@ use crate::{
     history::{Call, Lock, Mode, Outcome},
     plan::PlannedStep,
     scenario::{Acquire, Extend, Poll, Release, Repeat, Step, TryAcquire, Work},
-    subject::{Ask, Patience},
+    subject::{Ask, Counting, Patience},
     units::Span,
 };
 
@@ -51,7 +51,7 @@ impl Play for Vec<PlannedStep> {
 
 impl Actor {
     async fn act(&self, step: &Step, of: Option<Lock>, held: &mut Holds) -> Result<(), Stopped> {
-        // A scenario of several locks says which one is asked for.
+        // A scenario of several locks says which one is asked for, or counted.
         let lock = of.unwrap_or(Lock(0));
         match step {
             Step::Acquire(acquire) => held.push(self.acquire(acquire, lock).await?),
@@ -77,6 +77,23 @@ impl Actor {
             }
             Step::Check(_) if latest(held, of).is_some_and(|at| held[at].1.is_held()) => {}
             Step::Check(_) => return Err(Stopped),
+            Step::Set(_) => {
+                self.count(lock, Counting::Set).await;
+            }
+            Step::CountDown(_) => {
+                self.count(lock, Counting::Down).await;
+            }
+            Step::Wait(wait) => {
+                let patience = wait.limit.map_or(Patience::Unbounded, |Span(limit)| Patience::For(limit));
+                self.count(lock, Counting::Await(patience)).await.filter(|open| *open).ok_or(Stopped)?;
+            }
+            Step::Take(take) => {
+                let wait = take.wait.map_or(Patience::Unbounded, |Span(wait)| Patience::For(wait));
+                self.count(lock, Counting::Take { permits: take.permits, wait }).await;
+            }
+            Step::Delete(_) => {
+                self.count(lock, Counting::Delete).await;
+            }
             Step::Sleep(sleep) => self.ctx.wire_delay(sleep.0.drawn().0).await,
             Step::Block(block) => self.block(block.0.0).await,
             // What it repeats is above it.

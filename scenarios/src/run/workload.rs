@@ -11,8 +11,8 @@ use super::{
 use crate::{
     history::{Lock, Mode},
     name::Name,
-    scenario::Contend,
-    subject::{Ask, Patience},
+    scenario::{Contend, Count, Taking},
+    subject::{Ask, Counting, Patience},
     units::{Draw, Span},
 };
 
@@ -26,12 +26,77 @@ impl Play for Contend {
     }
 }
 
+impl Play for Count {
+    async fn play(&self, actor: &Actor) -> Vec<Hold> {
+        actor.count_over_and_over(self).await;
+        Vec::new()
+    }
+}
+
+impl Play for Taking {
+    async fn play(&self, actor: &Actor) -> Vec<Hold> {
+        actor.take_over_and_over(self).await;
+        Vec::new()
+    }
+}
+
 impl Actor {
+    /// Takes permits of every rate limiter, thinks, again, until the end of the storm and once more.
+    async fn take_over_and_over(&self, taking: &Taking) {
+        let mut stream = self.stream();
+        let wait = taking.wait.map_or(Patience::Unbounded, |Span(wait)| Patience::For(wait));
+        let mut calm = false;
+        while !self.is_over(&mut calm) {
+            for (lock, _) in (0..).map(Lock).zip(&self.stage.plan.locks) {
+                let permits = 1 + stream.below(u64::from(taking.permits));
+                let permits = u32::try_from(permits).unwrap_or(taking.permits);
+                self.count(lock, Counting::Take { permits, wait }).await;
+            }
+            self.think(taking.think, &mut stream).await;
+        }
+    }
+
+    /// Sets every latch, counts it down or waits for it, as drawn, thinks, again, until the end of the storm; and then all of it.
+    async fn count_over_and_over(&self, count: &Count) {
+        let mut stream = self.stream();
+        let latches = || (0..).map(Lock).zip(&self.stage.plan.locks);
+        let patience = Patience::For(count.wait.0);
+        let mut calm = false;
+        while !self.is_over(&mut calm) {
+            if !calm {
+                for (latch, _) in latches() {
+                    let counting = match stream.below(4) {
+                        0 => Counting::Set,
+                        1 => Counting::Await(patience),
+                        _ => Counting::Down,
+                    };
+                    self.count(latch, counting).await;
+                }
+                self.think(count.think, &mut stream).await;
+                continue;
+            }
+            for (latch, planned) in latches() {
+                self.count(latch, Counting::Set).await;
+                for _ in 0..planned.written.count.unwrap_or(1) {
+                    self.count(latch, Counting::Down).await;
+                }
+            }
+            for (latch, _) in latches() {
+                self.count(latch, Counting::Await(Patience::Unbounded)).await;
+            }
+        }
+    }
+
+    /// What the line of work draws from.
+    fn stream(&self) -> Stream {
+        let name =
+            if self.name.is_empty() { "workload".to_owned() } else { format!("workload/{}", self.name) };
+        self.ctx.stream(&name)
+    }
+
     /// Acquire, hold, write, release, think, again, until the end of the storm and once more.
     async fn contend(&self, contend: &Contend) {
-        let stream =
-            if self.name.is_empty() { "workload".to_owned() } else { format!("workload/{}", self.name) };
-        let mut stream = self.ctx.stream(&stream);
+        let mut stream = self.stream();
         let locks = self.locks(contend);
         if contend.together {
             return self.contend_together(contend, &locks, &mut stream).await;
@@ -47,7 +112,7 @@ impl Actor {
                 let levels = contend.levels.map_or(1, |levels| 1 + stream.below(u64::from(levels)));
                 self.hold_levels(&locks, held, levels, length, contend.write_every).await;
             }
-            self.think(contend, &mut stream).await;
+            self.think(contend.think, &mut stream).await;
         }
     }
 
@@ -56,8 +121,8 @@ impl Actor {
         self.ctx.moment().0 >= self.stage.plan.phases.storm_ends && std::mem::replace(calm, true)
     }
 
-    async fn think(&self, contend: &Contend, stream: &mut Stream) {
-        let Span(think) = drawn(contend.think, stream);
+    async fn think(&self, think: Draw<Span>, stream: &mut Stream) {
+        let Span(think) = drawn(think, stream);
         // A round takes time even where nothing is thought: a lock that fails at once must not become an endless loop.
         self.ctx.wire_delay(think.max(Duration::from_millis(1))).await;
     }
@@ -86,7 +151,7 @@ impl Actor {
                 }
                 self.give_all_of(&asks, &*held).await;
             }
-            self.think(contend, stream).await;
+            self.think(contend.think, stream).await;
         }
     }
 

@@ -1,6 +1,6 @@
 //! What is on trial: the locks, their implementations, and the resource they guard.
 
-use std::{borrow::Cow, ops::Deref, rc::Rc};
+use std::{borrow::Cow, ops::Deref, rc::Rc, time::Duration};
 
 use indexmap::IndexMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -8,7 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{Subject, traits::OtherTraits};
 pub use crate::{history::Fence, object::LockKind};
-use crate::{name::Name, object::Object, units::Span};
+use crate::{
+    name::Name,
+    object::{Amount, Object},
+    units::Span,
+};
 
 /// The locks on trial, by name, in the order in which a workload takes them.
 ///
@@ -110,8 +114,12 @@ pub struct Lock {
     pub sync_timeout: Option<Span>,
     /// How long a queued waiter of a fair lock may be silent before it loses its place.
     pub fair_wait: Option<Span>,
-    /// How many permits a semaphore has; one if left out.
+    /// How many permits a semaphore has, or a rate limiter in each window; one if left out.
     pub permits: Option<u32>,
+    /// How many times a latch that is set must be counted down until it opens; once if left out.
+    pub count: Option<u32>,
+    /// The time in which a rate limiter has so many permits; one second if left out.
+    pub window: Option<Span>,
 }
 
 impl Default for Lock {
@@ -131,6 +139,8 @@ impl Default for Lock {
             sync_timeout: None,
             fair_wait: None,
             permits: None,
+            count: None,
+            window: None,
         }
     }
 }
@@ -138,7 +148,14 @@ impl Default for Lock {
 impl Lock {
     /// The adapter of its kind.
     pub(crate) fn object(&self) -> Rc<dyn Object> {
-        self.kind.object(self.permits.unwrap_or(1))
+        let number = self.permits.or(self.count).unwrap_or(1);
+        let window_ms = u64::try_from(self.window().as_millis()).unwrap_or(u64::MAX);
+        self.kind.object(Amount { number, window_ms })
+    }
+
+    /// The time in which a rate limiter has its permits.
+    pub(crate) fn window(&self) -> Duration {
+        self.window.map_or(Duration::from_secs(1), |Span(window)| window)
     }
 }
 

@@ -23,8 +23,8 @@ one_of! {
     pub struct StepEntry {
         /// Not before this time after the start, in true time.
         pub at: Option<Draw<Span>>,
-        /// Which lock it is about, by the name of its table. Of several locks an acquisition must say it; other steps are about
-        /// the lock that was acquired last if they do not.
+        /// Which lock it is about, by the name of its table. Of several locks an acquisition must say it, and what is done with a latch or a rate limiter;
+        /// other steps are about the lock that was acquired last if they do not.
         pub of: Option<Name>,
     }
 
@@ -46,6 +46,16 @@ one_of! {
         write: Write,
         /// Ask whether the lock is still held, and end the script if it is not.
         check: Check,
+        /// Set a latch to its count, if it is open.
+        set: Set,
+        /// Count a latch down by one.
+        count_down: CountDown,
+        /// Wait until a latch is open, as long as it takes or no longer than `for`, and end the script if it is not.
+        wait: Wait,
+        /// Open a latch by deleting it.
+        delete: Delete,
+        /// Take permits of a rate limiter, as long as it takes or no longer than `wait`.
+        take: Take,
         /// Do nothing for a time.
         sleep: Sleep,
         /// Keep the processor busy for a time without letting any other task of the client run.
@@ -72,10 +82,51 @@ pub trait StepKind {
     fn is_acquisition(&self) -> bool {
         false
     }
+    /// Whether it has to say which of several locks it is about.
+    fn must_say_lock(&self) -> bool {
+        self.is_acquisition()
+    }
     /// Whether it is about a lock at all.
     fn has_lock(&self) -> bool {
         true
     }
+}
+
+/// That a lock has holders.
+pub(super) fn check_held(lock: &Lock) -> Result<(), Wrong> {
+    if lock.kind.is_latch() {
+        return Err(Wrong::at("", "a latch has no holder: it is set, counted down and waited for"));
+    }
+    if lock.kind.is_rate() {
+        return Err(Wrong::at(
+            "",
+            "a rate limiter has no holder: its permits are taken, and end with the window",
+        ));
+    }
+    Ok(())
+}
+
+/// That permits of a lock end with a window, and that there ever are so many.
+pub(super) fn check_rate(permits: u32, lock: &Lock) -> Result<(), Wrong> {
+    if !lock.kind.is_rate() {
+        return Err(Wrong::at("", "only permits of a rate limiter are taken: lock.kind = \"rate\""));
+    }
+    let most = lock.permits.unwrap_or(1);
+    if !(1..=most).contains(&permits) {
+        return Err(Wrong::at(
+            "permits",
+            format!("from one to {most} permits can be taken at once, not {permits}"),
+        ));
+    }
+    Ok(())
+}
+
+/// That a lock is counted down.
+pub(super) fn check_latch(lock: &Lock) -> Result<(), Wrong> {
+    if !lock.kind.is_latch() {
+        return Err(Wrong::at("", "only a latch is counted down and waited for: lock.kind = \"latch\""));
+    }
+    Ok(())
 }
 
 /// That only a lock that can be shared is asked for so.
@@ -108,6 +159,7 @@ impl StepKind for Acquire {
     }
 
     fn check(&self, lock: &Lock) -> Result<(), Wrong> {
+        check_held(lock)?;
         limits::lease("lease", self.lease)?;
         check_shared(self.shared, lock)
     }
@@ -135,6 +187,7 @@ impl StepKind for TryAcquire {
     }
 
     fn check(&self, lock: &Lock) -> Result<(), Wrong> {
+        check_held(lock)?;
         limits::lease("lease", self.lease)?;
         check_shared(self.shared, lock)
     }
@@ -168,6 +221,7 @@ impl StepKind for Poll {
 
     fn check(&self, lock: &Lock) -> Result<(), Wrong> {
         limits::period("every", Some(self.every))?;
+        check_held(lock)?;
         limits::lease("lease", self.lease)?;
         check_shared(self.shared, lock)
     }
@@ -189,6 +243,10 @@ impl StepKind for Release {
     fn words(&self) -> String {
         "release".to_owned()
     }
+
+    fn check(&self, lock: &Lock) -> Result<(), Wrong> {
+        check_held(lock)
+    }
 }
 
 /// Holding the lock for longer.
@@ -204,7 +262,8 @@ impl StepKind for Extend {
         format!("extend to {}", self.lease)
     }
 
-    fn check(&self, _lock: &Lock) -> Result<(), Wrong> {
+    fn check(&self, lock: &Lock) -> Result<(), Wrong> {
+        check_held(lock)?;
         limits::lease("lease", Some(self.lease))
     }
 }
@@ -264,6 +323,119 @@ pub struct Check {}
 impl StepKind for Check {
     fn words(&self) -> String {
         "check".to_owned()
+    }
+}
+
+/// Setting a latch to its count.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Set {}
+
+impl StepKind for Set {
+    fn words(&self) -> String {
+        "set".to_owned()
+    }
+
+    fn check(&self, lock: &Lock) -> Result<(), Wrong> {
+        check_latch(lock)
+    }
+
+    fn must_say_lock(&self) -> bool {
+        true
+    }
+}
+
+/// Counting a latch down by one.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CountDown {}
+
+impl StepKind for CountDown {
+    fn words(&self) -> String {
+        "count down".to_owned()
+    }
+
+    fn check(&self, lock: &Lock) -> Result<(), Wrong> {
+        check_latch(lock)
+    }
+
+    fn must_say_lock(&self) -> bool {
+        true
+    }
+}
+
+/// Waiting until a latch is open.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Wait {
+    /// How long at most; as long as it takes if left out.
+    #[serde(rename = "for")]
+    pub limit: Option<Span>,
+}
+
+impl StepKind for Wait {
+    fn words(&self) -> String {
+        match self.limit {
+            Some(limit) => format!("wait for {limit} at most"),
+            None => "wait".to_owned(),
+        }
+    }
+
+    fn check(&self, lock: &Lock) -> Result<(), Wrong> {
+        check_latch(lock)
+    }
+
+    fn must_say_lock(&self) -> bool {
+        true
+    }
+}
+
+/// Opening a latch by deleting it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Delete {}
+
+impl StepKind for Delete {
+    fn words(&self) -> String {
+        "delete".to_owned()
+    }
+
+    fn check(&self, lock: &Lock) -> Result<(), Wrong> {
+        check_latch(lock)
+    }
+
+    fn must_say_lock(&self) -> bool {
+        true
+    }
+}
+
+/// Taking permits of a rate limiter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Take {
+    /// How many.
+    pub permits: u32,
+    /// How long to wait at most; as long as it takes if left out.
+    pub wait: Option<Span>,
+}
+
+impl Default for Take {
+    fn default() -> Take {
+        Take { permits: 1, wait: None }
+    }
+}
+
+impl StepKind for Take {
+    fn words(&self) -> String {
+        format!("take {} permits", self.permits)
+    }
+
+    fn check(&self, lock: &Lock) -> Result<(), Wrong> {
+        check_rate(self.permits, lock)
+    }
+
+    fn must_say_lock(&self) -> bool {
+        true
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     LockKind,
     traits::{
         Belief, Cleanup, ClockName, Fencing, Grant, Key, OtherTraits, Pace, Quorum, Release, Renewal,
-        Replicas, Resend, Together, Token, Traits,
+        Replicas, Resend, Time, Together, Token, Traits, Window,
     },
 };
 
@@ -48,6 +48,9 @@ const PERMITS: Traits = Traits {
     token: Token::OfClient,
     ..RIGHT
 };
+
+const RATE: Traits = Traits { key: Key::Rate, token: Token::OfClient, ..RIGHT };
+const LATCH: Traits = Traits { key: Key::Latch, token: Token::OfClient, ..RIGHT };
 
 /// Every subject, in the order of `lockstorm list subjects`. The first one is on trial where a file names none.
 pub const TABLE: &[Subject] = &[
@@ -169,6 +172,13 @@ pub const TABLE: &[Subject] = &[
         Traits { replicas: Replicas::Required, ..RIGHT },
     ),
     model("semaphore", "a semaphore without leases, done right", PERMITS),
+    model("latch", "a count-down latch whose waiters look again and again, done right", LATCH),
+    model(
+        "redisson-latch",
+        "Redisson's latch: its waiters go by messages alone",
+        Traits { pace: Pace::Message, ..LATCH },
+    ),
+    model("rate-limiter", "so many permits in any window, done right", RATE),
     model("read-write-lock", "many readers or one writer, done right", SHARED),
     model(
         "grant-in-two-steps",
@@ -235,6 +245,31 @@ pub const TABLE: &[Subject] = &[
         "permit-given-back-again",
         "gives a permit back again when the reply to its release does not come",
         Traits { resend_release: true, ..PERMITS },
+    ),
+    model(
+        "latch-counted-down-again",
+        "counts a latch down again when a reply does not come",
+        Traits { resend_release: true, ..LATCH },
+    ),
+    model(
+        "latch-counted-down-in-two-steps",
+        "reads the count of a latch, and writes what is left of it with a second command",
+        Traits { release: Release::GetThenDelete, ..LATCH },
+    ),
+    model(
+        "latch-without-second-look",
+        "subscribes to the opening of a latch and goes to sleep without looking once more",
+        Traits { pace: Pace::MessageWithoutRecheck, ..LATCH },
+    ),
+    model(
+        "rate-by-client-clock",
+        "Redisson's rate limiter: the clock of the client that asks says what is over",
+        Traits { time: Time::OfClient, ..RATE },
+    ),
+    model(
+        "rate-in-fixed-windows",
+        "has so many permits in each second, or whatever the window is, of the clock",
+        Traits { window: Window::Fixed, ..RATE },
     ),
     model(
         "read-under-write",

@@ -65,7 +65,7 @@ traits! {
     cancels: bool = true,
     /// What is done when the reply to an acquisition does not come.
     resend: Resend = Resend::Never,
-    /// Whether a release is sent again when its reply does not come.
+    /// Whether a release, or what counts a latch down, is sent again when its reply does not come.
     resend_release: bool = false,
     /// What a waiter waits for before it asks again.
     pace: Pace = Pace::Spread,
@@ -77,6 +77,10 @@ traits! {
     fence: Fencing = Fencing::None,
     /// Whether a replica must have acknowledged the grant.
     replicas: Replicas = Replicas::None,
+    /// Whose clock says what is over.
+    time: Time = Time::OfServer,
+    /// When a window of a rate begins.
+    window: Window = Window::Sliding,
     /// What becomes of several locks that are taken together, when one of them cannot be had or given back.
     together: Together = Together::Undone,
 }
@@ -88,6 +92,8 @@ impl Traits {
         match self.key {
             Key::Mode => &[LockKind::ReadWrite],
             Key::Permits => &[LockKind::Semaphore],
+            Key::Latch => &[LockKind::Latch],
+            Key::Rate => &[LockKind::Rate],
             Key::Token | Key::Queue | Key::Count => LockKind::OF_ONE_OWNER,
         }
     }
@@ -113,6 +119,30 @@ pub enum Key {
     Mode,
     /// A string with how many permits are left.
     Permits,
+    /// A string with how many times it is still to be counted down.
+    Latch,
+    /// A sorted set with the grants of a window.
+    Rate,
+}
+
+/// Whose clock says what is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Time {
+    /// The node's.
+    OfServer,
+    /// The wall clock of the client that asks.
+    OfClient,
+}
+
+/// When a window of a rate begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Window {
+    /// With each grant.
+    Sliding,
+    /// At each multiple of its length.
+    Fixed,
 }
 
 /// What becomes of several locks that are taken together.
@@ -195,7 +225,7 @@ pub enum Release {
     Compare,
     /// It does not: DEL.
     Delete,
-    /// GET, and DEL if it was the token.
+    /// GET, and DEL if it was the token; of a latch, SET to one less.
     GetThenDelete,
     /// A script compares the token, and leaves a key for each release, by which a repeat would be known: of a lock that is a
     /// string, and whose waiters need no message.

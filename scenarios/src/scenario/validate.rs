@@ -23,6 +23,9 @@ use crate::{
 /// The most hosts of one scenario: beyond it a run is no experiment but an accident.
 const HOSTS_MAX: u32 = 1000;
 
+/// The shortest window of a rate limiter that the production client sets.
+const WINDOW_MIN: Span = Span::millis(10);
+
 /// The most lines of work of one client.
 const LINES_MAX: usize = 1000;
 
@@ -149,8 +152,24 @@ fn check_lock(names: &Names<'_, '_>, name: &str, lock: &Lock) -> Result<(), Mist
     match lock.permits {
         Some(0) => Err(Mistake::at(of_key("permits"), "no client could ever get a permit")),
         Some(_) if !lock.kind.has_permits() => {
-            let message = "only a semaphore has permits: lock.kind = \"semaphore\"";
+            let message = "only a semaphore or a rate limiter has permits: lock.kind = \"semaphore\"";
             Err(Mistake::at(places.of_key(&["lock", name, "permits"]), message))
+        }
+        _ => Ok(()),
+    }?;
+    if lock.window.is_some() && !lock.kind.is_rate() {
+        let message = "only a rate limiter has a window: lock.kind = \"rate\"";
+        return Err(Mistake::at(places.of_key(&["lock", name, "window"]), message));
+    }
+    if lock.window.is_some_and(|window| window < WINDOW_MIN) {
+        let message = format!("a window must be at least {WINDOW_MIN} long");
+        return Err(Mistake::at(of_key("window"), message));
+    }
+    match lock.count {
+        Some(0) => Err(Mistake::at(of_key("count"), "a latch with a count of zero is open already")),
+        Some(_) if !lock.kind.is_latch() => {
+            let message = "only a latch has a count: lock.kind = \"latch\"";
+            Err(Mistake::at(places.of_key(&["lock", name, "count"]), message))
         }
         _ => Ok(()),
     }
@@ -196,7 +215,7 @@ fn check_client(names: &Names<'_, '_>, name: &str, client: &Client) -> Result<()
     match scenario.lock.iter().find(nameless) {
         Some((lock, _)) if client.lines() > 1 => {
             let message = format!(
-                "the key of the semaphore {lock:?} does not say which line of work has a permit: give each line a client of its own"
+                "the keys of {lock:?} do not say which line of work has a permit: give each line a client of its own"
             );
             Err(Mistake::at(places.of_key(&["client", name, "line"]), message))
         }
@@ -231,9 +250,9 @@ impl Script<'_, '_> {
                 return Err(Mistake::at(of.span(), message));
             }
             let Some(step) = step else { continue };
-            if lock.is_none() && step.is_acquisition() && scenario.lock.len() > 1 {
+            if lock.is_none() && step.must_say_lock() && scenario.lock.len() > 1 {
                 let known: Vec<&str> = scenario.lock.keys().map(String::as_str).collect();
-                let message = format!("step {} does not say which lock it asks for: add `of = ..`", at + 1);
+                let message = format!("step {} does not say which lock it is about: add `of = ..`", at + 1);
                 let help = Some(format!("the locks are: {}", known.join(", ")));
                 return Err(Mistake { span: place(&[]), message, help });
             }
@@ -258,6 +277,11 @@ impl Script<'_, '_> {
         for name in kind.locks() {
             self.names.lock(name)?;
         }
+        let is_about =
+            |name: &str| kind.locks().is_empty() || kind.locks().iter().any(|of| of.as_str() == name);
+        for (_, lock) in scenario.lock.iter().filter(|(name, _)| is_about(name)) {
+            kind.check_lock(lock).map_err(|wrong| wrong.at_place(of_key))?;
+        }
         if kind.takes_together() {
             check_together(scenario, kind.locks())
                 .map_err(|message| Mistake::at(of_key("together"), message))?;
@@ -276,7 +300,7 @@ fn check_together(scenario: &Scenario, named: &[Name]) -> Result<(), String> {
     let subjects: Vec<&str> =
         scenario.lock.iter().filter(|(name, _)| of(name)).map(|(_, lock)| lock.subject.name).collect();
     if scenario.lock.iter().any(|(name, lock)| of(name) && lock.kind.has_permits()) {
-        return Err("a semaphore is not taken together with other locks".to_owned());
+        return Err("what has permits is not taken together with other locks".to_owned());
     }
     match subjects[..] {
         [first, _, ..] if subjects.iter().all(|subject| *subject == first) => Ok(()),

@@ -6,7 +6,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::limits::{self, Wrong};
+use super::{
+    Lock,
+    limits::{self, Wrong},
+    step::{check_held, check_latch, check_rate},
+};
 use crate::{
     name::Name,
     one_of::one_of,
@@ -24,6 +28,10 @@ one_of! {
     pub enum Workload: WorkloadKind {
         /// Acquire, hold (writing to the resource), release, think, again, until the end of the storm and once more.
         contend: Contend,
+        /// Set a latch, count it down or wait for it, as drawn, think, again, until the end of the storm; and then all of it once more.
+        count: Count,
+        /// Take permits of a rate limiter, think, again, until the end of the storm and once more.
+        take: Taking,
     }
 }
 
@@ -34,6 +42,11 @@ pub trait WorkloadKind {
     /// # Errors
     /// The key that is mistaken.
     fn check(&self) -> Result<(), Wrong>;
+    /// Whether it can be done with this lock.
+    ///
+    /// # Errors
+    /// The key that is mistaken.
+    fn check_lock(&self, lock: &Lock) -> Result<(), Wrong>;
     /// The locks that it names.
     fn locks(&self) -> &[Name] {
         &[]
@@ -95,11 +108,66 @@ impl WorkloadKind for Contend {
         }
     }
 
+    fn check_lock(&self, lock: &Lock) -> Result<(), Wrong> {
+        check_held(lock)
+    }
+
     fn locks(&self) -> &[Name] {
         self.of.as_deref().unwrap_or_default()
     }
 
     fn takes_together(&self) -> bool {
         self.together
+    }
+}
+
+/// Set a latch, count it down or wait for it, think, again.
+///
+/// After the storm a client sets it once more, counts it down as often as it was set to, and waits: whatever the others do, it is open
+/// when all of them have done so.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Count {
+    /// The pause between two rounds.
+    pub think: Draw<Span>,
+    /// How long to wait for the latch at most.
+    pub wait: Span,
+}
+
+impl WorkloadKind for Count {
+    fn check(&self) -> Result<(), Wrong> {
+        Ok(())
+    }
+
+    fn check_lock(&self, lock: &Lock) -> Result<(), Wrong> {
+        check_latch(lock)
+    }
+}
+
+/// Take permits, think, again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Taking {
+    /// How many permits a round takes at most: each draws how many.
+    #[serde(default = "one")]
+    pub permits: u32,
+    /// The pause between two rounds.
+    pub think: Draw<Span>,
+    /// How long to wait for them at most; as long as it takes if left out.
+    #[serde(default)]
+    pub wait: Option<Span>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl WorkloadKind for Taking {
+    fn check(&self) -> Result<(), Wrong> {
+        Ok(())
+    }
+
+    fn check_lock(&self, lock: &Lock) -> Result<(), Wrong> {
+        check_rate(self.permits, lock)
     }
 }

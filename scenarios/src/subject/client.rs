@@ -3,11 +3,14 @@
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc, time::Duration};
 
 use lockstorm_client::{
-    Builder, Client, Error, ErrorKind, FencedLock, Guard, Handle as LockHandle, Lock as ClientLock,
-    MultiGuard, MultiLock, Object, OwnerId, Redlock, ReplicaWait, Semaphore, SemaphorePermits,
+    Builder, Client, Error, ErrorKind, FencedLock, Guard, Handle as LockHandle, Latch, Lock as ClientLock,
+    MultiGuard, MultiLock, Object, OwnerId, RateLimiter, RateMode, Redlock, ReplicaWait, Semaphore,
+    SemaphorePermits,
 };
 
-use super::{AllOrNone, Ask, Failure, Held, HeldTogether, Local, Patience, Subject, SubjectContext};
+use super::{
+    AllOrNone, Ask, Counting, Failure, Held, HeldTogether, Local, Patience, Subject, SubjectContext,
+};
 use crate::{
     bridge::HostEnv,
     history::Lock,
@@ -40,8 +43,8 @@ pub(super) fn make(context: &SubjectContext, locks: &[Lock]) -> Result<Productio
         };
         let clients = &made[at].1;
         let made = handle(written, clients, &context.lock(lock).key)?;
-        if let Handle::Semaphore(semaphore) = &made {
-            unset.push((semaphore.clone(), written.permits.unwrap_or(1)));
+        if matches!(made, Handle::Semaphore(_) | Handle::Rate(_)) {
+            unset.push((made.clone(), written.permits.unwrap_or(1), written.window()));
         }
         handles.insert(lock, made);
         if known.is_none() {
@@ -115,6 +118,8 @@ enum Handle {
     Fenced(FencedLock),
     Red(Redlock),
     Semaphore(Semaphore),
+    Latch { latch: Latch, count: u32 },
+    Rate(RateLimiter),
 }
 
 /// The production client of a process.
@@ -125,8 +130,8 @@ struct Handles {
     /// For each client another lock of the same kind on the same nodes, for the warm-up: scripts are loaded with the first lock of
     /// a process.
     others: Vec<Handle>,
-    /// The semaphores on trial, with the number of permits that each process sets at its start, if it is not set.
-    unset: Vec<(Semaphore, u32)>,
+    /// What has permits, with their number and their window, which each process sets at its start, if they are not set.
+    unset: Vec<(Handle, u32, Duration)>,
 }
 
 impl Production {
@@ -144,7 +149,7 @@ pub(super) struct OfLine {
 
 fn handle(lock: &ScenarioLock, clients: &[Client], name: &str) -> Result<Handle, Failure> {
     let Some(first) = clients.first() else {
-        return Err(Failure { definite: true, message: "the client knows no node".to_owned() });
+        return Err(not_so("the client knows no node"));
     };
     Ok(match lock.kind {
         LockKind::Plain => Handle::One(first.lock(name)),
@@ -154,9 +159,10 @@ fn handle(lock: &ScenarioLock, clients: &[Client], name: &str) -> Result<Handle,
         LockKind::NonReentrantFair => Handle::One(first.non_reentrant_fair_lock(name)),
         LockKind::Fenced => Handle::Fenced(first.fenced_lock(name)),
         LockKind::Semaphore => Handle::Semaphore(first.semaphore(name)),
+        LockKind::Rate => Handle::Rate(first.rate_limiter(name)),
+        LockKind::Latch => Handle::Latch { latch: first.latch(name), count: lock.count.unwrap_or(1) },
         LockKind::ReadWrite => {
-            let message = "the client has no such lock".to_owned();
-            return Err(Failure { definite: true, message });
+            return Err(not_so("the client has no such lock"));
         }
         LockKind::Redlock => {
             let mut red = Redlock::builder(clients.iter().cloned());
@@ -183,9 +189,13 @@ impl Subject for OfLine {
         let others: Vec<Handle> = others.cloned().collect();
         let unset = if self.line == Line::FIRST { self.handles.unset.clone() } else { Vec::new() };
         Box::pin(async move {
-            for (semaphore, permits) in &unset {
+            for (handle, permits, window) in &unset {
                 // Where no server answers, another process sets it.
-                let _ = semaphore.set_permits(*permits).await;
+                let _ = match handle {
+                    Handle::Semaphore(semaphore) => semaphore.set_permits(*permits).await,
+                    Handle::Rate(limiter) => limiter.try_set_rate(RateMode::Overall, *permits, *window).await,
+                    _ => continue,
+                };
             }
             for other in &others {
                 match other {
@@ -196,6 +206,16 @@ impl Subject for OfLine {
                         let _ = semaphore.add_permits(1).await;
                         if let Ok(Some(permit)) = semaphore.try_acquire(1).await {
                             let _ = permit.release().await;
+                        }
+                    }
+                    Handle::Rate(limiter) => {
+                        if limiter.try_set_rate(RateMode::Overall, 1, Duration::from_secs(1)).await.is_ok() {
+                            let _ = limiter.try_acquire(1).await;
+                        }
+                    }
+                    Handle::Latch { latch, .. } => {
+                        if latch.try_set(1).await.is_ok() {
+                            let _ = latch.count_down().await;
                         }
                     }
                 }
@@ -230,7 +250,19 @@ impl Subject for OfLine {
                     let held = |permit| Rc::new(Permit(RefCell::new(Some(permit)))) as Rc<dyn Held>;
                     Ok(permit.map_err(failure)?.map(held))
                 }
+                Handle::Latch { .. } | Handle::Rate(_) => Err(not_so("it has no holder")),
             }
+        })
+    }
+
+    fn count(&self, lock: Lock, counting: Counting) -> Local<'_, Result<bool, Failure>> {
+        Box::pin(async move {
+            let done = match &self.handles.handles[&lock] {
+                Handle::Latch { latch, count } => counted(latch, *count, counting).await,
+                Handle::Rate(limiter) => taken(limiter, counting).await,
+                _ => return Err(not_so("it has a holder")),
+            };
+            done.map_err(failure).and_then(|done| done.ok_or_else(|| not_so("that is not done with it")))
         })
     }
 }
@@ -247,9 +279,8 @@ async fn asked_together(
             Handle::One(lock) => builder.member(lock),
             Handle::Fenced(lock) => builder.member(lock),
             Handle::Red(lock) => builder.member(lock),
-            Handle::Semaphore(_) => {
-                let message = "a multi lock has no semaphores".to_owned();
-                return Err(Failure { definite: true, message });
+            Handle::Semaphore(_) | Handle::Latch { .. } | Handle::Rate(_) => {
+                return Err(not_so("a multi lock is of locks alone"));
             }
         };
     }
@@ -275,6 +306,31 @@ async fn asked_together(
         }
     };
     guard.map_err(failure)
+}
+
+/// Does something with a latch; `None` for what is done with others.
+async fn counted(latch: &Latch, count: u32, counting: Counting) -> Result<Option<bool>, Error> {
+    let done = match counting {
+        Counting::Set => latch.try_set(count).await,
+        Counting::Down => latch.count_down().await.map(|left| left.is_some()),
+        Counting::Await(Patience::Unbounded) => latch.wait().await.map(|()| true),
+        Counting::Await(Patience::For(limit)) => latch.wait_for(limit).await,
+        Counting::Await(Patience::None) => latch.wait_for(Duration::ZERO).await,
+        Counting::Delete => latch.delete().await,
+        Counting::Take { .. } => return Ok(None),
+    };
+    done.map(Some)
+}
+
+/// Takes permits of a rate limiter; `None` for what is done with others.
+async fn taken(limiter: &RateLimiter, counting: Counting) -> Result<Option<bool>, Error> {
+    let Counting::Take { permits, wait } = counting else { return Ok(None) };
+    let taken = match wait {
+        Patience::Unbounded => limiter.acquire(permits).await.map(|()| true),
+        Patience::For(limit) => limiter.try_acquire_for(permits, limit).await,
+        Patience::None => limiter.try_acquire(permits).await,
+    };
+    taken.map(Some)
 }
 
 /// What one acquisition brings.
@@ -421,6 +477,11 @@ impl HeldTogether for HoldOfAll {
     fn token(&self) -> Option<u64> {
         self.0.borrow().as_ref()?.members().next()?.token()
     }
+}
+
+/// What no valid scenario asks for.
+fn not_so(message: &str) -> Failure {
+    Failure { definite: true, message: message.to_owned() }
 }
 
 fn failure(error: Error) -> Failure {

@@ -121,6 +121,28 @@ pub trait Subject {
         let _ = asks;
         None
     }
+    /// Does something with what has no holder, a latch or a rate limiter; whether it came to what it was to.
+    fn count(&self, lock: Lock, counting: Counting) -> Local<'_, Result<bool, Failure>>;
+}
+
+/// What is done with a latch or a rate limiter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counting {
+    /// A latch is set to its count, unless it is closed.
+    Set,
+    /// It is counted down by one, unless it is open.
+    Down,
+    /// It is waited for, until it is open or the wait is over.
+    Await(Patience),
+    /// It is deleted, unless there is none.
+    Delete,
+    /// Permits are taken, unless the wait is over before they are there.
+    Take {
+        /// How many.
+        permits: u32,
+        /// How long to wait.
+        wait: Patience,
+    },
 }
 
 /// Several locks that were granted together.

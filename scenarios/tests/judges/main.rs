@@ -17,12 +17,14 @@ mod l1;
 mod l2;
 mod l3;
 mod l4;
+mod latch;
 mod lease;
 mod observer;
 mod owner_safety;
 mod past;
 mod permits;
 mod progress;
+mod rate;
 mod read_write;
 mod reentrancy;
 mod runs;
@@ -94,10 +96,12 @@ const JUDGES: &[(&str, Judge)] = &[
     ("commands", commands::judge),
     ("fairness", fairness::judge),
     ("hygiene", hygiene::judge),
+    ("latch", latch::judge),
     ("lease", lease::judge),
     ("owner-safety", owner_safety::judge),
     ("permits", permits::judge),
     ("progress", progress::judge),
+    ("rate", rate::judge),
     ("read-write", read_write::judge),
     ("reentrancy", reentrancy::judge),
     ("together", together::judge),

@@ -173,7 +173,7 @@ impl<'a> Watched<'a> {
     /// Whether a node keeps its keys, they show which owner holds the lock, and it is known what a restart leaves of them.
     fn watches(&self, node: Host) -> bool {
         let history = self.history();
-        let named = history.header.locks.iter().all(|lock| !matches!(lock.kind, LockKind::Semaphore { .. }));
+        let named = history.header.locks.iter().all(|lock| lock.kind.is_exclusive());
         let events = || history.events.iter().filter(|event| event.host == node);
         let evicts =
             events().any(|event| matches!(event.kind, EventKind::Vanished { how: LossCause::Evicted, .. }));

@@ -93,17 +93,19 @@ impl Names {
 pub(super) struct Commands {
     pub(super) traits: Traits,
     pub(super) names: Names,
-    /// How many permits there are.
-    pub(super) permits: u32,
+    /// How many permits there are, or to how many a latch is set.
+    pub(super) number: u32,
+    /// The time in which there are so many permits.
+    pub(super) window: Duration,
 }
 
-fn script(source: &str, keys: &[&str]) -> Cmd {
+pub(super) fn script(source: &str, keys: &[&str]) -> Cmd {
     let mut command = redis::cmd("EVAL");
     command.arg(source).arg(keys.len()).arg(keys);
     command
 }
 
-fn ms(length: Duration) -> u64 {
+pub(super) fn ms(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -150,8 +152,10 @@ impl Commands {
             Key::Permits => {
                 let needed = if grant == Grant::AnyPermit { i64::MIN / 2 } else { 1 };
                 command = script(ACQUIRE_PERMIT, &[lock]);
-                command.arg(self.permits).arg(needed);
+                command.arg(self.number).arg(needed);
             }
+            // Nobody holds these.
+            Key::Latch | Key::Rate => return self.look(),
         }
         command
     }
@@ -198,7 +202,7 @@ impl Commands {
                 command.arg(token);
                 return command;
             }
-            (Release::Compare | Release::Remember, Key::Permits) => {
+            (Release::Compare | Release::Remember, Key::Permits | Key::Latch | Key::Rate) => {
                 let mut command = redis::cmd("INCR");
                 command.arg(lock);
                 return command;

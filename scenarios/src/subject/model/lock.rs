@@ -17,14 +17,14 @@ use crate::{
     plan::PlannedLock,
     recorder::{HistoryWriter, Line},
     scenario::traits::{Belief, Cleanup, Fencing, Grant, Key, Pace, Quorum, Replicas, Resend, Token, Traits},
-    subject::{Ask, Failure, Held, Local, Patience, Subject, SubjectContext},
+    subject::{Ask, Counting, Failure, Held, Local, Patience, Subject, SubjectContext},
 };
 
 /// The longest delay between two attempts, and the whole of it for a model that does not spread them.
 const RETRY: Duration = Duration::from_millis(200);
 
 /// The delay of a model that makes next to none: not nothing, or the time would not go on where a node refuses at once.
-const AT_ONCE: Duration = Duration::from_millis(1);
+pub(super) const AT_ONCE: Duration = Duration::from_millis(1);
 
 /// How long a replica may take to acknowledge.
 const REPLICA_TIMEOUT: Duration = Duration::from_millis(100);
@@ -57,7 +57,12 @@ pub(in crate::subject) fn make(context: &SubjectContext, number: Lock, line: Lin
         history.asks_as(&id);
         history.owner_named(&id);
     }
-    let commands = Commands { traits, names: Names::of(key), permits: lock.permits.unwrap_or(1) };
+    let commands = Commands {
+        traits,
+        names: Names::of(key),
+        number: lock.permits.or(lock.count).unwrap_or(1),
+        window: lock.window(),
+    };
     let shared = Rc::new(Shared {
         traits,
         commands,
@@ -116,11 +121,7 @@ impl Subject for Model {
     fn acquire(&self, ask: Ask) -> Local<'_, Result<Option<Rc<dyn Held>>, Failure>> {
         Box::pin(async move {
             let shared = &self.0;
-            let end = match ask.wait {
-                Patience::None => Some(shared.env.now()),
-                Patience::For(wait) => Some(shared.env.now() + wait),
-                Patience::Unbounded => None,
-            };
+            let end = shared.end(ask.wait);
             let mut messages = None;
             loop {
                 let attempt = shared.clone().attempt(ask).await;
@@ -140,13 +141,17 @@ impl Subject for Model {
             }
         })
     }
+
+    fn count(&self, _latch: Lock, counting: Counting) -> Local<'_, Result<bool, Failure>> {
+        Box::pin(self.0.count(counting))
+    }
 }
 
 impl Shared {
     /// Waits until it is time to ask again, or until the wait is over.
     async fn wait(&self, messages: &mut Option<Messages>, end: Option<lockstorm_client::Monotonic>) -> Wake {
         let delay = match self.traits.pace {
-            Pace::Spread => self.retry.mul_f64((self.env.random() >> 11) as f64 / (1u64 << 53) as f64),
+            Pace::Spread => self.spread(),
             Pace::Fixed => self.retry,
             Pace::AtOnce => AT_ONCE,
             Pace::Message => return self.message(messages, true, end).await,
@@ -154,6 +159,20 @@ impl Shared {
         };
         self.env.sleep_until(self.env.now() + delay).await;
         Wake::Timer
+    }
+
+    /// When a wait that begins now is over.
+    pub(super) fn end(&self, patience: Patience) -> Option<lockstorm_client::Monotonic> {
+        match patience {
+            Patience::None => Some(self.env.now()),
+            Patience::For(wait) => Some(self.env.now() + wait),
+            Patience::Unbounded => None,
+        }
+    }
+
+    /// A delay drawn anew.
+    pub(super) fn spread(&self) -> Duration {
+        self.retry.mul_f64((self.env.random() >> 11) as f64 / (1u64 << 53) as f64)
     }
 
     /// Waits for the message of a release, no longer than the lease of the holder.

@@ -55,7 +55,7 @@ pub(crate) fn history((of, steps): Bytes) -> History {
         let token = one_of(&[None, Some(1), Some(2), Some(3), Some(4)], *much / 8);
         let any_host = one_of(&[&nodes[..], &clients[..]].concat(), *where_to);
         let clock = one_of(&[Face::Boottime, Face::Wall, Face::Monotonic], *how / 4);
-        let (host, what) = match kind % 24 {
+        let (host, what) = match kind % 26 {
             0..4 => (node, EventKind::Granted { lock, owner, lease_ms, until, count, token, mode }),
             4..6 => {
                 let left = one_of(&[0, 0, 1, 2], *how);
@@ -92,10 +92,15 @@ pub(crate) fn history((of, steps): Bytes) -> History {
                 open.insert(owner, op);
                 let wait = one_of(&[Wait::No, Wait::Ms(500), Wait::Unbounded], *much);
                 let acquire = Call::Acquire { wait, lease_ms };
-                let call = one_of(
-                    &[acquire, acquire, Call::Release, Call::Release, Call::Extend { lease_ms: 500 }],
-                    *much / 4,
-                );
+                let of_lock =
+                    [acquire, acquire, Call::Release, Call::Release, Call::Extend { lease_ms: 500 }];
+                let call = match history.lock(lock).kind {
+                    LockKind::Latch { .. } => {
+                        one_of(&[Call::CountDown, Call::Await { wait }, Call::Delete], *much / 4)
+                    }
+                    LockKind::Rate { .. } => Call::Take { permits: count, wait },
+                    _ => one_of(&of_lock, *much / 4),
+                };
                 if call == acquire {
                     asks.insert(op, lock);
                 }
@@ -148,6 +153,12 @@ pub(crate) fn history((of, steps): Bytes) -> History {
             21 if *how == 1 => {
                 history.header.calm = Some(now);
                 continue;
+            }
+            22 | 23 if matches!(history.lock(lock).kind, LockKind::Latch { .. }) => {
+                (node, EventKind::Counted { lock, left: one_of(&[0, 1, 2, 0, 3], *how) })
+            }
+            22 | 23 if matches!(history.lock(lock).kind, LockKind::Rate { .. }) => {
+                (node, EventKind::Passed { lock, by, permits: count })
             }
             21 => (node, EventKind::Published { lock, receivers: 1 }),
             _ => {

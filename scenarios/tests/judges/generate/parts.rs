@@ -20,6 +20,10 @@ pub(super) struct Node {
     pub(super) keys: BTreeMap<Lock, Key>,
     pub(super) queues: BTreeMap<Lock, Vec<Owner>>,
     pub(super) token: u64,
+    /// How many times each latch is still to be counted down.
+    pub(super) counts: BTreeMap<Lock, u64>,
+    /// The grants of each rate limiter: when by the wall clock, and of how many permits.
+    pub(super) granted: BTreeMap<Lock, Vec<(i64, u32)>>,
 }
 
 /// What a client sent to a group of nodes.
@@ -37,6 +41,12 @@ pub(super) enum Wants {
     Acquire(Option<u64>),
     Release,
     Renew(Option<u64>),
+    /// Of a latch: that it is open, that it is counted down, that it is deleted.
+    Await,
+    Down,
+    Open,
+    /// Of a rate limiter: so many permits.
+    Take(u32),
 }
 
 /// A call that has not come back.

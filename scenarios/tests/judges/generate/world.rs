@@ -178,7 +178,18 @@ impl World {
         }
         let op = Op(self.ops);
         self.ops += 1;
+        let wants = match (self.history.lock(lock).kind, wants) {
+            (LockKind::Latch { .. }, Wants::Acquire(Some(..500))) => Wants::Open,
+            (LockKind::Latch { .. }, Wants::Acquire(_)) => Wants::Await,
+            (LockKind::Latch { .. }, _) => Wants::Down,
+            (LockKind::Rate { .. }, _) => Wants::Take(1 + u32::from(reach % 2)),
+            (_, wants) => wants,
+        };
         let call = match wants {
+            Wants::Await => Call::Await { wait: Wait::Unbounded },
+            Wants::Down => Call::CountDown,
+            Wants::Open => Call::Delete,
+            Wants::Take(permits) => Call::Take { permits, wait: Wait::Unbounded },
             Wants::Acquire(lease_ms) => {
                 Call::Acquire { wait: one_of(&[Wait::No, Wait::Ms(1_000), Wait::Unbounded], reach), lease_ms }
             }
@@ -285,6 +296,30 @@ impl World {
                     open.done += 1;
                 }
             }
+            Wants::Take(permits) => {
+                let LockKind::Rate { permits: rate, window_ms } = self.history.lock(lock).kind else {
+                    return;
+                };
+                let now = self.wall_ms(node, self.now);
+                let granted = self.state[node].granted.entry(lock).or_default();
+                granted.retain(|(at, _)| *at + window_ms as i64 >= now);
+                if granted.iter().map(|(_, permits)| permits).sum::<u32>() + permits > rate {
+                    return;
+                }
+                granted.push((now, permits));
+                self.tell(host, EventKind::Passed { lock, by, permits });
+                if let Some(open) = self.calls.get_mut(&owner).filter(|open| Some(open.op) == op) {
+                    open.done += 1;
+                }
+            }
+            Wants::Await | Wants::Down | Wants::Open => {
+                if self.counts(node, lock, wants)
+                    && let Some(open) = self.calls.get_mut(&owner).filter(|open| Some(open.op) == op)
+                {
+                    open.done += 1;
+                }
+            }
+            Wants::Renew(_) if self.counts(node, lock, wants) => {}
             Wants::Renew(lease_ms) => {
                 if !key.holders.contains_key(&owner) {
                     return;
@@ -298,6 +333,25 @@ impl World {
                 }
             }
         }
+    }
+
+    /// A node does with a latch what it is told, which succeeds if the latch was closed; a wait, if it is open.
+    fn counts(&mut self, node: usize, lock: Lock, wants: Wants) -> bool {
+        let LockKind::Latch { count } = self.history.lock(lock).kind else { return false };
+        let left = self.state[node].counts.entry(lock).or_insert(0);
+        let before = *left;
+        match wants {
+            Wants::Await => return before == 0,
+            Wants::Down => *left = before.saturating_sub(1),
+            Wants::Open => *left = 0,
+            _ if before == 0 => *left = count.into(),
+            _ => {}
+        }
+        let left = *left;
+        if left != before {
+            self.tell(self.nodes[node], EventKind::Counted { lock, left });
+        }
+        before > 0
     }
 
     fn queue(&mut self, node: usize, lock: Lock, change: impl FnOnce(&mut Vec<Owner>)) {
@@ -508,6 +562,14 @@ impl World {
         let queues = std::mem::take(&mut self.state[old].queues);
         self.tell(old_host, EventKind::Became { role: Role::Replica });
         self.tell(new_host, EventKind::Became { role: Role::Master });
+        let counts = std::mem::take(&mut self.state[old].counts);
+        if !how.is_multiple_of(2) {
+            self.state[new].counts = counts.clone();
+        }
+        for lock in counts.into_keys() {
+            let left = self.state[new].counts.get(&lock).copied().unwrap_or(0);
+            self.tell(new_host, EventKind::Counted { lock, left });
+        }
         if how.is_multiple_of(2) {
             for (lock, key) in held {
                 for owner in key.holders.into_keys() {

@@ -1,0 +1,145 @@
+//! Rates, as they are defined: a grant is in the window until the wall clock of the node that granted it shows, at some instant since,
+//! more by the window's length than at some instant before that one, from the grant on. `most` is how many permits the grants have
+//! at most that are in the window when one of them is made, itself among them, and `over` by how much that exceeds the rate;
+//! `most_in_true_time` is the same for windows of true time. A request could be granted at an instant when the permits that it asks
+//! for and those in the window are together no more than the rate. `starved_in_storm` is how long it could at most without a break up
+//! to when it was granted, given up, or over with the run, counting only what was granted before; `starved` the same after the storm.
+//! The own grant of a request that succeeded is the last one that its client got meanwhile of so many permits. It is violated iff
+//! `over` is not zero or `starved` is more than the bound, and cannot be said if the storm never ended, if nothing was granted or
+//! asked for.
+
+use std::time::Duration;
+
+use lockstorm::history::{Call, EventKind, Face, History, Host, Lock, LockKind, Outcome};
+use lockstorm_sim::time::True;
+
+use crate::{
+    Answer,
+    past::{calls, given_up},
+};
+
+struct Grant {
+    at: True,
+    gone: True,
+    client: Host,
+    permits: u64,
+}
+
+/// Whether a wall clock has advanced by so much between two instants.
+fn advanced(history: &History, host: Host, from: i64, until: i64, by: i64) -> bool {
+    let clock = history.clock(host);
+    let pieces = clock.segments().iter().map(|piece| piece.from.as_nanos());
+    let mut instants = vec![from, until];
+    // It may jump where a new piece begins.
+    instants.extend(pieces.flat_map(|begin| [begin - 1, begin]).filter(|at| (from..=until).contains(at)));
+    instants.sort_unstable();
+    let readings: Vec<i64> =
+        instants.iter().map(|at| clock.reading(Face::Wall, True::from_nanos(*at))).collect();
+    readings
+        .iter()
+        .enumerate()
+        .any(|(at, low)| readings[at..].iter().any(|high| *high >= low.saturating_add(by)))
+}
+
+/// When it first has, if that is before the end of the run.
+fn gone(history: &History, host: Host, at: True, window: Duration) -> True {
+    let by = i64::try_from(window.as_nanos()).expect("a short window");
+    let (mut no, mut yes) = (at.as_nanos(), history.header.end.as_nanos() + 1);
+    if !advanced(history, host, at.as_nanos(), yes, by) {
+        return True::MAX;
+    }
+    if advanced(history, host, no, no, by) {
+        return at;
+    }
+    while yes - no > 1 {
+        let middle = no + (yes - no) / 2;
+        if advanced(history, host, at.as_nanos(), middle, by) {
+            yes = middle;
+        } else {
+            no = middle;
+        }
+    }
+    True::from_nanos(yes)
+}
+
+fn grants(history: &History, lock: Lock, window: Duration) -> Vec<Grant> {
+    let groups = &history.lock(lock).authority.groups;
+    let of_group =
+        history.events.iter().filter(|event| groups.iter().any(|group| group.contains(&event.host)));
+    let grant = of_group.filter_map(|event| match event.kind {
+        EventKind::Passed { lock: of, by, permits } if of == lock => Some(Grant {
+            at: event.at,
+            gone: gone(history, event.host, event.at, window),
+            client: by.client,
+            permits: permits.into(),
+        }),
+        _ => None,
+    });
+    grant.collect()
+}
+
+/// How long a request for some permits could be granted up to an instant, at most since `begin`, beside these grants.
+fn could(grants: &[Grant], room: u64, begin: True, end: True) -> Duration {
+    let mut instants: Vec<True> = grants.iter().flat_map(|grant| [grant.at, grant.gone]).collect();
+    instants.push(begin);
+    instants.retain(|at| begin <= *at && *at < end);
+    instants.sort_unstable();
+    let mut since = None;
+    for at in instants {
+        let within = grants.iter().filter(|grant| grant.at <= at && at < grant.gone);
+        let fits = within.map(|grant| grant.permits).sum::<u64>() <= room;
+        since = if fits { since.or(Some(at)) } else { None };
+    }
+    since.map_or(Duration::ZERO, |since| end.since(since))
+}
+
+pub(crate) fn judge(history: &History) -> Answer {
+    let header = &history.header;
+    let calm = header.calm.unwrap_or(True::MAX);
+    let (mut most, mut over, mut in_true_time, mut asked) = (0, 0, 0, 0);
+    let (mut starved, mut in_storm) = (Duration::ZERO, Duration::ZERO);
+    for lock in header.locks() {
+        let LockKind::Rate { permits: rate, window_ms } = history.lock(lock).kind else { continue };
+        let window = Duration::from_millis(window_ms);
+        let grants = grants(history, lock, window);
+        for (number, grant) in grants.iter().enumerate() {
+            let before = &grants[..=number];
+            let sum = |within: &dyn Fn(&Grant) -> bool| -> u64 {
+                before.iter().filter(|one| within(one)).map(|one| one.permits).sum()
+            };
+            most = most.max(sum(&|one| grant.at < one.gone));
+            in_true_time = in_true_time.max(sum(&|one| grant.at < one.at + window));
+        }
+        over = over.max(most.saturating_sub(rate.into()));
+        for call in calls(history).iter().filter(|call| call.lock == lock) {
+            let Call::Take { permits, .. } = call.call else { continue };
+            if permits > rate {
+                continue;
+            }
+            asked += 1;
+            let (made, ended) = call.times(history);
+            let client = history.events[call.made].host;
+            let own = grants.iter().rposition(|grant| {
+                (grant.client, grant.permits) == (client, permits.into())
+                    && made <= grant.at
+                    && grant.at <= ended
+            });
+            let own = own.filter(|_| call.outcome == Some(&Outcome::Ok));
+            let before = grants.iter().take_while(|grant| grant.at < ended).count();
+            let (end, before) = own.map_or((ended, before), |own| (grants[own].at, own));
+            let room = u64::from(rate - permits);
+            let could = |begin: True| could(&grants[..before], room, begin, end);
+            in_storm = in_storm.max(could(made));
+            starved = starved.max(could(made.max(calm)));
+        }
+    }
+    let word = match header.calm {
+        _ if over > 0 || starved > header.bounds.progress => "violated",
+        None => "undecided",
+        Some(_) if given_up(history) || most == 0 || asked == 0 => "undecided",
+        Some(_) => "holds",
+    };
+    let answer = Answer::of(word).count("most", most as usize).count("over", over as usize);
+    let answer = answer.count("most_in_true_time", in_true_time as usize);
+    answer.time("starved", starved).time("starved_in_storm", in_storm)
+}
