@@ -12,7 +12,7 @@
 
 use std::{iter::Peekable, vec::IntoIter};
 
-use crate::{dice::Dice, words::Words};
+use crate::{prng::Prng, words::Words};
 
 /// One command as it may be called.
 pub(crate) struct Syntax {
@@ -47,15 +47,15 @@ impl Group {
     }
 
     /// A command of this group.
-    pub(crate) fn draw(&self, dice: &mut Dice, words: &Words) -> Vec<Vec<u8>> {
-        let mut left = dice.below(self.total);
+    pub(crate) fn draw(&self, prng: &mut Prng, words: &Words) -> Vec<Vec<u8>> {
+        let mut left = prng.below(self.total);
         let line = self.lines.iter().find(|line| {
             let here = left < line.weight;
             left = left.saturating_sub(line.weight);
             here
         });
         let mut out = Vec::new();
-        line.expect("the weights add up").tree.draw(dice, words, &mut out);
+        line.expect("the weights add up").tree.draw(prng, words, &mut out);
         out
     }
 }
@@ -129,33 +129,33 @@ fn one(tokens: &mut Peekable<IntoIter<String>>) -> Node {
 }
 
 impl Node {
-    fn draw(&self, dice: &mut Dice, words: &Words, out: &mut Vec<Vec<u8>>) {
+    fn draw(&self, prng: &mut Prng, words: &Words, out: &mut Vec<Vec<u8>>) {
         match self {
             Node::Word(word) => out.push(word.as_bytes().to_vec()),
-            Node::Slot(slot) => out.push(words.fill(slot, dice)),
-            Node::All(nodes) => nodes.iter().for_each(|node| node.draw(dice, words, out)),
+            Node::Slot(slot) => out.push(words.fill(slot, prng)),
+            Node::All(nodes) => nodes.iter().for_each(|node| node.draw(prng, words, out)),
             Node::Shuffled(nodes) => {
                 let mut order: Vec<&Node> = nodes.iter().collect();
-                dice.shuffle(&mut order);
-                order.into_iter().for_each(|node| node.draw(dice, words, out));
+                prng.shuffle(&mut order);
+                order.into_iter().for_each(|node| node.draw(prng, words, out));
             }
-            Node::OneOf(nodes) => dice.pick(nodes).draw(dice, words, out),
+            Node::OneOf(nodes) => prng.pick(nodes).draw(prng, words, out),
             Node::Maybe(node) => {
-                if dice.percent(40) {
-                    node.draw(dice, words, out);
+                if prng.percent(40) {
+                    node.draw(prng, words, out);
                 }
             }
             Node::Repeated(node) => {
-                for _ in 0..dice.few() {
-                    node.draw(dice, words, out);
+                for _ in 0..prng.few() {
+                    node.draw(prng, words, out);
                 }
             }
             Node::Counted(node) => {
-                let count = dice.few().min(6);
-                let told = if dice.percent(97) { count as i64 } else { dice.between(-1, count as i64 + 2) };
+                let count = prng.few().min(6);
+                let told = if prng.percent(97) { count as i64 } else { prng.between(-1, count as i64 + 2) };
                 out.push(told.to_string().into_bytes());
                 for _ in 0..count {
-                    node.draw(dice, words, out);
+                    node.draw(prng, words, out);
                 }
             }
         }

@@ -11,12 +11,12 @@
 //! plays one episode again.
 
 mod clock;
-mod dice;
 mod duel;
 mod episode;
 mod grammar;
 mod long;
 mod panics;
+mod prng;
 mod record;
 mod rule;
 #[path = "../parity/servers.rs"]

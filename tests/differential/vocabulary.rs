@@ -1,6 +1,6 @@
 //! Words that are drawn as they are: numbers and what is none, rules of users, code of functions.
 
-use crate::dice::Dice;
+use crate::prng::Prng;
 
 /// What is no number, or only just one.
 pub(crate) const ODD_NUMBERS: &[&str] = &[
@@ -118,12 +118,12 @@ pub(crate) const FLOATS: &[&str] = &[
 ];
 
 /// The code of a library of functions.
-pub(crate) fn code(dice: &mut Dice) -> Vec<u8> {
+pub(crate) fn code(prng: &mut Prng) -> Vec<u8> {
     let heads =
         ["#!lua name=lib1", "#!lua name=lib2", "#!lua", "#!js name=lib1", "#!lua name=lib1 foo=bar", ""];
-    let head = heads[if dice.percent(85) { dice.below(2) } else { dice.below(heads.len()) }];
+    let head = heads[if prng.percent(85) { prng.below(2) } else { prng.below(heads.len()) }];
     let names = ["f1", "f2", "f3", "bad name"];
-    let name = names[if dice.percent(95) { dice.below(3) } else { 3 }];
+    let name = names[if prng.percent(95) { prng.below(3) } else { 3 }];
     let bodies = [
         "return #keys + #args",
         "return keys[1]",
@@ -139,13 +139,13 @@ pub(crate) fn code(dice: &mut Dice) -> Vec<u8> {
         "x = 1",
         "return nosuch",
     ];
-    let body = *dice.pick(&bodies);
-    let flags = *dice.pick(&["", "'no-writes'", "'allow-oom','allow-stale'", "'bogus'"]);
+    let body = *prng.pick(&bodies);
+    let flags = *prng.pick(&["", "'no-writes'", "'allow-oom','allow-stale'", "'bogus'"]);
     let function = format!("function(keys, args) {body} end");
     let mut code = format!("{head}\n");
-    for turn in 0..1 + dice.below(2) {
+    for turn in 0..1 + prng.below(2) {
         let name = if turn == 0 { name } else { "f3" };
-        code += &match dice.below(4) {
+        code += &match prng.below(4) {
             0 => format!(
                 "redis.register_function{{function_name='{name}', callback={function}, flags={{{flags}}}}}\n"
             ),
@@ -153,17 +153,17 @@ pub(crate) fn code(dice: &mut Dice) -> Vec<u8> {
             _ => format!("redis.register_function('{name}', {function})\n"),
         };
     }
-    if dice.percent(8) {
+    if prng.percent(8) {
         let last =
-            *dice.pick(&["redis.call('GET','s0')", "x = 1", "error('no')", "syntax error here", "return 1"]);
+            *prng.pick(&["redis.call('GET','s0')", "x = 1", "error('no')", "syntax error here", "return 1"]);
         code += last;
     }
     code.into_bytes()
 }
 
 /// A number that is none, or only just one.
-pub(crate) fn odd(dice: &mut Dice) -> Vec<u8> {
-    dice.pick(ODD_NUMBERS).as_bytes().to_vec()
+pub(crate) fn odd(prng: &mut Prng) -> Vec<u8> {
+    prng.pick(ODD_NUMBERS).as_bytes().to_vec()
 }
 
 /// Rules that leave something to do.

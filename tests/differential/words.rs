@@ -1,7 +1,7 @@
 //! The words that fill the slots of the grammar: keys of each type, values on the boundaries, numbers that are none.
 
 use crate::{
-    dice::Dice,
+    prng::Prng,
     steps::id_of,
     vocabulary::{EDGES, FLOATS, PERMITS, RULES, code, odd},
 };
@@ -85,8 +85,8 @@ const SLOTS: &[&str] = &[
 ];
 
 impl Words {
-    pub(crate) fn new(dice: &mut Dice, lengths: Vec<usize>) -> Words {
-        Words { keys: 1 + dice.below(5), members: *dice.pick(&[4, 8, 20, 60]), lengths }
+    pub(crate) fn new(prng: &mut Prng, lengths: Vec<usize>) -> Words {
+        Words { keys: 1 + prng.below(5), members: *prng.pick(&[4, 8, 20, 60]), lengths }
     }
 
     /// Whether a slot of this name can be filled.
@@ -95,236 +95,236 @@ impl Words {
     }
 
     /// A word for a slot.
-    pub(crate) fn fill(&self, slot: &str, dice: &mut Dice) -> Vec<u8> {
+    pub(crate) fn fill(&self, slot: &str, prng: &mut Prng) -> Vec<u8> {
         let number = |n: i64| n.to_string().into_bytes();
         match slot {
             "skey" | "hkey" | "lkey" | "tkey" | "zkey" | "xkey" | "pkey" | "gkey" | "ykey" => {
-                self.key(&slot[..1], dice)
+                self.key(&slot[..1], prng)
             }
             "key" => {
                 let letter = ["s", "h", "l", "t", "z", "x", "p", "g"];
-                let at = dice.below(letter.len());
-                self.key(letter[at], dice)
+                let at = prng.below(letter.len());
+                self.key(letter[at], prng)
             }
-            "value" | "element" | "text" => self.value(dice),
-            "field" => self.member("f", dice),
-            "member" => self.member("m", dice),
-            "int" => self.int(dice),
-            "float" | "weight" => self.float(dice),
-            "score" => self.score(dice),
-            "index" => match dice.below(20) {
-                0 => odd(dice),
-                1..=2 => number(*dice.pick(EDGES)),
-                _ => number(dice.between(-8, 12)),
+            "value" | "element" | "text" => self.value(prng),
+            "field" => self.member("f", prng),
+            "member" => self.member("m", prng),
+            "int" => self.int(prng),
+            "float" | "weight" => self.float(prng),
+            "score" => self.score(prng),
+            "index" => match prng.below(20) {
+                0 => odd(prng),
+                1..=2 => number(*prng.pick(EDGES)),
+                _ => number(prng.between(-8, 12)),
             },
-            "count" | "offset" => match dice.below(20) {
-                0 => odd(dice),
-                1 => number(dice.between(-5, 0)),
-                2 => number(dice.between(10, 400)),
-                _ => number(dice.between(0, 5)),
+            "count" | "offset" => match prng.below(20) {
+                0 => odd(prng),
+                1 => number(prng.between(-5, 0)),
+                2 => number(prng.between(10, 400)),
+                _ => number(prng.between(0, 5)),
             },
-            "bit" => number(i64::from(dice.percent(50))),
+            "bit" => number(i64::from(prng.percent(50))),
             // No odd number that is large but allowed: strings of half a gigabyte try nothing but the machine.
-            "bitoffset" => match dice.below(20) {
-                0 => dice
+            "bitoffset" => match prng.below(20) {
+                0 => prng
                     .pick(&["", "a", "-1", "1.5", "01", "#", "#-1", "4294967296", "9223372036854775807"])
                     .as_bytes()
                     .to_vec(),
-                1..=3 => format!("#{}", dice.between(0, 20)).into_bytes(),
-                4 => number(dice.between(1000, 4000)),
-                _ => number(dice.between(0, 100)),
+                1..=3 => format!("#{}", prng.between(0, 20)).into_bytes(),
+                4 => number(prng.between(1000, 4000)),
+                _ => number(prng.between(0, 100)),
             },
-            "bittype" => match dice.below(20) {
-                0 => dice
+            "bittype" => match prng.below(20) {
+                0 => prng
                     .pick(&["u64", "i65", "u0", "i0", "u", "x8", "8", "I8", "u-1", "u08"])
                     .as_bytes()
                     .to_vec(),
-                n => format!("{}{}", if n % 2 == 0 { "u" } else { "i" }, dice.between(1, 63)).into_bytes(),
+                n => format!("{}{}", if n % 2 == 0 { "u" } else { "i" }, prng.between(1, 63)).into_bytes(),
             },
-            "min" | "max" => self.score_bound(slot == "min", dice),
-            "lexmin" | "lexmax" => self.lex_bound(slot == "lexmin", dice),
-            "pattern" => self.pattern(dice),
+            "min" | "max" => self.score_bound(slot == "min", prng),
+            "lexmin" | "lexmax" => self.lex_bound(slot == "lexmin", prng),
+            "pattern" => self.pattern(prng),
             // Far apart from each other, so that the time between two commands decides nothing.
-            "seconds" => match dice.below(12) {
-                0 => odd(dice),
-                1 => number(*dice.pick(&[0, -1, i64::MIN, i64::MAX, 9223372036854775, -5])),
-                _ => number(dice.between(1_000, 100_000_000)),
+            "seconds" => match prng.below(12) {
+                0 => odd(prng),
+                1 => number(*prng.pick(&[0, -1, i64::MIN, i64::MAX, 9223372036854775, -5])),
+                _ => number(prng.between(1_000, 100_000_000)),
             },
-            "ms" => match dice.below(12) {
-                0 => odd(dice),
-                1 => number(*dice.pick(&[0, -1, i64::MIN, i64::MAX, 9223372036854775806, -5])),
-                _ => number(dice.between(1_000_000, 100_000_000_000)),
+            "ms" => match prng.below(12) {
+                0 => odd(prng),
+                1 => number(*prng.pick(&[0, -1, i64::MIN, i64::MAX, 9223372036854775806, -5])),
+                _ => number(prng.between(1_000_000, 100_000_000_000)),
             },
-            "unix" => match dice.below(12) {
-                0 => odd(dice),
-                1..=2 => number(*dice.pick(&[0, -1, 1, i64::MIN, i64::MAX, 9223372036854775, 1_000_000_000])),
+            "unix" => match prng.below(12) {
+                0 => odd(prng),
+                1..=2 => number(*prng.pick(&[0, -1, 1, i64::MIN, i64::MAX, 9223372036854775, 1_000_000_000])),
                 _ => number(
-                    dice.pick(&[3_000_000_000i64, 3_000_000_001, 4_000_000_000, 9_999_999_999]).to_owned(),
+                    prng.pick(&[3_000_000_000i64, 3_000_000_001, 4_000_000_000, 9_999_999_999]).to_owned(),
                 ),
             },
-            "unixms" => match dice.below(12) {
-                0 => odd(dice),
-                1..=2 => number(*dice.pick(&[0, -1, 1, i64::MIN, i64::MAX, 1_000_000_000_000])),
-                _ => number(*dice.pick(&[3_000_000_000_000i64, 3_000_000_000_001, 9_999_999_999_999])),
+            "unixms" => match prng.below(12) {
+                0 => odd(prng),
+                1..=2 => number(*prng.pick(&[0, -1, 1, i64::MIN, i64::MAX, 1_000_000_000_000])),
+                _ => number(*prng.pick(&[3_000_000_000_000i64, 3_000_000_000_001, 9_999_999_999_999])),
             },
-            "cursor" => match dice.below(10) {
-                0 => odd(dice),
+            "cursor" => match prng.below(10) {
+                0 => odd(prng),
                 _ => b"0".to_vec(),
             },
-            "db" => match dice.below(12) {
-                0 => odd(dice),
-                1 => number(*dice.pick(&[15, 16, -1, 100])),
-                _ => number(dice.between(0, 2)),
+            "db" => match prng.below(12) {
+                0 => odd(prng),
+                1 => number(*prng.pick(&[15, 16, -1, 100])),
+                _ => number(prng.between(0, 2)),
             },
-            "channel" => dice.pick(&["c1", "c2", "news", "news.a", "news.b", "", "*"]).as_bytes().to_vec(),
-            "sortby" => self.sort_pattern(dice),
-            "timeout" => match dice.below(12) {
-                0 => odd(dice),
-                1 => dice.pick(&["-1", "-0.5", "1e10", "9223372036854775807", "1e300"]).as_bytes().to_vec(),
-                _ => dice.pick(&["0", "1000", "5000.5", "100000"]).as_bytes().to_vec(),
+            "channel" => prng.pick(&["c1", "c2", "news", "news.a", "news.b", "", "*"]).as_bytes().to_vec(),
+            "sortby" => self.sort_pattern(prng),
+            "timeout" => match prng.below(12) {
+                0 => odd(prng),
+                1 => prng.pick(&["-1", "-0.5", "1e10", "9223372036854775807", "1e300"]).as_bytes().to_vec(),
+                _ => prng.pick(&["0", "1000", "5000.5", "100000"]).as_bytes().to_vec(),
             },
-            "id" => self.stream_id(dice),
-            "exid" => [b"(".to_vec(), self.stream_id(dice)].concat(),
+            "id" => self.stream_id(prng),
+            "exid" => [b"(".to_vec(), self.stream_id(prng)].concat(),
             // Either nothing has been idle for so long, or everything has.
-            "idle" => dice.pick(&["0", "0", "1000000000", "-1", "x"]).as_bytes().to_vec(),
-            "code" => code(dice),
-            "group" => dice.pick(&["g1", "g2", "nogroup", ""]).as_bytes().to_vec(),
-            "consumer" => dice.pick(&["c1", "c2", "c3", ""]).as_bytes().to_vec(),
-            "longitude" => match dice.below(15) {
-                0 => odd(dice),
-                1 => dice.pick(&["180", "-180", "180.1", "-180.0001", "0"]).as_bytes().to_vec(),
-                _ => format!("{:.4}", dice.between(-400_000, 400_000) as f64 / 10_000.0).into_bytes(),
+            "idle" => prng.pick(&["0", "0", "1000000000", "-1", "x"]).as_bytes().to_vec(),
+            "code" => code(prng),
+            "group" => prng.pick(&["g1", "g2", "nogroup", ""]).as_bytes().to_vec(),
+            "consumer" => prng.pick(&["c1", "c2", "c3", ""]).as_bytes().to_vec(),
+            "longitude" => match prng.below(15) {
+                0 => odd(prng),
+                1 => prng.pick(&["180", "-180", "180.1", "-180.0001", "0"]).as_bytes().to_vec(),
+                _ => format!("{:.4}", prng.between(-400_000, 400_000) as f64 / 10_000.0).into_bytes(),
             },
-            "latitude" => match dice.below(15) {
-                0 => odd(dice),
-                1 => dice.pick(&["85.05112878", "-85.05112878", "85.06", "-90", "0"]).as_bytes().to_vec(),
-                _ => format!("{:.4}", dice.between(-400_000, 400_000) as f64 / 10_000.0).into_bytes(),
+            "latitude" => match prng.below(15) {
+                0 => odd(prng),
+                1 => prng.pick(&["85.05112878", "-85.05112878", "85.06", "-90", "0"]).as_bytes().to_vec(),
+                _ => format!("{:.4}", prng.between(-400_000, 400_000) as f64 / 10_000.0).into_bytes(),
             },
-            "radius" => match dice.below(12) {
-                0 => odd(dice),
-                _ => number(*dice.pick(&[0, 1, 10, 100, 500, 1000, 5000, 20_000, 3_000_000])),
+            "radius" => match prng.below(12) {
+                0 => odd(prng),
+                _ => number(*prng.pick(&[0, 1, 10, 100, 500, 1000, 5000, 20_000, 3_000_000])),
             },
-            "unit" => dice.pick(&["m", "km", "ft", "mi", "KM", "m", "km", "yd"]).as_bytes().to_vec(),
-            "user" => match dice.below(40) {
+            "unit" => prng.pick(&["m", "km", "ft", "mi", "KM", "m", "km", "yd"]).as_bytes().to_vec(),
+            "user" => match prng.below(40) {
                 0 => b"default".to_vec(),
                 1 => b"nobody".to_vec(),
-                _ => dice.pick(&["alice", "alice", "bob", "carol"]).as_bytes().to_vec(),
+                _ => prng.pick(&["alice", "alice", "bob", "carol"]).as_bytes().to_vec(),
             },
-            "permit" => dice.pick(PERMITS).as_bytes().to_vec(),
-            "password" => dice.pick(&["secret", "secret", "secret", "wrong", ""]).as_bytes().to_vec(),
+            "permit" => prng.pick(PERMITS).as_bytes().to_vec(),
+            "password" => prng.pick(&["secret", "secret", "secret", "wrong", ""]).as_bytes().to_vec(),
             "category" => {
-                dice.pick(&["read", "write", "string", "dangerous", "READ", "nosuch"]).as_bytes().to_vec()
+                prng.pick(&["read", "write", "string", "dangerous", "READ", "nosuch"]).as_bytes().to_vec()
             }
-            "prefix" => dice.pick(&["s", "h", "l", "s0", "", "z", "t"]).as_bytes().to_vec(),
-            "peer" => match dice.below(10) {
-                0 => odd(dice),
-                _ => id_of(dice.below(5)),
+            "prefix" => prng.pick(&["s", "h", "l", "s0", "", "z", "t"]).as_bytes().to_vec(),
+            "peer" => match prng.below(10) {
+                0 => odd(prng),
+                _ => id_of(prng.below(5)),
             },
             // The REDIRECT target only listens: the order of its invalidations and its own replies is unspecified.
-            "target" => match dice.below(10) {
-                0 => odd(dice),
+            "target" => match prng.below(10) {
+                0 => odd(prng),
                 _ => id_of(LISTENER),
             },
-            "blockms" => match dice.below(12) {
-                0 => dice.pick(&["-1", "a", "", "1.5", "9223372036854775807"]).as_bytes().to_vec(),
-                _ => dice.pick(&["0", "100000"]).as_bytes().to_vec(),
+            "blockms" => match prng.below(12) {
+                0 => prng.pick(&["-1", "a", "", "1.5", "9223372036854775807"]).as_bytes().to_vec(),
+                _ => prng.pick(&["0", "100000"]).as_bytes().to_vec(),
             },
-            "rule" => dice.pick(RULES).as_bytes().to_vec(),
-            "function" => dice.pick(&["f1", "f2", "f3"]).as_bytes().to_vec(),
-            "library" => dice.pick(&["lib1", "lib2"]).as_bytes().to_vec(),
-            "flag" => dice.pick(&["no-writes", "allow-oom", "allow-stale"]).as_bytes().to_vec(),
+            "rule" => prng.pick(RULES).as_bytes().to_vec(),
+            "function" => prng.pick(&["f1", "f2", "f3"]).as_bytes().to_vec(),
+            "library" => prng.pick(&["lib1", "lib2"]).as_bytes().to_vec(),
+            "flag" => prng.pick(&["no-writes", "allow-oom", "allow-stale"]).as_bytes().to_vec(),
             other => unreachable!("{other} is in SLOTS"),
         }
     }
 
     /// Mostly a key of the type, now and then one of another or of none.
-    fn key(&self, letter: &str, dice: &mut Dice) -> Vec<u8> {
-        match dice.below(100) {
+    fn key(&self, letter: &str, prng: &mut Prng) -> Vec<u8> {
+        match prng.below(100) {
             // Ranges by name are only defined where all scores are equal, so these keys are never mixed up.
             0..=3 if letter != "y" => {
                 let other = ["s", "h", "l", "t", "z", "x", "p", "g"];
-                let at = dice.below(other.len());
-                format!("{}{}", other[at], dice.below(self.keys)).into_bytes()
+                let at = prng.below(other.len());
+                format!("{}{}", other[at], prng.below(self.keys)).into_bytes()
             }
-            4 => dice.pick(&["none", "", "k ey", "\0\u{ff}", "{tag}1"]).as_bytes().to_vec(),
-            _ => format!("{letter}{}", dice.below(self.keys)).into_bytes(),
+            4 => prng.pick(&["none", "", "k ey", "\0\u{ff}", "{tag}1"]).as_bytes().to_vec(),
+            _ => format!("{letter}{}", prng.below(self.keys)).into_bytes(),
         }
     }
 
-    fn member(&self, letter: &str, dice: &mut Dice) -> Vec<u8> {
-        match dice.below(20) {
-            0 => self.value(dice),
-            1..=5 => dice.below(self.members).to_string().into_bytes(),
-            _ => format!("{letter}{}", dice.below(self.members)).into_bytes(),
+    fn member(&self, letter: &str, prng: &mut Prng) -> Vec<u8> {
+        match prng.below(20) {
+            0 => self.value(prng),
+            1..=5 => prng.below(self.members).to_string().into_bytes(),
+            _ => format!("{letter}{}", prng.below(self.members)).into_bytes(),
         }
     }
 
-    fn int(&self, dice: &mut Dice) -> Vec<u8> {
-        match dice.below(12) {
-            0 => odd(dice),
-            1..=3 => dice.pick(EDGES).to_string().into_bytes(),
-            _ => dice.between(-20, 100).to_string().into_bytes(),
+    fn int(&self, prng: &mut Prng) -> Vec<u8> {
+        match prng.below(12) {
+            0 => odd(prng),
+            1..=3 => prng.pick(EDGES).to_string().into_bytes(),
+            _ => prng.between(-20, 100).to_string().into_bytes(),
         }
     }
 
-    fn float(&self, dice: &mut Dice) -> Vec<u8> {
-        match dice.below(12) {
-            0 => odd(dice),
-            1..=5 => dice.pick(FLOATS).as_bytes().to_vec(),
-            6 => format!("{}", dice.between(-1_000_000, 1_000_000) as f64 / 1024.0).into_bytes(),
+    fn float(&self, prng: &mut Prng) -> Vec<u8> {
+        match prng.below(12) {
+            0 => odd(prng),
+            1..=5 => prng.pick(FLOATS).as_bytes().to_vec(),
+            6 => format!("{}", prng.between(-1_000_000, 1_000_000) as f64 / 1024.0).into_bytes(),
             7 => {
-                let any = f64::from_bits(dice.bits());
+                let any = f64::from_bits(prng.bits());
                 format!("{any:e}").into_bytes()
             }
-            _ => dice.between(-20, 100).to_string().into_bytes(),
+            _ => prng.between(-20, 100).to_string().into_bytes(),
         }
     }
 
-    fn score(&self, dice: &mut Dice) -> Vec<u8> {
-        if dice.percent(60) { dice.between(-3, 10).to_string().into_bytes() } else { self.float(dice) }
+    fn score(&self, prng: &mut Prng) -> Vec<u8> {
+        if prng.percent(60) { prng.between(-3, 10).to_string().into_bytes() } else { self.float(prng) }
     }
 
-    fn score_bound(&self, low: bool, dice: &mut Dice) -> Vec<u8> {
-        match dice.below(10) {
+    fn score_bound(&self, low: bool, prng: &mut Prng) -> Vec<u8> {
+        match prng.below(10) {
             0..=2 => if low { "-inf" } else { "+inf" }.into(),
-            3..=5 => [b"(".to_vec(), self.score(dice)].concat(),
+            3..=5 => [b"(".to_vec(), self.score(prng)].concat(),
             6 => if low { "+inf" } else { "-inf" }.into(),
-            _ => self.score(dice),
+            _ => self.score(prng),
         }
     }
 
-    fn lex_bound(&self, low: bool, dice: &mut Dice) -> Vec<u8> {
-        match dice.below(12) {
+    fn lex_bound(&self, low: bool, prng: &mut Prng) -> Vec<u8> {
+        match prng.below(12) {
             0..=2 => if low { "-" } else { "+" }.into(),
             3 => if low { "+" } else { "-" }.into(),
-            4 => self.member("m", dice),
-            5..=7 => [b"(".to_vec(), self.member("m", dice)].concat(),
-            _ => [b"[".to_vec(), self.member("m", dice)].concat(),
+            4 => self.member("m", prng),
+            5..=7 => [b"(".to_vec(), self.member("m", prng)].concat(),
+            _ => [b"[".to_vec(), self.member("m", prng)].concat(),
         }
     }
 
-    fn pattern(&self, dice: &mut Dice) -> Vec<u8> {
+    fn pattern(&self, prng: &mut Prng) -> Vec<u8> {
         let fixed: &[&[u8]] = &[
             b"*", b"*", b"*", b"?*", b"*1", b"s*", b"[sh]*", b"[^s]*", b"m?", b"f[0-5]", b"f[5-0]", b"\\*",
             b"a\\", b"[", b"[a", b"[]", b"[^", b"", b"?", b"??", b"*0*", b"m[1-3", b"news.*", b"\\[",
             b"[\\]]", b"*\\",
         ];
-        if dice.percent(90) { dice.pick(fixed).to_vec() } else { self.key("s", dice) }
+        if prng.percent(90) { prng.pick(fixed).to_vec() } else { self.key("s", prng) }
     }
 
-    fn sort_pattern(&self, dice: &mut Dice) -> Vec<u8> {
-        dice.pick(&["nosort", "s*", "h*->f1", "s*->", "*", "#", "none", "h*->m*", "s\0*", "->f1", "h*->"])
+    fn sort_pattern(&self, prng: &mut Prng) -> Vec<u8> {
+        prng.pick(&["nosort", "s*", "h*->f1", "s*->", "*", "#", "none", "h*->m*", "s\0*", "->f1", "h*->"])
             .as_bytes()
             .to_vec()
     }
 
-    fn stream_id(&self, dice: &mut Dice) -> Vec<u8> {
-        match dice.below(16) {
-            0 => dice
+    fn stream_id(&self, prng: &mut Prng) -> Vec<u8> {
+        match prng.below(16) {
+            0 => prng
                 .pick(&["-", "+", "$", ">", "0-0", "abc", "1-", "-1", "1-*", "5-*", "18446744073709551615-1"])
                 .as_bytes()
                 .to_vec(),
-            1 => dice
+            1 => prng
                 .pick(&[
                     // None beyond 64 bits: it leaves redis-server with an error number that its next SORT takes for its own.
                     "18446744073709551615-18446744073709551615",
@@ -334,30 +334,30 @@ impl Words {
                 ])
                 .as_bytes()
                 .to_vec(),
-            2..=5 => dice.between(0, 12).to_string().into_bytes(),
-            _ => format!("{}-{}", dice.between(0, 12), dice.between(0, 4)).into_bytes(),
+            2..=5 => prng.between(0, 12).to_string().into_bytes(),
+            _ => format!("{}-{}", prng.between(0, 12), prng.between(0, 4)).into_bytes(),
         }
     }
 
     /// A value of a string, an element, a field's value.
-    pub(crate) fn value(&self, dice: &mut Dice) -> Vec<u8> {
-        match dice.below(40) {
+    pub(crate) fn value(&self, prng: &mut Prng) -> Vec<u8> {
+        match prng.below(40) {
             0 => Vec::new(),
-            1..=8 => self.int(dice),
-            9..=11 => self.float(dice),
+            1..=8 => self.int(prng),
+            9..=11 => self.float(prng),
             12..=15 => {
                 // On the length from which a value is encoded otherwise, and on either side of it.
-                let length = *dice.pick(&self.lengths) as i64 + dice.between(-1, 1);
-                vec![*dice.pick(b"abcxyz0189"); length.max(0) as usize]
+                let length = *prng.pick(&self.lengths) as i64 + prng.between(-1, 1);
+                vec![*prng.pick(b"abcxyz0189"); length.max(0) as usize]
             }
-            16..=17 => (0..dice.below(12)).map(|_| dice.bits() as u8).collect(),
+            16..=17 => (0..prng.below(12)).map(|_| prng.bits() as u8).collect(),
             18 => {
-                let length = *dice.pick(&[44usize, 45, 63, 64, 65, 127, 128, 4095, 8192, 20_000]);
-                vec![*dice.pick(b"q7"); length]
+                let length = *prng.pick(&[44usize, 45, 63, 64, 65, 127, 128, 4095, 8192, 20_000]);
+                vec![*prng.pick(b"q7"); length]
             }
             19 => "héllo wörld\r\n\"quoted\"\\ \t".into(),
             20 => b"foo=bar&baz".to_vec(),
-            _ => (0..1 + dice.below(6)).map(|_| *dice.pick(b"abcdefghij")).collect(),
+            _ => (0..1 + prng.below(6)).map(|_| *prng.pick(b"abcdefghij")).collect(),
         }
     }
 }

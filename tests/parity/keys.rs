@@ -52,7 +52,7 @@ const DRAWS: usize = 40;
 /// Compares COMMAND GETKEYSANDFLAGS for every command and subcommand; every difference is in the error.
 pub(crate) fn compare() -> Result<(), Failed> {
     let (mut real, mut own) = (Real::start(), Simulated::start());
-    let mut dice = Env::new(1);
+    let mut prng = Env::new(1);
     let mut differences = String::new();
     for spec in ALL.iter().copied().flatten() {
         let subcommands = spec.subcommands.iter().map(|subcommand| subcommand.name);
@@ -60,8 +60,8 @@ pub(crate) fn compare() -> Result<(), Failed> {
             for _ in 0..DRAWS {
                 let mut words: Vec<Vec<u8>> = vec![b"COMMAND".to_vec(), b"GETKEYSANDFLAGS".to_vec()];
                 words.extend(name.split('|').map(|word| word.as_bytes().to_vec()));
-                let drawn = dice.random_below(9);
-                words.extend((0..drawn).map(|_| WORDS[dice.random_below(WORDS.len())].into()));
+                let drawn = prng.random_below(9);
+                words.extend((0..drawn).map(|_| WORDS[prng.random_below(WORDS.len())].into()));
                 let bytes = command(&words);
                 real.send("", &bytes);
                 own.send("", &bytes);

@@ -80,7 +80,7 @@ const ASKED: usize = 60;
 /// Compares what both servers make of the same rules; every difference is in the error.
 pub(crate) fn compare() -> Result<(), Failed> {
     let (mut real, mut own) = (Real::start(), Simulated::start());
-    let mut dice = Env::new(2);
+    let mut prng = Env::new(2);
     let top = ALL.iter().copied().flatten().copied();
     let names: Vec<&str> = top
         .flat_map(|spec| std::iter::once(spec).chain(spec.subcommands.iter().copied()))
@@ -98,22 +98,22 @@ pub(crate) fn compare() -> Result<(), Failed> {
         }
     };
     for _ in 0..USERS {
-        let user = ["u1", "u2", "u3"][dice.random_below(3)].to_owned();
+        let user = ["u1", "u2", "u3"][prng.random_below(3)].to_owned();
         let mut words = vec!["ACL".to_owned(), "SETUSER".into(), user.clone()];
-        for _ in 0..dice.random_below(6) {
-            words.push(match dice.random_below(3) {
-                0 => format!("+{}", names[dice.random_below(names.len())]),
-                1 if dice.random_below(2) == 0 => format!("-{}", names[dice.random_below(names.len())]),
-                _ => RULES[dice.random_below(RULES.len())].into(),
+        for _ in 0..prng.random_below(6) {
+            words.push(match prng.random_below(3) {
+                0 => format!("+{}", names[prng.random_below(names.len())]),
+                1 if prng.random_below(2) == 0 => format!("-{}", names[prng.random_below(names.len())]),
+                _ => RULES[prng.random_below(RULES.len())].into(),
             });
         }
         both(&words);
         both(&["ACL".into(), "GETUSER".into(), user.clone()]);
         for _ in 0..ASKED {
-            let name = names[dice.random_below(names.len())];
+            let name = names[prng.random_below(names.len())];
             let mut words = vec!["ACL".to_owned(), "DRYRUN".into(), user.clone()];
             words.extend(name.split('|').map(str::to_owned));
-            words.extend((0..dice.random_below(5)).map(|_| WORDS[dice.random_below(WORDS.len())].to_owned()));
+            words.extend((0..prng.random_below(5)).map(|_| WORDS[prng.random_below(WORDS.len())].to_owned()));
             both(&words);
         }
     }

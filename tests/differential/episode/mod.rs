@@ -7,8 +7,8 @@ mod telling;
 mod waiting;
 
 use crate::{
-    dice::Dice,
     grammar::Group,
+    prng::Prng,
     steps::{Command, Step},
     words::Words,
 };
@@ -107,7 +107,7 @@ const THROWER: usize = 20;
 
 /// What an episode is drawn with.
 struct Draw<'a> {
-    dice: Dice,
+    prng: Prng,
     words: Words,
     groups: &'a Groups,
     /// How often each plain group is drawn; a few are preferred, so that their commands meet.
@@ -122,16 +122,16 @@ struct Draw<'a> {
 
 /// The steps of one episode of a seed.
 pub(crate) fn draw(groups: &Groups, seed: u64, episode: u64) -> Vec<Step> {
-    let mut dice = Dice::new(seed, episode);
-    let lengths = vec![*dice.pick(&[4, 8, 64]), 44, 64];
-    let words = Words::new(&mut dice, lengths.clone());
-    let weights = groups.plain.iter().map(|_| if dice.percent(30) { 12 } else { 1 }).collect();
-    let spoilt = *dice.pick(&[0, 2, 5, 20]);
-    let clients = 1 + dice.below(4);
-    let length = *dice.pick(&[60, 200, 200, 400, 1500]);
+    let mut prng = Prng::new(seed, episode);
+    let lengths = vec![*prng.pick(&[4, 8, 64]), 44, 64];
+    let words = Words::new(&mut prng, lengths.clone());
+    let weights = groups.plain.iter().map(|_| if prng.percent(30) { 12 } else { 1 }).collect();
+    let spoilt = *prng.pick(&[0, 2, 5, 20]);
+    let clients = 1 + prng.below(4);
+    let length = *prng.pick(&[60, 200, 200, 400, 1500]);
     let mut scenes = Vec::new();
     for &(scene, weight, share) in SCENES {
-        if dice.percent(share) {
+        if prng.percent(share) {
             scenes.push((scene, weight));
         }
     }
@@ -139,10 +139,10 @@ pub(crate) fn draw(groups: &Groups, seed: u64, episode: u64) -> Vec<Step> {
     if scenes.iter().any(|(scene, _)| matches!(scene, Scene::Events | Scene::Tracking)) {
         scenes.retain(|(scene, _)| *scene != Scene::Possible);
     }
-    let mut draw = Draw { dice, words, groups, weights, scenes, spoilt, clients, steps: Vec::new() };
+    let mut draw = Draw { prng, words, groups, weights, scenes, spoilt, clients, steps: Vec::new() };
     draw.configure(lengths[0]);
     for client in 0..clients {
-        if draw.dice.percent(35) {
+        if draw.prng.percent(35) {
             draw.send(client, &["HELLO", "3"]);
         }
     }
@@ -158,17 +158,17 @@ impl Draw<'_> {
         // Bits may be far apart: strings of half a gigabyte would try nothing but the machine.
         self.send(0, &["CONFIG", "SET", "proto-max-bulk-len", "1mb"]);
         // How often and when a key was used is only kept by some policies, from the start.
-        if self.dice.percent(15) {
-            let policy = *self.dice.pick(&["allkeys-lfu", "volatile-lfu", "allkeys-lru"]);
+        if self.prng.percent(15) {
+            let policy = *self.prng.pick(&["allkeys-lfu", "volatile-lfu", "allkeys-lru"]);
             self.send(0, &["CONFIG", "SET", "maxmemory-policy", policy]);
         }
-        if self.dice.percent(70) {
+        if self.prng.percent(70) {
             for (name, values) in [
                 ("hash-max-listpack-entries", &["2", "4", "8"][..]),
                 ("zset-max-listpack-entries", &["0", "2", "4", "8"]),
                 ("set-max-intset-entries", &["0", "2", "4", "8"]),
             ] {
-                let entries = *self.dice.pick(values);
+                let entries = *self.prng.pick(values);
                 self.send(0, &["CONFIG", "SET", name, entries]);
             }
             let value = value.to_string();
@@ -179,9 +179,9 @@ impl Draw<'_> {
 
     /// Something that clients do.
     fn scene(&mut self) {
-        let client = self.dice.below(self.clients);
+        let client = self.prng.below(self.clients);
         let total: usize = self.scenes.iter().map(|(_, weight)| weight).sum();
-        let mut left = self.dice.below(total);
+        let mut left = self.prng.below(total);
         let drawn = self.scenes.iter().find(|(_, weight)| {
             let here = left < *weight;
             left = left.saturating_sub(*weight);
@@ -189,26 +189,26 @@ impl Draw<'_> {
         });
         match drawn.expect("the weights add up").0 {
             Scene::Plain => {
-                for _ in 0..1 + self.dice.below(30) {
+                for _ in 0..1 + self.prng.below(30) {
                     self.plain(client);
                 }
             }
             Scene::Transaction => self.transaction(client),
             Scene::Scripts => {
-                for _ in 0..1 + self.dice.below(6) {
+                for _ in 0..1 + self.prng.below(6) {
                     self.script(client);
                 }
             }
             Scene::Waiting => self.waiting(client),
             Scene::Expiring => self.expiring(client),
             Scene::Pubsub => {
-                for _ in 0..1 + self.dice.below(4) {
-                    let client = self.dice.below(self.clients);
+                for _ in 0..1 + self.prng.below(4) {
+                    let client = self.prng.below(self.clients);
                     self.pubsub(client);
                 }
             }
             Scene::Connection => {
-                let command = self.groups.connection.draw(&mut self.dice, &self.words);
+                let command = self.groups.connection.draw(&mut self.prng, &self.words);
                 self.command(client, command);
             }
             Scene::Close => self.steps.push(Step::Close(client)),
@@ -222,14 +222,14 @@ impl Draw<'_> {
             Scene::Databases => self.databases(client),
             Scene::Across => self.across(client),
             Scene::Settings => {
-                for _ in 0..1 + self.dice.below(3) {
-                    let command = self.groups.settings.draw(&mut self.dice, &self.words);
+                for _ in 0..1 + self.prng.below(3) {
+                    let command = self.groups.settings.draw(&mut self.prng, &self.words);
                     self.command(client, command);
                 }
             }
             Scene::Possible => {
-                for _ in 0..1 + self.dice.below(8) {
-                    let command = self.groups.possible.draw(&mut self.dice, &self.words);
+                for _ in 0..1 + self.prng.below(8) {
+                    let command = self.groups.possible.draw(&mut self.prng, &self.words);
                     self.command(THROWER, command);
                 }
             }
@@ -242,7 +242,7 @@ impl Draw<'_> {
 
     /// A command as it is sent, perhaps spoilt; nothing when nothing is left of it.
     fn sent(&mut self, mut words: Command) -> Option<Command> {
-        if self.dice.percent(self.spoilt) {
+        if self.prng.percent(self.spoilt) {
             self.spoil(&mut words);
         }
         spoil::tame(&mut words);
@@ -258,13 +258,13 @@ impl Draw<'_> {
 
     fn draw_plain(&mut self) -> Command {
         let total: usize = self.weights.iter().sum();
-        let mut left = self.dice.below(total);
+        let mut left = self.prng.below(total);
         let mut at = 0;
         while left >= self.weights[at] {
             left -= self.weights[at];
             at += 1;
         }
-        self.groups.plain[at].draw(&mut self.dice, &self.words)
+        self.groups.plain[at].draw(&mut self.prng, &self.words)
     }
 
     fn plain(&mut self, client: usize) {

@@ -4,41 +4,41 @@ use crate::{episode::Draw, steps::Step};
 
 impl Draw<'_> {
     pub(super) fn transaction(&mut self, client: usize) {
-        if self.dice.percent(40) {
-            let key = self.words.fill("key", &mut self.dice);
+        if self.prng.percent(40) {
+            let key = self.words.fill("key", &mut self.prng);
             let mut words = vec![b"WATCH".to_vec(), key];
-            if self.dice.percent(30) {
-                words.push(self.words.fill("key", &mut self.dice));
+            if self.prng.percent(30) {
+                words.push(self.words.fill("key", &mut self.prng));
             }
             self.command(client, words);
-            for _ in 0..self.dice.below(4) {
-                let other = self.dice.below(self.clients);
+            for _ in 0..self.prng.below(4) {
+                let other = self.prng.below(self.clients);
                 self.plain(other);
             }
-            if self.dice.percent(10) {
+            if self.prng.percent(10) {
                 self.send(client, &["UNWATCH"]);
             }
         }
         self.send(client, &["MULTI"]);
-        for _ in 0..self.dice.below(12) {
-            match self.dice.below(30) {
+        for _ in 0..self.prng.below(12) {
+            match self.prng.below(30) {
                 0 => self.send(client, &["MULTI"]),
                 1 => {
-                    let key = self.words.fill("key", &mut self.dice);
+                    let key = self.words.fill("key", &mut self.prng);
                     self.command(client, vec![b"WATCH".to_vec(), key]);
                 }
                 2..=3 => {
-                    let command = self.groups.blocking.draw(&mut self.dice, &self.words);
+                    let command = self.groups.blocking.draw(&mut self.prng, &self.words);
                     self.command(client, command);
                 }
                 4 => self.script(client),
                 5 => {
-                    let other = self.dice.below(self.clients);
+                    let other = self.prng.below(self.clients);
                     self.plain(other);
                 }
                 6 if !self.hears_events() => {
                     // In EXEC the answers to several channels make an array longer than it says.
-                    let mut command = self.groups.pubsub.draw(&mut self.dice, &self.words);
+                    let mut command = self.groups.pubsub.draw(&mut self.prng, &self.words);
                     if command[0].ends_with(b"SUBSCRIBE") {
                         command.truncate(2);
                     }
@@ -50,21 +50,21 @@ impl Draw<'_> {
                 _ => self.plain(client),
             }
         }
-        let end = if self.dice.percent(88) { "EXEC" } else { "DISCARD" };
+        let end = if self.prng.percent(88) { "EXEC" } else { "DISCARD" };
         self.send(client, &[end]);
     }
 
     /// A command through a script, or a script of values.
     pub(super) fn script(&mut self, client: usize) {
-        let eval = *self.dice.pick(&["EVAL", "EVAL", "EVAL", "EVAL_RO"]);
-        if self.dice.percent(70) {
-            let body = *self.dice.pick(&[
+        let eval = *self.prng.pick(&["EVAL", "EVAL", "EVAL", "EVAL_RO"]);
+        if self.prng.percent(70) {
+            let body = *self.prng.pick(&[
                 "return redis.call(unpack(ARGV))",
                 "return redis.pcall(unpack(ARGV))",
                 "redis.setresp(3) return redis.call(unpack(ARGV))",
             ]);
-            let inner = if self.dice.percent(5) {
-                self.groups.blocking.draw(&mut self.dice, &self.words)
+            let inner = if self.prng.percent(5) {
+                self.groups.blocking.draw(&mut self.prng, &self.words)
             } else {
                 self.draw_plain()
             };
@@ -74,7 +74,7 @@ impl Draw<'_> {
             self.command(client, words);
         } else {
             let body = format!("return {}", self.lua(3));
-            let body = if self.dice.percent(30) { format!("redis.setresp(3) {body}") } else { body };
+            let body = if self.prng.percent(30) { format!("redis.setresp(3) {body}") } else { body };
             let words = [eval.as_bytes(), body.as_bytes(), b"1", b"s0", b"17", b"x"];
             self.command(client, words.iter().map(|word| word.to_vec()).collect());
         }
@@ -82,7 +82,7 @@ impl Draw<'_> {
 
     /// A Lua expression.
     pub(super) fn lua(&mut self, depth: usize) -> String {
-        let leaf = depth == 0 || self.dice.percent(50);
+        let leaf = depth == 0 || self.prng.percent(50);
         if leaf {
             let leaves = [
                 "nil",
@@ -150,13 +150,13 @@ impl Draw<'_> {
                 "bit.tohex(-1)",
                 "struct.unpack('>I2', struct.pack('>I2', 258))",
             ];
-            return (*self.dice.pick(&leaves)).into();
+            return (*self.prng.pick(&leaves)).into();
         }
-        let count = 1 + self.dice.below(3);
+        let count = 1 + self.prng.below(3);
         let items: Vec<String> = (0..count).map(|_| self.lua(depth - 1)).collect();
-        match self.dice.below(8) {
-            0 => format!("{{map={{[{}]=1}}}}", self.dice.pick(&["1", "'k'", "true"])),
-            1 => format!("{{set={{[{}]=true}}}}", self.dice.pick(&["1", "'k'"])),
+        match self.prng.below(8) {
+            0 => format!("{{map={{[{}]=1}}}}", self.prng.pick(&["1", "'k'", "true"])),
+            1 => format!("{{set={{[{}]=true}}}}", self.prng.pick(&["1", "'k'"])),
             2 => format!("({})..'s'", items[0]),
             3 => format!("({})+1", items[0]),
             _ => format!("{{{}}}", items.join(",")),

@@ -13,31 +13,31 @@ impl Draw<'_> {
         {
             return;
         }
-        let at = self.dice.below(words.len());
-        match self.dice.below(10) {
+        let at = self.prng.below(words.len());
+        match self.prng.below(10) {
             0..=1 => {
                 words.remove(at);
             }
             2 => {
                 words.pop();
             }
-            3 => words.insert(at + 1, odd(&mut self.dice)),
+            3 => words.insert(at + 1, odd(&mut self.prng)),
             4 => {
                 let word = words[at].clone();
                 words.push(word);
             }
-            5 => words[at] = self.words.value(&mut self.dice),
+            5 => words[at] = self.words.value(&mut self.prng),
             6 => {
                 for word in words.iter_mut().filter(|word| word.iter().all(u8::is_ascii_uppercase)) {
                     word.make_ascii_lowercase();
                 }
             }
             7 => {
-                let other = self.dice.below(words.len());
+                let other = self.prng.below(words.len());
                 words.swap(at, other);
             }
-            _ if at > 0 => words[at] = odd(&mut self.dice),
-            _ => words.push(odd(&mut self.dice)),
+            _ if at > 0 => words[at] = odd(&mut self.prng),
+            _ => words.push(odd(&mut self.prng)),
         }
         // A blocking command that lost its time-out may wait for a moment.
         if words.first().is_some_and(|word| word.eq_ignore_ascii_case(b"debug")) {
@@ -73,9 +73,9 @@ impl Draw<'_> {
             b"Host: x\r\n",
             b"*3\r\n$3\r\nSET\r\n$2\r\ns0\r\n$3\r\na\r\n\r\n",
         ];
-        let bytes = self.dice.pick(fixed).to_vec();
+        let bytes = self.prng.pick(fixed).to_vec();
         self.steps.push(Step::Raw(client, bytes));
-        if self.dice.percent(50) {
+        if self.prng.percent(50) {
             self.steps.push(Step::Close(client));
         }
     }

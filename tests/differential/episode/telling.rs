@@ -9,24 +9,24 @@ use crate::{
 impl Draw<'_> {
     /// Client-side caching: clients that have read a key get an invalidation when it changes.
     pub(super) fn tracking(&mut self, client: usize) {
-        if self.dice.percent(40) {
+        if self.prng.percent(40) {
             let steps: [&[&str]; 4] = [
                 &["HELLO", "3"],
                 &["SUBSCRIBE", "__redis__:invalidate"],
                 &["CLIENT", "ID"],
                 &["UNSUBSCRIBE", "__redis__:invalidate"],
             ];
-            let words = *self.dice.pick(&steps);
+            let words = *self.prng.pick(&steps);
             self.send(LISTENER, words);
         }
-        for _ in 0..1 + self.dice.below(6) {
-            let client = if self.dice.percent(70) { client } else { self.dice.below(self.clients) };
-            let command = self.groups.tracking.draw(&mut self.dice, &self.words);
+        for _ in 0..1 + self.prng.below(6) {
+            let client = if self.prng.percent(70) { client } else { self.prng.below(self.clients) };
+            let command = self.groups.tracking.draw(&mut self.prng, &self.words);
             self.command(client, command);
         }
-        for _ in 0..self.dice.below(8) {
-            let other = self.dice.below(self.clients + 1);
-            match self.dice.below(12) {
+        for _ in 0..self.prng.below(8) {
+            let other = self.prng.below(self.clients + 1);
+            match self.prng.below(12) {
                 0 => self.transaction(other),
                 1 => self.script(other),
                 2 => self.pipeline(other),
@@ -38,9 +38,9 @@ impl Draw<'_> {
     /// Keyspace notifications, and a client that subscribes to them.
     pub(super) fn events(&mut self, client: usize) {
         let flags =
-            *self.dice.pick(&["KEA", "KEA", "AKE", "KEAmn", "K$gx", "Elh", "Ezt", "Kxg", "", "KEm", "bogus"]);
+            *self.prng.pick(&["KEA", "KEA", "AKE", "KEAmn", "K$gx", "Elh", "Ezt", "Kxg", "", "KEm", "bogus"]);
         self.send(client, &["CONFIG", "SET", "notify-keyspace-events", flags]);
-        if self.dice.percent(20) {
+        if self.prng.percent(20) {
             self.send(client, &["CONFIG", "GET", "notify-keyspace-events"]);
         }
         let patterns: [&[&str]; 4] = [
@@ -49,7 +49,7 @@ impl Draw<'_> {
             &["SUBSCRIBE", "__keyevent@0__:expired", "__keyevent@0__:del", "__keyspace@0__:s0"],
             &["PSUBSCRIBE", "*"],
         ];
-        let patterns = *self.dice.pick(&patterns);
+        let patterns = *self.prng.pick(&patterns);
         self.send(LISTENER, patterns);
     }
 
@@ -61,28 +61,28 @@ impl Draw<'_> {
     /// Channels and patterns. Where there are events, only a client that does nothing else subscribes: events of a
     /// client's own commands may come in the middle of their replies.
     pub(super) fn pubsub(&mut self, client: usize) {
-        let command = self.groups.pubsub.draw(&mut self.dice, &self.words);
+        let command = self.groups.pubsub.draw(&mut self.prng, &self.words);
         self.command(if self.hears_events() { LISTENER } else { client }, command);
     }
 
     /// Commands with CLIENT REPLY OFF or SKIP.
     pub(super) fn silent(&mut self, client: usize) {
-        if self.dice.percent(40) {
+        if self.prng.percent(40) {
             self.send(client, &["CLIENT", "REPLY", "SKIP"]);
             self.plain(client);
             self.plain(client);
             return;
         }
         self.send(client, &["CLIENT", "REPLY", "OFF"]);
-        for _ in 0..1 + self.dice.below(5) {
-            match self.dice.below(8) {
+        for _ in 0..1 + self.prng.below(5) {
+            match self.prng.below(8) {
                 0 => self.send(client, &["CLIENT", "REPLY", "SKIP"]),
                 1 => self.script(client),
                 2 => self.pubsub(client),
                 _ => self.plain(client),
             }
         }
-        if self.dice.percent(90) {
+        if self.prng.percent(90) {
             self.send(client, &["CLIENT", "REPLY", "ON"]);
         } else {
             self.steps.push(Step::Close(client));

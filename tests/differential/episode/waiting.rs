@@ -5,23 +5,23 @@ use crate::{episode::Draw, steps::Step};
 impl Draw<'_> {
     /// Clients that wait, in the order in which they came, and others that bring what they wait for.
     pub(super) fn waiting(&mut self, client: usize) {
-        for step in 0..1 + self.dice.below(3) {
+        for step in 0..1 + self.prng.below(3) {
             let waiter = (client + step) % self.clients;
-            let command = self.groups.blocking.draw(&mut self.dice, &self.words);
+            let command = self.groups.blocking.draw(&mut self.prng, &self.words);
             self.command(waiter, command);
         }
-        let giver = self.dice.below(self.clients + 1);
-        for _ in 0..2 + self.dice.below(8) {
-            match self.dice.below(16) {
+        let giver = self.prng.below(self.clients + 1);
+        for _ in 0..2 + self.prng.below(8) {
+            match self.prng.below(16) {
                 0 => self.transaction(giver),
                 1 => self.script(giver),
                 12 => {
-                    let command = self.groups.databases.draw(&mut self.dice, &self.words);
+                    let command = self.groups.databases.draw(&mut self.prng, &self.words);
                     self.command(giver, command);
                 }
                 13 => {
-                    let key = self.words.fill("xkey", &mut self.dice);
-                    let group = self.words.fill("group", &mut self.dice);
+                    let key = self.words.fill("xkey", &mut self.prng);
+                    let group = self.words.fill("group", &mut self.prng);
                     let ways = [
                         vec![b"DEL".to_vec(), key.clone()],
                         vec![b"XGROUP".to_vec(), b"DESTROY".to_vec(), key.clone(), group.clone()],
@@ -30,16 +30,16 @@ impl Draw<'_> {
                         vec![b"FLUSHALL".to_vec()],
                         vec![b"RENAME".to_vec(), key.clone(), b"x0".to_vec()],
                     ];
-                    let way = self.dice.pick(&ways).clone();
+                    let way = self.prng.pick(&ways).clone();
                     self.command(giver, way);
                 }
                 14..=15 => {
-                    let key = self.words.fill("xkey", &mut self.dice);
-                    let id = self.words.fill("id", &mut self.dice);
+                    let key = self.words.fill("xkey", &mut self.prng);
+                    let id = self.words.fill("id", &mut self.prng);
                     self.command(giver, vec![b"XADD".to_vec(), key, id, b"f".to_vec(), b"v".to_vec()]);
                 }
                 2 => {
-                    let words = ["lkey", "lkey"].map(|slot| self.words.fill(slot, &mut self.dice));
+                    let words = ["lkey", "lkey"].map(|slot| self.words.fill(slot, &mut self.prng));
                     let [one, other] = words;
                     self.command(
                         giver,
@@ -47,17 +47,17 @@ impl Draw<'_> {
                     );
                 }
                 3..=6 => {
-                    let mut words = vec![b"RPUSH".to_vec(), self.words.fill("lkey", &mut self.dice)];
-                    for _ in 0..self.dice.few() {
-                        words.push(self.words.fill("member", &mut self.dice));
+                    let mut words = vec![b"RPUSH".to_vec(), self.words.fill("lkey", &mut self.prng)];
+                    for _ in 0..self.prng.few() {
+                        words.push(self.words.fill("member", &mut self.prng));
                     }
                     self.command(giver, words);
                 }
                 7..=9 => {
-                    let mut words = vec![b"ZADD".to_vec(), self.words.fill("zkey", &mut self.dice)];
-                    for _ in 0..self.dice.few() {
-                        words.push(self.words.fill("score", &mut self.dice));
-                        words.push(self.words.fill("member", &mut self.dice));
+                    let mut words = vec![b"ZADD".to_vec(), self.words.fill("zkey", &mut self.prng)];
+                    for _ in 0..self.prng.few() {
+                        words.push(self.words.fill("score", &mut self.prng));
+                        words.push(self.words.fill("member", &mut self.prng));
                     }
                     self.command(giver, words);
                 }
@@ -66,7 +66,7 @@ impl Draw<'_> {
         }
         // A client that is still blocked would delay later steps.
         for client in 0..self.clients {
-            if self.dice.percent(85) {
+            if self.prng.percent(85) {
                 self.steps.push(Step::Close(client));
             }
         }
@@ -74,21 +74,21 @@ impl Draw<'_> {
 
     /// A time to live that ends while both wait.
     pub(super) fn expiring(&mut self, client: usize) {
-        let key = self.words.fill("key", &mut self.dice);
-        let value = self.words.value(&mut self.dice);
+        let key = self.words.fill("key", &mut self.prng);
+        let value = self.words.value(&mut self.prng);
         let soon = b"1".to_vec();
         let mut sleep = true;
-        let command = match self.dice.below(6) {
+        let command = match self.prng.below(6) {
             0 => vec![b"PEXPIRE".to_vec(), key.clone(), soon],
             1 => vec![b"SET".to_vec(), key.clone(), value, b"PX".to_vec(), soon],
             2 => vec![b"PSETEX".to_vec(), key.clone(), soon, value],
             3 => {
                 sleep = false;
-                let at = self.dice.pick(&["1", "1000", "1600000000000"]).as_bytes().to_vec();
+                let at = self.prng.pick(&["1", "1000", "1600000000000"]).as_bytes().to_vec();
                 vec![b"SET".to_vec(), key.clone(), value, b"PXAT".to_vec(), at]
             }
             4 => {
-                let waiter = self.words.fill("lkey", &mut self.dice);
+                let waiter = self.words.fill("lkey", &mut self.prng);
                 vec![b"BLPOP".to_vec(), waiter, b"0.001".to_vec()]
             }
             _ => {
@@ -96,7 +96,7 @@ impl Draw<'_> {
                 vec![b"PEXPIREAT".to_vec(), key.clone(), b"1600000000000".to_vec()]
             }
         };
-        if self.dice.percent(30) {
+        if self.prng.percent(30) {
             self.command(client, vec![b"WATCH".to_vec(), key.clone()]);
         }
         // Not tamed: this one is meant to end soon.
@@ -104,12 +104,12 @@ impl Draw<'_> {
         if sleep {
             self.steps.push(Step::Sleep(40));
         }
-        if self.dice.percent(20) {
+        if self.prng.percent(20) {
             self.send(client, &["MULTI"]);
             self.plain(client);
             self.send(client, &["EXEC"]);
         }
-        if self.dice.percent(50) {
+        if self.prng.percent(50) {
             self.command(client, vec![b"EXISTS".to_vec(), key]);
         }
     }
@@ -117,22 +117,22 @@ impl Draw<'_> {
     /// Commands that a pause makes wait.
     pub(super) fn pausing(&mut self, client: usize) {
         let other = self.clients;
-        if self.dice.percent(25) {
+        if self.prng.percent(25) {
             // A pause of all commands cannot be ended by a command.
             self.send(client, &["CLIENT", "PAUSE", "20", "ALL"]);
-            let paused = self.dice.below(self.clients);
+            let paused = self.prng.below(self.clients);
             self.plain(paused);
             self.steps.push(Step::Sleep(60));
             return;
         }
         self.send(client, &["CLIENT", "PAUSE", "1000000", "WRITE"]);
-        for _ in 0..1 + self.dice.below(8) {
-            let client = self.dice.below(self.clients);
-            match self.dice.below(12) {
+        for _ in 0..1 + self.prng.below(8) {
+            let client = self.prng.below(self.clients);
+            match self.prng.below(12) {
                 0 => self.transaction(client),
                 1 => self.script(client),
                 2 => {
-                    let command = self.groups.blocking.draw(&mut self.dice, &self.words);
+                    let command = self.groups.blocking.draw(&mut self.prng, &self.words);
                     self.command(client, command);
                 }
                 3 => self.pubsub(client),

@@ -75,8 +75,8 @@ pub(super) struct Serve {
     /// What moves the node's time: the machine's clock, or DEBUG CLOCK ADVANCE <milliseconds> and nothing else
     #[arg(long, value_enum, default_value_t = Clock::Real)]
     clock: Clock,
-    /// Where the server's dice start: what it draws (evicted keys, random members) depends on nothing else; ids, by which
-    /// servers know each other's history, are never the same twice
+    /// The seed of the server's PRNG, on which alone its draws depend (evicted keys, random members); run and replication ids
+    /// are never the same twice
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// End at once when standard input ends, as it does with the process that holds its other end: a test that is killed leaves

@@ -7,14 +7,14 @@ use rand_chacha::{
 
 /// A stream of choices that is the same on every machine.
 #[derive(Clone)]
-pub(crate) struct Dice(ChaCha8Rng);
+pub(crate) struct Prng(ChaCha8Rng);
 
-impl Dice {
+impl Prng {
     /// The stream of one episode of a seed.
-    pub(crate) fn new(seed: u64, episode: u64) -> Dice {
+    pub(crate) fn new(seed: u64, episode: u64) -> Prng {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(episode);
-        Dice(rng)
+        Prng(rng)
     }
 
     pub(crate) fn bits(&mut self) -> u64 {
