@@ -225,9 +225,9 @@ pub enum PropagateTo {
     /// Replicas alone.
     Replicas,
     /// The append-only file alone.
-    Log,
+    Aof,
     /// None of them.
-    Nobody,
+    None,
 }
 
 /// What a command did that matters to client-side caching alone.

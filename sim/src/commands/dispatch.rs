@@ -150,7 +150,7 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     calls.failed += failed;
     let rewritten = ctx.rewritten.take();
     let to = ctx.to;
-    if to == PropagateTo::Nobody || !ctx.node.propagates() {
+    if to == PropagateTo::None || !ctx.node.propagates() {
         // There are no replicas and no AOF, or the command must not be propagated.
     } else if let Some(commands) = rewritten {
         let db = ctx.db;

@@ -14,7 +14,7 @@ pub struct Entry {
     /// When the key was last used, and how often, for OBJECT and for eviction.
     pub usage: Usage,
     /// [`Entry::memory`] when it was last computed.
-    reckoned: usize,
+    accounted: usize,
 }
 
 /// When a key expires. Every key has one of these, and this is half the size of an `Option`.
@@ -70,9 +70,9 @@ pub struct Db {
     /// Which of them is first.
     expiries: Expiries,
     /// Bytes of all keys, as last computed.
-    reckoned: usize,
+    accounted: usize,
     /// Slots of `entries` whose keys may have changed since.
-    unreckoned: Slots,
+    unaccounted: Slots,
 }
 
 impl Db {
@@ -103,7 +103,7 @@ impl Db {
 
     /// Checks the key that is due at [`Db::next_expiry_ms`], and returns it if it really expires then, as the first of all.
     /// One that expires later by now has its time later from here on.
-    pub fn look_at_next(&mut self) -> Option<&Blob> {
+    pub fn next_expired(&mut self) -> Option<&Blob> {
         let (look_ms, slot) = self.expiries.first()?;
         let (key, entry) = self.entries.at(slot)?;
         let when_ms = entry.expires_ms().filter(|when_ms| *when_ms > look_ms);
@@ -157,7 +157,7 @@ impl Db {
     /// When nothing is there any more.
     pub fn touched_mut(&mut self, place: Place, now_ms: i64, draw: Option<Draw>) -> &mut Value {
         let (_, entry) = self.entries.at_mut(place.0).expect("the place of a key");
-        self.unreckoned.add(place.0);
+        self.unaccounted.add(place.0);
         entry.usage.note(now_ms, draw);
         &mut entry.value
     }
@@ -186,7 +186,7 @@ impl Db {
     /// When the key holds another type.
     pub fn typed_mut<T: Typed>(&mut self, key: &[u8]) -> Result<Option<&mut T>, WrongType> {
         let Some((slot, entry)) = self.entries.get_slot_mut(key) else { return Ok(None) };
-        self.unreckoned.add(slot);
+        self.unaccounted.add(slot);
         T::of_mut(&mut entry.value).ok_or(WrongType).map(Some)
     }
 
@@ -198,7 +198,7 @@ impl Db {
         expires_ms: Option<i64>,
         usage: Usage,
     ) -> Option<Entry> {
-        let entry = Entry { value, expires: Expires::at(expires_ms), usage, reckoned: 0 };
+        let entry = Entry { value, expires: Expires::at(expires_ms), usage, accounted: 0 };
         let (slot, old) = self.entries.insert_slot(key, entry);
         self.note_set(key, slot, old.as_ref(), expires_ms);
         old
@@ -218,7 +218,7 @@ impl Db {
     ) -> Entry {
         let (_, entry) = self.entries.at_mut(place.0).expect("the place of a key");
         let old =
-            std::mem::replace(entry, Entry { value, expires: Expires::at(expires_ms), usage, reckoned: 0 });
+            std::mem::replace(entry, Entry { value, expires: Expires::at(expires_ms), usage, accounted: 0 });
         self.note_set(key, place.0, Some(&old), expires_ms);
         old
     }
@@ -231,7 +231,7 @@ impl Db {
         expires_ms: Option<i64>,
     ) {
         self.forget(old);
-        self.unreckoned.add(slot);
+        self.unaccounted.add(slot);
         self.track(key, slot, old.and_then(Entry::expires_ms), Expires::at(expires_ms).when_ms());
     }
 
@@ -269,7 +269,7 @@ impl Db {
         let old_ms = entry.expires_ms();
         entry.expires = Expires::at(expires_ms);
         let new_ms = entry.expires_ms();
-        self.unreckoned.add(slot);
+        self.unaccounted.add(slot);
         self.track(key, slot, old_ms, new_ms);
         true
     }
@@ -287,8 +287,8 @@ impl Db {
 
     /// Gives memory back. Keys change their slots, so no reference to a slot may remain.
     fn compact(&mut self) {
-        self.reckon();
-        self.unreckoned = Slots::default();
+        self.account();
+        self.unaccounted = Slots::default();
         self.entries.compact();
         let slots = self.entries.slots().filter_map(|(slot, entry)| Some((slot, entry.expires_ms()?)));
         self.expiries = slots.collect();
@@ -296,25 +296,26 @@ impl Db {
 
     /// Bytes of all keys and values, by [`Entry::memory`].
     pub fn memory(&self) -> usize {
-        let changed = self.unreckoned.all.iter().filter_map(|&slot| self.entries.at(slot));
-        changed
-            .fold(self.reckoned, |sum, (key, entry)| (sum + entry.memory(key)).saturating_sub(entry.reckoned))
+        let changed = self.unaccounted.all.iter().filter_map(|&slot| self.entries.at(slot));
+        changed.fold(self.accounted, |sum, (key, entry)| {
+            (sum + entry.memory(key)).saturating_sub(entry.accounted)
+        })
     }
 
     /// The same, and stores the result: keys that have not changed need no look the next time.
-    pub fn reckon(&mut self) -> usize {
-        for slot in self.unreckoned.take() {
+    pub fn account(&mut self) -> usize {
+        for slot in self.unaccounted.take() {
             if let Some((key, entry)) = self.entries.at_mut(slot) {
                 let now = entry.memory(key);
-                self.reckoned = (self.reckoned + now).saturating_sub(entry.reckoned);
-                entry.reckoned = now;
+                self.accounted = (self.accounted + now).saturating_sub(entry.accounted);
+                entry.accounted = now;
             }
         }
-        self.reckoned
+        self.accounted
     }
 
     fn forget(&mut self, gone: Option<&Entry>) {
-        self.reckoned = self.reckoned.saturating_sub(gone.map_or(0, |entry| entry.reckoned));
+        self.accounted = self.accounted.saturating_sub(gone.map_or(0, |entry| entry.accounted));
     }
 
     /// Removes every key.
@@ -364,25 +365,25 @@ mod tests {
     use crate::keyspace::Str;
 
     #[test]
-    fn keys_expire_in_order_and_are_weighed_once_whatever_slots_they_move_to() {
+    fn keys_expire_in_order_and_are_accounted_once_whatever_slots_they_move_to() {
         let mut db = Db::default();
         let key = |n: i64| Bytes::from(n.to_string());
         for n in 0..1000 {
             db.insert(&key(n), Value::String(Str::new("value")), Some(2000 - n), Usage::default());
         }
-        let weighed = db.memory();
-        assert_eq!(db.reckon(), weighed);
+        let accounted = db.memory();
+        assert_eq!(db.account(), accounted);
         // So many go that the others move together.
         for n in (0..1000).filter(|n| n % 100 != 0) {
             assert!(db.remove(&key(n)).is_some());
         }
         let mut left = Vec::new();
         while let Some(when_ms) = db.next_expiry_ms() {
-            let key = db.look_at_next().expect("none was renewed").clone();
+            let key = db.next_expired().expect("none was renewed").clone();
             let entry = db.get(&key).map(Entry::expires_ms);
             assert_eq!(entry, Some(Some(when_ms)), "{key:?} is told by its own time");
             left.push(when_ms);
-            assert_eq!(db.memory(), weighed / 1000 * db.len());
+            assert_eq!(db.memory(), accounted / 1000 * db.len());
             db.remove(&key);
         }
         assert_eq!(left, (0..10).rev().map(|n| 2000 - n * 100).collect::<Vec<_>>());
@@ -416,7 +417,7 @@ mod tests {
             // No key expires before the returned time, and repeated calls find the first one.
             assert!(db.next_expiry_ms() <= first_ms && db.next_expiry_ms().is_some() == first_ms.is_some());
             let mut looks = db.clone();
-            let found = (0..=looks.volatile_len()).find_map(|_| looks.look_at_next().cloned());
+            let found = (0..=looks.volatile_len()).find_map(|_| looks.next_expired().cloned());
             let found_ms = found.and_then(|key| db.get(&key)?.expires_ms());
             assert_eq!((found_ms, looks.next_expiry_ms()), (first_ms, first_ms), "after {step} steps");
             if draw(4) == 0 {

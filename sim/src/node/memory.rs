@@ -28,7 +28,7 @@ impl Node {
     /// The memory of the connections of some roles, without the query buffers that all have.
     pub fn memory_of(&self, wanted: impl Fn(Role) -> bool) -> usize {
         let of = self.clients.sessions.iter().filter(|session| wanted(session.role));
-        of.map(Session::weight).fold(0, usize::saturating_add)
+        of.map(Session::evictable_memory).fold(0, usize::saturating_add)
     }
 
     /// What an interpreter uses before it runs anything: the one of scripts, and the one of functions.

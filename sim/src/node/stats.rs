@@ -71,7 +71,7 @@ pub struct Stats {
     /// How much went on lately.
     pub rates: Rates,
     /// How often the room for replies of a connection was changed.
-    pub reply_rooms: ReplyBufferChanges,
+    pub reply_buffers: ReplyBufferChanges,
 }
 
 /// What became of the calls of one command.

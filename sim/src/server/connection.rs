@@ -89,12 +89,12 @@ impl Server {
         if let Some(session) = self.node.clients.sessions.get_mut(conn) {
             session.reading = session.decoder.unread();
         }
-        self.node.clients.sessions.weigh(conn);
+        self.node.clients.sessions.account(conn);
         self.run_read(env, conn);
         if let Some(session) = self.node.clients.sessions.get_mut(conn) {
             session.reading = 0;
         }
-        self.node.clients.sessions.weigh(conn);
+        self.node.clients.sessions.account(conn);
     }
 
     fn run_read(&mut self, env: &mut Env, conn: ConnId) {
@@ -182,12 +182,12 @@ impl Server {
                 if session.role != Role::Master {
                     session.last_active = env.monotonic;
                 }
-                session.room.pass(
+                session.reply_buffer.pass(
                     env.monotonic,
                     self.node.debug.reply_buffer,
-                    &mut self.node.stats.reply_rooms,
+                    &mut self.node.stats.reply_buffers,
                 );
-                session.room.fill(session.out.len() + session.unsent);
+                session.reply_buffer.fill(session.out.len() + session.unsent);
                 let stats = &mut self.node.stats;
                 stats.writes += 1;
                 let out = if is_replica { &mut stats.repl_out } else { &mut stats.net_out };
@@ -200,7 +200,7 @@ impl Server {
                         env.outbox.extend(pieces.map(|bytes| Action::Send { conn, bytes }));
                     }
                 }
-                self.node.clients.sessions.weigh(conn);
+                self.node.clients.sessions.account(conn);
             }
             if leaving {
                 if !lingers {

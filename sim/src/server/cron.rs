@@ -106,7 +106,7 @@ impl Server {
                 if !self.node.dbs[db].next_expiry_ms().is_some_and(expired) {
                     continue;
                 }
-                let Some(key) = self.node.dbs[db].look_at_next().map(Blob::to_bytes) else { continue };
+                let Some(key) = self.node.dbs[db].next_expired().map(Blob::to_bytes) else { continue };
                 let mut effects = Effects::default();
                 self.node.expire(env, &mut effects, db, key);
                 self.settle(env, effects);

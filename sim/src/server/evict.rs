@@ -113,7 +113,7 @@ impl Server {
         let limit = self.node.config.maxmemory;
         if limit == 0 {
             if self.node.config.maxmemory_clients.of(limit) == 0 {
-                self.node.clients.sessions.stop_weighing();
+                self.node.clients.sessions.stop_accounting();
             }
             return;
         }
@@ -121,11 +121,11 @@ impl Server {
         if self.node.is_replica() || self.node.is_paused() || self.node.busy.is_some() {
             return;
         }
-        if self.reckon() as u64 <= limit {
+        if self.accounted_memory() as u64 <= limit {
             return;
         }
         let began = env.begin();
-        while self.reckon() as u64 > limit {
+        while self.accounted_memory() as u64 > limit {
             let Some((db, key)) = self.evictor.next(&self.node.dbs, &self.node.config, env) else {
                 self.node.out_of_memory = true;
                 break;
@@ -136,16 +136,16 @@ impl Server {
     }
 
     /// Begins to make room when `maxmemory` was changed, whether or not a command comes.
-    pub(super) fn heed_new_limit(&mut self, env: &mut Env) {
+    pub(super) fn apply_new_limit(&mut self, env: &mut Env) {
         let limit = self.node.config.maxmemory;
         if std::mem::replace(&mut self.evictor.limit, limit) != limit {
             self.make_room(env);
         }
     }
 
-    fn reckon(&mut self) -> usize {
-        let keys: usize = self.node.dbs.iter_mut().map(Db::reckon).sum();
-        keys.saturating_add(Node::STARTUP_MEMORY).saturating_add(self.node.clients.sessions.weight())
+    fn accounted_memory(&mut self) -> usize {
+        let keys: usize = self.node.dbs.iter_mut().map(Db::account).sum();
+        keys.saturating_add(Node::STARTUP_MEMORY).saturating_add(self.node.clients.sessions.memory())
     }
 
     fn evict(&mut self, env: &mut Env, db: usize, key: Bytes) {
@@ -244,7 +244,7 @@ mod tests {
             let used = self.server.node.data_memory() as u64;
             let startup = Node::STARTUP_MEMORY as u64;
             let limit = startup + (used - startup) * keys_left / 1000;
-            self.server.node.config.maxmemory = limit + self.server.node.clients.sessions.weight() as u64;
+            self.server.node.config.maxmemory = limit + self.server.node.clients.sessions.memory() as u64;
             assert_eq!(self.send("SET last v"), "+OK\r\n");
             let left = |range: std::ops::Range<i32>| {
                 range.filter(|n| self.server.node.dbs[0].contains(format!("k:{n}").as_bytes())).count()
@@ -311,11 +311,11 @@ mod tests {
         let mut bench = Bench::new(Eviction::AllKeysLru);
         bench.server.node.config.maxmemory = 10 << 20;
         bench.send("SETRANGE k 99999 x");
-        let before = bench.server.node.clients.sessions.weight();
+        let before = bench.server.node.clients.sessions.memory();
         assert!(bench.send("GET k").len() > 100_000);
-        assert_eq!(bench.server.node.clients.sessions.weight(), before);
+        assert_eq!(bench.server.node.clients.sessions.memory(), before);
         bench.server.step(&mut bench.env, Event::Unsent { conn: ConnId(1), bytes: 100_000 });
-        assert!(bench.server.node.clients.sessions.weight() > before + 80_000);
+        assert!(bench.server.node.clients.sessions.memory() > before + 80_000);
     }
 
     #[test]
@@ -339,7 +339,7 @@ mod tests {
     fn a_candidate_that_lost_its_expiry_is_spared() {
         let mut bench = Bench::new(Eviction::VolatileTtl);
         (0..30).for_each(|n| drop(bench.send(&format!("SET k:{n} v EX 100"))));
-        let used = bench.server.reckon() as u64;
+        let used = bench.server.accounted_memory() as u64;
         bench.server.node.config.maxmemory = used - 1;
         bench.send("PING");
         assert_eq!(bench.server.node.stats.evicted, 1);

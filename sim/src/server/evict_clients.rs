@@ -21,12 +21,12 @@ impl Server {
             0 => return,
             limit => limit.max(LIMIT_MIN),
         };
-        // A connection with unused buffers takes so much more than its weight, at the most.
-        let rooms = self.node.clients.sessions.len() * Session::ROOMS_MAX;
-        if self.node.clients.sessions.weight().saturating_add(rooms) as u64 <= limit {
+        // The query buffers may add so much at the most.
+        let query_buffers = self.node.clients.sessions.len() * Session::QUERY_BUFFER_MAX;
+        if self.node.clients.sessions.memory().saturating_add(query_buffers) as u64 <= limit {
             return;
         }
-        self.node.look_at_rooms(env.monotonic);
+        self.node.resize_reply_buffers(env.monotonic);
         let counts = |session: &&Session| session.role == Role::Client && !session.is_leaving();
         let sizes = self
             .node

@@ -22,7 +22,7 @@ impl Server {
     /// Takes one command of a connection through the gate, runs it, and settles what it did.
     pub(super) fn command(&mut self, env: &mut Env, conn: ConnId, args: Vec<Bytes>) {
         // Clients are evicted before keys, and the sender of this command may be one of them.
-        self.node.clients.sessions.weigh(conn);
+        self.node.clients.sessions.account(conn);
         self.evict_clients(env);
         let Some(session) = self.node.clients.sessions.get_mut(conn).filter(|session| !session.closing)
         else {

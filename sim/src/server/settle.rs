@@ -141,7 +141,7 @@ impl Server {
             let wanted = commands.iter().filter(|command| command.to != other);
             wanted.cloned().collect::<Vec<_>>()
         };
-        self.feed_batch(&without(PropagateTo::Log), now_ms);
+        self.feed_batch(&without(PropagateTo::Aof), now_ms);
         self.append_batch(&without(PropagateTo::Replicas), now_ms.div_euclid(1000));
     }
 

@@ -191,7 +191,7 @@ impl Server {
         self.node.limit_slow_readers(env.monotonic);
         // While a script runs, nothing else does.
         if self.node.busy.is_none() {
-            self.heed_new_limit(env);
+            self.apply_new_limit(env);
             self.node.limit_tracking(env);
             self.run_cron(env);
             self.close_idle_targets(env);

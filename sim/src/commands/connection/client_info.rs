@@ -22,6 +22,6 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     let now = ctx.env.monotonic;
-    ctx.node.look_at_room(ctx.conn, now);
+    ctx.node.resize_reply_buffer(ctx.conn, now);
     Ok(Reply::Verbatim(*b"txt", describe(ctx.session(), now).into()))
 }

@@ -157,9 +157,9 @@ impl Host for BorrowedNode {
     fn set_propagation(&mut self, aof: bool, replicas: bool) {
         self.to = match (aof, replicas) {
             (true, true) => PropagateTo::All,
-            (true, false) => PropagateTo::Log,
+            (true, false) => PropagateTo::Aof,
             (false, true) => PropagateTo::Replicas,
-            (false, false) => PropagateTo::Nobody,
+            (false, false) => PropagateTo::None,
         };
     }
 }

@@ -142,7 +142,7 @@ fn populate(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 fn reply_buffer(ctx: &mut Ctx<'_>, what: &Bytes, args: &[Bytes]) -> Result<Reply, Error> {
     let how = &args[3];
     // What has been due by the old rules is done by them.
-    ctx.node.look_at_rooms(ctx.env.monotonic);
+    ctx.node.resize_reply_buffers(ctx.env.monotonic);
     let rules = &mut ctx.node.debug.reply_buffer;
     if what.eq_ignore_ascii_case(b"resizing") {
         rules.resizes = integer(how).is_ok_and(|on| on != 0);
@@ -317,7 +317,7 @@ fn sizes_of_clients(ctx: &mut Ctx<'_>) -> Result<Reply, Error> {
     }
     let mut steps = [(0, 0); STEPS];
     let now = ctx.env.monotonic;
-    ctx.node.look_at_rooms(now);
+    ctx.node.resize_reply_buffers(now);
     let clients = ctx.node.clients.sessions.iter();
     for session in clients.filter(|session| session.role == Role::Client && !session.no_evict) {
         let size = session.memory(now).total;

@@ -23,6 +23,6 @@ pub(super) const SPEC: Spec = Spec {
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let wanted: Vec<String> =
         args[1..].iter().map(|name| String::from_utf8_lossy(name).to_lowercase()).collect();
-    ctx.node.look_at_rooms(ctx.env.monotonic);
+    ctx.node.resize_reply_buffers(ctx.env.monotonic);
     Ok(Reply::Verbatim(*b"txt", print(ctx, &wanted).into()))
 }

@@ -324,8 +324,8 @@ fn stats(ctx: &Ctx<'_>, out: &mut String) {
         "total_writes_processed": stats.writes,
         "io_threaded_reads_processed": 0,
         "io_threaded_writes_processed": 0,
-        "reply_buffer_shrinks": stats.reply_rooms.shrunk,
-        "reply_buffer_expands": stats.reply_rooms.grown,
+        "reply_buffer_shrinks": stats.reply_buffers.shrunk,
+        "reply_buffer_expands": stats.reply_buffers.grown,
     );
 }
 

@@ -1,6 +1,7 @@
 //! The connections of a node: their sessions, their output, and their subscriptions, watches, blocking keys and tracking.
 
 mod invalidation;
+mod memory;
 mod output;
 mod pubsub;
 mod reply_buffer;
@@ -10,10 +11,11 @@ mod tracking;
 mod waiting;
 mod watching;
 
+pub use memory::Memory;
 pub use pubsub::{Names, PubSub};
 pub use reply_buffer::{ReplyBuffer, ReplyBufferChanges, ReplyBufferRules};
 pub use session::{
-    Blocked, BlockedOn, Memory, Queued, Replies, Role, Session, Transaction, Watched, is_file, is_local,
+    Blocked, BlockedOn, Queued, Replies, Role, Session, Transaction, Watched, is_file, is_local,
 };
 pub use sessions::Sessions;
 pub use tracking::{Notice, TrackingTable};
@@ -43,7 +45,7 @@ pub struct Clients {
     /// Connections that have left more unread than their soft limit allows.
     pub slow_readers: BTreeSet<ConnId>,
     /// Clients by when they were last known to do something; `timeout` goes by it. A client that has done something since is
-    /// only moved when its time seems to be up: commands cost nothing here, and only clients that may be idle are checked.
+    /// only moved when its time seems to be up, so that commands need not update the queue.
     pub idle_queue: BTreeSet<(Monotonic, ConnId)>,
     /// Connections that have something to send, or to be closed, at the end of the step.
     pub pending: Vec<ConnId>,

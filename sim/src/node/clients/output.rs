@@ -31,18 +31,18 @@ impl Node {
         }
     }
 
-    /// Fits the room for replies of one connection to what was sent, as is due by `now`.
-    pub fn look_at_room(&mut self, conn: ConnId, now: Monotonic) {
-        let (rules, changes) = (self.debug.reply_buffer, &mut self.stats.reply_rooms);
+    /// Resizes the reply buffer of one connection as often as is due by `now`.
+    pub fn resize_reply_buffer(&mut self, conn: ConnId, now: Monotonic) {
+        let (rules, changes) = (self.debug.reply_buffer, &mut self.stats.reply_buffers);
         if let Some(session) = self.clients.sessions.get_mut(conn) {
-            session.room.pass(now, rules, changes);
+            session.reply_buffer.pass(now, rules, changes);
         }
     }
 
-    /// The same for every connection.
-    pub fn look_at_rooms(&mut self, now: Monotonic) {
-        let (rules, changes) = (self.debug.reply_buffer, &mut self.stats.reply_rooms);
-        self.clients.sessions.iter_mut().for_each(|session| session.room.pass(now, rules, changes));
+    /// Resizes the reply buffers of all connections.
+    pub fn resize_reply_buffers(&mut self, now: Monotonic) {
+        let (rules, changes) = (self.debug.reply_buffer, &mut self.stats.reply_buffers);
+        self.clients.sessions.iter_mut().for_each(|session| session.reply_buffer.pass(now, rules, changes));
     }
 
     /// What a connection may leave unread (`client-output-buffer-limit`).
@@ -64,7 +64,7 @@ impl Node {
     pub fn note_unsent(&mut self, conn: ConnId, bytes: usize, now: Monotonic) {
         if let Some(session) = self.clients.sessions.get_mut(conn) {
             session.unsent = bytes;
-            self.clients.sessions.weigh(conn);
+            self.clients.sessions.account(conn);
             self.hold_to_limit(conn, now);
         }
     }

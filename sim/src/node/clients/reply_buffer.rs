@@ -1,15 +1,15 @@
-//! The room that a connection has for its replies before blocks are listed: it grows and shrinks with what it is sent.
+//! The reply buffer of a connection, which grows and shrinks with its replies. Replies that do not fit go into a list of blocks.
 
 use std::time::Duration;
 
 use crate::time::Monotonic;
 
-/// How the room of every connection changes (DEBUG REPLYBUFFER).
+/// How reply buffers are resized (DEBUG REPLYBUFFER).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplyBufferRules {
-    /// Whether it does at all.
+    /// Whether they are resized at all.
     pub resizes: bool,
-    /// After how long the longest reply is forgotten; `None` for never.
+    /// After how long the peak is reset; `None` for never.
     pub remembers: Option<Duration>,
 }
 
@@ -19,62 +19,62 @@ impl Default for ReplyBufferRules {
     }
 }
 
-/// How often the room of a connection was changed.
+/// How often reply buffers were resized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReplyBufferChanges {
-    /// It became larger.
+    /// To a larger one.
     pub grown: u64,
-    /// It became smaller.
+    /// To a smaller one.
     pub shrunk: u64,
 }
 
-/// The room of one connection.
+/// The reply buffer of one connection.
 ///
-/// Redis resizes each of them ten times a second. Here that is computed when the size is read, as often as it would have been.
+/// Redis may resize each of them ten times a second. Here these resizes are computed when the size is read.
 #[derive(Debug, Clone, Copy)]
 pub struct ReplyBuffer {
     size: usize,
-    /// The most that was in it since the peak was last forgotten.
+    /// The most bytes that it had since the peak was last reset.
     peak: usize,
-    /// When that was; never, at first.
+    /// When the peak was last reset.
     forgotten: Option<Monotonic>,
-    /// Until when it has been looked at.
+    /// Until when resizes are computed.
     seen: Monotonic,
 }
 
-/// How often a server looks.
+/// How often Redis checks the size.
 const TICK: Duration = Duration::from_millis(100);
 
 impl ReplyBuffer {
-    /// The least room.
+    /// The smallest size.
     pub const MIN: usize = 1 << 10;
-    /// The most, which every connection begins with (`PROTO_REPLY_CHUNK_BYTES`).
+    /// The largest size, which every connection begins with (`PROTO_REPLY_CHUNK_BYTES`).
     pub const MAX: usize = 16 << 10;
 
-    /// The room of a connection made at `now`.
+    /// The reply buffer of a connection made at `now`.
     pub fn new(now: Monotonic) -> ReplyBuffer {
         ReplyBuffer { size: ReplyBuffer::MAX, peak: ReplyBuffer::MAX, forgotten: None, seen: now }
     }
 
-    /// How many bytes there is room for.
+    /// Its size in bytes.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// The most that was in it lately.
+    /// The most bytes that it had lately.
     pub fn peak(&self) -> usize {
         self.peak
     }
 
-    /// So many bytes wait to be sent.
+    /// Notes how many bytes wait to be sent.
     pub fn fill(&mut self, bytes: usize) {
         self.peak = self.peak.max(bytes.min(self.size));
     }
 
-    /// Lets the time pass until `now`, and counts what changes.
+    /// Computes the resizes until `now`, and counts them.
     pub fn pass(&mut self, now: Monotonic, rules: ReplyBufferRules, changes: &mut ReplyBufferChanges) {
         while self.seen + TICK <= now {
-            // Nothing more will change: the rest of the way need not be walked.
+            // No further resize is possible.
             if self.peak == 0 && (self.size == ReplyBuffer::MIN || !rules.resizes) {
                 self.seen = now;
                 return;
@@ -93,7 +93,7 @@ impl ReplyBuffer {
                 self.peak = 0;
                 self.forgotten = Some(self.seen);
             } else if !resized {
-                // Until the peak is forgotten all stays as it is.
+                // Until the peak is reset, no resize is possible.
                 let until = due.map_or(now, |due| due.min(now));
                 let ticks = until.since(self.seen).as_millis() / TICK.as_millis();
                 let ticks_ms = ticks.saturating_mul(TICK.as_millis());
@@ -102,7 +102,7 @@ impl ReplyBuffer {
         }
     }
 
-    /// Fits the room to the peak; returns whether it was changed.
+    /// Resizes it to fit the peak; returns whether its size changed.
     fn resize(&mut self) -> bool {
         let before = self.size;
         if self.peak < self.size / 2 && self.size / 2 >= ReplyBuffer::MIN {
@@ -123,7 +123,7 @@ mod tests {
     fn it_shrinks_soon_grows_with_what_is_sent_and_shrinks_again() {
         let at = Monotonic::from_millis;
         let rules = ReplyBufferRules::default();
-        let (mut room, mut changes) = (ReplyBuffer::new(at(0)), ReplyBufferChanges::default());
+        let (mut buffer, mut changes) = (ReplyBuffer::new(at(0)), ReplyBufferChanges::default());
         for (ms, sent, size) in [
             (50, 5, 16384),
             (250, 5, 1024),
@@ -138,21 +138,21 @@ mod tests {
             (100_000_150, 1_509, 2048),
             (100_001_000, 5, 2048),
         ] {
-            room.pass(at(ms), rules, &mut changes);
-            assert_eq!(room.size(), size, "at {ms} ms");
-            room.fill(sent);
+            buffer.pass(at(ms), rules, &mut changes);
+            assert_eq!(buffer.size(), size, "at {ms} ms");
+            buffer.fill(sent);
         }
     }
 
     #[test]
-    fn it_changes_as_it_is_told_to() {
+    fn debug_replybuffer_sets_how_it_is_resized() {
         let at = Monotonic::from_millis;
         let after = |rules, sent: usize| {
-            let mut room = ReplyBuffer::new(at(0));
-            room.pass(at(10_000), rules, &mut ReplyBufferChanges::default());
-            room.fill(sent);
-            room.pass(at(60_000), rules, &mut ReplyBufferChanges::default());
-            (room.size(), room.peak())
+            let mut buffer = ReplyBuffer::new(at(0));
+            buffer.pass(at(10_000), rules, &mut ReplyBufferChanges::default());
+            buffer.fill(sent);
+            buffer.pass(at(60_000), rules, &mut ReplyBufferChanges::default());
+            (buffer.size(), buffer.peak())
         };
         let rules = |resizes, remembers| ReplyBufferRules { resizes, remembers };
         assert_eq!(after(rules(false, Some(Duration::from_secs(5))), 5), (16384, 0));

@@ -1,6 +1,6 @@
 //! One connection as the server knows it: its protocol, database, transaction, subscriptions and name.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
@@ -48,6 +48,9 @@ pub enum Replies {
     /// Not the one of the command being run.
     Skip,
 }
+
+/// Bytes of a pointer, by which tables refer to arguments and names.
+pub(super) const POINTER: usize = 8;
 
 /// A transaction being queued.
 #[derive(Debug, Default)]
@@ -134,30 +137,6 @@ pub enum BlockedOn {
     Loading,
 }
 
-/// Where an argument or a name is, in a table.
-const POINTER: usize = 8;
-
-/// What a node holds for a connection, in bytes. Measured on `redis-server`, so that clients see the figures they know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Memory {
-    /// Commands that are being read.
-    pub query: usize,
-    /// Room for more of them.
-    pub query_free: usize,
-    /// The arguments of the command being read or run.
-    pub argv: usize,
-    /// The commands of its transaction.
-    pub queued: usize,
-    /// Replies to be sent.
-    pub output: usize,
-    /// How many blocks hold those that had no more room.
-    pub output_blocks: usize,
-    /// What these blocks take.
-    pub output_listed: usize,
-    /// All in all.
-    pub total: usize,
-}
-
 /// One connection.
 #[derive(Debug)]
 pub struct Session {
@@ -174,15 +153,15 @@ pub struct Session {
     /// Bytes to send at the end of the step.
     pub out: Outbox,
     /// The room for them.
-    pub room: ReplyBuffer,
+    pub reply_buffer: ReplyBuffer,
     /// Bytes sent before that the network has not taken: the driver keeps them, and says how many.
     pub unsent: usize,
     /// Since when it has left more unread than its soft limit allows.
     pub slow_since: Option<Monotonic>,
     /// It was to be sent more than it may leave unread.
     pub overran: bool,
-    /// What it counted for when all connections were last weighed.
-    pub(crate) weighed: usize,
+    /// The memory of it that is part of [`Sessions::memory`](super::Sessions::memory).
+    pub(crate) accounted: usize,
     /// The protocol version chosen with HELLO.
     pub protocol: Protocol,
     /// Whether AUTH succeeded, or was not needed when it came.
@@ -200,7 +179,7 @@ pub struct Session {
     /// Bytes that were there to be read when the commands being run were: a server holds them until all of them have run.
     pub reading: usize,
     /// The last long argument: its bytes, and when it came.
-    long_query: (usize, Monotonic),
+    pub(super) long_query: (usize, Monotonic),
     /// The arguments of the command being run: their bytes, and how many.
     pub argv: (usize, usize),
     /// MULTI, until EXEC or DISCARD.
@@ -271,11 +250,11 @@ impl Session {
             role: Role::Client,
             decoder: Decoder::default(),
             out: Outbox::default(),
-            room: ReplyBuffer::new(now),
+            reply_buffer: ReplyBuffer::new(now),
             unsent: 0,
             slow_since: None,
             overran: false,
-            weighed: 0,
+            accounted: 0,
             protocol: Protocol::Resp2,
             authenticated: true,
             user: acl::DEFAULT,
@@ -313,100 +292,6 @@ impl Session {
             last_write_offset: 0,
         }
     }
-
-    /// What the node holds for this connection at `now`, as `redis-server` computes it.
-    pub fn memory(&self, now: Monotonic) -> Memory {
-        let query = self.reading.max(self.decoder.unread());
-        // Room for a long argument is made when its length is known, and kept until the next periodic work has seen that it is
-        // not needed any more. Who is silent keeps none.
-        let awaited = self.decoder.awaited();
-        let (long, since) = self.long_query;
-        let kept = if now.since(since) < Session::LONG_KEPT { long } else { 0 };
-        let is_idle = query == 0 && awaited == 0 && now.since(self.last_active) >= Session::IDLE_AFTER;
-        let least = if is_idle { 0 } else { Session::QUERY.max(kept) };
-        let room = query.max(least).max(if awaited >= Session::LONG { awaited } else { 0 });
-        let sum = |args: &[Bytes]| args.iter().map(Bytes::len).fold(0, usize::saturating_add);
-        let parsed = self.blocked.as_ref().map_or(self.decoder.parsed(), |blocked| &blocked.args[..]);
-        let (argv, args) = if self.argv.1 > 0 { self.argv } else { (sum(parsed), parsed.len()) };
-        let queued =
-            self.transaction.as_ref().map(Transaction::queued).or(self.executing).unwrap_or_default();
-        let output = self.waiting().min(self.room.size());
-        let (output_blocks, output_listed) = self.listed();
-        // Tables and arrays grow by doubling.
-        let slots = |len: usize, least: usize| if len == 0 { 0 } else { len.next_power_of_two().max(least) };
-        let table = |len: usize| len * Session::PER_NAME + slots(len, 4) * POINTER;
-        let listens =
-            table(self.channels.len()) + table(self.shards.len()) + self.patterns.len() * Session::PER_NAME;
-        let prefixes =
-            self.tracking.iter().flat_map(|tracking| &tracking.prefixes).map(BTreeSet::len).sum::<usize>();
-        let total = [
-            Session::IDLE,
-            self.room.size(),
-            room,
-            prefixes * Session::PER_PREFIX,
-            argv,
-            args.saturating_mul(POINTER),
-            queued.bytes,
-            slots(queued.commands, 2) * Session::PER_COMMAND,
-            self.watched.len() * Session::PER_WATCH,
-            listens,
-            output_listed,
-        ];
-        let total = total.into_iter().fold(0, usize::saturating_add);
-        let query_free = room - query;
-        Memory { query, query_free, argv, queued: queued.bytes, output, output_blocks, output_listed, total }
-    }
-
-    /// What the connection counts for where keys must go for lack of memory: all of it except the query buffer that every connection has.
-    pub(crate) fn weight(&self) -> usize {
-        // As if it had been quiet since, but not for long.
-        let memory = self.memory(self.last_active + Session::LONG_KEPT);
-        memory.total - memory.query_free.min(Session::QUERY)
-    }
-
-    /// Notes that an argument of so many bytes is being read, for which there must be room.
-    pub(crate) fn note_length(&mut self, bytes: usize, now: Monotonic) {
-        if bytes >= Session::LONG {
-            self.long_query = (bytes, now);
-        }
-    }
-
-    /// Bytes that wait to be sent.
-    fn waiting(&self) -> usize {
-        self.out.len().saturating_add(self.unsent)
-    }
-
-    /// How many blocks hold the replies that had no more room, and what these take: it is what
-    /// `client-output-buffer-limit` is about.
-    pub fn listed(&self) -> (usize, usize) {
-        let blocks = self.waiting().saturating_sub(self.room.size()).div_ceil(Session::BLOCK);
-        (blocks, blocks * (Session::BLOCK + Session::PER_BLOCK))
-    }
-
-    /// A connection without any room.
-    const IDLE: usize = 774;
-    /// A connection that has been idle for so long keeps no query buffer.
-    const IDLE_AFTER: Duration = Duration::from_secs(3);
-    /// The most that a connection takes besides its weight: the query buffer that every connection has, or a larger one that was
-    /// kept after a longer command.
-    pub(crate) const ROOMS_MAX: usize = Session::QUERY;
-    /// An argument that room is made for at once.
-    const LONG: usize = 32 << 10;
-    /// How long that room is kept.
-    const LONG_KEPT: Duration = Duration::from_millis(200);
-    /// The room for what is read, which grows with a command that is longer.
-    const QUERY: usize = 20_474;
-    /// What goes into a listed block, and what it takes beside that.
-    const BLOCK: usize = 20_464;
-    const PER_BLOCK: usize = 40;
-    /// A channel or a pattern, but for its name.
-    const PER_NAME: usize = 24;
-    /// A tracked prefix of keys.
-    const PER_PREFIX: usize = 32;
-    /// A watched key, but for its name.
-    const PER_WATCH: usize = 56;
-    /// A queued command, but for its arguments.
-    const PER_COMMAND: usize = 24;
 
     /// What is listened to of one kind.
     pub fn subscribed(&self, kind: Subscription) -> &Names {

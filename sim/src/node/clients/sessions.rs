@@ -19,8 +19,8 @@ pub struct Sessions {
     free: Vec<usize>,
     /// The connection that was last found, and its index.
     last: Cell<Option<(ConnId, usize)>>,
-    /// The weight of all of them together, while it is needed.
-    weight: Option<usize>,
+    /// The memory of all of them together, while it is needed.
+    memory: Option<usize>,
 }
 
 impl Sessions {
@@ -80,7 +80,7 @@ impl Sessions {
             self.slots[place] = Some(session);
         }
         self.places.insert(conn, place);
-        self.weigh(conn);
+        self.account(conn);
     }
 
     /// Takes a connection out.
@@ -89,38 +89,38 @@ impl Sessions {
         self.last.set(None);
         self.free.push(place);
         let session = self.slots[place].take();
-        if let (Some(weight), Some(session)) = (&mut self.weight, &session) {
-            *weight -= session.weighed;
+        if let (Some(memory), Some(session)) = (&mut self.memory, &session) {
+            *memory -= session.accounted;
         }
         session
     }
 
-    /// What all of them count for where keys must go for lack of memory. From now on [`Sessions::weigh`] keeps it up to date.
-    pub fn weight(&mut self) -> usize {
-        if let Some(weight) = self.weight {
-            return weight;
+    /// The memory of all of them that counts against `maxmemory`. From now on [`Sessions::account`] keeps it up to date.
+    pub fn memory(&mut self) -> usize {
+        if let Some(memory) = self.memory {
+            return memory;
         }
-        let mut weight = 0;
+        let mut memory = 0;
         for session in self.slots.iter_mut().flatten() {
-            session.weighed = counted(session);
-            weight += session.weighed;
+            session.accounted = evictable(session);
+            memory += session.accounted;
         }
-        self.weight = Some(weight);
-        weight
+        self.memory = Some(memory);
+        memory
     }
 
-    /// Updates the weight of a connection, while the weight of all is needed.
-    pub fn weigh(&mut self, conn: ConnId) {
-        let Some(weight) = self.weight else { return };
+    /// Updates the memory of a connection, while that of all is needed.
+    pub fn account(&mut self, conn: ConnId) {
+        let Some(memory) = self.memory else { return };
         let Some(session) = self.get_mut(conn) else { return };
-        let now = counted(session);
-        let before = std::mem::replace(&mut session.weighed, now);
-        self.weight = Some(weight - before + now);
+        let now = evictable(session);
+        let before = std::mem::replace(&mut session.accounted, now);
+        self.memory = Some(memory - before + now);
     }
 
-    /// The weight of all is no longer needed.
-    pub fn stop_weighing(&mut self) {
-        self.weight = None;
+    /// The memory of all is no longer needed.
+    pub fn stop_accounting(&mut self) {
+        self.memory = None;
     }
 
     /// All of them, in order of arrival.
@@ -134,9 +134,9 @@ impl Sessions {
     }
 }
 
-/// What a connection counts for. The output of replicas is in the backlog anyway.
-fn counted(session: &Session) -> usize {
-    if session.role == Role::Replica { 0 } else { session.weight() }
+/// The memory of a connection that counts against `maxmemory`. The output of replicas is in the backlog anyway.
+fn evictable(session: &Session) -> usize {
+    if session.role == Role::Replica { 0 } else { session.evictable_memory() }
 }
 
 #[cfg(test)]

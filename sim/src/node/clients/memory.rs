@@ -1,0 +1,125 @@
+//! The memory of one connection, as `redis-server` computes it for CLIENT LIST and for eviction.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use bytes::Bytes;
+
+use super::session::{POINTER, Session, Transaction};
+use crate::time::Monotonic;
+
+/// What a node holds for a connection, in bytes. Measured on `redis-server`, so that clients see the figures they know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// Commands that are being read.
+    pub query: usize,
+    /// The free part of the query buffer.
+    pub query_free: usize,
+    /// The arguments of the command being read or run.
+    pub argv: usize,
+    /// The commands of its transaction.
+    pub queued: usize,
+    /// Replies to be sent.
+    pub output: usize,
+    /// How many blocks hold the replies that did not fit into the reply buffer.
+    pub output_blocks: usize,
+    /// What these blocks take.
+    pub output_listed: usize,
+    /// All in all.
+    pub total: usize,
+}
+
+impl Session {
+    /// What the node holds for this connection at `now`, as `redis-server` computes it.
+    pub fn memory(&self, now: Monotonic) -> Memory {
+        let query = self.reading.max(self.decoder.unread());
+        // The query buffer is enlarged for a long argument when its length is known, and shrunk by the next cron that finds it no
+        // longer needed. The query buffer of an idle connection is freed.
+        let awaited = self.decoder.awaited();
+        let (long, since) = self.long_query;
+        let kept = if now.since(since) < Session::LONG_KEPT { long } else { 0 };
+        let is_idle = query == 0 && awaited == 0 && now.since(self.last_active) >= Session::IDLE_AFTER;
+        let least = if is_idle { 0 } else { Session::QUERY.max(kept) };
+        let query_buffer = query.max(least).max(if awaited >= Session::LONG { awaited } else { 0 });
+        let sum = |args: &[Bytes]| args.iter().map(Bytes::len).fold(0, usize::saturating_add);
+        let parsed = self.blocked.as_ref().map_or(self.decoder.parsed(), |blocked| &blocked.args[..]);
+        let (argv, args) = if self.argv.1 > 0 { self.argv } else { (sum(parsed), parsed.len()) };
+        let queued =
+            self.transaction.as_ref().map(Transaction::queued).or(self.executing).unwrap_or_default();
+        let output = self.waiting().min(self.reply_buffer.size());
+        let (output_blocks, output_listed) = self.listed();
+        // Tables and arrays grow by doubling.
+        let slots = |len: usize, least: usize| if len == 0 { 0 } else { len.next_power_of_two().max(least) };
+        let table = |len: usize| len * Session::PER_NAME + slots(len, 4) * POINTER;
+        let listens =
+            table(self.channels.len()) + table(self.shards.len()) + self.patterns.len() * Session::PER_NAME;
+        let prefixes =
+            self.tracking.iter().flat_map(|tracking| &tracking.prefixes).map(BTreeSet::len).sum::<usize>();
+        let total = [
+            Session::IDLE,
+            self.reply_buffer.size(),
+            query_buffer,
+            prefixes * Session::PER_PREFIX,
+            argv,
+            args.saturating_mul(POINTER),
+            queued.bytes,
+            slots(queued.commands, 2) * Session::PER_COMMAND,
+            self.watched.len() * Session::PER_WATCH,
+            listens,
+            output_listed,
+        ];
+        let total = total.into_iter().fold(0, usize::saturating_add);
+        let query_free = query_buffer - query;
+        Memory { query, query_free, argv, queued: queued.bytes, output, output_blocks, output_listed, total }
+    }
+
+    /// The memory that counts against `maxmemory`: all of it except the query buffer that every connection has.
+    pub(crate) fn evictable_memory(&self) -> usize {
+        // As if nothing had been read since, and the enlarged query buffer had just been freed.
+        let memory = self.memory(self.last_active + Session::LONG_KEPT);
+        memory.total - memory.query_free.min(Session::QUERY)
+    }
+
+    /// Notes that an argument of so many bytes is being read, for which the query buffer is enlarged.
+    pub(crate) fn note_length(&mut self, bytes: usize, now: Monotonic) {
+        if bytes >= Session::LONG {
+            self.long_query = (bytes, now);
+        }
+    }
+
+    /// Bytes that wait to be sent.
+    fn waiting(&self) -> usize {
+        self.out.len().saturating_add(self.unsent)
+    }
+
+    /// How many blocks hold the replies that did not fit into the reply buffer, and what these take:
+    /// `client-output-buffer-limit` limits the latter.
+    pub fn listed(&self) -> (usize, usize) {
+        let blocks = self.waiting().saturating_sub(self.reply_buffer.size()).div_ceil(Session::BLOCK);
+        (blocks, blocks * (Session::BLOCK + Session::PER_BLOCK))
+    }
+
+    /// A connection without any buffer.
+    const IDLE: usize = 774;
+    /// A connection that has been idle for so long keeps no query buffer.
+    const IDLE_AFTER: Duration = Duration::from_secs(3);
+    /// The most that a connection takes besides its evictable memory: the query buffer that every connection has, or a larger one
+    /// that was kept after a longer command.
+    pub(crate) const QUERY_BUFFER_MAX: usize = Session::QUERY;
+    /// An argument for which the query buffer is enlarged at once.
+    const LONG: usize = 32 << 10;
+    /// How long the enlarged query buffer is kept.
+    const LONG_KEPT: Duration = Duration::from_millis(200);
+    /// The query buffer, which grows with a command that is longer.
+    const QUERY: usize = 20_474;
+    /// The bytes of replies in a listed block, and its overhead.
+    const BLOCK: usize = 20_464;
+    const PER_BLOCK: usize = 40;
+    /// A channel or a pattern, but for its name.
+    const PER_NAME: usize = 24;
+    /// A tracked prefix of keys.
+    const PER_PREFIX: usize = 32;
+    /// A watched key, but for its name.
+    const PER_WATCH: usize = 56;
+    /// A queued command, but for its arguments.
+    const PER_COMMAND: usize = 24;
+}
