@@ -71,7 +71,7 @@ pub struct Ctx<'a> {
     /// What replicas repeat instead of the command as it was sent.
     pub(super) rewritten: Option<Vec<Vec<Bytes>>>,
     /// The errors in the reply of a script, in the place of the one that other commands can answer.
-    pub(super) told: Option<ScriptErrors>,
+    pub(super) script_errors: Option<ScriptErrors>,
     /// Set when the command wants to wait.
     pub(super) block: Option<Blocked>,
     /// The key that is ready, when a command that waits is run again for it.
@@ -103,7 +103,7 @@ impl<'a> Ctx<'a> {
             now_ms,
             to: PropagateTo::All,
             rewritten: None,
-            told: None,
+            script_errors: None,
             block: None,
             ready: None,
             pushed_to: false,

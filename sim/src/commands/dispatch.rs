@@ -137,8 +137,8 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     }
     // A command that has waited was counted when it came.
     let is_new = ctx.ready.is_none();
-    let failed = match (ctx.told.take(), &reply) {
-        (Some(told), _) => ctx.node.stats.note_script_errors(&told),
+    let failed = match (ctx.script_errors.take(), &reply) {
+        (Some(errors), _) => ctx.node.stats.note_script_errors(&errors),
         (None, Reply::Error(text)) => {
             ctx.node.stats.note_error(text);
             1

@@ -57,7 +57,7 @@ pub use scripting::declared;
 pub(crate) use scripting::next_turn;
 pub(crate) use server::debug;
 pub use spec::{Flags, Group, Keys, Spec};
-pub(crate) use transactions::go_on;
+pub(crate) use transactions::resume_transaction;
 pub use wait::Wait;
 
 /// Every command, group by group, each group sorted by name. Subcommands hang below their containers.

@@ -43,9 +43,9 @@ impl Timing {
 }
 
 /// Notes that a script has ended in a later turn than it began in.
-pub(super) fn note_ended(ctx: &mut Ctx<'_>, command: &[Bytes], since: Monotonic, told: &ScriptErrors) {
+pub(super) fn note_ended(ctx: &mut Ctx<'_>, command: &[Bytes], since: Monotonic, errors: &ScriptErrors) {
     let Ok(spec) = find_in(&ctx.node.config, command) else { return };
-    let failed = ctx.node.stats.note_script_errors(told);
+    let failed = ctx.node.stats.note_script_errors(errors);
     ctx.node.stats.calls_of(spec.name).failed += failed;
     let took = Took { all: ctx.env.monotonic.since(since), waits: false };
     note(ctx.node, ctx.env, Some(ctx.conn), spec, command, took);

@@ -282,7 +282,7 @@ impl<P: Platform> Driver<P> {
                     wake(&self.alarm_waker);
                 }
                 Action::Stall { until } => self.stall(until),
-                Action::ResumeScript => self.go_on_soon(),
+                Action::ResumeScript => self.resume_script_soon(),
                 Action::Advance { by } => self.travel_to(Some(self.platform.monotonic() + by)),
                 Action::Exit => self.end(),
             }
@@ -359,8 +359,8 @@ impl<P: Platform> Driver<P> {
         });
     }
 
-    /// Lets connections have their turn, and then the script that stands in the way of all else.
-    fn go_on_soon(self: &Rc<Self>) {
+    /// Resumes the long script after all connections have been served.
+    fn resume_script_soon(self: &Rc<Self>) {
         let driver = self.clone();
         self.spawn(async move {
             driver.platform.wait(BREAK).await;

@@ -65,7 +65,7 @@ pub struct MasterLink {
     /// How far it has come.
     pub stage: Stage,
     /// The wall-clock second of the last data from the master (or of the begin of the attempt).
-    pub heard_at: i64,
+    pub last_io_secs: i64,
     /// Since which wall-clock second the link is down; `None` while it is up, and before the first one.
     pub down_since: Option<i64>,
     /// The database selected in the stream, if this node's position in it can be continued from.
@@ -88,7 +88,7 @@ impl MasterLink {
             port,
             conn: None,
             stage: Stage::Down { redial: true },
-            heard_at: now_secs,
+            last_io_secs: now_secs,
             down_since: None,
             resume,
             buffer: BytesMut::new(),

@@ -123,21 +123,21 @@ fn sequence(lua: &Lua, items: Vec<Reply>, protocol: Protocol) -> mlua::Result<Va
 }
 
 /// What a script returned, as a reply, with the errors in it. `protocol` is the one that the script chose: it decides what
-/// booleans become. `heard` is the protocol of the client that gets the reply.
+/// booleans become. `client_protocol` is the protocol of the client that gets the reply.
 pub(super) fn to_reply(
     lua: &Lua,
     value: &Value,
     protocol: Protocol,
-    heard: Protocol,
+    client_protocol: Protocol,
 ) -> mlua::Result<(Reply, ScriptErrors)> {
-    let mut course = Course { room: ELEMENTS_MAX, told: ScriptErrors::default() };
+    let mut course = Course { room: ELEMENTS_MAX, errors: ScriptErrors::default() };
     let mut stack = Stack { open: Vec::new(), parked: None };
     let mut converted = begin(lua, value, protocol, 0, &mut course)?;
     loop {
         // A whole value goes into what is around it; what is around a table that has only begun is that table.
         match converted {
             Converted::Whole(reply) => match stack.open.last_mut() {
-                None => return Ok((reply, course.told)),
+                None => return Ok((reply, course.errors)),
                 Some(around) => around.done.push(reply),
             },
             Converted::Begun(kind, table) => stack.push(lua, kind, table)?,
@@ -148,7 +148,7 @@ pub(super) fn to_reply(
             None => {
                 let whole = stack.pop()?;
                 let deep = !stack.open.is_empty() && stack.open.len().is_multiple_of(DEPTH_MAX);
-                Converted::Whole(if deep { whole.written(heard) } else { whole })
+                Converted::Whole(if deep { whole.written(client_protocol) } else { whole })
             }
         };
     }
@@ -282,7 +282,7 @@ fn begin(
 struct Course {
     /// How many more elements there may be.
     room: usize,
-    told: ScriptErrors,
+    errors: ScriptErrors,
 }
 
 impl Course {
@@ -293,7 +293,7 @@ impl Course {
     }
 
     fn error(&mut self, text: String, is_counted: bool) -> Reply {
-        self.told.note(&text, is_counted);
+        self.errors.note(&text, is_counted);
         Reply::Error(text.into())
     }
 

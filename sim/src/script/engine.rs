@@ -91,7 +91,7 @@ pub struct Run<'a> {
     /// Time after which it is, by a node with one; see [`Engine::set_clock`].
     pub turn: Duration,
     /// The protocol of the client that gets its reply.
-    pub heard: Protocol,
+    pub client_protocol: Protocol,
 }
 
 /// What became of a run.
@@ -108,7 +108,7 @@ pub struct Suspended {
     vm: Rc<Vm>,
     /// What it is called in errors.
     name: String,
-    heard: Protocol,
+    client_protocol: Protocol,
 }
 
 impl fmt::Debug for Suspended {
@@ -284,16 +284,16 @@ impl Engine {
             Ok(job) => vm.runner.borrow_mut().begin(job),
             Err(error) => Some(Err(error)),
         };
-        self.turn(vm, host, run.callee.name(), run.heard, begin)
+        self.turn(vm, host, run.callee.name(), run.client_protocol, begin)
     }
 
-    /// Gives a script that was left its next turn, of so much time.
-    pub fn go_on(&self, host: Box<dyn Host>, left: Suspended, turn: Duration) -> (Box<dyn Host>, Outcome) {
+    /// Resumes a suspended script for a time slice of so much time.
+    pub fn resume(&self, host: Box<dyn Host>, left: Suspended, turn: Duration) -> (Box<dyn Host>, Outcome) {
         self.desk.begin_turn(turn);
-        self.turn(left.vm, host, &left.name, left.heard, |vm| vm.runner.borrow_mut().go_on())
+        self.turn(left.vm, host, &left.name, left.client_protocol, |vm| vm.runner.borrow_mut().resume())
     }
 
-    /// Ends a script that was left: its next turn is to raise an error that it cannot catch.
+    /// Ends a suspended script: when it is resumed, an error is raised that it cannot catch.
     pub fn kill(&self, _: &Suspended) {
         self.desk.killed.set(true);
     }
@@ -303,7 +303,7 @@ impl Engine {
         vm: Rc<Vm>,
         host: Box<dyn Host>,
         name: &str,
-        heard: Protocol,
+        client_protocol: Protocol,
         take: impl FnOnce(&Vm) -> Option<Ended>,
     ) -> (Box<dyn Host>, Outcome) {
         self.desk.host.replace(Some(host));
@@ -311,19 +311,19 @@ impl Engine {
         let host = self.desk.host.take().expect("the host was put there above");
         let outcome = match ended {
             Some(ended) => {
-                let (reply, told) = self.reply(&vm, name, heard, ended);
-                Outcome::Reply(reply, told)
+                let (reply, errors) = self.reply(&vm, name, client_protocol, ended);
+                Outcome::Reply(reply, errors)
             }
-            None => Outcome::Suspended(Suspended { vm, name: name.to_owned(), heard }),
+            None => Outcome::Suspended(Suspended { vm, name: name.to_owned(), client_protocol }),
         };
         (host, outcome)
     }
 
     /// The reply to the client of a script, and the errors in it.
-    fn reply(&self, vm: &Vm, name: &str, heard: Protocol, ended: Ended) -> (Reply, ScriptErrors) {
+    fn reply(&self, vm: &Vm, name: &str, client_protocol: Protocol, ended: Ended) -> (Reply, ScriptErrors) {
         let _ = vm.lua.set_memory_limit(0);
         let failed = match ended {
-            Ok((true, value)) => match to_reply(&vm.lua, &value, self.desk.protocol.get(), heard) {
+            Ok((true, value)) => match to_reply(&vm.lua, &value, self.desk.protocol.get(), client_protocol) {
                 Ok(answered) => return answered,
                 Err(error) => Err(error),
             },
@@ -346,9 +346,9 @@ impl Engine {
             Err(error) => Err(error),
         };
         let (text, is_counted) = failed.unwrap_or_else(|error| (format!("ERR {error}"), false));
-        let mut told = ScriptErrors::default();
-        told.note(&text, is_counted);
-        (Reply::Error(text.into()), told)
+        let mut errors = ScriptErrors::default();
+        errors.note(&text, is_counted);
+        (Reply::Error(text.into()), errors)
     }
 }
 
@@ -421,7 +421,7 @@ mod tests {
                 args: &[],
                 budget: 1_000_000,
                 turn: Duration::ZERO,
-                heard: Protocol::Resp2,
+                client_protocol: Protocol::Resp2,
             };
             let caught = catch_unwind(AssertUnwindSafe(|| engine.run(Box::new(Broken), &run).1));
             let panic = caught.expect_err(body);

@@ -83,20 +83,21 @@ impl Runner {
         }
     }
 
-    /// Runs a script; `None` if it was left where it stands.
+    /// Runs a script; `None` if it was suspended.
     pub(super) fn begin(&mut self, job: Job) -> Option<Ended> {
         assert!(!self.is_left, "one script at a time");
-        self.resume(Order::Begin(job))
+        self.switch(Order::Begin(job))
     }
 
-    /// Goes on with the script that was left.
-    pub(super) fn go_on(&mut self) -> Option<Ended> {
-        assert!(self.is_left, "there is a script to go on with");
-        self.resume(Order::ResumeScript)
+    /// Resumes the suspended script.
+    pub(super) fn resume(&mut self) -> Option<Ended> {
+        assert!(self.is_left, "a script is suspended");
+        self.switch(Order::ResumeScript)
     }
 
-    fn resume(&mut self, order: Order) -> Option<Ended> {
-        // A panic leaves nothing to go on with.
+    /// Runs on the stack of the script until it ends or is suspended.
+    fn switch(&mut self, order: Order) -> Option<Ended> {
+        // A panic leaves nothing to resume.
         self.is_left = false;
         match self.stack.resume(order) {
             CoroutineResult::Yield(Pause::Ended(ended)) => Some(ended),
@@ -114,11 +115,11 @@ impl Drop for Runner {
         if self.is_left {
             // It leaves the stack as a script does that is killed.
             self.desk.killed.set(true);
-            self.go_on();
+            self.resume();
         }
         // A panic has emptied the stack already.
         if !self.stack.done() {
-            self.resume(Order::Close);
+            self.switch(Order::Close);
         }
     }
 }

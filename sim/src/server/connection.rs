@@ -63,7 +63,7 @@ impl Server {
         self.node.stats.reads += 1;
         if self.is_master_link(conn) {
             self.node.stats.repl_in += bytes.len() as u64;
-            return self.hear_master(env, bytes);
+            return self.read_from_master(env, bytes);
         }
         let Some(session) = self.node.clients.sessions.get_mut(conn) else { return };
         if session.closing {

@@ -82,7 +82,7 @@ impl Server {
             Purpose::Master => {
                 if let Some(link) = &mut self.node.replication.master {
                     link.read = true;
-                    self.hear_master(env, b"");
+                    self.read_from_master(env, b"");
                 }
             }
         }

@@ -35,7 +35,7 @@ impl Server {
     }
 
     /// All other clients have had their turn.
-    pub(super) fn go_on(&mut self, env: &mut Env) {
+    pub(super) fn resume_script(&mut self, env: &mut Env) {
         self.turn_asked = false;
         self.next_turn(env);
     }
@@ -56,7 +56,7 @@ impl Server {
         if hung_up {
             self.node.clients.kill(conn);
         }
-        self.go_on_with_master(env);
+        self.resume_master_stream(env);
         self.serve_ready(env);
     }
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::{Server, finish::Finished};
 use crate::{
-    commands::{Ctx, Error, Origin, go_on},
+    commands::{Ctx, Error, Origin, resume_transaction},
     effect::{Class, PropagateTo, Propagated},
     env::Env,
     event::{Action, Event},
@@ -108,7 +108,7 @@ impl Server {
         }
         if let Some((mut replies, rest)) = migration.transaction {
             replies.push(reply);
-            reply = go_on(&mut ctx, client, replies, rest);
+            reply = resume_transaction(&mut ctx, client, replies, rest);
             // Something else in it makes its client wait.
             if ctx.node.migration.is_some() || ctx.node.busy.is_some() {
                 return;

@@ -33,7 +33,7 @@ impl Server {
         }
         let link = self.node.replication.master.as_ref();
         if link.is_some_and(|link| link.is_up() && link.decoder.unread() > 0) {
-            self.go_on_with_master(env);
+            self.resume_master_stream(env);
         }
         if self.held == 0 {
             return;

@@ -36,7 +36,7 @@ impl Server {
         let now_secs = env.wall.as_secs();
         let timeout = self.node.config.repl_timeout as i64;
         let Some(link) = &mut self.node.replication.master else { return };
-        let silent = now_secs.saturating_sub(link.heard_at) > timeout;
+        let silent = now_secs.saturating_sub(link.last_io_secs) > timeout;
         match &link.stage {
             Stage::Down { .. } => self.dial_master(env),
             stage if silent && self.node.loading.is_none() => {
@@ -58,7 +58,7 @@ impl Server {
         let Some(link) = &mut self.node.replication.master else { return };
         link.conn = Some(conn);
         link.stage = Stage::Connecting;
-        link.heard_at = env.wall.as_secs();
+        link.last_io_secs = env.wall.as_secs();
         let address = format!("{}:{}", link.host, link.port);
         env.log(Level::Notice, || format!("Connecting to MASTER {address}"));
         let from = self.node.config.bind_source_addr.parse().ok();
@@ -81,7 +81,7 @@ impl Server {
         }
         let Some(link) = &mut self.node.replication.master else { return };
         link.stage = Stage::Pinging;
-        link.heard_at = env.wall.as_secs();
+        link.last_io_secs = env.wall.as_secs();
         let mut session =
             Session::new(conn, format!("{}:{}", link.host, link.port), String::new(), env.monotonic);
         session.role = Role::Master;
@@ -104,18 +104,18 @@ impl Server {
     }
 
     /// Takes in bytes from the master, as far as they go.
-    pub(super) fn hear_master(&mut self, env: &mut Env, bytes: &[u8]) {
+    pub(super) fn read_from_master(&mut self, env: &mut Env, bytes: &[u8]) {
         let Some(link) = &mut self.node.replication.master else { return };
-        link.heard_at = env.wall.as_secs();
+        link.last_io_secs = env.wall.as_secs();
         link.buffer.extend_from_slice(bytes);
         if link.is_up() {
             link.decoder.feed(bytes);
         }
-        self.go_on_with_master(env);
+        self.resume_master_stream(env);
     }
 
     /// Processes what the master has sent, as far as possible.
-    pub(super) fn go_on_with_master(&mut self, env: &mut Env) {
+    pub(super) fn resume_master_stream(&mut self, env: &mut Env) {
         loop {
             // Input that comes while the snapshot is loaded waits for that, and for a running script.
             if self.node.loading.is_some() || self.node.busy.is_some() {
@@ -252,7 +252,7 @@ impl Server {
             }
         }
         if let Some(link) = &mut self.node.replication.master {
-            link.heard_at = now_secs;
+            link.last_io_secs = now_secs;
         }
         Ok(())
     }

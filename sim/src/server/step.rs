@@ -160,7 +160,7 @@ impl Server {
             Event::Dialed { conn } => self.dialed(env, conn),
             Event::Bytes { conn, bytes } => self.received(env, conn, &bytes),
             Event::Closed { conn } => self.disconnected(env, conn),
-            Event::ResumeScript => self.go_on(env),
+            Event::ResumeScript => self.resume_script(env),
             Event::Signal(signal) => self.signalled(env, signal),
             Event::Disk { full } => self.node.persistence.disk.full = full,
             // Both have been dealt with when they came.

@@ -168,12 +168,12 @@ impl World {
             Condition::Paused { host } => {
                 let host = self.host(host, verb)?;
                 self.hosts[host].pauses.remove(cause);
-                self.go_on(host);
+                self.resume(host);
             }
             Condition::Blocked { host } => {
                 let host = self.host(host, verb)?;
                 self.hosts[host].blocks.remove(cause);
-                self.go_on(host);
+                self.resume(host);
             }
             Condition::Suspended { host } => {
                 let host = self.host(host, verb)?;
@@ -234,7 +234,7 @@ impl World {
     }
 
     /// To be called when something that stopped the host has ended.
-    fn go_on(&mut self, host: usize) {
+    fn resume(&mut self, host: usize) {
         self.hosts[host].catch_up();
         self.note_state(host);
     }
@@ -243,7 +243,7 @@ impl World {
     fn awaken(&mut self, host: usize) {
         if self.hosts[host].suspensions.is_empty() {
             self.hosts[host].machine.change_clock(|clock, now| clock.suspend(now, false));
-            self.go_on(host);
+            self.resume(host);
             self.reopen_all_to(host);
         }
     }

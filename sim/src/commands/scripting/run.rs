@@ -138,12 +138,12 @@ fn run(
 
     let (since, now_ms) = (ctx.env.monotonic, ctx.now_ms);
     let (keys, argv) = args[3..].split_at(keys);
-    let run = Run { callee, keys, args: argv, budget, turn, heard: own.1 };
+    let run = Run { callee, keys, args: argv, budget, turn, client_protocol: own.1 };
     let (borrowed, outcome) = with_borrowed_node(ctx, borrowed, |borrowed| engine.run(borrowed, &run));
     Ok(match outcome {
-        Outcome::Reply(reply, told) => {
+        Outcome::Reply(reply, errors) => {
             restore_client(ctx, borrowed, own);
-            ctx.told = Some(told);
+            ctx.script_errors = Some(errors);
             reply
         }
         Outcome::Suspended(script) => {
@@ -229,29 +229,29 @@ pub(crate) fn next_turn(ctx: &mut Ctx<'_>, busy: Busy) -> Option<Reply> {
     // What it does now comes after what it has done.
     let news = std::mem::replace(ctx.effects, held);
     let (borrowed, outcome) =
-        with_borrowed_node(ctx, borrowed_of(host), |borrowed| engine.go_on(borrowed, script, TURN));
+        with_borrowed_node(ctx, borrowed_of(host), |borrowed| engine.resume(borrowed, script, TURN));
     let wrote = borrowed.wrote;
-    let (reply, told) = match outcome {
+    let (reply, errors) = match outcome {
         Outcome::Suspended(script) => {
             let held = std::mem::replace(ctx.effects, news);
             let host: Box<dyn Host> = borrowed;
             ctx.node.busy = Some(Busy { script, host, held, wrote, ..busy });
             return None;
         }
-        Outcome::Reply(reply, told) => (reply, told),
+        Outcome::Reply(reply, errors) => (reply, errors),
     };
     restore_client(ctx, borrowed, own);
     let done = std::mem::replace(ctx.effects, news);
     ctx.effects.append(done);
     ctx.env.refresh(ctx.node.stalled_until);
-    timing::note_ended(ctx, &busy.command, busy.since, &told);
+    timing::note_ended(ctx, &busy.command, busy.since, &errors);
     // Time has advanced for all clients except the script.
     ctx.now_ms = ctx.wall_ms();
     let reply = match busy.transaction {
         None => reply,
         Some((mut replies, rest)) => {
             replies.push(reply);
-            transactions::go_on(ctx, busy.conn, replies, rest)
+            transactions::resume_transaction(ctx, busy.conn, replies, rest)
         }
     };
     match &mut ctx.node.busy {

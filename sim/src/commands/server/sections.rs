@@ -337,12 +337,12 @@ fn replication(ctx: &Ctx<'_>, out: &mut String) {
     if let Some(link) = &replication.master {
         // A replica without a position in any stream shows the first there could be.
         let position = if link.is_up() || link.resume.is_some() { offset } else { 1 };
-        let heard = if link.is_up() { now_secs - link.heard_at } else { -1 };
+        let last_io = if link.is_up() { now_secs - link.last_io_secs } else { -1 };
         lines!(out,
             "master_host": link.host,
             "master_port": link.port,
             "master_link_status": if link.is_up() { "up" } else { "down" },
-            "master_last_io_seconds_ago": heard,
+            "master_last_io_seconds_ago": last_io,
             "master_sync_in_progress": u8::from(link.state() == "sync"),
             "slave_read_repl_offset": position + if link.is_up() { link.buffer.len() as u64 } else { 0 },
             "slave_repl_offset": position,

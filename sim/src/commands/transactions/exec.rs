@@ -44,14 +44,14 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     }
     ctx.session().executing = Some(transaction.queued());
     let replies = Vec::with_capacity(transaction.queue.len());
-    Ok(go_on(ctx, conn, replies, transaction.queue))
+    Ok(resume_transaction(ctx, conn, replies, transaction.queue))
 }
 
 /// Runs what is left of a transaction of `conn`, and answers all its replies.
 ///
 /// Nothing is answered when one of the commands is a script that does not end, or waits for another node (MIGRATE): the rest
 /// waits with it.
-pub(crate) fn go_on(
+pub(crate) fn resume_transaction(
     ctx: &mut Ctx<'_>,
     conn: ConnId,
     mut replies: Vec<Reply>,

@@ -6,7 +6,7 @@ mod multi;
 mod unwatch;
 mod watch;
 
-pub(crate) use exec::go_on;
+pub(crate) use exec::resume_transaction;
 
 use super::Spec;
 
