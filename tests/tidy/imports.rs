@@ -33,9 +33,7 @@ const CIRCLES: &[&str] = &[
     "sim/src/script",
     "sim/src/commands/server",
     "sim/src/commands/hyperloglog",
-    "scenarios/src/report",
     "scenarios/src/subject/model",
-    "scenarios/src/cli",
 ];
 
 #[test]

@@ -9,7 +9,7 @@ use super::{
     options::{Jobs, virtual_engines},
     out::outln,
     progress::Progress,
-    run::{exit_of, show},
+    results::{exit_of, show},
     twice::stock,
 };
 use crate::{

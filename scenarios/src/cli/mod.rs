@@ -18,6 +18,7 @@ mod out;
 mod progress;
 mod real;
 mod replay;
+mod results;
 mod run;
 mod schema;
 mod serve;

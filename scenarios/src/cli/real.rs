@@ -1,15 +1,15 @@
 //! `lockstorm run --real`: the scenarios against real servers, one after the other, each as long as it takes.
 
-use std::{ops::Range, time::Duration};
+use std::{ops::Range, rc::Rc, time::Duration};
 
 use lockstorm_sim::world::TraceRetention;
 use miette::{Result, bail, miette};
 
 use super::{
     Exit,
-    out::{errln, outln},
+    out::errln,
     progress::Progress,
-    run::{Output, exit_of, json, most_telling, show},
+    results::{Output, Print},
 };
 use crate::{
     history::Ended,
@@ -17,7 +17,6 @@ use crate::{
     run::{Engine, real},
     runner::{Runner, judge},
     scenario::Source,
-    verdict::Match,
 };
 
 /// Runs what can be run on real servers; `skip` leaves out what cannot, instead of refusing everything.
@@ -60,25 +59,14 @@ pub(super) fn run(
         }
         let judged = judge(trial.variant(case), case, &outcome);
         progress.step(judged.simulated);
-        ran.push((judged, outcome));
+        ran.push((judged, Rc::new(outcome)));
     }
     let speed = progress.finish();
     let judged: Vec<_> = ran.iter().map(|(judged, _)| judged.clone()).collect();
-    for (one, outcome) in &ran {
-        let expected = one.verdict() == Match::AsExpected;
-        if output.json {
-            outln!("{}", json(&trial, one)?);
-        } else if !expected || verbose || ran.len() == 1 {
-            let whole = ran.len() == 1 || !expected;
-            show(&trial, one, whole.then_some(outcome));
-        }
-    }
-    let chosen = most_telling(&judged).map(|chosen| chosen.case);
-    if let Some((judged, outcome)) = ran.iter().find(|(judged, _)| Some(judged.case) == chosen) {
-        output.write(&trial, judged, outcome)?;
-    }
-    if !output.json {
-        outln!("{}", super::run::summary(&judged, &speed));
-    }
-    Ok(exit_of(&judged))
+    let outcome = |case| {
+        let (_, outcome) =
+            ran.iter().find(|(judged, _)| judged.case == case).expect("every case has been run");
+        Rc::clone(outcome)
+    };
+    output.report(&trial, &judged, &speed, Print { verbose, chosen: false }, outcome)
 }

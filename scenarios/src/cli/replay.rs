@@ -8,7 +8,7 @@ use super::{
     Exit,
     options::one_case,
     out::out,
-    run::{Output, exit_of, show},
+    results::{Output, exit_of, show},
 };
 use crate::{plan::Plan, runner::judge};
 

@@ -6,7 +6,7 @@ use lockstorm_sim::time::True;
 use serde_json::{Value, json};
 
 use super::{
-    html::escape,
+    escape::escape,
     lanes::{self, Bar, Lane},
     timeline::own_clock,
 };

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::{Entry, Report, Standing, drawing::Drawing, timeline};
+use super::{Entry, Report, Standing, drawing::Drawing, escape::escape, timeline};
 use crate::{
     checker::Evidence,
     verdict::{Match, Verdict},
@@ -14,24 +14,6 @@ const SCRIPT: &str = include_str!("page.js");
 
 /// How many lines of the text timeline the page carries.
 const LINES: usize = 2_000;
-
-/// Text as HTML has it, also inside of quoted attributes.
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            // Control characters have no business in a page; a line break may stay in a title.
-            c if c.is_control() && c != '\n' => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
-}
 
 impl Report<'_> {
     /// The page.

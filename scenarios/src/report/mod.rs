@@ -3,6 +3,7 @@
 //! A report shows what is in a history and in the findings about it, and decides nothing.
 
 mod drawing;
+mod escape;
 mod html;
 mod json;
 mod lanes;

@@ -1,0 +1,169 @@
+//! What is printed and written about the runs of a subcommand.
+
+use std::{
+    fs,
+    io::{IsTerminal, stdout},
+    path::PathBuf,
+    rc::Rc,
+};
+
+use clap::Args;
+use miette::{IntoDiagnostic, Result, WrapErr};
+use serde::Serialize;
+
+use super::{
+    Exit,
+    out::{errln, out, outln},
+};
+use crate::{
+    plan::Plan,
+    report::Report,
+    run::Outcome,
+    runner::{Case, Judged, Runner},
+    verdict::{Finding, Match},
+};
+
+/// Where results go besides the terminal.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Output {
+    /// Write a page about the run that matters most
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    /// Write the history of the run that matters most, for `lockstorm check`: the first one that is not as expected, or else the
+    /// first violation, or else the first
+    #[arg(long, value_name = "FILE.jsonl")]
+    history: Option<PathBuf>,
+    /// Print the results as JSON, one line per run
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which runs are printed besides those that are not as expected.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Print {
+    /// All of them.
+    pub(super) verbose: bool,
+    /// The one that matters most.
+    pub(super) chosen: bool,
+}
+
+impl Output {
+    /// Prints what came of the runs, writes the files about the one that matters most, and returns the exit status. `outcome`
+    /// provides the outcome of a case.
+    pub(super) fn report(
+        &self,
+        trial: &Runner<'_>,
+        judged: &[Judged],
+        speed: &str,
+        print: Print,
+        outcome: impl Fn(Case) -> Rc<Outcome>,
+    ) -> Result<Exit> {
+        let is_shown =
+            |one: &Judged| print.verbose || judged.len() == 1 || one.verdict() != Match::AsExpected;
+        for one in judged {
+            if self.json {
+                outln!("{}", json(trial, one)?);
+            } else if is_shown(one) {
+                let whole = judged.len() == 1 || one.verdict() != Match::AsExpected;
+                let outcome = whole.then(|| outcome(one.case));
+                show(trial, one, outcome.as_deref());
+            }
+        }
+        if let Some(chosen) = most_telling(judged) {
+            let outcome = outcome(chosen.case);
+            if print.chosen && !self.json && !is_shown(chosen) {
+                show(trial, chosen, Some(&outcome));
+            }
+            self.write(trial, chosen, &outcome)?;
+        }
+        if !self.json {
+            outln!("{}", summary(judged, speed));
+        }
+        Ok(exit_of(judged))
+    }
+
+    /// Writes the files that were asked for, about one case.
+    pub(super) fn write(&self, trial: &Runner<'_>, judged: &Judged, outcome: &Outcome) -> Result<()> {
+        let failed = |path: &PathBuf| format!("{} cannot be written", path.display());
+        if let Some(path) = &self.report {
+            let entries = trial.entries(judged);
+            let page = Report { history: &outcome.history, entries: &entries }.html();
+            fs::write(path, page).into_diagnostic().wrap_err_with(|| failed(path))?;
+            errln!("{} shows {}", path.display(), trial.token(judged.case));
+        }
+        if let Some(path) = &self.history {
+            let file = fs::File::create(path).into_diagnostic().wrap_err_with(|| failed(path))?;
+            let written = outcome.history.write(std::io::BufWriter::new(file));
+            written.into_diagnostic().wrap_err_with(|| failed(path))?;
+        }
+        Ok(())
+    }
+}
+
+/// The run that a person would want to see.
+fn most_telling(judged: &[Judged]) -> Option<&Judged> {
+    let unexpected = judged.iter().find(|one| matches!(one.verdict(), Match::Otherwise(_)));
+    let undecided = judged.iter().find(|one| matches!(one.verdict(), Match::Undecided(_)));
+    let violated =
+        judged.iter().find(|one| one.findings.iter().any(|finding| finding.verdict.witness().is_some()));
+    unexpected.or(undecided).or(violated).or(judged.first())
+}
+
+/// What the worst of the runs means for the exit status.
+pub(super) fn exit_of(judged: &[Judged]) -> Exit {
+    let exits = judged.iter().map(|one| match one.verdict() {
+        Match::AsExpected => Exit::Expected,
+        Match::Undecided(_) => Exit::Undecided,
+        Match::Otherwise(_) => Exit::Unexpected,
+    });
+    exits.max().unwrap_or(Exit::Expected)
+}
+
+/// Prints what came out of one run; with everything that was found, and the witness, where the outcome is given.
+pub(super) fn show(trial: &Runner<'_>, judged: &Judged, outcome: Option<&Outcome>) {
+    let word = match judged.verdict() {
+        Match::AsExpected => "as expected",
+        Match::Undecided(_) => "UNDECIDED",
+        Match::Otherwise(_) => "NOT AS EXPECTED",
+    };
+    outln!("{}: {word}", trial.token(judged.case));
+    if let Some(outcome) = outcome {
+        let entries = trial.entries(judged);
+        out!("{}", Report { history: &outcome.history, entries: &entries }.text(stdout().is_terminal()));
+    }
+}
+
+fn summary(judged: &[Judged], speed: &str) -> String {
+    let count = |exit: Exit| judged.iter().filter(|one| exit_of(std::slice::from_ref(*one)) == exit).count();
+    format!(
+        "{} as expected, {} not, {} undecided ({speed})",
+        count(Exit::Expected),
+        count(Exit::Unexpected),
+        count(Exit::Undecided)
+    )
+}
+
+/// One line of JSON about one run.
+fn json(trial: &Runner<'_>, judged: &Judged) -> Result<String> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        case: String,
+        verdict: Match,
+        expected: std::collections::BTreeMap<&'a str, &'a Match>,
+        findings: &'a [Finding],
+        fingerprint: &'a str,
+        simulated_seconds: f64,
+        plan: Vec<String>,
+    }
+    let plan = Plan::draw(&trial.variant(judged.case).scenario, judged.case.seed).to_string();
+    let line = Line {
+        case: trial.token(judged.case),
+        verdict: judged.verdict(),
+        expected: judged.matches.iter().map(|(checker, one)| (checker.as_str(), one)).collect(),
+        findings: &judged.findings,
+        fingerprint: &judged.fingerprint,
+        simulated_seconds: judged.simulated,
+        plan: plan.lines().map(|line| line.trim_end().to_owned()).collect(),
+    };
+    serde_json::to_string(&line).into_diagnostic()
+}
