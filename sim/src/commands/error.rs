@@ -25,6 +25,13 @@ impl Error {
     /// An index lies outside a list.
     pub const INDEX_OUT_OF_RANGE: Error = Error::of("ERR index out of range");
 
+    /// ACL SAVE and ACL LOAD on a node without a file for its users.
+    pub const NO_ACL_FILE: Error = Error::of(
+        "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command \
+         and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis \
+         configuration.",
+    );
+
     /// The connection must authenticate first.
     pub const NO_AUTH: Error = Error::of("NOAUTH Authentication required.");
     /// A name and password that do not belong together.

@@ -8,13 +8,13 @@ use mlua::{Lua, MultiValue, Table, Value};
 use super::{
     bits,
     convert::{argument, to_lua},
-    desk::{BYTES_PER_INSTRUCTION, Desk},
-    engine::sha1_hex,
-    failure::{self, Failure},
-    json, msgpack,
+    desk::{BYTES_PER_INSTRUCTION, Desk, MEMORY_MAX},
+    dialect::Dialect,
+    digest::sha1_hex,
+    failure::Failure,
+    json, math, msgpack, position,
     register::register,
     strings, structs,
-    vm::{Dialect, MEMORY_MAX},
 };
 use crate::resp::{Protocol, Reply};
 
@@ -25,12 +25,15 @@ const VERSION_NUM: u32 = 0x0007_000F;
 /// The table that `sandbox.lua` is given: functions for its own use, and the libraries.
 pub(super) fn functions(lua: &Lua, desk: &Rc<Desk>, dialect: Dialect) -> mlua::Result<Table> {
     let rust = lua.create_table()?;
-    rust.raw_set("explain", lua.create_function(failure::explain)?)?;
-    rust.raw_set("locate", lua.create_function(failure::locate)?)?;
+    rust.raw_set("explain", lua.create_function(position::explain)?)?;
+    rust.raw_set("locate", lua.create_function(position::locate)?)?;
     let of = Rc::clone(desk);
-    rust.raw_set("random", lua.create_function(move |lua, args: MultiValue| of.random.draw(lua, &args))?)?;
+    rust.raw_set(
+        "random",
+        lua.create_function(move |lua, args: MultiValue| math::random(&of.random, lua, &args))?,
+    )?;
     let of = Rc::clone(desk);
-    let reseed = move |lua: &Lua, args: MultiValue| of.random.reseed(lua, &args);
+    let reseed = move |lua: &Lua, args: MultiValue| math::randomseed(&of.random, lua, &args);
     rust.raw_set("randomseed", lua.create_function(reseed)?)?;
     let libraries = lua.create_table()?;
     libraries.raw_set("bit", bits::library(lua)?)?;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use mlua::{Lua, LuaString, MultiValue, Value};
 
-use super::failure::{Caller, Failure};
+use super::{failure::Failure, position::Caller};
 
 /// The error for the argument of `function` at `at`, counted from 0. Lua names a function as its caller did, and does not
 /// count the object of a method.

@@ -5,7 +5,10 @@
 use bytes::Bytes;
 use mlua::{IntoLua, Lua, LuaString, Table, Value};
 
-use super::failure::{counted_table, is_counted};
+use super::{
+    error_table::{counted_table, is_counted},
+    word::Word,
+};
 use crate::{
     resp::{Protocol, Reply, format_double, quotable, quoted},
     script::ScriptErrors,
@@ -22,15 +25,6 @@ const ELEMENTS_MAX: usize = 1 << 23;
 
 pub(super) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Bytes as a Lua string.
-pub(super) struct Word<'a>(pub(super) &'a [u8]);
-
-impl IntoLua for Word<'_> {
-    fn into_lua(self, lua: &Lua) -> mlua::Result<Value> {
-        lua.create_string(self.0).map(Value::String)
-    }
 }
 
 /// An argument of `redis.call` as Redis sends it: strings as they are, numbers with all their digits.

@@ -9,13 +9,20 @@ use std::{
 };
 
 use bytes::Bytes;
-use mlua::{Function, Lua};
+use mlua::{Function, Lua, RegistryKey};
 
-use super::{failure::Failure, pattern::Fuel, random::Random, register::Registered};
+use super::{Flags, failure::Failure, pattern::Fuel, random::Random};
 use crate::resp::{Protocol, Reply};
 
 /// Bytes that a library copies or compares in the time of an instruction.
 pub(super) const BYTES_PER_INSTRUCTION: usize = 16;
+
+/// Bytes that scripts may hold at once. Redis has no such limit of its own; a simulated node must not take the machine's
+/// memory with it.
+///
+/// While there is a limit, mlua guards each value it makes with a protected call. So the limit is lifted where Rust makes
+/// values, whose size has a bound of its own.
+pub(super) const MEMORY_MAX: usize = 256 << 20;
 
 /// Where scripts go by a clock, it is read once in so many instructions: at each look of the hook that counts them, for it
 /// knows nothing of what they took.
@@ -43,6 +50,15 @@ pub(super) struct Limits {
     pub(super) budget: u64,
     /// Time by the machine's own clock.
     pub(super) turn: Duration,
+}
+
+/// A function as the code of a library registers it.
+#[derive(Debug)]
+pub(super) struct Registered {
+    pub(super) name: String,
+    pub(super) description: Option<Bytes>,
+    pub(super) flags: Flags,
+    pub(super) callback: RegistryKey,
 }
 
 /// What the functions given to Lua share with the engine.

@@ -10,17 +10,21 @@ use std::{
 
 use bytes::Bytes;
 use mlua::{Either, Lua, RegistryKey, Table, Value};
-use sha1::{Digest, Sha1};
 
 use super::{
     Flags, Host, Library, LibraryFunction, ShebangError,
-    convert::{Word, text_field, to_reply},
-    desk::{Desk, Limits, Tail},
-    failure::{KILLED, is_counted},
+    convert::{text_field, to_reply},
+    desk::{Desk, Limits, MEMORY_MAX, Tail},
+    dialect::Dialect,
+    digest::sha1_hex,
+    error_table::is_counted,
+    failure::KILLED,
     library::Header,
+    registry::keep,
     runner::{Ended, Job},
     shebang,
-    vm::{Dialect, MEMORY_MAX, Vm, keep},
+    vm::Vm,
+    word::Word,
 };
 use crate::{
     keyspace::Dict,
@@ -135,11 +139,6 @@ impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine").field("scripts", &self.len()).finish()
     }
-}
-
-/// The SHA-1 of a script as lower-case hex digits.
-pub(super) fn sha1_hex(bytes: &[u8]) -> String {
-    Sha1::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Engine {

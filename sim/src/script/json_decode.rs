@@ -6,7 +6,7 @@ use super::{
     args::Args,
     desk::Desk,
     failure::Failure,
-    json::{Settings, allowed},
+    json_settings::{Settings, allowed},
 };
 
 /// A piece of the text.

@@ -5,7 +5,11 @@ use std::{collections::BTreeMap, rc::Rc};
 use bytes::Bytes;
 use mlua::RegistryKey;
 
-use super::{Engine, Flags, convert::lossy, desk::Tail, register::Registered};
+use super::{
+    Engine, Flags,
+    convert::lossy,
+    desk::{Registered, Tail},
+};
 use crate::resp::{quotable, split_words};
 
 /// The first line of a library's code, `#!lua name=mylib`.

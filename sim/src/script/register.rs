@@ -1,18 +1,16 @@
 //! `redis.register_function`, with its arguments one by one or in a table.
 
 use bytes::Bytes;
-use mlua::{Lua, MultiValue, RegistryKey, Table, Value};
+use mlua::{Lua, MultiValue, Table, Value};
 
-use super::{Flags, convert::lossy, desk::Desk, failure::Failure, library::check_name, vm::keep};
-
-/// A function as the code of a library registers it.
-#[derive(Debug)]
-pub(super) struct Registered {
-    pub(super) name: String,
-    pub(super) description: Option<Bytes>,
-    pub(super) flags: Flags,
-    pub(super) callback: RegistryKey,
-}
+use super::{
+    Flags,
+    convert::lossy,
+    desk::{Desk, Registered},
+    failure::Failure,
+    library::check_name,
+    registry::keep,
+};
 
 fn wrong(why: &str) -> mlua::Error {
     Failure::reply(format!("ERR {why}"))

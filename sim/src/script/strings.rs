@@ -10,10 +10,9 @@ use mlua::{Lua, MultiValue, Table, Value};
 use super::{
     args::Args,
     convert::truncated,
-    desk::Desk,
+    desk::{Desk, MEMORY_MAX},
     failure::Failure,
     pattern::{Captured, Fault, Matcher},
-    vm::MEMORY_MAX,
 };
 
 /// What makes a pattern more than a text to look for.

@@ -3,19 +3,18 @@
 use std::{cell::RefCell, rc::Rc};
 
 use mlua::{
-    Function, HookTriggers, Lua, LuaOptions, RegistryKey, StdLib, Table, Value, VmState,
+    Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Value, VmState,
     chunk::ChunkMode,
     state::{GcIncParams, GcMode},
 };
 
-use super::{api, desk::Desk, failure::SANDBOX, runner::Runner};
-
-/// Bytes that scripts may hold at once. Redis has no such limit of its own; a simulated node must not take the machine's
-/// memory with it.
-///
-/// While there is a limit, mlua guards each value it makes with a protected call. So the limit is lifted where Rust makes
-/// values, whose size has a bound of its own.
-pub(super) const MEMORY_MAX: usize = 256 << 20;
+use super::{
+    api,
+    desk::{Desk, MEMORY_MAX},
+    dialect::Dialect,
+    position::SANDBOX,
+    runner::Runner,
+};
 
 /// The hook that counts instructions runs once in so many. A single instruction can be expensive: `..` copies its strings, and
 /// `<` compares them, without calling the hook. With strings of [`MEMORY_MAX`] a hundred instructions take some seconds.
@@ -24,25 +23,6 @@ const HOOK_PERIOD: u32 = 100;
 /// How much a step of the collector does, in percent of Lua's own measure: a whole round, for a sandbox of usual size. With
 /// small steps, one per allocation, a script that makes large texts would run into the limit over its own garbage.
 const GC_STEP: i32 = 100_000;
-
-/// What the code in an interpreter is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dialect {
-    /// Scripts of EVAL, with the globals `KEYS` and `ARGV`.
-    Scripts,
-    /// Libraries of functions, which get keys and arguments when they are called.
-    Functions,
-}
-
-impl Dialect {
-    /// What its code is called in errors.
-    pub(super) fn chunk(self) -> &'static str {
-        match self {
-            Dialect::Scripts => "user_script",
-            Dialect::Functions => "user_function",
-        }
-    }
-}
 
 pub(super) struct Vm {
     pub(super) lua: Lua,
@@ -90,11 +70,4 @@ impl Vm {
         self.lua.set_memory_limit(before)?;
         loaded
     }
-}
-
-/// Keeps a function within Lua: outside of it only some thousands of values can be held at once.
-pub(super) fn keep(lua: &Lua, function: Function) -> mlua::Result<RegistryKey> {
-    // Frees the values whose registry key has been dropped.
-    lua.expire_registry_values();
-    lua.create_registry_value(function)
 }

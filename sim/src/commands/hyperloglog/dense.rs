@@ -1,6 +1,6 @@
 //! The dense form: every register in six bits, the first in the lowest bits of the first byte.
 
-use super::sketch::REGISTERS;
+use super::registers::REGISTERS;
 
 const BITS: usize = 6;
 /// The largest value of a register.

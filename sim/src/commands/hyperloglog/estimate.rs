@@ -2,7 +2,7 @@
 //!
 //! Source: Otmar Ertl, "New cardinality estimation algorithms for HyperLogLog sketches", arXiv:1702.01284, algorithm 6.
 
-use super::sketch::{Histogram, REGISTERS};
+use super::registers::{Histogram, REGISTERS};
 
 /// How many bits of the hash decide the value of a register.
 const Q: usize = 50;

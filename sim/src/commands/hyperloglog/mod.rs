@@ -8,6 +8,7 @@ mod pfcount;
 mod pfdebug;
 mod pfmerge;
 mod pfselftest;
+mod registers;
 mod sketch;
 mod sparse;
 

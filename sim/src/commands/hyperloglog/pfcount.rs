@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::sketch;
+use super::{registers, sketch};
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     keyspace::Str,
@@ -26,7 +26,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if let [_, key] = args {
         return Ok(Reply::Integer(one(ctx, key)? as i64));
     }
-    let mut registers = Box::new([0; sketch::REGISTERS]);
+    let mut registers = Box::new([0; registers::REGISTERS]);
     for key in &args[1..] {
         if let Some(string) = ctx.read::<Str>(key)? {
             sketch::check(string.bytes())?;

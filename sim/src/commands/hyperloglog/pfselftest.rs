@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::{dense, sketch};
+use super::{dense, registers, sketch};
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     resp::Reply,
@@ -34,11 +34,11 @@ fn run(_: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
 
 fn test() -> Result<(), String> {
     let mut registers = vec![0; dense::LEN];
-    for index in 0..sketch::REGISTERS {
+    for index in 0..registers::REGISTERS {
         let value = (index * 7 % 63 + 1) as u8;
         dense::raise(&mut registers, index, value);
         for (at, expected) in [(index, value), (index + 1, 0)] {
-            let got = if at < sketch::REGISTERS { dense::get(&registers, at) } else { 0 };
+            let got = if at < registers::REGISTERS { dense::get(&registers, at) } else { 0 };
             if got != expected {
                 return Err(format!("Register {at} should be {expected} but is {got}"));
             }

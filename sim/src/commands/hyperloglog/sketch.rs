@@ -14,13 +14,11 @@ use super::{
     dense,
     estimate::estimate,
     murmur,
+    registers::{Histogram, INDEX_BITS, REGISTERS, Registers},
     sparse::{self, Raised},
 };
 use crate::commands::Error;
 
-/// How many registers there are.
-pub(super) const REGISTERS: usize = 1 << INDEX_BITS;
-const INDEX_BITS: u32 = 14;
 const MAGIC: &[u8; 4] = b"HYLL";
 const HEADER: usize = 16;
 const ENCODING: usize = 4;
@@ -32,11 +30,6 @@ const ESTIMATE: std::ops::Range<usize> = 8..16;
 const STALE: u8 = 1 << 7;
 /// The seed that all HyperLogLogs of Redis share, so that they can be merged.
 const SEED: u64 = 0xadc8_3b19;
-
-/// How many registers have each value.
-pub(super) type Histogram = [u32; 64];
-/// The values of all registers.
-pub(super) type Registers = [u8; REGISTERS];
 
 /// Rejects a string that is not a HyperLogLog.
 pub(super) fn check(bytes: &[u8]) -> Result<(), Error> {

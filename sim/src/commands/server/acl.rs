@@ -1,6 +1,6 @@
 //! ACL subcommand ...: the users, and what each may do.
 
-use crate::commands::{Error, Flags, Group, Keys, Spec, help};
+use crate::commands::{Flags, Group, Keys, Spec, help};
 
 pub(super) const SPEC: Spec = Spec {
     name: "acl",
@@ -27,10 +27,3 @@ pub(super) const SPEC: Spec = Spec {
     ],
     run: help::container,
 };
-
-/// What ACL SAVE and ACL LOAD answer on a node without a file for its users.
-pub(super) const NO_FILE: Error = Error::of(
-    "ERR This Redis instance is not configured to use an ACL file. You may want to specify users via the ACL SETUSER command \
-     and then issue a CONFIG REWRITE (assuming you have a Redis configuration file set) in order to store users in the Redis \
-     configuration.",
-);

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{acl::NO_FILE, acl_deluser::close_all_of};
+use super::acl_deluser::close_all_of;
 use crate::{
     acl,
     commands::{Ctx, Error, Flags, Group, Keys, Spec, access},
@@ -24,7 +24,7 @@ pub(super) const SPEC: Spec = Spec {
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     let path = ctx.node.config.aclfile.clone();
     if path.is_empty() {
-        return Err(NO_FILE);
+        return Err(Error::NO_ACL_FILE);
     }
     let file = access::read_users(ctx.node, ctx.env).map_err(|wrong| Error(format!("ERR {wrong}").into()))?;
     let users = access::read_file(&path, &file, ctx.node.config.acl_pubsub_default)

@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 
-use super::acl::NO_FILE;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, access},
     durability::DiskFull,
@@ -24,7 +23,7 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     if ctx.node.config.aclfile.is_empty() {
-        return Err(NO_FILE);
+        return Err(Error::NO_ACL_FILE);
     }
     let mut file = Vec::new();
     for user in ctx.node.acl.users() {
