@@ -26,8 +26,9 @@ fn a_module_imports_only_those_before_it() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Folders in which some modules still import each other.
-const CIRCLES: &[&str] = &["sim/src/drive", "sim/src/world", "scenarios/src/subject/model"];
+/// Folders in which modules import each other. A driver of a node spawns a task for each connection, which steps the driver, and a
+/// lock of a model makes holds, which ask the nodes through the lock: these are each one thing in two files.
+const CIRCLES: &[&str] = &["sim/src/drive", "scenarios/src/subject/model"];
 
 #[test]
 fn the_modules_of_a_folder_do_not_import_each_other() {

@@ -13,14 +13,15 @@ use turmoil_net::{HostId, KernelConfig, Net};
 use super::{
     clock::Clock,
     control::Control,
+    engine::Engine,
     entropy::Entropy,
-    fabric::{Engine, Fabric},
+    fabric::Fabric,
     host::{Host, HostState, Software},
     link::{Latency, Link},
     machine::{Machine, Shared},
     rule::Rules,
-    timeline::{StateHook, World},
-    trace::{Hook, Record, Trace, TraceRetention},
+    timeline::{Hook, StateHook, World},
+    trace::{Record, Trace, TraceRetention},
     turmoil::Turmoil,
 };
 use crate::time::{Boottime, Monotonic, True, Wall};

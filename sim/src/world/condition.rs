@@ -3,29 +3,12 @@
 //! Every cause holds its own conditions and ends no other's, so that each of several faults that overlap on one host or link
 //! lasts exactly as long as it says: a link that two have cut heals when both are over, and delays of one link add up.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
 use super::{
     clock::{ClockId, Rate},
-    control::Verb,
     rule::Rule,
 };
-
-/// The cause of a condition, such as one occurrence of a fault. On one target a cause counts once.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cause(Arc<str>);
-
-impl<S: AsRef<str>> From<S> for Cause {
-    fn from(name: S) -> Cause {
-        Cause(name.as_ref().into())
-    }
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// A lasting effect. Hosts are named; a link is the direction from one host to another.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,16 +39,6 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// The verb that begins it.
-    pub fn begin(self, cause: impl Into<Cause>) -> Verb {
-        Verb::Begin { cause: cause.into(), condition: self }
-    }
-
-    /// The verb that ends it for this cause.
-    pub fn end(self, cause: impl Into<Cause>) -> Verb {
-        Verb::End { cause: cause.into(), condition: self }
-    }
-
     /// Whether it is possible with real time and a real network.
     pub fn works_on_real_hosts(&self) -> bool {
         matches!(self, Self::Down { .. } | Self::Paused { .. } | Self::Blocked { .. })

@@ -8,8 +8,9 @@ use std::{
 };
 
 use super::{
+    cause::Cause,
     clock::{ClockId, Rate},
-    condition::{Cause, Condition},
+    condition::Condition,
     link::Latency,
 };
 use crate::time::True;
@@ -77,6 +78,18 @@ impl fmt::Display for Verb {
             Self::Calm => f.write_str("calm"),
             Self::Finish => f.write_str("finish"),
         }
+    }
+}
+
+impl Condition {
+    /// The verb that begins it.
+    pub fn begin(self, cause: impl Into<Cause>) -> Verb {
+        Verb::Begin { cause: cause.into(), condition: self }
+    }
+
+    /// The verb that ends it for this cause.
+    pub fn end(self, cause: impl Into<Cause>) -> Verb {
+        Verb::End { cause: cause.into(), condition: self }
     }
 }
 

@@ -19,11 +19,12 @@ use tokio::task::LocalSet;
 use turmoil_net::HostId;
 
 use super::{
+    cause::Cause,
     clock::{ClockId, Rate, Reading},
-    condition::Cause,
     control::Control,
     entropy::Stream,
-    machine::{Alarm, Machine, lock},
+    lock::lock,
+    machine::{Alarm, Machine},
     socket::{TcpListener, TcpStream},
     trace::{Event, HostName},
 };

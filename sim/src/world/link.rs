@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use super::{condition::Cause, entropy::Stream, fabric::Parcel};
+use super::{cause::Cause, entropy::Stream, parcel::Parcel};
 use crate::time::True;
 
 /// The distribution of the latency of packets.

@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     net::{IpAddr, SocketAddr},
     sync::{
-        Arc, Mutex, MutexGuard, Weak,
+        Arc, Mutex, Weak,
         atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     },
     task::{Wake, Waker},
@@ -19,21 +19,17 @@ use tokio::{
 use super::{
     clock::Clock,
     control::Control,
+    engine::Engine,
     entropy::{Entropy, Stream},
-    fabric::Engine,
+    lock::lock,
     rule::Rules,
-    socket::Wire,
     trace::{Event, HostName, Trace},
+    wire::Wire,
 };
 use crate::time::{Monotonic, True};
 
 /// The payload of a panic.
 pub(super) type Panic = Box<dyn Any + Send>;
-
-/// Locks a mutex that only one thread uses. A poisoned lock means a panic that already ends the run.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
 
 /// State that the world shares with the code on its hosts. One thread uses it, so that no lock is ever contended; locks are
 /// needed because client code requires futures that are `Send`.

@@ -16,35 +16,42 @@
 //! ```
 
 mod builder;
+mod cause;
 mod clock;
 mod condition;
 mod control;
+mod engine;
 mod entropy;
 mod fabric;
 mod host;
 mod link;
+mod lock;
 mod machine;
 mod network;
 pub mod node;
 mod orders;
+mod parcel;
 mod rule;
 mod socket;
 mod timeline;
 mod trace;
 mod turmoil;
+mod turmoil_world;
+mod wire;
 
 #[cfg(test)]
 mod tests;
 
 pub use builder::Builder;
+pub use cause::Cause;
 pub use clock::{Clock, ClockId, Rate, Reading, Segment};
-pub use condition::{Cause, Condition};
+pub use condition::Condition;
 pub use control::{Control, Verb};
+pub use engine::Engine;
 pub use entropy::{Entropy, Stream};
-pub use fabric::Engine;
 pub use host::{HostCtx, HostState, Sleep, Stopping};
 pub use link::Latency;
 pub use rule::{MessageFault, Rule};
 pub use socket::{TcpListener, TcpStream};
-pub use timeline::{End, StateHook, World, WorldError};
-pub use trace::{Divergence, Event, Fingerprint, Hook, HostName, Record, TraceRetention, first_divergence};
+pub use timeline::{End, Hook, StateHook, World, WorldError};
+pub use trace::{Divergence, Event, Fingerprint, HostName, Record, TraceRetention, first_divergence};

@@ -9,8 +9,9 @@ use bytes::Bytes;
 use turmoil_net::{NetstatState, Packet, TcpFlags, TcpSegment, Transport};
 
 use super::{
-    fabric::{Fabric, Parcel},
-    machine::lock,
+    fabric::Fabric,
+    lock::lock,
+    parcel::Parcel,
     timeline::World,
     trace::{Event, HostName},
 };

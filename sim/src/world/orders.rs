@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use super::{
+    cause::Cause,
     clock::ClockId,
-    condition::{Cause, Condition},
+    condition::Condition,
     control::Verb,
     fabric::Fabric,
     link::Link,
-    machine::lock,
+    lock::lock,
     timeline::{World, WorldError},
     trace::Event,
 };

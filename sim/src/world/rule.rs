@@ -3,7 +3,7 @@
 
 use std::{fmt, time::Duration};
 
-use super::condition::Cause;
+use super::cause::Cause;
 use crate::drive::{Break, Fate};
 
 /// What a rule does to the command it matches.

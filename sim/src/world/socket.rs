@@ -5,11 +5,8 @@ use std::{
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     pin::Pin,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Context, Poll, Waker},
+    sync::{Arc, Mutex},
+    task::{Context, Poll},
 };
 
 use tokio::{
@@ -18,10 +15,7 @@ use tokio::{
 };
 use turmoil_net::shim::tokio::net as events;
 
-use super::{
-    fabric::Engine,
-    machine::{Machine, lock},
-};
+use super::{engine::Engine, lock::lock, machine::Machine, wire::Wire};
 
 /// A connection between two hosts, or of a host with itself.
 #[derive(Debug)]
@@ -94,7 +88,7 @@ impl TcpStream {
     }
 
     fn on_turmoil(machine: &Machine, stream: turmoil::net::TcpStream) -> io::Result<TcpStream> {
-        let wire = Arc::new(Wire { peer: stream.peer_addr()?.ip(), ..Wire::default() });
+        let wire = Arc::new(Wire::to(stream.peer_addr()?.ip()));
         let mut wires = lock(&machine.wires);
         wires.retain(|wire| wire.strong_count() > 0);
         wires.push(Arc::downgrade(&wire));
@@ -244,51 +238,6 @@ impl TcpListener {
                 stream.write_all(&[GREETING]).await?;
                 Ok((stream, peer))
             }
-        }
-    }
-}
-
-/// One end of a connection on `turmoil`, as the faults see it: they can abort it, which `turmoil` cannot.
-#[derive(Debug)]
-pub(super) struct Wire {
-    peer: IpAddr,
-    aborted: AtomicBool,
-    reader: Mutex<Option<Waker>>,
-    writer: Mutex<Option<Waker>>,
-}
-
-impl Default for Wire {
-    fn default() -> Self {
-        let peer = IpAddr::from([0, 0, 0, 0]);
-        Wire { peer, aborted: AtomicBool::new(false), reader: Default::default(), writer: Default::default() }
-    }
-}
-
-impl Wire {
-    /// An error if the connection was aborted; otherwise registers the waiting task to be woken when it is.
-    fn check(&self, cx: &Context<'_>, waiting: &Mutex<Option<Waker>>) -> io::Result<()> {
-        if self.aborted.load(Ordering::Relaxed) {
-            return Err(io::ErrorKind::ConnectionReset.into());
-        }
-        let mut waiting = lock(waiting);
-        match &mut *waiting {
-            Some(waker) => waker.clone_from(cx.waker()),
-            None => *waiting = Some(cx.waker().clone()),
-        }
-        Ok(())
-    }
-
-    /// The host of the other end.
-    pub(super) fn peer(&self) -> IpAddr {
-        self.peer
-    }
-
-    /// Breaks the connection at this end.
-    pub(super) fn abort(&self) {
-        self.aborted.store(true, Ordering::Relaxed);
-        for waiting in [&self.reader, &self.writer] {
-            let waker = lock(waiting).take();
-            waker.into_iter().for_each(Waker::wake);
         }
     }
 }

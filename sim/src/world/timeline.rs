@@ -26,8 +26,9 @@ use super::{
     fabric::Fabric,
     host::{Host, HostState},
     link::Link,
-    machine::{Shared, lock},
-    trace::{Fingerprint, Hook, Record},
+    lock::lock,
+    machine::Shared,
+    trace::{Fingerprint, Record},
 };
 use crate::time::True;
 
@@ -78,6 +79,9 @@ pub enum WorldError {
         known: String,
     },
 }
+
+/// Called with every record except packets, soon after it happened and before time advances.
+pub type Hook = Box<dyn FnMut(&Record, &Control)>;
 
 /// Called with a host's name, its old and its new state, whenever that changes.
 pub type StateHook = Box<dyn FnMut(True, &str, HostState, HostState)>;

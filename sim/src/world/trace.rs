@@ -6,7 +6,7 @@ use std::{collections::VecDeque, fmt, sync::Arc};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use super::{clock::Reading, control::Control};
+use super::clock::Reading;
 use crate::time::True;
 
 /// The name of a host, cheap to copy.
@@ -178,9 +178,6 @@ impl fmt::Display for Fingerprint {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
-
-/// Called with every record except packets, soon after it happened and before time advances.
-pub type Hook = Box<dyn FnMut(&Record, &Control)>;
 
 /// The trace so far.
 pub(super) struct Trace {

@@ -1,4 +1,4 @@
-//! The world on `turmoil`: its hosts, its sockets, its ticks of one millisecond, under the same orders.
+//! The network of a world on `turmoil`, and the software of its hosts there.
 //!
 //! Every link of `turmoil` is held, and its packets are released one by one when they are due on the world's own links: this
 //! makes it possible to cut a single direction, and keeps the order.
@@ -10,56 +10,47 @@ use std::{
     net::IpAddr,
     pin::Pin,
     rc::Rc,
-    sync::Arc,
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
-use bytes::Bytes;
-use turmoil::{Protocol, Segment, Sim};
+use turmoil::Sim;
 
-use super::{
-    fabric::{Fabric, Parcel},
-    host::Host,
-    machine::lock,
-    timeline::{End, World, WorldError},
-    trace::Event,
-};
-use crate::time::True;
+use super::host::Host;
 
 /// The time of one step of `turmoil`.
-const TICK: Duration = Duration::from_millis(1);
+pub(super) const TICK: Duration = Duration::from_millis(1);
 
 /// The state of a world on `turmoil`.
 pub(super) struct Turmoil {
-    sim: Sim<'static>,
-    desk: Rc<Desk>,
+    pub(super) sim: Sim<'static>,
+    pub(super) desk: Rc<Desk>,
     /// The packets that `turmoil` has between each two hosts, in its order, by their numbers.
-    held: BTreeMap<(IpAddr, IpAddr), Vec<u64>>,
+    pub(super) held: BTreeMap<(IpAddr, IpAddr), Vec<u64>>,
     /// Those among them that arrive with the next step.
     released: BTreeSet<u64>,
 }
 
 /// State that the world shares with the software of its hosts.
 #[derive(Default)]
-struct Desk {
+pub(super) struct Desk {
     /// The hosts while `turmoil` runs them; at all other times they are in the world.
-    hosts: RefCell<Vec<Host>>,
-    wakers: RefCell<Vec<Option<Waker>>>,
+    pub(super) hosts: RefCell<Vec<Host>>,
+    pub(super) wakers: RefCell<Vec<Option<Waker>>>,
     /// How often hosts were polled in this tick, how often they may be, and which was polled last.
-    polls: Cell<u64>,
-    polls_max: Cell<u64>,
-    last_polled: Cell<usize>,
+    pub(super) polls: Cell<u64>,
+    pub(super) polls_max: Cell<u64>,
+    pub(super) last_polled: Cell<usize>,
 }
 
 /// The software of a host from a start to its end: its tasks, which the host has.
-struct Body {
+pub(super) struct Body {
     desk: Rc<Desk>,
     index: usize,
 }
 
 impl Body {
-    fn start(desk: Rc<Desk>, index: usize) -> Body {
+    pub(super) fn start(desk: Rc<Desk>, index: usize) -> Body {
         desk.hosts.borrow_mut()[index].start();
         Body { desk, index }
     }
@@ -105,7 +96,8 @@ impl Turmoil {
         self.released.insert(number);
     }
 
-    fn let_go(&mut self) {
+    /// Delivers the packets that were released.
+    pub(super) fn let_go(&mut self) {
         if self.released.is_empty() {
             return;
         }
@@ -125,126 +117,5 @@ impl Turmoil {
             }
         });
         released.clear();
-    }
-}
-
-impl World {
-    /// Hands the hosts of a new world to `turmoil`, and starts them.
-    pub(super) fn enter_turmoil(&mut self) {
-        let addresses: Vec<IpAddr> = self.hosts.iter().map(|host| host.address).collect();
-        let polls_max = self.steps_per_instant;
-        self.in_turmoil(|sim, desk| {
-            desk.polls_max.set(polls_max);
-            desk.wakers.borrow_mut().resize(addresses.len(), None);
-            // Within a tick hosts run in this order. The host added last directs the others, and runs before them, so that an
-            // order is still for the instant that it is given in.
-            for (index, address) in addresses.iter().enumerate().rev() {
-                let desk = desk.clone();
-                sim.host(*address, move || Body::start(desk.clone(), index));
-            }
-            for (index, one) in addresses.iter().enumerate() {
-                addresses[..index].iter().for_each(|other| sim.hold(*one, *other));
-            }
-        });
-    }
-
-    /// Starts the software of a host.
-    pub(super) fn start_on_turmoil(&mut self, host: usize) {
-        let address = self.hosts[host].address;
-        self.in_turmoil(|sim, _| sim.bounce(address));
-    }
-
-    /// Drops the tasks of a host.
-    pub(super) fn end_on_turmoil(&mut self, host: usize) {
-        let address = self.hosts[host].address;
-        self.in_turmoil(|sim, _| sim.crash(address));
-    }
-
-    /// Has `turmoil` do something to the hosts.
-    fn in_turmoil<T>(&mut self, f: impl FnOnce(&mut Sim<'static>, &Rc<Desk>) -> T) -> T {
-        let Fabric::Turmoil(turmoil) = &mut self.fabric else { unreachable!("only asked for on turmoil") };
-        std::mem::swap(&mut self.hosts, &mut *turmoil.desk.hosts.borrow_mut());
-        let out = f(&mut turmoil.sim, &turmoil.desk);
-        std::mem::swap(&mut self.hosts, &mut *turmoil.desk.hosts.borrow_mut());
-        out
-    }
-
-    /// As [`World::run`], tick by tick.
-    pub(super) fn run_in_ticks(&mut self, until: True) -> Result<End, WorldError> {
-        loop {
-            self.carry_out_orders()?;
-            if self.finished {
-                return Ok(End::Finished);
-            }
-            self.hosts.iter().for_each(|host| host.machine.fire_timers());
-            self.deliver();
-            self.tick()?;
-            self.end_stopping_hosts();
-            self.collect();
-            self.call_hooks();
-            self.pass_panic_on();
-            if self.now() >= until {
-                return Ok(End::TimeUp);
-            }
-            self.set_now((self.now() + TICK).min(until));
-        }
-    }
-
-    fn tick(&mut self) -> Result<(), WorldError> {
-        self.step()?;
-        let Fabric::Turmoil(turmoil) = &mut self.fabric else { unreachable!("only asked for on turmoil") };
-        turmoil.let_go();
-        for index in lock(&self.shared.ready).drain(..) {
-            let waker = turmoil.desk.wakers.borrow_mut()[index].take();
-            waker.into_iter().for_each(Waker::wake);
-        }
-        turmoil.desk.polls.set(0);
-        // Bodies do not end and do not fail: their panics are caught where the tasks are.
-        self.in_turmoil(|sim, _| sim.step()).expect("no host of a world ends by itself");
-        let Fabric::Turmoil(turmoil) = &self.fabric else { unreachable!("only asked for on turmoil") };
-        let (polls, last) = (turmoil.desk.polls.get(), turmoil.desk.last_polled.get());
-        self.steps += polls.min(self.steps_per_instant);
-        if polls > self.steps_per_instant {
-            let host = self.hosts[last].machine.name.to_string();
-            return Err(WorldError::Livelock { at: self.now(), host, steps: self.steps_per_instant });
-        }
-        Ok(())
-    }
-
-    /// Moves new packets of `turmoil` onto the links.
-    pub(super) fn collect_from_turmoil(&mut self) {
-        let Fabric::Turmoil(turmoil) = &mut self.fabric else { unreachable!("only asked for on turmoil") };
-        let (held, packets, mut sent) = (&mut turmoil.held, &mut self.packets, Vec::new());
-        turmoil.sim.links(|links| {
-            for link in links {
-                let held = held.entry(link.pair()).or_default();
-                for packet in link.skip(held.len()) {
-                    held.push(*packets);
-                    sent.push((*packets, packet.pair(), contents(packet.protocol())));
-                    *packets += 1;
-                }
-            }
-        });
-        for (number, (source, destination), (flags, payload)) in sent {
-            let (from, to) = (self.by_address[&source.ip()], self.by_address[&destination.ip()]);
-            if self.hosts[from].crashed {
-                continue;
-            }
-            let due = self.send(from, to, number, Parcel::OnTurmoil);
-            let (to, source_port) = (Arc::clone(&self.hosts[to].machine.name), source.port());
-            let destination_port = destination.port();
-            let event = Event::Packet { to, source_port, destination_port, flags, payload, due };
-            self.hosts[from].machine.record(event);
-        }
-    }
-}
-
-fn contents(protocol: &Protocol) -> (&'static str, Bytes) {
-    match protocol {
-        Protocol::Udp(datagram) => ("UDP", datagram.0.clone()),
-        Protocol::Tcp(Segment::Data(_, bytes)) => ("DATA", bytes.clone()),
-        Protocol::Tcp(Segment::Syn(_)) => ("SYN", Bytes::new()),
-        Protocol::Tcp(Segment::Fin(_)) => ("FIN", Bytes::new()),
-        Protocol::Tcp(Segment::Rst) => ("RST", Bytes::new()),
     }
 }

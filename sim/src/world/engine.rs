@@ -1,0 +1,34 @@
+//! The engines that a world can run on.
+
+/// What advances time and delivers packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Engine {
+    /// lockstorm's own timeline over `turmoil-net`: it jumps from event to event, to the nanosecond.
+    #[default]
+    Event,
+    /// `turmoil`, which runs every host once in each millisecond. A world behaves as on lockstorm's timeline,
+    /// to the millisecond; this engine is slower, and exists to check the other.
+    Turmoil,
+    /// Real time and the sockets of this machine, for code that talks to real servers: time cannot be controlled,
+    /// and faults of clocks and links are impossible. Only the random choices of such a run are a function of its seed.
+    Real,
+}
+
+impl Engine {
+    /// All of them.
+    pub const ALL: &[Engine] = &[Engine::Event, Engine::Turmoil, Engine::Real];
+
+    /// Its name in commands and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Event => "event",
+            Engine::Turmoil => "turmoil",
+            Engine::Real => "real",
+        }
+    }
+
+    /// The engine of this name.
+    pub fn named(name: &str) -> Option<Engine> {
+        Engine::ALL.iter().copied().find(|engine| engine.name() == name)
+    }
+}

@@ -1,0 +1,56 @@
+//! One end of a connection on `turmoil`, which faults can abort.
+
+use std::{
+    io,
+    net::IpAddr,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Waker},
+};
+
+use super::lock::lock;
+
+/// One end of a connection on `turmoil`, as the faults see it: they can abort it, which `turmoil` cannot.
+#[derive(Debug)]
+pub(super) struct Wire {
+    peer: IpAddr,
+    aborted: AtomicBool,
+    pub(super) reader: Mutex<Option<Waker>>,
+    pub(super) writer: Mutex<Option<Waker>>,
+}
+
+impl Wire {
+    /// The end of a connection whose other end is on the host with this address.
+    pub(super) fn to(peer: IpAddr) -> Wire {
+        Wire { peer, aborted: AtomicBool::new(false), reader: Mutex::default(), writer: Mutex::default() }
+    }
+
+    /// An error if the connection was aborted; otherwise registers the waiting task to be woken when it is.
+    pub(super) fn check(&self, cx: &Context<'_>, waiting: &Mutex<Option<Waker>>) -> io::Result<()> {
+        if self.aborted.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        let mut waiting = lock(waiting);
+        match &mut *waiting {
+            Some(waker) => waker.clone_from(cx.waker()),
+            None => *waiting = Some(cx.waker().clone()),
+        }
+        Ok(())
+    }
+
+    /// The host of the other end.
+    pub(super) fn peer(&self) -> IpAddr {
+        self.peer
+    }
+
+    /// Breaks the connection at this end.
+    pub(super) fn abort(&self) {
+        self.aborted.store(true, Ordering::Relaxed);
+        for waiting in [&self.reader, &self.writer] {
+            let waker = lock(waiting).take();
+            waker.into_iter().for_each(Waker::wake);
+        }
+    }
+}
