@@ -112,7 +112,7 @@ fn closed_after(server: &mut Server, env: &mut Env, ms: u64) -> Vec<u64> {
 }
 
 #[test]
-fn whoever_is_silent_for_too_long_is_disconnected_and_nobody_else() {
+fn only_a_client_that_is_silent_for_too_long_is_disconnected() {
     let (mut server, mut env) = crowd(5);
     let say = |server: &mut Server, env: &mut Env, conn, text: &'static str| {
         server.step(env, Event::Bytes { conn: ConnId(conn), bytes: text.into() });

@@ -115,7 +115,7 @@ pub(crate) fn what_is_under_way_can_be_called_off(mut first: Node, mut second: N
 }
 
 /// A master whose replica has gone keeps the end of the stream for `repl-backlog-ttl`, and no longer.
-pub(crate) fn a_backlog_that_nobody_comes_for_is_forgotten(mut first: Node, mut second: Node) {
+pub(crate) fn a_backlog_without_replicas_is_freed(mut first: Node, mut second: Node) {
     paired(&mut first, &mut second);
     let id = first.info("master_replid");
     assert_eq!(first.info("repl_backlog_active"), "1");

@@ -19,11 +19,11 @@ const TESTS: &[(&str, Test)] = &[
     ("a_replica_that_is_late_does_not", failover::a_replica_that_is_late_does_not),
     ("unless_it_is_forced_to", failover::unless_it_is_forced_to),
     ("what_is_under_way_can_be_called_off", failover::what_is_under_way_can_be_called_off),
-    ("a_backlog_that_nobody_comes_for_is_forgotten", failover::a_backlog_that_nobody_comes_for_is_forgotten),
+    ("a_backlog_without_replicas_is_freed", failover::a_backlog_without_replicas_is_freed),
     ("a_node_listens_where_it_is_told_to", listening::a_node_listens_where_it_is_told_to),
     ("keys_move_with_all_that_is_in_them", migrate::keys_move_with_all_that_is_in_them),
-    ("nobody_there_is_an_error", migrate::nobody_there_is_an_error),
-    ("scripts_choose_who_repeats_them", propagation::scripts_choose_who_repeats_them),
+    ("a_target_without_a_server_is_an_error", migrate::a_target_without_a_server_is_an_error),
+    ("scripts_choose_where_they_are_propagated", propagation::scripts_choose_where_they_are_propagated),
     ("a_transaction_waits_for_the_target", migrate::a_transaction_waits_for_the_target),
 ];
 

@@ -72,7 +72,7 @@ pub(crate) fn keys_move_with_all_that_is_in_them(mut source: Node, mut target: N
     assert_eq!((target.ask("GET a"), target.ask("GET b")), ("1".into(), "3".into()));
 }
 
-pub(crate) fn nobody_there_is_an_error(mut source: Node, target: Node) {
+pub(crate) fn a_target_without_a_server_is_an_error(mut source: Node, target: Node) {
     source.ask("SET a 1");
     let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let port = free.local_addr().expect("it is bound").port();

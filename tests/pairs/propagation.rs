@@ -19,7 +19,7 @@ return redis.call('dbsize')";
 
 const VALUES: &str = "MGET all log replicas none";
 
-pub(crate) fn scripts_choose_who_repeats_them(mut master: Node, mut replica: Node) {
+pub(crate) fn scripts_choose_where_they_are_propagated(mut master: Node, mut replica: Node) {
     master.ask("SADD set a");
     assert_eq!(master.ask("CONFIG SET appendonly yes"), "OK");
     until("the file is begun", || master.info("aof_rewrite_in_progress") == "0");

@@ -82,6 +82,30 @@ fn comments_use_the_words_of_the_glossary() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
+/// The same words in the names of functions, tests among them, of the simulator and the client; the parts of a name stand between
+/// underscores.
+#[test]
+fn functions_are_named_by_the_words_of_the_glossary() {
+    let mut found = Vec::new();
+    for source in ["sim", "client"].iter().flat_map(|folder| sources::below(folder, &[".rs"])) {
+        for (at, line) in source.text.lines().enumerate() {
+            let Some(name) = function(line) else { continue };
+            for riddle in RIDDLES.iter().filter(|riddle| name.split('_').any(|part| part == **riddle)) {
+                found.push(format!("{}:{}: {name} has {riddle:?}", source.path, at + 1));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// The name of the function that a line begins.
+fn function(line: &str) -> Option<&str> {
+    let (before, rest) = line.split_once("fn ")?;
+    let is_code = !before.contains(['"', '/']);
+    let name = rest.split(['(', '<']).next()?;
+    (is_code && !name.is_empty()).then_some(name)
+}
+
 /// The prose of a line: all of it in a document, the comment in a source.
 fn comment<'a>(path: &str, line: &'a str) -> Option<&'a str> {
     let (_, ending) = path.rsplit_once('.')?;
@@ -116,6 +140,8 @@ fn comments_and_words_are_found_as_written() {
     assert!(has_word("/// Nobody's.", "nobody"));
     assert!(!has_word("/// `nobody_else` is reckoning.", "nobody"));
     assert!(!has_word("/// It is reckoning.", "reckon"));
+    assert_eq!(function("    pub(super) fn nobody_waits<T>(self) {"), Some("nobody_waits"));
+    assert_eq!(function("    // fn nobody() {"), None);
 }
 
 /// Every random choice of a task by `select` must be made by us: biased, or it is drawn from the operating system.

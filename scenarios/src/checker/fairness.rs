@@ -320,7 +320,7 @@ mod tests {
 
     /// C2 was thrown out of the queue and then crashed: it did not wait on. It was once taken to have waited until the end.
     #[test]
-    fn who_crashed_after_it_left_the_queue_was_not_swept() {
+    fn a_client_that_crashed_after_it_left_the_queue_was_not_swept() {
         let story = queue().at(100).queue("m", &["c3"]).at(200).life("c2", Life::Crashed);
         let story = story.at(300).unlocks("c1", "m").granted("m", "c3", 1_000).queue("m", &[]);
         assert_eq!(first_line("fairness", &story.ends(60_000)), "holds overtakes=0 swept=0");

@@ -162,7 +162,7 @@ mod tests {
     /// The call of a client that crashed is over, and so a key of its lock is left behind. Regression: the lock counted as
     /// in use forever.
     #[test]
-    fn who_crashed_does_not_wait() {
+    fn a_crashed_client_does_not_wait() {
         let story =
             Story::one_node().at(0).locks("c1", "m", 1_000).at(10).unlocks("c1", "m").at(20).asks("c2");
         let story = story.granted_without_expiry("m", "c2").life("c2", Life::Crashed);

@@ -227,7 +227,7 @@ mod tests {
 
     /// Both have one of two permits, and write as they may. It was once taken for a violation.
     #[test]
-    fn who_holds_one_of_several_permits_does_not_write_alone() {
+    fn a_holder_of_one_of_several_permits_does_not_write_alone() {
         let story = Story::of_kind(LockKind::Semaphore { permits: 2 }).at(0).granted("m", "c1", 1_000);
         let story = story.granted("m", "c2", 1_000).at(10).wrote("c1", None, 9).wrote("c2", None, 9);
         let history = story.at(20).wrote("c1", None, 19).ends(3_000);

@@ -223,7 +223,7 @@ mod tests {
 
     /// C2 crashes while it waits, and asks again a minute later: it did not want the lock in between.
     #[test]
-    fn who_crashed_wants_nothing_until_it_asks_again() {
+    fn a_crashed_client_wants_nothing_until_it_asks_again() {
         let story = Story::one_node()
             .at(0)
             .locks("c1", "m", 1_000)

@@ -77,7 +77,7 @@ impl State {
     }
 
     /// A release concerns the waiters that can act: while there are none, none is late.
-    fn who_is_left(&mut self, history: &History, now: True) {
+    fn note_waiters_left(&mut self, history: &History, now: True) {
         for lock in self.pending.keys().chain(self.interrupted.keys()).copied().collect::<Vec<Lock>>() {
             let waits = self.waits(history, lock);
             if !waits && let Some(gap) = self.pending.remove(&lock) {
@@ -139,7 +139,7 @@ impl State {
             }
             _ => {}
         }
-        self.who_is_left(history, event.at);
+        self.note_waiters_left(history, event.at);
     }
 }
 

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_kept_more_than_the_process_can_bear() {
+    fn the_output_of_a_peer_is_limited_by_what_the_process_can_bear() {
         let mut outgoing = Outgoing::default();
         let piece = Bytes::from(vec![0; 1 << 20]);
         for _ in 0..=1 << 10 {

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_else_holds_is_edited_where_it_is() {
+    fn a_string_with_one_reference_is_edited_in_place() {
         let whole = Str::new(Bytes::copy_from_slice(&[7; 1000]));
         for mut text in [whole, Str::raw(Bytes::from(vec![7; 1000]))] {
             let place = text.bytes().as_ptr();
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_read_a_string_keeps_what_it_was() {
+    fn a_reader_keeps_the_string_as_it_was() {
         let mut text = Str::new(Bytes::from_static(b"abc"));
         let read = text.bytes().clone();
         text.edit(|bytes| bytes[0] = b'x');

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asked_for_breaks_it() {
+    fn an_unexpected_reply_breaks_it() {
         let mut talkative = migration(0, &["a"]);
         assert_eq!(talkative.hear(b"+OK\r\n+OK\r\n", Monotonic::ZERO), Progress::Broken);
         let mut endless = migration(0, &["a"]);

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_random_policy_prefers_nobody_and_the_same_node_evicts_the_same_keys() {
+    fn a_random_policy_has_no_preference_and_the_same_node_evicts_the_same_keys() {
         for policy in [Eviction::AllKeysRandom, Eviction::VolatileRandom] {
             let (one, other) = filled(policy).squeeze(600);
             assert!(

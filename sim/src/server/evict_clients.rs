@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn who_must_not_be_evicted_is_not() {
+    fn a_client_with_no_evict_stays() {
         let mut bench = Bench::new(Share::Bytes(200_000), 0);
         bench.send(1, "CLIENT NO-EVICT ON\r\n");
         assert_eq!(bench.send(1, half(400_000)), [2, 3, 4]);

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_script_answers_behind_who_killed_it_and_its_client_goes_on() {
+    fn a_killed_script_answers_after_script_kill_and_its_client_goes_on() {
         let mut rig = Rig::new(Config::default());
         rig.begin("while true do end", "");
         rig.send(1, "PING");

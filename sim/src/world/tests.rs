@@ -337,7 +337,7 @@ fn a_run_has_an_end() {
 }
 
 #[test]
-fn an_order_for_nobody_is_an_error() {
+fn an_order_for_an_unknown_host_is_an_error() {
     let mut world = pings(1).build();
     world.control().now(verb("crash nobody"));
     let error = world.run(MS(1)).expect_err("there is no such host").to_string();
@@ -412,7 +412,7 @@ fn sleeps_end_at_the_very_nanosecond_and_foreign_timers_to_the_millisecond() {
 }
 
 #[test]
-fn a_cut_link_forgets_what_nobody_would_send_again() {
+fn a_cut_link_drops_packets_that_no_kernel_retransmits() {
     // The server tells what reaches it. The link is cut from 50 to 300; what was sent over it waits in a kernel, and
     // goes with that kernel or with the attempt to connect.
     let server = |ctx: HostCtx| async move {

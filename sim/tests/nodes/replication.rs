@@ -507,7 +507,7 @@ fn a_replica_that_loads_from_the_socket_shows_its_old_data_only_where_the_histor
 }
 
 #[test]
-fn a_replica_waits_for_the_end_of_what_is_written_and_everybody_else_for_the_end_of_its_snapshot() {
+fn a_replica_waits_for_the_end_of_the_running_save_and_all_others_for_the_end_of_its_snapshot() {
     let mut net = Switch::new([prompt(), prompt()]);
     net.call(0, "MSET a 1 b 1 c 1");
     net.call(0, "CONFIG SET rdb-key-save-delay 1000000");

@@ -7,7 +7,7 @@ use lockstorm_sim::TestServer;
 use crate::peer::Peer;
 
 #[test]
-fn a_client_that_dies_mid_command_harms_nobody() {
+fn a_client_that_dies_mid_command_harms_no_other() {
     let server = TestServer::start_blocking().expect("a free port");
     let mut other = Peer::connect(&server);
     other.asks("SET watched 1", "+OK\r\n");
@@ -47,7 +47,7 @@ fn a_client_that_dies_mid_command_harms_nobody() {
 }
 
 #[test]
-fn a_shutdown_answers_what_came_before_it_and_hangs_up_on_everybody() {
+fn a_shutdown_answers_earlier_commands_and_closes_all_connections() {
     let server = TestServer::start_blocking().expect("a free port");
     let mut peers: Vec<Peer> = (0..20).map(|_| Peer::connect(&server)).collect();
     for peer in &mut peers {

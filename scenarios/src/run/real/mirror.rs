@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_was_seen_to_do_the_server_did() {
+    fn a_change_that_no_command_explains_is_the_server_s() {
         let mut full = kept(&[("c1:1", "1"), ("c2:1", "3")], Some(BEGINS_MS + 500));
         full[1].content = Content::List(vec!["c3:1".to_owned(), "c \"4\"".to_owned()]);
         full[2].content = Content::Text("7".to_owned());

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_looked_for_is_found_whoever_was_before_and_whoever_is_gone() {
+    fn the_lookup_cache_survives_removal() {
         let mut sessions = Sessions::default();
         [7, 2, 5].into_iter().for_each(|id| sessions.insert(session(id)));
         let ids = |sessions: &Sessions| sessions.iter().map(|session| session.id.0).collect::<Vec<_>>();
