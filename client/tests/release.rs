@@ -7,21 +7,10 @@ use std::time::Duration;
 use lockstorm_client::{Client, ErrorKind, Handle, Object, OwnerId};
 use lockstorm_sim::TestServer;
 use redis::Value;
-use support::{Flow, Proxy, RedisServer, command, eventually};
+use support::{Flow, Proxy, RedisServer, command, eventually, impatient};
 
 fn same() -> OwnerId {
     OwnerId::new(1)
-}
-
-/// A client whose time-outs are short enough for a test and long enough for a busy machine.
-async fn impatient(url: &str) -> Client {
-    Client::builder()
-        .endpoint(url)
-        .response_timeout(Duration::from_millis(500))
-        .retry_delay(Duration::from_millis(50), Duration::from_millis(100))
-        .connect()
-        .await
-        .unwrap()
 }
 
 /// The simulator, and a real server where there is one.
