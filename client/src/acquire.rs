@@ -213,7 +213,7 @@ impl<G: Got> Wanted for Acquisition<G> {
         let Some(_serial) = within(session.env(), limit, owner.serial.lock()).await else {
             return Err(config.no_reply().made_definite());
         };
-        // One that is gone before its turn has come sends nothing.
+        // A caller that is gone before its turn sends nothing.
         let _asks = tokio::select! {
             biased;
             () = caller.given_up() => return Err(config.no_reply().made_definite()),

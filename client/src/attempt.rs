@@ -50,7 +50,7 @@ pub(crate) enum Sleep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found<G> {
     pub(crate) got: G,
-    /// What is left of the lease.
+    /// The rest of the lease.
     pub(crate) left: Duration,
 }
 
@@ -112,7 +112,7 @@ pub(crate) struct Unlock<'a> {
     pub(crate) key: &'a str,
     /// The owner field.
     pub(crate) owner: &'a str,
-    /// The same for all repeats of one unlock.
+    /// The id of the request, the same for all repeats of one unlock.
     pub(crate) request: &'a str,
     /// The time that what remains must have, when the owner holds more levels. It never lengthens their own leases.
     pub(crate) remaining_ms: u64,
@@ -125,7 +125,7 @@ pub(crate) struct Unlock<'a> {
     pub(crate) publish: &'a str,
 }
 
-/// Something that is had until a time, and given back.
+/// What a grant brings: it lasts until a time, and is released.
 pub(crate) trait Lease: Send + Sync + 'static {
     /// The script with which the watchdog extends it. `None` of kinds whose grants never end by themselves: what no release
     /// gives back is gone for good, so that a server remembers requests for as long as their clients ask what became of them.
@@ -140,7 +140,7 @@ pub(crate) trait Lease: Send + Sync + 'static {
     }
 }
 
-/// A kind of object on one master, of which a guard is had.
+/// A kind of object on one master whose grants are guards.
 pub(crate) trait Kind: Attempt + Lease {}
 
 impl<K: Attempt + Lease> Kind for K {}

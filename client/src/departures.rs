@@ -156,7 +156,7 @@ impl Departures {
         }
     }
 
-    /// Those who go next. Without any the worker ends.
+    /// The next waiters to leave. Without any the worker ends.
     fn next(&self) -> Option<Batch> {
         let now = self.env.now();
         let mut state = locked(&self.state);

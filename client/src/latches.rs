@@ -24,7 +24,7 @@ struct Spent {
     /// By the slot that stands for those which may share a script, with the moment at which each has ended by itself.
     by_slot: BTreeMap<Slot, Vec<(String, Monotonic)>>,
     count: usize,
-    /// When the first of those that are remembered ends, as of the last look at all of them.
+    /// When the first remembered latch ends, as of the last check of all of them.
     first_end: Option<Monotonic>,
 }
 

@@ -1,4 +1,4 @@
-//! Getting something that another may have: ask, wait, ask again. Knows no lock.
+//! The wait loop of every acquisition: attempt, wait, attempt again. Knows no lock.
 //!
 //! The work runs in a task of its own, so that when a caller drops the future in the middle of a request the reply is still
 //! read, and what was granted is given back.
@@ -36,11 +36,11 @@ impl WaitLimit {
     }
 }
 
-/// Something that is asked for until it is got.
+/// An acquisition that is attempted until it is granted.
 pub(crate) trait Wanted: Send + 'static {
     type Got: Send + 'static;
 
-    /// Asks once. What is got for a caller that [is gone](Caller::is_gone) is given back before this returns.
+    /// Attempts once. A grant for a caller that [is gone](Caller::is_gone) is released before this returns.
     fn ask(
         &mut self,
         caller: &mut Caller<Self::Got>,
@@ -145,7 +145,7 @@ impl<T: Send + 'static> Caller<T> {
         let gone = async {
             match &mut self.answer {
                 Some(answer) => answer.closed().await,
-                // The caller has its answer; what is left to do ends by itself.
+                // The caller has its answer; the rest of the work ends by itself.
                 None => std::future::pending().await,
             }
         };

@@ -74,7 +74,7 @@ impl Blob {
         }
     }
 
-    /// The same, for functions that take [`Bytes`].
+    /// The bytes as [`Bytes`].
     pub fn to_bytes(&self) -> Bytes {
         self.apart().into_bytes()
     }

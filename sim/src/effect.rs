@@ -157,7 +157,7 @@ pub enum Subscription {
 /// Whether the keys of a command are remembered without being asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Consent {
-    /// Those of every command.
+    /// The keys of every command.
     #[default]
     Given,
     /// Only after CLIENT CACHING YES (`OPTIN`).

@@ -104,7 +104,7 @@ pub trait Files: fmt::Debug + Send {
     /// When it cannot be read.
     fn read(&self, path: &str) -> io::Result<String>;
 
-    /// Puts a text in the place of a file's, at once or not at all.
+    /// Replaces the text of a file atomically.
     ///
     /// # Errors
     /// When it cannot be written; the file is as it was then.
@@ -120,7 +120,7 @@ pub trait Folder: fmt::Debug + Send {
     /// When it is not there, or cannot be read.
     fn read(&self, name: &str) -> io::Result<Bytes>;
 
-    /// Puts a file in the place of the one there was, durably, and at once or not at all. Its folder is made if it is missing.
+    /// Replaces a file atomically and durably. Its folder is made if it is missing.
     ///
     /// # Errors
     /// When it cannot be written; what was there stays then.
@@ -243,12 +243,12 @@ impl Env {
         }
     }
 
-    /// Begins to time something by the clock that goes on within a step, where there is one.
+    /// Begins to time work by the clock that goes on within a step, where there is one.
     pub fn begin(&self) -> Option<Instant> {
         self.clock.map(|clock| (clock.read)())
     }
 
-    /// The same right after [`Env::refresh`], which has read the clock.
+    /// Begins to time work right after [`Env::refresh`], which has read the clock.
     pub fn begin_refreshed(&self) -> Option<Instant> {
         self.clock.map(|clock| clock.refreshed)
     }

@@ -83,7 +83,7 @@ pub(crate) struct Router {
     env: Arc<dyn Env>,
     config: Arc<Config>,
     route: Arc<dyn Route>,
-    /// Those that were used.
+    /// The nodes that were used.
     nodes: Mutex<BTreeMap<NodeId, Arc<Node>>>,
     closed: Arc<AtomicBool>,
 }

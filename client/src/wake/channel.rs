@@ -28,7 +28,7 @@ pub(crate) struct Wakes {
 pub(super) struct Channel {
     policy: fn(&[u8]) -> Wake,
     waiters: AtomicUsize,
-    /// Those of them that want several permits.
+    /// The waiters that want several permits.
     greedy: AtomicUsize,
     /// A permit for each waiter that is to look. One that comes while no waiter sleeps is kept.
     looks: Semaphore,

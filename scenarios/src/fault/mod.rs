@@ -86,7 +86,7 @@ macro_rules! faults {
             pub struct Fault {
                 /// When, after the start.
                 pub at: Option<Draw<Span>>,
-                /// When something has happened, instead of a time.
+                /// When an event has happened, instead of a time.
                 pub on: Option<Trigger>,
                 /// After how long it is undone, where it can be; never if left out.
                 #[serde(rename = "for")]

@@ -1,4 +1,4 @@
-//! When a fault begins, where that is not a time but something that happens.
+//! The events at which a fault can begin, instead of a time.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -30,7 +30,7 @@ impl fmt::Display for Face {
     }
 }
 
-/// A reading of one of a client's own clocks until which it counts on something.
+/// A deadline by one of a client's own clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
     /// The clock it counts by; which one is the client's choice, and may be the wrong one.

@@ -66,7 +66,7 @@ impl History {
     /// Writes it down.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Errors of the writer.
     pub fn write(&self, mut to: impl Write) -> io::Result<()> {
         let rest = Parts {
             header: &self.header,
@@ -89,7 +89,7 @@ impl History {
     /// every number stands for something, and events are in order.
     ///
     /// # Errors
-    /// Those of the reader, and the first line that is not right.
+    /// Errors of the reader, and the first invalid line.
     pub fn read(from: impl BufRead) -> Result<Self, ReadError> {
         let mut lines = from.lines();
         let mistake = |line: usize| move |mistake: String| ReadError::Line { line, mistake };

@@ -226,10 +226,10 @@ pub enum Fence {
     #[default]
     #[serde(rename = "none")]
     None,
-    /// Those with a token greater than any owner's before; an owner may write again with its own.
+    /// Writes with a token greater than any owner's before; an owner may write again with its own.
     #[serde(rename = ">")]
     Greater,
-    /// Those with a token greater than or equal to the greatest before.
+    /// Writes with a token greater than or equal to the greatest before.
     #[serde(rename = ">=")]
     AtLeast,
 }

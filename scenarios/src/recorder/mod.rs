@@ -1,4 +1,4 @@
-//! Writes the history of a run down while it happens, and tells the director when something happened that a fault waits for.
+//! Records the history of a run while it happens, and notifies the director of events that a fault waits for.
 //!
 //! `names` maps names in Redis to owners, `beliefs` keeps the beliefs of owners, `triggers` the events that faults wait for.
 //! [`HistoryWriter`] is how one line of work of a client is written down.
@@ -73,7 +73,7 @@ impl Shared {
         self.0.recorder.lock().expect("nothing panics while writing history")
     }
 
-    /// Resolves when something has happened that an occurrence waits for.
+    /// Resolves when an event has happened that an occurrence waits for.
     pub async fn happened(&self) {
         self.0.happened.notified().await;
     }

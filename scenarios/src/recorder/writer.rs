@@ -28,19 +28,19 @@ impl HistoryWriter {
         HistoryWriter { shared, ctx, host, line: Line::FIRST, lock: Lock(0), clock: ClockId::Boottime }
     }
 
-    /// The same, about this lock.
+    /// A writer for this lock.
     #[must_use]
     pub fn about(&self, lock: Lock) -> HistoryWriter {
         HistoryWriter { lock, ..self.clone() }
     }
 
-    /// The same, for another line of work.
+    /// A writer for another line of work.
     #[must_use]
     pub fn on(&self, line: Line) -> HistoryWriter {
         HistoryWriter { line, ..self.clone() }
     }
 
-    /// The same, for a client whose deadlines are readings of this clock.
+    /// A writer for a client whose deadlines are readings of this clock.
     #[must_use]
     pub fn counting_by(self, clock: ClockId) -> HistoryWriter {
         HistoryWriter { clock, ..self }

@@ -153,7 +153,7 @@ pub(super) struct Actor {
 pub(super) type Hold = (Lock, Rc<dyn Held>);
 
 impl Actor {
-    /// Does what the line does, and returns what it has not given back.
+    /// Plays the line of work, and returns the holds that it has not released.
     async fn play(&self, line: &PlannedLine) -> Vec<Hold> {
         match &line.workload {
             Some(Workload::Contend(contend)) => contend.play(self).await,

@@ -24,7 +24,7 @@ enum Cue {
     End(usize),
 }
 
-/// What the director has to do, and what lasts of what it has done.
+/// The work of the director, and the lasting faults that it has begun.
 struct Director {
     ctx: HostCtx,
     stage: Rc<Stage>,

@@ -127,7 +127,7 @@ impl Actor {
         self.ctx.wire_delay(think.max(Duration::from_millis(1))).await;
     }
 
-    /// The same with several locks as one.
+    /// Contends for several locks as one.
     async fn contend_together(&self, contend: &Contend, locks: &[Lock], stream: &mut Stream) {
         let wait = contend.wait.map_or(Patience::Unbounded, |Span(wait)| Patience::For(wait));
         let lease = self.lease(locks[0], None, false);

@@ -26,7 +26,7 @@ impl Wrong {
     }
 }
 
-/// That a lease lasts long enough for a server to grant it.
+/// Checks that a lease lasts long enough for a server to grant it.
 pub(super) fn lease(key: &'static str, lease: Option<Span>) -> Result<(), Wrong> {
     match lease {
         Some(lease) if lease < LEASE_MIN => Err(Wrong::at(
@@ -37,7 +37,7 @@ pub(super) fn lease(key: &'static str, lease: Option<Span>) -> Result<(), Wrong>
     }
 }
 
-/// That something is done again and again, and not without end at one instant.
+/// Checks that a repetition has a period, so that it does not repeat without end at one instant.
 pub(super) fn period(key: &'static str, period: Option<Span>) -> Result<(), Wrong> {
     match period {
         Some(period) if period.0 < PERIOD_MIN => {

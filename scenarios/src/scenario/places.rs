@@ -1,4 +1,4 @@
-//! Where something was written, for mistakes that show only once the whole file is understood.
+//! The positions of keys and values in a file, for mistakes that show only once the whole file is understood.
 
 use std::ops::Range;
 

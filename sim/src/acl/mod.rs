@@ -47,7 +47,7 @@ impl Acl {
         self.users.values()
     }
 
-    /// Adds a user, or puts it in the place of the one of the same name.
+    /// Adds a user; it replaces one with the same name.
     pub fn put(&mut self, user: User) {
         self.users.insert(user.name.clone(), user);
         self.look();
@@ -60,7 +60,7 @@ impl Acl {
         removed
     }
 
-    /// Puts other users in the place of all there are. The default user, if not among them, is as at the start.
+    /// Replaces all users. The default user, if not among them, is as at the start.
     pub fn replace(&mut self, users: Vec<User>) {
         self.users = users.into_iter().map(|user| (user.name.clone(), user)).collect();
         self.users.entry(DEFAULT).or_insert_with(User::default_user);

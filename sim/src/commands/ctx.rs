@@ -66,11 +66,11 @@ pub struct Ctx<'a> {
     pub origin: Origin,
     /// The wall clock in milliseconds, frozen for the whole batch: what keys expire by.
     pub now_ms: i64,
-    /// Who repeats what it does.
+    /// Where it is propagated.
     pub(super) to: PropagateTo,
-    /// What replicas repeat instead of the command as it was sent.
+    /// The commands that are propagated instead of the one that was sent.
     pub(super) rewritten: Option<Vec<Vec<Bytes>>>,
-    /// The errors in the reply of a script, in the place of the one that other commands can answer.
+    /// The errors in the reply of a script; other commands have one at most.
     pub(super) script_errors: Option<ScriptErrors>,
     /// Set when the command wants to wait.
     pub(super) block: Option<Blocked>,
@@ -111,7 +111,7 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// The same context for a command that has waited, now that `key` is ready.
+    /// The context for a command that was blocked, now that `key` is ready.
     pub fn woken_by(mut self, key: Bytes) -> Ctx<'a> {
         self.ready = Some(key);
         self
@@ -335,7 +335,7 @@ impl<'a> Ctx<'a> {
         when_ms <= self.wall_ms() && self.origin != Origin::Replication && !self.node.is_replica()
     }
 
-    /// Does something in another database.
+    /// Runs `action` in another database.
     pub fn in_db<T>(&mut self, db: usize, action: impl FnOnce(&mut Ctx<'a>) -> T) -> T {
         let own = std::mem::replace(&mut self.db, db);
         let result = action(self);
@@ -379,7 +379,7 @@ impl<'a> Ctx<'a> {
         self.take_out(changes, key, (class, event), false);
     }
 
-    /// The same where a server has replied before it removes the key.
+    /// As [`Ctx::taken`], where a server has replied before it removes the key.
     pub fn taken_before_reply(&mut self, changes: usize, key: &Bytes, class: Class, event: &'static str) {
         self.take_out(changes, key, (class, event), true);
     }
@@ -440,8 +440,8 @@ impl<'a> Ctx<'a> {
         self.effects.publish(Publication { channel, message, sharded });
     }
 
-    /// Replicas repeat these commands instead of the one that was sent: absolute times for relative ones, say, or the
-    /// elements that were drawn. An empty list keeps the command from them altogether.
+    /// These commands are propagated instead of the one that was sent: absolute times for relative ones, say, or the
+    /// elements that were drawn. With an empty list nothing is propagated.
     pub fn propagate_as(&mut self, commands: Vec<Vec<Bytes>>) {
         self.rewritten = Some(commands);
     }

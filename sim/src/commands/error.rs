@@ -45,7 +45,7 @@ impl Error {
         "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a \
          local connection, otherwise you need to set this option in the configuration file, and then restart the server.",
     );
-    /// MODULE's subcommands that change something, which `enable-module-command` forbids.
+    /// MODULE's subcommands that load or unload, which `enable-module-command` forbids.
     pub const MODULE_DISABLED: Error = Error::of(
         "ERR MODULE command not allowed. If the enable-module-command option is set to \"local\", you can run it from a \
          local connection, otherwise you need to set this option in the configuration file, and then restart the server.",

@@ -126,7 +126,7 @@ impl Reader<'_> {
             return Err(Wrong::Option(format!("`{name}` takes one value, not {}", values.len())));
         }
         let value = values.join(" ");
-        // What is in quotes is meant as it stands.
+        // Text in quotes is taken literally.
         self.option(&name, if takes_many { value.trim() } else { &value })
     }
 

@@ -159,7 +159,7 @@ pub enum Share {
 }
 
 impl Share {
-    /// How many bytes that is, where `maxmemory` is so much. A part of no limit is none.
+    /// The limit in bytes for this `maxmemory`; a percentage of no limit is no limit.
     pub fn of(self, maxmemory: u64) -> u64 {
         match self {
             Share::Bytes(bytes) => bytes,
@@ -185,7 +185,7 @@ impl fmt::Display for Share {
     }
 }
 
-/// When a client that does not read what it is sent is disconnected.
+/// The output at which a client that does not read is disconnected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferLimit {
     /// At once above so many bytes; 0 for never.

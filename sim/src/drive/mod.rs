@@ -74,7 +74,7 @@ pub trait Platform: 'static {
     /// Resolves when the monotonic clock shows `at`.
     fn sleep_until(&self, at: Monotonic) -> impl Future<Output = ()> + 'static;
 
-    /// Resolves after so much time on the wire, whatever the clocks of the host do.
+    /// Resolves after a delay on the wire, which the clocks of the host do not affect.
     fn wait(&self, delay: Duration) -> impl Future<Output = ()> + 'static;
 
     /// The next connection.

@@ -111,7 +111,7 @@ pub(super) struct Driver<P: Platform> {
     destination: Cell<Option<Monotonic>>,
     /// The server has closed a connection in the last step.
     hung_up: Cell<bool>,
-    /// Connections with so much to write that the server is to know of it.
+    /// Connections whose unsent output must be reported to the server.
     long: RefCell<Vec<ConnId>>,
     /// The server neither reads nor answers at the moment; these connections want to know when it does again.
     stalled: Cell<bool>,
@@ -377,7 +377,7 @@ impl<P: Platform> Driver<P> {
     /// A connection is over: the other side closed, or never was there, or has all that the server had for it.
     pub(super) fn hung_up(self: &Rc<Self>, conn: ConnId) {
         let wire = self.wires.borrow_mut().remove(&conn);
-        // One that the server has closed itself is none of its business any more, unless it waits for this.
+        // The server expects no event for a connection that it has closed itself, unless it drains it.
         let is_news = |wire: &Outgoing| !wire.closing || wire.reports_end;
         if wire.is_some_and(|wire| is_news(&wire.borrow())) {
             self.step(Event::Closed { conn });

@@ -45,7 +45,7 @@ impl Outgoing {
         self.overrun = self.queued > QUEUED_MAX;
     }
 
-    /// Whether so much waits that the server is to know of it at once, before the network has been asked.
+    /// Whether the unsent output must be reported to the server before the network is tried.
     pub(super) fn is_long(&self) -> bool {
         self.queued > UNCOUNTED
     }

@@ -82,7 +82,7 @@ impl TestServer {
         self.address
     }
 
-    /// The same as a URL, such as `redis://127.0.0.1:41273`, with the password if it has one.
+    /// Its address as a URL, such as `redis://127.0.0.1:41273`, with the password if it has one.
     pub fn url(&self) -> String {
         match &self.password[..] {
             "" => format!("redis://{}", self.address),

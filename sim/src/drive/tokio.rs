@@ -126,7 +126,7 @@ impl Machine {
         let Ok(()) = started;
     }
 
-    /// The same with a server whose start may fail; then no client is served.
+    /// Serves with a server whose start may fail; then no client is served.
     ///
     /// # Errors
     /// What `start` answers.

@@ -252,7 +252,7 @@ impl AppendLog {
         (policy == Fsync::EverySecond && file.synced < file.commands.len())
             .then(|| now + Wall::from_secs(wall.as_secs().max(self.synced_at) + 1).since(wall))
     }
-    /// The same for a file in a folder.
+    /// When the next sync of a file in a folder is due without a write.
     pub fn folder_due(&self, policy: Fsync, wall: Wall, now: Monotonic) -> Option<Monotonic> {
         (policy == Fsync::EverySecond && self.unsynced)
             .then(|| now + Wall::from_secs(wall.as_secs().max(self.synced_at) + 1).since(wall))

@@ -102,7 +102,7 @@ impl Db {
     }
 
     /// Checks the key that is due at [`Db::next_expiry_ms`], and returns it if it really expires then, as the first of all.
-    /// One that expires later by now has its time later from here on.
+    /// A key whose expiry was postponed moves to its new time in the queue.
     pub fn next_expired(&mut self) -> Option<&Blob> {
         let (look_ms, slot) = self.expiries.first()?;
         let (key, entry) = self.entries.at(slot)?;
@@ -285,7 +285,7 @@ impl Db {
         Some(entry)
     }
 
-    /// Gives memory back. Keys change their slots, so no reference to a slot may remain.
+    /// Releases unused slots. Keys change their slots, so no reference to a slot may remain.
     fn compact(&mut self) {
         self.account();
         self.unaccounted = Slots::default();
@@ -302,7 +302,7 @@ impl Db {
         })
     }
 
-    /// The same, and stores the result: keys that have not changed need no look the next time.
+    /// Computes [`Db::memory`] and stores the result, so that the next call visits changed keys only.
     pub fn account(&mut self) -> usize {
         for slot in self.unaccounted.take() {
             if let Some((key, entry)) = self.entries.at_mut(slot) {

@@ -125,7 +125,7 @@ impl<V> Dict<V> {
         self.slots.get(slot as usize)?.as_ref().map(|(key, value)| (key, value))
     }
 
-    /// The same, with the value to change in place.
+    /// The key and the value in a slot, the value to change in place.
     pub(super) fn at_mut(&mut self, slot: u32) -> Option<(&Blob, &mut V)> {
         self.slots.get_mut(slot as usize)?.as_mut().map(|(key, value)| (&*key, value))
     }

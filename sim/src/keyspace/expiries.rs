@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 pub(super) struct Expiries {
     /// Sorted by the times at which they are checked, which are never later than their expiries.
     order: BTreeSet<(i64, u32)>,
-    /// That time of each slot, for slots that have one.
+    /// The time at which the key of each slot is checked.
     looks_ms: Vec<i64>,
 }
 

@@ -79,7 +79,7 @@ impl Entry {
         text(key.len()) + TABLE_ENTRY + self.value.memory()
     }
 
-    /// The same with the key's places in the tables of the database.
+    /// The memory of key and value with the entries in the tables of the database.
     pub fn memory(&self, key: &[u8]) -> usize {
         let expiry = if self.expires_ms().is_some() { TABLE_ENTRY + SLOT } else { 0 };
         self.usage(key).saturating_add(SLOT + expiry)

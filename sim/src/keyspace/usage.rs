@@ -56,17 +56,17 @@ impl Usage {
         (self.0 & i64::from(u8::MAX)) as u8
     }
 
-    /// That of a key made now.
+    /// The use of a key that is created now.
     pub fn new(now_ms: i64) -> Usage {
         Usage::of(now_ms, INITIAL)
     }
 
-    /// That of a key whose counter is `frequency` now.
+    /// The use of a key whose LFU counter is `frequency` now.
     pub fn counted(now_ms: i64, frequency: u8) -> Usage {
         Usage::of(now_ms, frequency)
     }
 
-    /// That of a key that was not used for so many seconds, as far as the server's 24-bit clock can represent it: times
+    /// The use of a key that has been idle for this many seconds, as far as the server's 24-bit clock can represent it: times
     /// before its origin wrap around, and only the bits that fit are kept.
     pub fn idle_for(now_ms: i64, secs: i64) -> Usage {
         let clock = (now_ms / 1000) & CLOCK_MAX;

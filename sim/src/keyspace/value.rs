@@ -58,7 +58,7 @@ pub struct WrongType;
 pub trait Typed: Sized {
     /// The value as this type, if it is one.
     fn of(value: &Value) -> Option<&Self>;
-    /// The same, to change in place.
+    /// The value as this type, if it is one, to change in place.
     fn of_mut(value: &mut Value) -> Option<&mut Self>;
     /// An empty one, for commands that create what they add to.
     fn empty() -> Value;

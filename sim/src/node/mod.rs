@@ -106,7 +106,7 @@ pub struct Persistence {
     /// A rewrite of the append-only file is to begin when nothing else is written in the background, or when the transaction is
     /// over that has asked for it: what that does would be written behind the base, and be done twice.
     pub rewrite_scheduled: bool,
-    /// The same for a snapshot.
+    /// A save is to begin under the same conditions.
     pub save_scheduled: bool,
     /// The last save to disk failed: writes are refused while `stop-writes-on-bgsave-error` says so.
     pub save_failed: bool,
@@ -159,7 +159,7 @@ pub struct Busy {
     pub command: Vec<Bytes>,
     /// When it was called.
     pub since: Monotonic,
-    /// The same by the wall clock, in milliseconds: keys expire for it as of then.
+    /// When it was called by the wall clock, in milliseconds: the time at which keys expire for the script.
     pub now_ms: i64,
     /// The database and the protocol of its client, which it has changed for itself.
     pub own: (usize, Protocol),
@@ -169,7 +169,7 @@ pub struct Busy {
     pub transaction: Option<(Vec<Reply>, Vec<Vec<Bytes>>)>,
     /// It is to end in its next turn.
     pub killed: bool,
-    /// Its client is gone, which is seen to when it ends.
+    /// Its client has disconnected; the session is closed when the script ends.
     pub hung_up: bool,
 }
 
@@ -180,7 +180,7 @@ pub struct Shutdown {
     pub save: Option<bool>,
     /// Without waiting for replicas.
     pub now: bool,
-    /// Even if something fails.
+    /// Exit even if the last save fails.
     pub force: bool,
     /// By a signal.
     pub signalled: bool,
@@ -211,7 +211,7 @@ pub struct Background {
     pub job: Job,
     /// When it began.
     pub began: Monotonic,
-    /// The same by the wall clock, in seconds.
+    /// When it began by the wall clock, in seconds.
     pub since: i64,
     /// When all is written. The periodic work sees it then, or later.
     pub until: Monotonic,
@@ -280,12 +280,12 @@ pub enum Purpose {
 pub enum PauseMode {
     /// All of them.
     All,
-    /// Those that may write.
+    /// Commands that may write.
     Write,
 }
 
 impl Node {
-    /// Has the node do nothing for a while: after what it does at `now`, or after what it is to do nothing for already.
+    /// Stalls the node for `time`, from `now` or from the end of the stall that it is in.
     pub fn stall(&mut self, now: Monotonic, time: Duration) {
         self.stalled_until = Some(self.stalled_until.map_or(now, |until| until.max(now)) + time);
         self.stood_still = self.stood_still.saturating_add(time);
@@ -410,7 +410,7 @@ impl Node {
         self.exiting = true;
     }
 
-    /// Puts the databases and the libraries of a snapshot in place of what there is.
+    /// Replaces databases and libraries by those of a snapshot.
     ///
     /// # Errors
     /// When the code of a library does not load; all stays as it is then.
@@ -427,7 +427,7 @@ impl Node {
         self.config.latency_monitor_threshold > 0
     }
 
-    /// Notes that something other than a command has taken long since it began, if it has.
+    /// Adds a spike to the latency monitor if work other than a command has taken long since it began.
     pub fn note_spike(&mut self, env: &Env, event: &'static str, began: Option<Instant>) {
         if self.times_spikes() {
             let threshold_ms = self.config.latency_monitor_threshold;

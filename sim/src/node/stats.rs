@@ -40,7 +40,7 @@ pub struct Stats {
     pub saves: u64,
     /// Seconds that the last one in the background took, if there was one.
     pub save_secs: Option<i64>,
-    /// The same for a rewrite of the append-only file.
+    /// Seconds that the last rewrite of the append-only file took, if there was one.
     pub rewrite_secs: Option<i64>,
     /// Keys that the last snapshot read from disk held, and those of it that had expired.
     pub loaded: (usize, usize),
@@ -64,9 +64,9 @@ pub struct Stats {
     pub repl_in: u64,
     /// Bytes sent to replicas.
     pub repl_out: u64,
-    /// How often something was read from a connection.
+    /// Reads from connections.
     pub reads: u64,
-    /// How often something was written to one.
+    /// Writes to connections.
     pub writes: u64,
     /// How much went on lately.
     pub rates: Rates,

@@ -59,7 +59,7 @@ impl Outbox {
         std::mem::take(&mut self.done)
     }
 
-    /// The same where it is one short piece, whose buffer is reused.
+    /// Takes all bytes where they are one short piece, whose buffer is reused.
     pub fn take_short(&mut self, max: usize) -> Option<Bytes> {
         if !self.done.is_empty() || self.tail.len() > max {
             return None;

@@ -279,7 +279,7 @@ pub fn quoted(text: &str) -> Cow<'_, [u8]> {
 /// A status or error line. Line breaks inside would end the line early, so they become spaces.
 fn line(out: &mut impl Sink, kind: u8, text: &[u8]) {
     out.push(kind);
-    // Those at the end of an error are left out.
+    // Line breaks at the end of an error are left out.
     let breaks = text.iter().rev().take_while(|b| kind == b'-' && matches!(b, b'\r' | b'\n')).count();
     let text = &text[..text.len() - breaks];
     for (at, part) in text.split(|b| matches!(b, b'\r' | b'\n')).enumerate() {

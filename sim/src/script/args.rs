@@ -51,7 +51,7 @@ impl Args<'_> {
         self.lua.coerce_number(value)?.ok_or_else(|| self.expected(at, "number"))
     }
 
-    /// The same, or `default` where there is no argument.
+    /// A number, or `default` where there is no argument.
     pub(super) fn number_or(&self, at: usize, default: f64) -> mlua::Result<f64> {
         match self.values.get(at) {
             None | Some(Value::Nil) => Ok(default),
@@ -65,7 +65,7 @@ impl Args<'_> {
         self.lua.coerce_string(value)?.ok_or_else(|| self.expected(at, "string"))
     }
 
-    /// The same, as bytes of our own.
+    /// Text, copied.
     pub(super) fn text(&self, at: usize) -> mlua::Result<Bytes> {
         Ok(Bytes::copy_from_slice(&self.string(at)?.as_bytes()))
     }

@@ -68,7 +68,7 @@ pub(super) struct Desk {
     pub(super) host: RefCell<Option<Box<dyn Host>>>,
     /// The protocol it chose.
     pub(super) protocol: Cell<Protocol>,
-    /// Instructions it has left, until it is seen to.
+    /// Instructions it has left before its limits are checked.
     budget: Cell<u64>,
     /// Whether it is to end where it stands.
     pub(super) killed: Cell<bool>,
@@ -76,7 +76,7 @@ pub(super) struct Desk {
     pause: RefCell<Option<Rc<Function>>>,
     /// Where in it a call may stand that leaves no frame of the script.
     pub(super) tail: Cell<Tail>,
-    /// The machine's own clock, where scripts go by one and not by what they have left.
+    /// The machine's own clock, where scripts run by time slices instead of a budget.
     pub(super) clock: Cell<Option<fn() -> Instant>>,
     /// How long its turn may be by that clock.
     turn: Cell<Duration>,
@@ -163,7 +163,7 @@ impl Desk {
         clock().duration_since(began) < self.turn.get()
     }
 
-    /// The same, for bytes copied or compared.
+    /// Charges the script for bytes copied or compared.
     ///
     /// # Errors
     /// When the script is to end.

@@ -6,7 +6,7 @@ pub(super) enum Failure {
     /// An error reply, which `redis.call` and its siblings raise as a table.
     #[error("{0}")]
     Reply(String),
-    /// The same, of a command that was called: there it has been counted.
+    /// The error reply of a command that was called, which has been counted there.
     #[error("{0}")]
     Called(String),
     /// A mistake in calling a library, which Lua raises as a text with the caller's position before it.

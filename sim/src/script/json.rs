@@ -271,7 +271,7 @@ fn count(n: i32) -> Value {
 
 type Setter = fn(&Args<'_>, &mut Settings) -> mlua::Result<MultiValue>;
 
-/// The functions that set something, with the number of arguments that each takes at most.
+/// The functions that change settings, with the most arguments that each takes.
 const SETTERS: [(&str, usize, Setter); 7] = [
     ("encode_sparse_array", 3, |args, settings| {
         if let Some(convert) = option(args, 0, &OFF_ON)? {

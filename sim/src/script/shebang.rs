@@ -36,7 +36,7 @@ impl Flags {
         NAMED.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, flag)| *flag)
     }
 
-    /// The names of those that were declared.
+    /// The names of these flags.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         NAMED.iter().filter(move |(_, flag)| self.contains(*flag)).map(|(name, _)| *name)
     }

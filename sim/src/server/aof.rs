@@ -201,7 +201,7 @@ impl Server {
             })
     }
 
-    /// When the disk next wants something that no write brings.
+    /// When the AOF next has work to do that no write triggers.
     pub(super) fn disk_due(&self, env: &Env) -> Option<Monotonic> {
         if self.node.loading.is_some() {
             return None;

@@ -71,7 +71,7 @@ impl Server {
         Some(self.cron.tick_from(look, self.period()))
     }
 
-    /// When there is next something to do for a tick.
+    /// When the cron next has work to do.
     fn work_due(&self, env: &Env) -> Option<Monotonic> {
         if self.node.debug.cron_paused {
             return None;
@@ -153,7 +153,7 @@ impl Server {
     }
 }
 
-/// Subscribers and clients that wait are silent by nature, replicas and masters have time-outs of their own.
+/// Subscribers and blocked clients may stay silent; replicas and masters have other time-outs.
 fn may_idle_out(session: &Session) -> bool {
     session.role == Role::Client
         && session.blocked.is_none()

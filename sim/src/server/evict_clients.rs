@@ -75,7 +75,7 @@ mod tests {
     }
 
     impl Bench {
-        /// A server with clients 1 to 4, which may use so much together.
+        /// A server with clients 1 to 4, and a limit for their memory together.
         fn new(limit: Share, maxmemory: u64) -> Bench {
             let mut env = Env::new(1);
             let config = Config { maxmemory_clients: limit, maxmemory, ..Config::default() };

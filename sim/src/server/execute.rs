@@ -19,7 +19,7 @@ pub(super) fn critical(what: &str, error: &str, command: &str) -> String {
 }
 
 impl Server {
-    /// Takes one command of a connection through the gate, runs it, and settles what it did.
+    /// Takes one command of a connection through the gate, runs it, and settles its effects.
     pub(super) fn command(&mut self, env: &mut Env, conn: ConnId, args: Vec<Bytes>) {
         // Clients are evicted before keys, and the sender of this command may be one of them.
         self.node.clients.sessions.account(conn);

@@ -93,7 +93,7 @@ impl Server {
     /// Begins to write a snapshot for the replicas that have waited long enough for company.
     pub(super) fn start_due_snapshots(&mut self, env: &mut Env) {
         self.share_snapshot(env);
-        // Nor is the data whole in the middle of a script.
+        // In the middle of a script the data is not consistent.
         if self.node.persistence.background.is_some() || self.node.busy.is_some() {
             return;
         }
@@ -236,7 +236,7 @@ impl Server {
     }
 }
 
-/// The same command with the time a key has left instead of the time it dies at, as before Redis 7.
+/// Rewrites a command to a relative time to live, as before Redis 7.
 fn with_relative_ttl(command: &Propagated, now_ms: i64) -> Propagated {
     let mut args = command.args.clone();
     let left = |when: &Bytes| {

@@ -46,7 +46,7 @@ impl Node {
         Ok(())
     }
 
-    /// Puts a snapshot in the place of the one there was.
+    /// Replaces the snapshot on the disk.
     ///
     /// # Errors
     /// When the disk does not take it.
@@ -232,7 +232,7 @@ impl Node {
         extended.map_err(|error| SaveError::File(error.to_string()))
     }
 
-    /// Puts a new base in the place of what the append-only file was made of before it.
+    /// Replaces the files of the AOF by a new base.
     fn rebase_log(
         &mut self,
         env: &Env,
@@ -302,7 +302,7 @@ impl Server {
         self.end_background_if(env, |_| true);
     }
 
-    /// The same for a snapshot only for replicas, which are notified at once.
+    /// As [`Server::end_background`], for a snapshot that is only for replicas: they are notified at once.
     pub(super) fn end_snapshot_for_replicas(&mut self, env: &mut Env) {
         self.end_background_if(env, |job| matches!(job, Job::ForReplicas { .. }));
     }

@@ -345,7 +345,7 @@ impl Server {
                 return Err(Broken);
             }
         };
-        // It comes through a file, which stays, and must not be replaced by what there was before.
+        // It comes through a file, which stays, and must not be overwritten by a snapshot of the old data.
         self.node.give_up_snapshot(env);
         let file = Bytes::copy_from_slice(snapshot);
         if let Err(error) = self.node.keep_snapshot(env, file) {

@@ -203,7 +203,7 @@ impl Server {
         self.run_disk(env);
     }
 
-    /// When there is next something to do that no event brings. `None` for an idle node: it costs nothing to wait with it.
+    /// When the node next has work that no event triggers. `None` for an idle node, which needs no alarm.
     fn due(&self, env: &Env) -> Option<Monotonic> {
         if let Some(until) = self.node.stalled_until {
             return Some(until);

@@ -401,7 +401,7 @@ mod tests {
             let mut changed = clock.clone();
             apply(&mut changed, when, &fault);
             prop_assert_eq!(clock.read(at.min(True::from_nanos(when.as_nanos() - 1))), changed.read(at.min(True::from_nanos(when.as_nanos() - 1))));
-            // Nor does it move any clock at its own instant, but for a step of the wall clock.
+            // At its own instant it moves no clock, except that a step moves the wall clock.
             prop_assert_eq!(clock.monotonic(when), changed.monotonic(when));
             prop_assert_eq!(clock.boottime(when), changed.boottime(when));
             let step = match fault { Fault::Step(by) | Fault::Slew(by, 0) => by, _ => 0 };

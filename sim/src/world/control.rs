@@ -119,7 +119,7 @@ impl Control {
         self.after(Duration::ZERO, verb);
     }
 
-    /// Orders a verb for so much true time from now.
+    /// Orders a verb for this length of true time from now.
     pub fn after(&self, delay: Duration, verb: Verb) {
         let now = self.with(|orders| orders.now);
         self.at(now + delay, verb);

@@ -91,7 +91,7 @@ impl HostCtx {
         Sleep { machine: self.machine.clone(), alarm: Alarm::Clock(at), timer: None }
     }
 
-    /// Resolves after so much true time, whatever the host's clocks do: for what happens to a message on the wire.
+    /// Resolves after a length of true time, which the host's clocks do not affect: for delays of messages on the wire.
     pub fn wire_delay(&self, delay: Duration) -> Sleep {
         let at = self.machine.shared.now() + delay;
         Sleep { machine: self.machine.clone(), alarm: Alarm::Wire(at), timer: None }

@@ -71,7 +71,7 @@ pub(super) struct RealPorts {
 pub(super) enum Alarm {
     /// The host's monotonic clock.
     Clock(Monotonic),
-    /// True time: something on the wire, not on the host.
+    /// True time, for delays on the wire.
     Wire(True),
 }
 

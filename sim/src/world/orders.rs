@@ -234,7 +234,7 @@ impl World {
         });
     }
 
-    /// To be called when something that stopped the host has ended.
+    /// Lets a host run again, to be called when a condition that stopped it has ended.
     fn resume(&mut self, host: usize) {
         self.hosts[host].catch_up();
         self.note_state(host);

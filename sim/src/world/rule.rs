@@ -9,9 +9,9 @@ use crate::drive::{Break, Fate};
 /// What a rule does to the command it matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageFault {
-    /// The command, and what follows it on the connection, reaches the node so much later.
+    /// The command, and all later bytes of the connection, reach the node with this delay.
     DelayRequest(Duration),
-    /// The reply, and what follows it on the connection, leaves the node so much later.
+    /// The reply, and all later bytes of the connection, leave the node with this delay.
     DelayReply(Duration),
     /// The connection breaks there.
     Break(Break),

@@ -212,7 +212,7 @@ impl TcpListener {
     /// The next connection, and the address of its peer.
     ///
     /// # Errors
-    /// Those of a real `accept`.
+    /// As of a real `accept`.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         match &self.kind {
             Listening::Events(listener) => {

@@ -27,7 +27,7 @@ pub(super) struct Turmoil {
     pub(super) desk: Rc<Desk>,
     /// The packets that `turmoil` has between each two hosts, in its order, by their numbers.
     pub(super) held: BTreeMap<(IpAddr, IpAddr), Vec<u64>>,
-    /// Those among them that arrive with the next step.
+    /// The packets among them that arrive with the next step.
     released: BTreeSet<u64>,
 }
 

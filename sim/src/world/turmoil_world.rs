@@ -47,7 +47,7 @@ impl World {
         self.in_turmoil(|sim, _| sim.crash(address));
     }
 
-    /// Has `turmoil` do something to the hosts.
+    /// Lends the hosts to `turmoil` for one call.
     fn in_turmoil<T>(&mut self, f: impl FnOnce(&mut Sim<'static>, &Rc<Desk>) -> T) -> T {
         let Fabric::Turmoil(turmoil) = &mut self.fabric else { unreachable!("only asked for on turmoil") };
         std::mem::swap(&mut self.hosts, &mut *turmoil.desk.hosts.borrow_mut());

@@ -165,7 +165,7 @@ impl std::fmt::Debug for Latch {
     }
 }
 
-/// That a latch is open.
+/// The opening of a latch, which waiters attempt until the latch is open.
 struct Opening(Latch);
 
 impl Wanted for Opening {

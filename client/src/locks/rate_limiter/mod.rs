@@ -70,9 +70,9 @@ impl Client {
 /// Whose permits a [`RateLimiter`] counts together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RateMode {
-    /// Those of all clients.
+    /// The permits of all clients together.
     Overall,
-    /// Those of each client by itself: each has the whole rate.
+    /// The permits of each client by itself: each has the whole rate.
     PerClient,
 }
 

@@ -288,7 +288,7 @@ impl Wanted for Majority {
     async fn ask(&mut self, caller: &mut Caller<Guard>) -> Result<Answer<Guard>> {
         self.attempts_left = self.attempts_left.map(|left| left.saturating_sub(1));
         let (quorum, owner) = (self.lock.quorum(), self.owner.clone());
-        // One that is gone before its turn has come sends nothing.
+        // A caller that is gone before its turn sends nothing.
         let _serial = tokio::select! {
             biased;
             () = caller.given_up() => {

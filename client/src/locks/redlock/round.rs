@@ -1,4 +1,4 @@
-//! One acquisition on all nodes: the count of their votes, and what is held when they suffice.
+//! One acquisition on all nodes: the count of their votes, and the hold when they suffice.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex};

@@ -36,7 +36,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::Integer(sketch::count_registers(&registers) as i64))
 }
 
-/// The estimate of one, which is remembered inside it until something is added.
+/// The estimate of one HyperLogLog, which is cached inside it until an element is added.
 fn one(ctx: &mut Ctx<'_>, key: &Bytes) -> Result<u64, Error> {
     let Some(string) = ctx.read::<Str>(key)? else { return Ok(0) };
     sketch::check(string.bytes())?;

@@ -56,7 +56,7 @@ pub(super) fn is_sparse(bytes: &[u8]) -> bool {
     bytes[ENCODING] == SPARSE
 }
 
-/// The last estimate, unless something was added since.
+/// The cached estimate, unless an element was added since.
 pub(super) fn cached(bytes: &[u8]) -> Option<u64> {
     let estimate = bytes[ESTIMATE].try_into().map(u64::from_le_bytes).unwrap_or_default();
     (bytes[ESTIMATE.end - 1] & STALE == 0).then_some(estimate)

@@ -31,7 +31,7 @@ pub(super) struct BorrowedNode {
     pub(super) read_only: bool,
     /// The memory was full when the script began, and it has not said that it can do without more.
     pub(super) out_of_memory: bool,
-    /// Who repeats what it does (`redis.set_repl`).
+    /// Where its commands are propagated (`redis.set_repl`).
     to: PropagateTo,
     /// The keys that it declared, while any client tracks keys.
     pub(super) declared: Vec<Bytes>,

@@ -226,7 +226,7 @@ const TURN: Duration = Duration::from_millis(10);
 pub(crate) fn next_turn(ctx: &mut Ctx<'_>, busy: Busy) -> Option<Reply> {
     let engine = ctx.node.scripts.clone();
     let Busy { script, host, held, own, .. } = busy;
-    // What it does now comes after what it has done.
+    // New effects are appended to those of earlier time slices.
     let news = std::mem::replace(ctx.effects, held);
     let (borrowed, outcome) =
         with_borrowed_node(ctx, borrowed_of(host), |borrowed| engine.resume(borrowed, script, TURN));

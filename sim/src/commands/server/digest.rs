@@ -11,13 +11,13 @@ use crate::keyspace::{Db, Entry, Value};
 pub(super) struct Digest([u8; 20]);
 
 impl Digest {
-    /// Adds something whose order does not matter.
+    /// Adds an element of an unordered value.
     fn add(&mut self, bytes: &[u8]) {
         let hash: [u8; 20] = Sha1::digest(bytes).into();
         self.0.iter_mut().zip(hash).for_each(|(own, other)| *own ^= other);
     }
 
-    /// Adds something whose order matters.
+    /// Adds an element of an ordered value.
     fn append(&mut self, bytes: &[u8]) {
         self.add(bytes);
         self.0 = Sha1::digest(self.0).into();

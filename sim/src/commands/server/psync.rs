@@ -71,7 +71,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::Silence)
 }
 
-/// Becomes a master in the place of the requesting one, which fails over to this node (FAILOVER) and has sent everything.
+/// Becomes the master: the requesting one fails over to this node (FAILOVER), and has sent its whole stream.
 fn take_over(ctx: &mut Ctx<'_>, id: &Bytes) -> Result<(), Error> {
     if !ctx.node.is_replica() {
         return Err(Error::of("ERR PSYNC FAILOVER can't be sent to a master."));

@@ -14,7 +14,7 @@ pub(super) fn store(ctx: &mut Ctx<'_>, target: &Bytes, set: SortedSet, event: &'
     write(ctx, target, set, (1, event), true)
 }
 
-/// The same as so many changes, with the event before the reply.
+/// Stores the result and reports that many changes, with the event before the reply.
 pub(in crate::commands) fn store_as(
     ctx: &mut Ctx<'_>,
     target: &Bytes,

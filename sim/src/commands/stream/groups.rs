@@ -25,7 +25,7 @@ pub(super) fn no_group(key: &[u8], group: &[u8]) -> Error {
     Error(format!("NOGROUP No such key '{}' or consumer group '{}'", text(key), text(group)).into())
 }
 
-/// The same, in the words of XREADGROUP.
+/// The error NOGROUP, in the words of XREADGROUP.
 pub(super) fn no_group_to_read(key: &[u8], group: &[u8]) -> Error {
     let Error(why) = no_group(key, group);
     Error(format!("{why} in XREADGROUP with GROUP option").into())

@@ -138,7 +138,7 @@ pub fn find(name: &str) -> Option<&'static Opt> {
 /// Sets an option before a node starts, when every option may be set.
 ///
 /// # Errors
-/// That there is no such option, with the nearest name, or why it does not take the value.
+/// An unknown option, with the nearest name, or why the option refuses the value.
 pub fn set_at_start(config: &mut Config, name: &str, value: &str) -> Result<(), String> {
     let Some(option) = find(name) else {
         let nearest =

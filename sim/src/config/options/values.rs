@@ -7,7 +7,7 @@ use crate::{
     keyspace,
 };
 
-/// That a number is none of those that are taken.
+/// The error for a number out of range.
 pub(super) fn out_of_range(min: &dyn Display, max: &dyn Display) -> String {
     format!("argument must be between {min} and {max} inclusive")
 }
@@ -68,7 +68,7 @@ pub(super) fn host_name(_: &Config, text: &str) -> Result<String, String> {
     }
 }
 
-/// What a process is called, with variables in braces; something must be left of it where there is no title.
+/// A template of process titles, with variables in braces. It must have text besides the title.
 pub(super) fn process_title(config: &Config, text: &str) -> Result<String, String> {
     const INVALID: &str = "template format is invalid or contains unknown variables";
     let (mut rest, mut title) = (text, String::new());

@@ -135,7 +135,7 @@ impl Manifest {
         self.base.is_none() && self.incremental.is_empty()
     }
 
-    /// Puts a new base in the place of all there is, but for the last `kept` files of commands. What it replaces is history.
+    /// Replaces all files by a new base, except the last `kept` files of commands. The replaced files are history.
     pub fn rebase(&mut self, filename: &str, extension: &str, kept: usize) -> String {
         self.base_seq += 1;
         let seq = self.base_seq;

@@ -232,7 +232,7 @@ impl Parts {
     /// appended from now on, they get a new file.
     ///
     /// # Errors
-    /// When something cannot be written; nothing has changed then.
+    /// When a file cannot be written; nothing has changed then.
     pub fn rewrite(
         &mut self,
         folder: &dyn Folder,

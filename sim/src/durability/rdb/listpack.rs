@@ -147,10 +147,10 @@ impl Item<'_> {
     }
 }
 
-/// The elements of a listpack, once all of it is seen to be sound.
+/// The elements of a listpack that has been checked as a whole.
 ///
 /// # Errors
-/// When it is not: a wrong length anywhere, a mark that is none, or something behind the end.
+/// When the check fails: a wrong length, an unknown encoding byte, or bytes after the end.
 pub fn listpack(bytes: &[u8]) -> Result<Vec<Item<'_>>, RdbError> {
     let slice =
         |from: usize, len: usize| from.checked_add(len).and_then(|to| bytes.get(from..to)).ok_or(DAMAGED);

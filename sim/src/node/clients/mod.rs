@@ -47,7 +47,7 @@ pub struct Clients {
     /// Clients by when they were last known to do something; `timeout` goes by it. A client that has done something since is
     /// only moved when its time seems to be up, so that commands need not update the queue.
     pub idle_queue: BTreeSet<(Monotonic, ConnId)>,
-    /// Connections that have something to send, or to be closed, at the end of the step.
+    /// Connections with output to send, or to be closed, at the end of the step.
     pub pending: Vec<ConnId>,
     /// Connections that are no longer blocked: their input since then must be processed.
     pub woken: VecDeque<ConnId>,
@@ -64,7 +64,7 @@ impl Clients {
         }
     }
 
-    /// Closes a connection at the end of the step, once what it was sent is on its way.
+    /// Closes a connection at the end of the step, after its output has been sent.
     pub fn close(&mut self, conn: ConnId) {
         let Some(session) = self.sessions.get_mut(conn) else { return };
         session.closing = true;
@@ -85,7 +85,7 @@ impl Clients {
         }
     }
 
-    /// Closes a connection at the end of the step, and drops what it was to be sent and has not read.
+    /// Closes a connection at the end of the step, and drops its unsent output.
     pub fn kill(&mut self, conn: ConnId) {
         if let Some(session) = self.sessions.get_mut(conn) {
             session.out.clear();
@@ -94,7 +94,7 @@ impl Clients {
         self.close(conn);
     }
 
-    /// Makes a connection wait for data under keys, or for something else.
+    /// Blocks a connection until one of its keys is ready, or another condition holds.
     pub fn wait(&mut self, conn: ConnId, blocked: Blocked) {
         let Some(session) = self.sessions.get_mut(conn) else { return };
         if matches!(blocked.on, BlockedOn::Keys | BlockedOn::Clock) {
@@ -141,7 +141,7 @@ impl Clients {
         session.out.extend_from_slice(bytes);
     }
 
-    /// Notes that a client did something at `at`, for [`Clients::idle_queue`].
+    /// Notes that a client was active at `at`, for [`Clients::idle_queue`].
     pub fn note_active(&mut self, conn: ConnId, at: Monotonic) {
         let Some(session) = self.sessions.get_mut(conn) else { return };
         self.idle_queue.remove(&(session.quiet_since, conn));

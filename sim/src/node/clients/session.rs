@@ -216,7 +216,7 @@ pub struct Session {
     pub blocked: Option<Blocked>,
     /// When it connected.
     pub since: Monotonic,
-    /// When it last sent something, or was sent something; of the master's connection only the first counts.
+    /// The time of the last bytes from it or to it; for the connection to the master only bytes from it count.
     pub last_active: Monotonic,
     /// Its entry in [`Clients::idle_queue`](super::Clients::idle_queue).
     pub quiet_since: Monotonic,
@@ -226,7 +226,7 @@ pub struct Session {
     pub quits: bool,
     /// Close after the replies so far are sent; nothing more is read or written.
     pub closing: bool,
-    /// It is closing, and what it has not read by now is not for it any more.
+    /// It is closing, and its unsent output is dropped.
     pub killed: bool,
     /// It is closing, but not yet: there is no reply after which it would be closed, so that it is left alone until its client goes,
     /// or it has not read its replies.
@@ -293,7 +293,7 @@ impl Session {
         }
     }
 
-    /// What is listened to of one kind.
+    /// The subscriptions of one kind.
     pub fn subscribed(&self, kind: Subscription) -> &Names {
         match kind {
             Subscription::Channel => &self.channels,
@@ -302,7 +302,7 @@ impl Session {
         }
     }
 
-    /// The same, to change. Only [`Node`](crate::node::Node) does, which knows the other side as well.
+    /// The subscriptions of one kind, to change. Only [`Node`](crate::node::Node) does, which updates its own index as well.
     pub(crate) fn subscribed_mut(&mut self, kind: Subscription) -> &mut Names {
         match kind {
             Subscription::Channel => &mut self.channels,

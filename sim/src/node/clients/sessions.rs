@@ -50,7 +50,7 @@ impl Sessions {
         self.slots[self.place(conn)?].as_ref()
     }
 
-    /// The same, to change.
+    /// The session of a connection, to change.
     pub fn get_mut(&mut self, conn: ConnId) -> Option<&mut Session> {
         let place = self.place(conn)?;
         self.slots[place].as_mut()
@@ -69,7 +69,7 @@ impl Sessions {
         self.place(conn).is_some()
     }
 
-    /// Adds a connection, in the place of one of the same id if there is one.
+    /// Adds a connection; it replaces one with the same id.
     pub fn insert(&mut self, session: Session) {
         let conn = session.id;
         self.remove(conn);
