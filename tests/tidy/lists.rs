@@ -199,6 +199,38 @@ fn each_fault_is_registered_in_two_lines() {
     }
 }
 
+/// Its adapter, and the handle of the production client: what CONTRIBUTING promises. `traits.rs` names the kinds of models whose
+/// keys hold something else than owners, and `lock.rs` the default. What the checkers know is the guarantee of a lock, another enum.
+#[test]
+fn each_kind_of_lock_has_an_adapter_and_a_handle_and_no_other_place() {
+    let adapters = sources::read("scenarios/src/object/mod.rs");
+    let body = adapters.split_once("pub enum LockKind {").expect("the enum").1;
+    let body = body.split_once("\n}").expect("its end").0;
+    let kinds = body
+        .lines()
+        .filter_map(|line| line.trim().strip_suffix(','))
+        .filter(|kind| kind.starts_with(char::is_uppercase) && kind.chars().all(char::is_alphanumeric));
+    let kinds: Vec<&str> = kinds.collect();
+    assert!(kinds.len() > 8, "{kinds:?}");
+    for kind in kinds {
+        let name = format!("LockKind::{kind}");
+        let is_named = |path: &str| {
+            let text = sources::read(path);
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            code.match_indices(&name)
+                .any(|(at, _)| !code[at + name.len()..].starts_with(|next: char| next.is_alphanumeric()))
+        };
+        assert!(is_named("scenarios/src/subject/client.rs"), "{kind} has no handle");
+        let elsewhere = files_with(&name).into_iter().filter(|path| is_named(path)).filter(|path| {
+            let inside = path.trim_start_matches("scenarios/src/");
+            let known = ["object/", "subject/client.rs", "scenario/traits.rs", "scenario/lock.rs"];
+            let of_guarantees = ["history/", "checker/"];
+            !known.iter().chain(&of_guarantees).any(|start| inside.starts_with(start))
+        });
+        assert_eq!(elsewhere.collect::<Vec<_>>(), [""; 0], "{kind} is known elsewhere");
+    }
+}
+
 /// The table, and nothing that asks for a subject by its name.
 #[test]
 fn each_subject_is_named_in_one_place() {
