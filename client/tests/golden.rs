@@ -1,6 +1,8 @@
 //! The scripts against recorded replies of Redisson's, on a real server: the two kinds of clients share locks, so that
 //! keys, fields, scores, messages and replies must agree. Where ours differ on purpose, the row says so.
 
+#[path = "golden/levels.rs"]
+mod levels;
 #[path = "golden/read_write.rs"]
 mod read_write;
 #[path = "golden/semaphores.rs"]
@@ -317,12 +319,29 @@ async fn fair_dead_head_is_swept_after_its_deadline() {
     v.get::<i64>(&format!("ZADD {} {} W1 {} W2", FAIR[2], NOW + 330_000, NOW + 630_000)).await;
     assert_eq!(v.fair_acquire("W2", 300_000, NOW).await, int(0));
     assert_eq!(v.fair_acquire("W2", 300_000, NOW + 329_999).await, int(0));
-    assert_eq!(v.fair_acquire("W2", 300_000, NOW + 330_001).await, NIL);
+    assert_eq!(v.fair_acquire("W2", 300_000, NOW + 330_000).await, NIL);
     assert_eq!(v.queue().await, []);
     // With its deadline: a waiter that has one is in the queue already, and would not be queued again.
     assert_eq!(v.get::<i64>(&format!("ZCARD {}", FAIR[2])).await, 0);
     v.fair_acquire("W1", 300_000, NOW + 330_002).await;
     assert_eq!(v.queue().await.len(), 1);
+    // The immediate form sweeps as well.
+    let keys = [FAIR[1], FAIR[2], FAIR[0], FAIR[3]];
+    v.get::<i64>(&format!("DEL {}", FAIR[0])).await;
+    let args: [&dyn ToString; 4] = [&LEASE, &"W3", &(NOW + 10_000_000), &300_000];
+    assert_eq!(v.run(FAIR_TRY_ACQUIRE, &FAIR[..3], &args).await.unwrap(), NIL);
+    assert_eq!(v.queue().await, []);
+    // Behind one that leaves, a waiter without a deadline stays as it is.
+    v.get::<i64>(&format!("RPUSH {} W1 W2", FAIR[1])).await;
+    v.get::<i64>(&format!("ZADD {} {} W1", FAIR[2], NOW + 330_000)).await;
+    assert_eq!(v.run(FAIR_ABANDON, &keys, &[&NOW, &0, &"PUBLISH", &"W1", &300_000]).await.unwrap(), int(1));
+    assert_eq!(v.queue().await, [("W2".to_owned(), None)]);
+    // Nobody is left to be told that the lock is free, and then there is nothing to free.
+    v.get::<i64>(&format!("DEL {}", FAIR[1])).await;
+    for reply in [1, 0] {
+        let freed = v.run(FAIR_FORCE_RELEASE, &FAIR, &[&0, &NOW, &"PUBLISH"]).await.unwrap();
+        assert_eq!(freed, int(reply));
+    }
 }
 
 /// Redisson waits forever for a head that has no deadline.
@@ -356,6 +375,12 @@ async fn fair_head_that_asks_keeps_its_place() {
         let [first, second, third] = queue;
         assert_eq!(v.queue().await, waiting(&[("W1", first), ("W2", second), ("W3", third)]), "{asks} {at}");
     }
+    // Not even one that has less left than its wait.
+    v.get::<i64>(&format!("ZADD {} {} W2", FAIR[2], NOW + 929_000)).await;
+    assert_eq!(v.fair_acquire("W2", wait, NOW + 700_000).await, int(0));
+    let queue = waiting(&[("W1", 928_999), ("W2", 929_000), ("W3", 1_238_999)]);
+    assert_eq!(v.queue().await, queue, "W2 700000");
+    v.get::<i64>(&format!("ZADD {} {} W2", FAIR[2], NOW + 1_228_999)).await;
     // What the holder has left comes on top, as for a new waiter.
     v.get::<i64>("PEXPIRE fl 1000000").await;
     let Value::Int(left) = v.fair_acquire("W1", wait, NOW + 928_000).await else { panic!() };

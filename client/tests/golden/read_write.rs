@@ -5,7 +5,7 @@ use redis::Value;
 use super::{LATCH, LEASE, Messages, NIL, Vectors, int};
 
 const READ_ACQUIRE: &str = include_str!("../../src/locks/read_write/acquire_read.lua");
-const WRITE_ACQUIRE: &str = include_str!("../../src/locks/read_write/acquire_write.lua");
+pub(super) const WRITE_ACQUIRE: &str = include_str!("../../src/locks/read_write/acquire_write.lua");
 const READ_RENEW: &str = include_str!("../../src/locks/read_write/renew.lua");
 const READ_LOOK: &str = include_str!("../../src/locks/read_write/look.lua");
 const READ_RELEASE: &str = concat!(
@@ -13,7 +13,7 @@ const READ_RELEASE: &str = concat!(
     include_str!("../../src/locks/read_write/publish.lua"),
     include_str!("../../src/locks/read_write/release_read.lua")
 );
-const WRITE_RELEASE: &str = concat!(
+pub(super) const WRITE_RELEASE: &str = concat!(
     include_str!("../../src/locks/read_write/longest_read.lua"),
     include_str!("../../src/locks/read_write/publish.lua"),
     include_str!("../../src/locks/read_write/release_write.lua")
@@ -99,6 +99,7 @@ async fn read_write_of_one_owner() {
     assert!(matches!(v.read("B", 30_000).await, Value::Int(99_000..=100_000)));
     assert_eq!(v.unwrite("A", "q4").await, int(1));
     assert_eq!((v.mode().await.as_deref(), messages.next().await.as_str()), (Some("read"), "1"));
+    assert_eq!(v.get::<i64>("HEXISTS rw A:write").await, 0);
     v.check_pttl("rw", 30_000).await;
     assert_eq!(v.read("B", 40_000).await, NIL);
     assert_eq!(v.unread("A", "q5", 1).await, int(0));
@@ -133,6 +134,12 @@ async fn read_write_of_several() {
     v.check_pttl("rw", 99_000).await;
     assert_eq!(v.unread("A", "q2", 1).await, int(1));
 
+    // What is kept has more left than its lease: another renewed it.
+    assert_eq!((v.read("A", 100_000).await, v.read("A", 100_000).await), (NIL, NIL));
+    assert_eq!(v.unread("A", "q6", 5_000).await, int(0));
+    v.check_pttl("{rw}:A:rwlock_timeout:1", 100_000).await;
+    assert_eq!(v.unread("A", "q7", 1).await, int(1));
+
     // Another's longer lease counts, and a shorter one does not cut it.
     assert_eq!((v.read("A", 100_000).await, v.read("B", 50_000).await), (NIL, NIL));
     v.check_pttl("rw", 100_000).await;
@@ -140,6 +147,7 @@ async fn read_write_of_several() {
     assert_eq!(v.unread("A", "q3", 1).await, int(0));
     v.check_pttl("rw", 50_000).await;
     assert_eq!(messages.next().await, "0", "less is left than a waiting writer was told");
+    assert_eq!(v.unread("A", "q3", 1).await, int(0), "the same request again");
     assert_eq!(v.unread("C", "q4", 1).await, NIL);
 
     assert_eq!((v.force("write").await, v.force("read").await), (int(0), int(1)));
