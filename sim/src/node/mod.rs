@@ -2,8 +2,8 @@
 
 pub mod clients;
 pub mod expiry;
-pub mod freeing;
 pub mod latency;
+pub mod lazy_free;
 mod memory;
 pub mod migration;
 pub mod rates;
@@ -24,7 +24,7 @@ use crate::{
     keyspace::{Db, Value},
     node::{
         clients::{Clients, ReplyBufferRules},
-        freeing::is_worth_background,
+        lazy_free::is_worth_background,
         migration::{Migration, Targets},
         slowlog::SlowLog,
         stats::Stats,

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::ends::{end, popped};
 use crate::{
     blob::Blob,
-    commands::{Ctx, Error, Wait, ranged},
+    commands::{Ctx, Error, Wait, many_keys, ranged},
     keyspace::{End, List},
     resp::Reply,
 };
@@ -72,21 +72,7 @@ pub(super) fn pop_from_many(
     args: &[Bytes],
     timeout: Option<&Bytes>,
 ) -> Result<Reply, Error> {
-    let keys = ranged(&args[0], 1, i64::MAX, Error::NUMKEYS)?;
-    let words = usize::try_from(keys).ok().and_then(|keys| args[1..].split_at_checked(keys));
-    let (keys, [word, options @ ..]) = words.ok_or(Error::SYNTAX)? else { return Err(Error::SYNTAX) };
-    let from = end(word)?;
-    let count = match options {
-        [] => 1,
-        [option, count, rest @ ..] if option.eq_ignore_ascii_case(b"count") => {
-            let count = ranged(count, 1, i64::MAX, Error::COUNT)?;
-            if !rest.is_empty() {
-                return Err(Error::SYNTAX);
-            }
-            count
-        }
-        _ => return Err(Error::SYNTAX),
-    };
+    let (keys, from, count) = many_keys(args, end)?;
     // The time-out is looked at last.
     let wait = timeout.map(|timeout| Wait::parse(ctx, timeout)).transpose()?;
     for key in ctx.candidates(keys) {

@@ -1,4 +1,4 @@
-//! What a server leaves to a thread in the background to free. Here all is freed at once, and only counted.
+//! Lazy freeing: which values a server frees in the background. Here all are freed at once, and only counted.
 
 use crate::{
     durability::rdb,
