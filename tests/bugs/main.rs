@@ -19,8 +19,8 @@ use lockstorm::{
 };
 use scenarios::{
     CUT_OFF_WATCHDOG, DEATH_OF_BOTH, LAST_MILLISECOND, LATCH, LATE_DELETION, LATE_RELEASE, LATE_REPLICA,
-    LATE_REQUEST, LATE_WRITE, LEFT_BEHIND, LINE, LONG_WORK, LOST_REPLIES, LOST_REPLY, MANY_RELEASES, NESTED,
-    ONE_NODE_IN_COMMON, PATIENCE, PERMIT, PERMITS, RACE, RATE, READERS_AND_WRITER, SHORT_AFTER_LONG,
+    LATE_REQUEST, LATE_WRITE, LEASES, LEFT_BEHIND, LINE, LONG_WORK, LOST_REPLIES, LOST_REPLY, MANY_RELEASES,
+    NESTED, ONE_NODE_IN_COMMON, PATIENCE, PERMIT, PERMITS, RACE, RATE, READERS_AND_WRITER, SHORT_AFTER_LONG,
     SPLIT_VOTE, SUDDEN_DEATH, TOGETHER,
 };
 
@@ -155,6 +155,15 @@ const BUGS: &[(Bug, &str)] = &[
     (bug("semaphore-without-compare", "semaphore", r#"permits = "holds""#, PERMITS), ""),
     (bug("permit-given-back-again", "client", r#"permits = "holds""#, PERMIT), ""),
     (bug("permit-taken-again", "client", PROMPT, PERMIT), r#"fault.lost.at = "9s""#),
+    (bug("permits-by-client-clock", "client", r#"permits = "holds""#, LEASES), ""),
+    // The lease of the first is over when it gives the permit back, which is the second's by then.
+    (
+        bug("permits-given-back-unseen", "permits", r#"permits = "holds""#, LEASES),
+        r#"lock.lease = "1s"
+        client.ahead.clock.offset = "0s"
+        client.third.steps = [{ at = "15s", poll = { every = "100ms", until = "20s", lease = "10s" } }, { work = { until = "20s" } }]
+        client.ahead.steps = [{ at = "13s", try_acquire = { lease = "10s" } }, { work = { until = "20s" } }]"#,
+    ),
     (bug("latch-counted-down-again", "client", r#"latch = "holds""#, LATCH), ""),
     (
         bug("latch-counted-down-in-two-steps", "client", r#"latch = "holds""#, LATCH),

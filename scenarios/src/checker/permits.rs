@@ -1,10 +1,13 @@
 //! Permits: are no more of a semaphore's permits promised at one instant than there are?
+//!
+//! A permit is promised from its grant until it is given back, or until its lease is over in true time, if it has one: a server that
+//! takes it back before, because its clock or a client's says that it has expired, has promised too many.
 
 use lockstorm_sim::time::True;
 
 use super::{Checker, evidence::Evidence, promise::Promise, words};
 use crate::{
-    history::{Lock, LockKind, Owner},
+    history::{Lock, Owner},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -45,10 +48,7 @@ fn fullest(promises: &[&Promise]) -> (u64, True, True) {
 
 fn check(evidence: &Evidence<'_>) -> Finding {
     let history = evidence.history;
-    let permits = |lock: Lock| match history.lock(lock).kind {
-        LockKind::Semaphore { permits } => Some(permits),
-        _ => None,
-    };
+    let permits = |lock: Lock| history.lock(lock).kind.permits();
     let (mut most, mut over, mut worst) = (0, 0, None);
     for (lock, allowed) in
         history.header.locks().filter_map(|lock| permits(lock).map(|allowed| (lock, allowed)))
@@ -90,7 +90,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
 mod tests {
     use crate::{
         checker::tests::{explained, first_line},
-        history::{LockKind, story::Story},
+        history::{LockKind, LossCause, story::Story},
     };
 
     #[test]
@@ -101,6 +101,12 @@ mod tests {
                 .granted("m", "c1", 1_000)
                 .granted("m", "c2", 1_000)
         };
+        let leased = || {
+            Story::of_kind(LockKind::Permits { permits: 2 })
+                .at(0)
+                .granted("m", "c1", 500)
+                .granted("m", "c2", 1_000)
+        };
         let stories = [
             ("two of two", two().ends(3_000)),
             (
@@ -108,6 +114,15 @@ mod tests {
                 two().at(500).released("m", "c1").granted("m", "c3", 1_000).ends(3_000),
             ),
             ("a third too early", two().at(500).granted("m", "c3", 1_000).ends(3_000)),
+            ("a third when the lease of one is over", leased().at(500).granted("m", "c3", 1_000).ends(3_000)),
+            (
+                "a third that is granted before, because a clock was wrong",
+                leased()
+                    .at(499)
+                    .vanished("m", "c1", LossCause::Expired)
+                    .granted("m", "c3", 1_000)
+                    .ends(3_000),
+            ),
             ("a lock is no semaphore", Story::one_node().at(0).granted("m", "c1", 1_000).ends(3_000)),
         ];
         insta::assert_snapshot!(explained("permits", &stories));

@@ -3,7 +3,8 @@
 //! The node's count is compared with the count that follows from the owner's calls, whenever one of them succeeded and no
 //! other is under way. A call that failed with an indefinite error allows a difference of one: an acquire only until the owner's
 //! next acquire, which must get the count right; a release until the next acquire, too, whose count shows whether it was executed.
-//! Only locks that one group grants are judged: a quorum leaves holds behind on nodes it cannot reach, by design.
+//! Only locks that one group grants are judged: a quorum leaves holds behind on nodes it cannot reach, by design. Nor are permits that
+//! have a lease of their own, each of which is one hold.
 //!
 //! A hold that the node dropped allows a difference of one, too, until its owner has released it or learned of the loss: the owner
 //! assumes that the next count includes it, and so takes an acquire whose reply was lost for one that was not executed. It acquires
@@ -125,7 +126,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
                 let counted = account.counted.values().copied().max().unwrap_or(0);
                 let lost = account.lost;
                 tested |= returned(account, call, outcome, counted);
-                let judged = history.lock(lock).authority.quorum == 1;
+                let judged = !history.lock(lock).names_its_holds();
                 if account.under_way > 0
                     || *outcome != Outcome::Ok
                     || !judged
@@ -151,7 +152,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         }
         None => match evidence.given_up() {
             Some(why) => Verdict::undecided(why),
-            None if history.header.locks().all(|lock| history.lock(lock).authority.quorum != 1) => {
+            None if history.header.locks().all(|lock| history.lock(lock).names_its_holds()) => {
                 Verdict::undecided("No single authority counts the holds.")
             }
             None if deepest < 2 && !tested => {

@@ -135,6 +135,11 @@ pub enum LockKind {
         /// How many.
         permits: u32,
     },
+    /// So many permits at a time, each of which is a hold with a lease of its own.
+    Permits {
+        /// How many.
+        permits: u32,
+    },
     /// Closed until it was counted down so many times.
     Latch {
         /// How many times.
@@ -152,7 +157,15 @@ pub enum LockKind {
 impl LockKind {
     /// Whether two owners may not hold the lock at once, but for readers.
     pub fn is_exclusive(self) -> bool {
-        !matches!(self, Self::Semaphore { .. } | Self::Latch { .. } | Self::Rate { .. })
+        matches!(self, Self::Exclusive | Self::Fair | Self::ReadWrite)
+    }
+
+    /// How many permits there are at a time.
+    pub fn permits(self) -> Option<u32> {
+        match self {
+            Self::Semaphore { permits } | Self::Permits { permits } => Some(permits),
+            _ => None,
+        }
     }
 }
 
@@ -188,6 +201,13 @@ impl Drift {
         let counted =
             Duration::from_micros(lease_ms.saturating_mul(1_000_u64.saturating_sub(self.per_mille)));
         counted.saturating_sub(Duration::from_millis(self.plus_ms))
+    }
+}
+
+impl LockInfo {
+    /// Whether each hold has a name of its own in Redis, and so an owner: every attempt at a quorum, and every permit with a lease.
+    pub fn names_its_holds(&self) -> bool {
+        self.authority.quorum > 1 || matches!(self.kind, LockKind::Permits { .. })
     }
 }
 

@@ -10,6 +10,7 @@ mod fair;
 mod keys;
 mod latch;
 mod read_write;
+mod permit_semaphore;
 mod rate;
 mod reading;
 mod redlock;
@@ -50,6 +51,8 @@ pub enum LockKind {
     ReadWrite,
     /// So many permits at a time.
     Semaphore,
+    /// So many permits at a time, each with a lease of its own.
+    PermitSemaphore,
     /// Closed until it was counted down so many times.
     Latch,
     /// So many permits in any window.
@@ -78,6 +81,7 @@ impl LockKind {
         LockKind::NonReentrantFair,
         LockKind::Redlock,
         LockKind::Semaphore,
+        LockKind::PermitSemaphore,
         LockKind::Latch,
         LockKind::Rate,
     ];
@@ -94,6 +98,7 @@ impl LockKind {
             LockKind::Redlock => Rc::new(redlock::Redlock),
             LockKind::ReadWrite => Rc::new(read_write::ReadWrite),
             LockKind::Semaphore => Rc::new(semaphore::Semaphore { permits: number }),
+            LockKind::PermitSemaphore => Rc::new(permit_semaphore::PermitSemaphore { permits: number }),
             LockKind::Latch => Rc::new(latch::Latch { count: number }),
             LockKind::Rate => Rc::new(rate::Rate { permits: number, window_ms }),
         }
@@ -111,10 +116,8 @@ impl LockKind {
 
     /// Whether it has a number of permits, and its keys do not say which line of work of a client has them.
     pub fn has_permits(self) -> bool {
-        matches!(
-            self.object(1).promises(),
-            history::LockKind::Semaphore { .. } | history::LockKind::Rate { .. }
-        )
+        let promises = self.object(1).promises();
+        promises.permits().is_some() || matches!(promises, history::LockKind::Rate { .. })
     }
 
     /// Whether its permits end with a window.
@@ -192,6 +195,8 @@ pub(crate) struct Holding {
     pub(crate) mode: Mode,
     /// When the holds expire, by the node's wall clock.
     pub(crate) expires_ms: Option<i64>,
+    /// When each does, where each has a lease of its own.
+    pub(crate) ends: BTreeMap<String, i64>,
     /// The last fencing token.
     pub(crate) token: Option<u64>,
     /// How many permits are left, of kinds that have some.
@@ -200,4 +205,9 @@ pub(crate) struct Holding {
     pub(crate) count: Option<u64>,
     /// The grants of the window, of a rate limiter: by their names, how many permits each is.
     pub(crate) grants: Counts,
+}
+
+/// How a name of random bytes is written.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

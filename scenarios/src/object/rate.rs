@@ -2,7 +2,7 @@
 
 use lockstorm_client::wire;
 
-use super::{Content, Counts, Holding, Keys, Known, Object, Role, Value};
+use super::{Content, Counts, Holding, Keys, Known, Object, Role, Value, hex};
 use crate::history;
 
 #[derive(Debug)]
@@ -35,10 +35,6 @@ impl Object for Rate {
 /// How many permits a grant is: the last four bytes of its member, the lowest first.
 fn permits(member: &[u8]) -> u32 {
     member.last_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -118,7 +118,7 @@ impl Recorder {
             return self.names.bound(name).unwrap_or_else(|| self.history.owner(name, node));
         };
         let owner = self.owner_named(lock, name, client);
-        if !self.is_of_quorum(lock) {
+        if !self.names_are_owners(lock) {
             self.names.bind(name, owner);
         }
         owner
@@ -131,9 +131,9 @@ impl Recorder {
     /// another process already.
     ///
     /// Of a quorum every name is an owner of its own: nodes that granted two attempts of one client, one of them long given
-    /// up, have not granted the lock together.
+    /// up, have not granted the lock together. So is every permit that has a lease of its own.
     pub fn owner_named(&mut self, lock: Lock, name: &str, client: Host) -> Owner {
-        if self.is_of_quorum(lock) {
+        if self.names_are_owners(lock) {
             return self.history.owner(name, client);
         }
         if let Some(owner) = self.names.written(client, name) {
@@ -167,7 +167,7 @@ impl Recorder {
     pub(crate) fn party(&self, lock: Lock, sender: &Sender, (name, owner): (&str, Owner)) -> Party {
         let client = sender.client;
         // Of a quorum each attempt is an owner of its own, and its name was written for a line of work.
-        let of_quorum = || self.is_of_quorum(lock) && self.history.client_of(owner) == client;
+        let of_quorum = || self.names_are_owners(lock) && self.history.client_of(owner) == client;
         let of_line = of_quorum().then(|| self.names.written(client, name)).flatten();
         let is_own = |of: &&Owner| **of == owner || Some(**of) == of_line;
         let own = sender.owners.iter().find(is_own).map(|_| owner);
@@ -187,8 +187,8 @@ impl Recorder {
         self.makers.get(key).copied()
     }
 
-    fn is_of_quorum(&self, lock: Lock) -> bool {
-        self.history.lock(lock).authority.quorum > 1
+    fn names_are_owners(&self, lock: Lock) -> bool {
+        self.history.lock(lock).names_its_holds()
     }
 
     /// The name of the owner that a client's first line of work is at present.

@@ -10,7 +10,10 @@ use super::{
     HistoryWriter, Line,
     beliefs::{Belief, Hold},
 };
-use crate::history::{Deadline, Mode, Owner, Reason, Wake};
+use crate::history::{Deadline, LockKind, Mode, Owner, Reason, Wake};
+
+/// How many digits the id of a permit has.
+const PERMIT_ID: usize = 32;
 
 /// The deadline of a hold that has none.
 const NEVER: Boottime = Boottime::from_nanos(i64::MAX);
@@ -52,17 +55,29 @@ impl HistoryWriter {
 
 impl Observer for HistoryWriter {
     fn observe(&self, event: &lockstorm_client::Event<'_>) {
-        use lockstorm_client::EventKind as Said;
         let Some(lock) = self.shared.get().history.header.lock(event.lock) else { return };
         let about = self.about(lock);
-        let owner = about.owner_named(event.owner);
+        // Permits that are acquired together are called by all their ids, one behind the other; each is a hold of its own.
+        let kind = self.shared.get().history.lock(lock).kind;
+        let digits = if matches!(kind, LockKind::Permits { .. }) { PERMIT_ID } else { usize::MAX };
+        for name in event.owner.as_bytes().chunks(digits) {
+            about.client_says(&String::from_utf8_lossy(name), event.kind);
+        }
+    }
+}
+
+impl HistoryWriter {
+    /// The client has emitted an event about the owner of this name.
+    fn client_says(&self, name: &str, kind: lockstorm_client::EventKind<'_>) {
+        use lockstorm_client::EventKind as Said;
+        let owner = self.owner_named(name);
         // A client has one observer for all its lines of work.
         let line = self.shared.get().names.line_of(self.host, owner);
-        let about = about.on(line.unwrap_or(Line::FIRST));
+        let about = self.on(line.unwrap_or(Line::FIRST));
         let boottime = |deadline: lockstorm_client::Boottime| {
             i64::try_from(deadline.0.as_nanos()).map_or(NEVER, Boottime::from_nanos)
         };
-        match event.kind {
+        match kind {
             Said::Acquired { hold, deadline, token, .. } => {
                 // The client has no shared lock yet.
                 let until = boottime(deadline);

@@ -87,7 +87,8 @@ impl HistoryWriter {
     /// of a quorum, the attempt.
     pub fn holder(&self, name: &str) -> Owner {
         let recorder = self.shared.get();
-        let line = recorder.names.current(self.host, self.line).filter(|_| !recorder.is_of_quorum(self.lock));
+        let line =
+            recorder.names.current(self.host, self.line).filter(|_| !recorder.names_are_owners(self.lock));
         drop(recorder);
         line.unwrap_or_else(|| self.owner_named(name))
     }

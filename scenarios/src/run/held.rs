@@ -94,6 +94,8 @@ pub(super) struct State {
     pub(super) holders: BTreeMap<String, Hold>,
     pub(super) mode: Mode,
     pub(super) expires_ms: Option<i64>,
+    /// When each hold does, where each has a lease of its own.
+    pub(super) ends: BTreeMap<String, i64>,
     /// The last fencing token.
     pub(super) token: Option<u64>,
     /// How many permits are left, of kinds that have some.
@@ -130,14 +132,14 @@ pub(super) trait Names {
 impl State {
     fn adopt(&mut self, (lock, object): (Lock, &dyn Object), values: &[Value], names: &dyn Names) {
         let before = std::mem::take(self);
-        let Holding { counts, mode, expires_ms, token, left, count, grants } =
+        let Holding { counts, mode, expires_ms, ends, token, left, count, grants } =
             object.holding(values, &before.known(), None);
         let holders = counts.into_iter().map(|(name, count)| {
             let known = before.holders.get(&name).map(|hold| hold.owner);
             let owner = known.unwrap_or_else(|| names.owner(lock, &name, None));
             (name, Hold { owner, count })
         });
-        *self = State { holders: holders.collect(), mode, expires_ms, token, left, count, grants };
+        *self = State { holders: holders.collect(), mode, expires_ms, ends, token, left, count, grants };
     }
 
     fn change(
@@ -160,20 +162,28 @@ impl State {
             before = State::default();
         }
         let name = by.and_then(|by| names.name_of(by.client));
-        let Holding { counts, mode, expires_ms, token, left, count, grants } =
+        let Holding { counts, mode, expires_ms, ends, token, left, count, grants } =
             object.holding(values, &before.known(), name.as_deref());
-        let lease_ms = expires_ms.map(|at| u64::try_from(at - wall_ms).unwrap_or(0));
-        let until = expires_ms.map(Wall::from_millis);
+        let end = |name: &str| ends.get(name).copied().or(expires_ms);
+        let lease_ms = |name: &str| end(name).map(|at| u64::try_from(at - wall_ms).unwrap_or(0));
+        let until = |name: &str| end(name).map(Wall::from_millis);
         for (name, Hold { owner, count }) in &before.holders {
             let (owner, left) = (*owner, counts.get(name).copied().unwrap_or(0));
             if left >= *count {
+                continue;
+            }
+            // Where each hold has a lease of its own, what is over may stay until some command clears it away.
+            let over = before.ends.get(name).is_some_and(|at| *at <= wall_ms);
+            if over && left == 0 {
+                changes.push(EventKind::Vanished { lock, owner, how: LossCause::Expired });
                 continue;
             }
             let by = by.map(|sender| names.party(lock, sender, (name, owner)));
             changes.push(match by {
                 // A command that finds the key expired has not released it, whichever client sent it.
                 Some(by) if !by_itself && names.is_own(owner, by) => {
-                    let (lease_ms, until) = if left == 0 { (None, None) } else { (lease_ms, until) };
+                    let (lease_ms, until) =
+                        if left == 0 { (None, None) } else { (lease_ms(name), until(name)) };
                     EventKind::Released { lock, owner, by, left, lease_ms, until }
                 }
                 _ if left > 0 => continue,
@@ -185,16 +195,18 @@ impl State {
             let owner =
                 had.map_or_else(|| names.owner(lock, &name, by.map(|by| by.client)), |hold| hold.owner);
             let had = had.map_or(0, |hold| hold.count);
+            let (lease_ms, until) = (lease_ms(&name), until(&name));
             if count > had {
                 changes.push(EventKind::Granted { lock, owner, lease_ms, until, count, token, mode });
-            } else if count == had && before.expires_ms != expires_ms {
+            } else if count == had && before.end(&name) != end(&name) {
                 let nobody = Party { client: node, owner: None };
                 let by = by.map_or(nobody, |sender| names.party(lock, sender, (&name, owner)));
                 changes.push(EventKind::Extended { lock, owner, by, lease_ms, until });
             }
             self.holders.insert(name, Hold { owner, count });
         }
-        (self.mode, self.expires_ms, self.token, self.left) = (mode, expires_ms, token, left);
+        (self.mode, self.expires_ms, self.ends) = (mode, expires_ms, ends);
+        (self.token, self.left) = (token, left);
         for (_, permits) in grants.iter().filter(|(grant, _)| !granted.contains_key(*grant)) {
             let by = Party { client: by.map_or(node, |sender| sender.client), owner: None };
             changes.push(EventKind::Passed { lock, by, permits: *permits });
@@ -204,6 +216,11 @@ impl State {
             changes.extend(self.counted(lock));
         }
         changes
+    }
+
+    /// When the hold of this name expires.
+    fn end(&self, name: &str) -> Option<i64> {
+        self.ends.get(name).copied().or(self.expires_ms)
     }
 
     /// That a latch has the count that it has.
@@ -224,7 +241,7 @@ impl State {
     fn is_left_by(&self, object: &dyn Object, values: &[Value]) -> bool {
         let known = self.known();
         let now = object.holding(values, &known, None);
-        (now.counts, now.expires_ms) == (known.counts, self.expires_ms)
+        (now.counts, now.expires_ms, &now.ends) == (known.counts, self.expires_ms, &self.ends)
     }
 }
 

@@ -66,6 +66,10 @@ impl Actor {
                 let at = latest(held, of).ok_or(Stopped)?;
                 self.extend(extend, &held[at]).await;
             }
+            Step::Forget(_) => {
+                let at = latest(held, of).ok_or(Stopped)?;
+                held[at].1.forget();
+            }
             Step::Work(work) => {
                 self.work_as_written(work, of, &held[..latest(held, of).map_or(0, |at| at + 1)]).await
             }
@@ -106,7 +110,16 @@ impl Actor {
         let lease = self.lease(lock, acquire.lease, acquire.watchdog);
         let wait = acquire.wait.map_or(Patience::Unbounded, |Span(wait)| Patience::For(wait));
         loop {
-            match self.ask(Ask { lock, lease, wait, mode: mode(acquire.shared) }).await {
+            match self
+                .ask(Ask {
+                    lock,
+                    lease,
+                    wait,
+                    mode: mode(acquire.shared),
+                    permits: acquire.permits.unwrap_or(1),
+                })
+                .await
+            {
                 Ok(Some(hold)) => return Ok(hold),
                 Ok(None) => return Err(Stopped),
                 Err(_) if acquire.retry => self.ctx.wire_delay(RETRY).await,
@@ -117,14 +130,20 @@ impl Actor {
 
     async fn try_acquire(&self, attempt: &TryAcquire, lock: Lock) -> Result<Hold, Stopped> {
         let lease = self.lease(lock, attempt.lease, attempt.watchdog);
-        let ask = Ask { lock, lease, wait: Patience::None, mode: mode(attempt.shared) };
+        let ask = Ask {
+            lock,
+            lease,
+            wait: Patience::None,
+            mode: mode(attempt.shared),
+            permits: attempt.permits.unwrap_or(1),
+        };
         self.ask(ask).await.ok().flatten().ok_or(Stopped)
     }
 
     async fn poll(&self, poll: &Poll, lock: Lock) -> Result<Hold, Stopped> {
         let lease = self.lease(lock, poll.lease, false);
         loop {
-            let ask = Ask { lock, lease, wait: Patience::None, mode: mode(poll.shared) };
+            let ask = Ask { lock, lease, wait: Patience::None, mode: mode(poll.shared), permits: 1 };
             if let Ok(Some(hold)) = self.ask(ask).await {
                 return Ok(hold);
             }

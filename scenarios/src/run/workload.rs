@@ -102,12 +102,13 @@ impl Actor {
             return self.contend_together(contend, &locks, &mut stream).await;
         }
         let wait = contend.wait.map_or(Patience::Unbounded, |Span(wait)| Patience::For(wait));
+        let permits = contend.permits.unwrap_or(1);
         let mut calm = false;
         for _ in 0..contend.rounds.unwrap_or(u32::MAX) {
             if self.is_over(&mut calm) {
                 return;
             }
-            if let Some(held) = self.take_all(&locks, wait).await {
+            if let Some(held) = self.take_all(&locks, wait, permits).await {
                 let Span(length) = drawn(contend.hold, &mut stream);
                 let levels = contend.levels.map_or(1, |levels| 1 + stream.below(u64::from(levels)));
                 self.hold_levels(&locks, held, levels, length, contend.write_every).await;
@@ -130,9 +131,9 @@ impl Actor {
     /// Contends for several locks as one.
     async fn contend_together(&self, contend: &Contend, locks: &[Lock], stream: &mut Stream) {
         let wait = contend.wait.map_or(Patience::Unbounded, |Span(wait)| Patience::For(wait));
-        let lease = self.lease(locks[0], None, false);
+        let (lease, permits) = (self.lease(locks[0], None, false), 1);
         let asks: Vec<Ask> =
-            locks.iter().map(|&lock| Ask { lock, lease, wait, mode: Mode::Exclusive }).collect();
+            locks.iter().map(|&lock| Ask { lock, lease, wait, mode: Mode::Exclusive, permits }).collect();
         let mut calm = false;
         for _ in 0..contend.rounds.unwrap_or(u32::MAX) {
             if self.is_over(&mut calm) {
@@ -170,11 +171,11 @@ impl Actor {
     }
 
     /// Takes one level of every lock, in their order; those that were granted are given back if one is not.
-    async fn take_all(&self, locks: &[Lock], wait: Patience) -> Option<Level> {
+    async fn take_all(&self, locks: &[Lock], wait: Patience, permits: u32) -> Option<Level> {
         let mut level = Level::new();
         for &lock in locks {
             let lease = self.lease(lock, None, false);
-            match self.ask(Ask { lock, lease, wait, mode: Mode::Exclusive }).await {
+            match self.ask(Ask { lock, lease, wait, mode: Mode::Exclusive, permits }).await {
                 Ok(Some(hold)) => level.push(hold),
                 _ => {
                     self.give_all_back(level).await;
@@ -208,7 +209,7 @@ impl Actor {
         let mut held = vec![first];
         while let Some(innermost) = held.last().filter(|_| (held.len() as u64) < levels) {
             self.work(None, &guarding(innermost), self.ctx.moment().0 + stretch, Some(every), true).await;
-            match self.take_all(locks, Patience::None).await {
+            match self.take_all(locks, Patience::None, 1).await {
                 Some(level) => held.push(level),
                 None => break,
             }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Lock,
+    Algorithm, Lock, LockKind,
     limits::{self, Wrong},
 };
 use crate::{
@@ -40,6 +40,8 @@ one_of! {
         release: Release,
         /// Hold the lock for longer.
         extend: Extend,
+        /// Keep permits by their ids alone: they are not renewed, and `extend` and `release` go by the ids.
+        forget: Forget,
         /// Work inside the critical section for a time, writing to the resource now and then.
         work: Work,
         /// Write to the resource once.
@@ -106,6 +108,25 @@ pub(super) fn check_held(lock: &Lock) -> Result<(), Wrong> {
     Ok(())
 }
 
+/// That a lock has so many permits, and that its subject takes several at once.
+pub(super) fn check_permits(permits: Option<u32>, lock: &Lock) -> Result<(), Wrong> {
+    let Some(permits) = permits else { return Ok(()) };
+    let most = lock.permits.unwrap_or(1);
+    if !lock.kind.has_permits() || lock.subject.algorithm != Algorithm::Client {
+        return Err(Wrong::at(
+            "permits",
+            "only the production client's semaphores are asked for several permits",
+        ));
+    }
+    if !(1..=most).contains(&permits) {
+        return Err(Wrong::at(
+            "permits",
+            format!("from one to {most} permits can be had at once, not {permits}"),
+        ));
+    }
+    Ok(())
+}
+
 /// That permits of a lock end with a window, and that there ever are so many.
 pub(super) fn check_rate(permits: u32, lock: &Lock) -> Result<(), Wrong> {
     if !lock.kind.is_rate() {
@@ -151,6 +172,8 @@ pub struct Acquire {
     pub retry: bool,
     /// Hold it together with others that ask so: the read half of a read-write lock.
     pub shared: bool,
+    /// How many permits of a semaphore; one if left out.
+    pub permits: Option<u32>,
 }
 
 impl StepKind for Acquire {
@@ -161,6 +184,7 @@ impl StepKind for Acquire {
     fn check(&self, lock: &Lock) -> Result<(), Wrong> {
         check_held(lock)?;
         limits::lease("lease", self.lease)?;
+        check_permits(self.permits, lock)?;
         check_shared(self.shared, lock)
     }
 
@@ -179,6 +203,8 @@ pub struct TryAcquire {
     pub watchdog: bool,
     /// Hold it together with others that ask so: the read half of a read-write lock.
     pub shared: bool,
+    /// How many permits of a semaphore; one if left out.
+    pub permits: Option<u32>,
 }
 
 impl StepKind for TryAcquire {
@@ -189,6 +215,7 @@ impl StepKind for TryAcquire {
     fn check(&self, lock: &Lock) -> Result<(), Wrong> {
         check_held(lock)?;
         limits::lease("lease", self.lease)?;
+        check_permits(self.permits, lock)?;
         check_shared(self.shared, lock)
     }
 
@@ -265,6 +292,27 @@ impl StepKind for Extend {
     fn check(&self, lock: &Lock) -> Result<(), Wrong> {
         check_held(lock)?;
         limits::lease("lease", Some(self.lease))
+    }
+}
+
+/// Keeping permits by their ids alone.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Forget {}
+
+impl StepKind for Forget {
+    fn words(&self) -> String {
+        "forget".to_owned()
+    }
+
+    fn check(&self, lock: &Lock) -> Result<(), Wrong> {
+        if lock.kind != LockKind::PermitSemaphore || lock.subject.algorithm != Algorithm::Client {
+            return Err(Wrong::at(
+                "",
+                "only permits with ids can be kept by them: lock.kind = \"permit-semaphore\"",
+            ));
+        }
+        Ok(())
     }
 }
 

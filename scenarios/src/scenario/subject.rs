@@ -49,6 +49,8 @@ const PERMITS: Traits = Traits {
     ..RIGHT
 };
 
+/// Each permit has an id, which is its token.
+const LEASES: Traits = Traits { key: Key::Leases, ..RIGHT };
 const RATE: Traits = Traits { key: Key::Rate, token: Token::OfClient, ..RIGHT };
 const LATCH: Traits = Traits { key: Key::Latch, token: Token::OfClient, ..RIGHT };
 
@@ -172,6 +174,7 @@ pub const TABLE: &[Subject] = &[
         Traits { replicas: Replicas::Required, ..RIGHT },
     ),
     model("semaphore", "a semaphore without leases, done right", PERMITS),
+    model("permits", "a semaphore whose permits have leases, done right", LEASES),
     model("latch", "a count-down latch whose waiters look again and again, done right", LATCH),
     model(
         "redisson-latch",
@@ -245,6 +248,16 @@ pub const TABLE: &[Subject] = &[
         "permit-given-back-again",
         "gives a permit back again when the reply to its release does not come",
         Traits { resend_release: true, ..PERMITS },
+    ),
+    model(
+        "permits-by-client-clock",
+        "Redisson's expirable semaphore: the clock of the client that asks says which permits have expired",
+        Traits { time: Time::OfClient, ..LEASES },
+    ),
+    model(
+        "permits-given-back-unseen",
+        "gives a permit back without looking whether it is out",
+        Traits { release: Release::Delete, ..LEASES },
     ),
     model(
         "latch-counted-down-again",

@@ -92,6 +92,7 @@ impl Traits {
         match self.key {
             Key::Mode => &[LockKind::ReadWrite],
             Key::Permits => &[LockKind::Semaphore],
+            Key::Leases => &[LockKind::PermitSemaphore],
             Key::Latch => &[LockKind::Latch],
             Key::Rate => &[LockKind::Rate],
             Key::Token | Key::Queue | Key::Count => LockKind::OF_ONE_OWNER,
@@ -119,6 +120,8 @@ pub enum Key {
     Mode,
     /// A string with how many permits are left.
     Permits,
+    /// The same, and a sorted set with the deadlines of those that are out.
+    Leases,
     /// A string with how many times it is still to be counted down.
     Latch,
     /// A sorted set with the grants of a window.

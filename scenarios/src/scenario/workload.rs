@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Lock,
     limits::{self, Wrong},
-    step::{check_held, check_latch, check_rate},
+    step::{check_held, check_latch, check_permits, check_rate},
 };
 use crate::{
     name::Name,
@@ -82,6 +82,9 @@ pub struct Contend {
     /// and gives them back one by one. One if left out.
     #[serde(default)]
     pub levels: Option<u32>,
+    /// How many permits of a semaphore a round takes; one if left out.
+    #[serde(default)]
+    pub permits: Option<u32>,
     /// Whether a round asks for its locks as for one, all or none: the multi lock. It waits for all of them together, with the lease
     /// of the first; if left out, one after the other.
     #[serde(default)]
@@ -109,7 +112,8 @@ impl WorkloadKind for Contend {
     }
 
     fn check_lock(&self, lock: &Lock) -> Result<(), Wrong> {
-        check_held(lock)
+        check_held(lock)?;
+        check_permits(self.permits, lock)
     }
 
     fn locks(&self) -> &[Name] {

@@ -4,8 +4,8 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc, time::Duratio
 
 use lockstorm_client::{
     Builder, Client, Error, ErrorKind, FencedLock, Guard, Handle as LockHandle, Latch, Lock as ClientLock,
-    MultiGuard, MultiLock, Object, OwnerId, RateLimiter, RateMode, Redlock, ReplicaWait, Semaphore,
-    SemaphorePermits,
+    MultiGuard, MultiLock, Object, OwnerId, PermitGuard, PermitId, PermitSemaphore, RateLimiter, RateMode,
+    Redlock, ReplicaWait, Semaphore, SemaphorePermits,
 };
 
 use super::{
@@ -43,7 +43,7 @@ pub(super) fn make(context: &SubjectContext, locks: &[Lock]) -> Result<Productio
         };
         let clients = &made[at].1;
         let made = handle(written, clients, &context.lock(lock).key)?;
-        if matches!(made, Handle::Semaphore(_) | Handle::Rate(_)) {
+        if matches!(made, Handle::Semaphore(_) | Handle::Permits(_) | Handle::Rate(_)) {
             unset.push((made.clone(), written.permits.unwrap_or(1), written.window()));
         }
         handles.insert(lock, made);
@@ -118,6 +118,7 @@ enum Handle {
     Fenced(FencedLock),
     Red(Redlock),
     Semaphore(Semaphore),
+    Permits(PermitSemaphore),
     Latch { latch: Latch, count: u32 },
     Rate(RateLimiter),
 }
@@ -159,6 +160,7 @@ fn handle(lock: &ScenarioLock, clients: &[Client], name: &str) -> Result<Handle,
         LockKind::NonReentrantFair => Handle::One(first.non_reentrant_fair_lock(name)),
         LockKind::Fenced => Handle::Fenced(first.fenced_lock(name)),
         LockKind::Semaphore => Handle::Semaphore(first.semaphore(name)),
+        LockKind::PermitSemaphore => Handle::Permits(first.permit_semaphore(name)),
         LockKind::Rate => Handle::Rate(first.rate_limiter(name)),
         LockKind::Latch => Handle::Latch { latch: first.latch(name), count: lock.count.unwrap_or(1) },
         LockKind::ReadWrite => {
@@ -193,6 +195,7 @@ impl Subject for OfLine {
                 // Where no server answers, another process sets it.
                 let _ = match handle {
                     Handle::Semaphore(semaphore) => semaphore.set_permits(*permits).await,
+                    Handle::Permits(semaphore) => semaphore.set_permits(*permits).await,
                     Handle::Rate(limiter) => limiter.try_set_rate(RateMode::Overall, *permits, *window).await,
                     _ => continue,
                 };
@@ -205,6 +208,13 @@ impl Subject for OfLine {
                     Handle::Semaphore(semaphore) => {
                         let _ = semaphore.add_permits(1).await;
                         if let Ok(Some(permit)) = semaphore.try_acquire(1).await {
+                            let _ = permit.release().await;
+                        }
+                    }
+                    Handle::Permits(semaphore) => {
+                        let _ = semaphore.add_permits(1).await;
+                        if let Ok(Some(permit)) = semaphore.try_acquire(1).lease(Duration::from_secs(1)).await
+                        {
                             let _ = permit.release().await;
                         }
                     }
@@ -243,12 +253,19 @@ impl Subject for OfLine {
                 Handle::Red(lock) => Ok(asked(lock, owner, ask).await?.map(|guard| held(guard, None))),
                 Handle::Semaphore(semaphore) => {
                     let permit = match ask.wait {
-                        Patience::Unbounded => semaphore.acquire(1).await.map(Some),
-                        Patience::None => semaphore.try_acquire(1).await,
-                        Patience::For(wait) => semaphore.try_acquire_for(1, wait).await,
+                        Patience::Unbounded => semaphore.acquire(ask.permits).await.map(Some),
+                        Patience::None => semaphore.try_acquire(ask.permits).await,
+                        Patience::For(wait) => semaphore.try_acquire_for(ask.permits, wait).await,
                     };
                     let held = |permit| Rc::new(Permit(RefCell::new(Some(permit)))) as Rc<dyn Held>;
                     Ok(permit.map_err(failure)?.map(held))
+                }
+                Handle::Permits(semaphore) => {
+                    let guard = permitted(semaphore, ask).await.map_err(failure)?;
+                    let held = |guard| RefCell::new(Some(Leasehold::Guard(guard)));
+                    Ok(guard.map(|guard| {
+                        Rc::new(Permits { of: semaphore.clone(), held: held(guard) }) as Rc<dyn Held>
+                    }))
                 }
                 Handle::Latch { .. } | Handle::Rate(_) => Err(not_so("it has no holder")),
             }
@@ -279,7 +296,7 @@ async fn asked_together(
             Handle::One(lock) => builder.member(lock),
             Handle::Fenced(lock) => builder.member(lock),
             Handle::Red(lock) => builder.member(lock),
-            Handle::Semaphore(_) | Handle::Latch { .. } | Handle::Rate(_) => {
+            Handle::Semaphore(_) | Handle::Permits(_) | Handle::Latch { .. } | Handle::Rate(_) => {
                 return Err(not_so("a multi lock is of locks alone"));
             }
         };
@@ -306,6 +323,25 @@ async fn asked_together(
         }
     };
     guard.map_err(failure)
+}
+
+/// What one acquisition of permits with leases brings.
+async fn permitted(semaphore: &PermitSemaphore, ask: Ask) -> Result<Option<PermitGuard>, Error> {
+    let wanted = match ask.wait {
+        Patience::Unbounded => {
+            let wanted = semaphore.acquire(ask.permits);
+            return match ask.lease {
+                Some(lease) => wanted.lease(lease).await.map(Some),
+                None => wanted.await.map(Some),
+            };
+        }
+        Patience::For(wait) => semaphore.try_acquire_for(ask.permits, wait),
+        Patience::None => semaphore.try_acquire(ask.permits),
+    };
+    match ask.lease {
+        Some(lease) => wanted.lease(lease).await,
+        None => wanted.await,
+    }
 }
 
 /// Does something with a latch; `None` for what is done with others.
@@ -442,6 +478,100 @@ impl Held for Permit {
     fn token(&self) -> Option<u64> {
         None
     }
+}
+
+/// Permits with leases, until they are released.
+struct Permits {
+    of: PermitSemaphore,
+    held: RefCell<Option<Leasehold>>,
+}
+
+/// How permits with leases are kept.
+enum Leasehold {
+    Guard(PermitGuard),
+    /// By their ids alone.
+    Ids(Vec<PermitId>),
+}
+
+impl Held for Permits {
+    fn release(&self) -> Local<'_, Result<(), Failure>> {
+        Box::pin(async move {
+            match self.held.take() {
+                None => Ok(()),
+                Some(Leasehold::Guard(guard)) => guard.release().await.map_err(failure),
+                Some(Leasehold::Ids(ids)) => match self.of.release(&ids).await {
+                    Ok(true) => Ok(()),
+                    Ok(false) => Err(not_so("one of the permits is not out any more")),
+                    Err(error) => {
+                        // To be given back again.
+                        self.held.replace(Some(Leasehold::Ids(ids)));
+                        Err(failure(error))
+                    }
+                },
+            }
+        })
+    }
+
+    fn extend(&self, lease: Duration) -> Local<'_, Result<(), Failure>> {
+        Box::pin(async move {
+            // Taken out meanwhile: a borrow must not be held over an await.
+            let Some(held) = self.held.take() else { return Ok(()) };
+            let extended = match &held {
+                Leasehold::Guard(guard) => guard.extend(lease).await.map_err(failure),
+                Leasehold::Ids(ids) => updated(&self.of, ids, lease).await,
+            };
+            self.held.replace(Some(held));
+            extended
+        })
+    }
+
+    fn forget(&self) {
+        let held = self.held.take().map(|held| match held {
+            Leasehold::Guard(guard) => Leasehold::Ids(guard.forget()),
+            ids @ Leasehold::Ids(_) => ids,
+        });
+        self.held.replace(held);
+    }
+
+    fn is_held(&self) -> bool {
+        matches!(&*self.held.borrow(), Some(Leasehold::Guard(guard)) if guard.is_valid())
+    }
+
+    fn lost(&self) -> Local<'_, ()> {
+        let lost = match &*self.held.borrow() {
+            Some(Leasehold::Guard(guard)) => Some(guard.lost()),
+            _ => None,
+        };
+        Box::pin(async move {
+            match lost {
+                Some(lost) => drop(lost.await),
+                None => std::future::pending().await,
+            }
+        })
+    }
+
+    /// That of the first permit.
+    fn owner(&self) -> Option<String> {
+        match &*self.held.borrow() {
+            Some(Leasehold::Guard(guard)) => guard.ids().first().map(ToString::to_string),
+            Some(Leasehold::Ids(ids)) => ids.first().map(ToString::to_string),
+            None => None,
+        }
+    }
+
+    fn token(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Sets a new lease on each of these permits.
+async fn updated(of: &PermitSemaphore, ids: &[PermitId], lease: Duration) -> Result<(), Failure> {
+    for id in ids {
+        if !of.update_lease(*id, lease).await.map_err(failure)? {
+            return Err(not_so("one of the permits is not out any more"));
+        }
+    }
+    Ok(())
 }
 
 /// The guard of several locks, until it is released.

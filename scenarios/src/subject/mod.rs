@@ -87,6 +87,8 @@ pub struct Ask {
     pub wait: Patience,
     /// Whether other owners may hold it in the same mode.
     pub mode: Mode,
+    /// How many permits, of a semaphore.
+    pub permits: u32,
 }
 
 /// How long an application waits for a lock.
@@ -163,6 +165,8 @@ pub trait Held {
     fn release(&self) -> Local<'_, Result<(), Failure>>;
     /// Holds it for so much longer from now.
     fn extend(&self, lease: Duration) -> Local<'_, Result<(), Failure>>;
+    /// Keeps it without renewing it, to be given back by the names of its permits; nothing for what has none.
+    fn forget(&self) {}
     /// Whether the algorithm would say that the lock is still held.
     fn is_held(&self) -> bool;
     /// Resolves when the algorithm says that the lock is lost; never if it has no means to tell.

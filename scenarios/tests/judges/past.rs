@@ -38,10 +38,7 @@ pub(crate) fn given_up(history: &History) -> bool {
 
 /// Whether only one owner, or readers alone, may have the lock at an instant.
 pub(crate) fn excludes(history: &History, lock: Lock) -> bool {
-    !matches!(
-        history.lock(lock).kind,
-        LockKind::Semaphore { .. } | LockKind::Latch { .. } | LockKind::Rate { .. }
-    )
+    matches!(history.lock(lock).kind, LockKind::Exclusive | LockKind::Fair | LockKind::ReadWrite)
 }
 
 /// What the resource turns away.

@@ -14,7 +14,10 @@ use crate::{
 pub(crate) fn judge(history: &History) -> Answer {
     let (mut most, mut over, mut semaphores) = (0, 0, 0);
     for lock in history.header.locks() {
-        let LockKind::Semaphore { permits } = history.lock(lock).kind else { continue };
+        let (LockKind::Semaphore { permits } | LockKind::Permits { permits }) = history.lock(lock).kind
+        else {
+            continue;
+        };
         semaphores += 1;
         let owners = pairs(history).into_iter().filter(|(of, _)| *of == lock).map(|(_, owner)| owner);
         let promises: Vec<Stretch> = owners.flat_map(|owner| promised(history, lock, owner)).collect();

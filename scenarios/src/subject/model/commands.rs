@@ -65,6 +65,26 @@ const RELEASE_MODE: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then
 const ACQUIRE_PERMIT: &str = "local left = tonumber(redis.call('get', KEYS[1]) or ARGV[1]) \
     if left < tonumber(ARGV[2]) then return 0 end redis.call('set', KEYS[1], left - 1) return 1";
 
+/// What scripts about permits with leases begin with. KEYS: the permits that are left, the deadlines of those that are out. ARGV: the
+/// client's time in ms or nothing. Which permits have expired is a matter of that clock.
+const NOW: &str = "local time = redis.call('time') \
+    local now = tonumber(ARGV[1]) or time[1] * 1000 + math.floor(time[2] / 1000) ";
+
+/// ARGV: .., the lease in ms, how many permits there are, how many must be left, the id. Takes expired ones back, and one; 1 or 0.
+const ACQUIRE_LEASED: &str = "local left = tonumber(redis.call('get', KEYS[1]) or ARGV[3]) \
+    + redis.call('zremrangebyscore', KEYS[2], 0, now) \
+    redis.call('set', KEYS[1], left) if left < tonumber(ARGV[4]) then return 0 end \
+    redis.call('set', KEYS[1], left - 1) redis.call('zadd', KEYS[2], now + ARGV[2], ARGV[5]) return 1";
+
+/// ARGV: .., the id, whether it must be out. Gives the permit back; 1 or 0.
+const RELEASE_LEASED: &str = "if redis.call('zrem', KEYS[2], ARGV[2]) == 0 and ARGV[3] == '1' then return 0 end \
+    redis.call('incr', KEYS[1]) return 1";
+
+/// ARGV: .., the id, the lease in ms. Sets a new deadline if the permit is out; 1 or 0.
+const RENEW_LEASED: &str = "local deadline = redis.call('zscore', KEYS[2], ARGV[2]) \
+    if not deadline or tonumber(deadline) <= now then return 0 end \
+    redis.call('zadd', KEYS[2], now + ARGV[3], ARGV[2]) return 1";
+
 /// How long a line may grow that is kept short by mistake.
 const LINE_MAX: usize = 2;
 
@@ -111,7 +131,7 @@ pub(super) fn ms(length: Duration) -> u64 {
 
 impl Commands {
     /// Asks for the lock; `waits` to stand in line for it.
-    pub(super) fn acquire(&self, token: &str, lease: Duration, mode: Mode, waits: bool) -> Cmd {
+    pub(super) fn acquire(&self, token: &str, lease: Duration, mode: Mode, waits: bool, now: &str) -> Cmd {
         let Names { lock, queue, counter, .. } = &self.names;
         let lease = ms(lease);
         let grant = self.traits.grant;
@@ -154,9 +174,22 @@ impl Commands {
                 command = script(ACQUIRE_PERMIT, &[lock]);
                 command.arg(self.number).arg(needed);
             }
+            Key::Leases => {
+                let needed = if grant == Grant::AnyPermit { i64::MIN / 2 } else { 1 };
+                command = self.about_permits(ACQUIRE_LEASED, now);
+                command.arg(lease).arg(self.number).arg(needed).arg(id(token));
+            }
             // Nobody holds these.
             Key::Latch | Key::Rate => return self.look(),
         }
+        command
+    }
+
+    /// A script about permits with leases.
+    fn about_permits(&self, source: &str, now: &str) -> Cmd {
+        let deadlines = wire::permit_deadlines(&self.names.lock);
+        let mut command = script(&format!("{NOW}{source}"), &[&self.names.lock, &deadlines]);
+        command.arg(now);
         command
     }
 
@@ -192,6 +225,11 @@ impl Commands {
     pub(super) fn release(&self, token: &str) -> Cmd {
         let lock = &*self.names.lock;
         let mut command = match (self.traits.release, self.traits.key) {
+            (release, Key::Leases) => {
+                let mut command = self.about_permits(RELEASE_LEASED, "");
+                command.arg(id(token)).arg(u8::from(release == Release::Compare));
+                return command;
+            }
             (Release::Delete | Release::GetThenDelete, _) => {
                 let mut command = redis::cmd("DEL");
                 command.arg(lock);
@@ -229,9 +267,14 @@ impl Commands {
     }
 
     /// Holds the lock for so much longer.
-    pub(super) fn renew(&self, token: &str, lease: Duration) -> Cmd {
+    pub(super) fn renew(&self, token: &str, lease: Duration, now: &str) -> Cmd {
         let lock = &*self.names.lock;
         let mut command = match (self.traits.renewal, self.traits.key) {
+            (_, Key::Leases) => {
+                let mut command = self.about_permits(RENEW_LEASED, now);
+                command.arg(id(token)).arg(ms(lease));
+                return command;
+            }
             (Renewal::Anybody, _) => return self.expire(lease),
             (Renewal::Recreate, _) => {
                 let mut command = redis::cmd("SET");
@@ -244,6 +287,12 @@ impl Commands {
         command.arg(token).arg(ms(lease));
         command
     }
+}
+
+/// The bytes of the id of a permit, which is a token of hexadecimal digits.
+fn id(token: &str) -> Vec<u8> {
+    let digits: Vec<u32> = token.chars().filter_map(|digit| digit.to_digit(16)).collect();
+    digits.chunks_exact(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect()
 }
 
 /// Whether a node granted what it was asked, and with which number.

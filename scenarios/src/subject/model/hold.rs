@@ -112,7 +112,7 @@ async fn renew(hold: Rc<Hold>) {
             return;
         }
         let asked_at = shared.traits.clock.now(&shared.env);
-        let answers = shared.ask_all(&shared.commands.renew(&hold.token, hold.lease)).await;
+        let answers = shared.ask_all(&shared.commands.renew(&hold.token, hold.lease, &shared.time())).await;
         let said =
             |yes: bool| answers.iter().flatten().filter(|answer| granted(answer).is_some() == yes).count();
         let (renewed, refused) = (said(true), said(false));
@@ -159,7 +159,7 @@ impl Held for Hold {
         Box::pin(async move {
             let shared = &self.shared;
             let asked_at = shared.traits.clock.now(&shared.env);
-            let answers = shared.ask_all(&shared.commands.renew(&self.token, lease)).await;
+            let answers = shared.ask_all(&shared.commands.renew(&self.token, lease, &shared.time())).await;
             let extended = answers.iter().flatten().filter(|answer| granted(answer).is_some()).count();
             if extended < shared.quorum() {
                 return Err(Failure { definite: false, message: format!("{extended} nodes extended") });

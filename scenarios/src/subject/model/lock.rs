@@ -16,7 +16,9 @@ use crate::{
     history::{Lock, Owner, Wake},
     plan::PlannedLock,
     recorder::{HistoryWriter, Line},
-    scenario::traits::{Belief, Cleanup, Fencing, Grant, Key, Pace, Quorum, Replicas, Resend, Token, Traits},
+    scenario::traits::{
+        Belief, Cleanup, Fencing, Grant, Key, Pace, Quorum, Replicas, Resend, Time, Token, Traits,
+    },
     subject::{Ask, Counting, Failure, Held, Local, Patience, Subject, SubjectContext},
 };
 
@@ -161,6 +163,14 @@ impl Shared {
         Wake::Timer
     }
 
+    /// The client's time in milliseconds, for a model that goes by it; otherwise nothing.
+    pub(super) fn time(&self) -> String {
+        match self.traits.time {
+            Time::OfServer => String::new(),
+            Time::OfClient => self.env.wall().0.as_millis().to_string(),
+        }
+    }
+
     /// When a wait that begins now is over.
     pub(super) fn end(&self, patience: Patience) -> Option<lockstorm_client::Monotonic> {
         match patience {
@@ -264,7 +274,7 @@ impl Shared {
     async fn attempt(self: Rc<Self>, ask: Ask) -> Attempt {
         let lease = ask.lease.unwrap_or(self.watchdog);
         let waits = ask.wait != Patience::None;
-        let acquire = |token: &str| self.commands.acquire(token, lease, ask.mode, waits);
+        let acquire = |token: &str| self.commands.acquire(token, lease, ask.mode, waits, &self.time());
         let mut token = self.fresh_token();
         self.history.asks_as(&token);
         let mut asked_at = self.traits.clock.now(&self.env);

@@ -8,7 +8,7 @@ use super::{
     lock::Shared,
 };
 use crate::{
-    scenario::traits::{Time, Window},
+    scenario::traits::Window,
     subject::{Failure, Patience},
 };
 
@@ -42,15 +42,12 @@ impl Shared {
     }
 
     fn request(&self, permits: u32) -> Cmd {
-        let traits = &self.commands.traits;
-        let now = match traits.time {
-            Time::OfServer => String::new(),
-            Time::OfClient => self.env.wall().0.as_millis().to_string(),
-        };
         let (one, other) = (self.env.random().to_be_bytes(), self.env.random().to_be_bytes());
         let member = [&[16][..], &one, &other, &permits.to_le_bytes()].concat();
         let mut take = script(TAKE, &[&wire::rate_grants(&self.commands.names.lock)]);
-        take.arg(now).arg(ms(self.commands.window)).arg(u8::from(traits.window == Window::Fixed));
+        take.arg(self.time())
+            .arg(ms(self.commands.window))
+            .arg(u8::from(self.commands.traits.window == Window::Fixed));
         take.arg(self.commands.number).arg(permits).arg(member);
         take
     }

@@ -102,6 +102,7 @@ fn cast(of: &[u8; 12]) -> Cast {
         LockKind::Semaphore { permits: 1 },
         LockKind::Exclusive,
         LockKind::Semaphore { permits: 2 },
+        LockKind::Permits { permits: 2 },
         LockKind::Latch { count: 2 },
         LockKind::Rate { permits: 3, window_ms: 1_000 },
     ];

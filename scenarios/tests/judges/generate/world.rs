@@ -234,7 +234,9 @@ impl World {
                 let queue = self.state[node].queues.entry(lock).or_default();
                 let others = key.holders.iter().filter(|(other, _)| **other != owner);
                 let free = match kind {
-                    LockKind::Semaphore { permits } => key.holders.values().sum::<u32>() < permits,
+                    LockKind::Semaphore { permits } | LockKind::Permits { permits } => {
+                        key.holders.values().sum::<u32>() < permits
+                    }
                     LockKind::ReadWrite => {
                         others.count() == 0 || (mode == Mode::Shared && key.mode == Mode::Shared)
                     }

@@ -1,0 +1,52 @@
+//! The expirable semaphore: a sorted set with the ids of the permits that are out, each with its deadline, and beside it how many are
+//! left.
+
+use lockstorm_client::wire;
+
+use super::{Content, Holding, Keys, Known, Object, Role, Value, hex};
+use crate::history;
+
+#[derive(Debug)]
+pub(super) struct PermitSemaphore {
+    /// How many there are.
+    pub(super) permits: u32,
+}
+
+impl Object for PermitSemaphore {
+    fn promises(&self) -> history::LockKind {
+        history::LockKind::Permits { permits: self.permits }
+    }
+
+    fn keys(&self, name: &str) -> Keys {
+        // The number of those that are left stays when none is out.
+        Keys::new(name, [(wire::permit_deadlines(name), Role::Holders), (name.to_owned(), Role::Token)])
+    }
+
+    /// Each permit is a hold of its own. One whose deadline is over may stay until the next command takes it back.
+    fn holding(&self, values: &[Value], _: &Known, _: Option<&str>) -> Holding {
+        let Some(Content::Ranked(deadlines)) = values.first().map(|value| &value.content) else {
+            return Holding::default();
+        };
+        let counts = deadlines.keys().map(|id| (hex(id), 1)).collect();
+        let ends = deadlines.iter().map(|(id, deadline)| (hex(id), *deadline)).collect();
+        Holding { counts, ends, ..Holding::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::object::Counts;
+
+    #[test]
+    fn each_permit_is_a_hold_with_a_deadline_of_its_own() {
+        let deadlines = [(vec![0xa0; 16], 1_000), (vec![1; 8], 2_000)];
+        let value = Value { content: Content::Ranked(deadlines.into()), expires_ms: None };
+        let holding = PermitSemaphore { permits: 3 }.holding(&[value], &Known::default(), None);
+        let names = ["a0".repeat(16), "01".repeat(8)];
+        assert_eq!(holding.counts, Counts::from(names.clone().map(|name| (name, 1))));
+        assert_eq!(holding.ends, BTreeMap::from([(names[0].clone(), 1_000), (names[1].clone(), 2_000)]));
+    }
+}
