@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lockstorm::{
     fault::Fault,
-    history::{Event as Recorded, EventKind, History, Host, HostKind, Life, LockKind, LossCause, Role},
+    history::{Event as Recorded, EventKind, History, Host, HostKind, Life, LossCause, Role},
     run::Outcome,
     scenario::{Durability, Lock, Node, Scenario, traits::Token},
 };
