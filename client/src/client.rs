@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{Config, Endpoint, ReplicaWait};
+use crate::config::{Config, ReplicaWait};
+use crate::endpoint::{Address, AnyError, Credentials, Endpoint, Provider};
 use crate::env::{Env, TokioEnv};
 use crate::error::{Error, Result};
 use crate::hold::ClientContext;
@@ -20,8 +21,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to `redis://[user[:password]@]host[:port][/db]`, to `rediss://..` with TLS (feature `tls`), or to
-    /// `redis+unix:///path[?db=..&user=..&pass=..]`, with the default settings.
+    /// Connects to a server, by a URL such as `redis://user:password@host:6379/0` or otherwise as [`Address`] says, with the
+    /// default settings.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -36,14 +37,15 @@ impl Client {
     ///
     /// # Errors
     /// When the URL does not parse or the server cannot be reached.
-    pub async fn connect(url: &str) -> Result<Self> {
-        Self::builder().endpoint(url).connect().await
+    pub async fn connect(server: impl Into<Address>) -> Result<Self> {
+        Self::builder().endpoint(server).connect().await
     }
 
     /// Settings that differ from the defaults.
     pub fn builder() -> Builder {
         Builder {
-            urls: Vec::new(),
+            servers: Vec::new(),
+            credentials: None,
             config: Config::default(),
             client_id: None,
             env: None,
@@ -84,7 +86,8 @@ impl std::fmt::Debug for Client {
 /// ```
 #[must_use = "a builder does nothing until build or connect"]
 pub struct Builder {
-    urls: Vec<String>,
+    servers: Vec<Address>,
+    credentials: Option<Provider>,
     config: Config,
     client_id: Option<String>,
     env: Option<Arc<dyn Env>>,
@@ -94,9 +97,42 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Adds a server, by a URL as of [`Client::connect`]. Several are one replicated set, whose master is found by asking for their roles.
-    pub fn endpoint(mut self, url: impl Into<String>) -> Self {
-        self.urls.push(url.into());
+    /// Adds a server. Several are one replicated set, whose master is found by asking for their roles.
+    pub fn endpoint(mut self, server: impl Into<Address>) -> Self {
+        self.servers.push(server.into());
+        self
+    }
+
+    /// Has `provider` name the user and the password whenever a connection is made, for those that change: passwords that are
+    /// rotated, tokens that expire. It is asked within [`Builder::connect_timeout`], and once more when the server says `WRONGPASS`:
+    /// the password may have changed in between. While it fails there is no connection, and calls are repeated as when the server
+    /// cannot be reached.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> lockstorm_client::Result<()> {
+    /// # let server = lockstorm_sim::TestServer::start().await.expect("a free port");
+    /// # let url = server.url();
+    /// # async fn fetch_password() -> Result<String, std::io::Error> { Ok("secret".to_owned()) }
+    /// # let admin = redis::Client::open(url.as_str()).expect("a good URL");
+    /// # let mut admin = admin.get_multiplexed_async_connection().await.expect("it answers");
+    /// # let set = redis::cmd("ACL").arg(&["SETUSER", "clerk", "on", ">secret", "~*", "&*", "+@all"]).to_owned();
+    /// # set.exec_async(&mut admin).await.expect("a good command");
+    /// use lockstorm_client::{Client, Credentials};
+    /// let client = Client::builder()
+    ///     .endpoint(url) // such as redis://127.0.0.1:6379, without a password
+    ///     .credentials(|| async { Ok(Credentials::new("clerk", fetch_password().await?)) })
+    ///     .connect()
+    ///     .await?;
+    /// # client.lock("stock").acquire().await?.release().await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn credentials<F, R>(mut self, provider: F) -> Self
+    where
+        F: Fn() -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Credentials, AnyError>> + Send + 'static,
+    {
+        self.credentials = Some(Provider::new(provider));
         self
     }
 
@@ -215,8 +251,11 @@ impl Builder {
     /// # Errors
     /// When the settings cannot work.
     pub fn build(self) -> Result<Client> {
-        let Self { urls, mut config, client_id, env, observer, .. } = self;
-        config.endpoints = urls.iter().map(|url| Endpoint::parse(url)).collect::<Result<_>>()?;
+        let Self { servers, credentials, mut config, client_id, env, observer, .. } = self;
+        config.endpoints = servers.into_iter().map(Endpoint::of).collect::<Result<_>>()?;
+        if let Some(provider) = &credentials {
+            config.endpoints.iter_mut().try_for_each(|endpoint| endpoint.with_provider(provider))?;
+        }
         config.check()?;
         let env = env.map_or_else(|| TokioEnv::current().map(|env| Arc::new(env) as Arc<dyn Env>), Ok)?;
         #[cfg(feature = "tls")]

@@ -1,14 +1,11 @@
 //! Settings and their defaults, which are Redisson's where Redisson has the setting.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::IntoConnectionInfo;
-
+use crate::endpoint::{Endpoint, Place, Security};
 use crate::env::{Env, draw};
 use crate::error::{Error, ErrorKind, Result};
-use crate::tls::Connector;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
 
@@ -27,96 +24,6 @@ pub enum ReplicaWait {
     Majority,
     /// Every replica.
     All,
-}
-
-/// Where a server listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
-    Tcp {
-        host: String,
-        port: u16,
-    },
-    /// A socket in the file system of this machine.
-    Unix(PathBuf),
-}
-
-/// Whether connections to a server are made with TLS.
-#[derive(Debug, Clone)]
-pub(crate) enum Security {
-    None,
-    /// As the settings of the client say, which are not known yet. No connection is made without them.
-    Wanted,
-    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "there is no connector"))]
-    By(Connector),
-}
-
-/// Where a server is and how to log in, read from a URL: `redis[s]://[user[:password]@]host[:port][/db]` or
-/// `redis+unix:///path[?db=..&user=..&pass=..]`.
-#[derive(Debug, Clone)]
-pub(crate) struct Endpoint {
-    pub(crate) place: Place,
-    pub(crate) security: Security,
-    pub(crate) login: redis::RedisConnectionInfo,
-}
-
-impl Endpoint {
-    /// Whether both lead to the same port of the same host, or to the same socket, as they are written.
-    pub(crate) fn is_same_place(&self, other: &Self) -> bool {
-        self.place == other.place
-    }
-
-    pub(crate) fn parse(url: &str) -> Result<Self> {
-        // The URL may hold a password, so that errors do not repeat it.
-        let bad = |error: &str| Error::config(format!("bad redis URL: {error}"));
-        let mut parsed = redis::parse_redis_url(url).ok_or_else(|| bad("it does not parse"))?;
-        // Which TLS there is depends on our features and not on those of the crate that reads the rest.
-        let secure = matches!(parsed.scheme(), "rediss" | "valkeys");
-        if secure {
-            if cfg!(not(feature = "tls")) {
-                return Err(Error::config("rediss:// needs the feature `tls` of lockstorm-client"));
-            }
-            parsed.set_scheme("redis").map_err(|()| bad("its scheme does not fit"))?;
-        }
-        let info = parsed.into_connection_info().map_err(|error| bad(&error.to_string()))?;
-        let (place, parameters): (_, &[_]) = match info.addr() {
-            redis::ConnectionAddr::Tcp(host, port) => {
-                (Place::Tcp { host: host.clone(), port: *port }, &["protocol"])
-            }
-            redis::ConnectionAddr::Unix(path) => {
-                (Place::Unix(path.clone()), &["protocol", "db", "user", "pass"])
-            }
-            _ => return Err(Error::config("only redis://, rediss:// and redis+unix:// are supported")),
-        };
-        check_parameters(url, parameters)?;
-        let security = if secure { Security::Wanted } else { Security::None };
-        Ok(Self { place, security, login: info.redis_settings().clone() })
-    }
-}
-
-/// A parameter that means nothing here would be taken for one that works. Their values are not repeated in errors either.
-fn check_parameters(url: &str, known: &[&str]) -> Result<()> {
-    let Some(url) = redis::parse_redis_url(url) else { return Ok(()) };
-    for (name, _) in url.query_pairs() {
-        if !known.contains(&&*name) {
-            let known = known.join("`, `");
-            return Err(Error::config(format!(
-                "unknown parameter `{name}` in a redis URL: there is only `{known}`"
-            )));
-        }
-    }
-    if url.fragment().is_some() {
-        return Err(Error::config("a redis URL has no part behind `#`"));
-    }
-    Ok(())
-}
-
-impl std::fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.place {
-            Place::Tcp { host, port } => write!(f, "{host}:{port}"),
-            Place::Unix(path) => write!(f, "{}", path.display()),
-        }
-    }
 }
 
 /// Turns the name the application uses into the one in Redis.
@@ -297,48 +204,6 @@ mod tests {
             (Duration::MAX, false),
         ] {
             assert_eq!(check_lease("lease", lease).is_ok(), works, "{lease:?}");
-        }
-    }
-
-    #[test]
-    fn urls() {
-        let parsed = Endpoint::parse("redis://user:secret@10.0.0.1:7000/3").unwrap();
-        assert_eq!((parsed.to_string().as_str(), parsed.login.db()), ("10.0.0.1:7000", 3));
-        assert_eq!(parsed.login.username(), Some("user"));
-        let parsed = Endpoint::parse("redis+unix:///run/redis.sock?db=3&user=clerk&pass=secret").unwrap();
-        assert_eq!((parsed.to_string().as_str(), parsed.login.db()), ("/run/redis.sock", 3));
-        assert_eq!(parsed.login.username(), Some("clerk"));
-        for bad in ["", "10.0.0.1", "http://10.0.0.1", "redis+unix://"] {
-            assert!(Endpoint::parse(bad).unwrap_err().is_definite(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn a_secure_url_needs_the_feature() {
-        let parsed = Endpoint::parse("rediss://user:secret@10.0.0.1/3");
-        if cfg!(feature = "tls") {
-            let parsed = parsed.unwrap();
-            assert!(matches!(parsed.security, Security::Wanted));
-            assert_eq!((parsed.to_string().as_str(), parsed.login.db()), ("10.0.0.1:6379", 3));
-        } else {
-            let error = parsed.unwrap_err();
-            assert!(error.is_definite() && error.to_string().contains("the feature `tls`"), "{error}");
-        }
-    }
-
-    /// `redis://host?timeout=5` looked as if it set something.
-    #[test]
-    fn unknown_url_parameters_were_accepted() {
-        Endpoint::parse("redis://10.0.0.1?protocol=resp3").unwrap();
-        for (bad, named) in [
-            ("redis://10.0.0.1?timeout=5", "`timeout`"),
-            ("redis://10.0.0.1/3?protocol=resp2&ssl=secret", "`ssl`"),
-            ("redis://10.0.0.1#insecure", "`#`"),
-            ("redis://10.0.0.1?db=1", "`db`"),
-            ("redis+unix:///run/redis.sock?pass=secret&timeout=5", "`timeout`"),
-        ] {
-            let error = Endpoint::parse(bad).unwrap_err().to_string();
-            assert!(error.contains(named) && !error.contains("secret"), "{bad}: {error}");
         }
     }
 

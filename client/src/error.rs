@@ -232,6 +232,11 @@ impl Error {
         Self { source: Some(Arc::new(source)), ..self }
     }
 
+    /// As [`Error::caused_by`], of an error of the application's own code.
+    pub(crate) fn caused_by_any(self, source: Box<dyn std::error::Error + Send + Sync>) -> Self {
+        Self { source: Some(source.into()), ..self }
+    }
+
     /// The same, of an operation that changed nothing or was undone.
     pub(crate) fn made_definite(self) -> Self {
         Self { definite: true, ..self }

@@ -104,6 +104,17 @@
 //! | --- | --- | --- |
 //! | TLS, by rustls: authorities, client certificates, names of servers | `tls` | `rediss://`, [`Tls`] |
 //!
+//! # Connections
+//!
+//! A client has one connection for requests and, while it waits for locks, one for messages. It makes both itself, and does not
+//! take a connection that an application has, such as a `MultiplexedConnection` or a `ConnectionManager`. Its promises need a
+//! connection of its own: when a reply does not come it ends the connection on the server (CLIENT KILL), which would end the
+//! application's requests as well, and a connection that reconnects by itself, or that others select a database on, is not the
+//! one that the request went over. An application's own settings serve for both: [`Client::connect`] takes its
+//! [`redis::ConnectionInfo`].
+//!
+//! Passwords that change are asked for whenever a connection is made: [`Builder::credentials`].
+//!
 //! # What goes on in the background
 //!
 //! An acquisition whose caller is gone sends nothing more. What it has sent is followed up until its outcome is known, and
@@ -122,6 +133,7 @@
 //! | --- | --- |
 //! | `error`, `env` | what fails, the seam to the world |
 //! | `tls/` | TLS between the client and its servers |
+//! | `endpoint` | where a server is, and how to log in there |
 //! | [`wire`] | keys, channels and slots as all processes that share a lock write them, the allowance for drift |
 //! | `config`, `owner` | the settings, the fields of owners |
 //! | `observer` | the events of locks |
@@ -153,6 +165,7 @@
 mod error;
 mod env;
 mod tls;
+mod endpoint;
 pub mod wire;
 mod config;
 mod owner;
@@ -184,6 +197,7 @@ mod locks;
 pub use client::{Builder, Client};
 pub use close::Unfinished;
 pub use config::ReplicaWait;
+pub use endpoint::{Address, Credentials};
 pub use env::{Boottime, BoxStream, Env, Monotonic, Stream, TokioEnv, Wall};
 pub use error::{Error, ErrorKind, Result};
 pub use futures_util::future::BoxFuture;

@@ -8,7 +8,7 @@ use redis::{AsyncConnectionConfig, Cmd, ProtocolVersion, PushInfo, Value};
 use tokio::sync::Notify;
 
 use super::greeting::Greeting;
-use crate::config::{Endpoint, Place, Security};
+use crate::endpoint::{Endpoint, Place, Security};
 use crate::env::{Env, Monotonic, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::script::Call;
@@ -73,6 +73,17 @@ impl Connection {
         endpoint: &Endpoint,
         on_push: Option<OnPush>,
     ) -> Result<Self> {
+        match Self::log_in(env, endpoint, on_push.clone()).await {
+            // The password has changed while it was on its way, or the provider did not know yet.
+            Err(error) if endpoint.has_provider() && error.is_server("WRONGPASS") => {
+                Self::log_in(env, endpoint, on_push).await
+            }
+            done => done,
+        }
+    }
+
+    async fn log_in(env: &Arc<dyn Env>, endpoint: &Endpoint, on_push: Option<OnPush>) -> Result<Self> {
+        let mut login = endpoint.login().await?;
         let dialed = match &endpoint.place {
             Place::Tcp { host, port } => env.dial(host, *port),
             Place::Unix(path) => env.dial_unix(path),
@@ -90,7 +101,6 @@ impl Connection {
         let mut config =
             AsyncConnectionConfig::new().set_response_timeout(None).set_pipeline_buffer_size(WRITE_QUEUE);
         let subscribes = on_push.is_some();
-        let mut login = endpoint.login.clone().set_skip_set_lib_name();
         if let Some(on_push) = on_push {
             login = login.set_protocol(ProtocolVersion::RESP3);
             config = config.set_push_sender(move |push| {

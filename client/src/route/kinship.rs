@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use redis::Value;
 
 use super::connection::Connection;
-use crate::config::Endpoint;
+use crate::endpoint::Endpoint;
 use crate::env::{Env, Monotonic, within};
 use crate::error::{Error, Result};
 

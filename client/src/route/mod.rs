@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
     use crate::client::Client;
-    use crate::config::Endpoint;
+    use crate::endpoint::Endpoint;
     use crate::env::{TokioEnv, pause};
     use crate::error::{Error, ErrorKind};
     use crate::hold::ClientContext;

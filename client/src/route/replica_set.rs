@@ -7,7 +7,7 @@ use futures_util::future::{BoxFuture, select_ok};
 use super::connection::Connection;
 use super::replicas::connected_replicas;
 use super::{NodeId, Route, kinship};
-use crate::config::Endpoint;
+use crate::endpoint::Endpoint;
 use crate::env::{Env, Monotonic, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::locked;

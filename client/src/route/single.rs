@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 
 use super::connection::Connection;
 use super::{NodeId, Route};
-use crate::config::Endpoint;
+use crate::endpoint::Endpoint;
 use crate::env::{Env, Monotonic};
 use crate::error::Result;
 use crate::wire::Slot;

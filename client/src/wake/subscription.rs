@@ -87,7 +87,8 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
-    use crate::config::{Config, Endpoint};
+    use crate::config::Config;
+    use crate::endpoint::Endpoint;
     use crate::env::TokioEnv;
     use crate::route::Router;
     use crate::wake::Hubs;

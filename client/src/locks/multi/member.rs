@@ -40,7 +40,7 @@ impl<O: Acquirable> Member for O {
 /// The servers that a member lives on, as its clients know them, with the numbers of their databases.
 pub(super) fn places(member: &dyn Member) -> Vec<(String, i64)> {
     let endpoints = member.sessions().iter().flat_map(|session| &session.config.endpoints);
-    endpoints.map(|endpoint| (endpoint.to_string(), endpoint.login.db())).collect()
+    endpoints.map(|endpoint| (endpoint.to_string(), endpoint.db())).collect()
 }
 
 /// Whether both are one key on one server, as their clients know it.

@@ -1,11 +1,9 @@
 //! A server behind a Unix socket.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{RedisServer, eventually, soon};
 use lockstorm_client::{Client, ErrorKind};
-use support::{RedisServer, eventually, soon};
 
 /// A name with a space in it, which is part of what the server calls its connections' address.
 fn socket(of: &str) -> String {

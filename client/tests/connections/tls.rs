@@ -1,16 +1,14 @@
 //! A server behind TLS, with an authority of its own.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::{RedisServer, soon};
 use lockstorm_client::{
     Boottime, BoxFuture, BoxStream, Builder, Client, Env, Error, ErrorKind, Monotonic, Tls, TokioEnv, Wall,
 };
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-use support::{RedisServer, soon};
 
 /// An authority that signs certificates.
 struct Authority {

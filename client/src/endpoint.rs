@@ -1,0 +1,344 @@
+//! Where a server is, and how to log in there.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::tls::Connector;
+
+/// Names a server, for [`Client::connect`](crate::Client::connect) and [`Builder::endpoint`](crate::Builder::endpoint).
+///
+/// It is made of a URL, `redis://[user[:password]@]host[:port][/db]`, `rediss://..` for TLS (feature `tls`) or
+/// `redis+unix:///path[?db=..&user=..&pass=..]`; or of a [`redis::ConnectionInfo`], of whose settings those of TCP and the name of
+/// the library do not count.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = lockstorm_sim::TestServer::start().await.expect("a free port");
+/// # let url = server.url();
+/// use redis::{ConnectionInfo, RedisConnectionInfo};
+/// let info: ConnectionInfo = url.parse()?; // such as redis://127.0.0.1:6379
+/// let info = info.set_redis_settings(RedisConnectionInfo::default().set_db(3));
+/// let client = lockstorm_client::Client::connect(info).await?;
+/// # client.lock("stock").acquire().await?.release().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Address(Written);
+
+#[derive(Clone)]
+enum Written {
+    Url(String),
+    Info(Box<ConnectionInfo>),
+}
+
+impl From<&str> for Address {
+    fn from(url: &str) -> Self {
+        Self(Written::Url(url.to_owned()))
+    }
+}
+
+impl From<&String> for Address {
+    fn from(url: &String) -> Self {
+        Self(Written::Url(url.clone()))
+    }
+}
+
+impl From<String> for Address {
+    fn from(url: String) -> Self {
+        Self(Written::Url(url))
+    }
+}
+
+impl From<ConnectionInfo> for Address {
+    fn from(info: ConnectionInfo) -> Self {
+        Self(Written::Info(Box::new(info)))
+    }
+}
+
+impl std::fmt::Debug for Address {
+    /// Without the password that may be in it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Address").finish_non_exhaustive()
+    }
+}
+
+/// A user and a password, as [`Builder::credentials`](crate::Builder::credentials) asks for them.
+#[derive(Clone)]
+pub struct Credentials {
+    username: Option<String>,
+    password: String,
+}
+
+impl Credentials {
+    /// Of a user (ACL).
+    pub fn new(username: impl Into<String>, password: impl Into<String>) -> Self {
+        Self { username: Some(username.into()), password: password.into() }
+    }
+
+    /// Of the user `default`, as `requirepass` has it.
+    pub fn password(password: impl Into<String>) -> Self {
+        Self { username: None, password: password.into() }
+    }
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials").field("username", &self.username).finish_non_exhaustive()
+    }
+}
+
+/// What an application's own code may fail with.
+pub(crate) type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Names the user and the password whenever a connection is made.
+#[derive(Clone)]
+pub(crate) struct Provider(Arc<dyn Fn() -> BoxFuture<'static, Result<Credentials, AnyError>> + Send + Sync>);
+
+impl Provider {
+    pub(crate) fn new<F, R>(ask: F) -> Self
+    where
+        F: Fn() -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Credentials, AnyError>> + Send + 'static,
+    {
+        Self(Arc::new(move || Box::pin(ask())))
+    }
+}
+
+impl std::fmt::Debug for Provider {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Provider")
+    }
+}
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    Tcp {
+        host: String,
+        port: u16,
+    },
+    /// A socket in the file system of this machine.
+    Unix(PathBuf),
+}
+
+/// Whether connections to a server are made with TLS.
+#[derive(Debug, Clone)]
+pub(crate) enum Security {
+    None,
+    /// As the settings of the client say, which are not known yet. No connection is made without them.
+    Wanted,
+    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "there is no connector"))]
+    By(Connector),
+}
+
+/// Where a server is, and how to log in there.
+#[derive(Debug, Clone)]
+pub(crate) struct Endpoint {
+    pub(crate) place: Place,
+    pub(crate) security: Security,
+    login: RedisConnectionInfo,
+    /// Who names the user and the password, instead of `login`.
+    provider: Option<Provider>,
+}
+
+impl Endpoint {
+    /// Whether both lead to the same port of the same host, or to the same socket, as they are written.
+    pub(crate) fn is_same_place(&self, other: &Self) -> bool {
+        self.place == other.place
+    }
+
+    /// # Errors
+    /// When it cannot be a server that this client talks to.
+    pub(crate) fn of(address: Address) -> Result<Self> {
+        match address.0 {
+            Written::Url(url) => Self::parse(&url),
+            Written::Info(info) => Self::from_info(&info),
+        }
+    }
+
+    pub(crate) fn parse(url: &str) -> Result<Self> {
+        // The URL may hold a password, so that errors do not repeat it.
+        let bad = |error: &str| Error::config(format!("bad redis URL: {error}"));
+        let mut parsed = redis::parse_redis_url(url).ok_or_else(|| bad("it does not parse"))?;
+        let parameters: &[_] = match parsed.scheme() {
+            "redis" | "rediss" | "valkey" | "valkeys" => &["protocol"],
+            _ => &["protocol", "db", "user", "pass"],
+        };
+        for (name, _) in parsed.query_pairs() {
+            // A parameter that means nothing here would be taken for one that works.
+            if !parameters.contains(&&*name) {
+                let known = parameters.join("`, `");
+                return Err(Error::config(format!(
+                    "unknown parameter `{name}` in a redis URL: there is only `{known}`"
+                )));
+            }
+        }
+        if parsed.fragment().is_some() {
+            return Err(Error::config("a redis URL has no part behind `#`"));
+        }
+        // Which TLS there is depends on our features and not on those of the crate that reads the rest.
+        let secure = matches!(parsed.scheme(), "rediss" | "valkeys");
+        if secure {
+            parsed.set_scheme("redis").map_err(|()| bad("its scheme does not fit"))?;
+        }
+        let info = parsed.into_connection_info().map_err(|error| bad(&error.to_string()))?;
+        let endpoint = Self::from_info(&info)?;
+        if secure { endpoint.secured() } else { Ok(endpoint) }
+    }
+
+    fn from_info(info: &ConnectionInfo) -> Result<Self> {
+        let at = |place| Self {
+            place,
+            security: Security::None,
+            login: info.redis_settings().clone(),
+            provider: None,
+        };
+        let tcp = |host: &String, port: &u16| at(Place::Tcp { host: host.clone(), port: *port });
+        match info.addr() {
+            ConnectionAddr::Tcp(host, port) => Ok(tcp(host, port)),
+            ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None } => {
+                tcp(host, port).secured()
+            }
+            ConnectionAddr::TcpTls { .. } => Err(Error::config(
+                "how TLS is to be done is said with `Builder::tls`, and not in a ConnectionInfo",
+            )),
+            ConnectionAddr::Unix(path) => Ok(at(Place::Unix(path.clone()))),
+            _ => Err(Error::config("only redis://, rediss:// and redis+unix:// are supported")),
+        }
+    }
+
+    fn secured(self) -> Result<Self> {
+        if cfg!(not(feature = "tls")) {
+            return Err(Error::config("rediss:// needs the feature `tls` of lockstorm-client"));
+        }
+        Ok(Self { security: Security::Wanted, ..self })
+    }
+
+    /// Has `provider` name the user and the password.
+    pub(crate) fn with_provider(&mut self, provider: &Provider) -> Result<()> {
+        if self.login.username().is_some() || self.login.password().is_some() {
+            return Err(Error::config(format!(
+                "{self} comes with a login, and there is a provider of credentials"
+            )));
+        }
+        self.provider = Some(provider.clone());
+        Ok(())
+    }
+
+    /// The number of the database.
+    pub(crate) fn db(&self) -> i64 {
+        self.login.db()
+    }
+
+    /// Whether another login may be had by asking again.
+    pub(crate) fn has_provider(&self) -> bool {
+        self.provider.is_some()
+    }
+
+    /// How to log in now.
+    pub(crate) async fn login(&self) -> Result<RedisConnectionInfo> {
+        let login = self.login.clone().set_skip_set_lib_name();
+        let Some(provider) = &self.provider else { return Ok(login) };
+        let Credentials { username, password } = (provider.0)().await.map_err(|error| {
+            let (endpoint, reason) = (self.to_string(), format!("no credentials: {error}"));
+            Error::definite(ErrorKind::Connect { endpoint, reason }).caused_by_any(error)
+        })?;
+        let login = login.set_password(password);
+        Ok(match username {
+            Some(username) => login.set_username(username),
+            None => login,
+        })
+    }
+}
+
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.place {
+            Place::Tcp { host, port } => write!(f, "{host}:{port}"),
+            Place::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls() {
+        let parsed = Endpoint::parse("redis://user:secret@10.0.0.1:7000/3").unwrap();
+        assert_eq!((parsed.to_string().as_str(), parsed.db()), ("10.0.0.1:7000", 3));
+        assert_eq!(parsed.login.username(), Some("user"));
+        let parsed = Endpoint::parse("redis+unix:///run/redis.sock?db=3&user=clerk&pass=secret").unwrap();
+        assert_eq!((parsed.to_string().as_str(), parsed.db()), ("/run/redis.sock", 3));
+        assert_eq!(parsed.login.username(), Some("clerk"));
+        for bad in ["", "10.0.0.1", "http://10.0.0.1", "redis+unix://"] {
+            assert!(Endpoint::parse(bad).unwrap_err().is_definite(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_secure_url_needs_the_feature() {
+        let parsed = Endpoint::parse("rediss://user:secret@10.0.0.1/3");
+        if cfg!(feature = "tls") {
+            let parsed = parsed.unwrap();
+            assert!(matches!(parsed.security, Security::Wanted));
+            assert_eq!((parsed.to_string().as_str(), parsed.db()), ("10.0.0.1:6379", 3));
+        } else {
+            let error = parsed.unwrap_err();
+            assert!(error.is_definite() && error.to_string().contains("the feature `tls`"), "{error}");
+        }
+    }
+
+    /// `redis://host?timeout=5` looked as if it set something.
+    #[test]
+    fn unknown_url_parameters_were_accepted() {
+        Endpoint::parse("redis://10.0.0.1?protocol=resp3").unwrap();
+        for (bad, named) in [
+            ("redis://10.0.0.1?timeout=5", "`timeout`"),
+            ("redis://10.0.0.1/3?protocol=resp2&ssl=secret", "`ssl`"),
+            ("redis://10.0.0.1#insecure", "`#`"),
+            ("redis://10.0.0.1?db=1", "`db`"),
+            ("redis+unix:///run/redis.sock?pass=secret&timeout=5", "`timeout`"),
+        ] {
+            let error = Endpoint::parse(bad).unwrap_err().to_string();
+            assert!(error.contains(named) && !error.contains("secret"), "{bad}: {error}");
+        }
+    }
+
+    #[test]
+    fn connection_infos() {
+        let tls = |insecure| ConnectionAddr::TcpTls {
+            host: "10.0.0.1".to_owned(),
+            port: 6379,
+            insecure,
+            tls_params: None,
+        };
+        let info: ConnectionInfo = "redis://user:secret@10.0.0.1:7000/3".parse().unwrap();
+        let parsed = Endpoint::of(info.clone().into()).unwrap();
+        assert_eq!((parsed.to_string().as_str(), parsed.db()), ("10.0.0.1:7000", 3));
+        let secure = Endpoint::of(info.clone().set_addr(tls(false)).into());
+        assert_eq!(secure.is_ok(), cfg!(feature = "tls"));
+        let error = Endpoint::of(info.set_addr(tls(true)).into()).unwrap_err();
+        assert!(error.to_string().contains("Builder::tls"), "{error}");
+    }
+
+    #[test]
+    fn no_debug_output_has_a_password() {
+        let provider = Provider::new(|| async { Ok(Credentials::password("secret")) });
+        let mut endpoint = Endpoint::parse("redis://10.0.0.1").unwrap();
+        endpoint.with_provider(&provider).unwrap();
+        let shown = format!(
+            "{:?} {:?} {:?} {endpoint:?}",
+            Address::from("redis://:secret@10.0.0.1"),
+            Credentials::new("user", "secret"),
+            Endpoint::parse("redis://:secret@10.0.0.1").unwrap(),
+        );
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+}
