@@ -217,3 +217,8 @@ pub use owner::OwnerId;
 pub use spin::SpinBackoff;
 #[cfg(feature = "tls")]
 pub use tls::Tls;
+
+/// The examples of the README work.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

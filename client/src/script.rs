@@ -1,7 +1,6 @@
 //! Lua scripts and the calls of them.
 
 use redis::Cmd;
-use sha1::{Digest, Sha1};
 
 use crate::wire::Slot;
 
@@ -13,8 +12,7 @@ pub(crate) struct Script {
 
 impl Script {
     pub(crate) fn new(text: &'static str) -> Self {
-        let sha = Sha1::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { text, sha }
+        Self { text, sha: redis::Script::new(text).get_hash().to_owned() }
     }
 
     /// A call of this script with these keys; arguments follow with [`Call::arg`].
