@@ -1,5 +1,7 @@
 //! The small mistakes that are made in a script, one at a time.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 /// A script with one mistake in it.
@@ -75,5 +77,27 @@ fn changed(code: &str) -> Vec<String> {
     if statement.ends_with(')') && called.chars().all(|c| c.is_ascii_alphanumeric() || "._".contains(c)) {
         all.push(format!("{indent}-- {statement}"));
     }
+    let mut seen = BTreeSet::new();
+    all.retain(|changed| seen.insert(changed.clone()));
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_mistake_is_made_once_and_none_in_a_comment() {
+        let all = mistakes("local x = f(y, -1) > 0 -- a == b\nif not x then\n  f(x)\nend\n");
+        let lines: Vec<(usize, &str)> = all.iter().map(|one| (one.number, one.line.as_str())).collect();
+        let expected = [
+            (1, "local x = f(y, -1) >= 0"),
+            (1, "local x = f(y, -1) < 0"),
+            (1, "local x = f(y, 1) > 0"),
+            (2, "if x then"),
+            (2, "if not (not x) then"),
+            (3, "-- f(x)"),
+        ];
+        assert_eq!(lines, expected);
+    }
 }
