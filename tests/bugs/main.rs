@@ -158,7 +158,7 @@ const BUGS: &[(Bug, &str)] = &[
     (bug("permits-by-client-clock", "client", r#"permits = "holds""#, LEASES), ""),
     // The lease of the first is over when it gives the permit back, which is the second's by then.
     (
-        bug("permits-given-back-unseen", "permits", r#"permits = "holds""#, LEASES),
+        bug("permits-given-back-unseen", "leased-permits", r#"permits = "holds""#, LEASES),
         r#"lock.lease = "1s"
         client.ahead.clock.offset = "0s"
         client.third.steps = [{ at = "15s", poll = { every = "100ms", until = "20s", lease = "10s" } }, { work = { until = "20s" } }]

@@ -120,6 +120,11 @@ impl LockKind {
         promises.permits().is_some() || matches!(promises, history::LockKind::Rate { .. })
     }
 
+    /// Whether its permits have ids, and leases of their own.
+    pub fn has_ids(self) -> bool {
+        matches!(self.object(1).promises(), history::LockKind::Permits { .. })
+    }
+
     /// Whether its permits end with a window.
     pub fn is_rate(self) -> bool {
         matches!(self.object(1).promises(), history::LockKind::Rate { .. })

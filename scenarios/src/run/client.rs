@@ -158,7 +158,7 @@ impl Actor {
         match &line.workload {
             Some(Workload::Contend(contend)) => contend.play(self).await,
             Some(Workload::Count(count)) => count.play(self).await,
-            Some(Workload::Taking(taking)) => taking.play(self).await,
+            Some(Workload::Take(take)) => take.play(self).await,
             None => line.script.play(self).await,
         }
     }

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     history::{Lock, Mode},
     name::Name,
-    scenario::{Contend, Count, Taking},
+    scenario::{Contend, Count, Take},
     subject::{Ask, Counting, Patience},
     units::{Draw, Span},
 };
@@ -33,7 +33,7 @@ impl Play for Count {
     }
 }
 
-impl Play for Taking {
+impl Play for Take {
     async fn play(&self, actor: &Actor) -> Vec<Hold> {
         actor.take_over_and_over(self).await;
         Vec::new()
@@ -42,7 +42,7 @@ impl Play for Taking {
 
 impl Actor {
     /// Takes permits of every rate limiter, thinks, again, until the end of the storm and once more.
-    async fn take_over_and_over(&self, taking: &Taking) {
+    async fn take_over_and_over(&self, taking: &Take) {
         let mut stream = self.stream();
         let wait = taking.wait.map_or(Patience::Unbounded, |Span(wait)| Patience::For(wait));
         let mut calm = false;

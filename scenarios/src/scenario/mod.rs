@@ -35,7 +35,7 @@ pub use step::{
 };
 pub use subject::{Algorithm, Subject, TABLE};
 pub use topology::{Client, Clock, Durability, Line, Link, Network, Node, ScriptEdit};
-pub use workload::{Contend, Count, Taking, Workload, WorkloadEntry, WorkloadKind};
+pub use workload::{Contend, Count, Take, Workload, WorkloadEntry, WorkloadKind};
 
 /// An experiment: everything that a scenario file says, with one variant laid over it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

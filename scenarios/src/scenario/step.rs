@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Algorithm, Lock, LockKind,
+    Algorithm, Lock,
     limits::{self, Wrong},
 };
 use crate::{
@@ -306,7 +306,7 @@ impl StepKind for Forget {
     }
 
     fn check(&self, lock: &Lock) -> Result<(), Wrong> {
-        if lock.kind != LockKind::PermitSemaphore || lock.subject.algorithm != Algorithm::Client {
+        if !lock.kind.has_ids() || lock.subject.algorithm != Algorithm::Client {
             return Err(Wrong::at(
                 "",
                 "only permits with ids can be kept by them: lock.kind = \"permit-semaphore\"",

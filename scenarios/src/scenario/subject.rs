@@ -174,8 +174,8 @@ pub const TABLE: &[Subject] = &[
         Traits { replicas: Replicas::Required, ..RIGHT },
     ),
     model("semaphore", "a semaphore without leases, done right", PERMITS),
-    model("permits", "a semaphore whose permits have leases, done right", LEASES),
-    model("latch", "a count-down latch whose waiters look again and again, done right", LATCH),
+    model("leased-permits", "a semaphore whose permits have leases, done right", LEASES),
+    model("polled-latch", "a count-down latch whose waiters look again and again, done right", LATCH),
     model(
         "redisson-latch",
         "Redisson's latch: its waiters go by messages alone",

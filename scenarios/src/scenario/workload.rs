@@ -31,7 +31,7 @@ one_of! {
         /// Set a latch, count it down or wait for it, as drawn, think, again, until the end of the storm; and then all of it once more.
         count: Count,
         /// Take permits of a rate limiter, think, again, until the end of the storm and once more.
-        take: Taking,
+        take: Take,
     }
 }
 
@@ -151,7 +151,7 @@ impl WorkloadKind for Count {
 /// Take permits, think, again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Taking {
+pub struct Take {
     /// How many permits a round takes at most: each draws how many.
     #[serde(default = "one")]
     pub permits: u32,
@@ -166,7 +166,7 @@ fn one() -> u32 {
     1
 }
 
-impl WorkloadKind for Taking {
+impl WorkloadKind for Take {
     fn check(&self) -> Result<(), Wrong> {
         Ok(())
     }

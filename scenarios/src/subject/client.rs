@@ -4,12 +4,13 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc, time::Duratio
 
 use lockstorm_client::{
     Builder, Client, Error, ErrorKind, FencedLock, Guard, Handle as LockHandle, Latch, Lock as ClientLock,
-    MultiGuard, MultiLock, Object, OwnerId, PermitGuard, PermitId, PermitSemaphore, RateLimiter, RateMode,
-    Redlock, ReplicaWait, Semaphore, SemaphorePermits,
+    MultiGuard, MultiLock, Object, OwnerId, PermitSemaphore, RateLimiter, RateMode, Redlock, ReplicaWait,
+    Semaphore, SemaphorePermits,
 };
 
 use super::{
-    AllOrNone, Ask, Counting, Failure, Held, HeldTogether, Local, Patience, Subject, SubjectContext,
+    AllOrNone, Ask, Counting, Failure, Held, HeldTogether, Local, Patience, Subject, SubjectContext, failure,
+    leased, not_so,
 };
 use crate::{
     bridge::HostEnv,
@@ -260,13 +261,7 @@ impl Subject for OfLine {
                     let held = |permit| Rc::new(Permit(RefCell::new(Some(permit)))) as Rc<dyn Held>;
                     Ok(permit.map_err(failure)?.map(held))
                 }
-                Handle::Permits(semaphore) => {
-                    let guard = permitted(semaphore, ask).await.map_err(failure)?;
-                    let held = |guard| RefCell::new(Some(Leasehold::Guard(guard)));
-                    Ok(guard.map(|guard| {
-                        Rc::new(Permits { of: semaphore.clone(), held: held(guard) }) as Rc<dyn Held>
-                    }))
-                }
+                Handle::Permits(semaphore) => leased::acquired(semaphore, ask).await.map_err(failure),
                 Handle::Latch { .. } | Handle::Rate(_) => Err(not_so("it has no holder")),
             }
         })
@@ -323,25 +318,6 @@ async fn asked_together(
         }
     };
     guard.map_err(failure)
-}
-
-/// What one acquisition of permits with leases brings.
-async fn permitted(semaphore: &PermitSemaphore, ask: Ask) -> Result<Option<PermitGuard>, Error> {
-    let wanted = match ask.wait {
-        Patience::Unbounded => {
-            let wanted = semaphore.acquire(ask.permits);
-            return match ask.lease {
-                Some(lease) => wanted.lease(lease).await.map(Some),
-                None => wanted.await.map(Some),
-            };
-        }
-        Patience::For(wait) => semaphore.try_acquire_for(ask.permits, wait),
-        Patience::None => semaphore.try_acquire(ask.permits),
-    };
-    match ask.lease {
-        Some(lease) => wanted.lease(lease).await,
-        None => wanted.await,
-    }
 }
 
 /// Does something with a latch; `None` for what is done with others.
@@ -480,100 +456,6 @@ impl Held for Permit {
     }
 }
 
-/// Permits with leases, until they are released.
-struct Permits {
-    of: PermitSemaphore,
-    held: RefCell<Option<Leasehold>>,
-}
-
-/// How permits with leases are kept.
-enum Leasehold {
-    Guard(PermitGuard),
-    /// By their ids alone.
-    Ids(Vec<PermitId>),
-}
-
-impl Held for Permits {
-    fn release(&self) -> Local<'_, Result<(), Failure>> {
-        Box::pin(async move {
-            match self.held.take() {
-                None => Ok(()),
-                Some(Leasehold::Guard(guard)) => guard.release().await.map_err(failure),
-                Some(Leasehold::Ids(ids)) => match self.of.release(&ids).await {
-                    Ok(true) => Ok(()),
-                    Ok(false) => Err(not_so("one of the permits is not out any more")),
-                    Err(error) => {
-                        // To be given back again.
-                        self.held.replace(Some(Leasehold::Ids(ids)));
-                        Err(failure(error))
-                    }
-                },
-            }
-        })
-    }
-
-    fn extend(&self, lease: Duration) -> Local<'_, Result<(), Failure>> {
-        Box::pin(async move {
-            // Taken out meanwhile: a borrow must not be held over an await.
-            let Some(held) = self.held.take() else { return Ok(()) };
-            let extended = match &held {
-                Leasehold::Guard(guard) => guard.extend(lease).await.map_err(failure),
-                Leasehold::Ids(ids) => updated(&self.of, ids, lease).await,
-            };
-            self.held.replace(Some(held));
-            extended
-        })
-    }
-
-    fn forget(&self) {
-        let held = self.held.take().map(|held| match held {
-            Leasehold::Guard(guard) => Leasehold::Ids(guard.forget()),
-            ids @ Leasehold::Ids(_) => ids,
-        });
-        self.held.replace(held);
-    }
-
-    fn is_held(&self) -> bool {
-        matches!(&*self.held.borrow(), Some(Leasehold::Guard(guard)) if guard.is_valid())
-    }
-
-    fn lost(&self) -> Local<'_, ()> {
-        let lost = match &*self.held.borrow() {
-            Some(Leasehold::Guard(guard)) => Some(guard.lost()),
-            _ => None,
-        };
-        Box::pin(async move {
-            match lost {
-                Some(lost) => drop(lost.await),
-                None => std::future::pending().await,
-            }
-        })
-    }
-
-    /// That of the first permit.
-    fn owner(&self) -> Option<String> {
-        match &*self.held.borrow() {
-            Some(Leasehold::Guard(guard)) => guard.ids().first().map(ToString::to_string),
-            Some(Leasehold::Ids(ids)) => ids.first().map(ToString::to_string),
-            None => None,
-        }
-    }
-
-    fn token(&self) -> Option<u64> {
-        None
-    }
-}
-
-/// Sets a new lease on each of these permits.
-async fn updated(of: &PermitSemaphore, ids: &[PermitId], lease: Duration) -> Result<(), Failure> {
-    for id in ids {
-        if !of.update_lease(*id, lease).await.map_err(failure)? {
-            return Err(not_so("one of the permits is not out any more"));
-        }
-    }
-    Ok(())
-}
-
 /// The guard of several locks, until it is released.
 struct HoldOfAll(RefCell<Option<MultiGuard>>);
 
@@ -607,13 +489,4 @@ impl HeldTogether for HoldOfAll {
     fn token(&self) -> Option<u64> {
         self.0.borrow().as_ref()?.members().next()?.token()
     }
-}
-
-/// What no valid scenario asks for.
-fn not_so(message: &str) -> Failure {
-    Failure { definite: true, message: message.to_owned() }
-}
-
-fn failure(error: Error) -> Failure {
-    Failure { definite: error.is_definite(), message: error.to_string() }
 }

@@ -5,6 +5,7 @@
 //! [`Algorithm`] and a line in [`make`].
 
 pub(crate) mod client;
+mod leased;
 pub mod model;
 pub mod together;
 
@@ -175,4 +176,13 @@ pub trait Held {
     fn owner(&self) -> Option<String>;
     /// The fencing token, if the algorithm hands them out.
     fn token(&self) -> Option<u64>;
+}
+
+/// What no valid scenario asks for.
+fn not_so(message: &str) -> Failure {
+    Failure { definite: true, message: message.to_owned() }
+}
+
+fn failure(error: lockstorm_client::Error) -> Failure {
+    Failure { definite: error.is_definite(), message: error.to_string() }
 }

@@ -37,7 +37,7 @@ use super::{
 };
 use crate::{
     fault::FaultAction,
-    plan::{Plan, PlannedNode, Target},
+    plan::{Plan, PlannedLock, PlannedNode, Target},
     scenario::{Network, Node as Written},
     subject::Local,
 };
@@ -259,6 +259,10 @@ pub fn impossible(plan: &Plan) -> Vec<String> {
             let name = occurrence.name.split('#').next().unwrap_or_default();
             problems.push(format!("fault {name:?} needs \"{what}\""));
         }
+    }
+    let ranked = |lock: &&PlannedLock| lock.written.kind.has_ids() || lock.written.kind.is_rate();
+    for lock in plan.locks.iter().filter(ranked) {
+        problems.push(format!("the keys of lock {:?} have members that are no text", lock.name));
     }
     for host in &plan.hosts {
         if host.offset != Default::default() || host.rate != Default::default() {

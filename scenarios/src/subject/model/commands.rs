@@ -179,7 +179,7 @@ impl Commands {
                 command = self.about_permits(ACQUIRE_LEASED, now);
                 command.arg(lease).arg(self.number).arg(needed).arg(id(token));
             }
-            // Nobody holds these.
+            // These have no holder.
             Key::Latch | Key::Rate => return self.look(),
         }
         command

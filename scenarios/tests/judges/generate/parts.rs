@@ -26,6 +26,40 @@ pub(super) struct Node {
     pub(super) granted: BTreeMap<Lock, Vec<(i64, u32)>>,
 }
 
+impl Node {
+    /// Does with a latch what is wanted: what its count has become, if it is another one, and whether that succeeds. A latch that is
+    /// open is neither counted down nor deleted, and one that is closed is not set.
+    pub(super) fn counts(&mut self, lock: Lock, count: u32, wants: Wants) -> (Option<u64>, bool) {
+        let left = self.counts.entry(lock).or_insert(0);
+        let before = *left;
+        match wants {
+            Wants::Await => return (None, before == 0),
+            Wants::Down => *left = before.saturating_sub(1),
+            Wants::Open => *left = 0,
+            _ if before == 0 => *left = count.into(),
+            _ => {}
+        }
+        ((*left != before).then_some(*left), before > 0)
+    }
+
+    /// Grants permits of a rate limiter if the window has room for them.
+    pub(super) fn takes(
+        &mut self,
+        lock: Lock,
+        (rate, window_ms): (u32, u64),
+        now: i64,
+        permits: u32,
+    ) -> bool {
+        let granted = self.granted.entry(lock).or_default();
+        granted.retain(|(at, _)| *at + window_ms as i64 >= now);
+        let fits = granted.iter().map(|(_, permits)| permits).sum::<u32>() + permits <= rate;
+        if fits {
+            granted.push((now, permits));
+        }
+        fits
+    }
+}
+
 /// What a client sent to a group of nodes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request {

@@ -303,12 +303,9 @@ impl World {
                     return;
                 };
                 let now = self.wall_ms(node, self.now);
-                let granted = self.state[node].granted.entry(lock).or_default();
-                granted.retain(|(at, _)| *at + window_ms as i64 >= now);
-                if granted.iter().map(|(_, permits)| permits).sum::<u32>() + permits > rate {
+                if !self.state[node].takes(lock, (rate, window_ms), now, permits) {
                     return;
                 }
-                granted.push((now, permits));
                 self.tell(host, EventKind::Passed { lock, by, permits });
                 if let Some(open) = self.calls.get_mut(&owner).filter(|open| Some(open.op) == op) {
                     open.done += 1;
@@ -337,23 +334,14 @@ impl World {
         }
     }
 
-    /// A node does with a latch what it is told, which succeeds if the latch was closed; a wait, if it is open.
+    /// A node does with a latch what it is told, and whether that succeeds.
     fn counts(&mut self, node: usize, lock: Lock, wants: Wants) -> bool {
         let LockKind::Latch { count } = self.history.lock(lock).kind else { return false };
-        let left = self.state[node].counts.entry(lock).or_insert(0);
-        let before = *left;
-        match wants {
-            Wants::Await => return before == 0,
-            Wants::Down => *left = before.saturating_sub(1),
-            Wants::Open => *left = 0,
-            _ if before == 0 => *left = count.into(),
-            _ => {}
-        }
-        let left = *left;
-        if left != before {
+        let (left, done) = self.state[node].counts(lock, count, wants);
+        if let Some(left) = left {
             self.tell(self.nodes[node], EventKind::Counted { lock, left });
         }
-        before > 0
+        done
     }
 
     fn queue(&mut self, node: usize, lock: Lock, change: impl FnOnce(&mut Vec<Owner>)) {
