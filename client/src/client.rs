@@ -8,7 +8,7 @@ use crate::endpoint::{Address, AnyError, Credentials, Endpoint, Provider};
 use crate::env::{Env, TokioEnv};
 use crate::error::{Error, Result};
 use crate::hold::ClientContext;
-use crate::observer::{Observer, Silent};
+use crate::observer::{Observer, Observers};
 use crate::owner;
 use crate::session::Session;
 #[cfg(feature = "tls")]
@@ -49,7 +49,7 @@ impl Client {
             config: Config::default(),
             client_id: None,
             env: None,
-            observer: None,
+            observers: Observers::default(),
             #[cfg(feature = "tls")]
             tls: None,
         }
@@ -91,7 +91,7 @@ pub struct Builder {
     config: Config,
     client_id: Option<String>,
     env: Option<Arc<dyn Env>>,
-    observer: Option<Arc<dyn Observer>>,
+    observers: Observers,
     #[cfg(feature = "tls")]
     tls: Option<Tls>,
 }
@@ -232,9 +232,9 @@ impl Builder {
         self
     }
 
-    /// Receives the events of the locks. Default none.
+    /// Adds a receiver of the events of the locks. Default none.
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
-        self.observer = Some(observer);
+        self.observers.add(observer);
         self
     }
 
@@ -251,7 +251,7 @@ impl Builder {
     /// # Errors
     /// When the settings cannot work.
     pub fn build(self) -> Result<Client> {
-        let Self { servers, credentials, mut config, client_id, env, observer, .. } = self;
+        let Self { servers, credentials, mut config, client_id, env, observers, .. } = self;
         config.endpoints = servers.into_iter().map(Endpoint::of).collect::<Result<_>>()?;
         if let Some(provider) = &credentials {
             config.endpoints.iter_mut().try_for_each(|endpoint| endpoint.with_provider(provider))?;
@@ -264,7 +264,7 @@ impl Builder {
         if client_id.is_empty() {
             return Err(Error::config("the client id is empty"));
         }
-        let observer = observer.unwrap_or_else(|| Arc::new(Silent));
+        let observer = Arc::new(observers);
         let call_timeout = config.call_timeout;
         let ctx = ClientContext { env, observer, ledger: Arc::default(), work: Arc::default(), call_timeout };
         Ok(Client { session: Session::new(ctx, config, client_id) })

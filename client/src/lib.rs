@@ -103,6 +103,9 @@
 //! | what it adds | feature | with it |
 //! | --- | --- | --- |
 //! | TLS, by rustls: authorities, client certificates, names of servers | `tls` | `rediss://`, [`Tls`] |
+//! | locks as spans and events of the crate tracing | `tracing` | [`TracingObserver`] |
+//! | counters and histograms of the facade metrics | `metrics` | [`MetricsObserver`] |
+//! | a client for programs without a runtime | `blocking` | [`blocking::Client`] |
 //!
 //! # Connections
 //!
@@ -136,7 +139,7 @@
 //! | `endpoint` | where a server is, and how to log in there |
 //! | [`wire`] | keys, channels and slots as all processes that share a lock write them, the allowance for drift |
 //! | `config`, `owner` | the settings, the fields of owners |
-//! | `observer` | the events of locks |
+//! | `observer/` | the events of locks, and their way into `tracing` and `metrics` |
 //! | `key`, `script` | keys and their slots, Lua scripts and calls of them |
 //! | `work` | what a client has under way |
 //! | `hold/` | what this client believes of each granted lock, and the one ledger of them |
@@ -154,6 +157,7 @@
 //! | `guard`, `keeper` | a held lock, and giving it back |
 //! | `acquire` | getting a lock on one master |
 //! | `lock`, `client`, `close` | the handles, and their end |
+//! | `blocking` | the client for programs without a runtime |
 //! | `locks/` | one folder per kind: Rust and Lua side by side |
 //!
 //! To add a lock, add a folder under `locks/` that implements `attempt::Attempt`, `attempt::Lease` and
@@ -192,6 +196,8 @@ mod acquire;
 mod lock;
 mod client;
 mod close;
+#[cfg(feature = "blocking")]
+pub mod blocking;
 mod locks;
 
 pub use client::{Builder, Client};
@@ -212,7 +218,11 @@ pub use locks::rate_limiter::{RateConfig, RateLimiter, RateMode};
 pub use locks::read_write::ReadWriteLock;
 pub use locks::redlock::{OnMajority, Redlock, RedlockBuilder};
 pub use locks::semaphore::{Semaphore, SemaphorePermits};
-pub use observer::{Event, EventKind, LossCause, Observer, WokenBy};
+#[cfg(feature = "metrics")]
+pub use observer::MetricsObserver;
+#[cfg(feature = "tracing")]
+pub use observer::TracingObserver;
+pub use observer::{Event, EventKind, LossCause, Observer, Outcome, WokenBy};
 pub use owner::OwnerId;
 pub use spin::SpinBackoff;
 #[cfg(feature = "tls")]

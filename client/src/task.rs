@@ -21,6 +21,9 @@ where
     let (answer, answered) = oneshot::channel();
     let (last_words, death) = oneshot::channel();
     let work = AssertUnwindSafe(work(answer)).catch_unwind();
+    // What the caller is doing is what its events belong to.
+    #[cfg(feature = "tracing")]
+    let work = tracing::Instrument::in_current_span(work);
     env.spawn(Box::pin(async move {
         if let Err(panic) = work.await {
             // The caller may be gone.

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use crate::attempt::{Answer, Sleep};
 use crate::env::{Env, Monotonic, pause, within};
 use crate::error::{Error, ErrorKind, Result};
-use crate::observer::EventKind;
+use crate::observer::{EventKind, Outcome};
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::task::answer_of;
@@ -90,6 +90,7 @@ pub(crate) async fn wait<W: Wanted>(
 pub(crate) struct Caller<T> {
     session: Arc<Session>,
     limit: WaitLimit,
+    begun: Monotonic,
     end: Option<Monotonic>,
     /// Taken when the caller gets its answer, which can be before the work is done.
     answer: Option<oneshot::Sender<Result<Option<T>>>>,
@@ -110,7 +111,15 @@ impl<T: Send + 'static> Caller<T> {
             WaitLimit::NoWait | WaitLimit::Unbounded => None,
         };
         let under_way = session.ctx.work.begin();
-        Self { session: session.clone(), limit, end, answer: Some(answer), progress, _under_way: under_way }
+        Self {
+            session: session.clone(),
+            limit,
+            begun,
+            end,
+            answer: Some(answer),
+            progress,
+            _under_way: under_way,
+        }
     }
 
     fn env(&self) -> &dyn Env {
@@ -172,6 +181,12 @@ impl<T: Send + 'static> Caller<T> {
             Ok(None) if work.is_closing() => Err(Error::definite(ErrorKind::Shutdown)),
             outcome => outcome,
         };
+        let told = match &outcome {
+            Ok(Some(_)) => Outcome::Granted,
+            Ok(None) => Outcome::Taken,
+            Err(error) => Outcome::Failed(error),
+        };
+        wanted.emit(EventKind::Finished { outcome: told, waited: self.env().now() - self.begun });
         if !matches!(outcome, Ok(Some(_))) {
             wanted.give_up();
         }

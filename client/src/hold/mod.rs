@@ -41,7 +41,7 @@ pub(crate) struct ClientContext {
 
 impl ClientContext {
     pub(crate) fn emit(&self, lock: &str, owner: &str, kind: EventKind<'_>) {
-        self.observer.observe(&Event { lock, owner, kind });
+        self.observer.observe(&Event { lock, owner, at: self.env.boottime(), kind });
     }
 }
 

@@ -162,7 +162,7 @@ mod tests {
     use crate::env::{TokioEnv, pause};
     use crate::error::{Error, ErrorKind};
     use crate::hold::ClientContext;
-    use crate::observer::Silent;
+    use crate::observer::Observers;
     use crate::session::Session;
 
     const WATCHDOG: Duration = Duration::from_millis(600);
@@ -209,7 +209,7 @@ mod tests {
             let route = Arc::new(Halves { env: env.clone(), endpoints, followed: AtomicU16::new(0) });
             let ctx = ClientContext {
                 env: env.clone(),
-                observer: Arc::new(Silent),
+                observer: Arc::<Observers>::default(),
                 ledger: Arc::default(),
                 work: Arc::default(),
                 call_timeout: config.call_timeout,

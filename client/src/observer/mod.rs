@@ -1,0 +1,436 @@
+//! The events of locks, for metrics and recorders.
+
+#[cfg(any(feature = "metrics", feature = "tracing"))]
+mod by_hold;
+#[cfg(feature = "metrics")]
+mod metrics;
+#[cfg(feature = "tracing")]
+mod tracing;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::env::Boottime;
+use crate::error::Error;
+#[cfg(feature = "metrics")]
+pub use metrics::MetricsObserver;
+#[cfg(feature = "tracing")]
+pub use tracing::TracingObserver;
+
+/// Receives the events of a client's locks: for metrics in production, for the beliefs of a client in a simulation.
+///
+/// Called synchronously from the task that the event happens in, so it must be quick and must not block.
+pub trait Observer: Send + Sync + 'static {
+    /// Something happened to `event.lock`.
+    fn observe(&self, event: &Event<'_>);
+}
+
+/// One event of one lock and owner.
+#[derive(Debug, Clone, Copy)]
+pub struct Event<'a> {
+    /// The lock's key in Redis.
+    pub lock: &'a str,
+    /// The owner as Redis knows it: `<client id>:<owner id>`, or the random value of a Redlock.
+    pub owner: &'a str,
+    /// When, by this client's clock.
+    pub at: Boottime,
+    /// What happened.
+    pub kind: EventKind<'a>,
+}
+
+/// What happened to a lock.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum EventKind<'a> {
+    /// The lock is being asked for.
+    Attempt,
+    /// The lock is held from now until `deadline`.
+    Acquired {
+        /// Distinguishes the holds of one client, also nested ones of one owner.
+        hold: u64,
+        /// The lease that was written.
+        lease: Duration,
+        /// Until when the client may believe that it holds the lock, unless it is renewed.
+        deadline: Boottime,
+        /// The fencing token, of locks that have one.
+        token: Option<u64>,
+    },
+    /// An acquisition, with all its attempts and waits, has ended. Not emitted by a Redlock, each of whose attempts has an owner
+    /// of its own.
+    Finished {
+        /// How.
+        outcome: Outcome<'a>,
+        /// The time since the caller asked for the lock.
+        waited: Duration,
+    },
+    /// The lease was extended.
+    Renewed {
+        /// The hold that was renewed.
+        hold: u64,
+        /// The new end of the client's belief.
+        deadline: Boottime,
+    },
+    /// A renewal failed; it is repeated while the lease lasts.
+    RenewFailed {
+        /// The hold that was not renewed.
+        hold: u64,
+        /// Why.
+        error: &'a Error,
+    },
+    /// The client knows that it no longer holds the lock.
+    Lost {
+        /// The hold that is lost.
+        hold: u64,
+        /// How it knows.
+        why: LossCause,
+    },
+    /// The hold is being given back: from here on the client does not believe that it holds the lock.
+    Releasing {
+        /// The hold.
+        hold: u64,
+    },
+    /// The hold was given back, or the attempt to do so failed.
+    Released {
+        /// The hold.
+        hold: u64,
+        /// The error when it failed.
+        error: Option<&'a Error>,
+    },
+    /// Another owner has the lock; the waiter sleeps for at most this long.
+    Waiting {
+        /// The longest sleep; `None` when there is no limit but a message.
+        at_most: Option<Duration>,
+    },
+    /// The waiter continues.
+    Woken {
+        /// What ended the sleep.
+        by: WokenBy,
+    },
+}
+
+/// How an acquisition has ended.
+#[derive(Debug, Clone, Copy)]
+pub enum Outcome<'a> {
+    /// The lock was granted; an [`EventKind::Acquired`] came before.
+    Granted,
+    /// Another owner has the lock, and the caller waits no longer.
+    Taken,
+    /// It has failed.
+    Failed(&'a Error),
+}
+
+/// How a client knows that it lost a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LossCause {
+    /// The lease, less the margin for drift, has run out by this client's clock.
+    Expired,
+    /// The server says that the owner does not hold the lock.
+    NotHeld,
+    /// Fewer than a quorum of the nodes of a Redlock could be extended in time.
+    NoQuorum,
+}
+
+/// What ended a waiter's sleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WokenBy {
+    /// An unlock was announced, or the subscription was renewed and may have missed one.
+    Message,
+    /// The holder's lease may have run out.
+    Timer,
+}
+
+/// Receives the events and hands them on, to as many as there are.
+#[derive(Clone, Default)]
+pub(crate) struct Observers(Vec<Arc<dyn Observer>>);
+
+impl Observers {
+    pub(crate) fn add(&mut self, observer: Arc<dyn Observer>) {
+        self.0.push(observer);
+    }
+}
+
+impl Observer for Observers {
+    fn observe(&self, event: &Event<'_>) {
+        for observer in &self.0 {
+            observer.observe(event);
+        }
+    }
+}
+
+/// What `tracing` and `metrics` receive of a lock that is got, waited for in vain, lost, and given back.
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use lockstorm_sim::TestServer;
+
+    use crate::client::{Builder, Client};
+    use crate::hold::locked;
+
+    /// One lock that is got and given back, and one that another client deletes; and a try for a lock that is taken.
+    async fn play(settings: Builder) {
+        let server = TestServer::start().await.unwrap();
+        let client = settings
+            .endpoint(server.url())
+            .client_id("c1")
+            .watchdog_timeout(Duration::from_millis(300))
+            .connect()
+            .await
+            .unwrap();
+        let guard = client.fenced_lock("stock").acquire().await.unwrap();
+        let limit = Duration::from_millis(20);
+        assert!(client.lock("stock").try_acquire_for(limit).await.unwrap().is_none());
+        guard.release().await.unwrap();
+
+        let guard = client.lock("order:17").acquire().await.unwrap();
+        assert!(client.lock("order:17").force_release().await.unwrap());
+        guard.lost().await;
+        assert!(guard.release().await.is_err(), "it is not held any more");
+        client.close().await.unwrap();
+    }
+
+    #[cfg(feature = "metrics")]
+    mod of_metrics {
+        use metrics::{
+            Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
+            SharedString, Unit,
+        };
+
+        use super::*;
+        use crate::observer::MetricsObserver;
+
+        /// The sums of what was counted, and how many values each histogram has, by name and labels.
+        #[derive(Clone, Default)]
+        struct Recorded {
+            values: Arc<Mutex<BTreeMap<String, f64>>>,
+            units: Arc<Mutex<BTreeMap<String, Unit>>>,
+        }
+
+        struct Series(String, Recorded);
+
+        impl Series {
+            fn add(&self, value: f64) {
+                *locked(&self.1.values).entry(self.0.clone()).or_default() += value;
+            }
+        }
+
+        #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+        impl CounterFn for Series {
+            fn increment(&self, value: u64) {
+                self.add(value as f64);
+            }
+            fn absolute(&self, value: u64) {
+                self.add(value as f64);
+            }
+        }
+
+        impl GaugeFn for Series {
+            fn increment(&self, value: f64) {
+                self.add(value);
+            }
+            fn decrement(&self, value: f64) {
+                self.add(-value);
+            }
+            fn set(&self, value: f64) {
+                locked(&self.1.values).insert(self.0.clone(), value);
+            }
+        }
+
+        impl HistogramFn for Series {
+            fn record(&self, value: f64) {
+                assert!((0.0..60.0).contains(&value), "{}: {value} s", self.0);
+                self.add(1.0);
+            }
+        }
+
+        impl Recorded {
+            fn series(&self, key: &Key) -> Arc<Series> {
+                let labels = key.labels().map(|label| format!(" {}={}", label.key(), label.value()));
+                Arc::new(Series(format!("{}{}", key.name(), labels.collect::<String>()), self.clone()))
+            }
+
+            fn describe(&self, key: KeyName, unit: Option<Unit>) {
+                locked(&self.units).insert(key.as_str().to_owned(), unit.expect("each has one"));
+            }
+        }
+
+        impl Recorder for Recorded {
+            fn describe_counter(&self, key: KeyName, unit: Option<Unit>, _: SharedString) {
+                self.describe(key, unit);
+            }
+            fn describe_gauge(&self, key: KeyName, unit: Option<Unit>, _: SharedString) {
+                self.describe(key, unit);
+            }
+            fn describe_histogram(&self, key: KeyName, unit: Option<Unit>, _: SharedString) {
+                self.describe(key, unit);
+            }
+            fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+                Counter::from_arc(self.series(key))
+            }
+            fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+                Gauge::from_arc(self.series(key))
+            }
+            fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+                Histogram::from_arc(self.series(key))
+            }
+        }
+
+        #[tokio::test]
+        async fn each_event_is_counted_under_its_documented_name() {
+            let recorded = Recorded::default();
+            let _here = metrics::set_default_local_recorder(&recorded);
+            let observer =
+                MetricsObserver::new().lock_label(|lock| lock.split(':').next().unwrap_or(lock).to_owned());
+            play(Client::builder().observer(Arc::new(observer))).await;
+            let values = locked(&recorded.values).clone();
+            for (series, value) in [
+                ("lockstorm_attempts lock=order", 1.0),
+                ("lockstorm_acquisitions lock=stock outcome=granted", 1.0),
+                ("lockstorm_acquisitions lock=stock outcome=taken", 1.0),
+                ("lockstorm_acquisitions lock=order outcome=granted", 1.0),
+                ("lockstorm_wait_seconds lock=stock outcome=taken", 1.0),
+                // Both have ended.
+                ("lockstorm_holds lock=stock", 0.0),
+                ("lockstorm_holds lock=order", 0.0),
+                // The lost one is given back after its end, and counts once.
+                ("lockstorm_hold_seconds lock=stock", 1.0),
+                ("lockstorm_hold_seconds lock=order", 1.0),
+                ("lockstorm_losses lock=order cause=not_held", 1.0),
+                ("lockstorm_releases lock=stock outcome=ok", 1.0),
+                ("lockstorm_releases lock=order outcome=failed", 1.0),
+            ] {
+                assert_eq!(values.get(series), Some(&value), "{series}: {values:#?}");
+            }
+            let units = locked(&recorded.units).clone();
+            for series in values.keys() {
+                let name = series.split(' ').next().unwrap_or(series);
+                let unit = if name.ends_with("_seconds") { Unit::Seconds } else { Unit::Count };
+                assert_eq!(units.get(name), Some(&unit), "{name}");
+            }
+        }
+    }
+
+    #[cfg(feature = "tracing")]
+    mod of_tracing {
+        use std::sync::atomic::{AtomicU64, Ordering};
+
+        use tracing::field::{Field, Visit};
+        use tracing::span::{Attributes, Id, Record};
+        use tracing::{Metadata, Subscriber};
+        use tracing_core::span::Current;
+
+        use super::*;
+        use crate::observer::TracingObserver;
+
+        /// Lines: the path of spans, the level, the message, and the cause of a loss.
+        #[derive(Clone, Default)]
+        struct Recorded {
+            /// By their ids, with their paths.
+            spans: Arc<Mutex<BTreeMap<u64, (String, &'static Metadata<'static>)>>>,
+            entered: Arc<Mutex<Vec<u64>>>,
+            next: Arc<AtomicU64>,
+            lines: Arc<Mutex<Vec<String>>>,
+        }
+
+        #[derive(Default)]
+        struct Fields(BTreeMap<&'static str, String>);
+
+        impl Visit for Fields {
+            fn record_str(&mut self, field: &Field, value: &str) {
+                self.0.insert(field.name(), value.to_owned());
+            }
+
+            fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+                self.0.insert(field.name(), format!("{value:?}"));
+            }
+        }
+
+        impl Recorded {
+            fn path(&self) -> Option<String> {
+                locked(&self.entered).last().map(|id| locked(&self.spans)[id].0.clone())
+            }
+        }
+
+        impl Subscriber for Recorded {
+            fn current_span(&self) -> Current {
+                let Some(id) = locked(&self.entered).last().copied() else { return Current::none() };
+                Current::new(Id::from_u64(id), locked(&self.spans)[&id].1)
+            }
+
+            fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+                metadata.target() == "lockstorm_client" || metadata.target() == "caller"
+            }
+
+            fn new_span(&self, attributes: &Attributes<'_>) -> Id {
+                let mut fields = Fields::default();
+                attributes.record(&mut fields);
+                let id = self.next.fetch_add(1, Ordering::Relaxed) + 1;
+                let name = attributes.metadata().name();
+                let own = match fields.0.get("lock") {
+                    Some(lock) => format!("{name}({lock})"),
+                    None => name.to_owned(),
+                };
+                let path = self.path().map_or(own.clone(), |parent| format!("{parent}/{own}"));
+                locked(&self.spans).insert(id, (path, attributes.metadata()));
+                Id::from_u64(id)
+            }
+
+            fn record(&self, _: &Id, _: &Record<'_>) {}
+
+            fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+            fn event(&self, event: &tracing::Event<'_>) {
+                let mut fields = Fields::default();
+                event.record(&mut fields);
+                let (level, message) = (event.metadata().level(), &fields.0["message"]);
+                let mut line = format!("{} {level} {message}", self.path().unwrap_or_default());
+                if let Some(cause) = fields.0.get("cause") {
+                    line += &format!(" {cause}");
+                }
+                locked(&self.lines).push(line);
+            }
+
+            fn enter(&self, span: &Id) {
+                locked(&self.entered).push(span.into_u64());
+            }
+
+            fn exit(&self, _: &Id) {
+                locked(&self.entered).pop();
+            }
+        }
+
+        #[tokio::test]
+        async fn a_hold_is_a_span_of_its_caller_and_ends_with_the_hold() {
+            let recorded = Recorded::default();
+            let _here = tracing::subscriber::set_default(recorded.clone());
+            let caller = tracing::info_span!(target: "caller", "restock");
+            let observer = Arc::new(TracingObserver::default());
+            tracing::Instrument::instrument(play(Client::builder().observer(observer.clone())), caller).await;
+            let lines = locked(&recorded.lines).clone();
+            let mut rest = lines.iter();
+            for line in [
+                "restock TRACE attempt",
+                "restock/hold(stock) DEBUG acquired",
+                "restock TRACE attempt",
+                "restock/hold(stock) TRACE releasing",
+                "restock TRACE attempt",
+                "restock/hold(order:17) DEBUG acquired",
+                "restock/hold(order:17) WARN lost NotHeld",
+            ] {
+                assert!(rest.any(|found| found == line), "{line}, in this order: {lines:#?}");
+            }
+            // Those that come from tasks which their callers have left, whenever that is.
+            for line in ["restock DEBUG not acquired", " DEBUG released", " WARN release failed"] {
+                assert!(lines.iter().any(|found| found.ends_with(line)), "{line}: {lines:#?}");
+            }
+            assert_eq!(
+                format!("{observer:?}"),
+                format!("{:?}", TracingObserver::default()),
+                "no span is left"
+            );
+        }
+    }
+}
