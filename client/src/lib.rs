@@ -118,6 +118,19 @@
 //!
 //! Passwords that change are asked for whenever a connection is made: [`Builder::credentials`].
 //!
+//! # Servers
+//!
+//! | server | tested with | what is different there |
+//! | --- | --- | --- |
+//! | Redis 7.0 | all tests, always | |
+//! | Redis 6.2 | 6.2.5 and 6.2.14, waiting and connecting | |
+//! | Valkey 9 | 9.1.2, waiting and connecting | |
+//! | Redis 6.0 | nothing | it has no CLIENT INFO: what is said above of users without it holds for all |
+//! | Redis 5 | 5.0.7, waiting | it has no RESP3: who would have to wait gets an error that says so |
+//!
+//! The tests of this crate run on another server when `LOCKSTORM_REDIS_SERVER` names one:
+//! `LOCKSTORM_REDIS_SERVER=/opt/valkey/bin/valkey-server cargo test -p lockstorm-client --test waiting --test connections`.
+//!
 //! # What goes on in the background
 //!
 //! An acquisition whose caller is gone sends nothing more. What it has sent is followed up until its outcome is known, and

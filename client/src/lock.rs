@@ -86,6 +86,27 @@ impl<O: Object> Handle<O> {
     /// Waits until the lock is granted, however long that takes. Without a lease the watchdog renews it, every third of
     /// [`watchdog_timeout`](crate::Builder::watchdog_timeout), until release.
     ///
+    /// The wait may be given up by dropping the future, as `tokio::time::timeout`, `tokio::select!` and a `CancellationToken` of
+    /// tokio-util do: what was asked for is then undone in the background.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> lockstorm_client::Result<()> {
+    /// # let server = lockstorm_sim::TestServer::start().await.expect("a free port");
+    /// # let url = server.url();
+    /// use tokio_util::sync::CancellationToken;
+    /// # let client = lockstorm_client::Client::connect(&url).await?;
+    /// # let taken = client.lock("stock").acquire().await?;
+    /// let shutdown = CancellationToken::new();
+    /// # shutdown.cancel();
+    /// match shutdown.run_until_cancelled(client.lock("stock").acquire().into_future()).await {
+    ///     Some(guard) => guard?.release().await?,
+    ///     None => println!("we are shutting down"),
+    /// }
+    /// # taken.release().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// When no server answers within the client's [`call_timeout`](crate::Builder::call_timeout), or for all the attempts
     /// that its configuration allows, and when the server refuses what waiting needs: a user without the right to the

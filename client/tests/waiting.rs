@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use lockstorm_client::{Client, ErrorKind, Event, EventKind, Observer, WokenBy};
 use lockstorm_sim::TestServer;
-use support::{RedisServer, eventually, soon, task};
+use support::{RedisServer, command, eventually, on_each_server, soon, task};
+use tokio_util::sync::CancellationToken;
 
 const CHANNEL: &str = "redisson_lock__channel:{stock}";
 
@@ -160,4 +161,50 @@ async fn a_refused_subscription_fails_the_acquisition() {
 #[tokio::test]
 async fn a_refused_subscription_fails_the_acquisition_on_the_simulator() {
     refused_subscription(&TestServer::start().await.unwrap().url()).await;
+}
+
+/// Any future may be dropped while it waits, as a token of tokio-util does: its place in the queue is left, and what would be
+/// granted later goes to others.
+#[tokio::test]
+async fn a_wait_that_is_cancelled_leaves_nothing_behind() {
+    on_each_server(async |url| {
+        let (holder, client) = (Client::connect(url).await.unwrap(), Client::connect(url).await.unwrap());
+        let guard = holder.fair_lock("stock").acquire().await.unwrap();
+        let queued = async || command(url, "LLEN redisson_lock_queue:{stock}").await;
+        let token = CancellationToken::new();
+        let (lock, of_task) = (client.fair_lock("stock"), token.clone());
+        let waiting = task(async move { of_task.run_until_cancelled(lock.acquire().into_future()).await });
+        eventually("it is in the queue", async || queued().await == redis::Value::Int(1)).await;
+        token.cancel();
+        assert!(soon("it is told", waiting).await.unwrap().is_none());
+        eventually("it has left the queue", async || queued().await == redis::Value::Int(0)).await;
+        guard.release().await.unwrap();
+        assert!(!client.fair_lock("stock").is_locked().await.unwrap());
+
+        // One that is cancelled already sends nothing, and one that is not cancelled brings the lock.
+        let never = token.run_until_cancelled(client.lock("other").acquire().into_future()).await;
+        assert!(never.is_none());
+        let token = CancellationToken::new();
+        let got = token.run_until_cancelled(client.lock("other").acquire().into_future()).await;
+        got.unwrap().unwrap().release().await.unwrap();
+    })
+    .await;
+}
+
+/// A server, or a proxy before it, that has no RESP3, as Redis 5: locks work, and who has to wait is told why that cannot be.
+#[tokio::test]
+async fn a_server_without_resp3_says_so_to_waiters() {
+    let Some(server) = RedisServer::start_with(&["--rename-command", "HELLO", ""]) else { return };
+    let (holder, client) =
+        (Client::connect(&server.url()).await.unwrap(), Client::connect(&server.url()).await.unwrap());
+    let guard = holder.lock("stock").acquire().await.unwrap();
+    assert!(client.lock("stock").try_acquire().await.unwrap().is_none());
+    let error = soon("it is told", client.lock("stock").acquire().into_future()).await.unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::Server { .. }) && error.to_string().contains("needs RESP3"),
+        "{error}"
+    );
+    assert!(error.is_definite() && !error.is_transient(), "{error}");
+    guard.release().await.unwrap();
+    client.lock("stock").acquire().await.unwrap().release().await.unwrap();
 }

@@ -110,7 +110,9 @@ impl Connection {
         }
         let (sender, driver) =
             MultiplexedConnection::new_with_config(&login, stream, config).await.map_err(|error| {
-                login_failed(endpoint, &greeting).unwrap_or_else(|| broken_login(endpoint, error))
+                let failed =
+                    login_failed(endpoint, &greeting).unwrap_or_else(|| broken_login(endpoint, error));
+                if subscribes { without_resp3(failed) } else { failed }
             })?;
 
         let shared = Arc::new(Shared::default());
@@ -303,6 +305,16 @@ fn login_failed(endpoint: &Endpoint, greeting: &Greeting) -> Option<Error> {
         return Some(refused(endpoint, &format!("the server says: {refusal}")));
     }
     Some(server)
+}
+
+/// What a server says to HELLO that does not have it, or not with the version 3 of the protocol.
+fn without_resp3(error: Error) -> Error {
+    let ErrorKind::Server { code, message } = error.kind() else { return error };
+    if code != "NOPROTO" && !message.to_ascii_lowercase().contains("hello") {
+        return error;
+    }
+    let message = format!("{message} (to wait for a lock needs RESP3, which Redis has since version 6)");
+    Error::definite(ErrorKind::Server { code: code.clone(), message })
 }
 
 fn broken_login(endpoint: &Endpoint, error: redis::RedisError) -> Error {

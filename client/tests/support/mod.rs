@@ -34,8 +34,13 @@ impl RedisServer {
         Self::start_each(|| options.iter().map(ToString::to_string).collect())
     }
 
-    /// As [`RedisServer::start_with`], with a second port for TLS.
+    /// As [`RedisServer::start_with`], with a second port for TLS. `None` also where a server that the tests were told to use was
+    /// built without.
     pub(crate) fn start_tls(options: &[&str]) -> Option<(Self, u16)> {
+        if std::env::var("LOCKSTORM_REDIS_SERVER").is_ok() && !has_tls() {
+            eprintln!("skipped: {} was built without TLS", program());
+            return None;
+        }
         let mut port = 0;
         let server = Self::start_each(|| {
             port = free_port();
@@ -46,8 +51,7 @@ impl RedisServer {
     }
 
     fn start_each(mut options: impl FnMut() -> Vec<String>) -> Option<Self> {
-        let installed = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status().is_ok();
-        if !installed {
+        if version().is_none() {
             let required = std::env::var("LOCKSTORM_REQUIRE_REDIS").is_ok_and(|value| value == "1");
             assert!(!required, "redis-server is not on the PATH, and LOCKSTORM_REQUIRE_REDIS=1");
             eprintln!("skipped: redis-server is not on the PATH");
@@ -134,14 +138,39 @@ fn free_port() -> u16 {
     listener.local_addr().expect("a bound listener has an address").port()
 }
 
+/// The server to test with: `redis-server` on the PATH, or what `LOCKSTORM_REDIS_SERVER` names, such as an older Redis or a Valkey.
+fn program() -> String {
+    std::env::var("LOCKSTORM_REDIS_SERVER").unwrap_or_else(|_| "redis-server".to_owned())
+}
+
+/// The number before the first dot of its version.
+pub(crate) fn version() -> Option<u32> {
+    let told = Command::new(program()).arg("--version").output().ok()?;
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    let version = told.split_once("v=").and_then(|(_, version)| version.split('.').next()?.parse().ok());
+    Some(version.unwrap_or_else(|| panic!("{} says no version: {told}", program())))
+}
+
+/// Whether it was built with TLS: only then it ends for want of a certificate, and not of TLS.
+fn has_tls() -> bool {
+    let told = Command::new(program()).args(["--port", "0", "--tls-port", "1"]).output();
+    let told = told.expect("the server can be started");
+    let text = [told.stdout, told.stderr].concat();
+    String::from_utf8_lossy(&text).contains("No tls-cert-file configured")
+}
+
 fn launch(port: u16, options: &[String]) -> Option<Child> {
-    let mut process = Command::new("redis-server")
+    // Older ones always have DEBUG, and do not know the option.
+    let debug: &[&str] =
+        if version().is_some_and(|version| version >= 7) { &["--enable-debug-command", "yes"] } else { &[] };
+    let mut process = Command::new(program())
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
         .arg("--dir")
         .arg(snapshot_of(port).parent().expect("it is in a folder"))
         .arg("--dbfilename")
         .arg(snapshot_of(port).file_name().expect("it has a name"))
-        .args(["--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes"])
+        .args(["--repl-diskless-sync-delay", "0"])
+        .args(debug)
         .args(options)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
