@@ -210,7 +210,7 @@ fn mistakes_about_several_locks_and_lines_of_work_are_pointed_at() {
         &GOOD.replace("[fault.crash]", locks).replace("acquire = {}", "acquire = {}, of = \"cash\""),
     )
     .expect("the step says which");
-    row("steps = [«{ acquire = {} }»]", "step 1 does not say which lock it asks for");
+    row("steps = [«{ acquire = {} }»]", "step 1 does not say which lock it is about");
     row("steps = [{ acquire = {}, of = «\"stok\"» }]", "did you mean `stock`?");
     row("steps = [{ acquire = {}, «off» = \"stock\" }]", "did you mean `of`?");
     row("steps = [{ sleep = \"1s\", of = «\"stock\"» }]", "is about no lock");

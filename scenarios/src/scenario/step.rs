@@ -40,7 +40,7 @@ one_of! {
         release: Release,
         /// Hold the lock for longer.
         extend: Extend,
-        /// Keep permits by their ids alone: they are not renewed, and `extend` and `release` go by the ids.
+        /// Keep permits by their ids alone: they are not renewed, and are extended and released by the ids.
         forget: Forget,
         /// Work inside the critical section for a time, writing to the resource now and then.
         work: Work,

@@ -7,11 +7,11 @@
 //!
 //! `longest` is the longest gap, `releases` how many releases were open, and the layer is violated iff the longest gap exceeds
 //! the bound. The question arose if there was a gap. `messages` and `timers` count what woke waiters. Waiters of a quorum
-//! rely on their own timers and are not judged.
+//! rely on their own timers and are not judged, nor are waiters for permits with leases, which are not called as those who ask.
 
 use std::time::Duration;
 
-use lockstorm::history::{EventKind, History, Lock, Owner, Wake};
+use lockstorm::history::{EventKind, History, Lock, LockKind, Owner, Wake};
 
 use crate::{
     Answer,
@@ -100,7 +100,11 @@ pub(crate) fn judge(history: &History) -> Answer {
         timers += usize::from(matches!(event.kind, EventKind::Woken { by: Wake::Timer, .. }));
     }
     let mut releases = 0;
-    for lock in history.header.locks().filter(|lock| history.lock(*lock).authority.quorum == 1) {
+    let judged = |lock: &Lock| {
+        let info = history.lock(*lock);
+        info.authority.quorum == 1 && !matches!(info.kind, LockKind::Permits { .. })
+    };
+    for lock in history.header.locks().filter(judged) {
         let waiters = Waiters::of(history, lock);
         let mut over = 0;
         for (number, event) in history.events.iter().enumerate() {
