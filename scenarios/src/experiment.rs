@@ -16,6 +16,7 @@ use crate::{
     run::{Engine, Outcome},
     runner::{Judged, Runner, Stop, parse_seeds},
     scenario::{Scenario, ScenarioError, Source, nearest},
+    tally::tally,
     verdict::Match,
 };
 
@@ -52,6 +53,9 @@ pub enum Failed {
     /// What was asked for makes no sense.
     #[error("{0}")]
     Usage(String),
+    /// A share of the runs is not what was expected, or so many runs cannot decide it.
+    #[error("{0}")]
+    Share(String),
     /// Something came out otherwise than expected, or could not be decided.
     #[error("{report}")]
     Verdict {
@@ -189,10 +193,20 @@ impl Experiment {
         let bad = |wanted: fn(&Match) -> bool| judged.iter().find(|one| wanted(&one.verdict()));
         let first = bad(|verdict| matches!(verdict, Match::Otherwise(_)))
             .or_else(|| bad(|verdict| matches!(verdict, Match::Undecided(_))));
-        match first {
-            None => Ok(judged),
-            Some(first) => Err(self.failed(&trial, first)),
+        if let Some(first) = first {
+            return Err(self.failed(&trial, first));
         }
+        for tally in tally(&trial, &judged) {
+            if let Match::Otherwise(because) | Match::Undecided(because) = tally.verdict() {
+                let of = if tally.variant.name.is_empty() {
+                    String::new()
+                } else {
+                    format!("#{}", tally.variant.name)
+                };
+                return Err(Failed::Share(format!("{}{of}: {because}", sources[tally.source].file)));
+            }
+        }
+        Ok(judged)
     }
 
     /// Runs one seed of one variant, the first or the one that was chosen, and hands out everything that happened.

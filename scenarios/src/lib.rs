@@ -33,9 +33,13 @@
 //! | [`subject`] | the systems under test: the production client and models of other algorithms |
 //! | [`run`] | executes a plan, in the world or against real servers |
 //! | [`runner`] | variants times seeds, on all processors, judged against what is expected |
+//! | [`tally`] | many runs counted: shares of violations under each condition |
+//! | [`plot`] | a sweep as a picture |
+//! | [`boundary`] | where along an axis a verdict changes |
 //! | [`library`] | the stock scenarios |
 //! | [`mod@experiment`] | scenarios as tests |
 //! | [`shrink`] | the smallest scenario that still has a violation |
+//! | [`cause`] | why a run was violated: without which faults it would not have been |
 //! | [`cli`] | one file per subcommand |
 
 pub mod history;
@@ -74,11 +78,19 @@ pub mod run;
 
 pub mod runner;
 
+pub mod tally;
+
+pub mod plot;
+
+pub mod boundary;
+
 pub mod library;
 
 pub mod experiment;
 
 pub mod shrink;
+
+pub mod cause;
 
 pub mod cli;
 

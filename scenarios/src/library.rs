@@ -49,6 +49,7 @@ pub const ALL: &[Stock] = stock![
     "redlock/fsync_always.toml",
     "redlock/fsync_everysec.toml",
     "redlock/half_quorum.toml",
+    "redlock/jump_by_latency.toml",
     "redlock/late_extension_replies.toml",
     "redlock/lease_of_the_try.toml",
     "redlock/no_validity.toml",

@@ -164,6 +164,11 @@ impl Runner<'_> {
         cases
     }
 
+    /// The scenarios.
+    pub fn sources(&self) -> &[Source] {
+        self.sources
+    }
+
     /// The variant of a case.
     pub fn variant(&self, case: Case) -> &Variant {
         &self.sources[case.source].variants[case.variant]

@@ -262,6 +262,95 @@ fn what_the_seed_has_drawn_is_shown() {
     }
 }
 
+/// A server's clock jumps while c1 holds the lock for ten seconds, and c2 asks for it two seconds after the grant, with a round trip of
+/// 2 ms: what is left of the lease decides.
+const JUMP: &str = r#"
+[node.m]
+[network]
+latency = "1ms"
+[lock]
+lease = "10s"
+[client.c1]
+steps = [{ at = "10s", try_acquire = {} }, { at = "15s", release = {} }]
+[client.c2]
+steps = [{ at = "12s", try_acquire = {} }]
+[fault.jump]
+clock_step = { host = "m", by = "+1s" }
+at = "11s"
+[run]
+storm = "30s"
+"#;
+
+#[test]
+fn a_sweep_counts_violations_at_each_of_its_points() {
+    let sweep = "[sweep]\nfault.jump.clock_step.by = { from = \"7s\", to = \"9s\", step = \"1s\", name = \"jump\" }\n\
+                 network.latency = [\"1ms\", \"5ms\"]\n[expect]\nowner-safety = \"holds\"\n";
+    let folder = Folder::with("sweep", "sweep.toml", &format!("{JUMP}{sweep}"));
+    let ran = folder.run(&["run", "sweep.toml", "--seeds", "0..2"]);
+    ran.ends(0, "12 as expected, 0 not, 0 undecided");
+    let table: Vec<Vec<&str>> =
+        ran.out.lines().skip(2).take(6).map(|line| line.split_whitespace().take(10).collect()).collect();
+    // Jump and latency, then owner safety and L1: none of two runs is violated, or both are.
+    let expected = [
+        ["7s", "1ms", "0"],
+        ["7s", "5ms", "0"],
+        ["8s", "1ms", "0"],
+        ["8s", "5ms", "0"],
+        ["9s", "1ms", "2"],
+        ["9s", "5ms", "2"],
+    ];
+    for (row, [jump, latency, violated]) in table.iter().zip(expected) {
+        assert_eq!(row[..2], [jump, latency], "{}", ran.out);
+        assert_eq!(row[2..6], ["0", "of", "2", "(0%..65.8%)"], "{}", ran.out);
+        assert_eq!(row[6..9], [violated, "of", "2"], "{}", ran.out);
+    }
+    assert_eq!(table.len(), 6, "{}", ran.out);
+    // A point is a case like any other, and so is one that lies between those of the sweep.
+    folder.run(&["replay", "sweep.toml#jump=9s,latency=5ms@1"]).ends(0, "l1            violated");
+    let between = "sweep.toml#fault.jump.clock_step.by=7.5s,network.latency=5ms@1";
+    folder.run(&["replay", between]).ends(0, "owner-safety  holds");
+    folder.run(&["replay", "sweep.toml#jump=8.5s,latency=5ms@1"]).ends(64, "there is no variant");
+    folder.run(&["run", "sweep.toml", "--set", "network.latecy=5ms"]).ends(64, "did you mean `latency`?");
+    folder.run(&["run", "sweep.toml", "--set", "network.latency"]).ends(64, "expected key=value");
+}
+
+#[test]
+fn a_share_of_the_runs_is_judged_by_its_interval() {
+    let drawn = JUMP.replace("+1s", "0s..+10s");
+    let with =
+        |bound: &str| format!("{drawn}[expect]\nl1 = {{ violated = \"{bound}\", confidence = \"99%\" }}\n");
+    // A fifth of the jumps is long enough.
+    let folder = Folder::with("share", "share.toml", &with("<= 40%"));
+    let seeds = ["run", "share.toml", "--seeds", "0..200"];
+    folder.run(&seeds).ends(0, "200 as expected");
+    for (bound, exit, says) in [
+        ("<= 10%", 1, "NOT AS EXPECTED: l1: expected <= 10%, found "),
+        ("<= 20%", 2, "more seeds would decide it"),
+    ] {
+        fs::write(folder.0.join("share.toml"), with(bound)).expect("written");
+        let ran = folder.run(&seeds);
+        ran.ends(exit, says);
+        // However many runs there are, the answer is one line.
+        assert!(ran.out.lines().count() < 8, "{}", ran.out);
+    }
+}
+
+#[test]
+fn a_boundary_is_found_to_the_millisecond_beside_its_formula() {
+    let boundary = "[boundary]\nkey = \"fault.jump.clock_step.by\"\nfrom = \"0s\"\nto = \"12s\"\nwithin = \"1ms\"\n\
+                    formula = \"lease - 2s\"\n[expect]\nl1 = \"holds\"\n";
+    let folder = Folder::with("boundary", "jump.toml", &format!("{JUMP}{boundary}"));
+    let ran = folder.run(&["boundary", "jump.toml"]);
+    ran.ends(0, "seed 0: holds up to 8s, violated from 8.001s").ends(0, "formula  lease - 2s = 8s");
+    folder
+        .run(&["boundary", "jump.toml", "--seeds", "0..6"])
+        .ends(0, "median 8.001s (8.001s..8.001s with 95% confidence)");
+    let axis = |range: &str| format!("fault.jump.clock_step.by={range}");
+    folder.run(&["boundary", "jump.toml", "--axis", &axis("0s..5s")]).ends(1, "holds all the way");
+    folder.run(&["boundary", "jump.toml", "--axis", &axis("5s..0s")]).ends(64, "from a smaller value");
+    folder.run(&["boundary", "jump.toml", "--checker", "l5"]).ends(64, "there is no checker l5");
+}
+
 #[test]
 fn the_template_runs_as_it_is_written() {
     let folder = Folder::new("template");
@@ -285,6 +374,15 @@ fn what_shrinks_still_goes_wrong() {
     folder.run(&["run", "small.toml"]).ends(0, "1 as expected");
     folder.run(&["shrink", "mine.toml@0", "--checker", "l1"]).ends(1, "l1 is not violated");
     folder.run(&["shrink", "mine.toml@0", "--checker", "l33"]).ends(64, "did you mean l3?");
+}
+
+#[test]
+fn a_violation_is_told_its_cause() {
+    let folder = Folder::with("why", "jump.toml", &JUMP.replace("+1s", "+9s"));
+    folder.run(&["why", "jump.toml@0", "--checker", "l1"]).ends(0, "without the fault jump: holds");
+    folder.run(&["why", "jump.toml@0", "--checker", "l1", "--json"]).ends(0, "\"without_all\":\"holds\"");
+    folder.run(&["why", "jump.toml@0", "--checker", "l4"]).ends(1, "l4 is not violated");
+    folder.run(&["why", "jump.toml@0", "--checker", "l44"]).ends(64, "there is no checker l44");
 }
 
 #[test]

@@ -255,6 +255,49 @@ fn a_mistake_in_a_variant_is_pointed_at_where_the_variant_is_written() {
 }
 
 #[test]
+fn a_mistake_in_a_sweep_is_pointed_at_where_the_sweep_is_written() {
+    let sweep = |axes: &str, says| with("l1 = \"holds\"", &format!("l1 = \"holds\"\n[sweep]\n{axes}"), says);
+    with("l1 = \"holds\"", "l1 = \"holds\"\n«[sweep]»", "the sweep has no axis");
+    with("[node.redis]", "sweep = «3»\n[node.redis]", "expected a table of axes");
+    sweep("fault.crash.at = «3»", "expected the values of this key");
+    sweep("fault.crash.at = «[]»", "an axis without values");
+    // A value that the format refuses, and a key that it has not, as if the point were written out.
+    sweep("fault.crash.at = [\"3s\", «\"soon\"»]", "expected a duration with its unit");
+    sweep("\"fault.crash.att\" = [«\"3s\"»]", "did you mean `at`?");
+    sweep("\"expect.l1.of\" = [«3»]", "`l1` is no table, so it has no `of`");
+    sweep("\"client.c1.steps.2.at\" = [«\"3s\"»]", "`steps` is a list of 2, counted from 0, and has no `2`");
+    let range = |axis: &str, says| sweep(&format!("\"fault.crash.at\" = {axis}"), says);
+    range("«{ from = \"3s\", step = \"1s\" }»", "a range needs `to`");
+    range("«{ from = \"3s\", to = \"5s\" }»", "either `step` or `points`");
+    range("«{ from = \"3s\", to = \"5s\", step = \"1s\", points = 3 }»", "either `step` or `points`");
+    range("«{ from = \"5s\", to = \"3s\", step = \"1s\" }»", "from a smaller value to a larger one");
+    range("«{ from = \"3s\", to = 5, points = 2 }»", "of the same kind");
+    range("«{ from = \"3s\", to = \"5s\", step = \"0s\" }»", "the step is to be of the kind of the range");
+    range("«{ from = \"3s\", to = \"5s\", step = \"1us\" }»", "give a longer step");
+    range("{ from = \"3s\", to = \"5s\", points = «1» }", "a number of points, from 2");
+    range("{ from = \"3s\", to = \"5s\", points = 3, «nmae» = \"crash\" }", "did you mean `name`?");
+    range(
+        "{ from = \"3s\", to = \"5s\", points = 3, name = «\"a crash\"» }",
+        "expected the name of the axis",
+    );
+    range("{ values = [\"3s\"], «to» = \"5s\" }", "`values` or a range, and not `to`");
+}
+
+#[test]
+fn a_mistake_in_a_boundary_is_pointed_at() {
+    let boundary = |more: &str, says| {
+        let keys = format!("[boundary]\nkey = \"fault.crash.at\"\nfrom = \"1s\"\n{more}");
+        with("[expect]", &format!("{keys}\n[expect]"), says);
+    };
+    boundary("to = «\"1s\"»", "from a smaller value to a larger one");
+    boundary("to = «\"2%\"»", "of the same kind");
+    boundary("to = \"9s\"\nwithin = «3»", "expected a distance between 1s and 9s");
+    boundary("to = \"9s\"\nchecker = «\"l5\"»", "there is no checker `l5`");
+    boundary("to = \"9s\"\nformula = «\"leese\"»", "expected a value or one of lease, drift, latency, rtt");
+    boundary("to = \"9s\"\nformula = «\"lease\"»", "the lock has no fixed lease");
+}
+
+#[test]
 fn an_empty_file_is_told_what_it_needs() {
     for (text, says) in [("", "has no Redis node"), ("[node.redis]", "has no client")] {
         let error = parse("my.toml", text).expect_err("it is no scenario");

@@ -44,12 +44,12 @@ impl Claims {
         let mut as_claimed = 0;
         for (at, source) in sources.iter().enumerate() {
             let of: Vec<Judged> = judged.iter().filter(|one| one.case.source == at).cloned().collect();
-            let exit = exit_of(&of);
+            let exit = exit_of(&trial, &of);
             as_claimed += usize::from(exit == Exit::Expected);
             self.print(&trial, source, &of, exit);
         }
         outln!("{as_claimed} of {} claims came out as stated ({speed})", sources.len());
-        Ok(exit_of(&judged))
+        Ok(exit_of(&trial, &judged))
     }
 
     /// The claims that were asked for, in the order of their numbers.

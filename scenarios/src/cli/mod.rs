@@ -8,13 +8,16 @@
     reason = "`println!` and `eprintln!` panic when a pipe is closed; see `out`"
 )]
 
+mod boundary;
 mod check;
 mod claims;
+mod conditions;
 mod exit;
 mod list;
 mod new;
 mod options;
 mod out;
+mod picture;
 mod progress;
 mod real;
 mod replay;
@@ -24,6 +27,7 @@ mod schema;
 mod serve;
 mod shrink;
 mod twice;
+mod why;
 
 use std::process::ExitCode;
 
@@ -45,6 +49,8 @@ enum Command {
     Run(run::Run),
     Replay(replay::Replay),
     Shrink(shrink::Shrink),
+    Why(why::Why),
+    Boundary(boundary::Boundary),
     Twice(twice::Twice),
     Check(check::Check),
     List(list::List),
@@ -69,6 +75,8 @@ pub fn main() -> ExitCode {
         Command::Run(run) => run.run(),
         Command::Replay(replay) => replay.run(),
         Command::Shrink(shrink) => shrink.run(),
+        Command::Why(why) => why.run(),
+        Command::Boundary(boundary) => boundary.run(),
         Command::Twice(twice) => twice.run(),
         Command::Check(check) => check.run(),
         Command::List(list) => list.run(),

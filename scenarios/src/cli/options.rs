@@ -1,6 +1,9 @@
 //! Options that several subcommands share.
 
-use std::{ops::Range, path::PathBuf};
+use std::{
+    ops::Range,
+    path::{Path, PathBuf},
+};
 
 use clap::{
     Args,
@@ -11,10 +14,12 @@ use miette::{IntoDiagnostic, Result, WrapErr, bail, miette};
 
 use super::out::errln;
 use crate::{
+    checker::{self, Checker},
     library,
     run::Engine,
     runner::{Case, Judged, Runner, Token, judge, parse_seeds},
-    scenario::{Source, Variant, load, parse},
+    scenario::{Source, Variant, load, nearest, parse},
+    verdict::Match,
 };
 
 /// Which seeds.
@@ -113,20 +118,23 @@ pub(super) struct OneCase {
 /// Finds the case that a token names, and warns when its file is no longer what it was.
 pub(super) fn one_case(token: &str) -> Result<OneCase> {
     let token: Token = token.parse().map_err(|error| miette!("{error}"))?;
-    let sources = sources(&[PathBuf::from(&token.file)])?;
-    let [source] = &sources[..] else { bail!("{} is a folder; a case is of one file", token.file) };
-    let variant = source.variants.iter().position(|one| one.name == token.variant).ok_or_else(|| {
-        let known: Vec<&str> = source.variants.iter().map(|one| one.name.as_str()).collect();
-        match &*token.variant {
-            "" => miette!("{} has variants; say which one: {}", token.file, known.join(", ")),
-            other => miette!("{} has no variant {other:?}; it has: {}", token.file, known.join(", ")),
-        }
-    })?;
+    let source = one_source(&PathBuf::from(&token.file))?;
     if token.digest.as_ref().is_some_and(|digest| *digest != source.digest) {
         errln!("{} has changed since: this may be another experiment", token.file);
     }
+    let named = source.named(&token.variant).map_err(|error| *error)?;
+    let (source, variant) = named.ok_or_else(|| source.no_variant(&token.variant))?;
     let case = Case { source: 0, variant, seed: token.seed };
-    Ok(OneCase { sources, case, engine: token.engine })
+    Ok(OneCase { sources: vec![source], case, engine: token.engine })
+}
+
+/// The one scenario that a path names.
+pub(super) fn one_source(path: &Path) -> Result<Source> {
+    let mut sources = sources(&[path.to_owned()])?;
+    match (sources.pop(), sources.len()) {
+        (Some(source), 0) => Ok(source),
+        _ => bail!("{} is a folder; expected one file", path.display()),
+    }
 }
 
 impl OneCase {
@@ -146,4 +154,32 @@ impl OneCase {
     pub(super) fn judged(&self) -> Judged {
         judge(self.variant(), self.case, &self.trial().outcome(self.case, TraceRetention::Nothing))
     }
+}
+
+/// The checker of this name.
+pub(super) fn checker_named(name: &str) -> Result<&'static Checker> {
+    let known = || checker::LIST.iter().map(|checker| checker.name);
+    let near = nearest(name, known()).map_or(String::new(), |near| format!("; did you mean {near}?"));
+    Checker::named(name)
+        .ok_or_else(|| miette!("there is no checker {name}{near} (`lockstorm list checkers`)"))
+}
+
+/// The checker whose violation is meant: the one of this name, or else the first that is violated though it was expected to hold, or
+/// else the first violated one that something is expected of, or else the first violated one.
+pub(super) fn violated_checker(
+    name: Option<&str>,
+    judged: &Judged,
+    variant: &Variant,
+) -> Result<Option<&'static Checker>> {
+    if let Some(name) = name {
+        return checker_named(name).map(Some);
+    }
+    let violated = || judged.findings.iter().filter(|one| one.verdict.witness().is_some());
+    let expected = |one: &str| variant.scenario.expect.get(one);
+    let surprising = violated().find(|one| {
+        expected(one.checker).is_some_and(|expected| matches!(expected.matches(one), Match::Otherwise(_)))
+    });
+    let wanted = violated().find(|one| expected(one.checker).is_some());
+    let chosen = surprising.or(wanted).or_else(|| violated().next());
+    Ok(chosen.and_then(|one| Checker::named(one.checker)))
 }

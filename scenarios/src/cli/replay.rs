@@ -43,6 +43,6 @@ impl Replay {
         let judged = judge(one.variant(), one.case, &outcome);
         show(&trial, &judged, Some(&outcome));
         self.output.write(&trial, &judged, &outcome)?;
-        Ok(exit_of(&[judged]))
+        Ok(exit_of(&trial, &[judged]))
     }
 }

@@ -12,7 +12,7 @@ use miette::{IntoDiagnostic, Result, WrapErr};
 use serde::Serialize;
 
 use super::{
-    Exit,
+    Exit, conditions,
     out::{errln, out, outln},
 };
 use crate::{
@@ -20,6 +20,8 @@ use crate::{
     report::Report,
     run::Outcome,
     runner::{Case, Judged, Runner},
+    scenario::Coordinate,
+    tally::tally,
     verdict::{Finding, Match},
 };
 
@@ -77,9 +79,12 @@ impl Output {
             self.write(trial, chosen, &outcome)?;
         }
         if !self.json {
+            if conditions::are_worth_counting(trial) {
+                conditions::print(trial, judged);
+            }
             outln!("{}", summary(judged, speed));
         }
-        Ok(exit_of(judged))
+        Ok(exit_of(trial, judged))
     }
 
     /// Writes the files that were asked for, about one case.
@@ -109,14 +114,19 @@ fn most_telling(judged: &[Judged]) -> Option<&Judged> {
     unexpected.or(undecided).or(violated).or(judged.first())
 }
 
-/// What the worst of the runs means for the exit status.
-pub(super) fn exit_of(judged: &[Judged]) -> Exit {
-    let exits = judged.iter().map(|one| match one.verdict() {
+/// What the worst of the runs means for the exit status, and the worst of the shares that are expected of many.
+pub(super) fn exit_of(trial: &Runner<'_>, judged: &[Judged]) -> Exit {
+    let runs = judged.iter().map(|one| exit(&one.verdict()));
+    let shares = tally(trial, judged).iter().map(|tally| exit(&tally.verdict())).max();
+    runs.chain(shares).max().unwrap_or(Exit::Expected)
+}
+
+fn exit(verdict: &Match) -> Exit {
+    match verdict {
         Match::AsExpected => Exit::Expected,
         Match::Undecided(_) => Exit::Undecided,
         Match::Otherwise(_) => Exit::Unexpected,
-    });
-    exits.max().unwrap_or(Exit::Expected)
+    }
 }
 
 /// Prints what came out of one run; with everything that was found, and the witness, where the outcome is given.
@@ -134,7 +144,7 @@ pub(super) fn show(trial: &Runner<'_>, judged: &Judged, outcome: Option<&Outcome
 }
 
 fn summary(judged: &[Judged], speed: &str) -> String {
-    let count = |exit: Exit| judged.iter().filter(|one| exit_of(std::slice::from_ref(*one)) == exit).count();
+    let count = |exit: Exit| judged.iter().filter(|one| self::exit(&one.verdict()) == exit).count();
     format!(
         "{} as expected, {} not, {} undecided ({speed})",
         count(Exit::Expected),
@@ -148,6 +158,8 @@ fn json(trial: &Runner<'_>, judged: &Judged) -> Result<String> {
     #[derive(Serialize)]
     struct Line<'a> {
         case: String,
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        point: &'a [Coordinate],
         verdict: Match,
         expected: std::collections::BTreeMap<&'a str, &'a Match>,
         findings: &'a [Finding],
@@ -158,6 +170,7 @@ fn json(trial: &Runner<'_>, judged: &Judged) -> Result<String> {
     let plan = Plan::draw(&trial.variant(judged.case).scenario, judged.case.seed).to_string();
     let line = Line {
         case: trial.token(judged.case),
+        point: &trial.variant(judged.case).point,
         verdict: judged.verdict(),
         expected: judged.matches.iter().map(|(checker, one)| (checker.as_str(), one)).collect(),
         findings: &judged.findings,

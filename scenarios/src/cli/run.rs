@@ -9,12 +9,14 @@ use miette::Result;
 use super::{
     Exit,
     options::{Jobs, Seeds, sources, virtual_engines},
+    picture::Picture,
     progress::Progress,
     results::{Output, Print},
 };
 use crate::{
     run::Engine,
     runner::{Runner, Stop},
+    scenario::Setting,
 };
 
 /// Run scenarios, and judge what happened against what they expect
@@ -27,6 +29,9 @@ pub(super) struct Run {
     seeds: Seeds,
     #[command(flatten)]
     jobs: Jobs,
+    /// Give a key of the files another value, such as network.latency=5ms; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<Setting>,
     /// What moves time on
     #[arg(long, value_parser = virtual_engines(), default_value = Engine::Event.name())]
     engine: Engine,
@@ -44,12 +49,19 @@ pub(super) struct Run {
     #[arg(long, short)]
     verbose: bool,
     #[command(flatten)]
+    picture: Picture,
+    #[command(flatten)]
     output: Output,
 }
 
 impl Run {
     pub(super) fn run(self) -> Result<Exit> {
-        let sources = sources(&self.paths)?;
+        let mut sources = sources(&self.paths)?;
+        if !self.set.is_empty() {
+            for source in &mut sources {
+                *source = source.with(&self.set).map_err(|error| *error)?;
+            }
+        }
         if self.real {
             let seeds = self.seeds.given();
             return super::real::run(&sources, seeds, self.skip_unsupported, self.verbose, &self.output);
@@ -62,6 +74,7 @@ impl Run {
         let progress = Progress::new(trial.cases().len());
         let judged = trial.run(&|judged| progress.step(judged.simulated));
         let speed = progress.finish();
+        self.picture.draw(&trial, &judged)?;
         let print = Print { verbose: self.verbose, chosen: self.until_violation };
         let outcome = |case| Rc::new(trial.outcome(case, TraceRetention::Nothing));
         self.output.report(&trial, &judged, &speed, print, outcome)

@@ -3,20 +3,14 @@
 use std::{fs, path::PathBuf};
 
 use clap::Args;
-use miette::{IntoDiagnostic, Result, WrapErr, miette};
+use miette::{IntoDiagnostic, Result, WrapErr};
 
 use super::{
     Exit,
-    options::one_case,
+    options::{one_case, violated_checker},
     out::{errln, out, outln},
 };
-use crate::{
-    checker::{self, Checker},
-    runner::Judged,
-    scenario::{Variant, nearest},
-    shrink::{Shrink as Shrinking, to_toml},
-    verdict::Match,
-};
+use crate::shrink::{Shrink as Shrinking, to_toml};
 
 /// Take everything away from a violated case that the violation does not need, and print what is left as a scenario
 #[derive(Debug, Args)]
@@ -36,7 +30,7 @@ impl Shrink {
     pub(super) fn run(self) -> Result<Exit> {
         let one = one_case(&self.token)?;
         let judged = one.judged();
-        let Some(checker) = self.checker(&judged, one.variant())? else {
+        let Some(checker) = violated_checker(self.checker.as_deref(), &judged, one.variant())? else {
             outln!("{}: nothing is violated, so there is nothing to shrink", self.token);
             return Ok(Exit::Unexpected);
         };
@@ -68,23 +62,5 @@ impl Shrink {
             one.case.seed
         );
         Ok(Exit::Expected)
-    }
-
-    fn checker(&self, judged: &Judged, variant: &Variant) -> Result<Option<&'static Checker>> {
-        if let Some(name) = &self.checker {
-            let known = || checker::LIST.iter().map(|checker| checker.name);
-            let near = nearest(name, known()).map_or(String::new(), |near| format!("; did you mean {near}?"));
-            return Checker::named(name)
-                .map(Some)
-                .ok_or_else(|| miette!("there is no checker {name}{near} (`lockstorm list checkers`)"));
-        }
-        let violated = || judged.findings.iter().filter(|one| one.verdict.witness().is_some());
-        let expected = |one: &str| variant.scenario.expect.get(one);
-        let surprising = violated().find(|one| {
-            expected(one.checker).is_some_and(|expected| matches!(expected.matches(one), Match::Otherwise(_)))
-        });
-        let wanted = violated().find(|one| expected(one.checker).is_some());
-        let chosen = surprising.or(wanted).or_else(|| violated().next());
-        Ok(chosen.and_then(|one| Checker::named(one.checker)))
     }
 }

@@ -15,6 +15,7 @@ use super::{
     form, lock,
     merge::overlay,
     places::Places,
+    sweep::{self, Coordinate, Setting},
     validate::validate,
 };
 
@@ -25,15 +26,22 @@ pub struct Source {
     pub file: String,
     /// The first eight hexadecimal digits of the SHA-256 of its text, to notice that a file has changed.
     pub digest: String,
-    /// The variants in the order of the file; one without a name if the file has none.
+    /// Its text; empty for a scenario that is in no file.
+    pub text: String,
+    /// The variants in the order of the file, each at every point of the sweep; one without a name if the file has neither.
     pub variants: Vec<Variant>,
 }
 
 /// One condition of an experiment.
 #[derive(Debug, Clone)]
 pub struct Variant {
-    /// Its name; empty when the file has no variants.
+    /// Its name, such as `lossy,by=5s`: what it is a condition of and where its point lies. Empty when the file has neither
+    /// variants nor a sweep.
     pub name: String,
+    /// The name without the point: what the file calls the variant.
+    pub of: String,
+    /// Where its point lies on each axis of the sweep; empty without one.
+    pub point: Vec<Coordinate>,
     /// The whole scenario under this condition.
     pub scenario: Scenario,
 }
@@ -46,8 +54,46 @@ impl Source {
     pub fn of(name: &str, scenario: Scenario) -> Result<Source, Box<ScenarioError>> {
         let checked = validate(&scenario, &Places::of(&DeTable::new()));
         checked.map_err(|mistake| Box::new(mistake.in_file(name, "")))?;
-        let variants = vec![Variant { name: String::new(), scenario }];
-        Ok(Source { file: name.to_owned(), digest: digest(""), variants })
+        let (file, text) = (name.to_owned(), String::new());
+        let variants = vec![Variant { name: String::new(), of: String::new(), point: Vec::new(), scenario }];
+        Ok(Source { file, digest: digest(&text), text, variants })
+    }
+
+    /// The same file with other values for some keys, in every variant. A sweep no longer moves along those keys.
+    ///
+    /// # Errors
+    /// When a key is none of the format, or the scenario cannot be one with that value.
+    pub fn with(&self, settings: &[Setting]) -> Result<Source, Box<ScenarioError>> {
+        match variants(&self.text, settings) {
+            Ok(variants) => Ok(Source { variants, ..self.clone() }),
+            Err(mistake) => Err(Box::new(mistake.in_file(&self.file, &self.text))),
+        }
+    }
+
+    /// That the file has no variant of this name, and which it has.
+    pub fn no_variant(&self, name: &str) -> ScenarioError {
+        let mut known: Vec<&str> = self.variants.iter().map(|variant| variant.of.as_str()).collect();
+        known.dedup();
+        let message = match (name, &known[..]) {
+            (name, [""]) => format!("there is no variant {name:?}: the file has no variants"),
+            ("", known) => format!("say which one: {}", known.join(", ")),
+            (name, known) => format!("there is no variant {name:?}, but: {}", known.join(", ")),
+        };
+        Mistake::at(0..0, message).in_file(&self.file, &self.text)
+    }
+
+    /// The number of a variant by its name, which may give keys other values than the file: `lossy,network.latency=5ms`.
+    ///
+    /// # Errors
+    /// As [`Source::with`] has them. `None` where no variant of the file is called so.
+    pub fn named(&self, name: &str) -> Result<Option<(Source, usize)>, Box<ScenarioError>> {
+        let at = |source: &Source| source.variants.iter().position(|variant| variant.name == name);
+        if let Some(at) = at(self) {
+            return Ok(Some((self.clone(), at)));
+        }
+        let settings: Vec<Setting> = name.split(',').filter_map(|part| part.parse().ok()).collect();
+        let source = if settings.is_empty() { return Ok(None) } else { self.with(&settings)? };
+        Ok(at(&source).map(|at| (source, at)))
     }
 }
 
@@ -68,8 +114,13 @@ pub fn load(path: &Path) -> Result<Source, Box<ScenarioError>> {
 /// # Errors
 /// When it is not a scenario: with line, column, what was expected and the nearest name.
 pub fn parse(file: &str, text: &str) -> Result<Source, Box<ScenarioError>> {
-    variants(text)
-        .map(|variants| Source { file: file.to_owned(), digest: digest(text), variants })
+    variants(text, &[])
+        .map(|variants| Source {
+            file: file.to_owned(),
+            digest: digest(text),
+            text: text.to_owned(),
+            variants,
+        })
         .map_err(|mistake| Box::new(mistake.in_file(file, text)))
 }
 
@@ -77,22 +128,24 @@ fn digest(text: &str) -> String {
     Sha256::digest(text).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn variants(text: &str) -> Result<Vec<Variant>, Mistake> {
+fn variants(text: &str, settings: &[Setting]) -> Result<Vec<Variant>, Mistake> {
     let mut root = DeTable::parse(text).map_err(|error| Mistake::of_toml(&error))?;
     let span = root.span();
     let variants = root.get_mut().remove("variant");
-    let mut plain = root.clone();
-    name_locks(plain.get_mut())?;
-    let base = read(plain.clone())?;
+    let root = root.into_inner();
+    let mut all = Vec::new();
     let Some(variants) = variants else {
-        validate(&base, &Places::of(plain.get_ref()))?;
-        return Ok(vec![Variant { name: String::new(), scenario: base }]);
+        condition("", root, &span, settings, &mut all)?;
+        return Ok(all);
     };
+    let mut plain = root.clone();
+    plain.remove("sweep");
+    name_locks(&mut plain)?;
+    read(Spanned::new(span.clone(), plain))?;
     let place = variants.span();
     let DeValue::Table(variants) = variants.into_inner() else {
         return Err(Mistake::at(place, "expected a table of variants: [variant.some-name]"));
     };
-    let mut all = Vec::new();
     for (name, over) in variants {
         let place = over.span();
         let DeValue::Table(over) = over.into_inner() else {
@@ -101,17 +154,40 @@ fn variants(text: &str) -> Result<Vec<Variant>, Mistake> {
         if let Some(nested) = over.get("variant") {
             return Err(Mistake::at(nested.span(), "a variant cannot have variants"));
         }
-        let mut table = root.get_ref().clone();
+        let mut table = root.clone();
         if over.contains_key("expect") {
             table.remove("expect");
         }
         overlay(&mut table, over);
+        condition(name.get_ref(), table, &span, settings, &mut all)?;
+    }
+    Ok(all)
+}
+
+/// One condition of the experiment, at every point of its sweep.
+fn condition(
+    of: &str,
+    mut table: DeTable<'_>,
+    span: &std::ops::Range<usize>,
+    settings: &[Setting],
+    all: &mut Vec<Variant>,
+) -> Result<(), Mistake> {
+    let mut axes = sweep::take(&mut table)?;
+    axes.retain(|axis| !settings.iter().any(|setting| setting.is_of(axis)));
+    for point in sweep::points(&axes) {
+        let mut table = table.clone();
+        settings.iter().try_for_each(|setting| setting.lay(&mut table))?;
+        let at: Vec<Coordinate> = axes.iter().zip(&point).map(|(axis, at)| axis.coordinate(*at)).collect();
+        axes.iter().zip(&point).try_for_each(|(axis, at)| axis.lay(*at, &mut table))?;
         name_locks(&mut table)?;
         let scenario = read(Spanned::new(span.clone(), table.clone()))?;
         validate(&scenario, &Places::of(&table))?;
-        all.push(Variant { name: name.get_ref().to_string(), scenario });
+        let laid = settings.iter().map(Setting::to_string);
+        let laid = laid.chain(at.iter().map(|at| format!("{}={}", at.axis, at.value)));
+        let name: Vec<String> = [of.to_owned()].into_iter().filter(|of| !of.is_empty()).chain(laid).collect();
+        all.push(Variant { name: name.join(","), of: of.to_owned(), point: at, scenario });
     }
-    Ok(all)
+    Ok(())
 }
 
 /// Gives each lock a table of its own, with what `[lock]` says of all of them.

@@ -2,6 +2,7 @@
 //!
 //! Nothing is drawn yet and nothing runs: the seed turns a [`Scenario`] into a [`Plan`](crate::plan::Plan).
 
+mod boundary;
 mod builder;
 mod error;
 mod form;
@@ -12,6 +13,7 @@ mod merge;
 mod places;
 mod step;
 mod subject;
+mod sweep;
 mod topology;
 pub mod traits;
 mod validate;
@@ -23,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{fault::Fault, units::Span, verdict::Expectation};
 
+pub use boundary::{Boundary, Formula};
 pub use builder::ScenarioBuilder;
 pub use error::{ScenarioError, nearest};
 pub(crate) use form::{fault as fault_form, trait_values};
@@ -34,6 +37,7 @@ pub use step::{
     TryAcquire, Work, Write,
 };
 pub use subject::{Algorithm, Subject, TABLE};
+pub use sweep::{Coordinate, Setting, Ticks};
 pub use topology::{Client, Clock, Durability, Line, Link, Network, Node, ScriptEdit};
 pub use workload::{Contend, Count, Take, Workload, WorkloadEntry, WorkloadKind};
 
@@ -65,6 +69,13 @@ pub struct Scenario {
     pub fault: IndexMap<String, Fault>,
     /// The expected verdict of each checker that matters here (`lockstorm list checkers`).
     pub expect: IndexMap<String, Expectation>,
+    /// Where a verdict changes, if the experiment is about that.
+    pub boundary: Option<Boundary>,
+    /// Keys that take several values, by their paths: the experiment is repeated at every point of their grid. A list of values, or
+    /// `{ from, to, step }`, or `{ from, to, points }`; perhaps with a `name` for the axis.
+    #[schemars(with = "IndexMap<String, serde_json::Value>")]
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub sweep: IndexMap<String, serde_json::Value>,
     /// Conditions under which the experiment is repeated: each is laid over the rest, key by key; its `expect` replaces the
     /// common one. A scenario with variants runs each of them.
     #[schemars(with = "IndexMap<String, serde_json::Map<String, serde_json::Value>>")]

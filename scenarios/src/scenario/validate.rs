@@ -47,6 +47,7 @@ pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(
         return Err(Mistake::at(places.of_value(&["run", "seeds"]), message));
     }
     check_phases(scenario, places)?;
+    check_boundary(scenario, places)?;
     let names = Names { scenario, places };
     for (name, lock) in &*scenario.lock {
         check_lock(&names, name, lock)?;
@@ -82,6 +83,19 @@ pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(
         }
     }
     Ok(())
+}
+
+fn check_boundary(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
+    let Some(boundary) = &scenario.boundary else { return Ok(()) };
+    if let Some(name) = &boundary.checker
+        && !checker::LIST.iter().any(|checker| checker.name == name)
+    {
+        let known = checker::LIST.iter().map(|checker| checker.name);
+        return Err(Mistake::unknown(places.of_value(&["boundary", "checker"]), "checker", name, known));
+    }
+    boundary
+        .wrong(scenario)
+        .map_err(|Wrong { key, message }| Mistake::at(places.of_value(&["boundary", key]), message))
 }
 
 fn check_phases(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {

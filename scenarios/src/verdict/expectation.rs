@@ -5,16 +5,22 @@ use std::{borrow::Cow, collections::BTreeMap, fmt};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::{Finding, Range, Verdict};
+use super::{
+    Finding, Range, Verdict,
+    share::{CONFIDENCE, Share, percent, read_percent},
+};
 
 /// What a scenario expects: `"holds"`, `"violated"`, or either with bounds on what is measured, such as
-/// `{ violated = { overlap = "20s.." } }`. *Undecided* cannot be expected.
+/// `{ violated = { overlap = "20s.." } }`, or with its share of many runs, such as `{ violated = "<= 1%", confidence = "95%" }`.
+/// *Undecided* cannot be expected.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expectation {
     /// Whether it is to hold.
     pub holds: bool,
     /// Where measures are to lie, by name.
     pub measures: BTreeMap<String, Range>,
+    /// In what share of the runs; in all of them without one.
+    pub share: Option<Share>,
 }
 
 /// Whether a finding is what was expected.
@@ -32,12 +38,12 @@ pub enum Match {
 impl Expectation {
     /// It is to hold, whatever is measured.
     pub fn holds() -> Self {
-        Self { holds: true, measures: BTreeMap::new() }
+        Self { holds: true, measures: BTreeMap::new(), share: None }
     }
 
     /// Expects a violation, of any extent.
     pub fn violated() -> Self {
-        Self { holds: false, measures: BTreeMap::new() }
+        Self { holds: false, measures: BTreeMap::new(), share: None }
     }
 
     /// And this measure is to lie in this range.
@@ -47,12 +53,17 @@ impl Expectation {
         self
     }
 
-    fn word(&self) -> &'static str {
+    /// The one word for what is expected.
+    pub fn word(&self) -> &'static str {
         if self.holds { "holds" } else { "violated" }
     }
 
-    /// Compares a finding with it.
+    /// Compares a finding with it. A share of many runs says nothing of a single one, which is as expected either way; see
+    /// [`Share::judge`].
     pub fn matches(&self, finding: &Finding) -> Match {
+        if self.share.is_some() {
+            return Match::AsExpected;
+        }
         let holds = match &finding.verdict {
             Verdict::Undecided { because } => return Match::Undecided(because.clone()),
             Verdict::Holds { .. } => true,
@@ -73,6 +84,9 @@ impl Expectation {
 impl fmt::Display for Expectation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())?;
+        if let Some(share) = &self.share {
+            write!(f, " in {share} of the runs")?;
+        }
         for (at, (name, range)) in self.measures.iter().enumerate() {
             write!(f, "{} {name} {range}", if at == 0 { " with" } else { "," })?;
         }
@@ -87,7 +101,9 @@ impl<'de> Deserialize<'de> for Expectation {
             type Value = Expectation;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(r#""holds", "violated" or one of them with bounds, as { violated = { overlap = "20s.." } }"#)
+                f.write_str(
+                    r#""holds", "violated" or one of them with bounds, as { violated = { overlap = "20s.." } } or { violated = "<= 1%" }"#,
+                )
             }
             fn visit_str<E: de::Error>(self, word: &str) -> Result<Expectation, E> {
                 match word {
@@ -100,10 +116,27 @@ impl<'de> Deserialize<'de> for Expectation {
                 let nothing = || de::Error::invalid_length(0, &"`holds` or `violated`");
                 let word: String = map.next_key()?.ok_or_else(nothing)?;
                 let mut expectation: Expectation = self.visit_str(&word)?;
-                expectation.measures = map.next_value()?;
-                match map.next_key::<String>()? {
-                    None => Ok(expectation),
-                    Some(more) => {
+                match map.next_value()? {
+                    Bounds::Measures(measures) => expectation.measures = measures,
+                    Bounds::Share(share) => expectation.share = Some(share),
+                }
+                match (map.next_key::<String>()?, &mut expectation.share) {
+                    (None, _) => Ok(expectation),
+                    (Some(more), Some(share)) if more == "confidence" => {
+                        let text: String = map.next_value()?;
+                        share.confidence = read_percent(&text)
+                            .filter(|sure| (0.5..1.0).contains(sure))
+                            .ok_or_else(|| {
+                                de::Error::custom(format!(
+                                    "expected a confidence such as \"95%\", found {text:?}"
+                                ))
+                            })?;
+                        Ok(expectation)
+                    }
+                    (Some(more), None) if more == "confidence" => Err(de::Error::custom(
+                        "only a share of the runs, as { violated = \"<= 1%\" }, has a confidence",
+                    )),
+                    (Some(more), _) => {
                         Err(de::Error::custom(format!("`{word}` and `{more}` cannot both be expected")))
                     }
                 }
@@ -113,8 +146,41 @@ impl<'de> Deserialize<'de> for Expectation {
     }
 }
 
+/// What stands behind `holds` or `violated`.
+enum Bounds {
+    Measures(BTreeMap<String, Range>),
+    Share(Share),
+}
+
+impl<'de> Deserialize<'de> for Bounds {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Bounds;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(r#"bounds, as { overlap = "20s.." }, or a share of the runs, as "<= 1%""#)
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Bounds, E> {
+                text.parse().map(Bounds::Share).map_err(E::custom)
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Bounds, A::Error> {
+                BTreeMap::deserialize(de::value::MapAccessDeserializer::new(map)).map(Bounds::Measures)
+            }
+        }
+        from.deserialize_any(Visitor)
+    }
+}
+
 impl Serialize for Expectation {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        if let Some(share) = &self.share {
+            let mut written = vec![(self.word(), share.to_string())];
+            if share.confidence != CONFIDENCE {
+                written.push(("confidence", percent(share.confidence)));
+            }
+            return to.collect_map(written);
+        }
         if self.measures.is_empty() {
             return to.serialize_str(self.word());
         }
@@ -130,14 +196,22 @@ impl JsonSchema for Expectation {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let bounds =
             json_schema!({ "type": "object", "additionalProperties": { "type": ["string", "integer"] } });
+        let share = json_schema!({ "type": "string", "pattern": "^ *(<=|>=) *[0-9]+(\\.[0-9]+)? *%$" });
+        let percent = json_schema!({ "type": "string", "pattern": "^[0-9]+(\\.[0-9]+)? *%$" });
         json_schema!({
-            "description": "holds or violated, with bounds on what is measured",
+            "description": "holds or violated, with bounds on what is measured or a share of the runs",
             "oneOf": [
                 { "enum": ["holds", "violated"] },
                 {
                     "type": "object",
                     "properties": { "holds": bounds, "violated": bounds },
                     "minProperties": 1, "maxProperties": 1, "additionalProperties": false
+                },
+                {
+                    "type": "object",
+                    "properties": { "holds": share, "violated": share, "confidence": percent },
+                    "oneOf": [{ "required": ["holds"] }, { "required": ["violated"] }],
+                    "additionalProperties": false
                 }
             ]
         })
@@ -210,6 +284,11 @@ mod tests {
             (r#"l1 = { violated = {}, holds = {} }"#, "cannot both be expected"),
             (r#"l1 = {}"#, "invalid length 0"),
             (r#"l1 = { violated = { overlap = "soon" } }"#, "expected a range such as"),
+            (r#"l1 = { violated = "1%" }"#, "expected a share of the runs such as"),
+            (r#"l1 = { violated = "<= 101%" }"#, "expected a share of the runs such as"),
+            (r#"l1 = { violated = "<= 1%", confidence = "100%" }"#, "expected a confidence such as"),
+            (r#"l1 = { violated = {}, confidence = "95%" }"#, "only a share of the runs"),
+            (r#"l1 = { violated = "<= 1%", holds = ">= 1%" }"#, "cannot both be expected"),
         ] {
             let error = expectation(toml).unwrap_err();
             assert!(error.contains(words), "{toml}: {error}");
@@ -218,7 +297,12 @@ mod tests {
 
     #[test]
     fn an_expectation_is_written_as_it_was_read() {
-        for toml in ["l1 = \"holds\"\n", "[l1.violated]\noverlap = \"20s..\"\n"] {
+        for toml in [
+            "l1 = \"holds\"\n",
+            "[l1.violated]\noverlap = \"20s..\"\n",
+            "[l1]\nviolated = \"<= 1%\"\n",
+            "[l1]\nholds = \">= 99.5%\"\nconfidence = \"99%\"\n",
+        ] {
             let table: BTreeMap<String, Expectation> = toml::from_str(toml).unwrap();
             assert_eq!(toml::to_string(&table).unwrap(), toml);
         }

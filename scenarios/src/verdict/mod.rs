@@ -4,6 +4,7 @@
 
 mod expectation;
 mod quantity;
+mod share;
 
 use lockstorm_sim::time::True;
 use serde::Serialize;
@@ -12,6 +13,7 @@ use crate::history::{Lock, Owner};
 
 pub use expectation::{Expectation, Match};
 pub use quantity::{Measure, Quantity, Range};
+pub use share::{CONFIDENCE, Count, Interval, Share, percent};
 
 /// The answer to one question about one run.
 #[derive(Debug, Clone, PartialEq, Serialize)]

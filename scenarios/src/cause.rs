@@ -1,0 +1,275 @@
+//! Why a run was violated, by what would have happened otherwise: the smallest sets of faults, clock errors and delays without
+//! which the same seed's run is not violated any more.
+//!
+//! A cause is counterfactual here, as in Lewis, *Causation* (1973): what happened would not have happened without it. Every host,
+//! script and fault draws from a stream of its own, so that taking one away does not move the others.
+
+use lockstorm_sim::world::TraceRetention;
+use serde::Serialize;
+
+use crate::{
+    checker::Checker,
+    plan::Plan,
+    run::{Engine, run},
+    scenario::{Clock, Scenario, Source},
+    units::{Draw, Span},
+};
+
+/// What is taken away instead of a network's own latency: one that no lease notices.
+const NEARLY_NONE: Span = Span::millis(0);
+
+/// The most runs for sets of two: beyond it, only the first of them are tried, and the answer says so.
+const PAIRS_MAX: usize = 300;
+
+/// Something that goes wrong, or is slow, in a scenario.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "is", content = "name", rename_all = "kebab-case")]
+pub enum Suspect {
+    /// A fault, with all of its occurrences.
+    Fault(String),
+    /// That the clocks of a node, or a group of them, differ from true time.
+    NodeClock(String),
+    /// That the clocks of a client, or a group of them, differ from true time.
+    ClientClock(String),
+    /// That a link is slower than the rest of the network.
+    Link(String),
+    /// That packets take time at all.
+    Latency,
+}
+
+/// What became of the verdict without some of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Without {
+    /// What was taken away.
+    pub suspects: Vec<Suspect>,
+    /// The verdict without it: *holds*, *violated* or *undecided*.
+    pub verdict: &'static str,
+}
+
+/// What a violation depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Why {
+    /// Every suspect taken away by itself.
+    pub alone: Vec<Without>,
+    /// Where no suspect suffices by itself: the pairs without which it is not violated.
+    pub pairs: Vec<Without>,
+    /// The verdict without all suspects: where it is still *violated*, the lock needs no fault to be unsafe.
+    pub without_all: &'static str,
+    /// How many pairs were not tried, because there are too many.
+    pub untried: usize,
+    /// How many runs it took.
+    pub runs: usize,
+}
+
+/// A violated run.
+#[derive(Debug, Clone, Copy)]
+pub struct Inquiry {
+    /// Its seed.
+    pub seed: u64,
+    /// What moves time on.
+    pub engine: Engine,
+    /// Whose verdict.
+    pub checker: &'static Checker,
+}
+
+impl Inquiry {
+    /// Takes away every suspect in turn, and pairs where none suffices; `None` if the run is not violated.
+    pub fn of(&self, scenario: &Scenario) -> Option<Why> {
+        if self.verdict(scenario) != "violated" {
+            return None;
+        }
+        let suspects = suspects(scenario);
+        let mut runs = 1;
+        let mut without = |of: &[&Suspect]| {
+            runs += 1;
+            let suspects: Vec<Suspect> = of.iter().map(|suspect| (*suspect).clone()).collect();
+            let verdict =
+                self.verdict(&suspects.iter().fold(scenario.clone(), |left, suspect| suspect.taken(left)));
+            Without { suspects, verdict }
+        };
+        let all: Vec<&Suspect> = suspects.iter().collect();
+        let without_all = without(&all).verdict;
+        let alone: Vec<Without> = suspects.iter().map(|suspect| without(&[suspect])).collect();
+        let (mut pairs, mut untried) = (Vec::new(), 0);
+        let suffices = |one: &Without| one.verdict != "violated";
+        if without_all != "violated" && !alone.iter().any(suffices) {
+            let all: Vec<[&Suspect; 2]> = suspects
+                .iter()
+                .enumerate()
+                .flat_map(|(at, one)| suspects[at + 1..].iter().map(move |other| [one, other]))
+                .collect();
+            untried = all.len().saturating_sub(PAIRS_MAX);
+            pairs = all.iter().take(PAIRS_MAX).map(|pair| without(pair)).filter(suffices).collect();
+        }
+        Some(Why { alone, pairs, without_all, untried, runs })
+    }
+
+    fn verdict(&self, scenario: &Scenario) -> &'static str {
+        let plan = Plan::draw(scenario, self.seed);
+        let outcome = run(&plan, "why", self.engine, TraceRetention::Nothing);
+        let findings = crate::checker::check(&outcome.history);
+        let finding = findings.iter().find(|finding| finding.checker == self.checker.name);
+        finding.map_or("undecided", |finding| finding.verdict.word())
+    }
+}
+
+/// Everything that can be taken away and leaves a scenario.
+fn suspects(scenario: &Scenario) -> Vec<Suspect> {
+    let faults = scenario.fault.keys().cloned().map(Suspect::Fault);
+    let is_off = |clock: &Clock| *clock != Clock::default();
+    let nodes = scenario.node.iter().filter(|(_, node)| is_off(&node.clock));
+    let clients = scenario.client.iter().filter(|(_, client)| is_off(&client.clock));
+    let links = scenario.link.keys().cloned().map(Suspect::Link);
+    let clocks = nodes.map(|(name, _)| Suspect::NodeClock(name.clone()));
+    let clocks = clocks.chain(clients.map(|(name, _)| Suspect::ClientClock(name.clone())));
+    let all = faults.chain(clocks).chain(links).chain([Suspect::Latency]);
+    // What others are named after cannot go by itself.
+    all.filter(|suspect| Source::of("why", suspect.taken(scenario.clone())).is_ok()).collect()
+}
+
+impl Suspect {
+    /// The scenario without it.
+    fn taken(&self, mut from: Scenario) -> Scenario {
+        match self {
+            Suspect::Fault(name) => drop(from.fault.shift_remove(name)),
+            Suspect::NodeClock(name) => {
+                from.node.get_mut(name).into_iter().for_each(|node| node.clock = Clock::default());
+            }
+            Suspect::ClientClock(name) => {
+                from.client.get_mut(name).into_iter().for_each(|client| client.clock = Clock::default());
+            }
+            Suspect::Link(name) => drop(from.link.shift_remove(name)),
+            Suspect::Latency => from.network.latency = Draw::Fixed(NEARLY_NONE),
+        }
+        from
+    }
+}
+
+impl std::fmt::Display for Suspect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Suspect::Fault(name) => write!(f, "the fault {name}"),
+            Suspect::NodeClock(name) | Suspect::ClientClock(name) => write!(f, "the clock error of {name}"),
+            Suspect::Link(name) => write!(f, "the latency of the link {name}"),
+            Suspect::Latency => f.write_str("the latency of the network"),
+        }
+    }
+}
+
+impl Why {
+    /// The answer in sentences, one for each line.
+    pub fn words(&self) -> Vec<String> {
+        let line = |one: &Without| {
+            let names: Vec<String> = one.suspects.iter().map(Suspect::to_string).collect();
+            let still = if one.verdict == "violated" { "still " } else { "" };
+            format!("without {}: {still}{}", names.join(" and "), one.verdict)
+        };
+        let mut words: Vec<String> = self.alone.iter().chain(&self.pairs).map(line).collect();
+        if self.untried > 0 {
+            words.push(format!("{} more pairs were not tried", self.untried));
+        }
+        words.push(
+            match (
+                self.without_all,
+                self.alone.iter().chain(&self.pairs).any(|one| one.verdict != "violated"),
+            ) {
+                ("violated", _) => {
+                    "without any of them: still violated, so that the lock itself is the cause".to_owned()
+                }
+                (verdict, false) => {
+                    format!("without all of them: {verdict}, so that it takes more than two to prevent it")
+                }
+                (verdict, true) => format!("without all of them: {verdict}"),
+            },
+        );
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::parse;
+
+    fn of(text: &str) -> Why {
+        let source = parse("why.toml", text).unwrap_or_else(|error| panic!("{error}"));
+        let checker = Checker::named("l1").expect("a checker");
+        let inquiry = Inquiry { seed: 0, engine: Engine::Event, checker };
+        inquiry.of(&source.variants[0].scenario).expect("it is violated")
+    }
+
+    /// A lock of ten seconds that another client asks for 1.1 s after the grant, and what goes wrong.
+    fn why(faults: &str) -> Why {
+        of(&format!(
+            r#"
+[node.m]
+[lock]
+lease = "10s"
+[client.c1]
+steps = [{{ at = "10s", try_acquire = {{}} }}, {{ work = {{ until = "20s", until_lost = true }} }}]
+[client.c2]
+steps = [{{ at = "11.1s", try_acquire = {{}} }}]
+[run]
+storm = "30s"
+{faults}"#
+        ))
+    }
+
+    fn jump(name: &str, by: &str, at: &str) -> String {
+        format!("[fault.{name}]\nclock_step = {{ host = \"m\", by = \"{by}\" }}\nat = \"{at}\"\n")
+    }
+
+    #[test]
+    fn the_one_fault_that_frees_the_lock_is_the_cause() {
+        let noise = "[fault.noise]\npause = \"c1\"\nat = \"12s\"\nfor = \"1s\"\n";
+        let why = why(&(jump("jump", "+10s", "11s") + noise));
+        assert_eq!(
+            why.words(),
+            [
+                "without the fault jump: holds",
+                "without the fault noise: still violated",
+                "without the latency of the network: still violated",
+                "without all of them: holds",
+            ]
+        );
+    }
+
+    #[test]
+    fn of_two_jumps_that_each_suffice_both_have_to_go() {
+        let why = why(&(jump("one", "+10s", "10.5s") + &jump("other", "+10s", "11s")));
+        assert!(why.alone.iter().all(|one| one.verdict == "violated"), "{why:?}");
+        assert_eq!(why.pairs.len(), 1, "{why:?}");
+        assert!(
+            why.words().contains(&"without the fault one and the fault other: holds".to_owned()),
+            "{why:?}"
+        );
+    }
+
+    #[test]
+    fn of_two_jumps_that_are_needed_together_either_is_a_cause() {
+        let why = why(&(jump("one", "+5s", "10.5s") + &jump("other", "+5s", "11s")));
+        let holds = why.alone.iter().filter(|one| one.verdict == "holds").count();
+        assert_eq!((holds, why.pairs.len()), (2, 0), "{why:?}");
+    }
+
+    #[test]
+    fn a_lock_that_is_broken_by_itself_needs_no_fault() {
+        let why = of(r#"
+[node.m]
+[lock]
+subject = "del-without-token"
+lease = "10s"
+[client.late]
+steps = [{ at = "10s", try_acquire = { lease = "1s" } }, { at = "12s", release = {} }]
+[client.c2]
+steps = [{ at = "11.5s", try_acquire = {} }]
+[client.c3]
+steps = [{ at = "12.1s", try_acquire = {} }]
+[run]
+storm = "30s"
+"#);
+        assert_eq!(why.without_all, "violated");
+        let last = why.words().pop().expect("a last line");
+        assert!(last.contains("the lock itself is the cause"), "{last}");
+    }
+}

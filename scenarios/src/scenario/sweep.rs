@@ -1,0 +1,520 @@
+//! Sweeps: one experiment at every point of a grid. Each point is laid over the scenario, as a variant is.
+
+use std::{borrow::Cow, ops::Range};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use super::error::Mistake;
+use crate::units::{Rate, Span, Step};
+
+/// The most points of one sweep: each is a scenario of its own in memory.
+const POINTS_MAX: usize = 10_000;
+
+/// The keys of an axis that is written as a table.
+const KEYS: [&str; 6] = ["from", "to", "step", "points", "values", "name"];
+
+/// Where on an axis a point lies.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Coordinate {
+    /// What the axis is called: the last key of its path, or the name that the file gives it.
+    pub axis: String,
+    /// The value, as the file would write it.
+    pub value: String,
+    /// The value as a number, where it is one: seconds of a time, percent of a rate.
+    pub number: Option<f64>,
+}
+
+/// One key of the scenario, and the values it takes.
+#[derive(Debug, Clone)]
+pub(super) struct Axis<'i> {
+    name: String,
+    path: Vec<String>,
+    /// Where it is written.
+    span: Range<usize>,
+    values: Vec<Value<'i>>,
+}
+
+/// One value of an axis.
+#[derive(Debug, Clone)]
+enum Value<'i> {
+    /// It stands in the file.
+    Listed(Spanned<DeValue<'i>>),
+    /// It lies between two that stand in the file: the value as TOML.
+    Between(String),
+}
+
+/// A key that is given a value from outside the file, such as `fault.jump.clock_step.by=+5s`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    path: Vec<String>,
+    /// As TOML.
+    value: String,
+}
+
+impl std::str::FromStr for Setting {
+    type Err = String;
+
+    /// Reads `path=value`. A value that is no TOML is a text, so that durations need no quotes.
+    fn from_str(text: &str) -> Result<Setting, String> {
+        let form = || format!("expected key=value, such as network.latency=5ms, found {text:?}");
+        let (path, value) = text.split_once('=').ok_or_else(form)?;
+        let path: Vec<String> = path.split('.').map(|key| key.trim().to_owned()).collect();
+        if path.iter().any(String::is_empty) {
+            return Err(form());
+        }
+        let value = value.trim();
+        let value = if DeValue::parse(value).is_ok() { value.to_owned() } else { quoted(value) };
+        Ok(Setting { path, value })
+    }
+}
+
+impl std::fmt::Display for Setting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}={}", self.path.join("."), self.value.trim_matches('"'))
+    }
+}
+
+impl Setting {
+    /// That a key, given by its path, has this value.
+    pub fn of(path: &str, value: Ticks) -> Setting {
+        Setting { path: path.split('.').map(str::to_owned).collect(), value: value.toml() }
+    }
+
+    /// Gives the key its value.
+    pub(super) fn lay<'i>(&'i self, on: &mut DeTable<'i>) -> Result<(), Mistake> {
+        let value = DeValue::parse(&self.value).map_err(|error| Mistake::of_toml(&error))?.into_inner();
+        put(on, &self.path, Spanned::new(0..0, value))
+    }
+
+    /// Whether it is the key of an axis.
+    pub(super) fn is_of(&self, axis: &Axis<'_>) -> bool {
+        self.path == axis.path
+    }
+}
+
+/// A text as TOML.
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+/// Takes `[sweep]` away, and reads its axes in the order of the file.
+pub(super) fn take<'i>(root: &mut DeTable<'i>) -> Result<Vec<Axis<'i>>, Mistake> {
+    let Some(sweep) = root.remove("sweep") else { return Ok(Vec::new()) };
+    let span = sweep.span();
+    let DeValue::Table(sweep) = sweep.into_inner() else {
+        let message = "expected a table of axes: [sweep] with \"network.latency\" = [\"1ms\", \"5ms\"]";
+        return Err(Mistake::at(span, message));
+    };
+    let mut axes = Vec::new();
+    collect(&sweep, &mut Vec::new(), &mut axes)?;
+    if axes.is_empty() {
+        return Err(Mistake::at(span, "the sweep has no axis: give a key and its values"));
+    }
+    name_apart(&mut axes);
+    let points = axes.iter().try_fold(1_usize, |points, axis| points.checked_mul(axis.values.len()));
+    if points.is_none_or(|points| points > POINTS_MAX) {
+        let sizes: Vec<String> = axes.iter().map(|axis| axis.values.len().to_string()).collect();
+        let message = format!("{} are too many points: at most {POINTS_MAX} can be", sizes.join(" times "));
+        return Err(Mistake::at(span, message));
+    }
+    Ok(axes)
+}
+
+/// Tables that are no axis themselves are parts of paths, so that `"a.b" = [1]` and `a.b = [1]` are the same.
+fn collect<'i>(
+    table: &DeTable<'i>,
+    above: &mut Vec<String>,
+    axes: &mut Vec<Axis<'i>>,
+) -> Result<(), Mistake> {
+    for (key, value) in table {
+        let depth = above.len();
+        above.extend(key.get_ref().split('.').map(str::to_owned));
+        match value.get_ref() {
+            DeValue::Table(inner) if !is_axis(inner) => collect(inner, above, axes)?,
+            DeValue::Table(form) => axes.push(ranged(form, above.clone(), value.span())?),
+            DeValue::Array(values) => {
+                let values = values.iter().cloned().map(Value::Listed).collect();
+                axes.push(axis(above.clone(), value.span(), values, None)?);
+            }
+            _ => {
+                let message = "expected the values of this key: a list, or { from, to, step }";
+                return Err(Mistake::at(value.span(), message));
+            }
+        }
+        above.truncate(depth);
+    }
+    Ok(())
+}
+
+/// A link is written with `from` and `to` as well; to sweep those, each is given a list.
+fn is_axis(table: &DeTable<'_>) -> bool {
+    let is_end = |key: &str| {
+        table.get(key).is_some_and(|end| !matches!(end.get_ref(), DeValue::Table(_) | DeValue::Array(_)))
+    };
+    table.contains_key("values") || is_end("from") || is_end("to")
+}
+
+fn axis<'i>(
+    path: Vec<String>,
+    span: Range<usize>,
+    values: Vec<Value<'i>>,
+    name: Option<String>,
+) -> Result<Axis<'i>, Mistake> {
+    if values.is_empty() {
+        return Err(Mistake::at(span, "an axis without values leaves nothing to run"));
+    }
+    let name = name.or_else(|| path.last().cloned()).unwrap_or_default();
+    Ok(Axis { name, path, span, values })
+}
+
+fn ranged<'i>(form: &DeTable<'i>, path: Vec<String>, span: Range<usize>) -> Result<Axis<'i>, Mistake> {
+    for key in form.keys() {
+        if !KEYS.contains(&&**key.get_ref()) {
+            let known = KEYS.iter().copied();
+            return Err(Mistake::unknown(key.span(), "key of an axis", key.get_ref(), known));
+        }
+    }
+    let name = match form.get("name").map(|name| (name.get_ref(), name.span())) {
+        None => None,
+        Some((DeValue::String(name), _)) if is_name(name) => Some(name.to_string()),
+        Some((_, span)) => {
+            let message = "expected the name of the axis: letters, digits, `-` and `_`";
+            return Err(Mistake::at(span, message));
+        }
+    };
+    let of_range = ["from", "to", "step", "points"].iter().find_map(|key| form.get_key_value(*key));
+    if let Some(values) = form.get("values") {
+        if let Some((key, _)) = of_range {
+            let message = format!("an axis has `values` or a range, and not `{}` as well", key.get_ref());
+            return Err(Mistake::at(key.span(), message));
+        }
+        let DeValue::Array(values) = values.get_ref() else {
+            return Err(Mistake::at(values.span(), "expected a list of values"));
+        };
+        return axis(path, span, values.iter().cloned().map(Value::Listed).collect(), name);
+    }
+    let end = |key: &str| {
+        let Some(end) = form.get(key) else {
+            return Err(Mistake::at(span.clone(), format!("a range needs `{key}`")));
+        };
+        Ticks::read(end.get_ref()).ok_or_else(|| {
+            let message = format!("expected `{key}` as a number, a duration with its unit or a rate");
+            Mistake::at(end.span(), message)
+        })
+    };
+    let (from, to) = (end("from")?, end("to")?);
+    if from.scale != to.scale || from.ticks > to.ticks {
+        let message = "a range goes from a smaller value to a larger one of the same kind";
+        return Err(Mistake::at(span, message));
+    }
+    let values = match (form.get("step"), form.get("points")) {
+        (Some(_), None) => by_step(from, to, end("step")?, &span)?,
+        (None, Some(points)) => by_points(from, to, points)?,
+        _ => return Err(Mistake::at(span, "a range needs either `step` or `points`")),
+    };
+    axis(path, span, values.into_iter().map(|value| Value::Between(value.toml())).collect(), name)
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+}
+
+/// `from`, and every step on to `to`.
+fn by_step(from: Ticks, to: Ticks, step: Ticks, span: &Range<usize>) -> Result<Vec<Ticks>, Mistake> {
+    if step.scale != from.scale || step.ticks <= 0 {
+        return Err(Mistake::at(span.clone(), "the step is to be of the kind of the range, and above zero"));
+    }
+    let count = (to.ticks - from.ticks) / step.ticks;
+    if count >= POINTS_MAX as i128 {
+        let message = format!("the range has more than {POINTS_MAX} values: give a longer step");
+        return Err(Mistake::at(span.clone(), message));
+    }
+    Ok((0..=count).map(|at| Ticks { ticks: from.ticks + at * step.ticks, ..from }).collect())
+}
+
+/// So many values, as far from each other as they can be.
+fn by_points(from: Ticks, to: Ticks, points: &Spanned<DeValue<'_>>) -> Result<Vec<Ticks>, Mistake> {
+    let count = Ticks::read(points.get_ref()).filter(|count| count.scale == Scale::Number);
+    let count = count.map(|count| count.ticks).filter(|count| (2..=POINTS_MAX as i128).contains(count));
+    let Some(count) = count else {
+        return Err(Mistake::at(
+            points.span(),
+            format!("expected a number of points, from 2 to {POINTS_MAX}"),
+        ));
+    };
+    let at = |at| Ticks { ticks: from.ticks + (to.ticks - from.ticks) * at / (count - 1), ..from };
+    Ok((0..count).map(at).collect())
+}
+
+/// What the ticks of a value are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scale {
+    /// Ones.
+    Number,
+    /// Nanoseconds.
+    Time,
+    /// Hundred-millionths, as fine as a rate is printed.
+    Rate,
+}
+
+/// A value that has others between itself and the next: in whole numbers, so that a grid is the same on every machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ticks {
+    scale: Scale,
+    ticks: i128,
+}
+
+impl Ticks {
+    fn read(value: &DeValue<'_>) -> Option<Ticks> {
+        match value {
+            DeValue::Integer(number) => {
+                let ticks = i64::from_str_radix(number.as_str(), number.radix()).ok()?;
+                Some(Ticks { scale: Scale::Number, ticks: ticks.into() })
+            }
+            DeValue::String(text) => text.parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// How many steps of this length lead to a larger value, the last of them perhaps shorter.
+    pub fn steps(self, to: Ticks, step: Ticks) -> u64 {
+        let steps = (to.ticks - self.ticks + step.ticks.max(1) - 1) / step.ticks.max(1);
+        u64::try_from(steps).unwrap_or(0)
+    }
+
+    /// The value so many steps on, and no larger than `to`.
+    pub fn step(self, to: Ticks, step: Ticks, at: u64) -> Ticks {
+        Ticks { ticks: (self.ticks + step.ticks.max(1) * i128::from(at)).min(to.ticks), ..self }
+    }
+
+    /// How far it is to another value of the same scale.
+    pub fn distance(self, other: Ticks) -> Ticks {
+        Ticks { ticks: (other.ticks - self.ticks).abs(), ..self }
+    }
+
+    /// The value so many of `of` equal parts of the way to another one.
+    pub fn part(self, other: Ticks, at: u32, of: u32) -> Ticks {
+        let ticks = self.ticks + (other.ticks - self.ticks) * i128::from(at) / i128::from(of.max(1));
+        Ticks { ticks, ..self }
+    }
+
+    /// A length of time.
+    pub fn time(length: std::time::Duration) -> Ticks {
+        Ticks { scale: Scale::Time, ticks: i128::try_from(length.as_nanos()).unwrap_or(i128::MAX) }
+    }
+
+    /// So many times the value.
+    pub fn times(self, by: f64) -> Ticks {
+        Ticks { ticks: (self.ticks as f64 * by).round() as i128, ..self }
+    }
+
+    /// The sum of two values.
+    ///
+    /// # Errors
+    /// When they are of different kinds.
+    pub fn plus(self, other: Ticks) -> Result<Ticks, String> {
+        if !self.is_like(other) {
+            return Err(format!("{self} and {other} cannot be added"));
+        }
+        Ok(Ticks { ticks: self.ticks + other.ticks, ..self })
+    }
+
+    /// Whether both are times, both rates or both plain numbers.
+    pub fn is_like(self, other: Ticks) -> bool {
+        self.scale == other.scale
+    }
+
+    /// The value as a number: seconds of a time, percent of a rate.
+    pub fn number(self) -> f64 {
+        let ticks = self.ticks as f64;
+        match self.scale {
+            Scale::Number => ticks,
+            Scale::Time => ticks / 1e9,
+            Scale::Rate => ticks / 1e6,
+        }
+    }
+
+    /// The value as TOML.
+    fn toml(self) -> String {
+        if self.scale == Scale::Number { self.to_string() } else { quoted(&self.to_string()) }
+    }
+}
+
+impl PartialOrd for Ticks {
+    fn partial_cmp(&self, other: &Ticks) -> Option<std::cmp::Ordering> {
+        (self.scale == other.scale).then(|| self.ticks.cmp(&other.ticks))
+    }
+}
+
+impl std::str::FromStr for Ticks {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Ticks, String> {
+        if let Ok(number) = text.trim().parse::<i64>() {
+            return Ok(Ticks { scale: Scale::Number, ticks: number.into() });
+        }
+        if let Ok(Step(nanos)) = text.parse() {
+            return Ok(Ticks { scale: Scale::Time, ticks: nanos.into() });
+        }
+        let Ok(Rate(rate)) = text.parse() else {
+            return Err(format!("expected a number, a duration with its unit or a rate, found {text:?}"));
+        };
+        Ok(Ticks { scale: Scale::Rate, ticks: (rate * 1e8).round() as i128 })
+    }
+}
+
+impl<'de> Deserialize<'de> for Ticks {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Ticks, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = Ticks;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a number, a duration with its unit or a rate")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Ticks, E> {
+                text.parse().map_err(E::custom)
+            }
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Ticks, E> {
+                Ok(Ticks { scale: Scale::Number, ticks: number.into() })
+            }
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Ticks, E> {
+                Ok(Ticks { scale: Scale::Number, ticks: number.into() })
+            }
+        }
+        from.deserialize_any(Visitor)
+    }
+}
+
+impl Serialize for Ticks {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match i64::try_from(self.ticks) {
+            Ok(number) if self.scale == Scale::Number => to.serialize_i64(number),
+            _ => to.collect_str(self),
+        }
+    }
+}
+
+impl JsonSchema for Ticks {
+    fn schema_name() -> Cow<'static, str> {
+        "Ticks".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["string", "integer"] })
+    }
+}
+
+impl std::fmt::Display for Ticks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.scale {
+            Scale::Number => write!(f, "{}", self.ticks),
+            Scale::Time => {
+                // A duration has no sign, and a step of a clock needs none where it goes forward.
+                let span = Span(std::time::Duration::from_nanos(self.ticks.unsigned_abs() as u64));
+                write!(f, "{}{span}", if self.ticks < 0 { "-" } else { "" })
+            }
+            Scale::Rate => Rate(self.ticks as f64 / 1e8).fmt(f),
+        }
+    }
+}
+
+/// Axes whose last keys are the same are called by their whole paths.
+fn name_apart(axes: &mut [Axis<'_>]) {
+    let names: Vec<String> = axes.iter().map(|axis| axis.name.clone()).collect();
+    for axis in axes {
+        if names.iter().filter(|name| **name == axis.name).count() > 1 {
+            axis.name = axis.path.join(".");
+        }
+    }
+}
+
+/// Every point of the grid: the number of a value for each axis. The last axis changes fastest.
+pub(super) fn points(axes: &[Axis<'_>]) -> Vec<Vec<usize>> {
+    axes.iter().fold(vec![Vec::new()], |points, axis| {
+        let with = |point: &Vec<usize>, at| point.iter().copied().chain([at]).collect();
+        points.iter().flat_map(|point| (0..axis.values.len()).map(move |at| with(point, at))).collect()
+    })
+}
+
+impl<'i> Axis<'i> {
+    /// Gives the key of the axis this value.
+    pub(super) fn lay(&'i self, at: usize, on: &mut DeTable<'i>) -> Result<(), Mistake> {
+        let value = match &self.values[at] {
+            Value::Listed(value) => value.clone(),
+            Value::Between(toml) => {
+                let value = DeValue::parse(toml).map_err(|error| Mistake::of_toml(&error))?.into_inner();
+                Spanned::new(self.span.clone(), value)
+            }
+        };
+        put(on, &self.path, value)
+    }
+
+    /// Where a point with this value lies on the axis.
+    pub(super) fn coordinate(&self, at: usize) -> Coordinate {
+        let (value, number) = match &self.values[at] {
+            Value::Listed(value) => (shown(value.get_ref(), at), Ticks::read(value.get_ref())),
+            Value::Between(toml) => {
+                let value = toml.trim_matches('"').to_owned();
+                let number = value.parse().ok();
+                (value, number)
+            }
+        };
+        Coordinate { axis: self.name.clone(), value, number: number.map(Ticks::number) }
+    }
+}
+
+/// A listed value as it is written, or its place in the list where that would be long.
+fn shown(value: &DeValue<'_>, at: usize) -> String {
+    match value {
+        DeValue::String(text) => text.to_string(),
+        DeValue::Integer(number) => number.to_string(),
+        DeValue::Float(number) => number.to_string(),
+        DeValue::Boolean(on) => on.to_string(),
+        _ => format!("{}", at + 1),
+    }
+}
+
+/// Writes a value at a path, with the tables on the way to it. Items of lists are counted from 0.
+fn put<'i>(table: &mut DeTable<'i>, path: &[String], value: Spanned<DeValue<'i>>) -> Result<(), Mistake> {
+    let Some((key, rest)) = path.split_first() else { return Ok(()) };
+    let written = Spanned::new(value.span(), Cow::Owned(key.clone()));
+    if rest.is_empty() {
+        table.insert(written, value);
+        return Ok(());
+    }
+    let new = || Spanned::new(value.span(), DeValue::Table(DeTable::new()));
+    put_into(table.entry(written).or_insert_with(new).get_mut(), key, rest, value)
+}
+
+fn put_into<'i>(
+    inside: &mut DeValue<'i>,
+    name: &str,
+    path: &[String],
+    value: Spanned<DeValue<'i>>,
+) -> Result<(), Mistake> {
+    match (inside, path) {
+        (DeValue::Table(table), path) => put(table, path, value),
+        (DeValue::Array(items), [at, rest @ ..]) => {
+            let length = items.len();
+            let Some(item) = at.parse().ok().and_then(|at: usize| items.get_mut(at)) else {
+                let message = format!("`{name}` is a list of {length}, counted from 0, and has no `{at}`");
+                return Err(Mistake::at(value.span(), message));
+            };
+            if rest.is_empty() {
+                *item = value;
+                return Ok(());
+            }
+            put_into(item.get_mut(), at, rest, value)
+        }
+        (_, path) => {
+            let key = path.join(".");
+            Err(Mistake::at(value.span(), format!("`{name}` is no table, so it has no `{key}`")))
+        }
+    }
+}
