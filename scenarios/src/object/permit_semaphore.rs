@@ -22,13 +22,14 @@ impl Object for PermitSemaphore {
         Keys::new(name, [(wire::permit_deadlines(name), Role::Holders), (name.to_owned(), Role::Token)])
     }
 
-    /// Each permit is a hold of its own. One whose deadline is over may stay until the next command takes it back.
+    /// A key expires after the millisecond that its expiry names; a permit is over in the one of its deadline, as in Redisson, and so
+    /// up to a millisecond before its lease. Each permit is a hold of its own. One whose deadline is over may stay until the next command takes it back.
     fn holding(&self, values: &[Value], _: &Known, _: Option<&str>) -> Holding {
         let Some(Content::Ranked(deadlines)) = values.first().map(|value| &value.content) else {
             return Holding::default();
         };
         let counts = deadlines.keys().map(|id| (hex(id), 1)).collect();
-        let ends = deadlines.iter().map(|(id, deadline)| (hex(id), *deadline)).collect();
+        let ends = deadlines.iter().map(|(id, deadline)| (hex(id), deadline - 1)).collect();
         Holding { counts, ends, ..Holding::default() }
     }
 }
@@ -47,6 +48,6 @@ mod tests {
         let holding = PermitSemaphore { permits: 3 }.holding(&[value], &Known::default(), None);
         let names = ["a0".repeat(16), "01".repeat(8)];
         assert_eq!(holding.counts, Counts::from(names.clone().map(|name| (name, 1))));
-        assert_eq!(holding.ends, BTreeMap::from([(names[0].clone(), 1_000), (names[1].clone(), 2_000)]));
+        assert_eq!(holding.ends, BTreeMap::from([(names[0].clone(), 999), (names[1].clone(), 1_999)]));
     }
 }

@@ -173,7 +173,7 @@ impl State {
                 continue;
             }
             // Where each hold has a lease of its own, what is over may stay until some command clears it away.
-            let over = before.ends.get(name).is_some_and(|at| *at <= wall_ms);
+            let over = before.ends.get(name).is_some_and(|at| *at < wall_ms);
             if over && left == 0 {
                 changes.push(EventKind::Vanished { lock, owner, how: LossCause::Expired });
                 continue;
