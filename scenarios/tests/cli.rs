@@ -309,7 +309,7 @@ fn a_sweep_counts_violations_at_each_of_its_points() {
     folder.run(&["replay", "sweep.toml#jump=9s,latency=5ms@1"]).ends(0, "l1            violated");
     let between = "sweep.toml#fault.jump.clock_step.by=7.5s,network.latency=5ms@1";
     folder.run(&["replay", between]).ends(0, "owner-safety  holds");
-    folder.run(&["replay", "sweep.toml#jump=8.5s,latency=5ms@1"]).ends(64, "there is no variant");
+    folder.run(&["replay", "sweep.toml#jump=8.5s,latency=5ms@1"]).ends(64, "unknown field `jump`");
     folder.run(&["run", "sweep.toml", "--set", "network.latecy=5ms"]).ends(64, "did you mean `latency`?");
     folder.run(&["run", "sweep.toml", "--set", "network.latency"]).ends(64, "expected key=value");
 }
