@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::endpoint::{Endpoint, Place, Security};
+use crate::endpoint::Endpoint;
+#[cfg(feature = "tls")]
+use crate::endpoint::{Place, Security};
 use crate::env::{Env, draw};
 use crate::error::{Error, ErrorKind, Result};
 #[cfg(feature = "tls")]
