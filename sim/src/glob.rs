@@ -41,12 +41,12 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// As [`matches`], where a lone `*` also matches the empty name: KEYS, the scans.
+/// As [`matches()`], where a lone `*` also matches the empty name: KEYS, the scans.
 pub fn selects(pattern: &[u8], name: &[u8]) -> bool {
     pattern == b"*" || matches(pattern, name)
 }
 
-/// As [`matches`], without regard to case: CONFIG GET, COMMAND LIST, FUNCTION LIST.
+/// As [`matches()`], without regard to case: CONFIG GET, COMMAND LIST, FUNCTION LIST.
 pub fn matches_in_any_case(pattern: &[u8], name: &[u8]) -> bool {
     matches(&pattern.to_ascii_lowercase(), &name.to_ascii_lowercase())
 }
