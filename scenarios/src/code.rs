@@ -235,7 +235,7 @@ impl CodeHost {
         wait: Option<Duration>,
         asked: impl IntoFuture<Output = Result<G, E>>,
     ) -> Result<G, E> {
-        let call = Call::Acquire { wait: HistoryWriter::wait(wait), lease_ms: None };
+        let call = Call::Acquire { wait: HistoryWriter::wait(wait), lease_ms: None, mode: Mode::Exclusive };
         let op = self.history.invoked(self.owner, call);
         let granted = asked.await;
         let outcome = match &granted {
@@ -281,12 +281,12 @@ impl CodeHost {
 
     /// Reports that a client that is not ours is about to give the lock back, and does not count on it any more.
     pub fn released(&self) {
-        self.history.disbelieves(self.owner, Reason::Released);
+        self.history.disbelieves_all(self.owner, Reason::Released);
     }
 
     /// Reports that a client that is not ours has learned that it has lost the lock.
     pub fn lost(&self) {
-        self.history.disbelieves(self.owner, Reason::Lost);
+        self.history.disbelieves_all(self.owner, Reason::Lost);
     }
 
     /// Writes to the guarded resource over the network; whether the write was accepted. Without a resource in the scenario

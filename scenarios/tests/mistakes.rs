@@ -165,7 +165,6 @@ fn what_contradicts_itself_is_pointed_at() {
     with("{ release = {} }", "{ extend = { lease = «\"0s\"» } }", "give at least 1ms");
     with("[expect]", "[run]\nseeds = «0»\n[expect]", "0 seeds cannot be tried");
     with("[expect]", "[run]\nseeds = «1000001»\n[expect]", "from one to 1000000 can");
-    with("[expect]", "[lock]\nkind = «\"read-write\"»\n[expect]", "\"client\" is no lock of the kind");
     with("[expect]", "[lock]\n«permits» = 2\n[expect]", "only a semaphore or a rate limiter has permits");
     with("[expect]", "[lock]\n«count» = 2\n[expect]", "only a latch has a count");
     let latch = "[lock]\nkind = \"latch\"\ncount = «0»\n[expect]";
@@ -217,6 +216,15 @@ fn mistakes_about_several_locks_and_lines_of_work_are_pointed_at() {
     let contend = "hold = \"1s\", think = \"1s\"";
     row(&format!("workload.contend = {{ {contend}, of = [«\"cahs\"»] }}"), "did you mean `cash`?");
     row(&format!("workload.contend = {{ {contend}, of = «[]» }}"), "a round needs a lock to take");
+    row(
+        &format!("workload.contend = {{ {contend}, shared = «\"50%\"» }}"),
+        "only a read-write lock can be shared",
+    );
+    row(&format!("workload.contend = {{ {contend}, downgrades = «\"120%\"» }}"), "from 0% to 100%");
+    row(
+        &format!("workload.contend = {{ {contend}, together = «true», shared = \"50%\" }}"),
+        "are not shared",
+    );
     row("[client.c1.line.a]\n«stesp» = []", "did you mean `steps`?");
     row("[client.c1.line.a]\nsteps = [«{ acquire = {} }»]", "does not say which lock");
     row("[client.c1.line.a]\ncount = «0»", "there is nothing in [client.c1.line.a]");
@@ -234,7 +242,7 @@ fn mistakes_about_several_locks_and_lines_of_work_are_pointed_at() {
     // What stands in [lock] is common to all.
     with(
         "[fault.crash]",
-        "[lock]\nkind = «\"read-write\"»\n[lock.a]\n[lock.b]\n[fault.crash]",
+        "[lock]\nsubject = \"token-lock\"\nkind = «\"read-write\"»\n[lock.a]\n[lock.b]\n[fault.crash]",
         "is no lock of the kind",
     );
     with("[fault.crash]", "[lock.a]\nlease = «\"0s\"»\n[lock.b]\n[fault.crash]", "give at least 1ms");

@@ -20,8 +20,8 @@ use lockstorm::{
 use scenarios::{
     CUT_OFF_WATCHDOG, DEATH_OF_BOTH, LAST_MILLISECOND, LATCH, LATE_DELETION, LATE_RELEASE, LATE_REPLICA,
     LATE_REQUEST, LATE_WRITE, LEASES, LEFT_BEHIND, LINE, LONG_WORK, LOST_REPLIES, LOST_REPLY, MANY_RELEASES,
-    NESTED, ONE_NODE_IN_COMMON, PATIENCE, PERMIT, PERMITS, RACE, RATE, READERS_AND_WRITER, SHORT_AFTER_LONG,
-    SPLIT_VOTE, SUDDEN_DEATH, TOGETHER,
+    NESTED, ONE_NODE_IN_COMMON, PATIENCE, PERMIT, PERMITS, RACE, RATE, READERS_AND_WRITER, REPLICA_DOWN,
+    SHORT_AFTER_LONG, SPLIT_VOTE, SUDDEN_DEATH, TOGETHER, WRITER_THAT_READS,
 };
 
 /// A broken lock is caught within so many seeds, or its checker is deaf.
@@ -180,6 +180,31 @@ const BUGS: &[(Bug, &str)] = &[
     (bug("rate-in-fixed-windows", "rate-limiter", r#"rate = "holds""#, RATE), ""),
     (bug("read-under-write", "read-write-lock", r#"read-write = "holds""#, READERS_AND_WRITER), ""),
     (bug("write-under-read", "read-write-lock", r#"read-write = "holds""#, READERS_AND_WRITER), ""),
+    (
+        bug("renews-all-readers", "client", r#"owner-safety = "holds""#, READERS_AND_WRITER),
+        r#"lock.watchdog = "300ms"
+        client.r.steps = [{ at = "10s..10.3s", acquire = { shared = true, watchdog = true } }, { work = { for = "500ms" } }, { release = {} }]"#,
+    ),
+    (bug("read-release-shortens-write", "client", r#"l1 = "holds""#, WRITER_THAT_READS), ""),
+    (
+        bug("read-release-stops-renewal", "client", r#"l2 = "holds""#, WRITER_THAT_READS),
+        r#"client.c.steps = [{ at = "10s..11s", acquire = {} }, { acquire = { shared = true } }, { release = {} }, { work = { for = "6s" } }, { release = {} }]"#,
+    ),
+    (
+        bug("silent-downgrade", "client", r#"wake-ups = "holds""#, WRITER_THAT_READS),
+        r#"client.c.steps = [{ at = "10s..11s", acquire = { lease = "8s" } }, { acquire = { lease = "8s", shared = true } }, { at = "12s", release = { first = true } }, { work = { for = "4s" } }, { release = {} }]
+        client.other.steps = [{ at = "11.1s", acquire = { shared = true } }, { release = {} }]"#,
+    ),
+    (
+        bug(
+            "write-leases-add-up",
+            "client",
+            r#"read-write = { holds = { writers_waited = "..9s" } }"#,
+            WRITER_THAT_READS,
+        ),
+        r#"client.c.steps = [{ at = "10s..11s", acquire = { lease = "8s" } }, { acquire = { lease = "8s" } }]"#,
+    ),
+    (bug("undoes-what-was-refused", "semaphore", r#"permits = "holds""#, REPLICA_DOWN), ""),
     (bug("multi-keeps-what-it-got", "token-lock", ALL_BACK, TOGETHER), ""),
     // The node of the first cannot be reached when both are to be given back, and the second is renewed on.
     (

@@ -447,6 +447,39 @@ steps = [{ at = "10s..11s", acquire = { shared = true } }, { work = { for = "500
 steps = [{ at = "10s..11s", acquire = {} }, { work = { for = "500ms" } }, { release = {} }]
 "#;
 
+/// A writer reads what it writes, with leases much shorter than its own, and gives one of them back; another writer waits.
+pub(crate) const WRITER_THAT_READS: &str = r#"
+[node.m]
+[lock]
+kind = "read-write"
+watchdog = "2s"
+[client.c]
+steps = [{ at = "10s..11s", acquire = { lease = "8s" } }, { acquire = { lease = "1s", shared = true } }, { acquire = { lease = "1s", shared = true } }, { release = {} }, { work = { for = "6s" } }, { release = {} }, { release = {} }]
+[client.other]
+steps = [{ at = "11.1s", acquire = {} }, { work = { for = "500ms" } }, { release = {} }]
+"#;
+
+/// One client has the only permit, and another one asks for it while the replica is down.
+pub(crate) const REPLICA_DOWN: &str = r#"
+[node.m]
+[node.r]
+replica_of = "m"
+[lock]
+kind = "semaphore"
+[client.c1]
+nodes = ["m"]
+steps = [{ at = "10s", acquire = {} }, { work = { for = "12s" } }, { release = {} }]
+[client.c2]
+nodes = ["m"]
+steps = [{ at = "15s", acquire = {} }, { work = { for = "1s" } }, { release = {} }]
+[fault.death]
+crash = "r"
+at = "12s"
+for = "4s"
+[run]
+storm = "30s"
+"#;
+
 /// One client takes two locks together, on a node each; of the second another client has its turns.
 pub(crate) const TOGETHER: &str = r#"
 [node.m]

@@ -57,7 +57,7 @@ struct Open {
 
 /// All beliefs of a history, by lock and then by when they began.
 pub(super) fn beliefs(history: &History) -> Vec<Belief> {
-    let mut open: BTreeMap<(Lock, Owner), Open> = BTreeMap::new();
+    let mut open: BTreeMap<(Lock, Owner, Mode), Open> = BTreeMap::new();
     let mut all = Vec::new();
     let mut close = |Open { mut belief, lapses, .. }: Open, at: True, why: BeliefEnd| {
         (belief.until, belief.end) = if lapses <= at { (lapses, BeliefEnd::OwnClock) } else { (at, why) };
@@ -73,13 +73,14 @@ pub(super) fn beliefs(history: &History) -> Vec<Belief> {
                 let lapses = until.map_or(True::MAX, |deadline| {
                     history.clock(event.host).first_true(deadline, at).unwrap_or(True::MAX)
                 });
-                if open.get(&(*lock, *owner)).is_some_and(|state| state.lapses < at)
-                    && let Some(lapsed) = open.remove(&(*lock, *owner))
+                let of = (*lock, *owner, *mode);
+                if open.get(&of).is_some_and(|state| state.lapses < at)
+                    && let Some(lapsed) = open.remove(&of)
                 {
                     close(lapsed, at, BeliefEnd::OwnClock);
                 }
                 let fresh = || {
-                    let (lock, owner, mode) = (*lock, *owner, *mode);
+                    let (lock, owner, mode) = of;
                     let end = BeliefEnd::RunOver;
                     Open {
                         belief: Belief {
@@ -97,7 +98,7 @@ pub(super) fn beliefs(history: &History) -> Vec<Belief> {
                         count: 0,
                     }
                 };
-                let state = open.entry((*lock, *owner)).or_insert_with(fresh);
+                let state = open.entry(of).or_insert_with(fresh);
                 state.lapses = lapses;
                 if *count > state.count {
                     state.belief.acquired.push(at);
@@ -106,8 +107,8 @@ pub(super) fn beliefs(history: &History) -> Vec<Belief> {
                 state.belief.deadline = until.map(|deadline| (at, deadline));
                 state.belief.token = state.belief.token.max(*token);
             }
-            EventKind::Disbelieves { lock, owner, why } => {
-                if let Some(state) = open.remove(&(*lock, *owner)) {
+            EventKind::Disbelieves { lock, owner, why, mode } => {
+                if let Some(state) = open.remove(&(*lock, *owner, *mode)) {
                     let why = match why {
                         Reason::Released => BeliefEnd::Released,
                         Reason::Lost => BeliefEnd::Told,
@@ -117,9 +118,9 @@ pub(super) fn beliefs(history: &History) -> Vec<Belief> {
                 }
             }
             EventKind::Life { life: Life::Crashed | Life::Started } => {
-                let gone: Vec<(Lock, Owner)> = open
+                let gone: Vec<(Lock, Owner, Mode)> = open
                     .keys()
-                    .filter(|(_, owner)| history.client_of(*owner) == event.host)
+                    .filter(|(_, owner, _)| history.client_of(*owner) == event.host)
                     .copied()
                     .collect();
                 for key in gone {

@@ -15,7 +15,7 @@ use lockstorm_sim::time::{True, Wall};
 
 use super::{Checker, evidence::Evidence, words};
 use crate::{
-    history::{EventKind, History, Host, Life, Lock, LossCause, Owner, Role},
+    history::{EventKind, History, Host, Life, Lock, LossCause, Mode, Owner, Role},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -50,6 +50,7 @@ enum Wrong {
 struct Hold {
     lock: Lock,
     owner: Owner,
+    mode: Mode,
     node: Host,
     from: True,
     /// The last lease it was given.
@@ -84,8 +85,8 @@ impl Hold {
     }
 }
 
-/// The holds of each owner that are not gone: one, unless a master that was cut off and its successor have both granted.
-type Open = BTreeMap<(Lock, Owner), Vec<Hold>>;
+/// The holds of each owner that are not gone: one in a mode, unless a master that was cut off and its successor have both granted.
+type Open = BTreeMap<(Lock, Owner, Mode), Vec<Hold>>;
 
 /// Which of an owner's holds something is about that happened at `node`: the one that this node granted, or else the newest,
 /// which the node has by replication.
@@ -110,18 +111,19 @@ fn holds(history: &History) -> Vec<Hold> {
             }
             _ => {}
         }
-        let Some((lock, owner)) = event.kind.lock().zip(event.kind.owner()) else { continue };
+        let Some((lock, owner, mode)) = event.kind.hold() else { continue };
         let authority = &history.lock(lock).authority;
         if authority.quorum != 1 || authority.group_of(node).is_none() {
             continue;
         }
-        let of_owner = open.entry((lock, owner)).or_default();
+        let of_owner = open.entry((lock, owner, mode)).or_default();
         let one = meant(of_owner, node);
         match &event.kind {
             EventKind::Granted { lease_ms, until, count, .. } => {
                 let fresh = Hold {
                     lock,
                     owner,
+                    mode,
                     node,
                     from: at,
                     lease: None,
@@ -190,12 +192,12 @@ fn holds(history: &History) -> Vec<Hold> {
     all
 }
 
-/// Each owner's beliefs, as from when until when.
-type Beliefs = BTreeMap<(Lock, Owner), Vec<(True, True)>>;
+/// Each owner's beliefs in each mode, as from when until when.
+type Beliefs = BTreeMap<(Lock, Owner, Mode), Vec<(True, True)>>;
 
 /// How long a hold was kept at its end without its owner believing in it.
 fn phantom(beliefs: &Beliefs, hold: &Hold, gone: True) -> Duration {
-    let of_owner = beliefs.get(&(hold.lock, hold.owner)).map_or(&[][..], Vec::as_slice);
+    let of_owner = beliefs.get(&(hold.lock, hold.owner, hold.mode)).map_or(&[][..], Vec::as_slice);
     let before = of_owner.partition_point(|(from, _)| *from < gone);
     let believed = of_owner[..before].last().map_or(hold.from, |(_, until)| *until);
     gone.since(believed.max(hold.from))
@@ -206,7 +208,10 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let holds = holds(history);
     let mut beliefs = Beliefs::new();
     for belief in &evidence.beliefs {
-        beliefs.entry((belief.lock, belief.owner)).or_default().push((belief.from, belief.until));
+        beliefs
+            .entry((belief.lock, belief.owner, belief.mode))
+            .or_default()
+            .push((belief.from, belief.until));
     }
     let (mut cut, mut outlived, mut longest_phantom) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
     let mut worst: Option<(Duration, Wrong, &Hold)> = None;

@@ -1,11 +1,6 @@
 //! Owner safety: does an owner release, delete, overwrite or extend another owner's hold?
 //!
-//! A forced release is a deletion like any other: the key does not show by which command it went. Readers that extend each
-//! other's holds are not judged: they share one key, which must live as long as any of them may read.
-
-use std::collections::BTreeMap;
-
-use lockstorm_sim::time::True;
+//! A forced release is a deletion like any other: the key does not show by which command it went.
 
 use super::{
     Checker,
@@ -13,7 +8,7 @@ use super::{
     words,
 };
 use crate::{
-    history::{Call, Event, EventKind, History, Host, Lock, LossCause, Mode, Outcome, Owner, Party},
+    history::{Call, Event, EventKind, History, LossCause, Outcome, Owner, Party},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -42,61 +37,11 @@ fn done(event: &Event) -> Option<(&'static str, Owner, Party)> {
     }
 }
 
-/// From when until when something was so; without an end it is so still.
-type Span = (True, Option<True>);
-
-/// From when until when each owner shared a lock on a node.
-#[derive(Default)]
-struct Readers(BTreeMap<(Lock, Host, Owner), Vec<Span>>);
-
-impl Readers {
-    fn of(history: &History) -> Self {
-        let mut readers = Self::default();
-        for event in &history.events {
-            let Some((lock, owner)) = event.kind.lock().zip(event.kind.owner()) else { continue };
-            let shared = readers.0.entry((lock, event.host, owner)).or_default();
-            let open = shared.last_mut().filter(|(_, until)| until.is_none());
-            match &event.kind {
-                EventKind::Granted { mode: Mode::Shared, .. } if open.is_none() => {
-                    shared.push((event.at, None))
-                }
-                EventKind::Granted { mode: Mode::Exclusive, .. }
-                | EventKind::Released { left: 0, .. }
-                | EventKind::Vanished { .. } => {
-                    if let Some((_, until)) = open {
-                        *until = Some(event.at);
-                    }
-                }
-                _ => {}
-            }
-        }
-        readers
-    }
-
-    /// Whether the owner shared the lock then, or came or went at that instant.
-    fn shares(&self, lock: Lock, node: Host, owner: Owner, at: True) -> bool {
-        let of_owner = self.0.get(&(lock, node, owner)).map_or(&[][..], Vec::as_slice);
-        of_owner.iter().any(|(from, until)| *from <= at && until.is_none_or(|until| at <= until))
-    }
-
-    /// Whether one reader extended the key that it shares with another.
-    fn extended(&self, history: &History, event: &Event) -> bool {
-        let EventKind::Extended { lock, owner, by, .. } = &event.kind else { return false };
-        let shares = |owner: Owner| self.shares(*lock, event.host, owner, event.at);
-        let owners = (0..history.owners.len()).map(|number| Owner(number as u32));
-        shares(*owner) && owners.filter(|other| history.is_own(*other, *by)).any(shares)
-    }
-}
-
 fn check(evidence: &Evidence<'_>) -> Finding {
     let history = evidence.history;
-    let readers = Readers::of(history);
     let (mut seen, mut foreign) = (0_u64, Vec::new());
     for event in &history.events {
         let Some((verb, owner, by)) = done(event) else { continue };
-        if !history.is_own(owner, by) && readers.extended(history, event) {
-            continue;
-        }
         seen += 1;
         if !history.is_own(owner, by) {
             foreign.push((event, verb, owner, by));
@@ -181,28 +126,8 @@ mod tests {
                 held().calls("c2", Call::Release).at(501).returns("c2", Outcome::Ok).ends(3_000),
             ),
             (
-                "a reader that comes, and one that goes, extend the key of all",
-                readers()
-                    .extended_by("m", "c1", 1_000, "c2")
-                    .granted_in("m", "c2", 1_000, Mode::Shared)
-                    .at(600)
-                    .released("m", "c2")
-                    .extended_by("m", "c1", 1_000, "c2")
-                    .ends(3_000),
-            ),
-            (
-                "one that does not read extends a reader's key",
-                readers().extended_by("m", "c1", 1_000, "c3").ends(3_000),
-            ),
-            (
-                "one that has read before extends a reader's key",
-                readers()
-                    .granted_in("m", "c2", 1_000, Mode::Shared)
-                    .at(600)
-                    .released("m", "c2")
-                    .at(700)
-                    .extended_by("m", "c1", 1_000, "c2")
-                    .ends(3_000),
+                "a reader extends the lease of another",
+                readers().extended_by("m", "c1", 1_000, "c2").ends(3_000),
             ),
             ("the end of the lease", held().vanished("m", "c1", LossCause::Expired).ends(3_000)),
         ];

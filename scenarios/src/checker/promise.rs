@@ -48,7 +48,6 @@ interval!(Promise);
 struct Open {
     from: True,
     node: Host,
-    mode: Mode,
     /// How many holds since when.
     counts: Vec<(True, u32)>,
     /// Until when, for each nested hold, the outermost first.
@@ -58,8 +57,8 @@ struct Open {
 }
 
 impl Open {
-    fn new(from: True, node: Host, mode: Mode) -> Self {
-        Self { from, node, mode, counts: vec![(from, 1)], holds: Vec::new(), ran: from }
+    fn new(from: True, node: Host) -> Self {
+        Self { from, node, counts: vec![(from, 1)], holds: Vec::new(), ran: from }
     }
 
     fn until(&self) -> True {
@@ -76,37 +75,40 @@ impl Open {
 
 /// All promises of a history, by lock and then by when they began.
 pub(super) fn promises(history: &History) -> Vec<Promise> {
-    let mut made: BTreeMap<(Lock, Owner), Vec<(usize, Promise)>> = BTreeMap::new();
-    let mut open: BTreeMap<(Lock, Owner, usize), Open> = BTreeMap::new();
-    let mut counted: BTreeMap<(Lock, Owner, usize), u32> = BTreeMap::new();
-    let mut close = |(lock, owner, group): (Lock, Owner, usize), state: Open, released: Option<True>| {
+    // An owner may have a lock in both modes: each is a promise of its own.
+    type Of = (Lock, Owner, Mode);
+    let mut made: BTreeMap<Of, Vec<(usize, Promise)>> = BTreeMap::new();
+    let mut open: BTreeMap<(Of, usize), Open> = BTreeMap::new();
+    let mut counted: BTreeMap<(Of, usize), u32> = BTreeMap::new();
+    let mut close = |(of, group): (Of, usize), state: Open, released: Option<True>| {
         let over = state.until();
         let (until, end) = match released {
             Some(at) if at < over => (at, PromiseEnd::Released),
             _ => (over, PromiseEnd::LeaseOver),
         };
-        let Open { from, node, mode, mut counts, .. } = state;
+        let (Open { from, node, mut counts, .. }, (lock, owner, mode)) = (state, of);
         counts.retain(|(at, _)| *at < until);
         // Granted and released at one instant (requests that had waited together on a link): there was no hold.
         if from >= until {
             return;
         }
         let promise = Promise { lock, owner, mode, from, until, end, node, counts };
-        made.entry((lock, owner)).or_default().push((group, promise));
+        made.entry(of).or_default().push((group, promise));
     };
     for event in &history.events {
-        let Some((lock, owner)) = event.kind.lock().zip(event.kind.owner()) else { continue };
+        let Some(of) = event.kind.hold() else { continue };
+        let (lock, owner, _) = of;
         let authority = &history.lock(lock).authority;
         let Some(group) = authority.group_of(event.host) else { continue };
-        let key = (lock, owner, group);
+        let key = (of, group);
         let at = event.at;
         match &event.kind {
-            EventKind::Granted { lease_ms, count, mode, .. } => {
+            EventKind::Granted { lease_ms, count, .. } => {
                 let end = promised(authority, at, *lease_ms);
                 if let Some(lapsed) = open.remove_if(&key, |state| state.until() < at) {
                     close(key, lapsed, None);
                 }
-                let state = open.entry(key).or_insert_with(|| Open::new(at, event.host, *mode));
+                let state = open.entry(key).or_insert_with(|| Open::new(at, event.host));
                 // The node says how deep it is: what it no longer counts was lost, not released, and is held anew. What it
                 // still counts although the promise was over is promised no more.
                 let outer = count.saturating_sub(1) as usize;
@@ -118,10 +120,9 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
             }
             EventKind::Extended { by, lease_ms, .. } if history.is_own(owner, *by) => {
                 let end = promised(authority, at, *lease_ms);
-                let mut fresh = Open::new(at, event.host, Mode::Exclusive);
+                let mut fresh = Open::new(at, event.host);
                 fresh.counts = vec![(at, counted.get(&key).copied().unwrap_or(1))];
                 if let Some(lapsed) = open.remove_if(&key, |state| state.until() < at) {
-                    fresh.mode = lapsed.mode;
                     close(key, lapsed, None);
                 }
                 // A node that extends what true time calls over grants it anew, as often as it counts.
@@ -150,7 +151,7 @@ pub(super) fn promises(history: &History) -> Vec<Promise> {
     }
     let mut all: Vec<Promise> = made
         .into_iter()
-        .flat_map(|((lock, _), parts)| quorum(parts, history.lock(lock).authority.quorum))
+        .flat_map(|((lock, ..), parts)| quorum(parts, history.lock(lock).authority.quorum))
         .collect();
     for promise in &mut all {
         if promise.until > history.header.end {

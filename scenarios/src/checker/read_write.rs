@@ -1,15 +1,16 @@
 //! Read-write: does a node grant to a writer while another owner holds the lock, or to any owner while a writer holds it?
 //!
 //! Each grant is judged against the holds on the same node at that moment by the node's own clock: only the script is
-//! responsible for these, whatever faults there were. The effect of faults on the lock as a whole is for L1 to L4.
+//! responsible for these, whatever faults there were. The effect of faults on the lock as a whole is for L1 to L4. How long writers
+//! and readers wait is measured and not judged: nothing promises a turn to a writer among readers that leave no gap.
 
 use std::collections::BTreeMap;
 
-use lockstorm_sim::time::True;
+use lockstorm_sim::time::{True, Wall};
 
 use super::{Checker, evidence::Evidence, words};
 use crate::{
-    history::{Event, EventKind, Host, Lock, LockKind, Mode, Owner},
+    history::{Call, Event, EventKind, Host, Lock, LockKind, Mode, Owner},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -20,12 +21,14 @@ pub(super) const READ_WRITE: Checker = Checker {
     measures: &[
         ("times", "how many grants stood beside a hold they exclude"),
         ("readers", "how many readers at once at most"),
+        ("writers_waited", "how long an acquisition to write took at most"),
+        ("readers_waited", "how long an acquisition to read took at most"),
     ],
     check,
 };
 
-/// The holds of a lock on a node: owner, mode, and expiry by the node's clock.
-type Holders = BTreeMap<Owner, (Mode, True)>;
+/// The holds of a lock on a node: owner and mode, and expiry by the node's clock.
+type Holders = BTreeMap<(Owner, Mode), True>;
 
 fn check(evidence: &Evidence<'_>) -> Finding {
     let history = evidence.history;
@@ -34,37 +37,38 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let mut wrong: Vec<(&Event, Owner, Owner, Mode)> = Vec::new();
     let (mut readers, mut grants) = (0, [0_u64; 2]);
     for event in &history.events {
-        let Some((lock, owner)) = event.kind.lock().filter(|lock| judged(*lock)).zip(event.kind.owner())
-        else {
+        let Some((lock, owner, mode)) = event.kind.hold().filter(|(lock, ..)| judged(*lock)) else {
             continue;
         };
         let holders = held.entry((lock, event.host)).or_default();
-        holders.retain(|_, (_, until)| *until > event.at);
+        holders.retain(|_, until| *until > event.at);
+        let expires = |until: &Option<Wall>| {
+            let expires = until.and_then(|until| history.clock(event.host).expires(until, event.at));
+            expires.unwrap_or(True::MAX)
+        };
         match &event.kind {
-            EventKind::Granted { mode, until, .. } => {
-                grants[usize::from(*mode == Mode::Shared)] += 1;
-                let excluded = |(other, (held, _)): &(&Owner, &(Mode, True))| {
-                    **other != owner && (*mode == Mode::Exclusive || *held == Mode::Exclusive)
+            EventKind::Granted { until, .. } => {
+                grants[usize::from(mode == Mode::Shared)] += 1;
+                let excluded = |(other, held): &&(Owner, Mode)| {
+                    *other != owner && (mode == Mode::Exclusive || *held == Mode::Exclusive)
                 };
-                if let Some((other, _)) = holders.iter().find(excluded) {
-                    wrong.push((event, owner, *other, *mode));
+                if let Some((other, _)) = holders.keys().find(excluded) {
+                    wrong.push((event, owner, *other, mode));
                 }
-                let expires = until.and_then(|until| history.clock(event.host).expires(until, event.at));
+                holders.insert((owner, mode), expires(until));
                 // A writer that reads as well is still a writer.
-                let mode = holders
-                    .get(&owner)
-                    .map_or(*mode, |(held, _)| if *held == Mode::Exclusive { *held } else { *mode });
-                holders.insert(owner, (mode, expires.unwrap_or(True::MAX)));
-                readers = readers.max(holders.values().filter(|(mode, _)| *mode == Mode::Shared).count());
+                let reads = |(owner, mode): &&(Owner, Mode)| {
+                    *mode == Mode::Shared && !holders.contains_key(&(*owner, Mode::Exclusive))
+                };
+                readers = readers.max(holders.keys().filter(reads).count());
             }
             EventKind::Extended { until, .. } => {
-                let expires = until.and_then(|until| history.clock(event.host).expires(until, event.at));
-                if let Some(hold) = holders.get_mut(&owner) {
-                    hold.1 = expires.unwrap_or(True::MAX);
+                if let Some(over) = holders.get_mut(&(owner, mode)) {
+                    *over = expires(until);
                 }
             }
             EventKind::Released { left: 0, .. } | EventKind::Vanished { .. } => {
-                holders.remove(&owner);
+                holders.remove(&(owner, mode));
             }
             _ => {}
         }
@@ -95,10 +99,19 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             None => Verdict::holds(format!("Grants to write: {}; to read: {}.", grants[0], grants[1])),
         },
     };
-    READ_WRITE.finding(
-        verdict,
-        vec![Measure::count("times", wrong.len() as u64), Measure::count("readers", readers as u64)],
-    )
+    let waited = |wanted: Mode| {
+        let asked = evidence.calls.iter().filter(|asked| judged(asked.lock));
+        let asked = asked.filter(|asked| matches!(asked.call, Call::Acquire { mode, .. } if mode == wanted));
+        let times = asked.map(|asked| asked.over.unwrap_or(history.header.end).since(asked.from));
+        times.max().unwrap_or_default()
+    };
+    let measures = vec![
+        Measure::count("times", wrong.len() as u64),
+        Measure::count("readers", readers as u64),
+        Measure::time("writers_waited", waited(Mode::Exclusive)),
+        Measure::time("readers_waited", waited(Mode::Shared)),
+    ];
+    READ_WRITE.finding(verdict, measures)
 }
 
 #[cfg(test)]
@@ -106,8 +119,9 @@ mod tests {
     use crate::{
         checker::tests::explained,
         history::{
-            LockKind,
+            LockKind, LossCause,
             Mode::{Exclusive, Shared},
+            Outcome,
             story::Story,
         },
     };
@@ -130,6 +144,27 @@ mod tests {
             (
                 "a writer that reads what it writes",
                 first(Exclusive).granted_in("m", "c1", 1_000, Shared).ends(3_000),
+            ),
+            (
+                "a writer that reads, and goes on as a reader beside another",
+                first(Exclusive)
+                    .granted_in("m", "c1", 1_000, Shared)
+                    .in_mode("c1", Exclusive)
+                    .released("m", "c1")
+                    .granted_in("m", "c2", 1_000, Shared)
+                    .ends(3_000),
+            ),
+            (
+                "a writer while the lease of one reader is over, and that of another is not",
+                first(Shared)
+                    .granted_in("m", "c2", 5_000, Shared)
+                    .at(1_500)
+                    .vanished("m", "c1", LossCause::Expired)
+                    .asks("c3")
+                    .granted_in("m", "c3", 1_000, Exclusive)
+                    .at(1_700)
+                    .returns("c3", Outcome::Ok)
+                    .ends(8_000),
             ),
             ("only readers", first(Shared).ends(3_000)),
             ("another kind of lock", Story::one_node().at(0).granted("m", "c1", 1_000).ends(3_000)),

@@ -21,7 +21,7 @@ use lockstorm_sim::time::True;
 
 use super::{Checker, evidence::Evidence, words};
 use crate::{
-    history::{Call, Event, EventKind, History, Lock, Op, Outcome, Owner, Role},
+    history::{Call, Event, EventKind, History, Lock, Mode, Op, Outcome, Owner, Role},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -68,8 +68,19 @@ struct Account {
     unaware: u32,
     /// The owner has learned since its last acquire that it holds nothing.
     disabused: bool,
-    /// What each group counts.
-    counted: BTreeMap<usize, u32>,
+    /// What each group counts, in each mode.
+    counted: BTreeMap<(usize, Mode), u32>,
+}
+
+impl Account {
+    /// What the group counts that counts most: an owner's holds in both modes.
+    fn counted(&self) -> u32 {
+        let mut groups: BTreeMap<usize, u32> = BTreeMap::new();
+        for ((group, _), count) in &self.counted {
+            *groups.entry(*group).or_default() += count;
+        }
+        groups.into_values().max().unwrap_or(0)
+    }
 }
 
 fn check(evidence: &Evidence<'_>) -> Finding {
@@ -90,23 +101,24 @@ fn check(evidence: &Evidence<'_>) -> Finding {
                 calls.insert(*op, (*lock, *owner, *call));
                 accounts.entry((*lock, *owner)).or_default().under_way += 1;
             }
-            EventKind::Granted { lock, owner, count, .. } => {
+            EventKind::Granted { lock, owner, count, mode, .. } => {
                 if let Some(group) = group(*lock) {
                     let account = accounts.entry((*lock, *owner)).or_default();
-                    account.counted.insert(group, *count);
+                    account.counted.insert((group, *mode), *count);
                     account.unheard = true;
                     deepest = deepest.max(*count);
                 }
             }
-            EventKind::Released { lock, owner, left, .. } => {
-                if let Some(group) = group(*lock) {
-                    accounts.entry((*lock, *owner)).or_default().counted.insert(group, *left);
-                }
-            }
-            EventKind::Vanished { lock, owner, .. } => {
+            EventKind::Released { lock, owner, left, mode, .. } => {
                 if let Some(group) = group(*lock) {
                     let account = accounts.entry((*lock, *owner)).or_default();
-                    account.counted.insert(group, 0);
+                    account.counted.insert((group, *mode), *left);
+                }
+            }
+            EventKind::Vanished { lock, owner, mode, .. } => {
+                if let Some(group) = group(*lock) {
+                    let account = accounts.entry((*lock, *owner)).or_default();
+                    account.counted.insert((group, *mode), 0);
                     account.lost = true;
                 }
             }
@@ -123,7 +135,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             EventKind::Return { op, outcome } => {
                 let Some((lock, owner, call)) = calls.remove(op) else { continue };
                 let account = accounts.entry((lock, owner)).or_default();
-                let counted = account.counted.values().copied().max().unwrap_or(0);
+                let counted = account.counted();
                 let lost = account.lost;
                 tested |= returned(account, call, outcome, counted);
                 let judged = !history.lock(lock).names_its_holds();

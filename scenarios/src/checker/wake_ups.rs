@@ -3,8 +3,9 @@
 //! A message takes one delay of the network; a waiter that missed it sleeps until its timer, which is the rest of a lease.
 //! Measured from the release at the node to the first sign of life of a waiter: it was woken, asked again or got the lock. A
 //! waiter is one whose acquisition is under way on a host that has not crashed since; while all of them stand still, none
-//! is late. Waiters of a quorum rely on their own timers, so there is nothing to judge. Nor are
-//! waiters for permits with leases, whose names are not those of the owners that call.
+//! is late. A release of a read-write lock concerns all waiters if it leaves nothing held on its node, and waiters that want to
+//! read if a writer has released and only readers are left. Waiters of a quorum rely on their own timers, so there is nothing
+//! to judge. Nor are waiters for permits with leases judged, whose names are not those of the owners that call.
 
 use std::{collections::BTreeMap, collections::BTreeSet, time::Duration};
 
@@ -12,7 +13,7 @@ use lockstorm_sim::time::True;
 
 use super::{Checker, evidence::Evidence, words};
 use crate::{
-    history::{Call, Event, EventKind, History, Host, Life, Lock, Op, Owner, Wake},
+    history::{Call, Event, EventKind, History, Host, Life, Lock, LockKind, Mode, Op, Owner, Wake},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -31,9 +32,11 @@ pub(super) const WAKE_UPS: Checker = Checker {
 
 #[derive(Debug, Default)]
 struct State {
-    waiting: BTreeMap<Lock, BTreeSet<Owner>>,
+    waiting: BTreeMap<Lock, BTreeMap<Owner, Mode>>,
     /// The acquisitions under way: a waiter whose call comes back waits no more, whatever it came back with.
-    asking: BTreeMap<Op, (Lock, Owner)>,
+    asking: BTreeMap<Op, (Lock, Owner, Mode)>,
+    /// What is held of each lock on a node, where more than one hold may be.
+    held: BTreeMap<(Lock, Host), BTreeSet<(Owner, Mode)>>,
     /// Releases without a reaction so far.
     pending: BTreeMap<Lock, Gap>,
     /// Releases to which no waiter can react, since all of them stand still.
@@ -49,6 +52,8 @@ struct State {
 #[derive(Debug, Clone, Copy)]
 struct Gap {
     lock: Lock,
+    /// It concerns those alone who want to read.
+    to_readers: bool,
     released: True,
     /// The release, or when a waiter that had stood still went on.
     since: True,
@@ -62,25 +67,59 @@ impl Gap {
 }
 
 impl State {
-    fn waits(&self, history: &History, lock: Lock) -> bool {
-        let able = |owner: &Owner| !self.standing_still.contains(&history.client_of(*owner));
+    /// Whether a waiter can act whom such a release concerns.
+    fn waits(&self, history: &History, lock: Lock, to_readers: bool) -> bool {
+        let able = |(owner, mode): (&Owner, &Mode)| {
+            (*mode == Mode::Shared || !to_readers)
+                && !self.standing_still.contains(&history.client_of(*owner))
+        };
         self.waiting.get(&lock).is_some_and(|waiting| waiting.iter().any(able))
     }
 
+    /// Whether there is a waiter whom such a release concerns, whether or not it can act.
+    fn any_waits(&self, lock: Lock, to_readers: bool) -> bool {
+        let mut modes = self.waiting.get(&lock).into_iter().flat_map(BTreeMap::values);
+        modes.any(|mode| *mode == Mode::Shared || !to_readers)
+    }
+
     fn reacts(&mut self, lock: Lock, owner: Owner, now: True) {
-        let waits = self.waiting.get(&lock).is_some_and(|waiting| waiting.contains(&owner));
-        if waits {
-            self.interrupted.remove(&lock);
-            if let Some(gap) = self.pending.remove(&lock) {
-                self.gaps.push(Gap { until: now, ..gap });
+        let Some(mode) = self.waiting.get(&lock).and_then(|waiting| waiting.get(&owner)).copied() else {
+            return;
+        };
+        let concerned = |gap: &mut Gap| mode == Mode::Shared || !gap.to_readers;
+        take_if(&mut self.interrupted, lock, concerned);
+        if let Some(gap) = take_if(&mut self.pending, lock, concerned) {
+            self.gaps.push(Gap { until: now, ..gap });
+        }
+    }
+
+    /// What a release of a lock leaves to waiters: nothing, or something for readers alone, or all of it.
+    fn released(
+        &mut self,
+        history: &History,
+        (lock, owner, mode): (Lock, Owner, Mode),
+        node: Host,
+    ) -> Option<bool> {
+        let held = self.held.entry((lock, node)).or_default();
+        held.remove(&(owner, mode));
+        match history.lock(lock).kind {
+            LockKind::ReadWrite if held.is_empty() => Some(false),
+            LockKind::ReadWrite
+                if mode == Mode::Exclusive && held.iter().all(|(_, mode)| *mode == Mode::Shared) =>
+            {
+                Some(true)
             }
+            LockKind::ReadWrite => None,
+            _ => Some(false),
         }
     }
 
     /// A release concerns the waiters that can act: while there are none, none is late.
     fn note_waiters_left(&mut self, history: &History, now: True) {
         for lock in self.pending.keys().chain(self.interrupted.keys()).copied().collect::<Vec<Lock>>() {
-            let waits = self.waits(history, lock);
+            let gap = self.pending.get(&lock).or_else(|| self.interrupted.get(&lock));
+            let to_readers = gap.is_some_and(|gap| gap.to_readers);
+            let waits = self.waits(history, lock, to_readers);
             if !waits && let Some(gap) = self.pending.remove(&lock) {
                 self.gaps.push(Gap { until: now, ..gap });
                 self.interrupted.insert(lock, gap);
@@ -88,7 +127,7 @@ impl State {
             if waits && let Some(gap) = self.interrupted.remove(&lock) {
                 self.pending.insert(lock, Gap { since: now, ..gap });
             }
-            if self.waiting.get(&lock).is_none_or(BTreeSet::is_empty) {
+            if !self.any_waits(lock, to_readers) {
                 self.interrupted.remove(&lock);
             }
         }
@@ -106,22 +145,26 @@ impl State {
             EventKind::Life { life: Life::Crashed | Life::Started } => {
                 self.standing_still.remove(&event.host);
                 for waiting in self.waiting.values_mut() {
-                    waiting.retain(|owner| history.client_of(*owner) != event.host);
+                    waiting.retain(|owner, _| history.client_of(*owner) != event.host);
                 }
             }
-            EventKind::Invoke { op, lock, owner, call: Call::Acquire { .. } } => {
-                self.asking.insert(*op, (*lock, *owner));
+            EventKind::Invoke { op, lock, owner, call: Call::Acquire { mode, .. } } => {
+                self.asking.insert(*op, (*lock, *owner, *mode));
             }
             EventKind::Return { op, .. } => {
-                if let Some((lock, owner)) = self.asking.remove(op) {
+                if let Some((lock, owner, _)) = self.asking.remove(op) {
                     self.waiting.entry(lock).or_default().remove(&owner);
                 }
             }
             EventKind::Waiting { lock, owner } => {
-                self.waiting.entry(*lock).or_default().insert(*owner);
+                let mut asking = self.asking.values();
+                let asked = asking.find(|(of, whose, _)| (of, whose) == (lock, owner));
+                let mode = asked.map_or(Mode::Exclusive, |(.., mode)| *mode);
+                self.waiting.entry(*lock).or_default().insert(*owner, mode);
             }
             EventKind::Woken { lock, owner, .. } => self.reacts(*lock, *owner, event.at),
-            EventKind::Granted { lock, owner, .. } => {
+            EventKind::Granted { lock, owner, mode, .. } => {
+                self.held.entry((*lock, event.host)).or_default().insert((*owner, *mode));
                 self.reacts(*lock, *owner, event.at);
                 // Another owner was quicker: there is nothing left to be woken for.
                 self.pending.remove(lock);
@@ -131,17 +174,33 @@ impl State {
             EventKind::Believes { lock, owner, .. } => {
                 self.waiting.entry(*lock).or_default().remove(owner);
             }
-            EventKind::Released { lock, left: 0, .. } if self.waits(history, *lock) => {
+            EventKind::Vanished { lock, owner, mode, .. } => {
+                self.held.entry((*lock, event.host)).or_default().remove(&(*owner, *mode));
+            }
+            EventKind::Released { lock, owner, left: 0, mode, .. } => {
+                let leaves = self.released(history, (*lock, *owner, *mode), event.host);
                 let (lock, released) = (*lock, event.at);
-                self.pending.entry(lock).or_insert_with(|| {
-                    self.releases += 1;
-                    Gap { lock, released, since: released, until: released }
-                });
+                if let Some(to_readers) = leaves.filter(|to_readers| self.waits(history, lock, *to_readers)) {
+                    self.pending.entry(lock).or_insert_with(|| {
+                        self.releases += 1;
+                        Gap { lock, to_readers, released, since: released, until: released }
+                    });
+                }
             }
             _ => {}
         }
         self.note_waiters_left(history, event.at);
     }
+}
+
+/// Takes a lock's gap out of a map if it meets a condition.
+fn take_if(
+    gaps: &mut BTreeMap<Lock, Gap>,
+    lock: Lock,
+    condition: impl FnOnce(&mut Gap) -> bool,
+) -> Option<Gap> {
+    let is_meant = gaps.get_mut(&lock).is_some_and(condition);
+    if is_meant { gaps.remove(&lock) } else { None }
 }
 
 fn check(evidence: &Evidence<'_>) -> Finding {
@@ -161,7 +220,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     }
     let end = history.header.end;
     for gap in std::mem::take(&mut state.pending).into_values() {
-        if state.waits(history, gap.lock) {
+        if state.waits(history, gap.lock, gap.to_readers) {
             state.gaps.push(Gap { until: end, ..gap });
         }
     }
@@ -188,7 +247,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
 }
 
 fn witness(history: &History, gap: &Gap) -> Witness {
-    let Gap { lock, released, since, until } = gap;
+    let Gap { lock, released, since, until, .. } = gap;
     let name = &history.lock(*lock).name;
     let (released_at, length) = (words::instant(*released), words::length(gap.length()));
     let summary = if since == released {
@@ -230,13 +289,22 @@ fn witness(history: &History, gap: &Gap) -> Witness {
 mod tests {
     use crate::{
         checker::tests::explained,
-        history::{Life, Outcome, Wake, story::Story},
+        history::{Life, LockKind, Mode, Outcome, Wake, story::Story},
     };
 
     #[test]
     fn explanations() {
         let waits =
             || Story::one_node().at(0).locks("c1", "m", 30_000).at(10).asks("c2").waiting("c2").at(1_000);
+        let shared = || Story::of_kind(LockKind::ReadWrite).at(0);
+        let readers = || {
+            let story = shared().granted_in("m", "c1", 30_000, Mode::Shared);
+            story.granted_in("m", "c2", 30_000, Mode::Shared).at(1_000).asks("c3").waiting("c3")
+        };
+        let downgrade = || {
+            let story = shared().granted_in("m", "c1", 30_000, Mode::Exclusive);
+            story.granted_in("m", "c1", 30_000, Mode::Shared).in_mode("c1", Mode::Exclusive).at(1_000)
+        };
         let stories = [
             ("a message", waits().unlocks("c1", "m").at(1_002).woken("c2", Wake::Message).ends(60_000)),
             (
@@ -289,6 +357,29 @@ mod tests {
                     .at(30_002)
                     .woken("c2", Wake::Timer)
                     .ends(60_000),
+            ),
+            (
+                "one of two readers leaves, and the writer waits on",
+                readers()
+                    .at(2_000)
+                    .released("m", "c1")
+                    .at(9_000)
+                    .released("m", "c2")
+                    .at(9_001)
+                    .woken("c3", Wake::Message)
+                    .ends(60_000),
+            ),
+            (
+                "the last reader leaves, and the writer is not told",
+                readers().at(2_000).released("m", "c1").released("m", "c2").ends(60_000),
+            ),
+            (
+                "a writer becomes a reader, and another reader is not told",
+                downgrade().asks_to_read("c2").waiting("c2").at(2_000).released("m", "c1").ends(60_000),
+            ),
+            (
+                "a writer becomes a reader, which no other writer can use",
+                downgrade().asks("c2").waiting("c2").at(2_000).released("m", "c1").ends(60_000),
             ),
             ("the waiter is dead", waits().life("c2", Life::Crashed).unlocks("c1", "m").ends(60_000)),
         ];

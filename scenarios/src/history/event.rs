@@ -70,6 +70,9 @@ pub enum EventKind {
         owner: Owner,
         /// What made it think so.
         why: Reason,
+        /// Shared or alone.
+        #[serde(default)]
+        mode: Mode,
     },
     /// Client: it was refused and waits to be woken.
     Waiting {
@@ -121,6 +124,9 @@ pub enum EventKind {
         /// When the key expires by this node's wall clock.
         #[serde(with = "wall_option", default, skip_serializing_if = "Option::is_none")]
         until: Option<Wall>,
+        /// Shared or alone.
+        #[serde(default)]
+        mode: Mode,
     },
     /// Node: a release took effect.
     Released {
@@ -138,6 +144,9 @@ pub enum EventKind {
         /// When the key expires by this node's wall clock, after a partial release.
         #[serde(with = "wall_option", default, skip_serializing_if = "Option::is_none")]
         until: Option<Wall>,
+        /// Shared or alone.
+        #[serde(default)]
+        mode: Mode,
     },
     /// Node: the owner's hold is gone without its owner having released it.
     Vanished {
@@ -147,6 +156,9 @@ pub enum EventKind {
         owner: Owner,
         /// How it went.
         how: LossCause,
+        /// Shared or alone.
+        #[serde(default)]
+        mode: Mode,
     },
     /// Node: the queue of a fair lock changed and is now this, head first.
     Queue {
@@ -215,6 +227,9 @@ pub enum Call {
         wait: Wait,
         /// For how long it wants it; `None`: until released, kept by a watchdog.
         lease_ms: Option<u64>,
+        /// Shared or alone.
+        #[serde(default)]
+        mode: Mode,
     },
     /// To hold it no longer.
     Release,
@@ -273,7 +288,7 @@ pub enum Outcome {
 }
 
 /// Shared or alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// No other owner may hold it.
@@ -413,6 +428,19 @@ impl EventKind {
             | Self::Published { .. }
             | Self::Became { .. }
             | Self::Life { .. } => None,
+        }
+    }
+
+    /// The hold that it is about: an owner has one of a lock in each mode.
+    pub fn hold(&self) -> Option<(Lock, Owner, Mode)> {
+        match self {
+            Self::Believes { lock, owner, mode, .. }
+            | Self::Disbelieves { lock, owner, mode, .. }
+            | Self::Granted { lock, owner, mode, .. }
+            | Self::Extended { lock, owner, mode, .. }
+            | Self::Released { lock, owner, mode, .. }
+            | Self::Vanished { lock, owner, mode, .. } => Some((*lock, *owner, *mode)),
+            _ => None,
         }
     }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    event::Accepted,
+    event::{Accepted, Mode},
     id::{Host, Lock, nanos, nanos_option},
 };
 
@@ -166,6 +166,21 @@ impl LockKind {
             Self::Semaphore { permits } | Self::Permits { permits } => Some(permits),
             _ => None,
         }
+    }
+
+    /// The owner that a name in Redis stands for, and the mode in which it holds the lock under that name: an owner of a read-write
+    /// lock has another one for writing.
+    pub fn named(self, name: &str) -> (&str, Mode) {
+        match (self, name.strip_suffix(":write")) {
+            (Self::ReadWrite, Some(owner)) => (owner, Mode::Exclusive),
+            (Self::ReadWrite, None) => (name, Mode::Shared),
+            _ => (name, Mode::Exclusive),
+        }
+    }
+
+    /// The owner that a name in a command stands for when the lock is not known: the name, unless it is one for writing.
+    pub fn owner_of_name(name: &str) -> &str {
+        Self::ReadWrite.named(name).0
     }
 }
 

@@ -19,7 +19,9 @@ pub(crate) struct Story {
     /// The lock that what follows is about.
     lock: Lock,
     open: BTreeMap<(Lock, Owner), Op>,
-    counts: BTreeMap<(Lock, Host, Owner), u32>,
+    counts: BTreeMap<(Lock, Host, Owner, Mode), u32>,
+    /// In which mode each owner was granted a lock last, or believes in it: what follows is about that hold.
+    modes: BTreeMap<(Lock, Owner), Mode>,
     greatest: Option<u64>,
 }
 
@@ -42,8 +44,9 @@ impl Story {
         let shop = Host(hosts.len() as u16 - 1);
         let mut header = Header::new("a story", hosts, locks, ms(60_000));
         header.resource = Some(Resource { host: shop, fence: Fence::None });
-        let (now, lock, ops, open, counts) = (True::ZERO, Lock(0), 0, BTreeMap::new(), BTreeMap::new());
-        Self { history: History::new(header), now, ops, lock, open, counts, greatest: None }
+        let (now, lock, ops) = (True::ZERO, Lock(0), 0);
+        let (open, counts, modes) = Default::default();
+        Self { history: History::new(header), now, ops, lock, open, counts, modes, greatest: None }
     }
 
     /// One node `m`.
@@ -184,8 +187,20 @@ impl Story {
     /// A node has so many holds of a client by replication.
     pub(crate) fn counts(mut self, node: &str, client: &str, count: u32) -> Self {
         let (owner, at) = (self.owner(client), self.host(node));
-        self.counts.insert((self.lock, at, owner), count);
+        let mode = self.mode(owner);
+        self.counts.insert((self.lock, at, owner, mode), count);
         self
+    }
+
+    /// What follows about a client is about its hold in this mode.
+    pub(crate) fn in_mode(mut self, client: &str, mode: Mode) -> Self {
+        let owner = self.owner(client);
+        self.modes.insert((self.lock, owner), mode);
+        self
+    }
+
+    fn mode(&self, owner: Owner) -> Mode {
+        self.modes.get(&(self.lock, owner)).copied().unwrap_or_default()
     }
 
     /// A client calls.
@@ -200,7 +215,12 @@ impl Story {
 
     /// A client asks for the lock and would wait without a limit.
     pub(crate) fn asks(self, client: &str) -> Self {
-        self.calls(client, Call::Acquire { wait: Wait::Unbounded, lease_ms: None })
+        self.calls(client, Call::Acquire { wait: Wait::Unbounded, lease_ms: None, mode: Mode::Exclusive })
+    }
+
+    /// The same, to share it.
+    pub(crate) fn asks_to_read(self, client: &str) -> Self {
+        self.calls(client, Call::Acquire { wait: Wait::Unbounded, lease_ms: None, mode: Mode::Shared })
     }
 
     /// A client's call comes back.
@@ -220,8 +240,7 @@ impl Story {
         let owner = self.owner(client);
         let now = self.history.clock(self.host(client)).reading(clock, self.now);
         let until = Some(Deadline { clock, nanos: now + for_ms * 1_000_000 });
-        let mode = Mode::Exclusive;
-        let lock = self.lock;
+        let (lock, mode) = (self.lock, self.mode(owner));
         self.tell(client, EventKind::Believes { lock, owner, until, token: None, count: 1, mode })
     }
 
@@ -230,7 +249,7 @@ impl Story {
         let owner = self.owner(client);
         let now = self.history.clock(self.host(client)).reading(Face::Boottime, self.now);
         let until = Some(Deadline { clock: Face::Boottime, nanos: now + for_ms * 1_000_000 });
-        let (token, mode) = (None, Mode::Exclusive);
+        let (token, mode) = (None, self.mode(owner));
         let lock = self.lock;
         self.tell(client, EventKind::Believes { lock, owner, until, token, count, mode })
     }
@@ -238,15 +257,15 @@ impl Story {
     /// A client believes that it holds the lock until it learns otherwise.
     pub(crate) fn believes_for_ever(mut self, client: &str) -> Self {
         let owner = self.owner(client);
-        let (until, token, mode) = (None, None, Mode::Exclusive);
+        let (until, token, mode) = (None, None, self.mode(owner));
         let lock = self.lock;
         self.tell(client, EventKind::Believes { lock, owner, until, token, count: 1, mode })
     }
 
     pub(crate) fn disbelieves(mut self, client: &str, why: Reason) -> Self {
         let owner = self.owner(client);
-        let lock = self.lock;
-        self.tell(client, EventKind::Disbelieves { lock, owner, why })
+        let (lock, mode) = (self.lock, self.mode(owner));
+        self.tell(client, EventKind::Disbelieves { lock, owner, why, mode })
     }
 
     pub(crate) fn waiting(mut self, client: &str) -> Self {
@@ -277,7 +296,8 @@ impl Story {
 
     fn grants(mut self, node: &str, client: &str, lease_ms: u64, mode: Mode, token: Option<u64>) -> Self {
         let (owner, at) = (self.owner(client), self.host(node));
-        let count = self.counts.entry((self.lock, at, owner)).or_default();
+        self.modes.insert((self.lock, owner), mode);
+        let count = self.counts.entry((self.lock, at, owner, mode)).or_default();
         *count += 1;
         let (count, until) = (*count, self.wall(node, lease_ms));
         let (lock, lease_ms) = (self.lock, Some(lease_ms));
@@ -287,7 +307,7 @@ impl Story {
     /// A node grants a client the lock without a lease.
     pub(crate) fn granted_without_expiry(mut self, node: &str, client: &str) -> Self {
         let (owner, at) = (self.owner(client), self.host(node));
-        self.counts.insert((self.lock, at, owner), 1);
+        self.counts.insert((self.lock, at, owner, Mode::Exclusive), 1);
         let (lock, lease_ms, until, token) = (self.lock, None, None, None);
         self.tell(
             node,
@@ -299,8 +319,8 @@ impl Story {
     pub(crate) fn extended_by(mut self, node: &str, client: &str, lease_ms: u64, by: &str) -> Self {
         let (owner, until) = (self.owner(client), self.wall(node, lease_ms));
         let by = Party { client: self.host(by), owner: None };
-        let lock = self.lock;
-        self.tell(node, EventKind::Extended { lock, owner, by, lease_ms: Some(lease_ms), until })
+        let (lock, lease_ms, mode) = (self.lock, Some(lease_ms), self.mode(owner));
+        self.tell(node, EventKind::Extended { lock, owner, by, lease_ms, until, mode })
     }
 
     pub(crate) fn extended(self, node: &str, client: &str, lease_ms: u64) -> Self {
@@ -310,12 +330,13 @@ impl Story {
     /// A node releases a client's hold, at the request of `by`.
     pub(crate) fn released_by(mut self, node: &str, client: &str, by: &str) -> Self {
         let (owner, at) = (self.owner(client), self.host(node));
-        let count = self.counts.entry((self.lock, at, owner)).or_insert(1);
+        let mode = self.mode(owner);
+        let count = self.counts.entry((self.lock, at, owner, mode)).or_insert(1);
         *count = count.saturating_sub(1);
         let left = *count;
         let by = Party { client: self.host(by), owner: None };
         let lock = self.lock;
-        self.tell(node, EventKind::Released { lock, owner, by, left, lease_ms: None, until: None })
+        self.tell(node, EventKind::Released { lock, owner, by, left, lease_ms: None, until: None, mode })
     }
 
     pub(crate) fn released(self, node: &str, client: &str) -> Self {
@@ -324,9 +345,10 @@ impl Story {
 
     pub(crate) fn vanished(mut self, node: &str, client: &str, how: LossCause) -> Self {
         let (owner, at) = (self.owner(client), self.host(node));
-        self.counts.remove(&(self.lock, at, owner));
+        let mode = self.mode(owner);
+        self.counts.remove(&(self.lock, at, owner, mode));
         let lock = self.lock;
-        self.tell(node, EventKind::Vanished { lock, owner, how })
+        self.tell(node, EventKind::Vanished { lock, owner, how, mode })
     }
 
     /// A client deletes another client's key.

@@ -3,7 +3,7 @@
 
 use lockstorm_client::wire;
 
-use super::{Content, Counts, Holding, Keys, Object, Role, Value};
+use super::{Content, Counts, Holding, Keys, Object, Role, Value, alone};
 use crate::history;
 
 #[derive(Debug)]
@@ -30,17 +30,14 @@ pub(super) fn keys(name: &str) -> Keys {
 
 /// Every field is a holder.
 pub(super) fn holding(values: &[Value]) -> Holding {
-    let counts = match values.get(HOLDERS).map(|value| &value.content) {
+    let counts: Counts = match values.get(HOLDERS).map(|value| &value.content) {
         Some(Content::Text(token)) => Counts::from([(token.clone(), 1)]),
         Some(Content::Fields(fields)) => {
             fields.iter().map(|(name, count)| (name.clone(), count.parse().unwrap_or(1))).collect()
         }
         _ => Counts::new(),
     };
-    Holding {
-        counts,
-        expires_ms: values.get(HOLDERS).and_then(|value| value.expires_ms),
-        token: values.get(TOKEN).and_then(Value::number),
-        ..Holding::default()
-    }
+    let expires_ms = values.get(HOLDERS).and_then(|value| value.expires_ms);
+    let token = values.get(TOKEN).and_then(Value::number);
+    Holding { holds: alone(counts, expires_ms), token, ..Holding::default() }
 }

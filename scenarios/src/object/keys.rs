@@ -6,7 +6,7 @@ use bytes::Bytes;
 use lockstorm_client::wire;
 use lockstorm_sim::node::Node;
 
-use super::reading::Value;
+use super::reading::{LEASE, Value};
 
 /// What a key of a lock is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub(crate) struct Keys {
     lock: Bytes,
     /// What the names of all companions, keys and channels alike, contain.
     tag: Bytes,
+    /// Of a lock with a key for the lease of each level of a hold: what the names of these begin with, and empty of others.
+    pub(crate) leases: String,
 }
 
 impl Keys {
@@ -41,12 +43,25 @@ impl Keys {
     pub(super) fn new(name: &str, keys: impl IntoIterator<Item = (String, Role)>) -> Keys {
         let list = keys.into_iter().map(|(name, role)| Key { name: name.into(), role }).collect();
         let tag = wire::prefixed("", name).trim_start_matches(':').to_owned();
-        Keys { list, lock: name.to_owned().into(), tag: tag.into() }
+        Keys { list, lock: name.to_owned().into(), tag: tag.into(), leases: String::new() }
+    }
+
+    /// The same, of a lock each level of which has a key for its lease.
+    pub(super) fn with_leases(self, name: &str) -> Keys {
+        Keys { leases: wire::suffix_tag(name), ..self }
     }
 
     /// What a key is for, if it is one of these.
     pub(crate) fn role_of(&self, key: &[u8]) -> Option<Role> {
-        self.list.iter().find(|known| known.name == key).map(|known| known.role)
+        let listed = self.list.iter().find(|known| known.name == key).map(|known| known.role);
+        listed.or_else(|| self.is_lease(key).then_some(Role::Holders))
+    }
+
+    fn is_lease(&self, key: &[u8]) -> bool {
+        let of_lock = key.strip_prefix(self.leases.as_bytes()).filter(|_| !self.leases.is_empty());
+        of_lock.is_some_and(|rest| {
+            rest.first() == Some(&b':') && rest.windows(LEASE.len()).any(|part| part == LEASE.as_bytes())
+        })
     }
 
     /// The places of the keys that contain the holders.
@@ -72,8 +87,14 @@ impl Keys {
 
     /// What a simulated node has in each of those keys that are for something `wanted`, whether or not its time has come.
     pub(crate) fn read(&self, node: &Node, wanted: impl Fn(Role) -> bool) -> Vec<Value> {
-        let keys = self.list.iter();
-        keys.map(|key| if wanted(key.role) { Value::of(node, &key.name) } else { Value::default() }).collect()
+        let read = |key: &Key| match key.role {
+            role if !wanted(role) => Value::default(),
+            Role::Holders if !self.leases.is_empty() => {
+                Value::of(node, &key.name).with_leases(node, &self.leases)
+            }
+            _ => Value::of(node, &key.name),
+        };
+        self.list.iter().map(read).collect()
     }
 
     /// The owners in the queue, the next one first, when the keys read so.

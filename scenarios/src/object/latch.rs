@@ -30,7 +30,7 @@ mod tests {
     #[test]
     fn a_latch_without_a_count_is_open() {
         let count = |content| {
-            let value = Value { content, expires_ms: None };
+            let value = Value { content, ..Value::default() };
             Latch { count: 3 }.holding(&[value], &Known::default(), Some("c1:1"))
         };
         for (content, left) in [

@@ -47,7 +47,7 @@ pub enum LockKind {
     NonReentrantFair,
     /// Redlock over independent masters.
     Redlock,
-    /// Many readers or one writer. Only models implement it.
+    /// Many readers or one writer.
     ReadWrite,
     /// So many permits at a time.
     Semaphore,
@@ -80,6 +80,7 @@ impl LockKind {
         LockKind::NonReentrant,
         LockKind::NonReentrantFair,
         LockKind::Redlock,
+        LockKind::ReadWrite,
         LockKind::Semaphore,
         LockKind::PermitSemaphore,
         LockKind::Latch,
@@ -174,6 +175,11 @@ pub(crate) trait Object: fmt::Debug {
         exclusive::keys(name)
     }
 
+    /// Whether each owner has a lease of its own, so that one may end while others hold the lock.
+    fn leases_are_apart(&self) -> bool {
+        false
+    }
+
     /// Who holds the lock when its keys read so, in the order of [`Object::keys`]. Not every kind's keys say that: who it is may
     /// follow from who held it `before`, and from the name of the owner `by` whom the keys have been changed.
     fn holding(&self, values: &[Value], before: &Known, by: Option<&str>) -> Holding {
@@ -182,8 +188,25 @@ pub(crate) trait Object: fmt::Debug {
     }
 }
 
-/// How many times each name holds a lock.
+/// How many times each name holds a lock, of kinds that know no modes.
 pub(crate) type Counts = BTreeMap<String, u32>;
+
+/// The holds of a lock: by the name of the owner, one in each mode.
+pub(crate) type Holds = BTreeMap<(String, Mode), Hold>;
+
+/// What an owner has of a lock in one mode, as one node has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hold {
+    pub(crate) count: u32,
+    /// When it expires, by the node's wall clock.
+    pub(crate) expires_ms: Option<i64>,
+}
+
+/// The holds of owners who exclude each other, and who share one lease.
+fn alone(counts: Counts, expires_ms: Option<i64>) -> Holds {
+    let holds = counts.into_iter();
+    holds.map(|(name, count)| ((name, Mode::Exclusive), Hold { count, expires_ms })).collect()
+}
 
 /// What was known of a lock before its keys were changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -196,12 +219,7 @@ pub(crate) struct Known {
 /// Who holds a lock as one node has it, and until when.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Holding {
-    pub(crate) counts: Counts,
-    pub(crate) mode: Mode,
-    /// When the holds expire, by the node's wall clock.
-    pub(crate) expires_ms: Option<i64>,
-    /// When each does, where each has a lease of its own.
-    pub(crate) ends: BTreeMap<String, i64>,
+    pub(crate) holds: Holds,
     /// The last fencing token.
     pub(crate) token: Option<u64>,
     /// How many permits are left, of kinds that have some.

@@ -3,8 +3,8 @@
 
 use lockstorm_client::wire;
 
-use super::{Content, Holding, Keys, Known, Object, Role, Value, hex};
-use crate::history;
+use super::{Content, Hold, Holding, Keys, Known, Object, Role, Value, hex};
+use crate::history::{self, Mode};
 
 #[derive(Debug)]
 pub(super) struct PermitSemaphore {
@@ -22,32 +22,37 @@ impl Object for PermitSemaphore {
         Keys::new(name, [(wire::permit_deadlines(name), Role::Holders), (name.to_owned(), Role::Token)])
     }
 
-    /// A key expires after the millisecond that its expiry names; a permit is over in the one of its deadline, as in Redisson, and so
-    /// up to a millisecond before its lease. Each permit is a hold of its own. One whose deadline is over may stay until the next command takes it back.
+    /// A key expires after the millisecond that its expiry names; a permit is over in the one of its deadline, as in Redisson,
+    /// and so up to a millisecond before its lease. Each permit is a hold of its own. One whose deadline is over may stay until
+    /// the next command takes it back.
     fn holding(&self, values: &[Value], _: &Known, _: Option<&str>) -> Holding {
         let Some(Content::Ranked(deadlines)) = values.first().map(|value| &value.content) else {
             return Holding::default();
         };
-        let counts = deadlines.keys().map(|id| (hex(id), 1)).collect();
-        let ends = deadlines.iter().map(|(id, deadline)| (hex(id), deadline - 1)).collect();
-        Holding { counts, ends, ..Holding::default() }
+        let holds = deadlines.iter().map(|(id, deadline)| {
+            ((hex(id), Mode::Exclusive), Hold { count: 1, expires_ms: Some(deadline - 1) })
+        });
+        Holding { holds: holds.collect(), ..Holding::default() }
+    }
+
+    fn leases_are_apart(&self) -> bool {
+        true
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crate::object::Counts;
+    use crate::object::Holds;
 
     #[test]
     fn each_permit_is_a_hold_with_a_deadline_of_its_own() {
         let deadlines = [(vec![0xa0; 16], 1_000), (vec![1; 8], 2_000)];
-        let value = Value { content: Content::Ranked(deadlines.into()), expires_ms: None };
+        let value = Value { content: Content::Ranked(deadlines.into()), ..Value::default() };
         let holding = PermitSemaphore { permits: 3 }.holding(&[value], &Known::default(), None);
         let names = ["a0".repeat(16), "01".repeat(8)];
-        assert_eq!(holding.counts, Counts::from(names.clone().map(|name| (name, 1))));
-        assert_eq!(holding.ends, BTreeMap::from([(names[0].clone(), 999), (names[1].clone(), 1_999)]));
+        let hold =
+            |name: &String, at| ((name.clone(), Mode::Exclusive), Hold { count: 1, expires_ms: Some(at) });
+        assert_eq!(holding.holds, Holds::from([hold(&names[0], 999), hold(&names[1], 1_999)]));
     }
 }

@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn a_grant_says_how_many_permits_it_is() {
         let members = [([&[16][..], &[7; 16], &[2, 1, 0, 0]].concat(), 1_000), (b"x".to_vec(), 2_000)];
-        let value = Value { content: Content::Ranked(members.into()), expires_ms: None };
+        let value = Value { content: Content::Ranked(members.into()), ..Value::default() };
         let rate = Rate { permits: 3, window_ms: 1_000 };
         let Holding { grants, .. } = rate.holding(&[value], &Known::default(), None);
         let grant = format!("10{}02010000", "07".repeat(16));

@@ -11,7 +11,15 @@ pub(crate) struct Value {
     pub(crate) content: Content,
     /// When the key expires, by the node's wall clock.
     pub(crate) expires_ms: Option<i64>,
+    /// Of a hash whose fields have a key for the lease of each of their levels: when each of those keys expires that is there.
+    pub(crate) leases: Leases,
 }
+
+/// When the lease of a level of a field ends, by the node's wall clock.
+pub(crate) type Leases = BTreeMap<(String, u32), Option<i64>>;
+
+/// No lock is nested so deep, and a count that any client may have written must not keep the recorder busy.
+pub(super) const LEVELS_MAX: u32 = 1_000;
 
 /// What a key holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,11 +52,31 @@ impl Value {
             }
             _ => Content::Nothing,
         };
-        Value { content, expires_ms: entry.expires_ms() }
+        Value { content, expires_ms: entry.expires_ms(), leases: Leases::new() }
     }
 
-    /// What a server said that it has: the key's type as TYPE has it, the words in it, and PEXPIRETIME.
-    pub(crate) fn answered(kind: &str, words: Vec<String>, expires_ms: i64) -> Value {
+    /// The same with the leases of the levels, whose keys begin with this tag.
+    pub(super) fn with_leases(mut self, node: &Node, tag: &str) -> Value {
+        let (Content::Fields(fields), Some(db)) = (&self.content, node.dbs.first()) else { return self };
+        for (field, count) in fields {
+            for level in 1..=count.parse().unwrap_or(0).min(LEVELS_MAX) {
+                if let Some(entry) = db.get(lease_key(tag, field, level).as_bytes()) {
+                    self.leases.insert((field.clone(), level), entry.expires_ms());
+                }
+            }
+        }
+        self
+    }
+
+    /// What a server said that it has: the key's type as TYPE has it, the words in it, PEXPIRETIME, and field, level and
+    /// PEXPIRETIME of each lease.
+    pub(crate) fn answered(
+        kind: &str,
+        words: Vec<String>,
+        expires_ms: i64,
+        leases: Vec<(String, u32, i64)>,
+    ) -> Value {
+        let time = |expires_ms: i64| (expires_ms >= 0).then_some(expires_ms);
         let content = match kind {
             "string" => words.into_iter().next().map_or(Content::Nothing, Content::Text),
             "hash" => {
@@ -58,11 +86,31 @@ impl Value {
             "list" => Content::List(words),
             _ => return Value::default(),
         };
-        Value { content, expires_ms: (expires_ms >= 0).then_some(expires_ms) }
+        let leases = leases.into_iter().map(|(field, level, ends)| ((field, level), time(ends)));
+        Value { content, expires_ms: time(expires_ms), leases: leases.collect() }
     }
 
-    /// The commands that give a key this value, which has none.
-    pub(crate) fn commands(&self, key: &Bytes) -> Vec<Vec<Bytes>> {
+    /// Whether another reading of the key differs in times alone.
+    pub(crate) fn is_like(&self, other: &Value) -> bool {
+        self.content == other.content && self.leases.keys().eq(other.leases.keys())
+    }
+
+    /// Has what was to expire when it does in `kept` expire when it does in `read`, which is like it.
+    pub(crate) fn correct(&mut self, kept: &Value, read: &Value) {
+        if self.expires_ms == kept.expires_ms {
+            self.expires_ms = read.expires_ms;
+        }
+        for (level, ends) in &mut self.leases {
+            if let (Some(kept), Some(read)) = (kept.leases.get(level), read.leases.get(level))
+                && ends == kept
+            {
+                *ends = *read;
+            }
+        }
+    }
+
+    /// The commands that give a key this value, which has none, and their keys to its leases.
+    pub(crate) fn commands(&self, key: &Bytes, tag: &str) -> Vec<Vec<Bytes>> {
         let command = |name: &'static str, words: Vec<String>| {
             [Bytes::from(name), key.clone()].into_iter().chain(words.into_iter().map(Bytes::from)).collect()
         };
@@ -85,7 +133,18 @@ impl Value {
         if let Some(at) = self.expires_ms {
             commands.push(command("PEXPIREAT", vec![at.to_string()]));
         }
+        for ((field, level), ends) in &self.leases {
+            let key = lease_key(tag, field, *level);
+            let mut words = vec!["SET".to_owned(), key, "1".to_owned()];
+            words.extend(ends.iter().flat_map(|at| ["PXAT".to_owned(), at.to_string()]));
+            commands.push(words.into_iter().map(Bytes::from).collect());
+        }
         commands
+    }
+
+    /// The keys of its leases.
+    pub(crate) fn lease_keys(&self, tag: &str) -> impl Iterator<Item = Bytes> {
+        self.leases.keys().map(move |(field, level)| lease_key(tag, field, *level).into())
     }
 
     /// The number in a string.
@@ -104,6 +163,14 @@ impl Value {
         }
     }
 }
+
+/// The key of the lease of a level, by Redisson's name.
+fn lease_key(tag: &str, field: &str, level: u32) -> String {
+    format!("{tag}:{field}{LEASE}{level}")
+}
+
+/// What stands in such a name between the owner and the level.
+pub(super) const LEASE: &str = ":rwlock_timeout:";
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()

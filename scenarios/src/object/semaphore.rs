@@ -1,6 +1,6 @@
 //! The semaphore: a string with the number of permits that are left.
 
-use super::{Counts, Holding, Known, Object, Value, exclusive};
+use super::{Counts, Holding, Known, Object, Value, alone, exclusive};
 use crate::history;
 
 #[derive(Debug)]
@@ -19,11 +19,13 @@ impl Object for Semaphore {
     fn holding(&self, values: &[Value], before: &Known, by: Option<&str>) -> Holding {
         let holding = exclusive::holding(values);
         let Some(left) = values.first().and_then(Value::number) else {
-            return Holding { counts: Counts::new(), ..holding };
+            return Holding { holds: alone(Counts::new(), None), ..holding };
         };
         // A semaphore that is not set yet is set to this by the first that takes a permit of it, or before.
         let had = before.left.unwrap_or_else(|| self.permits.into());
-        Holding { counts: moved(&before.counts, had - left, by), left: Some(left), ..holding }
+        let expires_ms = values.first().and_then(|value| value.expires_ms);
+        let counts = moved(&before.counts, had - left, by);
+        Holding { holds: alone(counts, expires_ms), left: Some(left), ..holding }
     }
 }
 
@@ -59,8 +61,9 @@ mod tests {
             ("2", Some("c4"), vec![("c2", 2), ("c3", 1), ("c4", 1)]),
         ];
         for (left, by, expected) in rows {
-            let value = Value { content: Content::Text(left.to_owned()), expires_ms: None };
-            let Holding { counts, left: now, .. } = Semaphore { permits: 3 }.holding(&[value], &known, by);
+            let value = Value { content: Content::Text(left.to_owned()), ..Value::default() };
+            let Holding { holds, left: now, .. } = Semaphore { permits: 3 }.holding(&[value], &known, by);
+            let counts: Counts = holds.into_iter().map(|((name, _), hold)| (name, hold.count)).collect();
             let expected = expected.into_iter().map(|(name, count)| (name.to_owned(), count));
             assert_eq!(counts, expected.collect(), "{left} left");
             known = Known { counts, left: now };

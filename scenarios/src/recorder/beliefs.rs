@@ -1,6 +1,6 @@
 //! What owners believe: which locks they hold, until when and in which mode, and which they wait for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lockstorm_sim::time::Boottime;
 
@@ -10,14 +10,16 @@ use crate::history::{Host, Lock, Mode, Owner};
 /// The beliefs of all owners.
 #[derive(Debug, Default)]
 pub(super) struct Beliefs {
-    /// The single holds that each owner of the production client believes in: an owner of nested holds believes in the lock until
-    /// the last of them is given back.
-    holds: BTreeMap<(Lock, Owner), BTreeMap<u64, Hold>>,
+    /// The single holds that each owner of the production client believes in, by mode, with the clock readings they end at: an
+    /// owner of nested holds believes in the lock until the last of them is given back.
+    holds: BTreeMap<(Lock, Owner, Mode), BTreeMap<u64, Boottime>>,
     /// The owner of each line of work that last came to believe in a lock.
     last: BTreeMap<(Lock, Host, Line), Owner>,
-    /// Owners that believe they hold a lock, and owners that wait for one: the longest first.
+    /// Owners that believe they hold a lock, in whatever mode, and owners that wait for one: the longest first.
     believers: Vec<Entry>,
     waiters: Vec<Entry>,
+    /// In which modes each believer does.
+    modes: BTreeMap<(Lock, Owner), BTreeSet<Mode>>,
 }
 
 /// An owner and a lock, with the line of work that the owner belongs to.
@@ -35,71 +37,59 @@ impl Entry {
     }
 }
 
-/// One hold of the production client's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Hold {
-    /// The clock reading it ends at.
-    pub(super) until: Boottime,
-    pub(super) mode: Mode,
-}
-
-/// What all holds of one owner on one lock come to.
+/// What all holds of one owner on one lock in one mode come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Belief {
     /// The end of the hold that lasts longest.
     pub(super) until: Boottime,
     pub(super) count: u32,
-    /// Shared, unless one of the holds excludes others.
-    pub(super) mode: Mode,
 }
 
 impl Beliefs {
-    /// A hold began; what the owner believes now.
-    pub(super) fn hold(&mut self, lock: Lock, owner: Owner, number: u64, hold: Hold) -> Option<Belief> {
-        self.holds.entry((lock, owner)).or_default().insert(number, hold);
-        self.belief(lock, owner)
-    }
-
-    /// A hold was renewed; what the owner believes now.
-    pub(super) fn renew(&mut self, lock: Lock, owner: Owner, number: u64, until: Boottime) -> Option<Belief> {
-        let holds = self.holds.entry((lock, owner)).or_default();
-        holds.entry(number).or_insert(Hold { until, mode: Mode::Exclusive }).until = until;
-        self.belief(lock, owner)
+    /// A hold began, or was renewed, and ends at this reading; what the owner believes now.
+    pub(super) fn hold(&mut self, of: (Lock, Owner, Mode), number: u64, until: Boottime) -> Option<Belief> {
+        self.holds.entry(of).or_default().insert(number, until);
+        self.belief(of)
     }
 
     /// A hold ended; what the owner believes now if there are others. `Err` if there was no such hold.
-    pub(super) fn let_go(&mut self, lock: Lock, owner: Owner, number: u64) -> Result<Option<Belief>, ()> {
-        let holds = self.holds.get_mut(&(lock, owner)).ok_or(())?;
+    pub(super) fn let_go(&mut self, of: (Lock, Owner, Mode), number: u64) -> Result<Option<Belief>, ()> {
+        let holds = self.holds.get_mut(&of).ok_or(())?;
         holds.remove(&number).ok_or(())?;
-        Ok(self.belief(lock, owner))
+        Ok(self.belief(of))
     }
 
-    fn belief(&self, lock: Lock, owner: Owner) -> Option<Belief> {
-        let holds = self.holds.get(&(lock, owner))?;
-        let until = holds.values().map(|hold| hold.until).max()?;
-        let excludes = holds.values().any(|hold| hold.mode == Mode::Exclusive);
-        let mode = if excludes { Mode::Exclusive } else { Mode::Shared };
-        Some(Belief { until, count: u32::try_from(holds.len()).unwrap_or(u32::MAX), mode })
+    fn belief(&self, of: (Lock, Owner, Mode)) -> Option<Belief> {
+        let holds = self.holds.get(&of)?;
+        let until = holds.values().copied().max()?;
+        Some(Belief { until, count: u32::try_from(holds.len()).unwrap_or(u32::MAX) })
     }
 
     /// From now on the owner believes that it holds the lock, and its line of work waits no more; whether it did so before.
-    pub(super) fn believes(&mut self, entry: Entry) -> bool {
+    pub(super) fn believes(&mut self, entry: Entry, mode: Mode) -> bool {
         self.waiters.retain(|waiter| !waiter.is_of_line(&entry));
-        let again = self.is_believer(entry.lock, entry.owner);
-        if !again {
+        let modes = self.modes.entry((entry.lock, entry.owner)).or_default();
+        let (first, again) = (modes.is_empty(), !modes.insert(mode));
+        if first {
             self.believers.push(entry);
             self.last.insert((entry.lock, entry.client, entry.line), entry.owner);
         }
         again
     }
 
-    fn is_believer(&self, lock: Lock, owner: Owner) -> bool {
-        self.believers.iter().any(|believer| (believer.lock, believer.owner) == (lock, owner))
+    /// In which modes the owner believes that it holds the lock.
+    pub(super) fn modes(&self, lock: Lock, owner: Owner) -> BTreeSet<Mode> {
+        self.modes.get(&(lock, owner)).cloned().unwrap_or_default()
     }
 
-    /// From now on the owner knows that it does not hold the lock.
-    pub(super) fn disbelieves(&mut self, lock: Lock, owner: Owner) {
-        self.believers.retain(|believer| (believer.lock, believer.owner) != (lock, owner));
+    /// From now on the owner knows that it does not hold the lock in this mode.
+    pub(super) fn disbelieves(&mut self, lock: Lock, owner: Owner, mode: Mode) {
+        let modes = self.modes.entry((lock, owner)).or_default();
+        modes.remove(&mode);
+        if modes.is_empty() {
+            self.modes.remove(&(lock, owner));
+            self.believers.retain(|believer| (believer.lock, believer.owner) != (lock, owner));
+        }
     }
 
     /// The owner waits for the lock.
@@ -116,7 +106,8 @@ impl Beliefs {
 
     /// A client is gone: none of its owners holds anything or waits any more.
     pub(super) fn crashed(&mut self, client: Host, is_of_client: impl Fn(Owner) -> bool) {
-        self.holds.retain(|(_, owner), _| !is_of_client(*owner));
+        self.holds.retain(|(_, owner, _), _| !is_of_client(*owner));
+        self.modes.retain(|(_, owner), _| !is_of_client(*owner));
         self.believers.retain(|believer| believer.client != client);
         self.waiters.retain(|waiter| waiter.client != client);
     }
@@ -159,17 +150,33 @@ mod tests {
     const CLIENT: Host = Host(1);
 
     #[test]
-    fn holds_of_a_read_write_lock_are_shared_until_one_excludes() {
+    fn an_owner_believes_in_its_holds_of_each_mode_apart() {
         let (mut beliefs, owner) = (Beliefs::default(), Owner(0));
-        let hold = |until: i64, mode| Hold { until: Boottime::from_nanos(until), mode };
-        let belief =
-            |until: i64, count, mode| Some(Belief { until: Boottime::from_nanos(until), count, mode });
-        assert_eq!(beliefs.hold(LOCK, owner, 1, hold(5, Mode::Shared)), belief(5, 1, Mode::Shared));
-        assert_eq!(beliefs.hold(LOCK, owner, 2, hold(3, Mode::Exclusive)), belief(5, 2, Mode::Exclusive));
-        assert_eq!(beliefs.renew(LOCK, owner, 2, Boottime::from_nanos(9)), belief(9, 2, Mode::Exclusive));
-        assert_eq!(beliefs.let_go(LOCK, owner, 2), Ok(belief(5, 1, Mode::Shared)));
-        assert_eq!(beliefs.let_go(LOCK, owner, 2), Err(()));
-        assert_eq!(beliefs.let_go(LOCK, owner, 1), Ok(None));
+        let (reads, writes) = ((LOCK, owner, Mode::Shared), (LOCK, owner, Mode::Exclusive));
+        let at = Boottime::from_nanos;
+        let belief = |until: i64, count| Some(Belief { until: at(until), count });
+        assert_eq!(beliefs.hold(writes, 1, at(3)), belief(3, 1));
+        assert_eq!(beliefs.hold(reads, 2, at(5)), belief(5, 1));
+        assert_eq!(beliefs.hold(reads, 3, at(4)), belief(5, 2));
+        assert_eq!(beliefs.hold(reads, 3, at(9)), belief(9, 2), "it is renewed");
+        assert_eq!(beliefs.let_go(reads, 1), Err(()));
+        assert_eq!(beliefs.let_go(writes, 1), Ok(None));
+        assert_eq!(beliefs.let_go(reads, 3), Ok(belief(5, 1)));
+        assert_eq!(beliefs.let_go(reads, 2), Ok(None));
+    }
+
+    /// A writer that reads, and gives up writing.
+    #[test]
+    fn a_believer_is_one_until_it_believes_in_no_mode() {
+        let mut beliefs = Beliefs::default();
+        let entry = Entry { lock: LOCK, owner: Owner(1), client: CLIENT, line: Line(1) };
+        assert!(!beliefs.believes(entry, Mode::Exclusive));
+        assert!(!beliefs.believes(entry, Mode::Shared));
+        beliefs.disbelieves(LOCK, Owner(1), Mode::Exclusive);
+        assert!(beliefs.believes(entry, Mode::Shared), "it is renewed");
+        assert_eq!(beliefs.holder(None), Some(CLIENT));
+        beliefs.disbelieves(LOCK, Owner(1), Mode::Shared);
+        assert_eq!(beliefs.holder(None), None);
     }
 
     #[test]
@@ -178,10 +185,10 @@ mod tests {
         let entry = |line| Entry { lock: LOCK, owner: Owner(line), client: CLIENT, line: Line(line) };
         beliefs.waits(entry(1));
         beliefs.waits(entry(2));
-        assert!(!beliefs.believes(entry(1)));
-        assert!(beliefs.believes(entry(1)));
+        assert!(!beliefs.believes(entry(1), Mode::Exclusive));
+        assert!(beliefs.believes(entry(1), Mode::Exclusive));
         assert_eq!((beliefs.holder(None), beliefs.waiter(Some(LOCK))), (Some(CLIENT), Some(CLIENT)));
-        assert!(!beliefs.believes(entry(2)));
+        assert!(!beliefs.believes(entry(2), Mode::Exclusive));
         assert_eq!(beliefs.waiter(None), None);
     }
 
@@ -194,16 +201,16 @@ mod tests {
         assert_eq!(latest(&beliefs), [None, None]);
         // The first line may hold the lock under several of its client's owners.
         for entry in [entry(1, 1), entry(2, 2), entry(3, 1)] {
-            assert!(!beliefs.believes(entry));
+            assert!(!beliefs.believes(entry, Mode::Exclusive));
         }
         assert_eq!(latest(&beliefs), [Some(Owner(3)), Some(Owner(2))]);
-        beliefs.disbelieves(LOCK, Owner(3));
+        beliefs.disbelieves(LOCK, Owner(3), Mode::Exclusive);
         assert_eq!(latest(&beliefs), [Some(Owner(1)), Some(Owner(2))]);
-        beliefs.disbelieves(LOCK, Owner(1));
+        beliefs.disbelieves(LOCK, Owner(1), Mode::Exclusive);
         assert_eq!(latest(&beliefs), [Some(Owner(3)), Some(Owner(2))], "the last of its own that did");
         beliefs.started(CLIENT);
         assert_eq!(beliefs.holder(None), Some(CLIENT));
-        beliefs.disbelieves(LOCK, Owner(2));
+        beliefs.disbelieves(LOCK, Owner(2), Mode::Exclusive);
         assert_eq!((latest(&beliefs), beliefs.holder(None)), ([None, None], None));
     }
 }

@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use self::{beliefs::Beliefs, names::Names, triggers::Triggers};
 use crate::{
     fault::{Happening, Trigger},
-    history::{EventKind, History, Host, Life, Lock, Owner, Party},
+    history::{EventKind, History, Host, Life, Lock, LockKind, Owner, Party},
 };
 
 pub use self::{names::Line, triggers::Scope, writer::HistoryWriter};
@@ -157,7 +157,11 @@ impl Recorder {
         let owner = port.and_then(|port| self.names.of_connection(client, port));
         let owners = match owner {
             Some(owner) => vec![owner],
-            None => words.into_iter().filter_map(|word| self.names.written(client, word)).collect(),
+            None => {
+                let owner = |word| self.names.written(client, LockKind::owner_of_name(word));
+                let named = |word| self.names.written(client, word).or_else(|| owner(word));
+                words.into_iter().filter_map(named).collect()
+            }
         };
         Sender { client, owners }
     }

@@ -6,10 +6,7 @@ use lockstorm_sim::{
     world::ClockId,
 };
 
-use super::{
-    HistoryWriter, Line,
-    beliefs::{Belief, Hold},
-};
+use super::{HistoryWriter, Line, beliefs::Belief};
 use crate::history::{Deadline, LockKind, Mode, Owner, Reason, Wake};
 
 /// How many digits the id of a permit has.
@@ -19,30 +16,24 @@ const PERMIT_ID: usize = 32;
 const NEVER: Boottime = Boottime::from_nanos(i64::MAX);
 
 impl HistoryWriter {
-    /// One of the production client's holds began.
-    fn holds(&self, owner: Owner, number: u64, hold: Hold, token: Option<u64>) {
-        let belief = self.shared.get().beliefs.hold(self.lock, owner, number, hold);
-        self.believes_in_holds(owner, belief, token);
-    }
-
-    /// One of them was renewed.
-    fn renewed(&self, owner: Owner, number: u64, until: Boottime) {
-        let belief = self.shared.get().beliefs.renew(self.lock, owner, number, until);
-        self.believes_in_holds(owner, belief, None);
+    /// One of the production client's holds began, or was renewed.
+    fn holds(&self, (owner, mode): (Owner, Mode), number: u64, until: Boottime, token: Option<u64>) {
+        let belief = self.shared.get().beliefs.hold((self.lock, owner, mode), number, until);
+        self.believes_in_holds((owner, mode), belief, token);
     }
 
     /// One of them ended.
-    fn let_go(&self, owner: Owner, number: u64, why: Reason) {
-        let left = self.shared.get().beliefs.let_go(self.lock, owner, number);
+    fn let_go(&self, (owner, mode): (Owner, Mode), number: u64, why: Reason) {
+        let left = self.shared.get().beliefs.let_go((self.lock, owner, mode), number);
         match left {
             Err(_) => {}
-            Ok(None) => self.disbelieves(owner, why),
-            Ok(left) => self.believes_in_holds(owner, left, None),
+            Ok(None) => self.disbelieves(owner, why, mode),
+            Ok(left) => self.believes_in_holds((owner, mode), left, None),
         }
     }
 
-    fn believes_in_holds(&self, owner: Owner, belief: Option<Belief>, token: Option<u64>) {
-        let Some(Belief { until, count, mode }) = belief else { return };
+    fn believes_in_holds(&self, (owner, mode): (Owner, Mode), belief: Option<Belief>, token: Option<u64>) {
+        let Some(Belief { until, count }) = belief else { return };
         let until = match self.clock {
             // A hold that never ends by itself.
             _ if until == NEVER => None,
@@ -71,6 +62,7 @@ impl HistoryWriter {
     fn client_says(&self, name: &str, kind: lockstorm_client::EventKind<'_>) {
         use lockstorm_client::EventKind as Said;
         let owner = self.owner_named(name);
+        let hold_of = (owner, self.mode_named(name));
         // A client has one observer for all its lines of work.
         let line = self.shared.get().names.line_of(self.host, owner);
         let about = self.on(line.unwrap_or(Line::FIRST));
@@ -79,14 +71,12 @@ impl HistoryWriter {
         };
         match kind {
             Said::Acquired { hold, deadline, token, .. } => {
-                // The client has no shared lock yet.
-                let until = boottime(deadline);
-                about.holds(owner, hold, Hold { until, mode: Mode::Exclusive }, token);
+                about.holds(hold_of, hold, boottime(deadline), token);
             }
-            Said::Renewed { hold, deadline } => about.renewed(owner, hold, boottime(deadline)),
-            Said::Lost { hold, why: LossCause::Expired } => about.let_go(owner, hold, Reason::Expired),
-            Said::Lost { hold, .. } => about.let_go(owner, hold, Reason::Lost),
-            Said::Releasing { hold } => about.let_go(owner, hold, Reason::Released),
+            Said::Renewed { hold, deadline } => about.holds(hold_of, hold, boottime(deadline), None),
+            Said::Lost { hold, why: LossCause::Expired } => about.let_go(hold_of, hold, Reason::Expired),
+            Said::Lost { hold, .. } => about.let_go(hold_of, hold, Reason::Lost),
+            Said::Releasing { hold } => about.let_go(hold_of, hold, Reason::Released),
             Said::Waiting { .. } => about.waits(owner),
             Said::Woken { by: WokenBy::Message } => about.woken(owner, Wake::Message),
             Said::Woken { by: WokenBy::Timer } => about.woken(owner, Wake::Timer),

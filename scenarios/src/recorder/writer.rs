@@ -80,7 +80,14 @@ impl HistoryWriter {
 
     /// The owner that a name in Redis stands for, which this client has chosen.
     pub fn owner_named(&self, name: &str) -> Owner {
-        self.shared.get().owner_named(self.lock, name, self.host)
+        let mut recorder = self.shared.get();
+        let (name, _) = recorder.history.lock(self.lock).kind.named(name);
+        recorder.owner_named(self.lock, name, self.host)
+    }
+
+    /// The mode in which an owner holds the lock under this name.
+    pub fn mode_named(&self, name: &str) -> Mode {
+        self.shared.get().history.lock(self.lock).kind.named(name).1
     }
 
     /// The owner that holds the lock under this name for this line of work: the line itself, whichever other line writes the same name;
@@ -147,16 +154,22 @@ impl HistoryWriter {
         count: u32,
         mode: Mode,
     ) {
-        let again = self.shared.get().beliefs.believes(self.entry(owner));
+        let again = self.shared.get().beliefs.believes(self.entry(owner), mode);
         let what = EventKind::Believes { lock: self.lock, owner, until, token, count, mode };
         self.record(what, again.then_some(Happening::Renewed));
     }
 
-    /// From now on the owner knows that it does not hold the lock.
-    pub fn disbelieves(&self, owner: Owner, why: Reason) {
-        self.shared.get().beliefs.disbelieves(self.lock, owner);
+    /// From now on the owner knows that it does not hold the lock in this mode.
+    pub fn disbelieves(&self, owner: Owner, why: Reason, mode: Mode) {
+        self.shared.get().beliefs.disbelieves(self.lock, owner, mode);
         let happening = (why != Reason::Released).then_some(Happening::Lost);
-        self.record(EventKind::Disbelieves { lock: self.lock, owner, why }, happening);
+        self.record(EventKind::Disbelieves { lock: self.lock, owner, why, mode }, happening);
+    }
+
+    /// From now on the owner knows that it does not hold the lock in any mode.
+    pub fn disbelieves_all(&self, owner: Owner, why: Reason) {
+        let modes = self.shared.get().beliefs.modes(self.lock, owner);
+        modes.into_iter().for_each(|mode| self.disbelieves(owner, why, mode));
     }
 
     /// The owner was refused and waits.

@@ -7,7 +7,7 @@ use lockstorm_sim::time::True;
 use super::timeline::sentence;
 use crate::{
     checker::{Evidence, Held, words},
-    history::{Call, EventKind, Fence, History, Host, HostKind, Life, Lock, Owner},
+    history::{Call, EventKind, Fence, History, Host, HostKind, Life, Lock, Mode, Owner},
 };
 
 /// A bar from one instant to another.
@@ -36,25 +36,26 @@ fn running(title: &str, from: True, until: True) -> String {
 
 /// Per node: whose key it had.
 pub(super) fn nodes(history: &History) -> Vec<Lane> {
-    let mut open: BTreeMap<(Host, Lock, Owner), (True, True)> = BTreeMap::new();
+    // An owner may have it in both modes.
+    type Of = (Host, Lock, Owner, Mode);
+    let mut open: BTreeMap<Of, (True, True)> = BTreeMap::new();
     let mut bars: BTreeMap<Host, Vec<Bar>> = BTreeMap::new();
     let end = history.header.end;
-    let mut close =
-        |(host, lock, owner): (Host, Lock, Owner), (from, over): (True, True), at: True, how: &str| {
-            let (until, how) = if over < at { (over, "expired") } else { (at, how) };
-            let name = history.owner_name(owner);
-            let key = &history.lock(lock).name;
-            let title =
-                running(&format!("{} had `{key}` for {name}; {how}", history.host_name(host)), from, until);
-            bars.entry(host).or_default().push(Bar {
-                from,
-                until,
-                owner: Some(owner),
-                class: "key",
-                label: name,
-                title,
-            });
-        };
+    let mut close = |(host, lock, owner, _): Of, (from, over): (True, True), at: True, how: &str| {
+        let (until, how) = if over < at { (over, "expired") } else { (at, how) };
+        let name = history.owner_name(owner);
+        let key = &history.lock(lock).name;
+        let title =
+            running(&format!("{} had `{key}` for {name}; {how}", history.host_name(host)), from, until);
+        bars.entry(host).or_default().push(Bar {
+            from,
+            until,
+            owner: Some(owner),
+            class: "key",
+            label: name,
+            title,
+        });
+    };
     for event in &history.events {
         if let EventKind::Life { life: Life::Crashed } = event.kind {
             let here: Vec<_> = open.keys().filter(|key| key.0 == event.host).copied().collect();
@@ -64,8 +65,8 @@ pub(super) fn nodes(history: &History) -> Vec<Lane> {
                 }
             }
         }
-        let Some((lock, owner)) = event.kind.lock().zip(event.kind.owner()) else { continue };
-        let key = (event.host, lock, owner);
+        let Some((lock, owner, mode)) = event.kind.hold() else { continue };
+        let key = (event.host, lock, owner, mode);
         let expires = |until: &Option<lockstorm_sim::time::Wall>| {
             until.and_then(|until| history.clock(event.host).expires(until, event.at)).unwrap_or(True::MAX)
         };

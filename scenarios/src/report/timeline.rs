@@ -7,8 +7,8 @@ use lockstorm_sim::time::True;
 use crate::{
     checker::words,
     history::{
-        Call, Event, EventKind, Face, History, Host, Life, LossCause, Outcome, Party, Reason, Role, Wait,
-        Wake,
+        Call, Event, EventKind, Face, History, Host, Life, LossCause, Mode, Outcome, Party, Reason, Role,
+        Wait, Wake,
     },
 };
 
@@ -74,7 +74,8 @@ pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
                     format!("asks {lock} for {}", words::many(*permits as usize, "permit"))
                 }
             };
-            format!("{} {asked}", name(owner))
+            let reads = matches!(call, Call::Acquire { mode: Mode::Shared, .. });
+            format!("{} {asked}{}", name(owner), if reads { ", to read" } else { "" })
         }
         EventKind::Return { outcome: Outcome::Ok, .. } => "call succeeded".to_owned(),
         EventKind::Return { outcome: Outcome::Refused, .. } => "call was refused".to_owned(),

@@ -324,7 +324,7 @@ impl Actor {
 /// The call that an ask is.
 fn acquisition(ask: &Ask) -> Call {
     let lease_ms = ask.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
-    Call::Acquire { wait: wait(ask.wait), lease_ms }
+    Call::Acquire { wait: wait(ask.wait), lease_ms, mode: ask.mode }
 }
 
 /// How long a call waits, as the history has it.

@@ -6,7 +6,7 @@ use lockstorm_sim::time::Wall;
 
 use crate::{
     history::{EventKind, History, Host, Lock, LossCause, Mode, Owner, Party},
-    object::{Counts, Holding, Keys, Known, Object, Value},
+    object::{self, Counts, Holding, Keys, Known, Object, Value},
     recorder::Sender,
 };
 
@@ -48,22 +48,25 @@ impl Watched {
     pub(super) fn promoted(&self, history: &History, node: Host, now: Wall) -> Vec<EventKind> {
         let authority = &history.lock(self.lock).authority;
         let Some(group) = authority.group_of(node) else { return Vec::new() };
-        let mut held: BTreeMap<Owner, Option<Wall>> = BTreeMap::new();
+        let mut held: BTreeMap<(Owner, Mode), Option<Wall>> = BTreeMap::new();
         let of_group = history.events.iter().filter(|event| authority.group_of(event.host) == Some(group));
         for what in of_group.map(|event| &event.kind).filter(|what| what.lock() == Some(self.lock)) {
             match what {
-                EventKind::Granted { owner, until, .. } | EventKind::Extended { owner, until, .. } => {
-                    held.insert(*owner, *until);
+                EventKind::Granted { owner, mode, until, .. }
+                | EventKind::Extended { owner, mode, until, .. } => {
+                    held.insert((*owner, *mode), *until);
                 }
-                EventKind::Released { owner, left: 0, .. } | EventKind::Vanished { owner, .. } => {
-                    held.remove(owner);
+                EventKind::Released { owner, mode, left: 0, .. }
+                | EventKind::Vanished { owner, mode, .. } => {
+                    held.remove(&(*owner, *mode));
                 }
                 _ => {}
             }
         }
         held.retain(|_, until| until.is_none_or(|until| until > now));
-        let lost = held.into_keys().filter(|owner| self.state.owners().all(|has| has != *owner));
-        let lost = lost.map(|owner| EventKind::Vanished { lock: self.lock, owner, how: LossCause::Failover });
+        let lost = held.into_keys().filter(|hold| self.state.holds().all(|has| has != *hold));
+        let (lock, how) = (self.lock, LossCause::Failover);
+        let lost = lost.map(|(owner, mode)| EventKind::Vanished { lock, owner, how, mode });
         lost.chain(self.state.counted(self.lock)).collect()
     }
 
@@ -85,17 +88,15 @@ pub(super) struct Hold {
     /// Whom the node granted them to. A name may be bound to another owner later, and a release of this hold is still one of its.
     pub(super) owner: Owner,
     pub(super) count: u32,
+    /// When it expires, by the node's wall clock.
+    pub(super) expires_ms: Option<i64>,
 }
 
 /// Who holds the lock as one node has it, and until when.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct State {
-    /// By the names that stand in Redis.
-    pub(super) holders: BTreeMap<String, Hold>,
-    pub(super) mode: Mode,
-    pub(super) expires_ms: Option<i64>,
-    /// When each hold does, where each has a lease of its own.
-    pub(super) ends: BTreeMap<String, i64>,
+    /// By the names of owners that stand in Redis.
+    pub(super) holders: BTreeMap<(String, Mode), Hold>,
     /// The last fencing token.
     pub(super) token: Option<u64>,
     /// How many permits are left, of kinds that have some.
@@ -132,14 +133,13 @@ pub(super) trait Names {
 impl State {
     fn adopt(&mut self, (lock, object): (Lock, &dyn Object), values: &[Value], names: &dyn Names) {
         let before = std::mem::take(self);
-        let Holding { counts, mode, expires_ms, ends, token, left, count, grants } =
-            object.holding(values, &before.known(), None);
-        let holders = counts.into_iter().map(|(name, count)| {
-            let known = before.holders.get(&name).map(|hold| hold.owner);
-            let owner = known.unwrap_or_else(|| names.owner(lock, &name, None));
-            (name, Hold { owner, count })
+        let Holding { holds, token, left, count, grants } = object.holding(values, &before.known(), None);
+        let holders = holds.into_iter().map(|(key, object::Hold { count, expires_ms })| {
+            let known = before.holders.get(&key).map(|hold| hold.owner);
+            let owner = known.unwrap_or_else(|| names.owner(lock, &key.0, None));
+            (key, Hold { owner, count, expires_ms })
         });
-        *self = State { holders: holders.collect(), mode, expires_ms, ends, token, left, count, grants };
+        *self = State { holders: holders.collect(), token, left, count, grants };
     }
 
     fn change(
@@ -153,74 +153,67 @@ impl State {
         let mut before = std::mem::take(self);
         let (counted, granted) = (before.count, std::mem::take(&mut before.grants));
         let mut changes = Vec::new();
+        // Observed is what a whole command has left. Where the node dropped a key and the same command was granted it again, even
+        // to the same name, the old holds are gone and what is there now are new ones. Where owners have leases of their own, a
+        // command may also clear away what another one's lease has left, before it is known that this is over.
         let by_itself = matches!(event, "expired" | "evicted" | "flushed");
-        // Observed is what a whole command has left. Where the node dropped the key and the same command was granted it again,
-        // even to the same name, the old holds are gone and what is there now are new ones.
-        if by_itself && !before.is_left_by(object, values) {
-            let how = how(event, None, false);
-            changes.extend(before.owners().map(|owner| EventKind::Vanished { lock, owner, how }));
-            before = State::default();
+        if by_itself || object.leases_are_apart() {
+            let expires = event == "expired" || !by_itself;
+            let how = if expires { LossCause::Expired } else { how(event, None, false) };
+            let gone = before.gone(object, values, expires.then_some(wall_ms));
+            changes.extend(gone.into_iter().map(|(owner, mode)| EventKind::Vanished {
+                lock,
+                owner,
+                how,
+                mode,
+            }));
         }
         let name = by.and_then(|by| names.name_of(by.client));
-        let Holding { counts, mode, expires_ms, ends, token, left, count, grants } =
+        let Holding { holds, token, left, count: now_counted, grants } =
             object.holding(values, &before.known(), name.as_deref());
-        let end = |name: &str| ends.get(name).copied().or(expires_ms);
-        let lease_ms = |name: &str| end(name).map(|at| u64::try_from(at - wall_ms).unwrap_or(0));
-        let until = |name: &str| end(name).map(Wall::from_millis);
-        for (name, Hold { owner, count }) in &before.holders {
-            let (owner, left) = (*owner, counts.get(name).copied().unwrap_or(0));
+        let lease_ms =
+            |expires_ms: Option<i64>| expires_ms.map(|at| u64::try_from(at - wall_ms).unwrap_or(0));
+        for (key, Hold { owner, count, .. }) in &before.holders {
+            let (owner, mode, now) = (*owner, key.1, holds.get(key));
+            let left = now.map_or(0, |now| now.count);
             if left >= *count {
                 continue;
             }
-            // Where each hold has a lease of its own, what is over may stay until some command clears it away.
-            let over = before.ends.get(name).is_some_and(|at| *at < wall_ms);
-            if over && left == 0 {
-                changes.push(EventKind::Vanished { lock, owner, how: LossCause::Expired });
-                continue;
-            }
-            let by = by.map(|sender| names.party(lock, sender, (name, owner)));
+            let by = by.map(|sender| names.party(lock, sender, (&key.0, owner)));
             changes.push(match by {
-                // A command that finds the key expired has not released it, whichever client sent it.
-                Some(by) if !by_itself && names.is_own(owner, by) => {
-                    let (lease_ms, until) =
-                        if left == 0 { (None, None) } else { (lease_ms(name), until(name)) };
-                    EventKind::Released { lock, owner, by, left, lease_ms, until }
+                Some(by) if names.is_own(owner, by) => {
+                    let expires_ms = now.and_then(|now| now.expires_ms);
+                    let (lease_ms, until) = (lease_ms(expires_ms), expires_ms.map(Wall::from_millis));
+                    EventKind::Released { lock, owner, by, left, lease_ms, until, mode }
                 }
                 _ if left > 0 => continue,
-                _ => EventKind::Vanished { lock, owner, how: how(event, by, !counts.is_empty()) },
+                _ => EventKind::Vanished { lock, owner, how: how(event, by, !holds.is_empty()), mode },
             });
         }
-        for (name, count) in counts {
-            let had = before.holders.get(&name).copied();
+        for (key, object::Hold { count, expires_ms }) in holds {
+            let had = before.holders.get(&key).copied();
             let owner =
-                had.map_or_else(|| names.owner(lock, &name, by.map(|by| by.client)), |hold| hold.owner);
-            let had = had.map_or(0, |hold| hold.count);
-            let (lease_ms, until) = (lease_ms(&name), until(&name));
-            if count > had {
+                had.map_or_else(|| names.owner(lock, &key.0, by.map(|by| by.client)), |hold| hold.owner);
+            let (mode, until, lease_ms) = (key.1, expires_ms.map(Wall::from_millis), lease_ms(expires_ms));
+            if had.is_none_or(|had| count > had.count) {
                 changes.push(EventKind::Granted { lock, owner, lease_ms, until, count, token, mode });
-            } else if count == had && before.end(&name) != end(&name) {
+            } else if had.is_some_and(|had| count == had.count && had.expires_ms != expires_ms) {
                 let nobody = Party { client: node, owner: None };
-                let by = by.map_or(nobody, |sender| names.party(lock, sender, (&name, owner)));
-                changes.push(EventKind::Extended { lock, owner, by, lease_ms, until });
+                let by = by.map_or(nobody, |sender| names.party(lock, sender, (&key.0, owner)));
+                changes.push(EventKind::Extended { lock, owner, by, lease_ms, until, mode });
             }
-            self.holders.insert(name, Hold { owner, count });
+            self.holders.insert(key, Hold { owner, count, expires_ms });
         }
-        (self.mode, self.expires_ms, self.ends) = (mode, expires_ms, ends);
         (self.token, self.left) = (token, left);
         for (_, permits) in grants.iter().filter(|(grant, _)| !granted.contains_key(*grant)) {
             let by = Party { client: by.map_or(node, |sender| sender.client), owner: None };
             changes.push(EventKind::Passed { lock, by, permits: *permits });
         }
-        (self.count, self.grants) = (count, grants);
-        if count != counted.or(count.map(|_| 0)) {
+        (self.count, self.grants) = (now_counted, grants);
+        if now_counted != counted.or(now_counted.map(|_| 0)) {
             changes.extend(self.counted(lock));
         }
         changes
-    }
-
-    /// When the hold of this name expires.
-    fn end(&self, name: &str) -> Option<i64> {
-        self.ends.get(name).copied().or(self.expires_ms)
     }
 
     /// That a latch has the count that it has.
@@ -228,20 +221,39 @@ impl State {
         self.count.map(|left| EventKind::Counted { lock, left })
     }
 
-    fn owners(&self) -> impl Iterator<Item = Owner> + '_ {
-        self.holders.values().map(|hold| hold.owner)
+    /// Takes out what went by itself: what the keys do not say any more as they did, and of owners with a lease of their own
+    /// only if that was over when the node's clock showed `expired_at`. Asks for no owner: which client has written a new name is
+    /// not known here.
+    fn gone(&mut self, object: &dyn Object, values: &[Value], expired_at: Option<i64>) -> Vec<(Owner, Mode)> {
+        let now = object.holding(values, &self.known(), None).holds;
+        let over = |hold: &Hold| match expired_at {
+            Some(wall_ms) if object.leases_are_apart() => hold.expires_ms.is_some_and(|at| at < wall_ms),
+            _ => true,
+        };
+        let is_left = |key: &(String, Mode), hold: &Hold| {
+            let same = object::Hold { count: hold.count, expires_ms: hold.expires_ms };
+            now.get(key) == Some(&same)
+        };
+        let gone = self.holders.extract_if(.., |key, hold| !is_left(key, hold) && over(hold));
+        let gone: Vec<_> = gone.map(|((_, mode), hold)| (hold.owner, mode)).collect();
+        if self.holders.is_empty() && !gone.is_empty() {
+            *self = State::default();
+        }
+        gone
+    }
+
+    fn holds(&self) -> impl Iterator<Item = (Owner, Mode)> + '_ {
+        self.holders.iter().map(|((_, mode), hold)| (hold.owner, *mode))
     }
 
     fn known(&self) -> Known {
-        let counts = self.holders.iter().map(|(name, hold)| (name.clone(), hold.count));
+        let counts = self.holders.iter().map(|((name, _), hold)| (name.clone(), hold.count));
         Known { counts: counts.collect(), left: self.left }
     }
 
-    /// Whether the keys say what is known already. Asks for no owner: which client has written a new name is not known here.
-    fn is_left_by(&self, object: &dyn Object, values: &[Value]) -> bool {
-        let known = self.known();
-        let now = object.holding(values, &known, None);
-        (now.counts, now.expires_ms, &now.ends) == (known.counts, self.expires_ms, &self.ends)
+    /// When the first of the holds expires, by the node's wall clock.
+    pub(super) fn first_expiry_ms(&self) -> Option<i64> {
+        self.holders.values().filter_map(|hold| hold.expires_ms).min()
     }
 }
 
@@ -301,11 +313,13 @@ mod tests {
     /// What is in the key of the lock.
     fn fields(fields: &[(&str, &str)], expires_ms: i64) -> Vec<Value> {
         let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        vec![Value { content: Content::Fields(fields.collect()), expires_ms: Some(expires_ms) }]
+        let content = Content::Fields(fields.collect());
+        vec![Value { content, expires_ms: Some(expires_ms), ..Value::default() }]
     }
 
     fn text(text: &str, expires_ms: i64) -> Vec<Value> {
-        vec![Value { content: Content::Text(text.to_owned()), expires_ms: Some(expires_ms) }]
+        let content = Content::Text(text.to_owned());
+        vec![Value { content, expires_ms: Some(expires_ms), ..Value::default() }]
     }
 
     /// What it means that a command of a client has left this.
@@ -331,7 +345,7 @@ mod tests {
     }
 
     fn vanished(owner: u32, how: LossCause) -> EventKind {
-        EventKind::Vanished { lock: LOCK, owner: Owner(owner), how }
+        EventKind::Vanished { lock: LOCK, owner: Owner(owner), how, mode: Mode::Exclusive }
     }
 
     /// A script that finds the lock expired and is granted it leaves the same name in the key: that was recorded as an extension, and
@@ -370,6 +384,39 @@ mod tests {
         assert_eq!(change(&[], "del", 1, 2_000), [vanished(1, LossCause::Deleted(by))]);
     }
 
+    /// The script of one reader's release deletes the hash with what is left of another's, whose lease is over: it was recorded as
+    /// the work of the first.
+    #[test]
+    fn a_hold_whose_lease_is_over_is_not_taken_away_by_who_clears_it_away() {
+        let mut lock = Watched::new(LOCK, LockKind::ReadWrite.object(1), "lock");
+        let names = Known::default();
+        let mut leaves = |leases: &[(&str, i64)], client, wall_ms| {
+            let fields = leases.iter().map(|(name, _)| ((*name).to_owned(), "1".to_owned()));
+            let expires_ms = leases.iter().map(|(_, at)| *at).max();
+            let content =
+                if leases.is_empty() { Content::Nothing } else { Content::Fields(fields.collect()) };
+            let leases = leases.iter().map(|(name, at)| (((*name).to_owned(), 1), Some(*at)));
+            let value = Value { content, expires_ms, leases: leases.collect() };
+            change((&mut lock, &names), &[value], "hincrby", client, wall_ms)
+        };
+        leaves(&[("c1", 500)], 1, 0);
+        leaves(&[("c1", 500), ("c2", 900)], 2, 0);
+        let changes = leaves(&[], 2, 600);
+        let by = Party { client: Host(2), owner: None };
+        let mode = Mode::Shared;
+        let released = EventKind::Released {
+            lock: LOCK,
+            owner: Owner(1),
+            by,
+            left: 0,
+            lease_ms: None,
+            until: None,
+            mode,
+        };
+        let lapsed = EventKind::Vanished { lock: LOCK, owner: Owner(0), how: LossCause::Expired, mode };
+        assert_eq!(changes, [lapsed, released]);
+    }
+
     #[test]
     fn a_replica_that_is_promoted_has_lost_the_holds_that_it_never_had() {
         let story = || Story::failover(history::LockKind::Exclusive).at(0).locks("c1", "m", 1_000);
@@ -378,8 +425,10 @@ mod tests {
         let (replica, c1) =
             (held.header.host("r").expect("a replica"), held.find_owner("c1:1").expect("it asked"));
         let (without, mut with) = (lock(), lock());
-        with.state.holders.insert("c1:1".to_owned(), Hold { owner: c1, count: 1 });
-        let lost = vec![EventKind::Vanished { lock: LOCK, owner: c1, how: LossCause::Failover }];
+        let hold = Hold { owner: c1, count: 1, expires_ms: None };
+        with.state.holders.insert(("c1:1".to_owned(), Mode::Exclusive), hold);
+        let (how, mode) = (LossCause::Failover, Mode::Exclusive);
+        let lost = vec![EventKind::Vanished { lock: LOCK, owner: c1, how, mode }];
         let rows = [
             ("never had it", &held, &without, 500, lost),
             ("has it", &held, &with, 500, Vec::new()),

@@ -58,7 +58,8 @@ impl Actor {
             Step::TryAcquire(attempt) => held.push(self.try_acquire(attempt, lock).await?),
             Step::Poll(poll) => held.push(self.poll(poll, lock).await?),
             Step::Release(release) => {
-                if let Some(at) = latest(held, of) {
+                let at = if release.first { first(held, of) } else { latest(held, of) };
+                if let Some(at) = at {
                     self.release(release, held.remove(at)).await;
                 }
             }
@@ -188,6 +189,11 @@ impl Actor {
 /// The place of the latest hold of a lock, or of any.
 fn latest(held: &[Hold], of: Option<Lock>) -> Option<usize> {
     held.iter().rposition(|(lock, _)| of.is_none_or(|of| of == *lock))
+}
+
+/// The place of the first hold of a lock, or of any.
+fn first(held: &[Hold], of: Option<Lock>) -> Option<usize> {
+    held.iter().position(|(lock, _)| of.is_none_or(|of| of == *lock))
 }
 
 fn mode(shared: bool) -> Mode {

@@ -60,10 +60,10 @@ impl Witness {
                 let values = watched.keys.read(server.node(), |_| true);
                 watched.adopt(&values, witness);
                 let now = &watched.state.holders;
-                let gone = before.holders.iter().filter(|(name, _)| !now.contains_key(*name));
-                for (_, hold) in gone {
-                    let (lock, owner, how) = (watched.lock, hold.owner, LossCause::Crash);
-                    witness.tell(EventKind::Vanished { lock, owner, how });
+                let gone = before.holders.iter().filter(|(key, _)| !now.contains_key(*key));
+                for ((_, mode), hold) in gone {
+                    let (lock, owner, how, mode) = (watched.lock, hold.owner, LossCause::Crash, *mode);
+                    witness.tell(EventKind::Vanished { lock, owner, how, mode });
                 }
                 if let Some(what) = watched.queue(&values, witness) {
                     witness.tell(what);

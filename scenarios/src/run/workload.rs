@@ -13,8 +13,13 @@ use crate::{
     name::Name,
     scenario::{Contend, Count, Take},
     subject::{Ask, Counting, Patience},
-    units::{Draw, Span},
+    units::{Draw, Rate, Span},
 };
+
+/// Whether it is one of those of which so many are.
+fn occurs(share: Option<Rate>, stream: &mut Stream) -> bool {
+    share.is_some_and(|Rate(share)| stream.unit() < share)
+}
 
 /// One level of each lock on trial, in the order in which they were taken.
 type Level = Vec<Hold>;
@@ -108,10 +113,16 @@ impl Actor {
             if self.is_over(&mut calm) {
                 return;
             }
-            if let Some(held) = self.take_all(&locks, wait, permits).await {
+            let mode = if occurs(contend.shared, &mut stream) { Mode::Shared } else { Mode::Exclusive };
+            let downgrades = mode == Mode::Exclusive && occurs(contend.downgrades, &mut stream);
+            if let Some(held) = self.take_all(&locks, wait, mode, permits).await {
                 let Span(length) = drawn(contend.hold, &mut stream);
-                let levels = contend.levels.map_or(1, |levels| 1 + stream.below(u64::from(levels)));
-                self.hold_levels(&locks, held, levels, length, contend.write_every).await;
+                if downgrades {
+                    self.hold_and_downgrade(&locks, held, length, contend.write_every).await;
+                } else {
+                    let levels = contend.levels.map_or(1, |levels| 1 + stream.below(u64::from(levels)));
+                    self.hold_levels((&locks, mode), held, levels, length, contend.write_every).await;
+                }
             }
             self.think(contend.think, &mut stream).await;
         }
@@ -171,11 +182,11 @@ impl Actor {
     }
 
     /// Takes one level of every lock, in their order; those that were granted are given back if one is not.
-    async fn take_all(&self, locks: &[Lock], wait: Patience, permits: u32) -> Option<Level> {
+    async fn take_all(&self, locks: &[Lock], wait: Patience, mode: Mode, permits: u32) -> Option<Level> {
         let mut level = Level::new();
         for &lock in locks {
             let lease = self.lease(lock, None, false);
-            match self.ask(Ask { lock, lease, wait, mode: Mode::Exclusive, permits }).await {
+            match self.ask(Ask { lock, lease, wait, mode, permits }).await {
                 Ok(Some(hold)) => level.push(hold),
                 _ => {
                     self.give_all_back(level).await;
@@ -193,10 +204,11 @@ impl Actor {
     }
 
     /// Takes further levels of the locks, works `length` in all, and gives the levels back one by one. The time is spread
-    /// evenly over going in and coming out. A level that is refused is the deepest; one that is lost ends the work.
+    /// evenly over going in and coming out. A level that is refused is the deepest; one that is lost ends the work. Who shares the
+    /// locks writes nothing.
     async fn hold_levels(
         &self,
-        locks: &[Lock],
+        (locks, mode): (&[Lock], Mode),
         first: Level,
         levels: u64,
         length: Duration,
@@ -204,19 +216,40 @@ impl Actor {
     ) {
         let stretch = length / u32::try_from(2 * levels - 1).unwrap_or(u32::MAX);
         let every = write_every.map_or(stretch / 2, |Span(every)| every);
+        let every = (mode == Mode::Exclusive).then_some(every);
         // The resource is that of the first lock, so that its tokens go with the writes.
         let guarding = |level: &Level| level.iter().take(1).cloned().collect::<Vec<_>>();
         let mut held = vec![first];
         while let Some(innermost) = held.last().filter(|_| (held.len() as u64) < levels) {
-            self.work(None, &guarding(innermost), self.ctx.moment().0 + stretch, Some(every), true).await;
-            match self.take_all(locks, Patience::None, 1).await {
+            self.work(None, &guarding(innermost), self.ctx.moment().0 + stretch, every, true).await;
+            match self.take_all(locks, Patience::None, mode, 1).await {
                 Some(level) => held.push(level),
                 None => break,
             }
         }
         while let Some(innermost) = held.pop() {
-            self.work(None, &guarding(&innermost), self.ctx.moment().0 + stretch, Some(every), true).await;
+            self.work(None, &guarding(&innermost), self.ctx.moment().0 + stretch, every, true).await;
             self.give_all_back(innermost).await;
+        }
+    }
+}
+
+impl Actor {
+    /// Works half of `length` alone, keeps the locks for reading as well, gives up writing, and works on among readers.
+    async fn hold_and_downgrade(
+        &self,
+        locks: &[Lock],
+        alone: Level,
+        length: Duration,
+        write_every: Option<Span>,
+    ) {
+        let (half, every) = (length / 2, write_every.map_or(length / 4, |Span(every)| every));
+        self.work(None, &alone, self.ctx.moment().0 + half, Some(every), true).await;
+        let shared = self.take_all(locks, Patience::None, Mode::Shared, 1).await;
+        self.give_all_back(alone).await;
+        if let Some(shared) = shared {
+            self.work(None, &shared, self.ctx.moment().0 + half, None, true).await;
+            self.give_all_back(shared).await;
         }
     }
 }

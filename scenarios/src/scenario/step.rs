@@ -36,7 +36,7 @@ one_of! {
         try_acquire: TryAcquire,
         /// Ask for the lock again and again, `every` so often, until it is granted.
         poll: Poll,
-        /// Give the lock back; of several holds, the latest.
+        /// Give the lock back; of several holds, the latest, or the first.
         release: Release,
         /// Hold the lock for longer.
         extend: Extend,
@@ -264,6 +264,8 @@ impl StepKind for Poll {
 pub struct Release {
     /// Ask again when the outcome is unknown, after this long.
     pub retry_after: Option<Span>,
+    /// Of several holds give the first back, not the latest: a writer that reads as well goes on as a reader so.
+    pub first: bool,
 }
 
 impl StepKind for Release {

@@ -295,6 +295,36 @@ pub const TABLE: &[Subject] = &[
         Traits { grant: Grant::WriteUnderRead, ..SHARED },
     ),
     model(
+        "read-release-shortens-write",
+        "gives the lock of a writer the lease of what it still reads when it gives up some of that",
+        Traits { release: Release::ShortensWriter, ..SHARED },
+    ),
+    model(
+        "silent-downgrade",
+        "waits for messages, and tells nobody when a writer only reads from now on",
+        Traits { release: Release::SilentDowngrade, pace: Pace::Message, ..SHARED },
+    ),
+    model(
+        "renews-all-readers",
+        "renews the leases of all readers with those of one",
+        Traits { renewal: Renewal::AllReaders, ..SHARED },
+    ),
+    model(
+        "read-release-stops-renewal",
+        "believes in its lock until it is told otherwise, and stops renewing what an owner writes when that has done reading",
+        Traits { renewal: Renewal::UntilAnyRelease, belief: Belief::UntilTold, ..SHARED },
+    ),
+    model(
+        "write-leases-add-up",
+        "adds the lease of a nested hold of a writer to what is left of the outer one",
+        Traits { grant: Grant::SumsLeases, ..SHARED },
+    ),
+    model(
+        "undoes-what-was-refused",
+        "gives a permit back when no replica has acknowledged the request, also if it was refused",
+        Traits { replicas: Replicas::RequiredOfAll, ..PERMITS },
+    ),
+    model(
         "multi-keeps-what-it-got",
         "keeps the locks that it got when another one of them cannot be had",
         Traits { together: Together::Kept, ..RIGHT },

@@ -116,7 +116,7 @@ pub enum Key {
     Queue,
     /// A hash with the owner's count, which a repeated acquisition raises.
     Count,
-    /// A hash with the readers or the writer, and which of the two they are.
+    /// A hash with the readers or the writer, and a key for the lease of each level of a reader.
     Mode,
     /// A string with how many permits are left.
     Permits,
@@ -178,6 +178,8 @@ pub enum Grant {
     ReadUnderWrite,
     /// Not whether there is a reader, for a writer.
     WriteUnderRead,
+    /// All that matters, but one more level of a writer adds its lease to what is left.
+    SumsLeases,
 }
 
 /// What a waiter waits for before it asks again.
@@ -218,6 +220,8 @@ pub enum Replicas {
     Required,
     /// One is asked for, and it makes no difference what comes of it.
     Ignored,
+    /// One must have, whatever the node has answered: otherwise the lock is given back, also if it was not granted.
+    RequiredOfAll,
 }
 
 /// How a release finds out whether the lock is its own.
@@ -233,6 +237,10 @@ pub enum Release {
     /// A script compares the token, and leaves a key for each release, by which a repeat would be known: of a lock that is a
     /// string, and whose waiters need no message.
     Remember,
+    /// A script compares it, and a reader that writes as well gives the lock the lease of what is still read.
+    ShortensWriter,
+    /// A script compares it, and emits no message when a writer only reads from now on.
+    SilentDowngrade,
 }
 
 /// Until when an owner believes in its lock.
@@ -299,6 +307,10 @@ pub enum Renewal {
     Recreate,
     /// Until the first time that a renewal fails.
     UntilFailure,
+    /// A reader's with the leases of all other readers.
+    AllReaders,
+    /// Until the owner has released the lock once, in whatever mode.
+    UntilAnyRelease,
 }
 
 /// What is done when the reply to an acquisition does not come.

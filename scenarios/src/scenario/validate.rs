@@ -296,6 +296,9 @@ impl Script<'_, '_> {
         for (_, lock) in scenario.lock.iter().filter(|(name, _)| is_about(name)) {
             kind.check_lock(lock).map_err(|wrong| wrong.at_place(of_key))?;
         }
+        if let Some(key) = kind.shares() {
+            check_shared(scenario, kind.locks()).map_err(|message| Mistake::at(of_key(key), message))?;
+        }
         if kind.takes_together() {
             check_together(scenario, kind.locks())
                 .map_err(|message| Mistake::at(of_key("together"), message))?;
@@ -307,6 +310,19 @@ impl Script<'_, '_> {
         Ok(())
     }
 }
+
+/// Locks that are shared must be such that can be.
+fn check_shared(scenario: &Scenario, named: &[Name]) -> Result<(), String> {
+    let of = |name: &String| named.is_empty() || named.iter().any(|one| one.as_str() == name);
+    match scenario.lock.iter().find(|(name, lock)| of(name) && !lock.kind.can_be_shared()) {
+        None => Ok(()),
+        Some((name, _)) if name.is_empty() => Err(SHARED.to_owned()),
+        Some((name, _)) => Err(format!("{SHARED} (`{name}` is none)")),
+    }
+}
+
+/// What a lock must be for it to be shared.
+const SHARED: &str = "only a read-write lock can be shared: lock.kind = \"read-write\"";
 
 /// Locks that are asked for as for one must be several, of one subject.
 fn check_together(scenario: &Scenario, named: &[Name]) -> Result<(), String> {

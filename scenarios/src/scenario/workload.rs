@@ -14,7 +14,7 @@ use super::{
 use crate::{
     name::Name,
     one_of::one_of,
-    units::{Draw, Span},
+    units::{Draw, Rate, Span},
 };
 
 /// The most levels of a reentrant lock that one round of a workload takes.
@@ -50,6 +50,10 @@ pub trait WorkloadKind {
     /// The locks that it names.
     fn locks(&self) -> &[Name] {
         &[]
+    }
+    /// The key by which it has its locks shared, if it has.
+    fn shares(&self) -> Option<&'static str> {
+        None
     }
     /// Whether it takes its locks as one, all or none.
     fn takes_together(&self) -> bool {
@@ -89,6 +93,14 @@ pub struct Contend {
     /// of the first; if left out, one after the other.
     #[serde(default)]
     pub together: bool,
+    /// In which share of the rounds, such as `"60%"`, read-write locks are held together with others that do so, and nothing is
+    /// written to the resource. None if left out.
+    #[serde(default)]
+    pub shared: Option<Rate>,
+    /// In which share of the other rounds the owner keeps them for reading when it gives up writing half-way: a downgrade. None if
+    /// left out.
+    #[serde(default)]
+    pub downgrades: Option<Rate>,
 }
 
 impl WorkloadKind for Contend {
@@ -99,6 +111,14 @@ impl WorkloadKind for Contend {
         }
         if self.together && self.levels.is_some() {
             return Err(Wrong::at("levels", "locks that are taken together are taken once"));
+        }
+        for (key, share) in [("shared", self.shared), ("downgrades", self.downgrades)] {
+            if share.is_some_and(|Rate(share)| !(0.0..=1.0).contains(&share)) {
+                return Err(Wrong::at(key, "it is a share: from 0% to 100%"));
+            }
+        }
+        if self.together && self.shares().is_some() {
+            return Err(Wrong::at("together", "locks that are taken together are not shared"));
         }
         match self.levels.filter(|levels| !(1..=LEVELS_MAX).contains(levels)) {
             None => Ok(()),
@@ -122,6 +142,11 @@ impl WorkloadKind for Contend {
 
     fn takes_together(&self) -> bool {
         self.together
+    }
+
+    fn shares(&self) -> Option<&'static str> {
+        let keys = [("shared", self.shared), ("downgrades", self.downgrades)];
+        keys.into_iter().find(|(_, share)| share.is_some()).map(|(key, _)| key)
     }
 }
 

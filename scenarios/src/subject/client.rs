@@ -4,8 +4,8 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc, time::Duratio
 
 use lockstorm_client::{
     Builder, Client, Error, ErrorKind, FencedLock, Guard, Handle as LockHandle, Latch, Lock as ClientLock,
-    MultiGuard, MultiLock, Object, OwnerId, PermitSemaphore, RateLimiter, RateMode, Redlock, ReplicaWait,
-    Semaphore, SemaphorePermits,
+    MultiGuard, MultiLock, Object, OwnerId, PermitSemaphore, RateLimiter, RateMode, ReadWriteLock, Redlock,
+    ReplicaWait, Semaphore, SemaphorePermits,
 };
 
 use super::{
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     bridge::HostEnv,
-    history::Lock,
+    history::{Lock, Mode},
     recorder::Line,
     scenario::{Lock as ScenarioLock, LockKind, Sync, traits::ClockName},
     units::Span,
@@ -118,10 +118,16 @@ enum Handle {
     One(ClientLock),
     Fenced(FencedLock),
     Red(Redlock),
+    Halves(ReadWriteLock),
     Semaphore(Semaphore),
     Permits(PermitSemaphore),
     Latch { latch: Latch, count: u32 },
     Rate(RateLimiter),
+}
+
+/// The half of a read-write lock that is held in this mode.
+fn half(lock: &ReadWriteLock, mode: Mode) -> ClientLock {
+    if mode == Mode::Shared { lock.read() } else { lock.write() }
 }
 
 /// The production client of a process.
@@ -164,9 +170,7 @@ fn handle(lock: &ScenarioLock, clients: &[Client], name: &str) -> Result<Handle,
         LockKind::PermitSemaphore => Handle::Permits(first.permit_semaphore(name)),
         LockKind::Rate => Handle::Rate(first.rate_limiter(name)),
         LockKind::Latch => Handle::Latch { latch: first.latch(name), count: lock.count.unwrap_or(1) },
-        LockKind::ReadWrite => {
-            return Err(not_so("the client has no such lock"));
-        }
+        LockKind::ReadWrite => Handle::Halves(first.rw_lock(name)),
         LockKind::Redlock => {
             let mut red = Redlock::builder(clients.iter().cloned());
             if let Some(Span(timeout)) = lock.node_timeout {
@@ -206,6 +210,10 @@ impl Subject for OfLine {
                     Handle::One(lock) => once(lock).await,
                     Handle::Fenced(lock) => once(lock).await,
                     Handle::Red(lock) => once(lock).await,
+                    Handle::Halves(lock) => {
+                        once(&lock.read()).await;
+                        once(&lock.write()).await;
+                    }
                     Handle::Semaphore(semaphore) => {
                         let _ = semaphore.add_permits(1).await;
                         if let Ok(Some(permit)) = semaphore.try_acquire(1).await {
@@ -252,6 +260,10 @@ impl Subject for OfLine {
                     held(guard, Some(token))
                 })),
                 Handle::Red(lock) => Ok(asked(lock, owner, ask).await?.map(|guard| held(guard, None))),
+                Handle::Halves(lock) => {
+                    let guard = asked(&half(lock, ask.mode), owner, ask).await?;
+                    Ok(guard.map(|guard| held(guard, None)))
+                }
                 Handle::Semaphore(semaphore) => {
                     let permit = match ask.wait {
                         Patience::Unbounded => semaphore.acquire(ask.permits).await.map(Some),
@@ -291,6 +303,7 @@ async fn asked_together(
             Handle::One(lock) => builder.member(lock),
             Handle::Fenced(lock) => builder.member(lock),
             Handle::Red(lock) => builder.member(lock),
+            Handle::Halves(lock) => builder.member(&half(lock, ask.mode)),
             Handle::Semaphore(_) | Handle::Permits(_) | Handle::Latch { .. } | Handle::Rate(_) => {
                 return Err(not_so("a multi lock is of locks alone"));
             }

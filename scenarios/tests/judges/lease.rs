@@ -16,7 +16,9 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use lockstorm::history::{Deadline, Event, EventKind, History, Host, Life, Lock, LossCause, Owner, Role};
+use lockstorm::history::{
+    Deadline, Event, EventKind, History, Host, Life, Lock, LossCause, Mode, Owner, Role,
+};
 use lockstorm_sim::time::{True, Wall};
 
 use crate::{
@@ -69,13 +71,11 @@ fn retired(history: &History, after: usize) -> BTreeSet<Host> {
     retired
 }
 
-/// All holds that an owner had of a lock.
-fn holds(history: &History, lock: Lock, owner: Owner) -> Vec<Hold> {
+/// All holds that an owner had of a lock in a mode.
+fn holds(history: &History, lock: Lock, owner: Owner, mode: Mode) -> Vec<Hold> {
     let authority = &history.lock(lock).authority;
     let about = |event: &Event| {
-        authority.group_of(event.host).is_some()
-            && event.kind.lock() == Some(lock)
-            && event.kind.owner() == Some(owner)
+        authority.group_of(event.host).is_some() && event.kind.hold() == Some((lock, owner, mode))
     };
     let mut holds: Vec<Hold> = Vec::new();
     for (number, event) in history.events.iter().enumerate().filter(|(_, event)| about(event)) {
@@ -143,15 +143,20 @@ pub(crate) fn judge(history: &History) -> Answer {
     let rounding = Duration::from_millis(2);
     let (mut cut, mut outlived, mut phantom) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
     let (mut seen, mut wrong) = (false, false);
-    for (lock, owner) in pairs(history) {
+    let modes = [Mode::Exclusive, Mode::Shared];
+    let pairs = pairs(history).into_iter();
+    for ((lock, owner), mode) in pairs.flat_map(|pair| modes.map(|mode| (pair, mode))) {
         if history.lock(lock).authority.quorum != 1 {
             continue;
         }
-        for hold in holds(history, lock, owner) {
+        for hold in holds(history, lock, owner, mode) {
             let (gone, expired) = hold.gone.expect("the run is over for every hold");
             let promised = hold.promised.iter().map(|(_, until)| *until).max().unwrap_or(hold.from);
             let beliefs = believed(history, lock, owner);
-            let beliefs = beliefs.iter().filter(|belief| belief.from < gone).map(|belief| belief.until);
+            let beliefs = beliefs
+                .iter()
+                .filter(|belief| belief.mode == mode && belief.from < gone)
+                .map(|belief| belief.until);
             let wanted = beliefs.max().unwrap_or(hold.from).max(hold.from);
             let short = if expired { promised.since(gone) } else { Duration::ZERO };
             let (long, unwanted) = (gone.since(promised), gone.since(wanted));

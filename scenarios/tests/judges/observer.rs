@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use lockstorm::history::{Header, Host};
+use lockstorm::history::{Header, Host, LockInfo, LockKind};
 use lockstorm_sim::{
     config::{Config, Fsync},
     env::Env,
@@ -147,23 +147,39 @@ impl Observer {
 
     /// The holders of each lock.
     fn holders(&self, header: &Header) -> Vec<BTreeMap<String, u32>> {
-        header.locks.iter().map(|lock| self.holders_of(&lock.name)).collect()
+        header.locks.iter().map(|lock| self.holders_of(lock)).collect()
     }
 
-    fn holders_of(&self, key: &str) -> BTreeMap<String, u32> {
+    fn holders_of(&self, lock: &LockInfo) -> BTreeMap<String, u32> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let entry = self.server.node().dbs.first().and_then(|db| db.get(key.as_bytes()));
-        let entry = entry.filter(|entry| !entry.is_expired(ExpiryRule::at(self.env.wall.as_millis())));
-        match entry.map(|entry| &entry.value) {
+        match self.value(&lock.name) {
             Some(Value::String(token)) => BTreeMap::from([(text(token.bytes()), 1)]),
-            Some(Value::Hash(hash)) => hash
-                .iter()
-                .map(|(name, count)| (text(name), text(count)))
-                .filter(|(name, _)| name != "mode")
-                .map(|(name, count)| (name, count.parse().unwrap_or(1)))
-                .collect(),
+            Some(Value::Hash(hash)) => {
+                let fields = hash.iter().map(|(name, count)| (text(name), text(count)));
+                let levels = fields.filter(|(name, _)| name != "mode").map(|(name, count)| {
+                    let count = count.parse().unwrap_or(1);
+                    let over = match lock.kind {
+                        LockKind::ReadWrite if !name.ends_with(":write") => self.over(lock, &name, count),
+                        _ => 0,
+                    };
+                    (name, count - over)
+                });
+                levels.filter(|(_, levels)| *levels > 0).collect()
+            }
             _ => BTreeMap::new(),
         }
+    }
+
+    /// How many of a reader's levels have ended, from the lowest: each has a lease of its own, and its field stays in the hash.
+    fn over(&self, lock: &LockInfo, reader: &str, levels: u32) -> u32 {
+        let lease = |level| format!("{{{}}}:{reader}:rwlock_timeout:{level}", lock.name);
+        (1..=levels).find(|level| self.value(&lease(*level)).is_some()).map_or(levels, |lowest| lowest - 1)
+    }
+
+    /// What a key has that has not expired.
+    fn value(&self, key: &str) -> Option<&Value> {
+        let entry = self.server.node().dbs.first()?.get(key.as_bytes())?;
+        (!entry.is_expired(ExpiryRule::at(self.env.wall.as_millis()))).then_some(&entry.value)
     }
 }
 

@@ -54,11 +54,17 @@ pub(crate) fn own(history: &History, owner: Owner, by: Party) -> bool {
     }
 }
 
-/// The events about a lock and an owner on any host of a group.
-fn about<'a>(history: &'a History, lock: Lock, owner: Owner, group: &[Host]) -> Vec<&'a Event> {
-    let wanted = |event: &&Event| {
-        event.kind.lock() == Some(lock) && event.kind.owner() == Some(owner) && group.contains(&event.host)
-    };
+/// An owner's hold of a lock in one mode.
+type Hold = (Lock, Owner, Mode);
+
+/// An owner may hold a lock in both modes, and what it has in one has nothing to do with the other.
+fn in_each_mode(lock: Lock, owner: Owner) -> [Hold; 2] {
+    [Mode::Exclusive, Mode::Shared].map(|mode| (lock, owner, mode))
+}
+
+/// The events about a hold on any host of a group.
+fn about<'a>(history: &'a History, hold: Hold, group: &[Host]) -> Vec<&'a Event> {
+    let wanted = |event: &&Event| event.kind.hold() == Some(hold) && group.contains(&event.host);
     history.events.iter().filter(wanted).collect()
 }
 
@@ -68,8 +74,9 @@ fn about<'a>(history: &'a History, lock: Lock, owner: Owner, group: &[Host]) -> 
 /// renewal that the owner sent itself. The promise is over when the owner has given all its holds back; that of a nested
 /// hold also when the owner has given back so many that it is not left, or when the node grants a hold of that depth
 /// anew. Nothing else ends one.
-fn promises_of_group(history: &History, lock: Lock, owner: Owner, group: &[Host]) -> Vec<Span> {
-    let events = about(history, lock, owner, group);
+fn promises_of_group(history: &History, hold: Hold, group: &[Host]) -> Vec<Span> {
+    let events = about(history, hold, group);
+    let (lock, owner, _) = hold;
     let drift = history.lock(lock).authority.drift;
     let end = |at: True, lease_ms: Option<u64>| match lease_ms {
         None => True::MAX,
@@ -102,12 +109,17 @@ fn promises_of_group(history: &History, lock: Lock, owner: Owner, group: &[Host]
 ///
 /// A promise that the owner gave back is not the one it gets next, even at the same instant.
 pub(crate) fn promised(history: &History, lock: Lock, owner: Owner) -> Vec<Stretch> {
+    in_each_mode(lock, owner).into_iter().flat_map(|hold| promised_in(history, hold)).collect()
+}
+
+fn promised_in(history: &History, hold: Hold) -> Vec<Stretch> {
+    let (lock, owner, mode) = hold;
     let authority = &history.lock(lock).authority;
     let groups: Vec<Vec<Span>> =
-        authority.groups.iter().map(|group| promises_of_group(history, lock, owner, group)).collect();
+        authority.groups.iter().map(|group| promises_of_group(history, hold, group)).collect();
     let given_back = |event: &&Event| match &event.kind {
-        EventKind::Released { lock: of, owner: whose, by, left: 0, .. } => {
-            (*of, *whose) == (lock, owner)
+        EventKind::Released { by, left: 0, .. } => {
+            event.kind.hold() == Some(hold)
                 && authority.groups.len() == 1
                 && authority.groups[0].contains(&event.host)
                 && own(history, owner, *by)
@@ -116,16 +128,15 @@ pub(crate) fn promised(history: &History, lock: Lock, owner: Owner) -> Vec<Stret
     };
     let cuts = history.events.iter().filter(given_back).map(|event| event.at).collect();
     let so = |at: True| groups.iter().filter(|group| group.iter().any(|span| within(*span, at))).count();
-    let mode = |from: True| granted_mode(history, lock, owner, from);
     let spans = stretches(&groups.concat(), &cuts, history.header.end, |at| so(at) >= authority.quorum);
-    spans.into_iter().map(|(from, until)| Stretch { lock, owner, mode: mode(from), from, until }).collect()
+    spans.into_iter().map(|(from, until)| Stretch { lock, owner, mode, from, until }).collect()
 }
 
 /// Whether an event ends what an owner believes of a lock: it says so, or its client loses its memory.
-fn ends_belief(history: &History, lock: Lock, owner: Owner, event: &Event) -> bool {
+fn ends_belief(history: &History, hold: Hold, event: &Event) -> bool {
     match &event.kind {
-        EventKind::Disbelieves { lock: of, owner: whose, .. } => (*of, *whose) == (lock, owner),
-        EventKind::Life { life: Life::Crashed | Life::Started } => event.host == history.client_of(owner),
+        EventKind::Disbelieves { .. } => event.kind.hold() == Some(hold),
+        EventKind::Life { life: Life::Crashed | Life::Started } => event.host == history.client_of(hold.1),
         _ => false,
     }
 }
@@ -133,19 +144,22 @@ fn ends_belief(history: &History, lock: Lock, owner: Owner, event: &Event) -> bo
 /// Whether an owner still believes it holds a lock when the run is over: that was its latest report, some time ago, and its
 /// clock does not show the end of it yet.
 pub(crate) fn believes_at_the_end(history: &History, lock: Lock, owner: Owner) -> bool {
-    for event in history.events.iter().rev() {
-        if ends_belief(history, lock, owner, event) {
+    let in_mode = |hold: Hold| {
+        let events = history.events.iter().rev();
+        let about = |event: &&Event| {
+            let says = matches!(event.kind, EventKind::Believes { .. }) && event.kind.hold() == Some(hold);
+            says || ends_belief(history, hold, event)
+        };
+        let latest = events.clone().find(about);
+        let Some((event, EventKind::Believes { until, .. })) = latest.map(|event| (event, &event.kind))
+        else {
             return false;
-        }
-        let EventKind::Believes { lock: of, owner: whose, until, .. } = &event.kind else { continue };
-        if (*of, *whose) == (lock, owner) {
-            let lapsed = until.map_or(True::MAX, |until| shown(history, event.host, until, event.at));
-            let some_time =
-                believed(history, lock, owner).iter().any(|belief| belief.until == history.header.end);
-            return some_time && lapsed > history.header.end;
-        }
-    }
-    false
+        };
+        let lapsed = until.map_or(True::MAX, |until| shown(history, event.host, until, event.at));
+        let some_time = believed_in(history, hold).iter().any(|belief| belief.until == history.header.end);
+        some_time && lapsed > history.header.end
+    };
+    in_each_mode(lock, owner).into_iter().any(in_mode)
 }
 
 /// When an owner believed it held a lock.
@@ -153,57 +167,30 @@ pub(crate) fn believes_at_the_end(history: &History, lock: Lock, owner: Owner) -
 /// It does from when it says so until it says otherwise, until its client crashes or starts, or until the clock that it
 /// named has shown the reading that it named. A belief that it gave up is not the one it takes up next.
 pub(crate) fn believed(history: &History, lock: Lock, owner: Owner) -> Vec<Stretch> {
-    let ends = |event: &Event| ends_belief(history, lock, owner, event);
+    in_each_mode(lock, owner).into_iter().flat_map(|hold| believed_in(history, hold)).collect()
+}
+
+fn believed_in(history: &History, hold: Hold) -> Vec<Stretch> {
+    let (lock, owner, mode) = hold;
+    let ends = |event: &Event| ends_belief(history, hold, event);
     let mut spans = Vec::new();
-    let mut modes = Vec::new();
     for (number, event) in history.events.iter().enumerate() {
-        let EventKind::Believes { lock: of, owner: whose, until, mode, .. } = &event.kind else { continue };
-        if (*of, *whose) != (lock, owner) {
+        let EventKind::Believes { until, .. } = &event.kind else { continue };
+        if event.kind.hold() != Some(hold) {
             continue;
         }
         let says = |later: &&Event| {
-            let again = matches!(&later.kind, EventKind::Believes { lock: of, owner: whose, .. }
-                if (*of, *whose) == (lock, owner));
+            let again = matches!(later.kind, EventKind::Believes { .. }) && later.kind.hold() == Some(hold);
             again || ends(later)
         };
         let told = history.events[number + 1..].iter().find(says).map_or(True::MAX, |later| later.at);
         let lapsed = until.map_or(True::MAX, |until| shown(history, event.host, until, event.at));
         spans.push((event.at, told.min(lapsed)));
-        modes.push((event.at, *mode));
     }
     let cuts = history.events.iter().filter(|event| ends(event)).map(|event| event.at).collect();
     let so = |at: True| spans.iter().any(|span| within(*span, at));
-    let mode = |from: True| modes.iter().rfind(|(at, _)| *at == from).map_or(Mode::Exclusive, |mode| mode.1);
-    let stretch = |(from, until)| Stretch { lock, owner, mode: mode(from), from, until };
+    let stretch = |(from, until)| Stretch { lock, owner, mode, from, until };
     stretches(&spans, &cuts, history.header.end, so).into_iter().map(stretch).collect()
-}
-
-/// In which mode a promise is that began then: in that of the grant that began it. What a renewal began that found nothing to
-/// renew is taken for exclusive, unless the promise before it was not given back.
-fn granted_mode(history: &History, lock: Lock, owner: Owner, from: True) -> Mode {
-    let mut latest = Mode::Exclusive;
-    for event in history.events.iter().filter(|event| event.at <= from) {
-        match &event.kind {
-            EventKind::Granted { lock: of, owner: whose, mode, .. } if (*of, *whose) == (lock, owner) => {
-                latest = *mode;
-                if event.at == from {
-                    break;
-                }
-            }
-            EventKind::Released { lock: of, owner: whose, by, left: 0, .. }
-                if (*of, *whose) == (lock, owner) && own(history, owner, *by) =>
-            {
-                latest = Mode::Exclusive;
-            }
-            EventKind::Extended { lock: of, owner: whose, by, .. }
-                if (*of, *whose) == (lock, owner) && event.at == from && own(history, owner, *by) =>
-            {
-                break;
-            }
-            _ => {}
-        }
-    }
-    latest
 }
 
 fn within((from, until): Span, at: True) -> bool {

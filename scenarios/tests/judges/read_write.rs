@@ -1,46 +1,42 @@
 //! Read-write, as it is defined: a node's grant is wrong if another owner holds the lock on that node at that moment and one
 //! of the two is to write. An owner holds it there from its grant until it has given all its holds back, the node has lost
-//! it, or the node's clock has shown that the key is past its expiry; it holds it to write if any grant since was to write.
-//! `times` counts the wrong grants, `readers` how many held it to read on one node at most, right after a grant. There is
+//! it, or the node's clock has shown that the key is past its expiry. It may hold it to read and to write at once, each for itself,
+//! and is a writer then.
+//! `times` counts the wrong grants, `readers` how many held it to read on one node at most, right after a grant. `writers_waited` and
+//! `readers_waited` are how long an acquisition to write, and to read, took at most, to the end of the run if it is not over. There is
 //! nothing to judge without a read-write lock, or if no grant to write occurred.
 
 use std::time::Duration;
 
-use lockstorm::history::{Deadline, EventKind, History, Host, Lock, LockKind, Mode, Owner};
+use lockstorm::history::{Call, Deadline, EventKind, History, Host, Lock, LockKind, Mode, Owner};
 use lockstorm_sim::time::{True, Wall};
 
 use crate::{
     Answer,
-    past::{given_up, shown},
+    past::{calls, given_up, shown},
 };
 
-/// In which mode an owner holds a lock on a node right after the first so many events, at that instant.
-fn held(history: &History, lock: Lock, node: Host, owner: Owner, events: usize, now: True) -> Option<Mode> {
+/// Whether an owner holds a lock in a mode on a node right after the first so many events, at that instant.
+fn holds(history: &History, hold: (Lock, Owner, Mode), node: Host, events: usize, now: True) -> bool {
     let expires = |until: Option<Wall>, at: True| {
         // Redis drops a key when its clock has left the millisecond of the expiry behind.
         let past = |until: Wall| Wall::from_millis(until.as_millis()) + Duration::from_millis(1);
         until.map_or(True::MAX, |until| shown(history, node, Deadline::from(past(until)), at))
     };
-    let mut hold: Option<(Mode, True)> = None;
+    let mut over: Option<True> = None;
     for event in &history.events[..events] {
-        if event.host != node || event.kind.lock() != Some(lock) || event.kind.owner() != Some(owner) {
+        if event.host != node || event.kind.hold() != Some(hold) {
             continue;
         }
-        hold = hold.filter(|(_, over)| *over > event.at);
+        over = over.filter(|over| *over > event.at);
         match &event.kind {
-            EventKind::Granted { mode, until, .. } => {
-                let writes = *mode == Mode::Exclusive || matches!(hold, Some((Mode::Exclusive, _)));
-                let mode = if writes { Mode::Exclusive } else { Mode::Shared };
-                hold = Some((mode, expires(*until, event.at)));
-            }
-            EventKind::Extended { until, .. } => {
-                hold = hold.map(|(mode, _)| (mode, expires(*until, event.at)))
-            }
-            EventKind::Released { left: 0, .. } | EventKind::Vanished { .. } => hold = None,
+            EventKind::Granted { until, .. } => over = Some(expires(*until, event.at)),
+            EventKind::Extended { until, .. } => over = over.map(|_| expires(*until, event.at)),
+            EventKind::Released { left: 0, .. } | EventKind::Vanished { .. } => over = None,
             _ => {}
         }
     }
-    hold.filter(|(_, over)| *over > now).map(|(mode, _)| mode)
+    over.is_some_and(|over| over > now)
 }
 
 pub(crate) fn judge(history: &History) -> Answer {
@@ -53,7 +49,10 @@ pub(crate) fn judge(history: &History) -> Answer {
             continue;
         }
         writers += usize::from(mode == Mode::Exclusive);
-        let held = |other: Owner, events: usize| held(history, lock, event.host, other, events, event.at);
+        let held = |other: Owner, events: usize| {
+            let mut modes = [Mode::Exclusive, Mode::Shared].into_iter();
+            modes.find(|mode| holds(history, (lock, other, *mode), event.host, events, event.at))
+        };
         let excluded = |other: &Owner| {
             let other_mode = held(*other, number);
             *other != owner
@@ -71,5 +70,16 @@ pub(crate) fn judge(history: &History) -> Answer {
         0 if given_up(history) || writers == 0 => "undecided",
         0 => "holds",
     };
-    Answer::of(word).count("times", times).count("readers", readers)
+    let calls = calls(history);
+    let waited = |wanted: Mode| {
+        let asked = calls.iter().filter(|asked| judged(asked.lock));
+        let asked = asked.filter(|asked| matches!(asked.call, Call::Acquire { mode, .. } if mode == wanted));
+        let times = asked.map(|asked| asked.times(history)).map(|(from, over)| over.since(from));
+        times.max().unwrap_or(Duration::ZERO)
+    };
+    Answer::of(word)
+        .count("times", times)
+        .count("readers", readers)
+        .time("writers_waited", waited(Mode::Exclusive))
+        .time("readers_waited", waited(Mode::Shared))
 }

@@ -17,9 +17,9 @@
 //! Locks of a quorum are not judged, nor permits with leases. The question arose if a count was two or more, or if a call succeeded for which another
 //! one had left room, or after an acquire was refused although the node had granted the lock since the last success.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
-use lockstorm::history::{Call, Event, EventKind, History, Lock, LockKind, Outcome, Owner, Role};
+use lockstorm::history::{Call, Event, EventKind, History, Lock, LockKind, Mode, Outcome, Owner, Role};
 
 use crate::{
     Answer,
@@ -36,12 +36,19 @@ struct Account {
     /// Holds that were lost, which the owner may think it has, and whether it thinks that it has none.
     thought: u32,
     knows: bool,
-    counted: u32,
+    /// What the node counts, in each mode.
+    counts: BTreeMap<Mode, u32>,
     /// Whether there was any event of the owner, and whether it was granted the lock since its last success.
     known: bool,
     granted: bool,
     /// Whether an acquire was refused although it had been.
     refused: bool,
+}
+
+impl Account {
+    fn counted(&self) -> u32 {
+        self.counts.values().sum()
+    }
 }
 
 /// By how much the count was off at most, how deep it went, and whether a success followed a call that left room.
@@ -67,12 +74,18 @@ fn account(history: &History, lock: Lock, owner: Owner, calls: &[Asked<'_>]) -> 
                     EventKind::Granted { .. } | EventKind::Released { .. } | EventKind::Vanished { .. }
                 );
                 match &event.kind {
-                    EventKind::Granted { count, .. } => {
-                        (account.counted, account.granted) = (*count, true);
+                    EventKind::Granted { count, mode, .. } => {
+                        account.counts.insert(*mode, *count);
+                        account.granted = true;
                         deepest = deepest.max(*count);
                     }
-                    EventKind::Released { left, .. } => account.counted = *left,
-                    EventKind::Vanished { .. } => (account.counted, account.lost) = (0, true),
+                    EventKind::Released { left, mode, .. } => {
+                        account.counts.insert(*mode, *left);
+                    }
+                    EventKind::Vanished { mode, .. } => {
+                        account.counts.insert(*mode, 0);
+                        account.lost = true;
+                    }
                     _ => {}
                 }
             }
@@ -88,8 +101,9 @@ fn account(history: &History, lock: Lock, owner: Owner, calls: &[Asked<'_>]) -> 
                     if call.outcome != Some(&Outcome::Ok) || under_way || asks_on(history, owner, number) {
                         continue;
                     }
-                    let high = account.counted.saturating_sub(account.holds + account.more + account.thought);
-                    let low = account.holds.saturating_sub(account.less).saturating_sub(account.counted);
+                    let high =
+                        account.counted().saturating_sub(account.holds + account.more + account.thought);
+                    let low = account.holds.saturating_sub(account.less).saturating_sub(account.counted());
                     off = off.max(high).max(if lost { 0 } else { low });
                 }
             }
@@ -107,14 +121,14 @@ fn books(account: &mut Account, call: &Asked<'_>) -> bool {
             account.holds += 1;
             let knows = std::mem::take(&mut account.knows);
             if std::mem::take(&mut account.lost) || (knows && !account.granted) {
-                let left = account.counted.clamp(1, account.holds);
+                let left = account.counted().clamp(1, account.holds);
                 if !knows {
                     account.thought += account.holds - left;
                 }
                 account.holds = left;
             }
             let least = account.holds.saturating_sub(std::mem::take(&mut account.less));
-            account.holds = account.counted.clamp(least, account.holds);
+            account.holds = account.counted().clamp(least, account.holds);
             account.granted = false;
             let refused = std::mem::take(&mut account.refused);
             std::mem::take(&mut account.more) > 0 || refused

@@ -5,13 +5,16 @@
 //! each such stretch, from one end to the other, is a gap; but not the last one if it ends because an owner that did not wait
 //! was granted the lock, since then there was nothing to be woken for.
 //!
+//! Of a read-write lock a release counts that leaves nothing held on its node. One by a writer that leaves only readers counts as
+//! well, and only waiters that want to read are waiters then.
+//!
 //! `longest` is the longest gap, `releases` how many releases were open, and the layer is violated iff the longest gap exceeds
 //! the bound. The question arose if there was a gap. `messages` and `timers` count what woke waiters. Waiters of a quorum
 //! rely on their own timers and are not judged, nor are waiters for permits with leases, which are not called as those who ask.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
-use lockstorm::history::{EventKind, History, Lock, LockKind, Owner, Wake};
+use lockstorm::history::{Call, Event, EventKind, History, Lock, LockKind, Mode, Owner, Wake};
 
 use crate::{
     Answer,
@@ -21,13 +24,15 @@ use crate::{
 /// The waiters for a lock, as derived from its events.
 struct Waiters<'a> {
     lock: Lock,
+    /// Those that want to read alone.
+    to_readers: bool,
     calls: Vec<Asked<'a>>,
     /// After which events an owner waits, and after which it does not.
     said: Vec<(usize, Owner, bool)>,
 }
 
 impl Waiters<'_> {
-    fn of(history: &History, lock: Lock) -> Waiters<'_> {
+    fn of(history: &History, lock: Lock, to_readers: bool) -> Waiters<'_> {
         let said = history.events.iter().enumerate().filter_map(|(number, event)| match &event.kind {
             _ if event.kind.lock() != Some(lock) => None,
             EventKind::Waiting { owner, .. } => Some((number, *owner, true)),
@@ -37,13 +42,16 @@ impl Waiters<'_> {
             _ => None,
         });
         let calls = calls(history).into_iter().filter(|call| call.lock == lock && call.acquires()).collect();
-        Waiters { lock, calls, said: said.collect() }
+        Waiters { lock, to_readers, calls, said: said.collect() }
     }
 
-    /// Whether an owner waits after an event.
+    /// Whether an owner waits after an event, and wants what there is.
     fn waits(&self, owner: Owner, after: usize) -> bool {
         let mut calls = self.calls.iter().filter(|call| call.is(self.lock, owner));
         let Some(call) = calls.find(|call| call.under_way(after)) else { return false };
+        if self.to_readers && !matches!(call.call, Call::Acquire { mode: Mode::Shared, .. }) {
+            return false;
+        }
         let mut said =
             self.said.iter().filter(|said| said.1 == owner && (call.made..=after).contains(&said.0));
         said.next_back().is_some_and(|said| said.2)
@@ -92,6 +100,35 @@ fn gaps(history: &History, waiters: &Waiters<'_>, release: usize, gaps: &mut Vec
     history.events.len()
 }
 
+/// Whether a release leaves something to waiters, and if so, whether to readers alone.
+fn leaves(history: &History, number: usize) -> Option<bool> {
+    let event = &history.events[number];
+    let EventKind::Released { lock, left: 0, mode, .. } = event.kind else { return None };
+    if history.lock(lock).kind != LockKind::ReadWrite {
+        return Some(false);
+    }
+    let mut held = BTreeSet::new();
+    let of_lock = |event: &&Event| event.kind.lock() == Some(lock);
+    for event in history.events[..=number].iter().filter(|other| other.host == event.host).filter(of_lock) {
+        let Some((_, owner, mode)) = event.kind.hold() else { continue };
+        match event.kind {
+            EventKind::Granted { .. } => {
+                held.insert((owner, mode));
+            }
+            EventKind::Released { left: 0, .. } | EventKind::Vanished { .. } => {
+                held.remove(&(owner, mode));
+            }
+            _ => {}
+        }
+    }
+    let readers_alone = held.iter().all(|(_, mode)| *mode == Mode::Shared);
+    match mode {
+        _ if held.is_empty() => Some(false),
+        Mode::Exclusive if readers_alone => Some(true),
+        _ => None,
+    }
+}
+
 pub(crate) fn judge(history: &History) -> Answer {
     let mut times: Vec<Duration> = Vec::new();
     let (mut messages, mut timers) = (0, 0);
@@ -105,13 +142,14 @@ pub(crate) fn judge(history: &History) -> Answer {
         info.authority.quorum == 1 && !matches!(info.kind, LockKind::Permits { .. })
     };
     for lock in history.header.locks().filter(judged) {
-        let waiters = Waiters::of(history, lock);
+        let waiters = [false, true].map(|to_readers| Waiters::of(history, lock, to_readers));
         let mut over = 0;
         for (number, event) in history.events.iter().enumerate() {
-            let free = matches!(event.kind, EventKind::Released { lock: of, left: 0, .. } if of == lock);
-            if number >= over && free && waiters.able(history, number) {
+            let leaves = leaves(history, number).filter(|_| event.kind.lock() == Some(lock));
+            let Some(waiters) = leaves.map(|to_readers| &waiters[usize::from(to_readers)]) else { continue };
+            if number >= over && waiters.able(history, number) {
                 releases += 1;
-                over = gaps(history, &waiters, number, &mut times);
+                over = gaps(history, waiters, number, &mut times);
             }
         }
     }

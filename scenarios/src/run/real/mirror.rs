@@ -14,7 +14,7 @@ use lockstorm_sim::{
     time::Wall,
 };
 
-use crate::object::Value;
+use crate::object::{Keys, Value};
 
 /// A line of MONITOR.
 #[derive(Debug, PartialEq, Eq)]
@@ -100,7 +100,8 @@ pub(super) struct Step<By> {
 
 /// The copy. `By` identifies the sender of commands.
 pub(super) struct Mirror<By> {
-    keys: Vec<Bytes>,
+    /// Of each lock.
+    keys: Vec<Keys>,
     server: Server,
     env: Env,
     conn: u64,
@@ -112,7 +113,7 @@ pub(super) struct Mirror<By> {
 
 impl<By: Clone> Mirror<By> {
     /// A copy of keys that are not there.
-    pub(super) fn new(keys: Vec<Bytes>) -> Mirror<By> {
+    pub(super) fn new(keys: Vec<Keys>) -> Mirror<By> {
         let mut env = Env::new(0);
         let config = Config { save: Vec::new(), ..Config::default() };
         let server = Server::new(config, &mut env);
@@ -167,11 +168,11 @@ impl<By: Clone> Mirror<By> {
         }
         let mut explained = Vec::new();
         for (at, (kept, read)) in kept.iter().zip(read).enumerate() {
-            explained.push(kept.content == read.content);
-            if kept.content == read.content {
+            explained.push(kept.is_like(read));
+            if kept.is_like(read) {
                 let same = steps.iter_mut().rev();
-                let same = same.take_while(|step| step.after[at].expires_ms == kept.expires_ms);
-                same.for_each(|step| step.after[at].expires_ms = read.expires_ms);
+                let same = same.take_while(|step| step.after[at].is_like(kept));
+                same.for_each(|step| step.after[at].correct(kept, read));
             }
         }
         self.become_like(read, now);
@@ -180,12 +181,21 @@ impl<By: Clone> Mirror<By> {
 
     fn kept(&self) -> Vec<Value> {
         let node = self.server.node();
-        self.keys.iter().map(|key| Value::of(node, key)).collect()
+        self.keys.iter().flat_map(|keys| keys.read(node, |_| true)).collect()
     }
 
     fn become_like(&mut self, read: &[Value], now: Wall) {
-        let deletion = [Bytes::from("DEL")].into_iter().chain(self.keys.iter().cloned()).collect();
-        let values = self.keys.iter().zip(read).flat_map(|(key, value)| value.commands(key));
+        // What each key is, with the tag of its lock.
+        let keys: Vec<(&Bytes, &str)> = self
+            .keys
+            .iter()
+            .flat_map(|keys| keys.list.iter().map(|key| (&key.name, &*keys.leases)))
+            .collect();
+        let kept = self.kept();
+        let leases = keys.iter().zip(&kept).flat_map(|((_, tag), value)| value.lease_keys(tag));
+        let deletion = [Bytes::from("DEL")].into_iter();
+        let deletion = deletion.chain(keys.iter().map(|(key, _)| (*key).clone())).chain(leases).collect();
+        let values = keys.iter().zip(read).flat_map(|((key, tag), value)| value.commands(key, tag));
         let commands: Vec<Vec<Bytes>> = [deletion].into_iter().chain(values).collect();
         for words in commands {
             let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
@@ -269,13 +279,13 @@ mod tests {
     fn kept(fields: &[(&str, &str)], expires_ms: Option<i64>) -> Vec<Value> {
         let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let mut kept = free();
-        kept[0] = Value { content: Content::Fields(fields.collect()), expires_ms };
+        kept[0] = Value { content: Content::Fields(fields.collect()), expires_ms, ..Value::default() };
         kept
     }
 
     /// Takes in commands, `who: command` one each millisecond; what a script does follows with `lua`.
     fn mirror(story: &[(&str, &str)]) -> Mirror<String> {
-        let mut mirror = Mirror::new(keys().list.into_iter().map(|key| key.name).collect());
+        let mut mirror = Mirror::new(vec![keys()]);
         for ((who, command), after_ms) in story.iter().zip(0..) {
             let quoted: Vec<String> = command.split(' ').map(|word| format!("\"{word}\"")).collect();
             let (at, command) = (Wall::from_millis(BEGINS_MS + after_ms), &*quoted.join(" "));

@@ -22,15 +22,22 @@ struct Done {
 }
 
 impl Done {
+    /// Whether it is about what the call asked for: an acquisition, for a hold in its mode.
+    fn is_about(&self, what: &EventKind) -> bool {
+        let asked = if let Call::Acquire { mode, .. } = self.call { Some(mode) } else { None };
+        what.hold()
+            .is_some_and(|(_, owner, mode)| owner == self.owner && asked.is_none_or(|asked| asked == mode))
+    }
+
     /// Whether this is what the server did for the call.
     fn is_done_by(&self, what: &EventKind) -> bool {
-        let owner = match (self.call, what) {
-            (Call::Acquire { .. }, EventKind::Granted { owner, .. })
-            | (Call::Release, EventKind::Released { owner, .. })
-            | (Call::Extend { .. }, EventKind::Extended { owner, .. }) => owner,
-            _ => return false,
-        };
-        *owner == self.owner
+        let does = matches!(
+            (self.call, what),
+            (Call::Acquire { .. }, EventKind::Granted { .. })
+                | (Call::Release, EventKind::Released { .. })
+                | (Call::Extend { .. }, EventKind::Extended { .. })
+        );
+        does && self.is_about(what)
     }
 }
 
@@ -59,7 +66,7 @@ pub(in crate::run) fn put_in_order(events: &mut Vec<Event>) {
         // The first thing that the server did for the owner since it asked, or it did nothing for this call.
         let late = servers.values().filter_map(|list| {
             let since = &list[list.partition_point(|event| event.at < call.from)..];
-            since.iter().find(|event| event.kind.owner() == Some(call.owner))
+            since.iter().find(|event| call.is_about(&event.kind))
         });
         let late = late.filter(|event| call.is_done_by(&event.kind) && event.at <= call.until + LATE_MAX);
         let late = late.min_by_key(|event| event.at);
@@ -113,7 +120,7 @@ fn calls(events: &[Event]) -> Vec<Done> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::{Lock, story::Story};
+    use crate::history::{Lock, Mode, story::Story};
 
     const LOCK: Lock = Lock(0);
 
@@ -126,7 +133,8 @@ mod tests {
         let owner = events[belief].kind.owner().expect("an event of an owner");
         let is_grant = |event: &Event| matches!(event.kind, EventKind::Granted { .. });
         let at = events[belief].at;
-        let call = Call::Acquire { wait: crate::history::Wait::No, lease_ms: Some(1_000) };
+        let call =
+            Call::Acquire { wait: crate::history::Wait::No, lease_ms: Some(1_000), mode: Mode::Exclusive };
         events.retain(|event| !matches!(event.kind, EventKind::Invoke { .. } | EventKind::Return { .. }));
         let client = events[events.iter().position(|event| !is_grant(event)).expect("the belief")].host;
         let op = Op(1);
@@ -165,7 +173,8 @@ mod tests {
         };
         let (at, host, owner) = (second.at, second.host, first.kind.owner().expect("an event of an owner"));
         let by = crate::history::Party { client: history.client_of(owner), owner: None };
-        let released = EventKind::Released { lock: LOCK, owner, by, left: 0, lease_ms: None, until: None };
+        let (left, lease_ms, until, mode) = (0, None, None, Mode::Exclusive);
+        let released = EventKind::Released { lock: LOCK, owner, by, left, lease_ms, until, mode };
         // The second grant was noted later than the belief that it made, and the release before it was as well.
         let asks = |op, call| EventKind::Invoke {
             op,
@@ -174,7 +183,8 @@ mod tests {
             call,
         };
         let client = history.client_of(second.kind.owner().expect("an event of an owner"));
-        let call = Call::Acquire { wait: crate::history::Wait::No, lease_ms: Some(1_000) };
+        let call =
+            Call::Acquire { wait: crate::history::Wait::No, lease_ms: Some(1_000), mode: Mode::Exclusive };
         let mut events = vec![
             Event { at: at - Duration::from_millis(1), host: client, kind: asks(Op(1), call) },
             Event { at, host: client, kind: EventKind::Return { op: Op(1), outcome: Outcome::Ok } },
@@ -195,6 +205,28 @@ mod tests {
         assert!(events.is_sorted_by_key(|event| event.at));
     }
 
+    /// Regression: a writer's acquisition to read extends the lock for its writing as well, which was taken for all that was done.
+    #[test]
+    fn what_an_acquisition_to_read_extends_is_not_what_it_asked_for() {
+        let story = Story::of_kind(crate::history::LockKind::ReadWrite).at(500);
+        let story = story.granted_in("m", "c1", 1_000, Mode::Exclusive).at(510).extended("m", "c1", 1_000);
+        let history = story.granted_in("m", "c1", 1_000, Mode::Shared).ends(2_000);
+        let [_, extended, granted] = &history.events[..] else { panic!("three events of the node") };
+        let owner = granted.kind.owner().expect("an event of an owner");
+        let (client, before) = (history.client_of(owner), granted.at - Duration::from_micros(200));
+        let call = Call::Acquire { wait: crate::history::Wait::No, lease_ms: None, mode: Mode::Shared };
+        let asks = EventKind::Invoke { op: Op(1), lock: LOCK, owner, call };
+        let returns = EventKind::Return { op: Op(1), outcome: Outcome::Ok };
+        let mut events = vec![
+            Event { at: before - Duration::from_millis(1), host: client, kind: asks },
+            Event { at: before, host: client, kind: returns },
+            extended.clone(),
+            granted.clone(),
+        ];
+        put_in_order(&mut events);
+        assert!(matches!(events[3].kind, EventKind::Return { .. }), "{events:?}");
+    }
+
     /// Regression: a release found nothing to release, and was recorded with the effect of a later one, and all in between.
     #[test]
     fn what_a_later_call_did_is_not_what_an_earlier_one_did() {
@@ -205,10 +237,12 @@ mod tests {
         let (client, at) = (history.client_of(owner), granted.at);
         let later = |millis| at + Duration::from_millis(millis);
         let by = crate::history::Party { client, owner: None };
-        let acquire = Call::Acquire { wait: crate::history::Wait::No, lease_ms: Some(30) };
+        let acquire =
+            Call::Acquire { wait: crate::history::Wait::No, lease_ms: Some(30), mode: Mode::Exclusive };
         let asks = |op, call| EventKind::Invoke { op: Op(op), lock: LOCK, owner, call };
         let returns = |op| EventKind::Return { op: Op(op), outcome: Outcome::Ok };
-        let released = EventKind::Released { lock: LOCK, owner, by, left: 0, lease_ms: None, until: None };
+        let (left, lease_ms, until, mode) = (0, None, None, Mode::Exclusive);
+        let released = EventKind::Released { lock: LOCK, owner, by, left, lease_ms, until, mode };
         let of_client = |millis, what| Event { at: later(millis), host: client, kind: what };
         let of_node = |millis, what| Event { at: later(millis), host: node, kind: what };
         let mut events = vec![

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     history::{Event, EventKind, Host, Lock, Owner, Party, Role},
-    object::{Content, Value},
+    object::{self, Content, Keys, Value},
     recorder::Sender,
     run::{
         Stage,
@@ -39,17 +39,25 @@ const READER: &str = "EVAL_RO";
 /// and the server had it a little earlier.
 const EARLY_MS: i64 = 10;
 
-/// Reads the keys in one step: how many keys the server has evicted, then of each its type, what is in it, and when it expires.
+/// Reads the keys in one step: how many keys the server has evicted, then of each its type, what is in it, and when it expires. ARGV:
+/// for each, what the keys of the leases of its levels begin with, or nothing.
 const READ: &str = "
 local evicted = tonumber(redis.call('INFO', 'stats'):match('evicted_keys:(%d+)'))
 local answer = {}
 for at, key in ipairs(KEYS) do
+    local leases = {}
     local kind = redis.call('TYPE', key).ok
     local words = {}
     if kind == 'string' then words = {redis.call('GET', key)} end
     if kind == 'hash' then words = redis.call('HGETALL', key) end
     if kind == 'list' then words = redis.call('LRANGE', key, 0, -1) end
-    answer[at] = {kind, words, redis.call('PEXPIRETIME', key)}
+    for field = 1, (kind == 'hash' and ARGV[at] ~= '') and #words or 0, 2 do
+        for level = 1, math.min(tonumber(words[field + 1]) or 0, 1000) do
+            local ends = redis.call('PEXPIRETIME', ARGV[at] .. ':' .. words[field] .. ':rwlock_timeout:' .. level)
+            if ends ~= -2 then leases[#leases + 1] = {words[field], level, ends} end
+        end
+    end
+    answer[at] = {kind, words, redis.call('PEXPIRETIME', key), leases}
 end
 return {evicted, answer}";
 
@@ -107,14 +115,23 @@ struct Reader {
 }
 
 /// What the keys are, in one step of the server's, and how many keys it has evicted.
-async fn read(connection: &mut MultiplexedConnection, keys: &[Bytes]) -> RedisResult<(Vec<Value>, u64)> {
+async fn read(
+    connection: &mut MultiplexedConnection,
+    keys: &[(Bytes, String)],
+) -> RedisResult<(Vec<Value>, u64)> {
     let mut command: Cmd = redis::cmd(READER);
     command.arg(READ).arg(keys.len());
-    keys.iter().for_each(|key| {
+    keys.iter().for_each(|(key, _)| {
         command.arg(&key[..]);
     });
-    let (evicted, raw): (u64, Vec<(String, Vec<String>, i64)>) = command.query_async(connection).await?;
-    let values = raw.into_iter().map(|(kind, words, expires_ms)| Value::answered(&kind, words, expires_ms));
+    keys.iter().for_each(|(_, tag)| {
+        command.arg(tag);
+    });
+    type Answered = (String, Vec<String>, i64, Vec<(String, u32, i64)>);
+    let (evicted, raw): (u64, Vec<Answered>) = command.query_async(connection).await?;
+    let values = raw
+        .into_iter()
+        .map(|(kind, words, expires_ms, leases)| Value::answered(&kind, words, expires_ms, leases));
     Ok((values.collect(), evicted))
 }
 
@@ -158,8 +175,8 @@ pub(super) struct Watcher {
     ctx: HostCtx,
     stage: Rc<Stage>,
     host: Host,
-    /// The keys of all locks, one lock's after the other's.
-    keys: Vec<Bytes>,
+    /// The keys of all locks, one lock's after the other's, each with the tag of the keys of its leases.
+    keys: Vec<(Bytes, String)>,
     /// The locks' names as MONITOR writes them.
     names: Vec<String>,
     reader: Reader,
@@ -177,10 +194,15 @@ impl Watcher {
     pub(super) async fn begin(ctx: HostCtx, stage: Rc<Stage>) -> Option<Watcher> {
         let (reader, monitor) = connections(&ctx).await?;
         let (locks, host) = (stage.locks(), stage.host(ctx.name()));
-        let keys = locks.iter().flat_map(|watched| &watched.keys.list).map(|key| key.name.clone());
-        let keys: Vec<Bytes> = keys.collect();
+        let of_lock = |watched: &Watched| {
+            let Keys { list, leases, .. } = watched.keys.clone();
+            list.into_iter().map(move |key| {
+                (key.name, if key.role == object::Role::Holders { leases.clone() } else { String::new() })
+            })
+        };
+        let keys: Vec<(Bytes, String)> = locks.iter().flat_map(of_lock).collect();
         let names = stage.plan.locks.iter().map(|lock| escaped(lock.key.as_bytes())).collect();
-        let mirror = Mirror::new(keys.clone());
+        let mirror = Mirror::new(locks.iter().map(|watched| watched.keys.clone()).collect());
         let mut watcher =
             Watcher { ctx, stage, host, keys, names, reader, monitor, mirror, locks, evicted: 0 };
         let Reading { values: read, at, evicted } = loop {
@@ -323,7 +345,7 @@ impl Watcher {
 
     /// How long until a key expires, by the wall clock, and a millisecond more: from then on a read finds it gone.
     fn until_expiry(&self) -> Option<Duration> {
-        let expires_ms = self.locks.iter().filter_map(|watched| watched.state.expires_ms).min();
+        let expires_ms = self.locks.iter().filter_map(|watched| watched.state.first_expiry_ms()).min();
         let left = expires_ms? + 1 - self.ctx.wall().as_millis();
         Some(Duration::from_millis(u64::try_from(left.max(1)).unwrap_or(1)))
     }
@@ -353,10 +375,13 @@ impl Watcher {
             if !master {
                 return watched.adopt(values, watcher);
             }
-            let over = |early_ms| watched.state.expires_ms.is_some_and(|at| at < wall_ms + early_ms);
+            let over = |early_ms| watched.state.first_expiry_ms().is_some_and(|at| at < wall_ms + early_ms);
             let (event, by) = match *change {
                 Change::Command { name: "FLUSHALL" | "FLUSHDB", by } => ("flushed", by),
-                Change::Command { name, by } => (if over(0) { "expired" } else { name }, by),
+                Change::Command { name, by } => {
+                    let dropped = over(0) && !watched.object.leases_are_apart();
+                    (if dropped { "expired" } else { name }, by)
+                }
                 Change::Nothing { explained, has_evicted } => {
                     let holders =
                         || watched.keys.holders().map(|at| (&values[at], explained[keys.start + at]));
@@ -365,7 +390,8 @@ impl Watcher {
                         return watched.adopt(values, watcher);
                     }
                     // A server does no more to a key by itself than to drop it.
-                    let gone = holders().all(|(value, _)| value.content == Content::Nothing);
+                    let gone = holders().all(|(value, _)| value.content == Content::Nothing)
+                        || watched.object.leases_are_apart();
                     let event = match gone {
                         true if over(EARLY_MS) => "expired",
                         true if has_evicted => "evicted",

@@ -49,17 +49,56 @@ const RELEASE_COUNTED: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 t
 /// KEYS: the lock. ARGV: the owner, the lease in ms. Sets the time to live if the owner holds the lock; 1 or 0.
 const RENEW_COUNTED: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 1 then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
 
-/// KEYS: the lock. ARGV: the owner, the lease in ms, `read` or `write`, what is let in by mistake, such as `read under write`.
-/// Grants to readers beside readers, and to any owner if there is none; 1 or 0.
-const ACQUIRE_MODE: &str = "local mode = redis.call('hget', KEYS[1], 'mode') \
-    if mode and not (mode == 'read' and ARGV[3] == 'read') and ARGV[4] ~= ARGV[3] .. ' under ' .. mode then return 0 end \
-    redis.call('hset', KEYS[1], 'mode', ARGV[3]) redis.call('hincrby', KEYS[1], ARGV[1], 1) \
+/// KEYS: the lock, what the keys of the owner's leases begin with. ARGV: the owner, the lease in ms, the owner as a writer, whether it
+/// is let in beside a writer by mistake. Adds a level with a lease of its own beside readers, under its own writing, or if
+/// the lock is free; 1 or 0.
+const ACQUIRE_READ: &str = "local mode = redis.call('hget', KEYS[1], 'mode') \
+    if mode == 'write' and redis.call('hexists', KEYS[1], ARGV[3]) == 0 and ARGV[4] ~= '1' then return 0 end \
+    if not mode then redis.call('hset', KEYS[1], 'mode', 'read') end \
+    redis.call('set', KEYS[2] .. ':' .. redis.call('hincrby', KEYS[1], ARGV[1], 1), 1, 'px', ARGV[2]) \
     if redis.call('pttl', KEYS[1]) < tonumber(ARGV[2]) then redis.call('pexpire', KEYS[1], ARGV[2]) end return 1";
 
-/// KEYS: the lock. ARGV: the owner. Takes one hold away, and the key with the last one of all; 1 or 0.
-const RELEASE_MODE: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end \
-    if redis.call('hincrby', KEYS[1], ARGV[1], -1) <= 0 then redis.call('hdel', KEYS[1], ARGV[1]) end \
-    if redis.call('hlen', KEYS[1]) == 1 then redis.call('del', KEYS[1]) end return 1";
+/// KEYS: the lock. ARGV: the owner as a writer, the lease in ms, whether it is let in beside readers, and whether leases are added up, by
+/// mistake. Adds a level if the lock is free or the owner writes; 1 or 0.
+const ACQUIRE_WRITE: &str = "local mode = redis.call('hget', KEYS[1], 'mode') \
+    if mode and redis.call('hexists', KEYS[1], ARGV[1]) == 0 and not (mode == 'read' and ARGV[3] == '1') then return 0 end \
+    redis.call('hset', KEYS[1], 'mode', 'write') redis.call('hincrby', KEYS[1], ARGV[1], 1) \
+    local left, lease = redis.call('pttl', KEYS[1]), tonumber(ARGV[2]) \
+    if ARGV[4] == '1' and left > 0 then lease = left + lease end \
+    if left < lease then redis.call('pexpire', KEYS[1], lease) end return 1";
+
+/// How long the longest lease of a reader lasts, in ms.
+const LONGEST_READ: &str = "local function longest(tag) local longest, fields = 0, redis.call('hgetall', KEYS[1]) \
+    for i = 1, #fields, 2 do for level = 1, tonumber(fields[i + 1]) or 0 do \
+    longest = math.max(longest, redis.call('pttl', tag .. ':' .. fields[i] .. ':rwlock_timeout:' .. level)) end end \
+    return longest end ";
+
+/// KEYS: the lock, what the keys of the owner's leases begin with, and those of all owners. ARGV: the owner, whether a writer's lease
+/// becomes that of the readers by mistake, the channel if the release is told. Takes one level away; the lock is free when no
+/// lease of a reader lasts; 1 or 0.
+const RELEASE_READ: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end \
+    local left = redis.call('hincrby', KEYS[1], ARGV[1], -1) redis.call('del', KEYS[2] .. ':' .. left + 1) \
+    if left == 0 then redis.call('hdel', KEYS[1], ARGV[1]) end \
+    local writes, lasts = redis.call('hget', KEYS[1], 'mode') == 'write', longest(KEYS[3]) \
+    if lasts > 0 and (not writes or ARGV[2] == '1') then redis.call('pexpire', KEYS[1], lasts) end \
+    if lasts <= 0 and not writes then redis.call('del', KEYS[1]) if ARGV[3] then redis.call('publish', ARGV[3], 0) end end return 1";
+
+/// KEYS: the lock, what the keys of all leases begin with. ARGV: the owner as a writer, whether a downgrade is told, the channel if
+/// the release is told. Takes one level away; what the owner reads still keeps the lock for readers; 1 or 0.
+const RELEASE_WRITE: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end \
+    if redis.call('hincrby', KEYS[1], ARGV[1], -1) > 0 then return 1 end \
+    redis.call('hdel', KEYS[1], ARGV[1]) local lasts = longest(KEYS[2]) \
+    if lasts > 0 then redis.call('hset', KEYS[1], 'mode', 'read') redis.call('pexpire', KEYS[1], lasts) \
+    else redis.call('del', KEYS[1]) end \
+    if ARGV[3] and (lasts <= 0 or ARGV[2] == '1') then redis.call('publish', ARGV[3], 1) end return 1";
+
+/// KEYS: the lock, what the keys of all leases begin with. ARGV: the owner, the lease in ms, whether the leases of all readers are
+/// extended by mistake. Extends each lease of the owner that is not over, and the lock; 1 or 0.
+const RENEW_READ: &str = "local held, fields = 0, redis.call('hgetall', KEYS[1]) \
+    for i = 1, #fields, 2 do if fields[i] == ARGV[1] or ARGV[3] == '1' then for level = 1, tonumber(fields[i + 1]) or 0 do \
+    local extended = redis.call('pexpire', KEYS[2] .. ':' .. fields[i] .. ':rwlock_timeout:' .. level, ARGV[2]) \
+    if fields[i] == ARGV[1] then held = math.max(held, extended) end end end end \
+    if held == 1 then redis.call('pexpire', KEYS[1], ARGV[2]) end return held";
 
 /// KEYS: the permits. ARGV: how many there are, how many must be left. Takes one; 1 or 0.
 const ACQUIRE_PERMIT: &str = "local left = tonumber(redis.call('get', KEYS[1]) or ARGV[1]) \
@@ -98,12 +137,13 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn of(lock: &str) -> Names {
+    pub(super) fn of(lock: &str, key: Key) -> Names {
+        let channel = if key == Key::Mode { wire::rw_channel } else { wire::lock_channel };
         Names {
             lock: lock.to_owned(),
             queue: wire::fair_queue(lock),
             counter: wire::fencing_token(lock),
-            channel: wire::lock_channel(lock),
+            channel: channel(lock),
         }
     }
 }
@@ -123,6 +163,11 @@ pub(super) fn script(source: &str, keys: &[&str]) -> Cmd {
     let mut command = redis::cmd("EVAL");
     command.arg(source).arg(keys.len()).arg(keys);
     command
+}
+
+/// The name of an owner that writes.
+fn writer(token: &str) -> String {
+    format!("{token}:write")
 }
 
 pub(super) fn ms(length: Duration) -> u64 {
@@ -159,15 +204,15 @@ impl Commands {
                 command = script(ACQUIRE_COUNTED, &[lock]);
                 command.arg(token).arg(lease);
             }
+            Key::Mode if mode == Mode::Shared => {
+                command = script(ACQUIRE_READ, &[lock, &wire::read_holds(lock, token)]);
+                let mistaken = u8::from(grant == Grant::ReadUnderWrite);
+                command.arg(token).arg(lease).arg(writer(token)).arg(mistaken);
+            }
             Key::Mode => {
-                let mistake = match grant {
-                    Grant::ReadUnderWrite => "read under write",
-                    Grant::WriteUnderRead => "write under read",
-                    _ => "none",
-                };
-                let mode = if mode == Mode::Shared { "read" } else { "write" };
-                command = script(ACQUIRE_MODE, &[lock]);
-                command.arg(token).arg(lease).arg(mode).arg(mistake);
+                command = script(ACQUIRE_WRITE, &[lock]);
+                command.arg(writer(token)).arg(lease).arg(u8::from(grant == Grant::WriteUnderRead));
+                command.arg(u8::from(grant == Grant::SumsLeases));
             }
             Key::Permits => {
                 let needed = if grant == Grant::AnyPermit { i64::MIN / 2 } else { 1 };
@@ -222,8 +267,9 @@ impl Commands {
     }
 
     /// Gives the lock back.
-    pub(super) fn release(&self, token: &str) -> Cmd {
+    pub(super) fn release(&self, token: &str, mode: Mode) -> Cmd {
         let lock = &*self.names.lock;
+        let tells = matches!(self.traits.pace, Pace::Message | Pace::MessageWithoutRecheck);
         let mut command = match (self.traits.release, self.traits.key) {
             (release, Key::Leases) => {
                 let mut command = self.about_permits(RELEASE_LEASED, "");
@@ -240,20 +286,32 @@ impl Commands {
                 command.arg(token);
                 return command;
             }
-            (Release::Compare | Release::Remember, Key::Permits | Key::Latch | Key::Rate) => {
+            (_, Key::Permits | Key::Latch | Key::Rate) => {
                 let mut command = redis::cmd("INCR");
                 command.arg(lock);
                 return command;
             }
-            (Release::Compare, Key::Token | Key::Queue) => {
-                let tells = matches!(self.traits.pace, Pace::Message | Pace::MessageWithoutRecheck);
-                script(if tells { RELEASE_AND_TELL } else { RELEASE }, &[lock])
+            (_, Key::Mode) => {
+                let (mistake, tag) = (self.traits.release, wire::suffix_tag(lock));
+                let mut command;
+                if mode == Mode::Shared {
+                    let source = format!("{LONGEST_READ}{RELEASE_READ}");
+                    command = script(&source, &[lock, &wire::read_holds(lock, token), &tag]);
+                    command.arg(token).arg(u8::from(mistake == Release::ShortensWriter));
+                } else {
+                    command = script(&format!("{LONGEST_READ}{RELEASE_WRITE}"), &[lock, &tag]);
+                    command.arg(writer(token)).arg(u8::from(mistake != Release::SilentDowngrade));
+                }
+                if tells {
+                    command.arg(&self.names.channel);
+                }
+                return command;
             }
-            (Release::Compare | Release::Remember, Key::Count) => script(RELEASE_COUNTED, &[lock]),
-            (Release::Compare | Release::Remember, Key::Mode) => script(RELEASE_MODE, &[lock]),
+            (_, Key::Token | Key::Queue) => script(if tells { RELEASE_AND_TELL } else { RELEASE }, &[lock]),
+            (_, Key::Count) => script(RELEASE_COUNTED, &[lock]),
         };
         command.arg(token);
-        if matches!(self.traits.pace, Pace::Message | Pace::MessageWithoutRecheck) {
+        if tells {
             command.arg(&self.names.channel);
         }
         command
@@ -267,7 +325,7 @@ impl Commands {
     }
 
     /// Holds the lock for so much longer.
-    pub(super) fn renew(&self, token: &str, lease: Duration, now: &str) -> Cmd {
+    pub(super) fn renew(&self, token: &str, lease: Duration, mode: Mode, now: &str) -> Cmd {
         let lock = &*self.names.lock;
         let mut command = match (self.traits.renewal, self.traits.key) {
             (_, Key::Leases) => {
@@ -281,7 +339,17 @@ impl Commands {
                 command.arg(lock).arg(token).arg("PX").arg(ms(lease));
                 return command;
             }
-            (_, Key::Count | Key::Mode) => script(RENEW_COUNTED, &[lock]),
+            (mistake, Key::Mode) if mode == Mode::Shared => {
+                let mut command = script(RENEW_READ, &[lock, &wire::suffix_tag(lock)]);
+                command.arg(token).arg(ms(lease)).arg(u8::from(mistake == Renewal::AllReaders));
+                return command;
+            }
+            (_, Key::Mode) => {
+                let mut command = script(RENEW_COUNTED, &[lock]);
+                command.arg(writer(token)).arg(ms(lease));
+                return command;
+            }
+            (_, Key::Count) => script(RENEW_COUNTED, &[lock]),
             _ => script(RENEW, &[lock]),
         };
         command.arg(token).arg(ms(lease));

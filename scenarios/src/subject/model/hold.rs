@@ -55,6 +55,7 @@ impl Hold {
         hold.tell();
         if ask.lease.is_none() && shared.traits.renewal != Renewal::Never {
             let task = tokio::task::spawn_local(renew(hold.clone()));
+            shared.renewals.borrow_mut().push(task.abort_handle());
             hold.renewal.replace(Some(task.abort_handle()));
         }
         hold
@@ -80,7 +81,7 @@ impl Hold {
             let left = self.shared.holds.get().saturating_sub(1);
             self.shared.holds.set(left);
             if left == 0 || self.shared.traits.key != Key::Count {
-                self.shared.history.disbelieves(self.owner(), why);
+                self.shared.history.disbelieves(self.owner(), why, self.mode);
             }
             self.ended.notify_waiters();
         }
@@ -98,7 +99,7 @@ impl Hold {
                 Err(silence) => return Some(silence),
             }
         }
-        let answers = shared.ask_all(&shared.commands.release(&self.token)).await;
+        let answers = shared.ask_all(&shared.commands.release(&self.token, self.mode)).await;
         answers.into_iter().find_map(Result::err)
     }
 }
@@ -112,7 +113,8 @@ async fn renew(hold: Rc<Hold>) {
             return;
         }
         let asked_at = shared.traits.clock.now(&shared.env);
-        let answers = shared.ask_all(&shared.commands.renew(&hold.token, hold.lease, &shared.time())).await;
+        let renew = shared.commands.renew(&hold.token, hold.lease, hold.mode, &shared.time());
+        let answers = shared.ask_all(&renew).await;
         let said =
             |yes: bool| answers.iter().flatten().filter(|answer| granted(answer).is_some() == yes).count();
         let (renewed, refused) = (said(true), said(false));
@@ -141,6 +143,9 @@ impl Held for Hold {
             if let Some(renewal) = self.renewal.take().filter(|_| self.shared.traits.cancels) {
                 renewal.abort();
             }
+            if self.shared.traits.renewal == Renewal::UntilAnyRelease {
+                self.shared.renewals.take().iter().for_each(tokio::task::AbortHandle::abort);
+            }
             self.end(Reason::Released);
             let Some(Silence(message)) = self.ask_release().await else { return Ok(()) };
             if self.shared.wires.len() > 1 {
@@ -159,7 +164,8 @@ impl Held for Hold {
         Box::pin(async move {
             let shared = &self.shared;
             let asked_at = shared.traits.clock.now(&shared.env);
-            let answers = shared.ask_all(&shared.commands.renew(&self.token, lease, &shared.time())).await;
+            let renew = shared.commands.renew(&self.token, lease, self.mode, &shared.time());
+            let answers = shared.ask_all(&renew).await;
             let extended = answers.iter().flatten().filter(|answer| granted(answer).is_some()).count();
             if extended < shared.quorum() {
                 return Err(Failure { definite: false, message: format!("{extended} nodes extended") });

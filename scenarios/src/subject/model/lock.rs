@@ -1,10 +1,14 @@
 //! The algorithm of every model, with its traits looked up wherever it could go wrong.
 
-use std::{cell::Cell, rc::Rc, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+    time::Duration,
+};
 
 use lockstorm_client::{Env, wire};
 use redis::{Cmd, Value};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::{
     commands::{Commands, Names, granted},
@@ -13,7 +17,7 @@ use super::{
 };
 use crate::{
     bridge::HostEnv,
-    history::{Lock, Owner, Wake},
+    history::{Lock, Mode, Owner, Wake},
     plan::PlannedLock,
     recorder::{HistoryWriter, Line},
     scenario::traits::{
@@ -61,7 +65,7 @@ pub(in crate::subject) fn make(context: &SubjectContext, number: Lock, line: Lin
     }
     let commands = Commands {
         traits,
-        names: Names::of(key),
+        names: Names::of(key, traits.key),
         number: lock.permits.or(lock.count).unwrap_or(1),
         window: lock.window(),
     };
@@ -75,6 +79,7 @@ pub(in crate::subject) fn make(context: &SubjectContext, number: Lock, line: Lin
         owner,
         id,
         holds: Cell::default(),
+        renewals: RefCell::default(),
         watchdog: lock.watchdog.0,
         history,
     });
@@ -93,6 +98,8 @@ pub(super) struct Shared {
     id: String,
     /// How many times this client holds the lock.
     pub(super) holds: Cell<u32>,
+    /// The watchdogs of all its holds.
+    pub(super) renewals: RefCell<Vec<AbortHandle>>,
     watchdog: Duration,
     pub(super) history: HistoryWriter,
 }
@@ -291,10 +298,15 @@ impl Shared {
         if self.traits.grant == Grant::TwoSteps && answers.iter().any(is_grant) {
             self.ask_all(&self.commands.expire(lease)).await;
         }
-        if self.traits.replicas != Replicas::None && answers.iter().any(is_grant) {
+        let of_all = self.traits.replicas == Replicas::RequiredOfAll;
+        if self.traits.replicas != Replicas::None && (of_all || answers.iter().any(is_grant)) {
             let acknowledged = self.acknowledged().await;
+            if of_all && !acknowledged {
+                self.ask_all(&self.commands.release(&token, ask.mode)).await;
+                return Attempt::Unknown("no replica has acknowledged it".to_owned());
+            }
             if self.traits.replicas == Replicas::Required && !acknowledged {
-                self.clean_up(&token, &answers).await;
+                self.clean_up(&token, ask.mode, &answers).await;
                 return Attempt::Unknown("no replica has acknowledged it".to_owned());
             }
         }
@@ -317,7 +329,7 @@ impl Shared {
             };
             return Attempt::Granted(Hold::begin(&self, token, fence, ask, lease, until));
         }
-        self.clean_up(&token, &answers).await;
+        self.clean_up(&token, ask.mode, &answers).await;
         let silent = answers.iter().filter_map(|answer| answer.as_ref().err()).next();
         match silent {
             Some(Silence(message))
@@ -337,8 +349,8 @@ impl Shared {
         answer.is_ok_and(|answer| granted(&answer).is_some())
     }
 
-    async fn clean_up(self: &Rc<Self>, token: &str, answers: &[Result<Value, Silence>]) {
-        let release = self.commands.release(token);
+    async fn clean_up(self: &Rc<Self>, token: &str, mode: Mode, answers: &[Result<Value, Silence>]) {
+        let release = self.commands.release(token, mode);
         for (wire, answer) in self.wires.iter().zip(answers) {
             let acknowledged = is_grant(answer);
             let wanted = match self.traits.cleanup {

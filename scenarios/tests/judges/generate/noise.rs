@@ -38,8 +38,8 @@ pub(crate) fn history((of, steps): Bytes) -> History {
         let wall = history.clock(node).reading(Face::Wall, now);
         let until = lease_ms.map(|lease| Wall::from_nanos(wall) + Duration::from_millis(lease));
         let count = one_of(&[1, 1, 2, 3], *how);
-        // One owner keeps to one mode: no lock's events say which of two it gave back.
-        let reads = owner.0.is_multiple_of(3) && history.lock(lock).kind == LockKind::ReadWrite;
+        let reads = ((how / 2).wrapping_add(*much)).is_multiple_of(3)
+            && history.lock(lock).kind == LockKind::ReadWrite;
         let mode = if reads { Mode::Shared } else { Mode::Exclusive };
         let other = one_of(&clients, *how / 4);
         let by = one_of(
@@ -59,9 +59,9 @@ pub(crate) fn history((of, steps): Bytes) -> History {
             0..4 => (node, EventKind::Granted { lock, owner, lease_ms, until, count, token, mode }),
             4..6 => {
                 let left = one_of(&[0, 0, 1, 2], *how);
-                (node, EventKind::Released { lock, owner, by, left, lease_ms: None, until: None })
+                (node, EventKind::Released { lock, owner, by, left, lease_ms: None, until: None, mode })
             }
-            6 => (node, EventKind::Extended { lock, owner, by, lease_ms, until }),
+            6 => (node, EventKind::Extended { lock, owner, by, lease_ms, until, mode }),
             7 => {
                 let how = one_of(
                     &[
@@ -73,7 +73,7 @@ pub(crate) fn history((of, steps): Bytes) -> History {
                     ],
                     *how,
                 );
-                (node, EventKind::Vanished { lock, owner, how })
+                (node, EventKind::Vanished { lock, owner, how, mode })
             }
             8..11 => {
                 let reading = history.clock(client).reading(clock, now);
@@ -83,7 +83,7 @@ pub(crate) fn history((of, steps): Bytes) -> History {
             }
             11 => {
                 let why = one_of(&[Reason::Released, Reason::Lost, Reason::Expired], *how);
-                (client, EventKind::Disbelieves { lock, owner, why })
+                (client, EventKind::Disbelieves { lock, owner, why, mode })
             }
             12..14 if open.contains_key(&owner) || dead.contains(&client) => continue,
             12..14 => {
@@ -91,7 +91,7 @@ pub(crate) fn history((of, steps): Bytes) -> History {
                 ops += 1;
                 open.insert(owner, op);
                 let wait = one_of(&[Wait::No, Wait::Ms(500), Wait::Unbounded], *much);
-                let acquire = Call::Acquire { wait, lease_ms };
+                let acquire = Call::Acquire { wait, lease_ms, mode };
                 let of_lock =
                     [acquire, acquire, Call::Release, Call::Release, Call::Extend { lease_ms: 500 }];
                 let call = match history.lock(lock).kind {

@@ -27,6 +27,11 @@ pub(super) struct Node {
 }
 
 impl Node {
+    /// The first lock in whose queue an owner stands.
+    pub(super) fn queued_for(&self, owner: Owner) -> Option<Lock> {
+        self.queues.iter().find(|(_, queue)| queue.contains(&owner)).map(|(lock, _)| *lock)
+    }
+
     /// Does with a latch what is wanted: what its count has become, if it is another one, and whether that succeeds. A latch that is
     /// open is neither counted down nor deleted, and one that is closed is not set.
     pub(super) fn counts(&mut self, lock: Lock, count: u32, wants: Wants) -> (Option<u64>, bool) {

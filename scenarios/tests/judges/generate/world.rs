@@ -2,7 +2,7 @@
 //! wrong around them. Servers expire keys by their own clocks, lose them in crashes, forget them in failovers; requests,
 //! replies and writes come late or never; clients nest their holds, give up, stand still and crash.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, mem, time::Duration};
 
 use lockstorm::history::{
     Accepted, Call, Clock, Deadline, EventKind, Face, History, Host, Life, Lock, LockKind, LossCause, Mode,
@@ -45,8 +45,8 @@ pub(crate) fn history((of, steps): Bytes) -> History {
     let Cast { history, nodes, clients, shop, owners } = cast(&of);
     let groups = &history.header.locks[0].authority.groups;
     let masters = groups.iter().map(|group| usize::from(group[0].0)).collect();
-    let state = vec![Node::default(); nodes.len()];
     let mut world = World {
+        state: vec![Node::default(); nodes.len()],
         history,
         nodes,
         clients,
@@ -54,7 +54,6 @@ pub(crate) fn history((of, steps): Bytes) -> History {
         owners,
         now: ms(0),
         ops: 0,
-        state,
         masters,
         calls: BTreeMap::new(),
         still: Vec::new(),
@@ -108,7 +107,8 @@ impl World {
     fn loses(&mut self, node: usize, lock: Lock, how: LossCause) {
         let Some(key) = self.state[node].keys.remove(&lock) else { return };
         for owner in key.holders.into_keys() {
-            self.tell(self.nodes[node], EventKind::Vanished { lock, owner, how });
+            let mode = self.mode(lock, owner);
+            self.tell(self.nodes[node], EventKind::Vanished { lock, owner, how, mode });
         }
     }
 
@@ -157,7 +157,8 @@ impl World {
             25 => self.leaves_queue(owner),
             26 => {
                 let why = one_of(&[Reason::Lost, Reason::Expired, Reason::Released], how);
-                self.tell(client, EventKind::Disbelieves { lock, owner, why });
+                let mode = self.mode(lock, owner);
+                self.tell(client, EventKind::Disbelieves { lock, owner, why, mode });
             }
             27 => self.history.header.calm = Some(self.now),
             28 => {
@@ -185,21 +186,21 @@ impl World {
             (LockKind::Rate { .. }, _) => Wants::Take(1 + u32::from(reach % 2)),
             (_, wants) => wants,
         };
+        let mode = self.mode(lock, owner);
+        let wait = one_of(&[Wait::No, Wait::Ms(1_000), Wait::Unbounded], reach);
         let call = match wants {
             Wants::Await => Call::Await { wait: Wait::Unbounded },
             Wants::Down => Call::CountDown,
             Wants::Open => Call::Delete,
             Wants::Take(permits) => Call::Take { permits, wait: Wait::Unbounded },
-            Wants::Acquire(lease_ms) => {
-                Call::Acquire { wait: one_of(&[Wait::No, Wait::Ms(1_000), Wait::Unbounded], reach), lease_ms }
-            }
+            Wants::Acquire(lease_ms) => Call::Acquire { wait, lease_ms, mode },
             _ => Call::Release,
         };
         let (since, done, token) = (self.now, 0, None);
         self.calls.insert(owner, Open { op, lock, wants, since, done, token, depth: 1 });
         self.tell(client, EventKind::Invoke { op, lock, owner, call });
         if wants == Wants::Release {
-            self.tell(client, EventKind::Disbelieves { lock, owner, why: Reason::Released });
+            self.tell(client, EventKind::Disbelieves { lock, owner, why: Reason::Released, mode });
         }
         for group in 0..self.masters.len() {
             let request = Request { op: Some(op), lock, owner, group, wants };
@@ -262,7 +263,8 @@ impl World {
                 let others: Vec<Owner> =
                     key.holders.keys().filter(|other| **other != owner).copied().collect();
                 for owner in others {
-                    self.tell(host, EventKind::Extended { lock, owner, by, lease_ms, until });
+                    let mode = self.mode(lock, owner);
+                    self.tell(host, EventKind::Extended { lock, owner, by, lease_ms, until, mode });
                 }
                 self.state[node].keys.insert(lock, key);
                 if self.state[node].queues[&lock].contains(&owner) {
@@ -292,7 +294,8 @@ impl World {
                 } else {
                     self.state[node].keys.insert(lock, key);
                 }
-                self.tell(host, EventKind::Released { lock, owner, by, left, lease_ms, until });
+                let mode = self.mode(lock, owner);
+                self.tell(host, EventKind::Released { lock, owner, by, left, lease_ms, until, mode });
                 self.tell(host, EventKind::Published { lock, receivers: 1 });
                 if let Some(open) = self.calls.get_mut(&owner).filter(|open| Some(open.op) == op) {
                     open.done += 1;
@@ -328,7 +331,8 @@ impl World {
                 let holders: Vec<Owner> = key.holders.keys().copied().collect();
                 self.state[node].keys.insert(lock, key);
                 for owner in holders {
-                    self.tell(host, EventKind::Extended { lock, owner, by, lease_ms, until });
+                    let mode = self.mode(lock, owner);
+                    self.tell(host, EventKind::Extended { lock, owner, by, lease_ms, until, mode });
                 }
             }
         }
@@ -417,20 +421,20 @@ impl World {
 
     /// An owner renews, or releases, what another one holds.
     fn renews_for_another(&mut self, owner: Owner, lock: Lock, node: usize, much: u8) {
-        let by = Party { client: one_of(&self.clients, much), owner: None };
+        let (by, mode) = (Party { client: one_of(&self.clients, much), owner: None }, self.mode(lock, owner));
         let Some(key) = self.state[node].keys.get_mut(&lock) else { return };
         if !key.holders.contains_key(&owner) {
             return;
         }
         let until = key.expires_ms.map(Wall::from_millis);
         let what = if much.is_multiple_of(2) {
-            EventKind::Extended { lock, owner, by, lease_ms: Some(500), until }
+            EventKind::Extended { lock, owner, by, lease_ms: Some(500), until, mode }
         } else {
             key.holders.remove(&owner);
             if key.holders.is_empty() {
                 self.state[node].keys.remove(&lock);
             }
-            EventKind::Released { lock, owner, by, left: 0, lease_ms: None, until: None }
+            EventKind::Released { lock, owner, by, left: 0, lease_ms: None, until: None, mode }
         };
         self.tell(self.nodes[node], what);
     }
@@ -548,11 +552,10 @@ impl World {
         let (old, new) = (self.masters[0], 1 - self.masters[0]);
         self.masters[0] = new;
         let (old_host, new_host) = (self.nodes[old], self.nodes[new]);
-        let held = std::mem::take(&mut self.state[old].keys);
-        let queues = std::mem::take(&mut self.state[old].queues);
+        let Node { keys, queues, counts, .. } = &mut self.state[old];
+        let (held, queues, counts) = (mem::take(keys), mem::take(queues), mem::take(counts));
         self.tell(old_host, EventKind::Became { role: Role::Replica });
         self.tell(new_host, EventKind::Became { role: Role::Master });
-        let counts = std::mem::take(&mut self.state[old].counts);
         if !how.is_multiple_of(2) {
             self.state[new].counts = counts.clone();
         }
@@ -563,7 +566,8 @@ impl World {
         if how.is_multiple_of(2) {
             for (lock, key) in held {
                 for owner in key.holders.into_keys() {
-                    self.tell(new_host, EventKind::Vanished { lock, owner, how: LossCause::Failover });
+                    let (how, mode) = (LossCause::Failover, self.mode(lock, owner));
+                    self.tell(new_host, EventKind::Vanished { lock, owner, how, mode });
                 }
             }
         } else {
@@ -576,9 +580,8 @@ impl World {
     fn waits(&mut self, owner: Owner, how: u8) {
         let client = self.history.client_of(owner);
         let asks = |open: &&Open| self.able(client) && matches!(open.wants, Wants::Acquire(_));
-        let Some(lock) = self.calls.get(&owner).filter(asks).map(|open| open.lock) else {
-            return;
-        };
+        let Some(open) = self.calls.get(&owner).filter(asks) else { return };
+        let lock = open.lock;
         let what = match how % 4 {
             0 | 1 => EventKind::Waiting { lock, owner },
             2 => EventKind::Woken { lock, owner, by: Wake::Message },
@@ -590,11 +593,8 @@ impl World {
     /// An owner gives its place in the queue up, or is thrown out.
     fn leaves_queue(&mut self, owner: Owner) {
         let node = self.masters[0];
-        let queues = self.state[node].queues.iter();
-        let Some(lock) = queues.filter(|(_, queue)| queue.contains(&owner)).map(|(lock, _)| *lock).next()
-        else {
-            return;
-        };
-        self.queue(node, lock, |queue| queue.retain(|waiter| *waiter != owner));
+        if let Some(lock) = self.state[node].queued_for(owner) {
+            self.queue(node, lock, |queue| queue.retain(|waiter| *waiter != owner));
+        }
     }
 }
