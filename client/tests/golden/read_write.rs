@@ -7,6 +7,7 @@ use super::{LATCH, LEASE, Messages, NIL, Vectors, int};
 const READ_ACQUIRE: &str = include_str!("../../src/locks/read_write/acquire_read.lua");
 pub(super) const WRITE_ACQUIRE: &str = include_str!("../../src/locks/read_write/acquire_write.lua");
 const READ_RENEW: &str = include_str!("../../src/locks/read_write/renew.lua");
+const READ_PROBE: &str = include_str!("../../src/locks/read_write/probe.lua");
 const READ_LOOK: &str = include_str!("../../src/locks/read_write/look.lua");
 const READ_RELEASE: &str = concat!(
     include_str!("../../src/locks/read_write/longest_read.lua"),
@@ -138,7 +139,14 @@ async fn read_write_of_several() {
     assert_eq!((v.read("A", 100_000).await, v.read("A", 100_000).await), (NIL, NIL));
     assert_eq!(v.unread("A", "q6", 5_000).await, int(0));
     v.check_pttl("{rw}:A:rwlock_timeout:1", 100_000).await;
-    assert_eq!(v.unread("A", "q7", 1).await, int(1));
+    // The next release deletes the latches of earlier ones.
+    let latches = ["q7", "q1", "q2", "q6"].map(|request| format!("redisson_unlock_latch:{{rw}}:{request}"));
+    let mut keys = vec!["rw", RW_CHANNEL, "{rw}:A:rwlock_timeout", "{rw}"];
+    keys.extend(latches.iter().map(String::as_str));
+    let args: [&dyn ToString; 5] = [&0, &"A", &"PUBLISH", &LATCH, &1];
+    assert_eq!(v.run(READ_RELEASE, &keys, &args).await.unwrap(), int(1));
+    let kept: Vec<Option<i64>> = v.get(&format!("MGET {}", latches.join(" "))).await;
+    assert_eq!(kept, [Some(1), None, None, None]);
 
     // Another's longer lease counts, and a shorter one does not cut it.
     assert_eq!((v.read("A", 100_000).await, v.read("B", 50_000).await), (NIL, NIL));
@@ -183,4 +191,26 @@ async fn read_write_of_several() {
     v.get::<i64>("DEL {rw}:Z9:rwlock_timeout:1").await;
     let renewed = v.run(READ_RENEW, &["rw", &holds("Z9")], &[&LEASE, &"Z9"]).await.unwrap();
     assert_eq!(renewed, Value::Array(vec![int(0)]));
+    // A level, or a hash, that has more left than the lease keeps it.
+    v.get::<i64>("DEL rw").await;
+    assert_eq!((v.read("A", 100_000).await, v.read("A", 5_000).await), (NIL, NIL));
+    let renewed = v.run(READ_RENEW, &["rw", &holds("A")], &[&LEASE, &"A"]).await.unwrap();
+    assert_eq!(renewed, Value::Array(vec![int(1)]));
+    for (key, left) in
+        [("rw", 100_000), ("{rw}:A:rwlock_timeout:1", 100_000), ("{rw}:A:rwlock_timeout:2", 30_000)]
+    {
+        v.check_pttl(key, left).await;
+    }
+
+    // After a lost reply a reader is told of the levels that have not ended, and of what the last one has left.
+    for (ended, owner, levels, left) in
+        [("none", "A", 2, 30_000), ("none", "B", 0, -2), ("1", "A", 1, 30_000), ("2", "A", 0, -2)]
+    {
+        v.get::<i64>(&format!("DEL {}:{ended}", holds("A"))).await;
+        let found = v.run(READ_PROBE, &["rw", &holds(owner)], &[&owner]).await.unwrap();
+        let Value::Array(found) = found else { panic!("{found:?}") };
+        let [Value::Int(living), Value::Int(remaining)] = found[..] else { panic!("{found:?}") };
+        assert_eq!(living, levels, "{owner}, {ended} ended");
+        assert!((left - 1_000..=left).contains(&remaining), "{owner}, {ended} ended: {remaining}");
+    }
 }

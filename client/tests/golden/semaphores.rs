@@ -145,6 +145,26 @@ async fn permit_semaphore() {
     v.get::<i64>(&format!("ZADD {{p}}:timeout {NEVER} id6")).await;
     assert_eq!(release(&mut v, "q5", "rest", &["id6", "unknown"]).await, int(1));
     assert_eq!((v.get::<i64>("GET p").await, messages.next().await.as_str()), (2, "2"));
+    // The memories of earlier releases go with the next one.
+    let memory = |request: &str| format!("redisson_unlock_latch:{{p}}:{request}");
+    let (next, spent) = (memory("q6"), [memory("q4"), memory("q5")]);
+    v.get::<i64>(&format!("ZADD {{p}}:timeout {NEVER} id6")).await;
+    let all: Vec<&str> = keys.into_iter().chain([&*next, &*spent[0], &*spent[1]]).collect();
+    let args: [&dyn ToString; 4] = [&"PUBLISH", &LATCH, &"all", &"id6"];
+    assert_eq!(v.run(PERMIT_RELEASE, &all, &args).await.unwrap(), int(1));
+    assert_eq!(v.get::<i64>(&format!("EXISTS {}", spent.join(" "))).await, 0);
+    assert_eq!((v.get::<i64>("GET p").await, messages.next().await.as_str()), (3, "3"));
+    // Two have expired, of which one is taken at once: waiters learn of the other. They learn of it also when neither suffices.
+    for (asked, reply, left) in [(1, okay.clone(), 1), (3, NIL, 2)] {
+        v.get::<String>("SET p 0").await;
+        v.get::<i64>("DEL {p}:timeout").await;
+        v.get::<i64>("ZADD {p}:timeout 1000 id8 1000 id9").await;
+        let ids = ["id10", "id11", "id12"];
+        let mut args: Vec<&dyn ToString> = vec![&"PUBLISH", &asked, &9_000];
+        args.extend(ids.iter().take(asked).map(|id| id as &dyn ToString));
+        assert_eq!(v.run(PERMIT_ACQUIRE, &keys, &args).await.unwrap(), reply, "{asked} asked for");
+        assert_eq!((v.get::<i64>("GET p").await, messages.next().await), (left, left.to_string()));
+    }
     // A semaphore that ends takes its permits along.
     v.get::<i64>("PEXPIRE p 5000").await;
     assert_eq!(acquire(&mut v, 9_000, "id7").await, okay);
