@@ -121,8 +121,11 @@ def write_tree(tool, mutants, dropped):
         with open(staging / folder / "src/lib.rs", "a") as lib:
             lib.write("\n#[doc(hidden)]\npub mod mutant_switch;\n")
     head = "    pub(crate) fn new(text: &'static str) -> Self {\n"
-    edit(staging / "client/src/script.rs", head,
-         head + "        let text = crate::mutant_switch::script(text).map_or(text, |text| text.leak());\n")
+    inserted = "        let text = crate::mutant_switch::script(text).map_or(text, |text| text.leak());\n"
+    after = edit(staging / "client/src/script.rs", head, head + inserted)
+    for branch in branches.get("client/src/script.rs", []):
+        for place in ("start", "end"):
+            branch[place] += len(inserted) if branch[place] > after else 0
     edit(staging / "client/tests/golden.rs", 'redis::cmd("EVAL").arg(script)',
          'redis::cmd("EVAL").arg(lockstorm_client::mutant_switch::script(script).as_deref().unwrap_or(script))')
     # A mutant may be what the compiler sees through: it is tried all the same.
@@ -133,10 +136,12 @@ def write_tree(tool, mutants, dropped):
 
 
 def edit(path, old, new):
+    """Replaces what is there once. At which byte it began."""
     text = path.read_text()
     if text.count(old) != 1:
         sys.exit(f"{path}: {old!r} is not there once")
     path.write_text(text.replace(old, new))
+    return len(text[:text.index(old)].encode())
 
 
 def sync(source, target):
