@@ -212,8 +212,11 @@ fn each_kind_of_lock_has_an_adapter_and_a_handle_and_no_other_place() {
         .filter(|kind| kind.starts_with(char::is_uppercase) && kind.chars().all(char::is_alphanumeric));
     let kinds: Vec<&str> = kinds.collect();
     assert!(kinds.len() > 8, "{kinds:?}");
+    let all = adapters.split_once("const ALL: &[LockKind] = &[").expect("the list").1;
+    let all = all.split_once("];").expect("its end").0;
     for kind in kinds {
         let name = format!("LockKind::{kind}");
+        assert!(all.contains(&format!("{name},")), "{kind} is missing in LockKind::ALL");
         let is_named = |path: &str| {
             let text = sources::read(path);
             let code = text.split("#[cfg(test)]").next().unwrap_or_default();

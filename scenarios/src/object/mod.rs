@@ -60,19 +60,8 @@ pub enum LockKind {
 }
 
 impl LockKind {
-    /// The kinds of which one owner at a time holds the lock, alone.
-    pub(crate) const OF_ONE_OWNER: &[LockKind] = &[
-        LockKind::Plain,
-        LockKind::Fair,
-        LockKind::Fenced,
-        LockKind::Spin,
-        LockKind::NonReentrant,
-        LockKind::NonReentrantFair,
-        LockKind::Redlock,
-    ];
-
-    /// The kinds that the production client has.
-    pub(crate) const OF_CLIENT: &[LockKind] = &[
+    /// Every kind; the production client has them all.
+    pub(crate) const ALL: &[LockKind] = &[
         LockKind::Plain,
         LockKind::Fair,
         LockKind::Fenced,
@@ -108,6 +97,11 @@ impl LockKind {
     /// Whether independent masters grant the lock, each by itself, and a majority of them is needed.
     pub fn needs_quorum(self) -> bool {
         self.object(1).needs_quorum()
+    }
+
+    /// Whether one owner at a time holds it, alone.
+    pub(crate) fn has_one_owner(self) -> bool {
+        matches!(self.object(1).promises(), history::LockKind::Exclusive | history::LockKind::Fair)
     }
 
     /// Whether it can be asked for together with others, as readers do.

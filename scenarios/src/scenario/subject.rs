@@ -351,11 +351,10 @@ impl Subject {
     }
 
     /// The kinds of lock that it implements, with other traits laid over its own.
-    pub fn kinds(&self, others: &OtherTraits) -> &'static [LockKind] {
-        match self.algorithm {
-            Algorithm::Client => LockKind::OF_CLIENT,
-            Algorithm::Model => self.traits.with(others).kinds(),
-        }
+    pub fn kinds(&self, others: &OtherTraits) -> Vec<LockKind> {
+        let traits = self.traits.with(others);
+        let implements = |kind: &LockKind| self.algorithm == Algorithm::Client || traits.implement(*kind);
+        LockKind::ALL.iter().copied().filter(implements).collect()
     }
 
     /// Whether the traits can be laid over it.

@@ -86,16 +86,16 @@ traits! {
 }
 
 impl Traits {
-    /// The kinds of lock that an algorithm with these traits implements. Its key decides: one that has neither modes nor permits
+    /// Whether an algorithm with these traits implements this kind of lock. Its key decides: one that has neither modes nor permits
     /// takes the other kinds for a plain lock's.
-    pub fn kinds(&self) -> &'static [LockKind] {
+    pub fn implement(&self, kind: LockKind) -> bool {
         match self.key {
-            Key::Mode => &[LockKind::ReadWrite],
-            Key::Permits => &[LockKind::Semaphore],
-            Key::Leases => &[LockKind::PermitSemaphore],
-            Key::Latch => &[LockKind::Latch],
-            Key::Rate => &[LockKind::Rate],
-            Key::Token | Key::Queue | Key::Count => LockKind::OF_ONE_OWNER,
+            Key::Mode => kind == LockKind::ReadWrite,
+            Key::Permits => kind == LockKind::Semaphore,
+            Key::Leases => kind == LockKind::PermitSemaphore,
+            Key::Latch => kind == LockKind::Latch,
+            Key::Rate => kind == LockKind::Rate,
+            Key::Token | Key::Queue | Key::Count => kind.has_one_owner(),
         }
     }
 }

@@ -291,6 +291,24 @@ impl Subject for OfLine {
     }
 }
 
+/// What comes of asking a lock, or several together: two types of the client with the same methods.
+macro_rules! asked {
+    ($lock:expr, $owner:expr, $ask:expr) => {{
+        let (lock, ask) = (&$lock, &$ask);
+        let with_limit = match ask.wait {
+            Patience::Unbounded => None,
+            Patience::None => Some(lock.try_acquire()),
+            Patience::For(limit) => Some(lock.try_acquire_for(limit)),
+        };
+        match (with_limit, ask.lease) {
+            (None, None) => lock.acquire().owner($owner).await.map(Some),
+            (None, Some(lease)) => lock.acquire().owner($owner).lease(lease).await.map(Some),
+            (Some(wanted), None) => wanted.owner($owner).await,
+            (Some(wanted), Some(lease)) => wanted.owner($owner).lease(lease).await,
+        }
+    }};
+}
+
 /// Asks for all of them as one multi lock, with the lease and the limit of the first.
 async fn asked_together(
     handles: &BTreeMap<Lock, Handle>,
@@ -310,27 +328,7 @@ async fn asked_together(
         };
     }
     let lock = builder.build().map_err(failure)?;
-    let guard = match asks[0].wait {
-        Patience::Unbounded => {
-            let wanted = lock.acquire().owner(owner);
-            match asks[0].lease {
-                Some(lease) => wanted.lease(lease).await.map(Some),
-                None => wanted.await.map(Some),
-            }
-        }
-        Patience::None | Patience::For(_) => {
-            let wanted = match asks[0].wait {
-                Patience::For(wait) => lock.try_acquire_for(wait),
-                _ => lock.try_acquire(),
-            };
-            let wanted = wanted.owner(owner);
-            match asks[0].lease {
-                Some(lease) => wanted.lease(lease).await,
-                None => wanted.await,
-            }
-        }
-    };
-    guard.map_err(failure)
+    asked!(lock, owner, asks[0]).map_err(failure)
 }
 
 /// Does something with a latch; `None` for what is done with others.
@@ -364,27 +362,7 @@ async fn asked<O: Object>(
     owner: OwnerId,
     ask: Ask,
 ) -> Result<Option<Guard<O::Got>>, Failure> {
-    let guard = match ask.wait {
-        Patience::Unbounded => {
-            let wanted = lock.acquire().owner(owner);
-            match ask.lease {
-                Some(lease) => wanted.lease(lease).await.map(Some),
-                None => wanted.await.map(Some),
-            }
-        }
-        Patience::None | Patience::For(_) => {
-            let wanted = match ask.wait {
-                Patience::For(wait) => lock.try_acquire_for(wait),
-                _ => lock.try_acquire(),
-            };
-            let wanted = wanted.owner(owner);
-            match ask.lease {
-                Some(lease) => wanted.lease(lease).await,
-                None => wanted.await,
-            }
-        }
-    };
-    guard.map_err(failure)
+    asked!(lock, owner, ask).map_err(failure)
 }
 
 fn held<G: 'static>(guard: Guard<G>, token: Option<u64>) -> Rc<dyn Held> {
