@@ -3,22 +3,16 @@
 //! A run is a pure function of scenario and seed, so bisection finds the very value at which a seed's verdict changes. Over many
 //! seeds these values are a sample, whose median has an interval without any assumption about their distribution.
 
-use std::{
-    ops::Range,
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
+use std::ops::{ControlFlow, Range};
 
-use lockstorm_sim::world::TraceRetention;
 use statrs::distribution::{Binomial, DiscreteCDF};
 
 use crate::{
     checker::Checker,
-    plan::Plan,
-    run::{Engine, run},
+    run::Engine,
+    runner,
     scenario::{ScenarioError, Setting, Source, Ticks},
+    worklist::work_through,
 };
 
 /// An axis of one variant, and whose verdict is looked at.
@@ -83,22 +77,12 @@ impl Search<'_> {
         told: &(dyn Fn(&Found) + Sync),
     ) -> Result<Vec<Found>, Box<ScenarioError>> {
         let seeds: Vec<u64> = seeds.collect();
-        let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        let work = || {
-            while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let found = self.of_seed(*seed);
-                found.iter().for_each(told);
-                results.lock().expect("nobody panics while adding").push((*seed, found));
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 0..jobs.clamp(1, seeds.len().max(1)) {
-                scope.spawn(work);
-            }
+        let found = work_through(&seeds, jobs, |seed| {
+            let found = self.of_seed(*seed);
+            found.iter().for_each(told);
+            if found.is_ok() { ControlFlow::Continue(found) } else { ControlFlow::Break(found) }
         });
-        let mut results = results.into_inner().expect("every thread is done");
-        results.sort_by_key(|(seed, _)| *seed);
-        results.into_iter().map(|(_, found)| found).collect()
+        found.into_iter().collect()
     }
 
     fn of_seed(&self, seed: u64) -> Result<Found, Box<ScenarioError>> {
@@ -139,15 +123,8 @@ impl Search<'_> {
     }
 
     fn verdict(&self, at: Ticks, seed: u64) -> Result<&'static str, Box<ScenarioError>> {
-        let setting = Setting::of(self.key, at);
-        let source = self.source.with(std::slice::from_ref(&setting))?;
-        let variant = source.variants.iter().find(|variant| variant.of == self.variant);
-        let Some(variant) = variant else { return Err(Box::new(source.no_variant(self.variant))) };
-        let plan = Plan::draw(&variant.scenario, seed);
-        let outcome = run(&plan, "boundary", self.engine, TraceRetention::Nothing);
-        let findings = crate::checker::check(&outcome.history);
-        let finding = findings.iter().find(|finding| finding.checker == self.checker.name);
-        Ok(finding.map_or("undecided", |finding| finding.verdict.word()))
+        let variant = self.source.variant_with(self.variant, &[Setting::of(self.key, at)])?;
+        Ok(runner::verdict(&variant.scenario, seed, self.engine, self.checker).word())
     }
 }
 
@@ -189,23 +166,8 @@ mod tests {
     use super::*;
     use crate::scenario::parse;
 
-    /// A key that a jump of its server's clock ends early: c2 asks 2 s after the grant, so a jump of more than 8 s frees it.
-    const JUMP: &str = r#"
-[node.m]
-[network]
-latency = "1ms"
-[lock]
-lease = "10s"
-[client.c1]
-steps = [{ at = "10s", try_acquire = {} }, { work = { until = "20s", until_lost = true } }]
-[client.c2]
-steps = [{ at = "12s", try_acquire = {} }]
-[fault.jump]
-clock_step = { host = "m", by = "+1s" }
-at = "11s"
-[run]
-storm = "30s"
-"#;
+    /// c2 asks 2 s after the grant of 10 s, so a jump of more than 8 s frees the key.
+    const JUMP: &str = include_str!("../tests/jump.toml");
 
     fn search<'a>(source: &'a Source, from: &str, to: &str) -> Search<'a> {
         let ticks = |text: &str| text.parse().expect("a value");
@@ -241,11 +203,14 @@ storm = "30s"
     }
 
     #[test]
-    fn a_key_that_is_none_is_refused() {
+    fn a_key_or_a_variant_that_is_none_is_refused() {
         let source = parse("jump.toml", JUMP).expect("a scenario");
         let search = Search { key: "fault.jump.clock_step.buy", ..search(&source, "0s", "5s") };
         let error = search.of(0..1, 1, &|_| {}).expect_err("no such key");
         assert!(error.to_string().contains("unknown field `buy`"), "{error}");
+        let search = Search { variant: "slow", ..self::search(&source, "0s", "5s") };
+        let error = search.of(0..1, 1, &|_| {}).expect_err("no such variant");
+        assert!(error.to_string().contains("no variant \"slow\""), "{error}");
     }
 
     /// Of six values the least and the largest are the interval: all six lie on one side once in 32 times.

@@ -4,13 +4,12 @@
 //! A cause is counterfactual here, as in Lewis, *Causation* (1973): what happened would not have happened without it. Every host,
 //! script and fault draws from a stream of its own, so that taking one away does not move the others.
 
-use lockstorm_sim::world::TraceRetention;
 use serde::Serialize;
 
 use crate::{
     checker::Checker,
-    plan::Plan,
-    run::{Engine, run},
+    run::Engine,
+    runner,
     scenario::{Clock, Scenario, Source},
     units::{Draw, Span},
 };
@@ -105,11 +104,7 @@ impl Inquiry {
     }
 
     fn verdict(&self, scenario: &Scenario) -> &'static str {
-        let plan = Plan::draw(scenario, self.seed);
-        let outcome = run(&plan, "why", self.engine, TraceRetention::Nothing);
-        let findings = crate::checker::check(&outcome.history);
-        let finding = findings.iter().find(|finding| finding.checker == self.checker.name);
-        finding.map_or("undecided", |finding| finding.verdict.word())
+        runner::verdict(scenario, self.seed, self.engine, self.checker).word()
     }
 }
 

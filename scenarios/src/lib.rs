@@ -32,6 +32,7 @@
 //! | [`plan`] | what will happen: a scenario with every value drawn from the seed |
 //! | [`subject`] | the systems under test: the production client and models of other algorithms |
 //! | [`run`] | executes a plan, in the world or against real servers |
+//! | `worklist` | items worked through on several threads |
 //! | [`runner`] | variants times seeds, on all processors, judged against what is expected |
 //! | [`tally`] | many runs counted: shares of violations under each condition |
 //! | [`plot`] | a sweep as a picture |
@@ -75,6 +76,8 @@ pub mod plan;
 pub mod subject;
 
 pub mod run;
+
+mod worklist;
 
 pub mod runner;
 

@@ -4,27 +4,21 @@
 //! back in the order of variants and seeds.
 
 use std::{
-    ops::Range,
+    ops::{ControlFlow, Range},
     str::FromStr,
-    sync::{
-        Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
 };
 
 use lockstorm_sim::world::TraceRetention;
 
 use crate::{
-    checker,
+    checker::{self, Checker, Evidence},
     plan::Plan,
     report::{self, Entry},
     run::{Engine, Outcome, run},
-    scenario::{SEEDS_MAX, Source, Variant},
-    verdict::{Finding, Match},
+    scenario::{SEEDS_MAX, Scenario, Source, Variant},
+    verdict::{Finding, Match, Verdict},
+    worklist::work_through,
 };
-
-/// The most threads: beyond it they only wait for each other.
-const JOBS_MAX: usize = 1024;
 
 /// What to try.
 #[derive(Debug, Clone)]
@@ -201,32 +195,18 @@ impl Runner<'_> {
     /// Runs every case; `told` is called with each as soon as it is judged, in no particular order. The results are in order, and
     /// end with the one that stopped the trial, if one did.
     pub fn run(&self, told: &(dyn Fn(&Judged) + Sync)) -> Vec<Judged> {
-        let cases = self.cases();
-        let next = AtomicUsize::new(0);
-        let stopped = AtomicBool::new(false);
-        let judged: Mutex<Vec<Judged>> = Mutex::new(Vec::with_capacity(cases.len()));
-        let work = || {
-            while let Some(&case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if stopped.load(Ordering::Relaxed) {
-                    return;
-                }
-                let one = judge(self.variant(case), case, &self.outcome(case, TraceRetention::Nothing));
-                told(&one);
-                if self.stop.is_at(&one) {
-                    stopped.store(true, Ordering::Relaxed);
-                }
-                judged.lock().expect("nobody panics while adding").push(one);
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 0..self.jobs.min(JOBS_MAX).clamp(1, cases.len().max(1)) {
-                scope.spawn(work);
-            }
-        });
-        let mut judged = judged.into_inner().expect("every thread is done");
-        judged.sort_by_key(|one| (one.case.source, one.case.variant, one.case.seed));
-        judged
+        work_through(&self.cases(), self.jobs, |&case| {
+            let one = judge(self.variant(case), case, &self.outcome(case, TraceRetention::Nothing));
+            told(&one);
+            if self.stop.is_at(&one) { ControlFlow::Break(one) } else { ControlFlow::Continue(one) }
+        })
     }
+}
+
+/// What one checker says of one run of a scenario that belongs to no trial.
+pub fn verdict(scenario: &Scenario, seed: u64, engine: Engine, checker: &Checker) -> Verdict {
+    let outcome = run(&Plan::draw(scenario, seed), "scenario", engine, TraceRetention::Nothing);
+    (checker.check)(&Evidence::of(&outcome.history)).verdict
 }
 
 /// What a case is called: `file#variant@seed`, with the engine where it is not the usual one.

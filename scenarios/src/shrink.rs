@@ -4,14 +4,13 @@
 //! proposal is run with the same seed and kept if the same checker is still violated. Every host, script and fault draws from
 //! a stream of its own, so taking one away does not move the others.
 
-use lockstorm_sim::world::TraceRetention;
 use serde::Serialize;
 use toml::{Table, Value};
 
 use crate::{
     checker::Checker,
-    plan::Plan,
-    run::{Engine, run},
+    run::Engine,
+    runner::verdict,
     scenario::{Client, Lock, Network, Node, Run, Scenario, Source, Step},
     units::Span,
     verdict::Expectation,
@@ -48,10 +47,7 @@ type Proposal = (String, Scenario);
 impl Shrink {
     /// Whether the checker is violated in a run of the scenario.
     pub fn is_violated(&self, scenario: &Scenario) -> bool {
-        let plan = Plan::draw(scenario, self.seed);
-        let outcome = run(&plan, "shrinking", self.engine, TraceRetention::Nothing);
-        let findings = crate::checker::check(&outcome.history);
-        findings.iter().any(|one| one.checker == self.checker.name && one.verdict.witness().is_some())
+        verdict(scenario, self.seed, self.engine, self.checker).witness().is_some()
     }
 
     /// Removes whatever the violation does not need; `told` is called for each removal. `None` if there is no violation.

@@ -262,24 +262,8 @@ fn what_the_seed_has_drawn_is_shown() {
     }
 }
 
-/// A server's clock jumps while c1 holds the lock for ten seconds, and c2 asks for it two seconds after the grant, with a round trip of
-/// 2 ms: what is left of the lease decides.
-const JUMP: &str = r#"
-[node.m]
-[network]
-latency = "1ms"
-[lock]
-lease = "10s"
-[client.c1]
-steps = [{ at = "10s", try_acquire = {} }, { at = "15s", release = {} }]
-[client.c2]
-steps = [{ at = "12s", try_acquire = {} }]
-[fault.jump]
-clock_step = { host = "m", by = "+1s" }
-at = "11s"
-[run]
-storm = "30s"
-"#;
+/// A lock of ten seconds, of which a jump of its server's clock leaves less than the second client's wait, or more.
+const JUMP: &str = include_str!("jump.toml");
 
 #[test]
 fn a_sweep_counts_violations_at_each_of_its_points() {
@@ -330,6 +314,8 @@ fn a_share_of_the_runs_is_judged_by_its_interval() {
         fs::write(folder.0.join("share.toml"), with(bound)).expect("written");
         let ran = folder.run(&seeds);
         ran.ends(exit, says);
+        // One run says nothing of a share, also when it is run again.
+        folder.run(&["replay", "share.toml@0"]).ends(0, "share.toml@0: as expected");
         // However many runs there are, the answer is one line.
         assert!(ran.out.lines().count() < 8, "{}", ran.out);
     }

@@ -16,6 +16,7 @@ use crate::{
     run::Engine,
     runner::{Judged, Runner},
     scenario::{Claim, Source, nearest},
+    tally::tally,
     verdict::Match,
 };
 
@@ -41,15 +42,16 @@ impl Claims {
         let progress = Progress::new(trial.cases().len());
         let judged = trial.run(&|judged| progress.step(judged.simulated));
         let speed = progress.finish();
+        let tallies = tally(&trial, &judged);
         let mut as_claimed = 0;
         for (at, source) in sources.iter().enumerate() {
             let of: Vec<Judged> = judged.iter().filter(|one| one.case.source == at).cloned().collect();
-            let exit = exit_of(&trial, &of);
+            let exit = exit_of(&of, tallies.iter().filter(|tally| tally.source == at));
             as_claimed += usize::from(exit == Exit::Expected);
             self.print(&trial, source, &of, exit);
         }
         outln!("{as_claimed} of {} claims came out as stated ({speed})", sources.len());
-        Ok(exit_of(&trial, &judged))
+        Ok(exit_of(&judged, &tallies))
     }
 
     /// The claims that were asked for, in the order of their numbers.

@@ -2,9 +2,9 @@
 
 use super::out::outln;
 use crate::{
-    runner::{Judged, Runner},
+    runner::Runner,
     scenario::{Source, Variant},
-    tally::{Tally, tally},
+    tally::Tally,
     verdict::Match,
 };
 
@@ -19,8 +19,7 @@ fn has_share(variant: &Variant) -> bool {
 }
 
 /// Prints the table of each source, and says which shares are not as expected.
-pub(super) fn print(trial: &Runner<'_>, judged: &[Judged]) {
-    let tallies = tally(trial, judged);
+pub(super) fn print(trial: &Runner<'_>, tallies: &[Tally<'_>]) {
     for of_source in tallies.chunk_by(|one, other| one.source == other.source) {
         table(&trial.sources()[of_source[0].source], of_source);
         for tally in of_source {

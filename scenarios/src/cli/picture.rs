@@ -6,11 +6,7 @@ use clap::Args;
 use miette::{IntoDiagnostic, Result, WrapErr, bail, miette};
 
 use super::out::errln;
-use crate::{
-    plot::Plot,
-    runner::{Judged, Runner},
-    tally::tally,
-};
+use crate::{plot::Plot, runner::Runner, tally::Tally};
 
 /// A picture of a sweep.
 #[derive(Debug, Clone, Args)]
@@ -25,12 +21,11 @@ pub(super) struct Picture {
 
 impl Picture {
     /// Draws the runs of one file, if a picture was asked for.
-    pub(super) fn draw(&self, trial: &Runner<'_>, judged: &[Judged]) -> Result<()> {
+    pub(super) fn draw(&self, trial: &Runner<'_>, tallies: &[Tally<'_>]) -> Result<()> {
         let Some(path) = &self.plot else { return Ok(()) };
         let [source] = trial.sources() else {
             bail!("--plot draws one file, and there are {}", trial.sources().len())
         };
-        let tallies = tally(trial, judged);
         let mut variants = tallies.chunk_by(|one, other| one.variant.of == other.variant.of);
         let (Some(points), None) = (variants.next(), variants.next()) else {
             bail!("--plot draws one variant, and {} has several: keep one in the file", source.file);

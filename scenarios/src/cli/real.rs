@@ -17,6 +17,7 @@ use crate::{
     run::{Engine, real},
     runner::{Runner, judge},
     scenario::Source,
+    tally::tally,
 };
 
 /// Runs what can be run on real servers; `skip` leaves out what cannot, instead of refusing everything.
@@ -68,5 +69,6 @@ pub(super) fn run(
             ran.iter().find(|(judged, _)| judged.case == case).expect("every case has been run");
         Rc::clone(outcome)
     };
-    output.report(&trial, &judged, &speed, Print { verbose, chosen: false }, outcome)
+    let tallies = tally(&trial, &judged);
+    output.report(&trial, &judged, &tallies, &speed, Print { verbose, chosen: false }, outcome)
 }

@@ -21,7 +21,7 @@ use crate::{
     run::Outcome,
     runner::{Case, Judged, Runner},
     scenario::Coordinate,
-    tally::tally,
+    tally::Tally,
     verdict::{Finding, Match},
 };
 
@@ -56,6 +56,7 @@ impl Output {
         &self,
         trial: &Runner<'_>,
         judged: &[Judged],
+        tallies: &[Tally<'_>],
         speed: &str,
         print: Print,
         outcome: impl Fn(Case) -> Rc<Outcome>,
@@ -80,11 +81,11 @@ impl Output {
         }
         if !self.json {
             if conditions::are_worth_counting(trial) {
-                conditions::print(trial, judged);
+                conditions::print(trial, tallies);
             }
             outln!("{}", summary(judged, speed));
         }
-        Ok(exit_of(trial, judged))
+        Ok(exit_of(judged, tallies))
     }
 
     /// Writes the files that were asked for, about one case.
@@ -115,9 +116,12 @@ fn most_telling(judged: &[Judged]) -> Option<&Judged> {
 }
 
 /// What the worst of the runs means for the exit status, and the worst of the shares that are expected of many.
-pub(super) fn exit_of(trial: &Runner<'_>, judged: &[Judged]) -> Exit {
-    let runs = judged.iter().map(|one| exit(&one.verdict()));
-    let shares = tally(trial, judged).iter().map(|tally| exit(&tally.verdict())).max();
+pub(super) fn exit_of<'a>(
+    judged: impl IntoIterator<Item = &'a Judged>,
+    tallies: impl IntoIterator<Item = &'a Tally<'a>>,
+) -> Exit {
+    let runs = judged.into_iter().map(|one| exit(&one.verdict()));
+    let shares = tallies.into_iter().map(|tally| exit(&tally.verdict()));
     runs.chain(shares).max().unwrap_or(Exit::Expected)
 }
 

@@ -17,6 +17,7 @@ use crate::{
     run::Engine,
     runner::{Runner, Stop},
     scenario::Setting,
+    tally::tally,
 };
 
 /// Run scenarios, and judge what happened against what they expect
@@ -74,9 +75,10 @@ impl Run {
         let progress = Progress::new(trial.cases().len());
         let judged = trial.run(&|judged| progress.step(judged.simulated));
         let speed = progress.finish();
-        self.picture.draw(&trial, &judged)?;
+        let tallies = tally(&trial, &judged);
+        self.picture.draw(&trial, &tallies)?;
         let print = Print { verbose: self.verbose, chosen: self.until_violation };
         let outcome = |case| Rc::new(trial.outcome(case, TraceRetention::Nothing));
-        self.output.report(&trial, &judged, &speed, print, outcome)
+        self.output.report(&trial, &judged, &tallies, &speed, print, outcome)
     }
 }

@@ -64,10 +64,21 @@ impl Source {
     /// # Errors
     /// When a key is none of the format, or the scenario cannot be one with that value.
     pub fn with(&self, settings: &[Setting]) -> Result<Source, Box<ScenarioError>> {
-        match variants(&self.text, settings) {
+        match variants(&self.text, settings, Wanted::All) {
             Ok(variants) => Ok(Source { variants, ..self.clone() }),
             Err(mistake) => Err(Box::new(mistake.in_file(&self.file, &self.text))),
         }
+    }
+
+    /// One variant of the file, by what the file calls it, with other values for some keys: at the first point of a sweep along the
+    /// rest. Nothing else of the file is built.
+    ///
+    /// # Errors
+    /// As [`Source::with`] has them, or when there is no variant of that name.
+    pub fn variant_with(&self, of: &str, settings: &[Setting]) -> Result<Variant, Box<ScenarioError>> {
+        let built = variants(&self.text, settings, Wanted::One(of));
+        let built = built.map_err(|mistake| mistake.in_file(&self.file, &self.text))?;
+        built.into_iter().next().ok_or_else(|| Box::new(self.no_variant(of)))
     }
 
     /// That the file has no variant of this name, and which it has.
@@ -114,7 +125,7 @@ pub fn load(path: &Path) -> Result<Source, Box<ScenarioError>> {
 /// # Errors
 /// When it is not a scenario: with line, column, what was expected and the nearest name.
 pub fn parse(file: &str, text: &str) -> Result<Source, Box<ScenarioError>> {
-    variants(text, &[])
+    variants(text, &[], Wanted::All)
         .map(|variants| Source {
             file: file.to_owned(),
             digest: digest(text),
@@ -128,20 +139,34 @@ fn digest(text: &str) -> String {
     Sha256::digest(text).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn variants(text: &str, settings: &[Setting]) -> Result<Vec<Variant>, Mistake> {
+/// Which variants are built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted<'a> {
+    /// All of them, each at every point of its sweep.
+    All,
+    /// The one that the file calls so, at the first point.
+    One(&'a str),
+}
+
+fn variants(text: &str, settings: &[Setting], wanted: Wanted<'_>) -> Result<Vec<Variant>, Mistake> {
     let mut root = DeTable::parse(text).map_err(|error| Mistake::of_toml(&error))?;
     let span = root.span();
     let variants = root.get_mut().remove("variant");
     let root = root.into_inner();
     let mut all = Vec::new();
     let Some(variants) = variants else {
-        condition("", root, &span, settings, &mut all)?;
+        if matches!(wanted, Wanted::One(of) if !of.is_empty()) {
+            return Ok(all);
+        }
+        condition("", root, &span, settings, wanted, &mut all)?;
         return Ok(all);
     };
-    let mut plain = root.clone();
-    plain.remove("sweep");
-    name_locks(&mut plain)?;
-    read(Spanned::new(span.clone(), plain))?;
+    if wanted == Wanted::All {
+        let mut plain = root.clone();
+        plain.remove("sweep");
+        name_locks(&mut plain)?;
+        read(Spanned::new(span.clone(), plain))?;
+    }
     let place = variants.span();
     let DeValue::Table(variants) = variants.into_inner() else {
         return Err(Mistake::at(place, "expected a table of variants: [variant.some-name]"));
@@ -154,12 +179,15 @@ fn variants(text: &str, settings: &[Setting]) -> Result<Vec<Variant>, Mistake> {
         if let Some(nested) = over.get("variant") {
             return Err(Mistake::at(nested.span(), "a variant cannot have variants"));
         }
+        if matches!(wanted, Wanted::One(of) if of != &**name.get_ref()) {
+            continue;
+        }
         let mut table = root.clone();
         if over.contains_key("expect") {
             table.remove("expect");
         }
         overlay(&mut table, over);
-        condition(name.get_ref(), table, &span, settings, &mut all)?;
+        condition(name.get_ref(), table, &span, settings, wanted, &mut all)?;
     }
     Ok(all)
 }
@@ -170,11 +198,16 @@ fn condition(
     mut table: DeTable<'_>,
     span: &std::ops::Range<usize>,
     settings: &[Setting],
+    wanted: Wanted<'_>,
     all: &mut Vec<Variant>,
 ) -> Result<(), Mistake> {
     let mut axes = sweep::take(&mut table)?;
     axes.retain(|axis| !settings.iter().any(|setting| setting.is_of(axis)));
-    for point in sweep::points(&axes) {
+    let mut points = sweep::points(&axes);
+    if wanted != Wanted::All {
+        points.truncate(1);
+    }
+    for point in points {
         let mut table = table.clone();
         settings.iter().try_for_each(|setting| setting.lay(&mut table))?;
         let at: Vec<Coordinate> = axes.iter().zip(&point).map(|(axis, at)| axis.coordinate(*at)).collect();
