@@ -37,6 +37,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 WORK = TARGET / "mutation"
+# As they were when the run began: others may change the working tree meanwhile.
+SOURCES = WORK / "sources"
 TREE = WORK / "tree"
 CRATES = {"lockstorm-sim": "sim", "lockstorm-client": "client", "lockstorm": "scenarios"}
 # They read the sources, which are not as they should be in the copy; compare commands, or runs, for minutes; watch real clocks and
@@ -65,6 +67,15 @@ def saved(name, value=None):
     return json.loads(path.read_text())
 
 
+def copy_sources():
+    shutil.rmtree(SOURCES, ignore_errors=True)
+    files = output(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT).splitlines()
+    for file in files:
+        if (ROOT / file).is_file() and not file.startswith("tests/mutants/"):
+            (SOURCES / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / file, SOURCES / file)
+
+
 # ---- the mutants
 
 def key_of(mutant):
@@ -76,10 +87,10 @@ def key_of(mutant):
 
 def list_mutants(tool):
     """Every mutant with a number: first those of the scripts, then those of the Rust code."""
-    scripts = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("client/src/**/*.lua"))
+    scripts = sorted(str(path.relative_to(SOURCES)) for path in SOURCES.glob("client/src/**/*.lua"))
     mutants = []
-    for file, mistakes in json.loads(output([tool, "scripts", *scripts], cwd=ROOT)).items():
-        lines = (ROOT / file).read_text().splitlines()
+    for file, mistakes in json.loads(output([tool, "scripts", *scripts], cwd=SOURCES)).items():
+        lines = (SOURCES / file).read_text().splitlines()
         for mistake in mistakes:
             before = lines[mistake["number"] - 1].strip()
             name = f"{file}:{mistake['number']}:1: {before} => {mistake['line']}"
@@ -87,7 +98,7 @@ def list_mutants(tool):
                             "diff": f"-{before}\n+{mistake['line']}"})
     if not shutil.which("cargo-mutants"):
         sys.exit("cargo-mutants is not installed: cargo install --locked cargo-mutants")
-    mutants += json.loads(output(["cargo", "mutants", "--workspace", "--list", "--json"], cwd=ROOT))
+    mutants += json.loads(output(["cargo", "mutants", "--workspace", "--list", "--json"], cwd=SOURCES))
     seen = defaultdict(int)
     for number, mutant in enumerate(mutants, 1):
         mutant["id"] = number
@@ -103,12 +114,7 @@ def write_tree(tool, mutants, dropped):
     """Writes the copy; a file that is as it was keeps its time, so that little is built again. Where each branch is."""
     staging = WORK / "staging"
     shutil.rmtree(staging, ignore_errors=True)
-    files = output(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT).splitlines()
-    for file in files:
-        if (ROOT / file).is_file() and not file.startswith("tests/mutants/"):
-            (staging / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / file, staging / file)
-            shutil.copymode(ROOT / file, staging / file)
+    shutil.copytree(SOURCES, staging)
     # Where a function returns one type that has no name, a branch cannot return another one.
     rust = [one for one in mutants if one["genre"] != "Script" and one["id"] not in dropped
             and not (one["genre"] == "FnValue" and "impl " in one["function"]["return_type"])]
@@ -220,7 +226,7 @@ def build(tool, mutants):
 
 
 def test_names():
-    metadata = json.loads(output(["cargo", "metadata", "--no-deps", "--format-version=1"], cwd=ROOT))
+    metadata = json.loads(output(["cargo", "metadata", "--no-deps", "--format-version=1"], cwd=SOURCES))
     targets = [target for package in metadata["packages"] for target in package["targets"]]
     names = [one["name"] for one in targets if one["kind"] == ["test"] and one["name"] not in LEFT_OUT]
     return [part for name in names for part in ("--test", name)]
@@ -405,6 +411,7 @@ def main():
     if options.fresh or not state:
         run(["cargo", "build", "--quiet", "--manifest-path", HERE / "Cargo.toml", "--target-dir", WORK / "tool"])
         tool = WORK / "tool/debug/lockstorm-mutants"
+        copy_sources()
         mutants = list_mutants(tool)
         print(f"{len(mutants)} mutants", flush=True)
         dropped, binaries = build(tool, mutants)
