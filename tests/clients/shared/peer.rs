@@ -11,8 +11,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use lockstorm_client::{
-    Client, Error, ErrorKind, FencedGuard, FencedLock, Guard, Handle, Lock, LockGuard, Object, OwnerId,
-    RateMode, Redlock,
+    Client, Error, ErrorKind, FencedGuard, FencedLock, Guard, Handle, Lock, LockGuard, MultiGuard, MultiLock,
+    Object, OwnerId, RateMode, Redlock,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -29,12 +29,14 @@ enum Kind {
     Plain(Lock),
     Fenced(FencedLock),
     Red(Redlock),
+    Multi(MultiLock),
 }
 
 /// What an owner holds.
 enum Held {
     Plain(LockGuard),
     Fenced(FencedGuard),
+    Multi(MultiGuard),
 }
 
 impl Held {
@@ -42,6 +44,7 @@ impl Held {
         match self {
             Self::Plain(guard) => guard.release().await,
             Self::Fenced(guard) => guard.release().await,
+            Self::Multi(guard) => guard.release().await,
         }
     }
 }
@@ -76,38 +79,69 @@ async fn asked<O: Object>(lock: &Handle<O>, ask: Ask) -> Result<Option<Guard<O::
     asked.await
 }
 
+/// Of a multi lock: it is asked for as each of its members is.
+async fn asked_together(lock: &MultiLock, ask: Ask) -> Result<Option<MultiGuard>, Error> {
+    let owner = ask.owner.unwrap_or_else(|| OwnerId::new(0));
+    match ask.wait {
+        None => {
+            let asked = lock.acquire().owner(owner);
+            match ask.lease {
+                Some(lease) => asked.lease(lease).await.map(Some),
+                None => asked.await.map(Some),
+            }
+        }
+        Some(wait) => {
+            let asked = if wait.is_zero() { lock.try_acquire() } else { lock.try_acquire_for(wait) };
+            let asked = asked.owner(owner);
+            match ask.lease {
+                Some(lease) => asked.lease(lease).await,
+                None => asked.await,
+            }
+        }
+    }
+}
+
 impl Kind {
     async fn acquire(&self, ask: Ask) -> Result<Option<Held>, Error> {
         Ok(match self {
+            Self::Multi(lock) => asked_together(lock, ask).await?.map(Held::Multi),
             Self::Plain(lock) => asked(lock, ask).await?.map(Held::Plain),
             Self::Fenced(lock) => asked(lock, ask).await?.map(Held::Fenced),
             Self::Red(lock) => asked(lock, ask).await?.map(Held::Plain),
         })
     }
 
-    async fn is_locked(&self) -> Result<bool, Error> {
-        match self {
-            Self::Plain(lock) => lock.is_locked().await,
-            Self::Fenced(lock) => lock.is_locked().await,
-            Self::Red(lock) => lock.is_locked().await,
-        }
+    async fn is_locked(&self) -> Result<bool, Failure> {
+        Ok(match self {
+            Self::Plain(lock) => lock.is_locked().await?,
+            Self::Fenced(lock) => lock.is_locked().await?,
+            Self::Red(lock) => lock.is_locked().await?,
+            Self::Multi(_) => return Err(not_of_all()),
+        })
     }
 
-    async fn force_release(&self) -> Result<bool, Error> {
-        match self {
-            Self::Plain(lock) => lock.force_release().await,
-            Self::Fenced(lock) => lock.force_release().await,
-            Self::Red(lock) => lock.force_release().await,
-        }
+    async fn force_release(&self) -> Result<bool, Failure> {
+        Ok(match self {
+            Self::Plain(lock) => lock.force_release().await?,
+            Self::Fenced(lock) => lock.force_release().await?,
+            Self::Red(lock) => lock.force_release().await?,
+            Self::Multi(_) => return Err(not_of_all()),
+        })
     }
 
-    async fn hold_count(&self, owner: OwnerId) -> Result<u64, Error> {
-        match self {
-            Self::Plain(lock) => lock.hold_count(owner).await,
-            Self::Fenced(lock) => lock.hold_count(owner).await,
-            Self::Red(lock) => lock.hold_count(owner).await,
-        }
+    async fn hold_count(&self, owner: OwnerId) -> Result<u64, Failure> {
+        Ok(match self {
+            Self::Plain(lock) => lock.hold_count(owner).await?,
+            Self::Fenced(lock) => lock.hold_count(owner).await?,
+            Self::Red(lock) => lock.hold_count(owner).await?,
+            Self::Multi(_) => return Err(not_of_all()),
+        })
     }
+}
+
+/// What is asked of one lock at a time.
+fn not_of_all() -> Failure {
+    "a multi lock is not asked that".into()
 }
 
 impl Peer {
@@ -121,6 +155,16 @@ impl Peer {
             "lock" => Kind::Plain(client.lock(name)),
             "fair" => Kind::Plain(client.fair_lock(name)),
             "fenced" => Kind::Fenced(client.fenced_lock(name)),
+            "read" => Kind::Plain(client.rw_lock(name).read()),
+            "write" => Kind::Plain(client.rw_lock(name).write()),
+            "spin" => Kind::Plain(client.spin_lock(name)),
+            "non-reentrant" => Kind::Plain(client.non_reentrant_lock(name)),
+            "non-reentrant fair" => Kind::Plain(client.non_reentrant_fair_lock(name)),
+            "multi" => {
+                let members = self.clients.iter();
+                let lock = members.fold(MultiLock::builder(), |lock, client| lock.member(&client.lock(name)));
+                Kind::Multi(lock.build()?)
+            }
             "red" => {
                 // Generous, because a first use also connects, on a machine that does other things.
                 let lock =
@@ -206,7 +250,13 @@ impl Thread {
             ["owner"] => format!("{}:{}", self.peer.clients[0].id(), self.owner),
             ["acquire", kind, name, lease] => {
                 let ask = Ask { wait: None, owner: Some(self.owner), lease: millis(lease)? };
-                let held = self.peer.lock(kind, name)?.acquire(ask).await?;
+                let held = self.peer.lock(kind, name)?.acquire(ask).await;
+                if let Err(error) = &held
+                    && matches!(error.kind(), ErrorKind::AlreadyHeld { .. })
+                {
+                    return Ok("held already".to_owned());
+                }
+                let held = held?;
                 self.keep(kind, name, held.ok_or("waited in vain")?)
             }
             ["try", kind, name, wait, lease] => {
@@ -288,7 +338,7 @@ impl Thread {
     fn keep(&mut self, kind: &str, name: &str, held: Held) -> String {
         let said = match &held {
             Held::Fenced(guard) => format!("granted {}", guard.token()),
-            Held::Plain(_) => "granted".to_owned(),
+            Held::Plain(_) | Held::Multi(_) => "granted".to_owned(),
         };
         self.held.entry((kind.to_owned(), name.to_owned())).or_default().push(held);
         said

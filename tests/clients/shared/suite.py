@@ -17,6 +17,8 @@ HOUR_MS = 3_600_000
 WATCHDOG_MS = 3_000
 LATCH_CHANNEL = "redisson_countdownlatch__channel__{l}"
 SINGLE = ["lock", "fair", "fenced"]
+# Which half of a read-write lock is held, and which one is kept out by that.
+HALVES = [("read", "write"), ("write", "read"), ("write", "write")]
 # A tag of its own, half a tag, what a shell would mind, other alphabets.
 NAMES = ["plain", "a{tag}b", "{", "a}b{", "two words", "it's \"quoted\"", "замок-錠-🔒", "a:b:c"]
 
@@ -111,12 +113,13 @@ def is_forced(s, kind):
 
 def renews(s):
     """The watchdog of each keeps the other out for longer than a lease; for all kinds at once."""
-    holds = [(holder, waiter, kind, f"{kind} of {holder}") for holder, waiter in ("ab", "ba") for kind in SINGLE]
+    kinds = [*((kind, kind) for kind in SINGLE), *HALVES]
+    holds = [(holder, waiter, *kind, f"{'/'.join(kind)} of {holder}") for holder, waiter in ("ab", "ba") for kind in kinds]
     waiting = {}
-    for at, (holder, waiter, kind, name) in enumerate(holds, start=20):
+    for at, (holder, waiter, kind, other, name) in enumerate(holds, start=20):
         s.say(name, s.threads[f"{holder}1"]("acquire", kind, name, "-"))
         thread = s.threads[f"{waiter}1"].peer.thread(at)
-        waiting[name] = (thread, waits(thread, kind, name, "-"))
+        waiting[name] = (thread, waits(thread, other, name, "-"))
     renewals, left = dict.fromkeys(waiting, 0), dict.fromkeys(waiting, WATCHDOG_MS)
 
     def renewed():
@@ -128,19 +131,19 @@ def renews(s):
     # Each comes a third of a lease after the one before.
     until("three renewals of each", renewed)
     s.say("waiting", [name for name, (_, answer) in waiting.items() if answer.pending()])
-    for holder, _, kind, name in holds:
+    for holder, _, kind, other, name in holds:
         waiter, answer = waiting[name]
-        s.say(name, f"{s.threads[f'{holder}1']('release', kind, name)}, {answer.get()}, {waiter('release', kind, name)}")
+        s.say(name, f"{s.threads[f'{holder}1']('release', kind, name)}, {answer.get()}, {waiter('release', other, name)}")
 
 
-def is_named(s, kind):
-    a, b = s.threads["a1"], s.threads["b1"]
+def is_named(s, kind, other=None):
+    a, b, other = s.threads["a1"], s.threads["b1"], other or kind
     for name in NAMES:
         s.say(name, a("acquire", kind, name, HOUR_MS))
-        waiting = waits(b, kind, name)
+        waiting = waits(b, other, name)
         s.say("keys", s.keys())
         s.say("channels", s.channels())
-        s.say("passed on", f"{a('release', kind, name)}, {waiting.get()}, {b('release', kind, name)}")
+        s.say("passed on", f"{a('release', kind, name)}, {waiting.get()}, {b('release', other, name)}")
         s.clear()
 
 
@@ -395,28 +398,166 @@ def refills(s):
 
 
 def reads_and_writes(s):
-    """Redisson's read-write lock, between two processes: readers beside each other, a writer alone, then readers again."""
-    a, b, c, d = (s.threads[name] for name in ("redisson 1", "redisson' 1", "redisson' 2", "redisson 2"))
+    """Readers beside each other, a writer alone, who may read as well, then readers again."""
+    a, b, c, d = (s.threads[name] for name in ("a1", "b1", "b2", "a2"))
     s.say("reader", a("acquire", "read", "l", "-"))
+    s.say("nested reader", a("acquire", "read", "l", "-"))
     s.say("reader", b("acquire", "read", "l", "-"))
     writer = waits(c, "write", "l", "-")
     s.say("keys", s.keys())
     s.say("channels", s.channels())
+    s.say("levels", [thread("levels", "read", "l") for thread in (a, b, d)])
+    s.say("locked", [d("locked", half, "l") for half in ("read", "write")])
     s.say("reader", a("release", "read", "l"))
+    s.say("keys", s.keys())
+    s.say("nested reader", a("release", "read", "l"))
     s.say("writer waits", writer.pending())
     s.say("reader", b("release", "read", "l"))
     s.say("writer", writer.get())
     s.say("keys", s.keys())
     s.say("reader", a("try", "read", "l", 0, "-"))
     readers = [waits(a, "read", "l", "-"), waits(d, "read", "l", "-")]
+    s.say("nested writer", c("acquire", "write", "l", "-"))
     s.say("nested reader", c("acquire", "read", "l", "-"))
     s.say("keys", s.keys())
+    s.say("levels", [c("levels", half, "l") for half in ("read", "write")])
     s.say("nested reader", c("release", "read", "l"))
+    s.say("nested writer", c("release", "write", "l"))
+    s.say("readers wait", [answer.pending() for answer in readers])
     s.say("writer", c("release", "write", "l"))
     s.say("readers", [answer.get() for answer in readers])
     s.say("keys", s.keys())
+    s.say("no writer", c("release", "write", "l"))
     s.say("readers", [thread("release", "read", "l") for thread in (a, d)])
+    s.say("no reader", a("release", "read", "l"))
     s.say("keys", s.keys())
+
+
+def downgrades(s):
+    """A writer goes on as a reader. Readers enter beside it: Redisson's writer tells them nothing, but its lease is short."""
+    a, b, c = s.threads["a1"], s.threads["b1"], s.threads["b2"]
+    s.say("writer", a("acquire", "write", "l", "-"))
+    s.say("reads", a("acquire", "read", "l", "-"))
+    reader = waits(b, "read", "l", "-")
+    s.say("writer", a("release", "write", "l"))
+    s.say("reader", reader.get())
+    s.say("keys", s.keys())
+    s.say("writer", c("try", "write", "l", 0, "-"))
+    writer = waits(c, "write", "l", "-")
+    s.say("readers", [thread("release", "read", "l") for thread in (a, b)])
+    s.say("writer", f"{writer.get()}, {c('release', 'write', 'l')}")
+    s.say("keys", s.keys())
+
+
+def upgrades(s):
+    """A reader that asks to write is refused, by itself as well."""
+    a, b = s.threads["a1"], s.threads["b1"]
+    for thread, other in ((a, b), (b, a)):
+        s.say("reader", thread("acquire", "read", "l", HOUR_MS))
+        s.say("writes", [one("try", "write", "l", 300, HOUR_MS) for one in (thread, other)])
+        s.say("keys", s.keys())
+        until("no waiter listens any more", lambda: not s.channels())
+        s.say("reader", thread("release", "read", "l"))
+        s.say("writes", thread("try", "write", "l", 0, HOUR_MS))
+        s.say("reader", other("try", "read", "l", 300, HOUR_MS))
+        until("no waiter listens any more", lambda: not s.channels())
+        s.say("writer", thread("release", "write", "l"))
+        s.say("keys", s.keys())
+
+
+def half_expires(s):
+    """The lease of each half ends for the other one as well."""
+    a, heirs = s.threads["a1"], {}
+    for at, (kind, other) in enumerate(HALVES, start=1):
+        name = f"{kind}/{other}"
+        s.say(name, a("acquire", kind, name, 1_000))
+        heirs[name] = s.threads[f"b{at}"]
+        heirs[name].waiting = heirs[name].begin("acquire", other, name, HOUR_MS)
+    for (kind, other), (name, heir) in zip(HALVES, heirs.items()):
+        s.say(name, f"{heir.waiting.get()}, {a('release', kind, name)}")
+    s.say("keys", s.keys())
+    for (_, other), (name, heir) in zip(HALVES, heirs.items()):
+        s.say(name, heir("release", other, name))
+    # One of two readers is dead, and the lease of the other keeps the hash.
+    s.say("reader", f"{a('acquire', 'read', 'l', 1_000)}, {s.threads['a2']('acquire', 'read', 'l', HOUR_MS)}")
+    until("a level has ended", lambda: len([key for key in s.server.keys() if "rwlock_timeout" in key]) == 1)
+    s.say("keys", s.keys())
+    s.say("writer", s.threads["b1"]("try", "write", "l", 0, HOUR_MS))
+    s.say("reader", s.threads["a2"]("release", "read", "l"))
+    s.say("writer", s.threads["b1"]("try", "write", "l", 0, HOUR_MS))
+    s.say("writer", s.threads["b1"]("release", "write", "l"))
+    s.say("keys", s.keys())
+
+
+def half_is_forced(s, kind, other):
+    a, b = s.threads["a1"], s.threads["b1"]
+    s.say("first", a("acquire", kind, "l", HOUR_MS))
+    waiting = waits(b, other, "l")
+    unlike = "write" if kind == "read" else "read"
+    s.say("the other half by force", s.threads["b2"]("force", unlike, "l"))
+    s.say("by force", s.threads["b2"]("force", kind, "l"))
+    s.say("second", waiting.get())
+    s.say("first", a("release", kind, "l"))
+    s.say("by force", s.threads["a2"]("force", other, "l"))
+    s.say("second", b("release", other, "l"))
+    s.say("nothing by force", [s.threads["a2"]("force", half, "l") for half in ("read", "write")])
+
+
+def spins(s):
+    """Waiters ask again and again, and hear nothing."""
+    a, b = s.threads["a1"], s.threads["b1"]
+    for _ in range(2):
+        s.say("first", a("acquire", "spin", "l", HOUR_MS))
+    s.say("second", b("try", "spin", "l", 0, HOUR_MS))
+    s.say("second", b("try", "spin", "l", 300, HOUR_MS))
+    since = monitor.mark()
+    waiting = b.begin("acquire", "spin", "l", HOUR_MS)
+    until("it asks again and again", lambda: monitor.scripts(since, b.owner) >= 4)
+    s.say("channels", s.channels())
+    s.say("first", a("release", "spin", "l"))
+    s.say("keys", s.keys())
+    s.say("waits", waiting.pending())
+    s.say("first", a("release", "spin", "l"))
+    s.say("second", waiting.get())
+    s.say("keys", s.keys())
+    s.say("by force", a("force", "spin", "l"))
+    s.say("second", b("release", "spin", "l"))
+    s.say("keys", s.keys())
+
+
+def nests_not(s, kind):
+    a = s.threads["a1"]
+    s.say("first", a("acquire", kind, "l", HOUR_MS))
+    s.say("again", a("acquire", kind, "l", HOUR_MS))
+    s.say("keys", s.keys())
+    s.say("first", a("release", kind, "l"))
+    s.say("keys", s.keys())
+
+
+def takes_all(s):
+    """A multi lock over three servers: all or none."""
+    a, b = s.threads["a1"], s.threads["b1"]
+
+    def taken():
+        return [server.exists("l") for server in s.servers]
+
+    s.say("first", a("acquire", "multi", "l", HOUR_MS))
+    s.say("on", taken())
+    s.say("second", b("try", "multi", "l", 0, HOUR_MS))
+    s.say("one of them", b("try", "lock@2", "l", 0, HOUR_MS))
+    waiting = b.begin("acquire", "multi", "l", HOUR_MS)
+    s.say("first", a("release", "multi", "l"))
+    s.say("second", waiting.get())
+    s.say("on", taken())
+    s.say("second", b("release", "multi", "l"))
+    s.say("on", taken())
+    s.say("one of them", b("acquire", "lock@3", "l", HOUR_MS))
+    s.say("first", a("try", "multi", "l", 0, HOUR_MS))
+    until("the others are free", lambda: taken() == [0, 0, 1])
+    s.say("one of them", b("release", "lock@3", "l"))
+    s.say("first", a("try", "multi", "l", 0, HOUR_MS))
+    s.say("first", a("release", "multi", "l"))
+    s.say("on", taken())
 
 
 EVERY = [0, 1, 2, 3]
@@ -426,6 +567,16 @@ ONCE = [0]
 PLAYS = [
     *((f"{kind} {play.__name__}", EVERY, play, kind)
       for kind in SINGLE for play in (excludes, nests, is_forced, is_named)),
+    *((f"{kind} {play.__name__}", EVERY, play, kind)
+      for kind in ("non-reentrant", "non-reentrant fair") for play in (excludes, nests_not)),
+    ("read-write reads_and_writes", EVERY, reads_and_writes),
+    ("read-write downgrades", EVERY, downgrades),
+    ("read-write upgrades", EVERY, upgrades),
+    ("read-write half_expires", EVERY, half_expires),
+    *((f"{kind}/{other} {play.__name__}", EVERY, play, kind, other)
+      for kind, other in HALVES for play in (half_is_forced, is_named)),
+    ("spin spins", EVERY, spins),
+    ("multi takes_all", EVERY, takes_all),
     ("fair gives_up", ONCE, gives_up),
     ("fair outlives", ONCE, outlives),
     ("all expires", EVERY, expires),
@@ -445,7 +596,7 @@ CROWDS = [
     ("fair queues", queues),
     *((f"{kind} counts", counts, kind) for kind in SINGLE),
     ("latch vanishes", vanishes),
-    ("read-write lock reads_and_writes", reads_and_writes),
+    ("write counts", counts, "write"),
 ]
 
 
@@ -486,17 +637,13 @@ def main():
         monitor = Monitor(Stage(PORTS, {}).server)
         for peer in peers:
             # From here on, the servers know the scripts, and an attempt is one call.
-            for kind in [*SINGLE, "red"]:
+            for kind in [*SINGLE, "red", "read", "write"]:
                 peer.thread(1)("acquire", kind, "warm", HOUR_MS)
                 peer.thread(1)("release", kind, "warm")
             peer.thread(1)("give", "permits", 1)
             peer.thread(1)("take", "permits", 1)
             peer.thread(1)("ids", "ids", 1)
             peer.thread(1)("give id", "ids", peer.thread(1)("take id", "ids", HOUR_MS))
-        for redisson in peers[::2]:
-            for kind in ("read", "write"):
-                redisson.thread(1)("acquire", kind, kind, "-")
-                redisson.thread(1)("release", kind, kind)
         same = [give(peers, *play) for play in PLAYS]
         for play in CROWDS:
             give_all(peers, *play)

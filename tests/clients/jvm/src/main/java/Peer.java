@@ -52,6 +52,9 @@ public final class Peer {
             case "fenced" -> client.getFencedLock(name);
             case "read" -> client.getReadWriteLock(name).readLock();
             case "write" -> client.getReadWriteLock(name).writeLock();
+            case "spin" -> client.getSpinLock(name);
+            case "non-reentrant" -> client.getNonReentrantLock(name);
+            case "non-reentrant fair" -> client.getNonReentrantFairLock(name);
             case "red" -> client.getRedLock(everywhere(name));
             case "multi" -> client.getMultiLock(everywhere(name));
             default -> throw new IllegalArgumentException("no kind " + kind);
@@ -82,8 +85,12 @@ public final class Peer {
                         // There is no form that waits forever with a lease.
                         return "granted " + fenced.tryLockAndGetToken(DAY_MS, millis(words[3]), TimeUnit.MILLISECONDS);
                     }
-                    lock.lock(millis(words[3]), TimeUnit.MILLISECONDS);
-                    return "granted";
+                    try {
+                        lock.lock(millis(words[3]), TimeUnit.MILLISECONDS);
+                        return "granted";
+                    } catch (IllegalMonitorStateException held) {
+                        return "held already";
+                    }
                 }
                 case "try":
                     return tried(mine(words[1], words[2]), millis(words[3]), millis(words[4]));
