@@ -57,7 +57,7 @@ mod tests {
             let rounds = if *item == 200 { 2_000_000 } else { 100 };
             let spent = (0..rounds).fold(0_u64, |sum, round| std::hint::black_box(sum ^ round));
             std::hint::black_box(spent);
-            if *item >= 200 && item % 10 == 0 {
+            if *item >= 200 && item.is_multiple_of(10) {
                 ControlFlow::Break(*item)
             } else {
                 ControlFlow::Continue(*item)
