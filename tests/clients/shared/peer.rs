@@ -252,7 +252,7 @@ impl Thread {
                 let ask = Ask { wait: None, owner: Some(self.owner), lease: millis(lease)? };
                 let held = self.peer.lock(kind, name)?.acquire(ask).await;
                 if let Err(error) = &held
-                    && matches!(error.kind(), ErrorKind::AlreadyHeld { .. })
+                    && matches!(error.kind(), ErrorKind::AlreadyHeld)
                 {
                     return Ok("held already".to_owned());
                 }
