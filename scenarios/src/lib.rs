@@ -35,6 +35,7 @@
 //! | `worklist` | items worked through on several threads |
 //! | [`runner`] | variants times seeds, on all processors, judged against what is expected |
 //! | [`tally`] | many runs counted: shares of violations under each condition |
+//! | [`table`] | every run as a row, as CSV or Parquet |
 //! | [`plot`] | a sweep as a picture |
 //! | [`boundary`] | where along an axis a verdict changes |
 //! | [`library`] | the stock scenarios |
@@ -82,6 +83,8 @@ mod worklist;
 pub mod runner;
 
 pub mod tally;
+
+pub mod table;
 
 pub mod plot;
 

@@ -42,6 +42,12 @@ macro_rules! one_of {
             }
         }
 
+        impl From<$Kind> for $Entry {
+            fn from(kind: $Kind) -> $Entry {
+                match kind { $($Kind::$Type(kind) => kind.into(),)+ }
+            }
+        }
+
         impl std::ops::Deref for $Kind {
             type Target = dyn $Trait;
             fn deref(&self) -> &Self::Target {

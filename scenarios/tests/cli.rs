@@ -299,6 +299,33 @@ fn a_sweep_counts_violations_at_each_of_its_points() {
 }
 
 #[test]
+fn every_run_is_a_row_of_the_results() {
+    let drawn = JUMP.replace("+1s", "0s..+10s");
+    let folder =
+        Folder::with("results", "drawn.toml", &format!("{drawn}[expect]\nowner-safety = \"holds\"\n"));
+    let run = |file: &str| folder.run(&["run", "drawn.toml", "--seeds", "5..9", "--results", file]);
+    run("runs.csv").ends(0, "runs.csv has 4 runs in ");
+    let csv = fs::read_to_string(folder.0.join("runs.csv")).expect("just written");
+    let lines: Vec<&str> = csv.lines().collect();
+    let head =
+        "case,file,variant,seed,verdict,ended_at,fingerprint,drawn.fault.jump.clock_step.by,l1.verdict,";
+    assert!(lines[0].starts_with(head), "{}", lines[0]);
+    for (line, seed) in lines[1..].iter().zip(5..) {
+        assert!(line.starts_with(&format!("drawn.toml@{seed},drawn.toml,,{seed},as-expected,30,")), "{line}");
+    }
+    assert_eq!(lines.len(), 5);
+    run("runs.xls").ends(64, "that ends in .csv or .parquet");
+    run("absent/runs.csv").ends(64, "absent/runs.csv cannot be written");
+    if cfg!(feature = "parquet") {
+        run("runs.parquet").ends(0, "runs.parquet has 4 runs in ");
+        let parquet = fs::read(folder.0.join("runs.parquet")).expect("just written");
+        assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+    } else {
+        run("runs.parquet").ends(64, "built without Parquet");
+    }
+}
+
+#[test]
 fn a_share_of_the_runs_is_judged_by_its_interval() {
     let drawn = JUMP.replace("+1s", "0s..+10s");
     let with =

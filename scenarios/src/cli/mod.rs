@@ -26,6 +26,7 @@ mod run;
 mod schema;
 mod serve;
 mod shrink;
+mod table;
 mod twice;
 mod why;
 

@@ -12,6 +12,7 @@ use super::{
     picture::Picture,
     progress::Progress,
     results::{Output, Print},
+    table::Results,
 };
 use crate::{
     run::Engine,
@@ -52,6 +53,8 @@ pub(super) struct Run {
     #[command(flatten)]
     picture: Picture,
     #[command(flatten)]
+    results: Results,
+    #[command(flatten)]
     output: Output,
 }
 
@@ -75,6 +78,7 @@ impl Run {
         let progress = Progress::new(trial.cases().len());
         let judged = trial.run(&|judged| progress.step(judged.simulated));
         let speed = progress.finish();
+        self.results.write(&trial, &judged)?;
         let tallies = tally(&trial, &judged);
         self.picture.draw(&trial, &tallies)?;
         let print = Print { verbose: self.verbose, chosen: self.until_violation };

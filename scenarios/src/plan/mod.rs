@@ -3,6 +3,7 @@
 //! Draw everything first, print it, then run: a plan is a pure function of scenario and seed, and can be read before anything
 //! happens. Each host, script and fault draws from a stream of its own, so that a new draw in one does not move the others.
 
+mod drawn;
 mod host;
 mod links;
 mod occurrences;
@@ -19,6 +20,7 @@ use crate::{
     scenario::{Lock, Scenario},
 };
 
+pub use drawn::Drawn;
 pub use host::{PlannedHost, Software};
 pub use links::PlannedLink;
 pub use occurrences::{Occurrence, Target, When};
