@@ -16,7 +16,7 @@ use crate::{
     report::{self, Entry},
     run::{Engine, Outcome, run},
     scenario::{SEEDS_MAX, Scenario, Source, Variant},
-    verdict::{Finding, Match, Verdict},
+    verdict::{Count, Finding, Match, Verdict},
     worklist::work_through,
 };
 
@@ -41,12 +41,20 @@ pub enum Stop {
     AtUnexpected,
     /// At the first violation, expected or not.
     AtViolation,
+    /// Each variant by itself, as soon as so many of its seeds decide every share that it expects; see [`Share::is_decided_early`].
+    ///
+    /// [`Share::is_decided_early`]: crate::verdict::Share::is_decided_early
+    WhenDecided,
 }
+
+/// How many seeds of a variant are tried before it is first asked whether they decide its shares. There are twice as many before each
+/// further time, because the more often one looks, the more often chance decides.
+const FIRST_LOOK: usize = 64;
 
 impl Stop {
     fn is_at(self, judged: &Judged) -> bool {
         match self {
-            Stop::Never => false,
+            Stop::Never | Stop::WhenDecided => false,
             Stop::AtUnexpected => matches!(judged.verdict(), Match::Otherwise(_)),
             Stop::AtViolation => judged.violated(),
         }
@@ -151,11 +159,20 @@ impl Runner<'_> {
         let mut cases = Vec::new();
         for (source, of) in self.sources.iter().enumerate() {
             for (variant, of) in of.variants.iter().enumerate() {
-                let seeds = self.seeds.clone().unwrap_or(0..of.scenario.run.seeds);
-                cases.extend(seeds.map(|seed| Case { source, variant, seed }));
+                cases.extend(self.seeds_of(of).map(|seed| Case { source, variant, seed }));
             }
         }
         cases
+    }
+
+    /// The seeds that are asked for of a variant.
+    pub fn seeds_of(&self, variant: &Variant) -> Range<u64> {
+        self.seeds.clone().unwrap_or(0..variant.scenario.run.seeds)
+    }
+
+    /// When it ends before the last case.
+    pub fn stops(&self) -> Stop {
+        self.stop
     }
 
     /// The scenarios.
@@ -195,7 +212,53 @@ impl Runner<'_> {
     /// Runs every case; `told` is called with each as soon as it is judged, in no particular order. The results are in order, and
     /// end with the one that stopped the trial, if one did.
     pub fn run(&self, told: &(dyn Fn(&Judged) + Sync)) -> Vec<Judged> {
-        work_through(&self.cases(), self.jobs, |&case| {
+        let cases = self.cases();
+        if self.stop != Stop::WhenDecided {
+            return self.work(&cases, told);
+        }
+        // The cases of each variant that are left, beside the results of the others. Variants wait for each other between two rounds,
+        // so that what is left out does not depend on the number of threads.
+        let alike = |one: &Case, other: &Case| (one.source, one.variant) == (other.source, other.variant);
+        let mut variants: Vec<(&[Case], Vec<Judged>)> =
+            cases.chunk_by(alike).map(|cases| (cases, Vec::new())).collect();
+        for look in std::iter::successors(Some(FIRST_LOOK), |look| Some(look.saturating_mul(2))) {
+            let mut round = Vec::new();
+            let taken: Vec<usize> = variants
+                .iter_mut()
+                .map(|(left, judged)| {
+                    let (now, later) = left.split_at(left.len().min(look - judged.len()));
+                    (*left, _) = (later, round.extend_from_slice(now));
+                    now.len()
+                })
+                .collect();
+            if round.is_empty() {
+                break;
+            }
+            let mut results = self.work(&round, told).into_iter();
+            for ((left, judged), taken) in variants.iter_mut().zip(taken) {
+                judged.extend(results.by_ref().take(taken));
+                if self.is_decided(judged) {
+                    *left = &[];
+                }
+            }
+        }
+        variants.into_iter().flat_map(|(_, judged)| judged).collect()
+    }
+
+    /// Whether results of one variant decide every share that it expects, of which there is at least one.
+    fn is_decided(&self, judged: &[Judged]) -> bool {
+        let Some(first) = judged.first() else { return false };
+        let expect = &self.variant(first.case).scenario.expect;
+        let shares = expect.iter().filter_map(|(checker, expected)| {
+            let violated = Count::of(judged.iter().filter_map(|one| one.finding(checker)));
+            expected.share_of(violated).map(|(share, count)| share.is_decided_early(count))
+        });
+        let decided: Vec<bool> = shares.collect();
+        !decided.is_empty() && decided.iter().all(|decided| *decided)
+    }
+
+    fn work(&self, cases: &[Case], told: &(dyn Fn(&Judged) + Sync)) -> Vec<Judged> {
+        work_through(cases, self.jobs, |&case| {
             let one = judge(self.variant(case), case, &self.outcome(case, TraceRetention::Nothing));
             told(&one);
             if self.stop.is_at(&one) { ControlFlow::Break(one) } else { ControlFlow::Continue(one) }

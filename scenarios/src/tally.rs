@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::{
     runner::{Judged, Runner},
     scenario::Variant,
-    verdict::{CONFIDENCE, Count, Interval, Match, Verdict},
+    verdict::{CONFIDENCE, Count, Interval, Match},
 };
 
 /// What the runs of one variant came to.
@@ -58,30 +58,14 @@ fn of<'a>(variant: &'a Variant, runs: &[Judged], violated: impl Iterator<Item = 
     let expected = expect.iter().map(|(checker, expected)| (checker.as_str(), Some(expected)));
     let violated = violated.filter(|checker| !expect.contains_key(*checker));
     let rows = expected.chain(violated.map(|checker| (checker, None))).map(|(checker, expected)| {
-        let violated = count(runs, checker);
-        let share = expected.and_then(|expected| Some((expected, expected.share?)));
-        let confidence = share.map_or(CONFIDENCE, |(_, share)| share.confidence);
-        // What is expected to hold is counted by the runs in which it does.
-        let judged = share.map(|(expected, share)| {
-            let holds = Count { yes: violated.no, no: violated.yes, ..violated };
-            share.judge(if expected.holds { holds } else { violated })
-        });
+        let violated = Count::of(runs.iter().filter_map(|run| run.finding(checker)));
+        let share = expected.and_then(|expected| expected.share_of(violated));
+        let confidence = share.map_or(CONFIDENCE, |(share, _)| share.confidence);
+        let judged = share.map(|(share, count)| share.judge(count));
         let checker = checker.to_owned();
         Row { checker, violated, interval: violated.interval(confidence), confidence, share: judged }
     });
     Tally { source: runs[0].case.source, variant, runs: runs.len(), rows: rows.collect() }
-}
-
-fn count(runs: &[Judged], checker: &str) -> Count {
-    let mut count = Count::default();
-    for finding in runs.iter().filter_map(|run| run.finding(checker)) {
-        *match finding.verdict {
-            Verdict::Violated { .. } => &mut count.yes,
-            Verdict::Holds { .. } => &mut count.no,
-            Verdict::Undecided { .. } => &mut count.undecided,
-        } += 1;
-    }
-    count
 }
 
 impl Tally<'_> {

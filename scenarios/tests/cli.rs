@@ -348,6 +348,32 @@ fn a_share_of_the_runs_is_judged_by_its_interval() {
     }
 }
 
+/// A point stops where its own seeds decide it, on any number of threads, and another goes on to the end.
+#[test]
+fn seeds_that_a_decided_share_does_not_need_are_left_out() {
+    let sweep =
+        "[sweep]\n\"fault.jump.clock_step.by\" = { values = [\"0s..10s\", \"9s\"], name = \"jump\" }\n";
+    let text = format!("{JUMP}{sweep}[expect]\nl1 = {{ violated = \"<= 20%\" }}\n");
+    let folder = Folder::with("early", "early.toml", &text);
+    let seeds = ["run", "early.toml", "--seeds", "0..200", "--stop-early"];
+    let ran = |jobs: &str| folder.run(&[&seeds[..], &["--jobs", jobs]].concat());
+    let one = ran("1");
+    one.ends(1, "jump=9s: decided after 64 of 200 seeds")
+        .ends(1, "64 of 64 (94.3%..100%)")
+        .ends(1, "264 as expected");
+    let table = |ran: &Ran| {
+        ran.out
+            .lines()
+            .skip_while(|line| *line != "early.toml")
+            .take(4)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(table(&ran("3")), table(&one));
+    // What was asked for is run unless it is said otherwise.
+    folder.run(&seeds[..4]).ends(1, "400 as expected");
+}
+
 #[test]
 fn a_boundary_is_found_to_the_millisecond_beside_its_formula() {
     let boundary = "[boundary]\nkey = \"fault.jump.clock_step.by\"\nfrom = \"0s\"\nto = \"12s\"\nwithin = \"1ms\"\n\

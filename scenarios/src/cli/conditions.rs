@@ -2,7 +2,7 @@
 
 use super::out::outln;
 use crate::{
-    runner::Runner,
+    runner::{Runner, Stop},
     scenario::{Source, Variant},
     tally::Tally,
     verdict::Match,
@@ -23,12 +23,17 @@ pub(super) fn print(trial: &Runner<'_>, tallies: &[Tally<'_>]) {
     for of_source in tallies.chunk_by(|one, other| one.source == other.source) {
         table(&trial.sources()[of_source[0].source], of_source);
         for tally in of_source {
+            let name = if tally.variant.name.is_empty() { "as described" } else { &tally.variant.name };
+            let (ran, wanted) = (tally.runs as u64, trial.seeds_of(tally.variant));
+            let wanted = wanted.end - wanted.start;
+            if trial.stops() == Stop::WhenDecided && ran < wanted {
+                outln!("  {name}: decided after {ran} of {wanted} seeds");
+            }
             let (word, because) = match tally.verdict() {
                 Match::AsExpected => continue,
                 Match::Otherwise(because) => ("NOT AS EXPECTED", because),
                 Match::Undecided(because) => ("UNDECIDED", because),
             };
-            let name = if tally.variant.name.is_empty() { "as described" } else { &tally.variant.name };
             outln!("  {name}: {word}: {because}");
         }
     }

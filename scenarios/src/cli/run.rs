@@ -47,6 +47,10 @@ pub(super) struct Run {
     /// Stop at the first violation, expected or not, and show it
     #[arg(long)]
     until_violation: bool,
+    /// Leave out the rest of a variant's or a point's seeds as soon as those before it decide the shares in [expect]: after 64, 128,
+    /// 256, .. seeds, with an interval 50 times as sure as asked for
+    #[arg(long, conflicts_with_all = ["real", "until_violation"])]
+    stop_early: bool,
     /// Say of every run what came out, not only of those that are not as expected
     #[arg(long, short)]
     verbose: bool,
@@ -70,11 +74,14 @@ impl Run {
             let seeds = self.seeds.given();
             return super::real::run(&sources, seeds, self.skip_unsupported, self.verbose, &self.output);
         }
-        let trial = Runner::new(&sources)
-            .seeds(self.seeds.given())
-            .jobs(self.jobs.count())
-            .engine(self.engine)
-            .stop(if self.until_violation { Stop::AtViolation } else { Stop::Never });
+        let trial =
+            Runner::new(&sources).seeds(self.seeds.given()).jobs(self.jobs.count()).engine(self.engine).stop(
+                match (self.until_violation, self.stop_early) {
+                    (true, _) => Stop::AtViolation,
+                    (false, true) => Stop::WhenDecided,
+                    (false, false) => Stop::Never,
+                },
+            );
         let progress = Progress::new(trial.cases().len());
         let judged = trial.run(&|judged| progress.step(judged.simulated));
         let speed = progress.finish();

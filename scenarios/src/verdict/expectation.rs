@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{
     Finding, Range, Verdict,
-    share::{CONFIDENCE, Share, percent, read_percent},
+    share::{CONFIDENCE, Count, Share, percent, read_percent},
 };
 
 /// What a scenario expects: `"holds"`, `"violated"`, or either with bounds on what is measured, such as
@@ -56,6 +56,13 @@ impl Expectation {
     /// The one word for what is expected.
     pub fn word(&self) -> &'static str {
         if self.holds { "holds" } else { "violated" }
+    }
+
+    /// The share that is expected, and what it is of, where so many runs are violated: what is expected to hold is counted by the runs in
+    /// which it does.
+    pub fn share_of(&self, violated: Count) -> Option<(&Share, Count)> {
+        let holds = Count { yes: violated.no, no: violated.yes, ..violated };
+        self.share.as_ref().map(|share| (share, if self.holds { holds } else { violated }))
     }
 
     /// Compares a finding with it. A share of many runs says nothing of a single one, which is as expected either way; see

@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use super::Match;
+use super::{Finding, Match, Verdict};
 
 /// How sure a verdict about a share is to be, unless the scenario says otherwise.
 pub const CONFIDENCE: f64 = 0.95;
@@ -20,6 +20,9 @@ pub struct Share {
     /// How sure the verdict is to be, from 0.5 to 1.
     pub confidence: f64,
 }
+
+/// What may go wrong when runs are counted before all of them are done, as a part of what may go wrong at the end.
+const EARLY: f64 = 1.0 / 50.0;
 
 /// How many of how many runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -42,6 +45,19 @@ pub struct Interval {
 }
 
 impl Count {
+    /// How many of these are violated.
+    pub fn of<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Count {
+        let mut count = Count::default();
+        for finding in findings {
+            *match finding.verdict {
+                Verdict::Violated { .. } => &mut count.yes,
+                Verdict::Holds { .. } => &mut count.no,
+                Verdict::Undecided { .. } => &mut count.undecided,
+            } += 1;
+        }
+        count
+    }
+
     /// All runs.
     pub fn runs(self) -> u64 {
         self.yes + self.no + self.undecided
@@ -80,6 +96,15 @@ fn wilson(yes: u64, runs: u64, confidence: f64) -> Interval {
 }
 
 impl Share {
+    /// Whether so many runs decide it before all of them are done. Whoever looks again and again, and stops when the interval
+    /// happens to say something, is wrong more often than the confidence allows. So it takes a wider interval to stop early (for 95 %,
+    /// that of 99.9 %), and the verdict at the end keeps its confidence: Haybittle, *Repeated assessment of results in clinical trials
+    /// of cancer treatment* (1971), and Peto et al. (1976).
+    pub fn is_decided_early(&self, count: Count) -> bool {
+        let early = Share { confidence: 1.0 - (1.0 - self.confidence) * EARLY, ..*self };
+        !matches!(early.judge(count), Match::Undecided(_))
+    }
+
     /// Whether so many runs show that the share is as it should be: *undecided* while the bound lies in the interval.
     pub fn judge(&self, count: Count) -> Match {
         let Interval { low, high } = count.interval(self.confidence);
@@ -189,6 +214,19 @@ mod tests {
                 Match::Undecided(_) => "undecided",
             };
             assert_eq!(found, verdict, "{rate} {count:?}");
+        }
+    }
+
+    /// Of 64 runs without a violation the interval of 95 % ends at 5.7 %, and that of 99.9 % at 14.5 %.
+    #[test]
+    fn it_takes_a_wider_interval_to_stop_early() {
+        let none = Count { no: 64, ..Count::default() };
+        for (share, early, late) in
+            [("<= 5%", false, false), ("<= 6%", false, true), ("<= 14%", false, true), ("<= 15%", true, true)]
+        {
+            let share: Share = share.parse().unwrap();
+            assert_eq!(share.is_decided_early(none), early, "{share}");
+            assert_eq!(share.judge(none) == Match::AsExpected, late, "{share}");
         }
     }
 
