@@ -9,7 +9,7 @@
 //! * A request starves while it waits, and all it asks for could be granted beside what is in the window. Counted is the time in one
 //!   piece at whose end it was granted, gave up or the run ended: what others were granted meanwhile they did not take from it.
 
-use std::time::Duration;
+use std::{cmp::Reverse, time::Duration};
 
 use lockstorm_sim::time::True;
 
@@ -73,20 +73,28 @@ fn fullest(grants: &[Grant], is_over: impl Fn(&Grant, &Grant) -> bool) -> (u64, 
     most
 }
 
-/// From when on, without a break until the last of these grants' time and after, so many permits could have been granted beside them.
-fn free_since(grants: &[Grant], room: u64) -> True {
+/// From when on, at the earliest from `begin`, so many permits could have been granted beside these without a break until the time
+/// of the last of them and after.
+fn free_since(grants: &[Grant], room: u64, begin: True) -> True {
     for last in (0..grants.len()).rev() {
+        let now = grants[last].at;
+        let mut within: Vec<&Grant> = grants[..=last].iter().filter(|grant| grant.gone > now).collect();
+        // Each node counts the window by its own clock: what was granted first need not go first.
+        within.sort_by_key(|grant| Reverse(grant.gone));
         let mut permits = 0;
-        let full = grants[..=last].iter().rev().find(|grant| {
+        let full = within.iter().find(|grant| {
             permits += grant.permits;
             permits > room
         });
-        // As long as this one is in the window with all that came after it there is too little room.
-        if let Some(full) = full.filter(|full| full.gone > grants[last].at) {
-            return full.gone;
+        // As long as this one is in the window with all that stay longer there is too little room.
+        if let Some(full) = full {
+            return full.gone.max(begin);
+        }
+        if now <= begin {
+            break;
         }
     }
-    True::ZERO
+    begin
 }
 
 /// The end of a request's wait, and what had been granted before.
@@ -117,7 +125,7 @@ fn starved(evidence: &Evidence<'_>, lock: Lock, grants: &[Grant], rate: u64) -> 
         let Call::Take { permits, .. } = call.call else { continue };
         let Some(room) = rate.checked_sub(permits.into()) else { continue };
         let (until, before) = end(call, grants, permits.into(), evidence.history.header.end);
-        let from = free_since(before, room).max(call.from);
+        let from = free_since(before, room, call.from);
         all.push(Starved { lock, from, until, owner: call.owner, permits });
     }
     all
@@ -222,9 +230,12 @@ fn kept_waiting(evidence: &Evidence<'_>, wait: &Starved, calm: True) -> Witness 
 
 #[cfg(test)]
 mod tests {
+    use lockstorm_sim::time::True;
+
+    use super::{Grant, free_since};
     use crate::{
         checker::tests::explained,
-        history::{Bounds, LockKind, Outcome, story::Story},
+        history::{Bounds, Host, LockKind, Outcome, story::Story},
     };
 
     fn limiter() -> Story {
@@ -271,5 +282,16 @@ mod tests {
             ("no limiter", Story::one_node().ends(9_000)),
         ];
         insta::assert_snapshot!(explained("rate", &stories));
+    }
+    /// A request was said to be without room until the first of two grants had left the window, although the second, of a node whose
+    /// clock is fast, left it earlier and made room.
+    #[test]
+    fn what_was_granted_later_by_a_fast_clock_makes_room_earlier() {
+        let at = |ms: i64| True::from_nanos(ms * 1_000_000);
+        let grant = |from, gone| Grant { at: at(from), gone: at(gone), client: Host(0), permits: 1 };
+        let grants = [grant(0, 1_000), grant(10, 990)];
+        for (room, since) in [(0, 1_000), (1, 990), (2, 5)] {
+            assert_eq!(free_since(&grants, room, at(5)), at(since), "room for {room}");
+        }
     }
 }

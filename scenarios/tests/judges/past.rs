@@ -156,7 +156,13 @@ pub(crate) fn believes_at_the_end(history: &History, lock: Lock, owner: Owner) -
             return false;
         };
         let lapsed = until.map_or(True::MAX, |until| shown(history, event.host, until, event.at));
-        let some_time = believed_in(history, hold).iter().any(|belief| belief.until == history.header.end);
+        // A belief that was given up in the last instant is not the one that was taken up then, which lasts for no time.
+        let given_up = |from: True| {
+            history.events.iter().any(|event| event.at > from && ends_belief(history, hold, event))
+        };
+        let end = history.header.end;
+        let some_time =
+            believed_in(history, hold).iter().any(|belief| belief.until == end && !given_up(belief.from));
         some_time && lapsed > history.header.end
     };
     in_each_mode(lock, owner).into_iter().any(in_mode)
