@@ -72,7 +72,7 @@ fn create(path: &Path) -> Result<BufWriter<File>> {
     File::create(path).map(BufWriter::new).into_diagnostic()
 }
 
-fn written<'a>(path: &'a Path, result: Result<()>) -> Result<&'a Path> {
+fn written(path: &Path, result: Result<()>) -> Result<&Path> {
     result.wrap_err_with(|| format!("{} cannot be written", path.display()))?;
     Ok(path)
 }
