@@ -151,7 +151,7 @@ steps = [{ at = "1s", poll = { every = "5ms" } }]
 [client.c2.line.b]
 steps = [{ at = "1s..4s", try_acquire = {} }]
 [fault.jump]
-clock_step = { host = "any-node", by = "+1s..+9s" }
+clock_step = { host = "@any-node", by = "+1s..+9s" }
 at = "1s..2s"
 every = "3s..4s"
 [fault.pause]
