@@ -56,7 +56,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
                     wrong.push((event, owner, *other, mode));
                 }
                 holders.insert((owner, mode), expires(until));
-                // A lease that is over by the node's clock already admits nobody.
+                // A lease that is over by the node's clock already is no hold.
                 holders.retain(|_, until| *until > event.at);
                 // A writer that reads as well is still a writer.
                 let reads = |(owner, mode): &&(Owner, Mode)| {

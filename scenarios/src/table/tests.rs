@@ -1,3 +1,5 @@
+//! What the table of runs has, and what is read back of the files that it is written to.
+
 use super::*;
 use crate::scenario::{Source, parse};
 

@@ -96,7 +96,7 @@ fn wilson(yes: u64, runs: u64, confidence: f64) -> Interval {
 }
 
 impl Share {
-    /// Whether so many runs decide it before all of them are done. Whoever looks again and again, and stops when the interval
+    /// Whether so many runs decide it before all of them are done. To look again and again, and to stop when the interval
     /// happens to say something, is wrong more often than the confidence allows. So it takes a wider interval to stop early (for 95 %,
     /// that of 99.9 %), and the verdict at the end keeps its confidence: Haybittle, *Repeated assessment of results in clinical trials
     /// of cancer treatment* (1971), and Peto et al. (1976).
