@@ -99,6 +99,13 @@ pub struct Case {
     pub seed: u64,
 }
 
+impl Case {
+    /// Whether it differs from the other one in nothing but the seed.
+    pub(crate) fn shares_variant(&self, other: &Case) -> bool {
+        (self.source, self.variant) == (other.source, other.variant)
+    }
+}
+
 /// What one case came to.
 #[derive(Debug, Clone)]
 pub struct Judged {
@@ -218,9 +225,8 @@ impl Runner<'_> {
         }
         // The cases of each variant that are left, beside the results of the others. Variants wait for each other between two rounds,
         // so that what is left out does not depend on the number of threads.
-        let alike = |one: &Case, other: &Case| (one.source, one.variant) == (other.source, other.variant);
         let mut variants: Vec<(&[Case], Vec<Judged>)> =
-            cases.chunk_by(alike).map(|cases| (cases, Vec::new())).collect();
+            cases.chunk_by(Case::shares_variant).map(|cases| (cases, Vec::new())).collect();
         for look in std::iter::successors(Some(FIRST_LOOK), |look| Some(look.saturating_mul(2))) {
             let mut round = Vec::new();
             let taken: Vec<usize> = variants

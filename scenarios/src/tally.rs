@@ -39,9 +39,7 @@ pub struct Row {
 
 /// Counts results, which are in the order in which a trial returns them.
 pub fn tally<'a>(trial: &'a Runner<'_>, judged: &[Judged]) -> Vec<Tally<'a>> {
-    let alike = judged.chunk_by(|one, other| {
-        (one.case.source, one.case.variant) == (other.case.source, other.case.variant)
-    });
+    let alike = judged.chunk_by(|one, other| one.case.shares_variant(&other.case));
     let mut violated: Vec<(usize, &'static str)> = Vec::new();
     for run in judged {
         let found = run.findings.iter().filter(|finding| finding.verdict.witness().is_some());

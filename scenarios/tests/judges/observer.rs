@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use lockstorm::history::{Header, Host, LockInfo, LockKind};
+use lockstorm_client::wire;
 use lockstorm_sim::{
     config::{Config, Fsync},
     env::Env,
@@ -172,7 +173,8 @@ impl Observer {
 
     /// How many of a reader's levels have ended, from the lowest: each has a lease of its own, and its field stays in the hash.
     fn over(&self, lock: &LockInfo, reader: &str, levels: u32) -> u32 {
-        let lease = |level| format!("{{{}}}:{reader}:rwlock_timeout:{level}", lock.name);
+        let leases = wire::read_holds(&lock.name, reader);
+        let lease = |level| format!("{leases}:{level}");
         (1..=levels).find(|level| self.value(&lease(*level)).is_some()).map_or(levels, |lowest| lowest - 1)
     }
 
