@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,17 +167,22 @@ def play(name, copy, servers):
     return lines, None
 
 
+def play_on(name, copy, kind, command):
+    """The same, on fresh servers of one kind."""
+    with ExitStack() as running:
+        servers = [running.enter_context(Server(kind, command)) for _ in range(CLIENTS[name].servers)]
+        return play(name, copy, servers)
+
+
 def judge(name, simulated, real):
     begun = time.monotonic()
     copy = install(name)
     installed = time.monotonic()
-    said, failures = [], []
-    for kind, command in (("redis-server", real), ("lockstorm", simulated)):
-        with ExitStack() as running:
-            servers = [running.enter_context(Server(kind, command)) for _ in range(CLIENTS[name].servers)]
-            lines, failure = play(name, copy, servers)
-            said.append(lines)
-            failures += [failure] if failure else []
+    # A suite waits for the most part, so that both servers have theirs at once.
+    with ThreadPoolExecutor() as pool:
+        plays = list(pool.map(lambda server: play_on(name, copy, *server), [("redis-server", real), ("lockstorm", simulated)]))
+    said = [lines for lines, _ in plays]
+    failures = [failure for _, failure in plays if failure]
     took = time.monotonic()
     differences = list(difflib.unified_diff(*said, "redis-server", "lockstorm", lineterm="", n=1))
     verdict = f"{len(differences)} lines of difference" if differences else "the same"
