@@ -172,7 +172,7 @@ fn as_type(name: &str) -> String {
 fn each_step_and_each_workload_is_carried_out_in_one_place() {
     let tables = [
         ("Step", Step::LIST, "scenarios/src/run/script.rs"),
-        ("Workload", Workload::LIST, "scenarios/src/run/client.rs"),
+        ("Workload", Workload::LIST, "scenarios/src/run/workload.rs"),
     ];
     for (table, list, place) in tables {
         for (name, about) in list {

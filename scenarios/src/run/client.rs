@@ -9,7 +9,7 @@ use lockstorm_sim::{
 };
 
 use super::{
-    Play, Stage,
+    Stage,
     process::{Planned, Process},
     resource::Writer,
 };
@@ -19,7 +19,7 @@ use crate::{
     history::{Call, Lock, Op, Outcome, Owner, Wait},
     plan::{PlannedClient, PlannedLine, PlannedLock},
     recorder::{HistoryWriter, Line},
-    scenario::{Client, Workload},
+    scenario::Client,
     subject::{
         self, Ask, Counting, Failure, Held, HeldTogether, Local, Patience, SubjectContext, Subjects, together,
     },
@@ -156,10 +156,11 @@ impl Actor {
     /// Plays the line of work, and returns the holds that it has not released.
     async fn play(&self, line: &PlannedLine) -> Vec<Hold> {
         match &line.workload {
-            Some(Workload::Contend(contend)) => contend.play(self).await,
-            Some(Workload::Count(count)) => count.play(self).await,
-            Some(Workload::Take(take)) => take.play(self).await,
-            None => line.script.play(self).await,
+            Some(workload) => {
+                self.work_through(workload).await;
+                Vec::new()
+            }
+            None => self.follow(&line.script).await,
         }
     }
 

@@ -115,7 +115,7 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Ou
     let mut world = builder.host(DIRECTOR, play).build();
     for host in plan.hosts.iter().filter(|host| host.rate != Default::default()) {
         let rate = Rate::factor(1.0 + host.rate.0);
-        world.control().at(True::ZERO, Verb::ClockRate { host: host.name.clone(), face: None, rate });
+        world.control().at(True::ZERO, Verb::ClockRate { host: host.name.clone(), clock_id: None, rate });
     }
     let ended = world.run(plan.phases.ends);
     let fingerprint = world.fingerprint().to_string();
@@ -149,12 +149,6 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Ou
     history.header.calm = history.header.calm.map(|calm| calm.min(end));
     let history = history.clone();
     Outcome { history, fingerprint, records }
-}
-
-/// What a client does with its subject: a script, or a workload.
-trait Play {
-    /// Does it, and returns what was not given back.
-    async fn play(&self, actor: &client::Actor) -> Vec<client::Hold>;
 }
 
 /// What all hosts of a run share.

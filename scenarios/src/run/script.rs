@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use lockstorm_sim::time::True;
 
-use super::{
-    Play,
-    client::{Actor, Hold, failed},
-};
+use super::client::{Actor, Hold, failed};
 use crate::{
     history::{Call, Lock, Mode, Outcome},
     plan::PlannedStep,
@@ -25,21 +22,22 @@ struct Stopped;
 /// What a script has not given back, the latest last.
 type Holds = Vec<Hold>;
 
-impl Play for Vec<PlannedStep> {
-    async fn play(&self, actor: &Actor) -> Holds {
+impl Actor {
+    /// Takes each step, and returns what was not given back.
+    pub(super) async fn follow(&self, script: &[PlannedStep]) -> Holds {
         let mut held = Holds::new();
         let mut rounds = 0;
         'script: loop {
-            for PlannedStep { at, of, step } in self {
+            for PlannedStep { at, of, step } in script {
                 if let Some(Span(at)) = at {
-                    actor.until(True::ZERO + *at).await;
+                    self.until(True::ZERO + *at).await;
                 }
                 match step {
                     Some(Step::Repeat(Repeat(times))) if rounds < *times => {
                         rounds += 1;
                         continue 'script;
                     }
-                    Some(step) if actor.act(step, *of, &mut held).await.is_err() => break 'script,
+                    Some(step) if self.act(step, *of, &mut held).await.is_err() => break 'script,
                     _ => {}
                 }
             }
@@ -47,9 +45,7 @@ impl Play for Vec<PlannedStep> {
         }
         held
     }
-}
 
-impl Actor {
     async fn act(&self, step: &Step, of: Option<Lock>, held: &mut Holds) -> Result<(), Stopped> {
         // A scenario of several locks says which one is asked for, or counted.
         let lock = of.unwrap_or(Lock(0));

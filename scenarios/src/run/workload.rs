@@ -4,14 +4,11 @@ use std::time::Duration;
 
 use lockstorm_sim::world::Stream;
 
-use super::{
-    Play,
-    client::{Actor, Hold},
-};
+use super::client::{Actor, Hold};
 use crate::{
     history::{Lock, Mode},
     name::Name,
-    scenario::{Contend, Count, Take},
+    scenario::{Contend, Count, Take, Workload},
     subject::{Ask, Counting, Patience},
     units::{Draw, Rate, Span},
 };
@@ -24,28 +21,16 @@ fn occurs(share: Option<Rate>, stream: &mut Stream) -> bool {
 /// One level of each lock on trial, in the order in which they were taken.
 type Level = Vec<Hold>;
 
-impl Play for Contend {
-    async fn play(&self, actor: &Actor) -> Vec<Hold> {
-        actor.contend(self).await;
-        Vec::new()
-    }
-}
-
-impl Play for Count {
-    async fn play(&self, actor: &Actor) -> Vec<Hold> {
-        actor.count_over_and_over(self).await;
-        Vec::new()
-    }
-}
-
-impl Play for Take {
-    async fn play(&self, actor: &Actor) -> Vec<Hold> {
-        actor.take_over_and_over(self).await;
-        Vec::new()
-    }
-}
-
 impl Actor {
+    /// Does it over and over; it gives back all that it takes.
+    pub(super) async fn work_through(&self, workload: &Workload) {
+        match workload {
+            Workload::Contend(contending) => self.contend(contending).await,
+            Workload::Count(counting) => self.count_over_and_over(counting).await,
+            Workload::Take(taking) => self.take_over_and_over(taking).await,
+        }
+    }
+
     /// Takes permits of every rate limiter, thinks, again, until the end of the storm and once more.
     async fn take_over_and_over(&self, taking: &Take) {
         let mut stream = self.stream();

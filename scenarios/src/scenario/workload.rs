@@ -1,6 +1,6 @@
 //! What a client does over and over, until the end of the storm.
 //!
-//! A workload is a type with its parameters and its [`WorkloadKind`], a line in the table below, and its `Play` in
+//! A workload is a type with its parameters and its [`WorkloadKind`], a line in the table below, and its arm in
 //! `run/workload.rs`.
 
 use schemars::JsonSchema;
