@@ -34,12 +34,12 @@ fn check(evidence: &Evidence<'_>) -> Finding {
 mod tests {
     use crate::{
         checker::tests::explained,
-        history::{Face, Life, Reason, story::Story},
+        history::{ClockId, Life, Reason, story::Story},
     };
 
     #[test]
     fn explanations() {
-        let suspended = |clock: Face| {
+        let suspended = |clock: ClockId| {
             Story::one_node()
                 .at(0)
                 .asks("c2")
@@ -82,8 +82,8 @@ mod tests {
                     .disbelieves("c1", Reason::Lost)
                     .ends(80_000),
             ),
-            ("a suspended client that counts by the monotonic clock", suspended(Face::Monotonic)),
-            ("a suspended client that counts by the boottime clock", suspended(Face::Boottime)),
+            ("a suspended client that counts by the monotonic clock", suspended(ClockId::Monotonic)),
+            ("a suspended client that counts by the boottime clock", suspended(ClockId::Boottime)),
             (
                 "its own release, delayed by the network, frees its next hold",
                 Story::one_node()

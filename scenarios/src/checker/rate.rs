@@ -19,7 +19,7 @@ use super::{
     words,
 };
 use crate::{
-    history::{Call, EventKind, Face, Host, Lock, LockKind, Outcome, Owner},
+    history::{Call, ClockId, EventKind, Host, Lock, LockKind, Outcome, Owner},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -52,7 +52,8 @@ fn grants(evidence: &Evidence<'_>, lock: Lock, window: Duration) -> Vec<Grant> {
     let of_lock = history.events.iter().filter(|event| authority.group_of(event.host).is_some());
     let grant = of_lock.filter_map(|event| match event.kind {
         EventKind::Passed { lock: of, by, permits } if of == lock => {
-            let gone = history.clock(event.host).advances(Face::Wall, event.at, window).unwrap_or(True::MAX);
+            let gone =
+                history.clock(event.host).advances(ClockId::Wall, event.at, window).unwrap_or(True::MAX);
             Some(Grant { at: event.at, gone, client: by.client, permits: permits.into() })
         }
         _ => None,

@@ -20,7 +20,7 @@ impl Effect for ClockFreeze {
     }
 
     fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
-        each(&targets[0], |host| Condition::ClockFrozen { host, face: None })
+        each(&targets[0], |host| Condition::ClockFrozen { host, clock_id: None })
     }
 
     fn lasts(&self) -> bool {

@@ -33,7 +33,7 @@ impl Effect for ClockRate {
 
     fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
         let rate = WorldRate::factor(1.0 + self.rate.drawn().0);
-        each(&targets[0], |host| Condition::ClockRate { host, face: None, rate })
+        each(&targets[0], |host| Condition::ClockRate { host, clock_id: None, rate })
     }
 
     fn lasts(&self) -> bool {

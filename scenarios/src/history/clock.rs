@@ -11,7 +11,7 @@ use super::id::nanos;
 /// Which of a host's clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Face {
+pub enum ClockId {
     /// `CLOCK_REALTIME`.
     Wall,
     /// `CLOCK_MONOTONIC`: stands still while the host is suspended.
@@ -20,7 +20,7 @@ pub enum Face {
     Boottime,
 }
 
-impl fmt::Display for Face {
+impl fmt::Display for ClockId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Wall => "wall clock",
@@ -34,26 +34,26 @@ impl fmt::Display for Face {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
     /// The clock it counts by; which one is the client's choice, and may be the wrong one.
-    pub clock: Face,
+    pub clock: ClockId,
     /// The reading in nanoseconds.
     pub nanos: i64,
 }
 
 impl From<Wall> for Deadline {
     fn from(at: Wall) -> Self {
-        Self { clock: Face::Wall, nanos: at.as_nanos() }
+        Self { clock: ClockId::Wall, nanos: at.as_nanos() }
     }
 }
 
 impl From<Monotonic> for Deadline {
     fn from(at: Monotonic) -> Self {
-        Self { clock: Face::Monotonic, nanos: at.as_nanos() }
+        Self { clock: ClockId::Monotonic, nanos: at.as_nanos() }
     }
 }
 
 impl From<Boottime> for Deadline {
     fn from(at: Boottime) -> Self {
-        Self { clock: Face::Boottime, nanos: at.as_nanos() }
+        Self { clock: ClockId::Boottime, nanos: at.as_nanos() }
     }
 }
 
@@ -73,10 +73,10 @@ pub struct Segment {
 const UNIT: i128 = 1_000_000_000;
 
 impl Segment {
-    fn at(&self, face: Face, at: True) -> i64 {
+    fn at(&self, clock_id: ClockId, at: True) -> i64 {
         let elapsed = i128::from(at.as_nanos()) - i128::from(self.from.as_nanos());
-        let reading = i128::from(self.readings[face as usize])
-            + (elapsed * i128::from(self.rates[face as usize])).div_euclid(UNIT);
+        let reading = i128::from(self.readings[clock_id as usize])
+            + (elapsed * i128::from(self.rates[clock_id as usize])).div_euclid(UNIT);
         reading.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
     }
 }
@@ -124,27 +124,27 @@ impl Clock {
     }
 
     /// What one of the clocks shows at a true instant, in nanoseconds.
-    pub fn reading(&self, face: Face, at: True) -> i64 {
-        self.segments[self.index(at)].at(face, at)
+    pub fn reading(&self, clock_id: ClockId, at: True) -> i64 {
+        self.segments[self.index(at)].at(clock_id, at)
     }
 
     /// The first true instant, not before `from`, at which a clock shows this reading or more; `None` if that never
     /// comes.
     pub fn first_true(&self, deadline: Deadline, from: True) -> Option<True> {
-        let face = deadline.clock;
+        let clock_id = deadline.clock;
         let first = self.index(from);
         for (index, segment) in self.segments.iter().enumerate().skip(first) {
             let start = if index == first { from } else { segment.from };
-            let missing = i128::from(deadline.nanos) - i128::from(segment.at(face, start));
+            let missing = i128::from(deadline.nanos) - i128::from(segment.at(clock_id, start));
             if missing <= 0 {
                 return Some(start);
             }
-            let rate = i128::from(segment.rates[face as usize]);
+            let rate = i128::from(segment.rates[clock_id as usize]);
             if rate <= 0 {
                 continue;
             }
             // Counted from the piece's own beginning, so that rounding down at `start` costs nothing.
-            let needed = i128::from(deadline.nanos) - i128::from(segment.readings[face as usize]);
+            let needed = i128::from(deadline.nanos) - i128::from(segment.readings[clock_id as usize]);
             let wait = (needed * UNIT + rate - 1) / rate;
             let Ok(at) = i64::try_from(i128::from(segment.from.as_nanos()) + wait) else { continue };
             let at = True::from_nanos(at);
@@ -157,7 +157,7 @@ impl Clock {
 
     /// When a clock has advanced by so much since `from`: when it shows so much more than then, or than at any time since. `None` if
     /// that never comes.
-    pub fn advances(&self, face: Face, from: True, by: Duration) -> Option<True> {
+    pub fn advances(&self, clock_id: ClockId, from: True, by: Duration) -> Option<True> {
         let by = i64::try_from(by.as_nanos()).unwrap_or(i64::MAX);
         let mut lowest = i64::MAX;
         for (index, segment) in self.segments.iter().enumerate().skip(self.index(from)) {
@@ -167,8 +167,8 @@ impl Clock {
                 continue;
             }
             // A clock that goes backwards within a piece there is none.
-            lowest = lowest.min(segment.at(face, start));
-            let deadline = Deadline { clock: face, nanos: lowest.saturating_add(by) };
+            lowest = lowest.min(segment.at(clock_id, start));
+            let deadline = Deadline { clock: clock_id, nanos: lowest.saturating_add(by) };
             let shown = self.first_true(deadline, start);
             if let Some(at) = shown.filter(|at| next.is_none_or(|next| *at < next)) {
                 return Some(at);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     fn first(clock: &Clock, reading: i64, from: i64) -> Option<f64> {
-        let deadline = Deadline { clock: Face::Wall, nanos: reading * SECOND };
+        let deadline = Deadline { clock: ClockId::Wall, nanos: reading * SECOND };
         clock.first_true(deadline, True::from_secs(from)).map(|at| at.as_nanos() as f64 / SECOND as f64)
     }
 
@@ -217,7 +217,7 @@ mod tests {
             (25, 10, Some(30)),
             (30, 2, None),
         ] {
-            let at = clock.advances(Face::Wall, True::from_secs(from), Duration::from_secs(by));
+            let at = clock.advances(ClockId::Wall, True::from_secs(from), Duration::from_secs(by));
             assert_eq!(at, expected.map(True::from_secs), "{by} s from {from} s on");
         }
     }
@@ -261,7 +261,7 @@ mod tests {
             rates: [i64::MAX; 3],
         }])
         .expect("one piece");
-        assert_eq!(far.reading(Face::Wall, True::MAX), i64::MAX);
+        assert_eq!(far.reading(ClockId::Wall, True::MAX), i64::MAX);
         assert_eq!(far.expires(Wall::MAX, True::ZERO), Some(True::ZERO));
     }
 }

@@ -176,7 +176,7 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::{Face, Fence, LockKind, LossCause, Outcome, Reason, story::Story};
+    use crate::history::{ClockId, Fence, LockKind, LossCause, Outcome, Reason, story::Story};
 
     fn story() -> History {
         Story::failover(LockKind::Fair)
@@ -185,7 +185,7 @@ mod tests {
             .asks("c1")
             .granted("m", "c1", 1_000)
             .returns("c1", Outcome::Failed { definite: false, message: "timed \"out\"\n".into() })
-            .believes_by("c1", Face::Monotonic, 900)
+            .believes_by("c1", ClockId::Monotonic, 900)
             .queue("m", &["c2", "c3"])
             .extended_by("m", "c1", 500, "c2")
             .at(2)

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use lockstorm_sim::time::True;
 use serde::{Deserialize, Serialize};
 
-pub use clock::{Clock, Deadline, Face, Segment};
+pub use clock::{Clock, ClockId, Deadline, Segment};
 pub use event::{
     Accepted, Call, Event, EventKind, Life, LossCause, Mode, Outcome, Party, Reason, Role, Wait, Wake,
 };

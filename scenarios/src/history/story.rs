@@ -6,9 +6,9 @@ use std::{collections::BTreeMap, time::Duration};
 use lockstorm_sim::time::{True, Wall};
 
 use super::{
-    Accepted, Authority, Bounds, Call, Clock, CommandCount, Deadline, Drift, Ended, EventKind, Face, Fence,
-    Header, History, Host, HostInfo, HostKind, KeyLeft, Life, Lock, LockInfo, LockKind, LossCause, Mode, Op,
-    Outcome, Owner, Party, Reason, Resource, Role, Segment, Wait, Wake,
+    Accepted, Authority, Bounds, Call, Clock, ClockId, CommandCount, Deadline, Drift, Ended, EventKind,
+    Fence, Header, History, Host, HostInfo, HostKind, KeyLeft, Life, Lock, LockInfo, LockKind, LossCause,
+    Mode, Op, Outcome, Owner, Party, Reason, Resource, Role, Segment, Wait, Wake,
 };
 
 /// A history being written.
@@ -87,7 +87,7 @@ impl Story {
     }
 
     fn wall(&self, node: &str, lease_ms: u64) -> Option<Wall> {
-        let now = self.history.clock(self.host(node)).reading(Face::Wall, self.now);
+        let now = self.history.clock(self.host(node)).reading(ClockId::Wall, self.now);
         Some(Wall::from_nanos(now) + Duration::from_millis(lease_ms))
     }
 
@@ -232,11 +232,11 @@ impl Story {
 
     /// A client believes that it holds the lock for so long by its boottime clock.
     pub(crate) fn believes(self, client: &str, for_ms: i64) -> Self {
-        self.believes_by(client, Face::Boottime, for_ms)
+        self.believes_by(client, ClockId::Boottime, for_ms)
     }
 
     /// A client believes that it holds the lock for so long by one of its clocks.
-    pub(crate) fn believes_by(mut self, client: &str, clock: Face, for_ms: i64) -> Self {
+    pub(crate) fn believes_by(mut self, client: &str, clock: ClockId, for_ms: i64) -> Self {
         let owner = self.owner(client);
         let now = self.history.clock(self.host(client)).reading(clock, self.now);
         let until = Some(Deadline { clock, nanos: now + for_ms * 1_000_000 });
@@ -247,8 +247,8 @@ impl Story {
     /// A client believes that it holds the lock so many times, and for so long by its boottime clock.
     pub(crate) fn believes_times(mut self, client: &str, count: u32, for_ms: i64) -> Self {
         let owner = self.owner(client);
-        let now = self.history.clock(self.host(client)).reading(Face::Boottime, self.now);
-        let until = Some(Deadline { clock: Face::Boottime, nanos: now + for_ms * 1_000_000 });
+        let now = self.history.clock(self.host(client)).reading(ClockId::Boottime, self.now);
+        let until = Some(Deadline { clock: ClockId::Boottime, nanos: now + for_ms * 1_000_000 });
         let (token, mode) = (None, self.mode(owner));
         let lock = self.lock;
         self.tell(client, EventKind::Believes { lock, owner, until, token, count, mode })

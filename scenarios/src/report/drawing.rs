@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     checker::{Evidence, words},
-    history::{Face, Fence, History, Host, HostKind, Owner},
+    history::{ClockId, Fence, History, Host, HostKind, Owner},
 };
 
 /// Where the rows begin, in pixels; their names stand left of it.
@@ -272,18 +272,18 @@ fn clocks(canvas: &mut Canvas<'_>) -> Vec<Value> {
     let epoch = epoch(history, &hosts);
     let mut all = Vec::new();
     for host in hosts {
-        let face = own_clock(history, host);
-        let kind = match face {
-            Face::Wall => "wall",
-            Face::Monotonic => "monotonic",
-            Face::Boottime => "boottime",
+        let clock_id = own_clock(history, host);
+        let kind = match clock_id {
+            ClockId::Wall => "wall",
+            ClockId::Monotonic => "monotonic",
+            ClockId::Boottime => "boottime",
         };
         let y = canvas.row(history.host_name(host), kind);
         let clock = history.clock(host);
-        let origin = if face == Face::Wall { epoch } else { clock.reading(face, True::ZERO) };
+        let origin = if clock_id == ClockId::Wall { epoch } else { clock.reading(clock_id, True::ZERO) };
         let piece = |segment: &crate::history::Segment| {
-            let reading = segment.readings[face as usize].saturating_sub(origin);
-            json!([segment.from.as_micros(), reading / 1_000, segment.rates[face as usize] as f64 / 1e9])
+            let reading = segment.readings[clock_id as usize].saturating_sub(origin);
+            json!([segment.from.as_micros(), reading / 1_000, segment.rates[clock_id as usize] as f64 / 1e9])
         };
         let pieces: Vec<Value> = clock.segments().iter().map(piece).collect();
         all.push(json!({ "y": y, "height": ROW, "pieces": pieces }));
@@ -294,7 +294,7 @@ fn clocks(canvas: &mut Canvas<'_>) -> Vec<Value> {
 /// What most wall clocks show when the world begins: the others are seen to be off.
 fn epoch(history: &History, hosts: &[Host]) -> i64 {
     let mut readings: Vec<i64> =
-        hosts.iter().map(|host| history.clock(*host).reading(Face::Wall, True::ZERO)).collect();
+        hosts.iter().map(|host| history.clock(*host).reading(ClockId::Wall, True::ZERO)).collect();
     readings.sort_unstable();
     readings
         .chunk_by(|one, other| one == other)

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     checker,
-    history::{Face, Fence, Life, LockKind, LossCause, Outcome as Returned, Reason, Wake, story::Story},
+    history::{ClockId, Fence, Life, LockKind, LossCause, Outcome as Returned, Reason, Wake, story::Story},
 };
 
 /// A failover that loses the lock while its holder is suspended: two promises, two beliefs, a stale write that the fence
@@ -16,7 +16,7 @@ fn story() -> History {
         .granted("m", "c1", 10_000)
         .at(3)
         .returns("c1", Returned::Ok)
-        .believes_by("c1", Face::Monotonic, 9_900)
+        .believes_by("c1", ClockId::Monotonic, 9_900)
         .at(400)
         .asks("c2")
         .waiting("c2")

@@ -7,7 +7,7 @@ use lockstorm_sim::time::True;
 use crate::{
     checker::words,
     history::{
-        Call, Event, EventKind, Face, History, Host, Life, LossCause, Mode, Outcome, Party, Reason, Role,
+        Call, ClockId, Event, EventKind, History, Host, Life, LossCause, Mode, Outcome, Party, Reason, Role,
         Wait, Wake,
     },
 };
@@ -179,14 +179,14 @@ fn gone(history: &History, node: Host, how: LossCause) -> String {
 }
 
 /// The clock a host lives by: a node by its wall clock; a client by the one it counted its leases by.
-pub(super) fn own_clock(history: &History, host: Host) -> Face {
+pub(super) fn own_clock(history: &History, host: Host) -> ClockId {
     if history.header.hosts[usize::from(host.0)].kind == crate::history::HostKind::Node {
-        return Face::Wall;
+        return ClockId::Wall;
     }
     let deadline =
         history.events.iter().filter(|event| event.host == host).find_map(|event| match &event.kind {
             EventKind::Believes { until, .. } => until.map(|deadline| deadline.clock),
             _ => None,
         });
-    deadline.unwrap_or(Face::Boottime)
+    deadline.unwrap_or(ClockId::Boottime)
 }

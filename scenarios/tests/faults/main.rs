@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use lockstorm::{
     fault,
-    history::{Call, EventKind, Face, History},
+    history::{Call, ClockId, EventKind, History},
     plan::Plan,
     run::{self, Engine, Outcome},
     runner::{Case, judge},
@@ -127,11 +127,11 @@ fn seen(outcome: &Outcome, until: i64) -> Seen {
         let host = &history.header.hosts[at].name;
         for s in [5, 10] {
             let (then, zero) = (True::from_secs(s), True::ZERO);
-            for face in [Face::Wall, Face::Monotonic, Face::Boottime] {
-                let off = clock.reading(face, then) - clock.reading(face, zero) - then.as_nanos();
+            for clock_id in [ClockId::Wall, ClockId::Monotonic, ClockId::Boottime] {
+                let off = clock.reading(clock_id, then) - clock.reading(clock_id, zero) - then.as_nanos();
                 // What a step has done at the very beginning is not in the difference; no row has one there.
                 if off != 0 {
-                    see("clocks", format!("{host}:{face:?}{:+}@{s}s", off / 1_000_000));
+                    see("clocks", format!("{host}:{clock_id:?}{:+}@{s}s", off / 1_000_000));
                 }
             }
         }

@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use lockstorm::history::{Call, EventKind, Face, History, Host, Lock, LockKind, Outcome};
+use lockstorm::history::{Call, ClockId, EventKind, History, Host, Lock, LockKind, Outcome};
 use lockstorm_sim::time::True;
 
 use crate::{
@@ -34,7 +34,7 @@ fn advanced(history: &History, host: Host, from: i64, until: i64, by: i64) -> bo
     instants.extend(pieces.flat_map(|begin| [begin - 1, begin]).filter(|at| (from..=until).contains(at)));
     instants.sort_unstable();
     let readings: Vec<i64> =
-        instants.iter().map(|at| clock.reading(Face::Wall, True::from_nanos(*at))).collect();
+        instants.iter().map(|at| clock.reading(ClockId::Wall, True::from_nanos(*at))).collect();
     readings
         .iter()
         .enumerate()

@@ -93,13 +93,13 @@ struct Piece {
 const UNIT: i64 = 1_000_000_000;
 
 impl Piece {
-    fn exact(&self, face: ClockId, at: True) -> i128 {
+    fn exact(&self, clock_id: ClockId, at: True) -> i128 {
         let elapsed = i128::from(at.as_nanos()) - i128::from(self.from.as_nanos());
-        self.anchors[face as usize] + elapsed * i128::from(self.rates[face as usize])
+        self.anchors[clock_id as usize] + elapsed * i128::from(self.rates[clock_id as usize])
     }
 
-    fn nanos(&self, face: ClockId, at: True) -> i64 {
-        let nanos = self.exact(face, at).div_euclid(i128::from(UNIT));
+    fn nanos(&self, clock_id: ClockId, at: True) -> i64 {
+        let nanos = self.exact(clock_id, at).div_euclid(i128::from(UNIT));
         nanos.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
     }
 }
@@ -161,16 +161,16 @@ impl Clock {
 
     /// The first true instant, not before `from`, at which this clock shows `nanos` or more, as far as is known
     /// today; `None` if that never comes.
-    pub fn first_true(&self, face: ClockId, nanos: i64, from: True) -> Option<True> {
+    pub fn first_true(&self, clock_id: ClockId, nanos: i64, from: True) -> Option<True> {
         let target = i128::from(nanos) * i128::from(UNIT);
         let first = self.index(from);
         for (index, piece) in self.pieces.iter().enumerate().skip(first) {
             let start = from.max(piece.from);
-            let missing = target - piece.exact(face, start);
+            let missing = target - piece.exact(clock_id, start);
             if missing <= 0 {
                 return Some(start);
             }
-            let rate = i128::from(piece.rates[face as usize]);
+            let rate = i128::from(piece.rates[clock_id as usize]);
             if rate <= 0 {
                 continue;
             }
@@ -193,7 +193,7 @@ impl Clock {
     pub fn segments(&self) -> impl Iterator<Item = Segment> + '_ {
         self.pieces.iter().map(|piece| Segment {
             from: piece.from,
-            readings: ClockId::ALL.map(|face| piece.nanos(face, piece.from)),
+            readings: ClockId::ALL.map(|clock_id| piece.nanos(clock_id, piece.from)),
             rates: piece.rates,
         })
     }
@@ -224,13 +224,15 @@ impl Clock {
     }
 
     /// Sets how fast these clocks run from now on.
-    pub fn set_rate(&mut self, at: True, faces: &[ClockId], rate: Rate) {
-        self.change(at, |clock| faces.iter().for_each(|&face| clock.rates[face as usize] = rate));
+    pub fn set_rate(&mut self, at: True, clock_ids: &[ClockId], rate: Rate) {
+        self.change(at, |clock| clock_ids.iter().for_each(|&clock_id| clock.rates[clock_id as usize] = rate));
     }
 
     /// Freezes these clocks, or resumes them from their readings.
-    pub fn freeze(&mut self, at: True, faces: &[ClockId], frozen: bool) {
-        self.change(at, |clock| faces.iter().for_each(|&face| clock.frozen[face as usize] = frozen));
+    pub fn freeze(&mut self, at: True, clock_ids: &[ClockId], frozen: bool) {
+        self.change(at, |clock| {
+            clock_ids.iter().for_each(|&clock_id| clock.frozen[clock_id as usize] = frozen)
+        });
     }
 
     /// Suspends the host, which stops only its monotonic clock, or ends that.
@@ -251,12 +253,12 @@ impl Clock {
         let now = *self.piece(at);
         self.slews.retain(|slew| slew.until > at);
         self.pieces.retain(|piece| piece.from < at);
-        let anchors = ClockId::ALL.map(|face| now.exact(face, at));
+        let anchors = ClockId::ALL.map(|clock_id| now.exact(clock_id, at));
         self.pieces.push(Piece { from: at, anchors, rates: [0; 3] });
         change(self);
 
-        let mut rates =
-            ClockId::ALL.map(|face| if self.frozen[face as usize] { 0 } else { self.rates[face as usize].0 });
+        let mut rates = ClockId::ALL
+            .map(|clock_id| if self.frozen[clock_id as usize] { 0 } else { self.rates[clock_id as usize].0 });
         if self.suspended {
             rates[ClockId::Monotonic as usize] = 0;
         }
@@ -269,7 +271,7 @@ impl Clock {
             rates[wall] = rate as i64;
             let last = self.pieces.last_mut().expect("pushed above");
             last.rates = rates;
-            let mut anchors = ClockId::ALL.map(|face| last.exact(face, slew.until));
+            let mut anchors = ClockId::ALL.map(|clock_id| last.exact(clock_id, slew.until));
             anchors[wall] += slew.rest;
             if last.from == slew.until {
                 last.anchors = anchors;
@@ -301,8 +303,8 @@ mod tests {
         prop_oneof![
             (-5_000_000_000..5_000_000_000i64).prop_map(Fault::Step),
             (-1_000_000..1_000_000i64, 0..10_000_000_000u64).prop_map(|(by, over)| Fault::Slew(by, over)),
-            (0..3usize, -1_000_000..1_000_000i64).prop_map(|(face, ppm)| Fault::Rate(face, ppm)),
-            (0..3usize, any::<bool>()).prop_map(|(face, frozen)| Fault::Freeze(face, frozen)),
+            (0..3usize, -1_000_000..1_000_000i64).prop_map(|(clock_id, ppm)| Fault::Rate(clock_id, ppm)),
+            (0..3usize, any::<bool>()).prop_map(|(clock_id, frozen)| Fault::Freeze(clock_id, frozen)),
             any::<bool>().prop_map(Fault::Suspend),
         ]
     }
@@ -320,8 +322,8 @@ mod tests {
         match *fault {
             Fault::Step(by) => clock.step(at, by),
             Fault::Slew(by, over) => clock.slew(at, by, Duration::from_nanos(over)),
-            Fault::Rate(face, ppm) => clock.set_rate(at, &[ClockId::ALL[face]], Rate::ppm(ppm)),
-            Fault::Freeze(face, frozen) => clock.freeze(at, &[ClockId::ALL[face]], frozen),
+            Fault::Rate(clock_id, ppm) => clock.set_rate(at, &[ClockId::ALL[clock_id]], Rate::ppm(ppm)),
+            Fault::Freeze(clock_id, frozen) => clock.freeze(at, &[ClockId::ALL[clock_id]], frozen),
             Fault::Suspend(suspended) => clock.suspend(at, suspended),
         }
     }
@@ -340,9 +342,9 @@ mod tests {
         (0..40_000_000_000i64).prop_map(True::from_nanos)
     }
 
-    fn nanos(clock: &Clock, face: ClockId, at: True) -> i64 {
+    fn nanos(clock: &Clock, clock_id: ClockId, at: True) -> i64 {
         let reading = clock.read(at);
-        match face {
+        match clock_id {
             ClockId::Wall => reading.wall.as_nanos(),
             ClockId::Monotonic => reading.monotonic.as_nanos(),
             ClockId::Boottime => reading.boottime.as_nanos(),
@@ -367,18 +369,18 @@ mod tests {
         }
 
         #[test]
-        fn the_inverse_is_exact(faults in faults(), from in instant(), ahead in 0..20_000_000_000i64, face in 0..3usize) {
+        fn the_inverse_is_exact(faults in faults(), from in instant(), ahead in 0..20_000_000_000i64, clock_id in 0..3usize) {
             let (clock, _) = build(&faults);
-            let face = ClockId::ALL[face];
-            let target = nanos(&clock, face, from) + ahead;
-            match clock.first_true(face, target, from) {
+            let clock_id = ClockId::ALL[clock_id];
+            let target = nanos(&clock, clock_id, from) + ahead;
+            match clock.first_true(clock_id, target, from) {
                 Some(at) => {
                     prop_assert!(at >= from);
-                    prop_assert!(nanos(&clock, face, at) >= target);
+                    prop_assert!(nanos(&clock, clock_id, at) >= target);
                     let before = True::from_nanos(at.as_nanos() - 1);
-                    prop_assert!(at == from || nanos(&clock, face, before) < target);
+                    prop_assert!(at == from || nanos(&clock, clock_id, before) < target);
                 }
-                None => prop_assert!(nanos(&clock, face, True::from_secs(1_000_000)) < target),
+                None => prop_assert!(nanos(&clock, clock_id, True::from_secs(1_000_000)) < target),
             }
         }
 
@@ -453,7 +455,8 @@ mod tests {
             let (plain, mut clock) = (start(), start());
             fault(&mut clock, at);
             let end = True::from_secs(20);
-            let moved = ClockId::ALL.map(|face| nanos(&clock, face, end) - nanos(&plain, face, end));
+            let moved =
+                ClockId::ALL.map(|clock_id| nanos(&clock, clock_id, end) - nanos(&plain, clock_id, end));
             assert_eq!(moved, expected, "{name}");
         }
     }
@@ -468,7 +471,7 @@ mod tests {
         assert_eq!(froms, [0, 3, 1_000_000_000, 2_000_000_000]);
         assert_eq!(segments[2].rates, [500_001_000, 500_000_000, 500_000_000]);
         for segment in segments {
-            assert_eq!(segment.readings, ClockId::ALL.map(|face| nanos(&clock, face, segment.from)));
+            assert_eq!(segment.readings, ClockId::ALL.map(|clock_id| nanos(&clock, clock_id, segment.from)));
         }
     }
 

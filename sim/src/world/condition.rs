@@ -29,11 +29,11 @@ pub enum Condition {
     Slow { from: String, to: String, by: Duration },
     /// How many packets of a million are late by one retransmission time-out. Losses of several causes are independent.
     Lossy { from: String, to: String, per_million: u32 },
-    /// The rate of a clock; no face means all. The errors of several causes add up, together with the clock's own; no clock runs
+    /// The rate of a clock; without one, of all. The errors of several causes add up, together with the clock's own; no clock runs
     /// backwards.
-    ClockRate { host: String, face: Option<ClockId>, rate: Rate },
-    /// A clock is frozen; no face means all.
-    ClockFrozen { host: String, face: Option<ClockId> },
+    ClockRate { host: String, clock_id: Option<ClockId>, rate: Rate },
+    /// A clock is frozen; without one, of all.
+    ClockFrozen { host: String, clock_id: Option<ClockId> },
     /// A message rule is in force.
     Rule(Rule),
 }
@@ -47,8 +47,8 @@ impl Condition {
 
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = |face: &Option<ClockId>| {
-            face.map_or("all clocks".into(), |face| format!("{face:?}").to_lowercase())
+        let name = |clock_id: &Option<ClockId>| {
+            clock_id.map_or("all clocks".into(), |clock_id| format!("{clock_id:?}").to_lowercase())
         };
         match self {
             Self::Down { host } => write!(f, "crash of {host}"),
@@ -60,8 +60,10 @@ impl fmt::Display for Condition {
             Self::Lossy { from, to, per_million } => {
                 write!(f, "loss {from} -> {to} of {per_million} of a million")
             }
-            Self::ClockRate { host, face, rate } => write!(f, "rate of {} of {host} {rate}", name(face)),
-            Self::ClockFrozen { host, face } => write!(f, "freeze of {} of {host}", name(face)),
+            Self::ClockRate { host, clock_id, rate } => {
+                write!(f, "rate of {} of {host} {rate}", name(clock_id))
+            }
+            Self::ClockFrozen { host, clock_id } => write!(f, "freeze of {} of {host}", name(clock_id)),
             Self::Rule(rule) => write!(f, "{rule}"),
         }
     }

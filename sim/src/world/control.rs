@@ -37,8 +37,8 @@ pub enum Verb {
     ClockStep { host: String, by_nanos: i64 },
     /// Moves the wall clock evenly over a time.
     ClockSlew { host: String, by_nanos: i64, over: Duration },
-    /// Sets the clock's own rate from now on; no face means all.
-    ClockRate { host: String, face: Option<ClockId>, rate: Rate },
+    /// Sets the clock's own rate from now on; without one, of all.
+    ClockRate { host: String, clock_id: Option<ClockId>, rate: Rate },
     /// Ends every cut, delay, loss, pause, suspension and rule. Clocks stay wrong, and crashed hosts stay down.
     Calm,
     /// Ends the run.
@@ -59,8 +59,8 @@ impl Verb {
 
 impl fmt::Display for Verb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let face = |face: &Option<ClockId>| {
-            face.map_or("all clocks".into(), |face| format!("{face:?}").to_lowercase())
+        let clock_id = |clock_id: &Option<ClockId>| {
+            clock_id.map_or("all clocks".into(), |clock_id| format!("{clock_id:?}").to_lowercase())
         };
         match self {
             Self::Begin { cause, condition } => write!(f, "{condition}, by {cause}"),
@@ -74,7 +74,9 @@ impl fmt::Display for Verb {
             Self::ClockSlew { host, by_nanos, over } => {
                 write!(f, "slew wall of {host} by {by_nanos}ns over {over:?}")
             }
-            Self::ClockRate { host, face: of, rate } => write!(f, "rate of {} of {host} {rate}", face(of)),
+            Self::ClockRate { host, clock_id: of, rate } => {
+                write!(f, "rate of {} of {host} {rate}", clock_id(of))
+            }
             Self::Calm => f.write_str("calm"),
             Self::Finish => f.write_str("finish"),
         }

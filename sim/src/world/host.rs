@@ -293,10 +293,10 @@ impl Default for ClockFaults {
 
 impl ClockFaults {
     /// The rate of a clock and whether it is frozen, with all conditions.
-    pub(super) fn of(&self, face: ClockId) -> (Rate, bool) {
-        let concerns = |of: &Option<ClockId>| of.is_none_or(|of| of == face);
+    pub(super) fn of(&self, clock_id: ClockId) -> (Rate, bool) {
+        let concerns = |of: &Option<ClockId>| of.is_none_or(|of| of == clock_id);
         let rates = self.rates.iter().filter(|((_, of), _)| concerns(of)).map(|(_, rate)| *rate);
-        let rate = rates.fold(self.own[face as usize], Rate::and);
+        let rate = rates.fold(self.own[clock_id as usize], Rate::and);
         (rate, self.freezes.iter().any(|(_, of)| concerns(of)))
     }
 }

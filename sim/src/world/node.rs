@@ -244,7 +244,7 @@ mod tests {
             (vec![Verb::ClockStep { host: "r".into(), by_nanos: 2_000_000_000 }], [gone, gone]),
             (vec![Verb::ClockStep { host: "r".into(), by_nanos: -2_000_000_000 }], [alive, alive]),
             (vec![Verb::ClockStep { host: "c".into(), by_nanos: 2_000_000_000 }], [alive, gone]),
-            (vec![Condition::ClockFrozen { host: "r".into(), face: None }.begin("it")], [alive, alive]),
+            (vec![Condition::ClockFrozen { host: "r".into(), clock_id: None }.begin("it")], [alive, alive]),
         ];
         for (verbs, [then, later]) in rows {
             let mut world = conversation(commands).build();

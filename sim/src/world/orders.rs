@@ -91,9 +91,11 @@ impl World {
                 let host = self.host(host, &verb)?;
                 self.hosts[host].machine.change_clock(|clock, now| clock.slew(now, *by_nanos, *over));
             }
-            Verb::ClockRate { host, face, rate } => {
+            Verb::ClockRate { host, clock_id, rate } => {
                 let host = self.host(host, &verb)?;
-                faces(face).iter().for_each(|face| self.hosts[host].clocks.own[*face as usize] = *rate);
+                clock_ids(clock_id)
+                    .iter()
+                    .for_each(|clock_id| self.hosts[host].clocks.own[*clock_id as usize] = *rate);
                 self.set_clocks(host);
             }
             Verb::Calm => self.calm(),
@@ -140,14 +142,14 @@ impl World {
                 let link = self.link(from, to, verb)?;
                 self.links[link].lose(cause, *per_million);
             }
-            Condition::ClockRate { host, face, rate } => {
+            Condition::ClockRate { host, clock_id, rate } => {
                 let host = self.host(host, verb)?;
-                self.hosts[host].clocks.rates.insert((cause, *face), *rate);
+                self.hosts[host].clocks.rates.insert((cause, *clock_id), *rate);
                 self.set_clocks(host);
             }
-            Condition::ClockFrozen { host, face } => {
+            Condition::ClockFrozen { host, clock_id } => {
                 let host = self.host(host, verb)?;
-                self.hosts[host].clocks.freezes.insert((cause, *face));
+                self.hosts[host].clocks.freezes.insert((cause, *clock_id));
                 self.set_clocks(host);
             }
             Condition::Rule(rule) => lock(&self.shared.rules).add(cause, rule.clone()),
@@ -195,14 +197,14 @@ impl World {
                 let link = self.link(from, to, verb)?;
                 self.links[link].lose(cause.clone(), 0);
             }
-            Condition::ClockRate { host, face, .. } => {
+            Condition::ClockRate { host, clock_id, .. } => {
                 let host = self.host(host, verb)?;
-                self.hosts[host].clocks.rates.remove(&(cause.clone(), *face));
+                self.hosts[host].clocks.rates.remove(&(cause.clone(), *clock_id));
                 self.set_clocks(host);
             }
-            Condition::ClockFrozen { host, face } => {
+            Condition::ClockFrozen { host, clock_id } => {
                 let host = self.host(host, verb)?;
-                self.hosts[host].clocks.freezes.remove(&(cause.clone(), *face));
+                self.hosts[host].clocks.freezes.remove(&(cause.clone(), *clock_id));
                 self.set_clocks(host);
             }
             Condition::Rule(rule) => lock(&self.shared.rules).remove(cause, rule),
@@ -225,11 +227,11 @@ impl World {
     /// Applies all conditions to the host's clocks.
     fn set_clocks(&mut self, host: usize) {
         let host = &self.hosts[host];
-        let faces = ClockId::ALL.map(|face| (face, host.clocks.of(face)));
+        let clock_ids = ClockId::ALL.map(|clock_id| (clock_id, host.clocks.of(clock_id)));
         host.machine.change_clock(|clock, now| {
-            for (face, (rate, frozen)) in faces {
-                clock.set_rate(now, &[face], rate);
-                clock.freeze(now, &[face], frozen);
+            for (clock_id, (rate, frozen)) in clock_ids {
+                clock.set_rate(now, &[clock_id], rate);
+                clock.freeze(now, &[clock_id], frozen);
             }
         });
     }
@@ -269,6 +271,6 @@ impl World {
     }
 }
 
-fn faces(face: &Option<ClockId>) -> &[ClockId] {
-    face.as_ref().map_or(&ClockId::ALL, std::slice::from_ref)
+fn clock_ids(clock_id: &Option<ClockId>) -> &[ClockId] {
+    clock_id.as_ref().map_or(&ClockId::ALL, std::slice::from_ref)
 }

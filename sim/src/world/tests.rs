@@ -83,8 +83,8 @@ fn verb(text: &str) -> Verb {
     let cut = || Condition::Cut { from: name(1), to: name(2) };
     let slow = || Condition::Slow { from: name(1), to: name(2), by: ms(words[3].parse().expect("ms")) };
     let lossy = || Condition::Lossy { from: name(1), to: name(2), per_million: 1_000_000 };
-    let frozen = || Condition::ClockFrozen { host: name(1), face: Some(ClockId::Monotonic) };
-    let faster = || Condition::ClockRate { host: name(1), face: None, rate: Rate::factor(1.5) };
+    let frozen = || Condition::ClockFrozen { host: name(1), clock_id: Some(ClockId::Monotonic) };
+    let faster = || Condition::ClockRate { host: name(1), clock_id: None, rate: Rate::factor(1.5) };
     match what {
         "pause" => paused().begin(cause),
         "resume" => paused().end(cause),
@@ -106,7 +106,7 @@ fn verb(text: &str) -> Verb {
         "lose" => lossy().begin(cause),
         "unlose" => lossy().end(cause),
         "step" => Verb::ClockStep { host: name(1), by_nanos: 3_600_000_000_000 },
-        "double" => Verb::ClockRate { host: name(1), face: None, rate: Rate::factor(2.0) },
+        "double" => Verb::ClockRate { host: name(1), clock_id: None, rate: Rate::factor(2.0) },
         "faster" => faster().begin(cause),
         "unfaster" => faster().end(cause),
         "freeze" => frozen().begin(cause),

@@ -2,7 +2,7 @@
 //! determines one.
 
 use lockstorm::history::{
-    Accepted, Call, Clock, CommandCount, Deadline, EventKind, Face, History, Host, KeyLeft, Life, Lock,
+    Accepted, Call, Clock, ClockId, CommandCount, Deadline, EventKind, History, Host, KeyLeft, Life, Lock,
     LockKind, LossCause, Mode, Op, Outcome, Owner, Party, Reason, Role, Segment, Wait, Wake,
 };
 use lockstorm_sim::time::{True, Wall};
@@ -35,7 +35,7 @@ pub(crate) fn history((of, steps): Bytes) -> History {
         let node = one_of(&nodes, *where_to);
         let lock = Lock(u16::from(*where_to / 16) % history.header.locks.len() as u16);
         let lease_ms = one_of(LEASES, *much);
-        let wall = history.clock(node).reading(Face::Wall, now);
+        let wall = history.clock(node).reading(ClockId::Wall, now);
         let until = lease_ms.map(|lease| Wall::from_nanos(wall) + Duration::from_millis(lease));
         let count = one_of(&[1, 1, 2, 3], *how);
         let reads = ((how / 2).wrapping_add(*much)).is_multiple_of(3)
@@ -54,7 +54,7 @@ pub(crate) fn history((of, steps): Bytes) -> History {
         );
         let token = one_of(&[None, Some(1), Some(2), Some(3), Some(4)], *much / 8);
         let any_host = one_of(&[&nodes[..], &clients[..]].concat(), *where_to);
-        let clock = one_of(&[Face::Boottime, Face::Wall, Face::Monotonic], *how / 4);
+        let clock = one_of(&[ClockId::Boottime, ClockId::Wall, ClockId::Monotonic], *how / 4);
         let (host, what) = match kind % 26 {
             0..4 => (node, EventKind::Granted { lock, owner, lease_ms, until, count, token, mode }),
             4..6 => {
@@ -185,8 +185,8 @@ pub(crate) fn history((of, steps): Bytes) -> History {
 fn changes_clock(history: &mut History, host: usize, now: True, much: u8) {
     let mut segments = history.clocks[host].segments().to_vec();
     let clock = &history.clocks[host];
-    let faces = [Face::Wall, Face::Monotonic, Face::Boottime];
-    let mut readings = faces.map(|face| clock.reading(face, now));
+    let clock_ids = [ClockId::Wall, ClockId::Monotonic, ClockId::Boottime];
+    let mut readings = clock_ids.map(|clock_id| clock.reading(clock_id, now));
     let step = one_of(&[900_000_000, -400_000_000, 0, 5_000_000_000], much);
     readings[0] = readings[0].saturating_add(step);
     let rate = one_of(&[1_000_000_000, 1_000_000_000, 2_000_000_000, 500_000_000], much / 4);

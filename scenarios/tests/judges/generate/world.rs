@@ -5,8 +5,8 @@
 use std::{collections::BTreeMap, mem, time::Duration};
 
 use lockstorm::history::{
-    Accepted, Call, Clock, Deadline, EventKind, Face, History, Host, Life, Lock, LockKind, LossCause, Mode,
-    Op, Outcome, Owner, Party, Reason, Role, Segment, Wait, Wake,
+    Accepted, Call, Clock, ClockId, Deadline, EventKind, History, Host, Life, Lock, LockKind, LossCause,
+    Mode, Op, Outcome, Owner, Party, Reason, Role, Segment, Wait, Wake,
 };
 use lockstorm_sim::time::{True, Wall};
 use proptest::strategy::Strategy;
@@ -78,7 +78,7 @@ impl World {
     }
 
     fn wall_ms(&self, node: usize, at: True) -> i64 {
-        self.history.clock(self.nodes[node]).reading(Face::Wall, at) / 1_000_000
+        self.history.clock(self.nodes[node]).reading(ClockId::Wall, at) / 1_000_000
     }
 
     /// Time passes, and keys expire when their node's clock says so, one after the other.
@@ -389,7 +389,8 @@ impl World {
     ) {
         let client = self.history.client_of(owner);
         let drift = self.history.lock(lock).authority.drift;
-        let clock = one_of(&[Face::Boottime, Face::Boottime, Face::Wall, Face::Monotonic], owner.0 as u8);
+        let clock =
+            one_of(&[ClockId::Boottime, ClockId::Boottime, ClockId::Wall, ClockId::Monotonic], owner.0 as u8);
         let until = lease_ms.map(|lease| {
             let asked = self.history.clock(client).reading(clock, since);
             Deadline { clock, nanos: asked + drift.promised(lease).as_nanos() as i64 }
@@ -527,8 +528,8 @@ impl World {
     /// A wall clock jumps, or all of a host's clocks change their speed.
     fn changes_clock(&mut self, host: Host, how: u8, much: u8) {
         let clock = self.history.clock(host);
-        let mut readings =
-            [Face::Wall, Face::Monotonic, Face::Boottime].map(|face| clock.reading(face, self.now));
+        let mut readings = [ClockId::Wall, ClockId::Monotonic, ClockId::Boottime]
+            .map(|clock_id| clock.reading(clock_id, self.now));
         let mut segments = clock.segments().to_vec();
         let rates = segments.last().expect("never none").rates;
         segments.retain(|segment| segment.from < self.now);
