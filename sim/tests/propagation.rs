@@ -24,7 +24,7 @@ fn propagated(commands: &[&str]) -> Vec<String> {
     let session = Session::new(conn, "127.0.0.1:50000".into(), "127.0.0.1:6379".into(), env.monotonic);
     node.clients.sessions.insert(session);
     // A consumer, so that commands are propagated.
-    node.persistence.append_log.state = LogState::On;
+    node.persistence.aof.state = LogState::On;
     let mut effects = Effects::default();
     for command in commands {
         effects = Effects::default();

@@ -3,7 +3,7 @@
 //!
 //! `LOCKSTORM_RECORD=1 cargo test -p lockstorm-sim --test parity <filter>` rewrites the expected replies from the real server.
 
-mod append_log;
+mod aof;
 mod info;
 mod keys;
 mod permissions;
@@ -65,8 +65,8 @@ fn main() {
     match availability() {
         Availability::Present if record => {}
         Availability::Present => {
-            trials.push(beside("real::append_log", append_log::compare));
-            trials.push(beside("real::append_log_always", append_log::give_up));
+            trials.push(beside("real::aof", aof::compare));
+            trials.push(beside("real::aof_always", aof::give_up));
             trials.push(beside("real::info", info::compare));
             trials.push(beside("real::specs", specs::compare));
             trials.push(beside("real::keys", keys::compare));

@@ -32,7 +32,7 @@ pub fn disk(node: &Node) -> Result<(), Error> {
     if stops && node.persistence.save_failed {
         return Err(Error::MISCONF);
     }
-    if node.persistence.append_log.failed { Err(Error::MISCONF_LOG) } else { Ok(()) }
+    if node.persistence.aof.failed { Err(Error::MISCONF_LOG) } else { Ok(()) }
 }
 
 /// Whether enough replicas follow closely.

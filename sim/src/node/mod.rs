@@ -17,7 +17,7 @@ use bytes::Bytes;
 use crate::{
     acl::Acl,
     config::{Config, DisklessLoad, Notify},
-    durability::{AppendLog, Disk, LogState, rdb},
+    durability::{AofWriter, Disk, LogState, rdb},
     effect::Effects,
     env::Env,
     event::ConnId,
@@ -96,7 +96,7 @@ pub struct Persistence {
     /// The files that the next run will find.
     pub disk: Disk,
     /// The append-only file being written.
-    pub append_log: AppendLog,
+    pub aof: AofWriter,
     /// The wall-clock second of the last snapshot to disk, or of the start (LASTSAVE).
     pub saved_at: i64,
     /// The wall-clock second at which the last save in the background began.
@@ -111,7 +111,7 @@ pub struct Persistence {
     /// The last save to disk failed: writes are refused while `stop-writes-on-bgsave-error` says so.
     pub save_failed: bool,
     /// The client that wants the append-only file to be read again, if one does.
-    pub log_wanted: Option<ConnId>,
+    pub reload_wanted: Option<ConnId>,
 }
 
 /// What DEBUG has switched, which tests of servers do.
@@ -333,7 +333,7 @@ impl Node {
 
     /// Whether what commands do is written down, for replicas or for the disk.
     pub fn propagates(&self) -> bool {
-        self.persistence.append_log.state != LogState::Off || self.replication.streams()
+        self.persistence.aof.state != LogState::Off || self.replication.streams()
     }
 
     /// The name for the next connection that the node dials.

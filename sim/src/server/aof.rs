@@ -28,10 +28,10 @@ impl Node {
     /// Writes what the append-only file has not taken yet, and makes it durable as `appendfsync` says. With `appendfsync always`
     /// a server has promised too much to go on without.
     pub(super) fn write_log(&mut self, env: &mut Env) {
-        let had_failed = self.persistence.append_log.failed;
+        let had_failed = self.persistence.aof.failed;
         let policy = self.fsync_policy();
-        let Persistence { disk, append_log, .. } = &mut self.persistence;
-        match append_log.write(disk, env.folder.as_deref(), policy, env.wall.as_secs()) {
+        let Persistence { disk, aof, .. } = &mut self.persistence;
+        match aof.write(disk, env.folder.as_deref(), policy, env.wall.as_secs()) {
             Ok(()) if had_failed => {
                 env.log(Level::Warning, || "AOF write error looks solved, Redis can write again.".into());
             }
@@ -74,7 +74,7 @@ impl Server {
 
     /// Appends a batch to the append-only file, if one is written.
     pub(super) fn append_batch(&mut self, commands: &[Propagated], now_secs: i64) {
-        let gathers = match self.node.persistence.append_log.state {
+        let gathers = match self.node.persistence.aof.state {
             LogState::Off => false,
             // What is done before the first base is begun will be in it.
             LogState::Waiting => self.node.rewrites_log(),
@@ -99,7 +99,7 @@ impl Server {
             return;
         }
         let Node { persistence, config, .. } = &mut *self.node;
-        let Persistence { disk, append_log: log, .. } = persistence;
+        let Persistence { disk, aof: log, .. } = persistence;
         let full = disk.full || !log.unwritten.is_empty() || log.state == LogState::Waiting;
         let file = disk.log.as_mut().filter(|_| !full);
         let out = file.map_or(&mut log.unwritten, |file| &mut file.commands);
@@ -116,26 +116,26 @@ impl Server {
         if self.node.loading.is_some() {
             return;
         }
-        if self.node.config.appendonly && self.node.persistence.append_log.state == LogState::Off {
+        if self.node.config.appendonly && self.node.persistence.aof.state == LogState::Off {
             // It begins with the node.
             if let Err(error) = self.node.rewrite_log(env) {
                 env.log(Level::Warning, || format!("The append-only file cannot be begun: {error}"));
-                self.node.persistence.append_log.state = LogState::Waiting;
+                self.node.persistence.aof.state = LogState::Waiting;
                 self.node.persistence.rewrite_scheduled = true;
             }
         }
         self.node.write_log(env);
         let policy = self.node.fsync_policy();
         let Node { persistence, config, .. } = &mut *self.node;
-        let Persistence { disk, append_log, rewrite_scheduled, .. } = persistence;
+        let Persistence { disk, aof, rewrite_scheduled, .. } = persistence;
         let mut wants_rewrite = *rewrite_scheduled;
-        if append_log.state == LogState::On {
+        if aof.state == LogState::On {
             let took = Duration::from_millis(config.fsync_ms);
             if let Some(log) = &mut disk.log {
-                append_log.sync(log, policy, took, env.wall, env.monotonic);
+                aof.sync(log, policy, took, env.wall, env.monotonic);
             }
             let (percentage, min) = (config.aof_rewrite_percentage, config.aof_rewrite_min_size);
-            wants_rewrite |= append_log.wants_rewrite(disk, percentage, min);
+            wants_rewrite |= aof.wants_rewrite(disk, percentage, min);
         }
         self.sweep_log(env);
         if self.node.busy.is_some() {
@@ -145,10 +145,10 @@ impl Server {
         let failures = self.node.stats.rewrites_failed;
         if wants_rewrite
             && !self.node.writes_aside()
-            && self.node.persistence.append_log.retry.may_try(failures, now_secs)
+            && self.node.persistence.aof.retry.may_try(failures, now_secs)
             && let Err(error) = self.node.begin_rewrite(env)
         {
-            self.node.persistence.append_log.retry.failed(now_secs);
+            self.node.persistence.aof.retry.failed(now_secs);
             env.log(Level::Warning, || format!("The append-only file cannot be rewritten: {error}"));
         }
         if self.save_due_secs().is_some_and(|due| now_secs >= due) && !self.node.writes_aside() {
@@ -158,8 +158,8 @@ impl Server {
 
     /// Removes the files that the append-only file is not made of any more.
     fn sweep_log(&mut self, env: &mut Env) {
-        let Node { persistence: Persistence { append_log, .. }, config, .. } = &mut *self.node;
-        let (Some(parts), Some(folder)) = (&mut append_log.parts, &env.folder) else { return };
+        let Node { persistence: Persistence { aof, .. }, config, .. } = &mut *self.node;
+        let (Some(parts), Some(folder)) = (&mut aof.parts, &env.folder) else { return };
         if parts.has_history()
             && !config.aof_disable_auto_gc
             && let Err(error) = parts.sweep(&**folder)
@@ -172,7 +172,7 @@ impl Server {
     pub(super) fn close_disk(&mut self, env: &mut Env) {
         if env.folder.is_some() {
             self.node.write_log(env);
-            self.node.persistence.append_log.close(env.folder.as_deref());
+            self.node.persistence.aof.close(env.folder.as_deref());
         }
         self.node.persistence.disk = std::mem::take(&mut self.node.persistence.disk).after_kill();
     }
@@ -206,16 +206,16 @@ impl Server {
         if self.node.loading.is_some() {
             return None;
         }
-        let append_log = &self.node.persistence.append_log;
-        let retry = append_log.retry.due_secs().filter(|_| self.node.persistence.rewrite_scheduled);
+        let aof = &self.node.persistence.aof;
+        let retry = aof.retry.due_secs().filter(|_| self.node.persistence.rewrite_scheduled);
         // Nothing begins while something is written aside; what ends that looks at the disk as well.
         let aside = self.node.persistence.background.is_some();
         let begins = [self.save_due_secs(), retry].into_iter().flatten().min().filter(|_| !aside);
         let begins = begins.map(|due| env.monotonic + Wall::from_secs(due).since(env.wall));
         let policy = self.node.fsync_policy();
-        let log = self.node.persistence.disk.log.as_ref().filter(|_| append_log.state == LogState::On);
-        let sync = log.and_then(|log| append_log.due(log, policy, env.wall, env.monotonic));
-        let folder = append_log.folder_due(policy, env.wall, env.monotonic);
+        let log = self.node.persistence.disk.log.as_ref().filter(|_| aof.state == LogState::On);
+        let sync = log.and_then(|log| aof.due(log, policy, env.wall, env.monotonic));
+        let folder = aof.folder_due(policy, env.wall, env.monotonic);
         [begins, sync, folder].into_iter().flatten().min()
     }
 }

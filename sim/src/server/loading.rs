@@ -90,7 +90,7 @@ impl Server {
 
     /// Reads the append-only file again for the client that asked for it (DEBUG LOADAOF).
     pub(super) fn reload_log(&mut self, env: &mut Env) {
-        let Some(conn) = self.node.persistence.log_wanted.take() else { return };
+        let Some(conn) = self.node.persistence.reload_wanted.take() else { return };
         let len = match self.read_log_again(env) {
             Ok(len) => len,
             Err(why) => {
@@ -116,15 +116,15 @@ impl Server {
             let empty = (0..self.node.dbs.len()).map(|_| Db::default()).collect();
             self.node.dbs = empty;
             let len = self.read_parts(env).map_err(|error| error.to_string())?;
-            let parts = self.node.persistence.append_log.parts.as_ref();
+            let parts = self.node.persistence.aof.parts.as_ref();
             return if parts.is_none_or(Parts::is_empty) { Err(NONE.into()) } else { Ok(len) };
         }
         // BGREWRITEAOF leaves a file that can be read also where none is written.
         if !self.load_log(env) {
             return Err(NONE.into());
         }
-        if self.node.persistence.append_log.state == LogState::On {
-            self.node.persistence.append_log.resume(env.wall.as_secs());
+        if self.node.persistence.aof.state == LogState::On {
+            self.node.persistence.aof.resume(env.wall.as_secs());
         }
         Ok(self.node.persistence.disk.data_len())
     }

@@ -158,7 +158,7 @@ impl Node {
     /// # Errors
     /// When the disk does not take a file.
     pub fn start_log(&mut self, env: &mut Env, later: bool) -> Result<(), SaveError> {
-        self.persistence.append_log.state = LogState::Waiting;
+        self.persistence.aof.state = LogState::Waiting;
         if later || self.writes_snapshot() {
             self.persistence.rewrite_scheduled = true;
             env.log(Level::Warning, || {
@@ -171,7 +171,7 @@ impl Node {
         self.persistence.background = None;
         let begun = self.begin_rewrite(env);
         if begun.is_err() {
-            self.persistence.append_log.state = LogState::Off;
+            self.persistence.aof.state = LogState::Off;
         }
         begun
     }
@@ -179,7 +179,7 @@ impl Node {
     /// Stops to write the append-only file, all of which is durable then as far as the disk takes it.
     pub fn stop_log(&mut self, env: &mut Env) {
         self.write_log(env);
-        self.persistence.append_log.close(env.folder.as_deref());
+        self.persistence.aof.close(env.folder.as_deref());
         self.persistence.rewrite_scheduled = false;
         if self.rewrites_log() {
             self.persistence.background = None;
@@ -195,16 +195,16 @@ impl Node {
         let now_secs = env.wall.as_secs();
         self.write_log(env);
         let extended = self.extend_log(env);
-        self.persistence.append_log.rewrite_failed |= extended.is_err();
+        self.persistence.aof.rewrite_failed |= extended.is_err();
         extended?;
-        self.persistence.append_log.selected = None;
-        if self.persistence.append_log.state == LogState::Waiting {
+        self.persistence.aof.selected = None;
+        if self.persistence.aof.state == LogState::Waiting {
             // What was done so far will be in the base.
-            self.persistence.append_log.unwritten.clear();
+            self.persistence.aof.unwritten.clear();
         }
         self.stats.rewrites += 1;
         self.persistence.rewrite_scheduled = false;
-        let behind = match (self.persistence.append_log.state, &self.persistence.disk.log) {
+        let behind = match (self.persistence.aof.state, &self.persistence.disk.log) {
             (LogState::On, Some(log)) => log.commands.len(),
             _ => 0,
         };
@@ -216,13 +216,11 @@ impl Node {
 
     /// Has what is written from here on go to a file of its own, if it is written.
     fn extend_log(&mut self, env: &Env) -> Result<(), SaveError> {
-        if self.persistence.append_log.state == LogState::On
-            && !self.persistence.append_log.unwritten.is_empty()
-        {
+        if self.persistence.aof.state == LogState::On && !self.persistence.aof.unwritten.is_empty() {
             return Err(SaveError::Full(DiskFull));
         }
         let Some(folder) = env.folder.as_deref() else { return Ok(()) };
-        let state = self.persistence.append_log.state;
+        let state = self.persistence.aof.state;
         let parts = self.parts(folder)?;
         let extended = match state {
             LogState::On => parts.extend(folder),
@@ -241,7 +239,7 @@ impl Node {
         behind: usize,
     ) -> Result<(), SaveError> {
         let now_secs = env.wall.as_secs();
-        let state = self.persistence.append_log.state;
+        let state = self.persistence.aof.state;
         if let Some(folder) = env.folder.as_deref() {
             let parts = self.parts(folder)?;
             let rebased = parts.rewrite(folder, &base, extension, state);
@@ -249,10 +247,10 @@ impl Node {
         } else if self.persistence.disk.full {
             return Err(SaveError::Full(DiskFull));
         } else {
-            self.persistence.append_log.rebase(&mut self.persistence.disk, base, behind);
+            self.persistence.aof.rebase(&mut self.persistence.disk, base, behind);
         }
         if state == LogState::Waiting {
-            self.persistence.append_log.begin(now_secs);
+            self.persistence.aof.begin(now_secs);
         }
         Ok(())
     }
@@ -262,23 +260,23 @@ impl Node {
     /// # Errors
     /// When the disk is full, or does not take it; the file stays as it is then.
     pub fn rewrite_log(&mut self, env: &mut Env) -> Result<(), SaveError> {
-        self.persistence.append_log.state = LogState::Waiting;
-        self.persistence.append_log.unwritten.clear();
-        self.persistence.append_log.selected = None;
+        self.persistence.aof.state = LogState::Waiting;
+        self.persistence.aof.unwritten.clear();
+        self.persistence.aof.selected = None;
         let (base, extension) = self.log_base(env.folder.is_some(), env.wall.as_secs());
         let rewritten = self.rebase_log(env, base, extension, 0);
         if rewritten.is_err() {
-            self.persistence.append_log.state = LogState::Off;
+            self.persistence.aof.state = LogState::Off;
         }
         rewritten
     }
 
     fn parts(&mut self, folder: &dyn Folder) -> Result<&mut Parts, SaveError> {
-        let parts = match self.persistence.append_log.parts.take() {
+        let parts = match self.persistence.aof.parts.take() {
             Some(parts) => parts,
             None => Parts::find(folder, &self.config).map_err(|error| SaveError::File(error.to_string()))?.0,
         };
-        Ok(self.persistence.append_log.parts.insert(parts))
+        Ok(self.persistence.aof.parts.insert(parts))
     }
 
     /// All there is, in the form in which the append-only file begins with it, and the ending of such a file's name.
@@ -324,7 +322,7 @@ impl Server {
             Job::Rewrite { base, extension, behind } => {
                 self.node.stats.rewrite_secs = Some(took_secs);
                 let rebased = self.node.rebase_log(env, base, extension, behind);
-                self.node.persistence.append_log.rewrite_failed = rebased.is_err();
+                self.node.persistence.aof.rewrite_failed = rebased.is_err();
                 let failures = &mut self.node.stats.rewrites_failed;
                 match rebased {
                     Ok(()) => {
@@ -333,10 +331,10 @@ impl Server {
                     }
                     Err(error) => {
                         *failures += 1;
-                        self.node.persistence.append_log.retry.failed(env.wall.as_secs());
+                        self.node.persistence.aof.retry.failed(env.wall.as_secs());
                         // Without a base there is no file: what is gathered will be in the next one.
                         self.node.persistence.rewrite_scheduled |=
-                            self.node.persistence.append_log.state == LogState::Waiting;
+                            self.node.persistence.aof.state == LogState::Waiting;
                         env.log(Level::Warning, || {
                             format!("Background AOF rewrite terminated with error: {error}")
                         });

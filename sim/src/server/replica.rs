@@ -374,7 +374,7 @@ impl Server {
         if acknowledge {
             self.acknowledge();
         }
-        if self.node.persistence.append_log.state != LogState::Off {
+        if self.node.persistence.aof.state != LogState::Off {
             self.node.stop_log(env);
             if let Err(error) = self.node.start_log(env, false) {
                 env.log(Level::Warning, || format!("The append-only file cannot be begun: {error}"));

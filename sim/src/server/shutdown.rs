@@ -96,9 +96,7 @@ impl Server {
         }
         self.node.log_lagging_replicas(env);
         self.node.give_up_snapshot(env);
-        if self.node.rewrites_log()
-            && self.node.persistence.append_log.state == LogState::Waiting
-            && !shutdown.force
+        if self.node.rewrites_log() && self.node.persistence.aof.state == LogState::Waiting && !shutdown.force
         {
             env.log(Level::Warning, || "Writing initial AOF, can't exit.".into());
             return self.give_up_shutdown(env);

@@ -68,7 +68,7 @@ impl Server {
         let mut server = Server::unread(config, disk, env);
         if server.node.config.appendonly {
             if server.load_log(env) {
-                server.node.persistence.append_log.resume(env.wall.as_secs());
+                server.node.persistence.aof.resume(env.wall.as_secs());
             }
         } else if let Some(snapshot) = server.node.persistence.disk.snapshot.clone() {
             let _ = server.load_snapshot(env, &snapshot);
@@ -194,14 +194,14 @@ impl Server {
     /// Loads the AOF of the folder, and continues it.
     fn open_log(&mut self, env: &mut Env) -> Result<usize, LogError> {
         let len = self.read_parts(env)?;
-        let is_new = self.node.persistence.append_log.parts.as_ref().is_none_or(Parts::is_empty);
-        let ready = match (&mut self.node.persistence.append_log.parts, &env.folder) {
+        let is_new = self.node.persistence.aof.parts.as_ref().is_none_or(Parts::is_empty);
+        let ready = match (&mut self.node.persistence.aof.parts, &env.folder) {
             (Some(parts), Some(folder)) if !is_new => parts.open(&**folder),
             _ => self.node.rewrite_log(env).map_err(io::Error::other),
         };
         let file = self.node.config.appenddirname.clone();
         ready.map_err(|error| LogError::File { file, error })?;
-        self.node.persistence.append_log.resume(env.wall.as_secs());
+        self.node.persistence.aof.resume(env.wall.as_secs());
         Ok(len)
     }
 
@@ -234,7 +234,7 @@ impl Server {
                 Stop::Unknown(command) => return Err(LogError::Unknown { command, file, at: begun }),
             }
         }
-        self.node.persistence.append_log.parts = Some(parts);
+        self.node.persistence.aof.parts = Some(parts);
         Ok(len)
     }
 

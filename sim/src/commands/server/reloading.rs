@@ -81,7 +81,7 @@ pub(super) fn load_log(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error
     if !ctx.may_block() {
         return Err(Error::of("ERR DEBUG LOADAOF isn't allowed for DENY BLOCKING client"));
     }
-    ctx.node.persistence.log_wanted = Some(ctx.conn);
+    ctx.node.persistence.reload_wanted = Some(ctx.conn);
     ctx.block(args, Vec::new(), None, BlockedOn::Loading);
     Ok(Reply::Silence)
 }

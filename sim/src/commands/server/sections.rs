@@ -232,21 +232,21 @@ fn persistence(ctx: &Ctx<'_>, out: &mut String) {
         "aof_rewrite_scheduled": u8::from(node.persistence.rewrite_scheduled),
         "aof_last_rewrite_time_sec": node.stats.rewrite_secs.unwrap_or(-1),
         "aof_current_rewrite_time_sec": if rewrites { since } else { -1 },
-        "aof_last_bgrewrite_status": status(node.persistence.append_log.rewrite_failed),
+        "aof_last_bgrewrite_status": status(node.persistence.aof.rewrite_failed),
         "aof_rewrites": node.stats.rewrites,
         "aof_rewrites_consecutive_failures": node.stats.rewrites_failed,
-        "aof_last_write_status": status(node.persistence.append_log.failed),
+        "aof_last_write_status": status(node.persistence.aof.failed),
         "aof_last_cow_size": 0,
         "module_fork_in_progress": 0,
         "module_fork_last_cow_size": 0,
     );
     if node.config.appendonly {
-        let (len, base_len) = node.persistence.append_log.lens(&node.persistence.disk);
+        let (len, base_len) = node.persistence.aof.lens(&node.persistence.disk);
         lines!(out,
             "aof_current_size": len,
             "aof_base_size": base_len,
             "aof_pending_rewrite": u8::from(node.persistence.rewrite_scheduled),
-            "aof_buffer_length": node.persistence.append_log.unwritten.len(),
+            "aof_buffer_length": node.persistence.aof.unwritten.len(),
             "aof_pending_bio_fsync": 0,
             "aof_delayed_fsync": 0,
         );

@@ -4,12 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{
-    append::Parts,
-    disk::{Disk, DiskFull, LogFile, SaveError},
-};
+use super::Parts;
 use crate::{
     config::Fsync,
+    durability::disk::{Disk, DiskFull, LogFile, SaveError},
     env::Folder,
     time::{Monotonic, Wall},
 };
@@ -80,7 +78,7 @@ impl Retry {
 
 /// The writer of the AOF.
 #[derive(Debug, Default)]
-pub struct AppendLog {
+pub struct AofWriter {
     /// Whether the file is written (`appendonly yes`).
     pub state: LogState,
     /// The database that the commands so far have selected.
@@ -108,7 +106,7 @@ pub struct AppendLog {
     under_way: Option<(usize, Monotonic)>,
 }
 
-impl AppendLog {
+impl AofWriter {
     /// Begins to append to the first base, which exists now, starting with the buffered commands.
     pub fn begin(&mut self, now_secs: i64) {
         self.state = LogState::On;
@@ -118,7 +116,7 @@ impl AppendLog {
     /// Continues an existing file.
     pub fn resume(&mut self, now_secs: i64) {
         let parts = self.parts.take();
-        *self = AppendLog { state: LogState::On, synced_at: now_secs, parts, ..AppendLog::default() };
+        *self = AofWriter { state: LogState::On, synced_at: now_secs, parts, ..AofWriter::default() };
     }
 
     /// Replaces the base in memory and the commands before the offset `behind`; those from there on follow the new base.
@@ -141,7 +139,7 @@ impl AppendLog {
             let _ = self.last().map(|file| folder.sync(&file, false));
         }
         let parts = self.parts.take();
-        *self = AppendLog { rewrite_failed: self.rewrite_failed, parts, ..AppendLog::default() };
+        *self = AofWriter { rewrite_failed: self.rewrite_failed, parts, ..AofWriter::default() };
     }
 
     fn last(&self) -> Option<String> {

@@ -5,8 +5,10 @@ mod base;
 mod manifest;
 mod parts;
 mod read;
+mod writer;
 
 pub use base::base;
 pub use manifest::{Manifest, ManifestError, Part};
 pub use parts::{LogError, Parts};
 pub use read::{Commands, Unread};
+pub use writer::{AofWriter, LogState, Retry};
