@@ -40,7 +40,15 @@ fn the_modules_of_a_folder_do_not_import_each_other() {
         for source in &sources {
             let path = source.path.trim_end_matches(".rs").trim_end_matches("/mod");
             let Some((folder, module)) = path.rsplit_once('/') else { continue };
-            let imported = imports_from(code(&source.text), "super::").into_iter().collect();
+            let text = code(&source.text);
+            let mut imported: BTreeSet<String> = imports_from(text, "super::").into_iter().collect();
+            // The same by its whole name.
+            let above: Vec<&str> = folder.split('/').skip(2).collect();
+            imported.extend(crate_paths(text).into_iter().filter_map(|path| {
+                let (folders, rest) = path.split_at_checked(above.len())?;
+                (folders == above).then(|| rest.first().cloned())?
+            }));
+            imported.remove(module);
             beside.entry(folder).or_default().insert(module, imported);
         }
         for (folder, modules) in beside {
@@ -174,6 +182,30 @@ fn imports_from(text: &str, path: &str) -> Vec<String> {
     }
     found.retain(|name| !name.is_empty());
     found
+}
+
+/// Every path from the root of the crate, the lists in it taken apart.
+fn crate_paths(text: &str) -> Vec<Vec<String>> {
+    let text: String = text.lines().filter(|line| !is_comment(line)).flat_map(|line| [line, "\n"]).collect();
+    let mut found = Vec::new();
+    for (at, root) in text.match_indices("crate::") {
+        expand(&text[at + root.len()..], Vec::new(), &mut found);
+    }
+    found
+}
+
+fn expand(rest: &str, mut above: Vec<String>, found: &mut Vec<Vec<String>>) {
+    if let Some(list) = rest.strip_prefix('{') {
+        top_level(list).into_iter().for_each(|item| expand(item.trim_start(), above.clone(), found));
+        return;
+    }
+    let name = word(rest);
+    let after = &rest[name.len()..];
+    above.push(name);
+    match after.strip_prefix("::") {
+        Some(rest) => expand(rest, above, found),
+        None => found.push(above),
+    }
 }
 
 /// The items of a `{..}` list whose opening brace is gone, without splitting the lists inside it.

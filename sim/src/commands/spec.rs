@@ -8,7 +8,7 @@ use crate::resp::Reply;
 bitflags::bitflags! {
     /// What the server must know of a command before it runs, named as COMMAND INFO names them, and in its order.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub struct Flags: u32 {
+    pub struct Flags: u64 {
         /// May change the data.
         const WRITE = 1;
         /// Reads the data.
@@ -69,6 +69,12 @@ bitflags::bitflags! {
         const CHANGES_MODULES = 1 << 28;
         /// Notes by itself which keys it has read for client-side caching.
         const NOTES_OWN_READS = 1 << 29;
+        /// Its first argument is a channel.
+        const FIRST_IS_CHANNEL = 1 << 30;
+        /// All its arguments are channels.
+        const ALL_ARE_CHANNELS = 1 << 31;
+        /// All its arguments are patterns of channels.
+        const ALL_ARE_PATTERNS = 1 << 32;
     }
 }
 
@@ -85,7 +91,10 @@ impl Flags {
             | Flags::NEEDS_DISK
             | Flags::DEBUGS
             | Flags::CHANGES_MODULES
-            | Flags::NOTES_OWN_READS;
+            | Flags::NOTES_OWN_READS
+            | Flags::FIRST_IS_CHANNEL
+            | Flags::ALL_ARE_CHANNELS
+            | Flags::ALL_ARE_PATTERNS;
         (self - hidden).iter_names().map(|(name, _)| name.to_ascii_lowercase())
     }
 }

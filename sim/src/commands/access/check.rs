@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::id;
 use crate::{
     acl::{Entry, Reason, Selector, User},
-    commands::{Ctx, Error, Flags, KeyFlags, KeyUse, Origin, Spec, connection::clients, has_keys, key_uses},
+    commands::{Ctx, Error, Flags, KeyFlags, KeyUse, Origin, Spec, has_keys, key_uses},
     env::Env,
     event::ConnId,
     node::{Node, clients::Role},
@@ -113,11 +113,13 @@ fn allows(selector: &Selector, spec: &Spec, args: &[Bytes], keys: &[KeyUse]) -> 
         }
     }
     if !selector.all_channels {
-        let (channels, are_patterns) = match spec.name {
-            "subscribe" | "ssubscribe" => (1..args.len(), false),
-            "psubscribe" => (1..args.len(), true),
-            "publish" | "spublish" => (1..args.len().min(2), false),
-            _ => (0..0, false),
+        let are_patterns = spec.flags.contains(Flags::ALL_ARE_PATTERNS);
+        let channels = if are_patterns || spec.flags.contains(Flags::ALL_ARE_CHANNELS) {
+            1..args.len()
+        } else if spec.flags.contains(Flags::FIRST_IS_CHANNEL) {
+            1..args.len().min(2)
+        } else {
+            0..0
         };
         for at in channels {
             if !selector.allows_channel(&args[at], are_patterns) {
@@ -181,7 +183,7 @@ pub(in crate::commands) struct Refusal {
 /// Notes a refusal in the log.
 pub(in crate::commands) fn note(node: &mut Node, env: &Env, conn: ConnId, refusal: Refusal) {
     let session = node.clients.sessions.get(conn);
-    let client = session.map_or_else(Vec::new, |session| clients::describe(session, env.monotonic));
+    let client = session.map_or_else(Vec::new, |session| session.describe(env.monotonic));
     let Refusal { reason, context, object, username } = refusal;
     let entry = Entry {
         count: 1,

@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 
-use super::clients::redirection;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     resp::Reply,
@@ -21,5 +20,5 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    Ok(Reply::Integer(redirection(ctx.session())))
+    Ok(Reply::Integer(ctx.session().redirection()))
 }

@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 
-use super::clients::describe;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     resp::Reply,
@@ -23,5 +22,5 @@ pub(super) const SPEC: Spec = Spec {
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     let now = ctx.env.monotonic;
     ctx.node.resize_reply_buffer(ctx.conn, now);
-    Ok(Reply::Verbatim(*b"txt", describe(ctx.session(), now).into()))
+    Ok(Reply::Verbatim(*b"txt", ctx.session().describe(now).into()))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
-use super::clients::{Kind, describe};
+use super::clients::Kind;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
     resp::Reply,
@@ -29,12 +29,12 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let sessions = ctx.node.clients.sessions.iter().filter(|session| !session.is_leaving());
     let option = args.get(2).map(|option| option.to_ascii_lowercase()).unwrap_or_default();
     let lines: Vec<u8> = match (&option[..], args) {
-        (b"", [_, _]) => sessions.flat_map(|session| describe(session, now)).collect(),
+        (b"", [_, _]) => sessions.flat_map(|session| session.describe(now)).collect(),
         (b"type", [.., kind]) if args.len() == 4 => {
             let kind = Kind::parse(kind)?;
             sessions
                 .filter(|session| Kind::of(session) == kind)
-                .flat_map(|session| describe(session, now))
+                .flat_map(|session| session.describe(now))
                 .collect()
         }
         (b"id", [_, _, _, ids @ ..]) if !ids.is_empty() => {
@@ -43,7 +43,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             let named = |session: &i64| ids.contains(session);
             sessions
                 .filter(|session| i64::try_from(session.id.0).as_ref().is_ok_and(named))
-                .flat_map(|session| describe(session, now))
+                .flat_map(|session| session.describe(now))
                 .collect()
         }
         _ => return Err(Error::SYNTAX),

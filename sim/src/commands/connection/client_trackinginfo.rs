@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 
-use super::clients::redirection;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Consent,
@@ -23,7 +22,7 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     let session = ctx.session();
-    let redirect = Reply::Integer(redirection(session));
+    let redirect = Reply::Integer(session.redirection());
     let mut flags = Vec::new();
     let mut prefixes = Vec::new();
     if let Some(tracking) = &session.tracking {

@@ -19,7 +19,8 @@ pub(super) const SPEC: Spec = Spec {
         .union(Flags::NOSCRIPT)
         .union(Flags::LOADING)
         .union(Flags::STALE)
-        .union(Flags::IN_SUBSCRIBER_MODE),
+        .union(Flags::IN_SUBSCRIBER_MODE)
+        .union(Flags::ALL_ARE_PATTERNS),
     keys: Keys::None,
     subcommands: &[],
     run,

@@ -18,7 +18,8 @@ pub(super) const SPEC: Spec = Spec {
         .union(Flags::LOADING)
         .union(Flags::STALE)
         .union(Flags::FAST)
-        .union(Flags::MAY_REPLICATE),
+        .union(Flags::MAY_REPLICATE)
+        .union(Flags::FIRST_IS_CHANNEL),
     keys: Keys::FIRST,
     subcommands: &[],
     run,

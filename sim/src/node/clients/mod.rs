@@ -1,5 +1,6 @@
 //! The connections of a node: their sessions, their output, and their subscriptions, watches, blocking keys and tracking.
 
+mod description;
 mod invalidation;
 mod memory;
 mod output;

@@ -80,20 +80,19 @@ impl PubSub {
         }
     }
 
-    /// Adds a subscription; false when it was there already.
-    pub fn subscribe(&mut self, kind: Subscription, name: Bytes, conn: ConnId) -> bool {
-        self.of_mut(kind).entry(name).or_default().insert(conn)
+    /// Adds a subscription.
+    pub fn subscribe(&mut self, kind: Subscription, name: Bytes, conn: ConnId) {
+        self.of_mut(kind).entry(name).or_default().insert(conn);
     }
 
-    /// Removes a subscription; false when there was none.
-    pub fn unsubscribe(&mut self, kind: Subscription, name: &Bytes, conn: ConnId) -> bool {
+    /// Removes a subscription, if there is one.
+    pub fn unsubscribe(&mut self, kind: Subscription, name: &Bytes, conn: ConnId) {
         let subscriptions = self.of_mut(kind);
-        let Some(subscribers) = subscriptions.get_mut(name) else { return false };
-        let removed = subscribers.remove(&conn);
+        let Some(subscribers) = subscriptions.get_mut(name) else { return };
+        subscribers.remove(&conn);
         if subscribers.is_empty() {
             subscriptions.remove(name);
         }
-        removed
     }
 }
 
