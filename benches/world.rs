@@ -9,7 +9,7 @@ use std::time::Duration;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use lockstorm_sim::{
     config::Config,
-    drive::Node,
+    drive::DrivenNode,
     time::True,
     world::{self, Builder, HostCtx, Latency, TraceRetention, World},
 };
@@ -20,7 +20,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 fn nodes(count: usize) -> Builder {
     let latency = Latency::Fixed(Duration::from_millis(1));
     (0..count).fold(World::builder(1).latency(latency).keep(TraceRetention::Nothing), |builder, number| {
-        let node = Node::new();
+        let node = DrivenNode::new();
         builder.host(format!("n{number}"), move |ctx| world::node::run(ctx, Config::default(), node.clone()))
     })
 }

@@ -126,7 +126,7 @@
 //! | Redis 6.2 | 6.2.5 and 6.2.14, waiting and connecting | |
 //! | Valkey 9 | 9.1.2, waiting and connecting | |
 //! | Redis 6.0 | nothing | it has no CLIENT INFO: what is said above of users without it holds for all |
-//! | Redis 5 | 5.0.7, waiting | it has no RESP3: who would have to wait gets an error that says so |
+//! | Redis 5 | 5.0.7, waiting | it has no RESP3: an acquisition that would have to wait gets an error that says so |
 //!
 //! The tests of this crate run on another server when `LOCKSTORM_REDIS_SERVER` names one:
 //! `LOCKSTORM_REDIS_SERVER=/opt/valkey/bin/valkey-server cargo test -p lockstorm-client --test waiting --test connections`.

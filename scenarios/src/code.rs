@@ -117,11 +117,11 @@ pub struct Belief {
 impl Belief {
     /// It holds the lock, once and alone, until the boottime clock of its host shows this.
     pub fn until(deadline: Boottime) -> Belief {
-        Belief { until: Some(deadline), ..Belief::until_told() }
+        Belief { until: Some(deadline), ..Belief::open_ended() }
     }
 
     /// It holds the lock, once and alone, until it learns otherwise.
-    pub fn until_told() -> Belief {
+    pub fn open_ended() -> Belief {
         Belief { until: None, token: None, count: 1, mode: Mode::Exclusive }
     }
 

@@ -9,7 +9,7 @@ use turmoil::net::TcpStream;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut sim = turmoil::Builder::new().rng_seed(1).simulation_duration(Duration::from_secs(60)).build();
-    let node = drive::Node::new();
+    let node = drive::DrivenNode::new();
     sim.host("redis", move || {
         let node = node.clone();
         async move {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use lockstorm_sim::{
     config::Config,
-    drive::Node,
+    drive::DrivenNode,
     time::{Monotonic, True},
     world::{self, HostCtx, TraceRetention, World},
 };
@@ -54,7 +54,7 @@ fn pace() {
         for period_ms in [10_000, 1_000, 100, 10] {
             let mut builder = World::builder(1).keep(TraceRetention::Nothing);
             for node in 0..5 {
-                let server = Node::new();
+                let server = DrivenNode::new();
                 builder = builder.host(format!("r{node}"), move |ctx| {
                     let server = server.clone();
                     async move {

@@ -20,7 +20,7 @@ fn a_node_serves_the_real_network() {
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
-        let node = drive::Node::new();
+        let node = drive::DrivenNode::new();
         let start = |env: &mut _| Server::new(Config::default(), env);
         let served = tokio::task::spawn_local(drive::tokio::Machine::new().listen(listener).run(
             node.clone(),
@@ -60,7 +60,7 @@ fn a_node_serves_the_real_network() {
 fn in_turmoil(seed: u64) -> Vec<String> {
     let seen = Rc::new(RefCell::new(vec![]));
     let mut sim = turmoil::Builder::new().rng_seed(seed).simulation_duration(Duration::from_secs(60)).build();
-    let node = drive::Node::new();
+    let node = drive::DrivenNode::new();
     sim.host("redis", move || {
         let node = node.clone();
         async move {
@@ -97,7 +97,7 @@ fn a_node_lives_in_a_users_own_turmoil_simulation() {
 #[test]
 fn a_node_that_turmoil_crashes_comes_back_empty() {
     let mut sim = turmoil::Builder::new().simulation_duration(Duration::from_secs(60)).build();
-    let node = drive::Node::new();
+    let node = drive::DrivenNode::new();
     sim.host("redis", move || {
         let node = node.clone();
         async move {

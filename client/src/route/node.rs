@@ -117,7 +117,7 @@ impl Node {
         Connection::open(&self.env, &master.endpoint, Some(on_push), limit).await
     }
 
-    /// Where requests go now, to hear when they take a new connection.
+    /// Where requests go now: a waiter is notified when they take a new connection.
     pub(crate) fn position(&self) -> Position {
         self.moves.position()
     }

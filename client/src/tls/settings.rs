@@ -1,4 +1,4 @@
-//! Whom the client trusts, and who it is itself.
+//! Which certificates the client trusts, and its own.
 
 use std::sync::Arc;
 

@@ -41,7 +41,7 @@ impl Asked<'_> {
 
 /// A stretch of true time in which an owner had a lock, in some sense, with how that came about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct Stretch {
     /// The lock.
     pub lock: Lock,
     /// The owner.
@@ -72,8 +72,8 @@ impl<'a> Evidence<'a> {
     }
 
     /// What the servers promised, to be shown.
-    pub fn promised(&self) -> Vec<Held> {
-        let held = |promise: &Promise| Held {
+    pub fn promised(&self) -> Vec<Stretch> {
+        let held = |promise: &Promise| Stretch {
             lock: promise.lock,
             owner: promise.owner,
             from: promise.from,
@@ -84,8 +84,8 @@ impl<'a> Evidence<'a> {
     }
 
     /// What the clients believed, to be shown.
-    pub fn believed(&self) -> Vec<Held> {
-        let held = |belief: &Belief| Held {
+    pub fn believed(&self) -> Vec<Stretch> {
+        let held = |belief: &Belief| Stretch {
             lock: belief.lock,
             owner: belief.owner,
             from: belief.from,
@@ -100,7 +100,7 @@ impl<'a> Evidence<'a> {
         self.at_once(&self.promises)
     }
 
-    /// When two owners believed at once to hold a lock that only one may hold.
+    /// When two owners believed to hold one exclusive lock at the same time.
     pub fn beliefs_at_once(&self) -> Vec<(True, True)> {
         self.at_once(&self.beliefs)
     }

@@ -35,7 +35,7 @@ use crate::{
     verdict::{Finding, Measure, Verdict},
 };
 
-pub use evidence::{Evidence, Held};
+pub use evidence::{Evidence, Stretch};
 
 /// A question that a history is asked.
 #[derive(Debug, Clone, Copy)]

@@ -6,7 +6,7 @@ use lockstorm_sim::time::True;
 
 use super::timeline::sentence;
 use crate::{
-    checker::{Evidence, Held, words},
+    checker::{Evidence, Stretch, words},
     history::{Call, EventKind, Fence, History, Host, HostKind, Life, Lock, Mode, Owner},
 };
 
@@ -115,8 +115,8 @@ pub(super) fn believed(evidence: &Evidence<'_>) -> Vec<Lane> {
     by_owner(history, all)
 }
 
-fn bars(held: Vec<Held>, class: &'static str) -> Vec<(Lock, Bar)> {
-    let bar = |Held { lock, owner, from, until, words }: Held| {
+fn bars(held: Vec<Stretch>, class: &'static str) -> Vec<(Lock, Bar)> {
+    let bar = |Stretch { lock, owner, from, until, words }: Stretch| {
         (lock, Bar { from, until, owner: Some(owner), class, label: String::new(), title: words })
     };
     held.into_iter().map(bar).collect()

@@ -150,11 +150,11 @@ pub(super) struct Actor {
 }
 
 /// A lock that an actor was granted, as far as its subject knows.
-pub(super) type Hold = (Lock, Rc<dyn Held>);
+pub(super) type TakenHold = (Lock, Rc<dyn Held>);
 
 impl Actor {
     /// Plays the line of work, and returns the holds that it has not released.
-    async fn play(&self, line: &PlannedLine) -> Vec<Hold> {
+    async fn play(&self, line: &PlannedLine) -> Vec<TakenHold> {
         match &line.workload {
             Some(workload) => {
                 self.work_through(workload).await;
@@ -167,7 +167,7 @@ impl Actor {
     pub(super) async fn work(
         &self,
         of: Option<Lock>,
-        held: &[Hold],
+        held: &[TakenHold],
         end: True,
         write_every: Option<Duration>,
         until_lost: bool,
@@ -198,7 +198,7 @@ impl Actor {
 
     /// Writes to the resource under the lock that was acquired last. One that holds nothing, such as a client that writes after its
     /// release, does so under the lock `of`, or the one that it asked for last.
-    pub(super) async fn write(&self, of: Option<Lock>, held: &[Hold]) {
+    pub(super) async fn write(&self, of: Option<Lock>, held: &[TakenHold]) {
         let (lock, hold) = match held.last() {
             Some((lock, hold)) => (*lock, Some(hold)),
             None => (of.unwrap_or_else(|| self.asked.get()), None),
@@ -213,7 +213,7 @@ impl Actor {
         self.writer.write(lock, owner, token).await;
     }
 
-    pub(super) async fn ask(&self, ask: Ask) -> Result<Option<Hold>, Failure> {
+    pub(super) async fn ask(&self, ask: Ask) -> Result<Option<TakenHold>, Failure> {
         self.asked.set(ask.lock);
         let op = self.history.about(ask.lock).invoked(self.owner, acquisition(&ask));
         let granted = self.subjects[usize::from(ask.lock.0)].acquire(ask).await;
@@ -289,7 +289,7 @@ impl Actor {
         }
     }
 
-    pub(super) async fn give_back(&self, (lock, hold): &Hold) -> Result<(), Failure> {
+    pub(super) async fn give_back(&self, (lock, hold): &TakenHold) -> Result<(), Failure> {
         let history = self.history.about(*lock);
         let op = history.invoked(self.owner, Call::Release);
         let released = hold.release().await;

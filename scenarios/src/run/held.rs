@@ -84,7 +84,7 @@ impl Watched {
 
 /// One owner's holds on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Hold {
+pub(super) struct OwnerHolds {
     /// Whom the node granted them to. A name may be bound to another owner later, and a release of this hold is still one of its.
     pub(super) owner: Owner,
     pub(super) count: u32,
@@ -96,7 +96,7 @@ pub(super) struct Hold {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct State {
     /// By the names of owners that stand in Redis.
-    pub(super) holders: BTreeMap<(String, Mode), Hold>,
+    pub(super) holders: BTreeMap<(String, Mode), OwnerHolds>,
     /// The last fencing token.
     pub(super) token: Option<u64>,
     /// How many permits are left, of kinds that have some.
@@ -137,7 +137,7 @@ impl State {
         let holders = holds.into_iter().map(|(key, object::Hold { count, expires_ms })| {
             let known = before.holders.get(&key).map(|hold| hold.owner);
             let owner = known.unwrap_or_else(|| names.owner(lock, &key.0, None));
-            (key, Hold { owner, count, expires_ms })
+            (key, OwnerHolds { owner, count, expires_ms })
         });
         *self = State { holders: holders.collect(), token, left, count, grants };
     }
@@ -173,7 +173,7 @@ impl State {
             object.holding(values, &before.known(), name.as_deref());
         let lease_ms =
             |expires_ms: Option<i64>| expires_ms.map(|at| u64::try_from(at - wall_ms).unwrap_or(0));
-        for (key, Hold { owner, count, .. }) in &before.holders {
+        for (key, OwnerHolds { owner, count, .. }) in &before.holders {
             let (owner, mode, now) = (*owner, key.1, holds.get(key));
             let left = now.map_or(0, |now| now.count);
             if left >= *count {
@@ -202,7 +202,7 @@ impl State {
                 let by = by.map_or(nobody, |sender| names.party(lock, sender, (&key.0, owner)));
                 changes.push(EventKind::Extended { lock, owner, by, lease_ms, until, mode });
             }
-            self.holders.insert(key, Hold { owner, count, expires_ms });
+            self.holders.insert(key, OwnerHolds { owner, count, expires_ms });
         }
         (self.token, self.left) = (token, left);
         for (_, permits) in grants.iter().filter(|(grant, _)| !granted.contains_key(*grant)) {
@@ -226,11 +226,11 @@ impl State {
     /// not known here.
     fn gone(&mut self, object: &dyn Object, values: &[Value], expired_at: Option<i64>) -> Vec<(Owner, Mode)> {
         let now = object.holding(values, &self.known(), None).holds;
-        let over = |hold: &Hold| match expired_at {
+        let over = |hold: &OwnerHolds| match expired_at {
             Some(wall_ms) if object.leases_are_apart() => hold.expires_ms.is_some_and(|at| at < wall_ms),
             _ => true,
         };
-        let is_left = |key: &(String, Mode), hold: &Hold| {
+        let is_left = |key: &(String, Mode), hold: &OwnerHolds| {
             let same = object::Hold { count: hold.count, expires_ms: hold.expires_ms };
             now.get(key) == Some(&same)
         };
@@ -425,7 +425,7 @@ mod tests {
         let (replica, c1) =
             (held.header.host("r").expect("a replica"), held.find_owner("c1:1").expect("it asked"));
         let (without, mut with) = (lock(), lock());
-        let hold = Hold { owner: c1, count: 1, expires_ms: None };
+        let hold = OwnerHolds { owner: c1, count: 1, expires_ms: None };
         with.state.holders.insert(("c1:1".to_owned(), Mode::Exclusive), hold);
         let (how, mode) = (LossCause::Failover, Mode::Exclusive);
         let lost = vec![EventKind::Vanished { lock: LOCK, owner: c1, how, mode }];

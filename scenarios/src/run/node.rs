@@ -4,7 +4,7 @@ use std::{cell::RefCell, rc::Rc};
 
 use lockstorm_sim::{
     config::{Config, options},
-    drive::Node,
+    drive::DrivenNode,
     env::Env,
     server::Server,
     world::{self, HostCtx},
@@ -18,17 +18,22 @@ use super::{
 };
 use crate::{plan::PlannedNode, scenario::Node as Written, subject::Local};
 
-/// One node over all its lives.
-struct Actor {
+/// The server of one node over all its lives.
+struct SimulatedServer {
     written: Written,
-    node: Node,
+    node: DrivenNode,
     console: Console,
     witness: RefCell<Option<Rc<RefCell<Witness>>>>,
 }
 
-impl Actor {
-    fn new(written: Written) -> Actor {
-        Actor { written, node: Node::new(), console: Console::default(), witness: RefCell::default() }
+impl SimulatedServer {
+    fn new(written: Written) -> SimulatedServer {
+        SimulatedServer {
+            written,
+            node: DrivenNode::new(),
+            console: Console::default(),
+            witness: RefCell::default(),
+        }
     }
 
     fn config(&self) -> Config {
@@ -49,7 +54,7 @@ impl Actor {
     }
 }
 
-impl Operated for Actor {
+impl Operated for SimulatedServer {
     fn console(&self) -> &Console {
         &self.console
     }
@@ -71,44 +76,44 @@ impl Operated for Actor {
 /// A simulated node.
 struct SimulatedNode {
     stage: Rc<Stage>,
-    actor: Rc<Actor>,
+    server: Rc<SimulatedServer>,
 }
 
 pub(super) fn process(planned: &Planned<'_>) -> Option<Box<dyn Process>> {
     let node = planned.software::<PlannedNode>().filter(|_| planned.engine != Engine::Real)?;
-    let actor = Rc::new(Actor::new(node.node.clone()));
-    Some(Box::new(SimulatedNode { stage: planned.stage.clone(), actor }))
+    let server = Rc::new(SimulatedServer::new(node.node.clone()));
+    Some(Box::new(SimulatedNode { stage: planned.stage.clone(), server }))
 }
 
 impl Process for SimulatedNode {
     fn run(&self, ctx: HostCtx) -> Local<'static, ()> {
-        Box::pin(play(ctx, self.stage.clone(), self.actor.clone()))
+        Box::pin(play(ctx, self.stage.clone(), self.server.clone()))
     }
 
     fn node(&self) -> Option<Rc<dyn Operated>> {
-        Some(self.actor.clone())
+        Some(self.server.clone())
     }
 }
 
 /// Plays a node from one start to its crash or exit.
-async fn play(ctx: HostCtx, stage: Rc<Stage>, actor: Rc<Actor>) {
+async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
     let host = stage.host(ctx.name());
-    let config = actor.config();
+    let config = server.config();
     let port = config.port;
     let witness = {
-        let mut witness = actor.witness.borrow_mut();
+        let mut witness = server.witness.borrow_mut();
         let witness = witness.get_or_insert_with(|| {
-            let (shared, node, locks) = (stage.shared.clone(), actor.node.clone(), stage.locks());
+            let (shared, node, locks) = (stage.shared.clone(), server.node.clone(), stage.locks());
             Rc::new(RefCell::new(Witness::new(ctx.clone(), shared, host, node, locks, stage.hosts.clone())))
         });
         witness.clone()
     };
     let watching = witness.clone();
-    actor.node.watch(move |observation| watching.borrow_mut().saw(observation));
-    if let Some(master) = &actor.written.replica_of {
-        actor.console.give(["REPLICAOF", master.as_str(), "6379"].map(str::to_owned).to_vec());
+    server.node.watch(move |observation| watching.borrow_mut().saw(observation));
+    if let Some(master) = &server.written.replica_of {
+        server.console.give(["REPLICAOF", master.as_str(), "6379"].map(str::to_owned).to_vec());
     }
-    let operator = tokio::task::spawn_local(operator::operate(ctx.clone(), port, actor.console.clone()));
+    let operator = tokio::task::spawn_local(operator::operate(ctx.clone(), port, server.console.clone()));
     let now = ctx.clone();
     let start = |env: &mut Env, before: Option<Server>| match before {
         Some(before) => {
@@ -118,6 +123,6 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, actor: Rc<Actor>) {
         }
         None => Server::new(config, env),
     };
-    world::node::run_with(ctx, port, actor.node.clone(), start).await;
+    world::node::run_with(ctx, port, server.node.clone(), start).await;
     operator.abort();
 }

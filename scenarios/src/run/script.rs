@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lockstorm_sim::time::True;
 
-use super::client::{Actor, Hold, failed};
+use super::client::{Actor, TakenHold, failed};
 use crate::{
     history::{Call, Lock, Mode, Outcome},
     plan::PlannedStep,
@@ -20,7 +20,7 @@ const RETRY: Duration = Duration::from_millis(100);
 struct Stopped;
 
 /// What a script has not given back, the latest last.
-type Holds = Vec<Hold>;
+type Holds = Vec<TakenHold>;
 
 impl Actor {
     /// Takes each step, and returns what was not given back.
@@ -103,7 +103,7 @@ impl Actor {
         Ok(())
     }
 
-    async fn acquire(&self, acquire: &Acquire, lock: Lock) -> Result<Hold, Stopped> {
+    async fn acquire(&self, acquire: &Acquire, lock: Lock) -> Result<TakenHold, Stopped> {
         let lease = self.lease(lock, acquire.lease, acquire.watchdog);
         let wait = acquire.wait.map_or(Patience::Unbounded, |Span(wait)| Patience::For(wait));
         loop {
@@ -125,7 +125,7 @@ impl Actor {
         }
     }
 
-    async fn try_acquire(&self, attempt: &TryAcquire, lock: Lock) -> Result<Hold, Stopped> {
+    async fn try_acquire(&self, attempt: &TryAcquire, lock: Lock) -> Result<TakenHold, Stopped> {
         let lease = self.lease(lock, attempt.lease, attempt.watchdog);
         let ask = Ask {
             lock,
@@ -137,7 +137,7 @@ impl Actor {
         self.ask(ask).await.ok().flatten().ok_or(Stopped)
     }
 
-    async fn poll(&self, poll: &Poll, lock: Lock) -> Result<Hold, Stopped> {
+    async fn poll(&self, poll: &Poll, lock: Lock) -> Result<TakenHold, Stopped> {
         let lease = self.lease(lock, poll.lease, false);
         loop {
             let ask = Ask { lock, lease, wait: Patience::None, mode: mode(poll.shared), permits: 1 };
@@ -151,7 +151,7 @@ impl Actor {
         }
     }
 
-    async fn release(&self, release: &Release, hold: Hold) {
+    async fn release(&self, release: &Release, hold: TakenHold) {
         let given_back = self.give_back(&hold).await;
         if let (Err(failure), Some(Span(after))) = (given_back, release.retry_after)
             && !failure.definite
@@ -161,7 +161,7 @@ impl Actor {
         }
     }
 
-    async fn extend(&self, extend: &Extend, (lock, hold): &Hold) {
+    async fn extend(&self, extend: &Extend, (lock, hold): &TakenHold) {
         let Span(lease) = extend.lease;
         let call = Call::Extend { lease_ms: u64::try_from(lease.as_millis()).unwrap_or(u64::MAX) };
         let history = self.history.about(*lock);
@@ -171,7 +171,7 @@ impl Actor {
         history.returned(op, call, outcome);
     }
 
-    async fn work_as_written(&self, work: &Work, of: Option<Lock>, held: &[Hold]) {
+    async fn work_as_written(&self, work: &Work, of: Option<Lock>, held: &[TakenHold]) {
         let now = self.ctx.moment().0;
         let end = match (work.length, work.until) {
             (Some(length), _) => now + length.drawn().0,
@@ -183,12 +183,12 @@ impl Actor {
 }
 
 /// The place of the latest hold of a lock, or of any.
-fn latest(held: &[Hold], of: Option<Lock>) -> Option<usize> {
+fn latest(held: &[TakenHold], of: Option<Lock>) -> Option<usize> {
     held.iter().rposition(|(lock, _)| of.is_none_or(|of| of == *lock))
 }
 
 /// The place of the first hold of a lock, or of any.
-fn first(held: &[Hold], of: Option<Lock>) -> Option<usize> {
+fn first(held: &[TakenHold], of: Option<Lock>) -> Option<usize> {
     held.iter().position(|(lock, _)| of.is_none_or(|of| of == *lock))
 }
 

@@ -4,7 +4,7 @@ use std::{cell::RefCell, collections::BTreeMap, net::IpAddr};
 
 use bytes::Bytes;
 use lockstorm_sim::{
-    drive::Node, env::Observation, event::ConnId, node::clients::Role as SessionRole, server::Server,
+    drive::DrivenNode, env::Observation, event::ConnId, node::clients::Role as SessionRole, server::Server,
     world::HostCtx,
 };
 
@@ -24,7 +24,7 @@ pub(super) struct Witness {
     pub(super) ctx: HostCtx,
     pub(super) shared: Shared,
     pub(super) host: Host,
-    pub(super) node: Node,
+    pub(super) node: DrivenNode,
     /// The hosts by name, to find the client of a connection.
     pub(super) hosts: BTreeMap<String, Host>,
     locks: Vec<Watched>,
@@ -41,7 +41,7 @@ impl Witness {
         ctx: HostCtx,
         shared: Shared,
         host: Host,
-        node: Node,
+        node: DrivenNode,
         locks: Vec<Watched>,
         hosts: BTreeMap<String, Host>,
     ) -> Witness {

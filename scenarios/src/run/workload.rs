@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lockstorm_sim::world::Stream;
 
-use super::client::{Actor, Hold};
+use super::client::{Actor, TakenHold};
 use crate::{
     history::{Lock, Mode},
     name::Name,
@@ -19,7 +19,7 @@ fn occurs(share: Option<Rate>, stream: &mut Stream) -> bool {
 }
 
 /// One level of each lock on trial, in the order in which they were taken.
-type Level = Vec<Hold>;
+type Level = Vec<TakenHold>;
 
 impl Actor {
     /// Does it over and over; it gives back all that it takes.

@@ -366,16 +366,16 @@ async fn asked<O: Object>(
 }
 
 fn held<G: 'static>(guard: Guard<G>, token: Option<u64>) -> Rc<dyn Held> {
-    Rc::new(Hold { guard: RefCell::new(Some(guard)), token })
+    Rc::new(HeldGuard { guard: RefCell::new(Some(guard)), token })
 }
 
 /// A guard, until it is released.
-struct Hold<G> {
+struct HeldGuard<G> {
     guard: RefCell<Option<Guard<G>>>,
     token: Option<u64>,
 }
 
-impl<G: 'static> Held for Hold<G> {
+impl<G: 'static> Held for HeldGuard<G> {
     fn release(&self) -> Local<'_, Result<(), Failure>> {
         Box::pin(async move {
             let Some(guard) = self.guard.take() else { return Ok(()) };

@@ -24,7 +24,7 @@ use bytes::Bytes;
 
 pub use clock::ManualClock;
 pub use fate::{Break, Fate};
-pub use node::{Node, serve};
+pub use node::{DrivenNode, serve};
 pub use ports::bind;
 pub use test_server::{TestServer, TestServerBuilder};
 

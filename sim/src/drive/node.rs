@@ -30,7 +30,7 @@ use crate::{
 
 /// A server that can be inspected while it is driven, and after. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Node(Rc<Slot>);
+pub struct DrivenNode(Rc<Slot>);
 
 #[derive(Default)]
 struct Slot {
@@ -41,7 +41,7 @@ struct Slot {
 /// Called with everything a server saw or did.
 type Watcher = Box<dyn FnMut(&Observation)>;
 
-impl Node {
+impl DrivenNode {
     /// A node without a server, until one is started.
     pub fn new() -> Self {
         Self::default()
@@ -79,7 +79,7 @@ impl Node {
     }
 }
 
-impl fmt::Debug for Node {
+impl fmt::Debug for DrivenNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.server.borrow().is_some() { "Node(server)" } else { "Node(empty)" })
     }
@@ -100,7 +100,7 @@ const ALARMS_MAX: usize = 100_000;
 /// A node while it is driven.
 pub(super) struct Driver<P: Platform> {
     pub(super) platform: P,
-    node: Node,
+    node: DrivenNode,
     env: RefCell<Env>,
     wires: RefCell<BTreeMap<ConnId, Rc<RefCell<Outgoing>>>>,
     /// What is read at once. One for all connections: thousands of idle ones cost little.
@@ -127,7 +127,7 @@ pub(super) struct Driver<P: Platform> {
 ///
 /// # Panics
 /// If `node` is empty.
-pub async fn serve<P: Platform>(platform: P, listener: P::Listener, node: Node, mut env: Env) {
+pub async fn serve<P: Platform>(platform: P, listener: P::Listener, node: DrivenNode, mut env: Env) {
     env.observing = P::WATCHED || node.0.watcher.borrow().is_some();
     env.manual_clock = platform.manual_clock().is_some();
     env.logging = platform.logs().then(Default::default);

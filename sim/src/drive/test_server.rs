@@ -8,7 +8,7 @@ use std::{
 
 use tokio::{net::TcpListener, sync::oneshot, task::LocalSet};
 
-use super::{Node, tokio::Machine};
+use super::{DrivenNode, tokio::Machine};
 use crate::{
     config::{Config, options},
     server::Server,
@@ -187,7 +187,7 @@ impl TestServerBuilder {
                 if manual_clock {
                     machine = machine.manual_clock();
                 }
-                let served = machine.run(Node::new(), seed, |env| Server::new(config, env));
+                let served = machine.run(DrivenNode::new(), seed, |env| Server::new(config, env));
                 tokio::select! {
                     biased;
                     _ = stopped => {}

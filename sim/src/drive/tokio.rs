@@ -19,7 +19,7 @@ use tokio::{
     net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream, lookup_host},
 };
 
-use super::{Ends, ManualClock, Node, Platform, ports::Listening, serve};
+use super::{DrivenNode, Ends, ManualClock, Platform, ports::Listening, serve};
 use crate::{
     env::{Clock, Env, Files, Folder},
     event::Signal,
@@ -37,7 +37,7 @@ use crate::{
 /// use lockstorm_sim::{config::Config, drive, server::Server};
 /// let listener = tokio::net::TcpListener::bind("127.0.0.1:6379").await?;
 /// let machine = drive::tokio::Machine::new().listen(listener);
-/// let served = machine.run(drive::Node::new(), 1, |env| Server::new(Config::default(), env));
+/// let served = machine.run(drive::DrivenNode::new(), 1, |env| Server::new(Config::default(), env));
 /// tokio::task::LocalSet::new().run_until(served).await;
 /// # Ok(())
 /// # }
@@ -121,7 +121,7 @@ impl Machine {
     ///
     /// # Panics
     /// If the operating system has no random numbers.
-    pub async fn run(self, node: Node, seed: u64, start: impl FnOnce(&mut Env) -> Server) {
+    pub async fn run(self, node: DrivenNode, seed: u64, start: impl FnOnce(&mut Env) -> Server) {
         let started: Result<(), Infallible> = self.try_run(node, seed, |env| Ok(start(env))).await;
         let Ok(()) = started;
     }
@@ -135,7 +135,7 @@ impl Machine {
     /// If the operating system has no random numbers.
     pub async fn try_run<E>(
         self,
-        node: Node,
+        node: DrivenNode,
         seed: u64,
         start: impl FnOnce(&mut Env) -> Result<Server, E>,
     ) -> Result<(), E> {

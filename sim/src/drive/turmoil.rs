@@ -4,7 +4,7 @@ use std::{future::Future, io, net::IpAddr, time::Duration};
 
 use turmoil::net::{TcpListener, TcpStream};
 
-use super::{Ends, Node, Platform, serve};
+use super::{DrivenNode, Ends, Platform, serve};
 use crate::{
     env::Env,
     server::Server,
@@ -16,7 +16,7 @@ use crate::{
 ///
 /// ```
 /// use lockstorm_sim::{config::Config, drive, server::Server};
-/// let node = drive::Node::new();
+/// let node = drive::DrivenNode::new();
 /// let mut sim = turmoil::Builder::new().build();
 /// sim.host("redis", move || {
 ///     let node = node.clone();
@@ -31,7 +31,7 @@ use crate::{
 /// If the port is taken.
 pub async fn run(
     port: u16,
-    node: Node,
+    node: DrivenNode,
     seed: u64,
     start: impl FnOnce(&mut Env, Option<Server>) -> Server,
 ) -> io::Result<()> {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{Event, HostCtx, TcpListener, TcpStream};
 use crate::{
     config::Config,
-    drive::{Ends, Fate, Node, Platform, serve},
+    drive::{DrivenNode, Ends, Fate, Platform, serve},
     env::{Env, Observation},
     event::ConnId,
     server::Server,
@@ -16,7 +16,7 @@ use crate::{
 
 /// Runs a node on this host until it exits: a new server with this configuration, in `node`, behind the port that the
 /// configuration names. This is what to give to [`crate::world::Builder::host`].
-pub async fn run(ctx: HostCtx, config: Config, node: Node) {
+pub async fn run(ctx: HostCtx, config: Config, node: DrivenNode) {
     run_with(ctx, config.port, node, |env, _| Server::new(config, env)).await;
 }
 
@@ -25,7 +25,7 @@ pub async fn run(ctx: HostCtx, config: Config, node: Node) {
 pub async fn run_with(
     ctx: HostCtx,
     port: u16,
-    node: Node,
+    node: DrivenNode,
     start: impl FnOnce(&mut Env, Option<Server>) -> Server,
 ) {
     let mut env = Env::with_entropy(ctx.stream("node").into_inner());
@@ -116,7 +116,7 @@ mod tests {
     /// A node `r` and a client `c` 10 ms apart; the client sends each command at its time in milliseconds, whatever has
     /// been answered, and tells what it reads.
     fn conversation(commands: &'static [(i64, &'static str)]) -> Builder {
-        let node = Node::new();
+        let node = DrivenNode::new();
         World::builder(1)
             .host("r", move |ctx| run(ctx, Config::default(), node.clone()))
             .host("c", move |ctx| async move {
@@ -214,7 +214,7 @@ mod tests {
     fn a_lost_reply_is_of_a_command_that_was_executed_and_a_dropped_request_is_not() {
         for (at, left) in [(Break::LoseReply, "$1\\r\\n1\\r\\n"), (Break::BeforeRequest, "$-1\\r\\n")] {
             let set = Rule { command: Some("SET".into()), ..Rule::new(MessageFault::Break(at)) };
-            let node = Node::new();
+            let node = DrivenNode::new();
             let mut world = World::builder(1)
                 .host("r", move |ctx| run(ctx, Config::default(), node.clone()))
                 .host("c", |ctx| async move {
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_watcher_sees_each_change_when_it_is_made_and_may_look_at_the_node() {
-        let (node, seen) = (Node::new(), std::rc::Rc::new(std::cell::RefCell::new(vec![])));
+        let (node, seen) = (DrivenNode::new(), std::rc::Rc::new(std::cell::RefCell::new(vec![])));
         let software = {
             let (node, seen) = (node.clone(), seen.clone());
             move |ctx: HostCtx| {
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_node_restarts_empty_and_what_it_was_can_be_looked_at() {
-        let node = Node::new();
+        let node = DrivenNode::new();
         let mut world = {
             let node = node.clone();
             conversation(&[(100, "SET a 1\r\n")])
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn what_no_buffer_holds_crosses_a_link_and_waits_for_a_paused_node() {
-        let node = Node::new();
+        let node = DrivenNode::new();
         let client = |ctx: HostCtx| async move {
             let big = "x".repeat(1 << 20);
             let stream = ctx.dial("r", 6379).await.expect("the node listens");
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_replica_dials_its_master_and_lags_by_its_link() {
-        let (r1, r2) = (Node::new(), Node::new());
+        let (r1, r2) = (DrivenNode::new(), DrivenNode::new());
         let mut world = World::builder(1)
             .host("r1", move |ctx| run(ctx, Config::default(), r1.clone()))
             .host("r2", move |ctx| run(ctx, Config::default(), r2.clone()))

@@ -124,8 +124,8 @@ impl PermitSemaphore {
         TryAcquirePermits(self.ask(permits, WaitLimit::For(limit)))
     }
 
-    fn ask(&self, permits: u32, limit: WaitLimit) -> Wanted {
-        Wanted { of: self.0.clone(), permits, lease: None, limit }
+    fn ask(&self, permits: u32, limit: WaitLimit) -> PermitRequest {
+        PermitRequest { of: self.0.clone(), permits, lease: None, limit }
     }
 
     /// Gives permits back by their ids, whichever client took them: all, or none and false when any of them is not out any more.
@@ -210,14 +210,14 @@ impl std::fmt::Debug for PermitSemaphore {
 }
 
 /// An acquisition that is being set up.
-struct Wanted {
+struct PermitRequest {
     of: Counter,
     permits: u32,
     lease: Option<Duration>,
     limit: WaitLimit,
 }
 
-impl Wanted {
+impl PermitRequest {
     async fn run(self) -> Result<Option<PermitGuard>> {
         self.of.router()?;
         if !(1..=MOST).contains(&self.permits) {
@@ -233,11 +233,11 @@ impl Wanted {
 
 /// An acquisition of permits that waits until it is granted. Await it, after setting what differs from the defaults.
 #[must_use = "nothing is asked for until this is awaited"]
-pub struct AcquirePermits(Wanted);
+pub struct AcquirePermits(PermitRequest);
 
 /// An acquisition of permits that may come to nothing. Await it, after setting what differs from the defaults.
 #[must_use = "nothing is asked for until this is awaited"]
-pub struct TryAcquirePermits(Wanted);
+pub struct TryAcquirePermits(PermitRequest);
 
 macro_rules! lease {
     ($name:ident) => {

@@ -214,7 +214,7 @@ impl SemaphorePermits {
         self.guard.key()
     }
 
-    /// The name under which the client's [`Observer`](crate::Observer) hears of them.
+    /// The name under which the client's [`Observer`](crate::Observer) is notified of these permits.
     pub fn owner(&self) -> &str {
         self.guard.owner()
     }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use lockstorm_sim::{
-    drive::Node,
+    drive::DrivenNode,
     log::{Level, Line},
     time::Wall,
 };
@@ -46,7 +46,7 @@ impl Log {
     }
 
     /// What takes the lines of the node, which knows which of them matter.
-    pub(super) fn sink(&self, node: Node) -> impl Fn(Wall, &Line) + 'static {
+    pub(super) fn sink(&self, node: DrivenNode) -> impl Fn(Wall, &Line) + 'static {
         let log = self.clone();
         move |at, line| {
             let replica = node.look(|server| server.node().is_replica()) == Some(true);

@@ -19,7 +19,7 @@ use lockstorm_sim::{
     VERSION,
     commands::{access::configured, check_renames},
     config::{Config, file, options},
-    drive::{Node, tokio::Machine},
+    drive::{DrivenNode, tokio::Machine},
     env::Files,
     event::Signal,
     log::Level,
@@ -144,7 +144,7 @@ impl Serve {
             if let Some(folder) = folder {
                 machine = machine.folder(folder);
             }
-            let node = Node::new();
+            let node = DrivenNode::new();
             let (mut asked, teller, asked_node) = (false, log.clone(), node.clone());
             let machine = machine.files(files.clone()).log(log.sink(node.clone())).signals(move |cx| {
                 let which = match (terminate.poll_recv(cx), interrupt.poll_recv(cx)) {

@@ -51,8 +51,8 @@ const AGAIN: Duration = Duration::from_millis(10);
 /// The port of a server for clients.
 const PORT: u16 = 6379;
 
-/// One node over all its lives.
-pub(super) struct Actor {
+/// The server of one node over all its lives.
+pub(super) struct RealServer {
     written: Written,
     console: Console,
     home: RefCell<Option<Rc<Home>>>,
@@ -64,12 +64,12 @@ pub(super) struct Actor {
     seen_until: RefCell<Rc<Cell<Option<True>>>>,
 }
 
-impl Actor {
+impl RealServer {
     /// A node that is yet to be started.
-    pub(super) fn new(written: Written) -> Actor {
+    pub(super) fn new(written: Written) -> RealServer {
         let master = Cell::new(written.replica_of.is_none());
         let (console, home, process, paused, seen_until) = Default::default();
-        Actor { written, console, home, process, paused, master, seen_until }
+        RealServer { written, console, home, process, paused, master, seen_until }
     }
 
     /// Starts the server, in the home that it had before if it had one.
@@ -90,7 +90,7 @@ impl Actor {
     }
 }
 
-impl Operated for Actor {
+impl Operated for RealServer {
     fn console(&self) -> &Console {
         &self.console
     }
@@ -126,28 +126,28 @@ impl Operated for Actor {
 /// A `redis-server` of this machine, for any node of a run on real hosts.
 struct RealNode {
     stage: Rc<Stage>,
-    actor: Rc<Actor>,
+    server: Rc<RealServer>,
 }
 
 pub(super) fn process(planned: &Planned<'_>) -> Option<Box<dyn HostProcess>> {
     let node = planned.software::<PlannedNode>().filter(|_| planned.engine == Engine::Real)?;
-    let actor = Rc::new(Actor::new(node.node.clone()));
-    Some(Box::new(RealNode { stage: planned.stage.clone(), actor }))
+    let server = Rc::new(RealServer::new(node.node.clone()));
+    Some(Box::new(RealNode { stage: planned.stage.clone(), server }))
 }
 
 impl HostProcess for RealNode {
     fn run(&self, ctx: HostCtx) -> Local<'static, ()> {
-        Box::pin(play(ctx, self.stage.clone(), self.actor.clone()))
+        Box::pin(play(ctx, self.stage.clone(), self.server.clone()))
     }
 
     fn node(&self) -> Option<Rc<dyn Operated>> {
-        Some(self.actor.clone())
+        Some(self.server.clone())
     }
 }
 
 /// Plays a node from one start to its crash.
-async fn play(ctx: HostCtx, stage: Rc<Stage>, actor: Rc<Actor>) {
-    let home = match actor.start(ctx.name()) {
+async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<RealServer>) {
+    let home = match server.start(ctx.name()) {
         Ok(home) => home,
         Err(error) => return stage.fail(&ctx, format!("redis-server does not start: {error}")),
     };
@@ -155,7 +155,7 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, actor: Rc<Actor>) {
     ctx.stand_for(BACK_DOOR, Some(home.address));
     let (deadline, mut up) = (ctx.monotonic() + START_MAX, false);
     while !up && ctx.monotonic() < deadline {
-        let ended = actor.process.borrow_mut().as_mut().is_none_or(Process::has_ended);
+        let ended = server.process.borrow_mut().as_mut().is_none_or(Process::has_ended);
         if ended {
             break;
         }
@@ -172,14 +172,14 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, actor: Rc<Actor>) {
         return stage.fail(&ctx, format!("redis-server of {} does not let itself be watched", ctx.name()));
     };
     ctx.stand_for(PORT, Some(home.address));
-    if let Some(master) = &actor.written.replica_of {
-        actor.console.give(["REPLICAOF", master.as_str(), "6379"].map(str::to_owned).to_vec());
+    if let Some(master) = &server.written.replica_of {
+        server.console.give(["REPLICAOF", master.as_str(), "6379"].map(str::to_owned).to_vec());
     }
-    tokio::task::spawn_local(operator::operate(ctx, PORT, actor.console.clone()));
-    let seen_until = actor.seen_until.borrow().clone();
+    tokio::task::spawn_local(operator::operate(ctx, PORT, server.console.clone()));
+    let seen_until = server.seen_until.borrow().clone();
     let (ended, end) = oneshot::channel();
     stage.outside.give(async move {
-        watcher.watch(actor, seen_until).await;
+        watcher.watch(server, seen_until).await;
         // The receiver is gone where the node has crashed.
         let _ = ended.send(());
     });

@@ -15,7 +15,7 @@ use redis::{AsyncConnectionConfig, Cmd, RedisConnectionInfo, RedisResult, aio::M
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines, ReadHalf};
 
 use super::{
-    Actor,
+    RealServer,
     mirror::{From, Line, Mirror, Step},
 };
 use crate::{
@@ -223,7 +223,7 @@ impl Watcher {
 
     /// Watches until the node is gone, and tells what it did last; that outlives the node's host. Only what a server had not told
     /// MONITOR when it was killed stays unknown.
-    pub(super) async fn watch(mut self, actor: Rc<Actor>, seen_until: Rc<Cell<Option<True>>>) {
+    pub(super) async fn watch(mut self, server: Rc<RealServer>, seen_until: Rc<Cell<Option<True>>>) {
         loop {
             let gone = self.wait().await;
             let answer = if gone { Answer::Gone } else { self.read().await };
@@ -232,7 +232,7 @@ impl Watcher {
                 Answer::Kept(reading) => {
                     let at = reading.at;
                     if let Some(role) = role(&mut self.reader.connection).await
-                        && actor.master.replace(role == Role::Master) != (role == Role::Master)
+                        && server.master.replace(role == Role::Master) != (role == Role::Master)
                     {
                         let now = self.ctx.moment().0;
                         self.tell(now, EventKind::Became { role });
@@ -240,15 +240,15 @@ impl Watcher {
                             self.promoted(now, &reading);
                         }
                     }
-                    self.judge(reading, actor.master.get());
+                    self.judge(reading, server.master.get());
                     seen_until.set(Some(self.true_time(at)));
                 }
                 Answer::Gone => {
                     self.mirror.end();
                     let steps = self.mirror.take();
-                    self.judge_steps(steps, actor.master.get());
+                    self.judge_steps(steps, server.master.get());
                     // A client may end the connections of others; a server that is gone does nothing any more.
-                    let Some((reader, monitor)) = self.connect_again(&actor, &seen_until).await else {
+                    let Some((reader, monitor)) = self.connect_again(&server, &seen_until).await else {
                         seen_until.set(None);
                         return;
                     };
@@ -277,8 +277,12 @@ impl Watcher {
     }
 
     /// New connections to the node, unless it has crashed or ended.
-    async fn connect_again(&self, actor: &Actor, seen_until: &Rc<Cell<Option<True>>>) -> Option<Connections> {
-        while actor.is_life_of(seen_until) {
+    async fn connect_again(
+        &self,
+        server: &RealServer,
+        seen_until: &Rc<Cell<Option<True>>>,
+    ) -> Option<Connections> {
+        while server.is_life_of(seen_until) {
             if let Some(made) = connections(&self.ctx).await {
                 return Some(made);
             }
