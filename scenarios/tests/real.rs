@@ -450,6 +450,23 @@ fn other_programs_are_told_of_runs_on_real_servers() {
     }
 }
 
+/// A claim about the clocks of nodes: nothing of it runs, and nothing of it counts.
+#[test]
+fn a_claim_that_cannot_be_run_on_real_servers_is_refused_with_the_reason() {
+    if !redis() {
+        return;
+    }
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_lockstorm"));
+    let output = command.args(["claims", "--real", "R2"]).output().expect("the binary runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].starts_with("R2   refused, 0 of 0 runs as simulated: "), "{said}");
+    assert!(lines[1].contains("refused: c has clocks of its own"), "{said}");
+    let last = lines.last().expect("lines");
+    assert!(last.starts_with("0 of 0 runs as simulated, 0 mismatches, 0 undecided; "), "{said}");
+    assert!(output.status.success(), "{said}");
+}
+
 #[test]
 fn a_real_server_that_is_killed_and_comes_up_empty_grants_the_lock_again() {
     if !redis() {

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     run::Engine,
     runner::{Judged, Runner},
-    scenario::{Claim, Source, nearest},
+    scenario::{Source, nearest},
     tally::tally,
     verdict::Match,
 };
@@ -30,6 +30,10 @@ pub(super) struct Claims {
     /// What moves time on
     #[arg(long, value_parser = virtual_engines(), default_value = Engine::Event.name())]
     engine: Engine,
+    /// Run each claim once on private real `redis-server` processes, in real time and several at a time, and print whether the real
+    /// servers came out as the simulated ones, and how many of the runs did
+    #[arg(long, conflicts_with_all = ["engine", "verbose"])]
+    real: bool,
     /// Show for each condition which owners held the lock, until when, and which fault caused it
     #[arg(long, short)]
     verbose: bool,
@@ -38,6 +42,9 @@ pub(super) struct Claims {
 impl Claims {
     pub(super) fn run(self) -> Result<Exit> {
         let sources = self.chosen(stock()?)?;
+        if self.real {
+            return super::match_rate::run(&sources, self.jobs.given());
+        }
         let trial = Runner::new(&sources).jobs(self.jobs.count()).engine(self.engine);
         let progress = Progress::new(trial.cases().len());
         let judged = trial.run(&|judged| progress.step(judged.simulated));
@@ -57,7 +64,7 @@ impl Claims {
     /// The claims that were asked for, in the order of their numbers.
     fn chosen(&self, sources: Vec<Source>) -> Result<Vec<Source>> {
         let mut claims: Vec<(String, Source)> =
-            sources.into_iter().filter_map(|source| Some((claim(&source)?.id.clone(), source))).collect();
+            sources.into_iter().filter_map(|source| Some((source.claim()?.id.clone(), source))).collect();
         claims.sort_by_key(|(id, _)| order(id));
         for wanted in &self.ids {
             if !claims.iter().any(|(id, _)| id.eq_ignore_ascii_case(wanted)) {
@@ -74,7 +81,7 @@ impl Claims {
     }
 
     fn print(&self, trial: &Runner<'_>, source: &Source, of: &[Judged], exit: Exit) {
-        let Some(claim) = claim(source) else { return };
+        let Some(claim) = source.claim() else { return };
         let word = match exit {
             Exit::Expected => "as stated",
             Exit::Undecided => "UNDECIDED",
@@ -122,10 +129,6 @@ fn came_out(trial: &Runner<'_>, judged: &Judged) -> String {
         Some(format!("{checker} {}{measured}", finding.verdict.word()))
     });
     found.collect::<Vec<_>>().join(", ")
-}
-
-fn claim(source: &Source) -> Option<&Claim> {
-    source.variants.first()?.scenario.claim.as_ref()
 }
 
 /// S2 comes before S11, and single instances before Redlock before the rest.

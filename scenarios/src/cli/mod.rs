@@ -14,6 +14,7 @@ mod claims;
 mod conditions;
 mod exit;
 mod list;
+mod match_rate;
 mod new;
 mod options;
 mod out;

@@ -43,12 +43,17 @@ impl Seeds {
 /// How many threads.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Jobs {
-    /// How many seeds at a time; as many as there are processors if left out
+    /// How many seeds at a time; as many as there are processors if left out, in real time 16
     #[arg(long, value_name = "N", env = "LOCKSTORM_JOBS")]
     jobs: Option<usize>,
 }
 
 impl Jobs {
+    /// The number that was asked for, if one was.
+    pub(super) fn given(&self) -> Option<usize> {
+        self.jobs
+    }
+
     pub(super) fn count(&self) -> usize {
         self.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1)
     }

@@ -10,7 +10,7 @@ use toml::{
 };
 
 use super::{
-    Scenario,
+    Claim, Scenario,
     error::{Mistake, ScenarioError, nearest},
     form, lock,
     merge::overlay,
@@ -47,6 +47,11 @@ pub struct Variant {
 }
 
 impl Source {
+    /// The claim that it decides, if it decides one.
+    pub fn claim(&self) -> Option<&Claim> {
+        self.variants.first()?.scenario.claim.as_ref()
+    }
+
     /// A scenario that is in no file, under a name.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! What a scenario expects of a checker, and whether it came out so.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt, time::Duration};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -34,6 +34,9 @@ pub enum Match {
     /// The history does not say.
     Undecided(String),
 }
+
+/// By how much a measured time of a run in real time may be off because the machine was busy.
+pub const REAL_TIME_TOLERANCE: Duration = Duration::from_millis(100);
 
 impl Expectation {
     /// It is to hold, whatever is measured.
@@ -85,6 +88,24 @@ impl Expectation {
             Some(_) => None,
         });
         off.map_or(Match::AsExpected, Match::Otherwise)
+    }
+
+    /// Compares a finding about a run in real time with it. A time that is out of its bounds by no more than [`REAL_TIME_TOLERANCE`]
+    /// decides nothing: the machine may have been busy.
+    pub fn matches_in_real_time(&self, finding: &Finding) -> Match {
+        let strictly = self.matches(finding);
+        let widened =
+            self.measures.iter().map(|(name, range)| (name.clone(), range.widened(REAL_TIME_TOLERANCE)));
+        let widened = Expectation { measures: widened.collect(), ..self.clone() };
+        match strictly {
+            Match::Otherwise(because) if widened.matches(finding) == Match::AsExpected => {
+                let tolerance = REAL_TIME_TOLERANCE.as_millis();
+                Match::Undecided(format!(
+                    "{because}, which is off by less than the {tolerance} ms that a busy machine may be late"
+                ))
+            }
+            _ => strictly,
+        }
     }
 }
 
@@ -227,8 +248,6 @@ impl JsonSchema for Expectation {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::verdict::{Measure, Witness};
 
@@ -281,6 +300,28 @@ mod tests {
             (r#"l1 = "violated""#, finding(Verdict::undecided("why"), 0), Match::Undecided("why".to_owned())),
         ] {
             assert_eq!(expectation(expected).unwrap().matches(&found), verdict, "{expected}");
+        }
+    }
+
+    /// In real time a bound is known to 100 ms, and nothing else has any play.
+    #[test]
+    fn what_a_busy_machine_may_be_late_by_decides_nothing() {
+        for (expected, found, decided) in [
+            (r#"l1 = { violated = { overlap = "20s.." } }"#, finding(violated(), 20_000), Some(true)),
+            (r#"l1 = { violated = { overlap = "20s.." } }"#, finding(violated(), 19_900), None),
+            (r#"l1 = { violated = { overlap = "20s.." } }"#, finding(violated(), 19_899), Some(false)),
+            (r#"l1 = { violated = { overlap = "..20ms" } }"#, finding(violated(), 120), None),
+            (r#"l1 = { violated = { overlap = "..20ms" } }"#, finding(violated(), 121), Some(false)),
+            (r#"l1 = { violated = { times = 2 } }"#, finding(violated(), 5), Some(false)),
+            (r#"l1 = "holds""#, finding(violated(), 5), Some(false)),
+            (r#"l1 = "holds""#, finding(Verdict::undecided("why"), 5), None),
+        ] {
+            let found = match expectation(expected).unwrap().matches_in_real_time(&found) {
+                Match::AsExpected => Some(true),
+                Match::Otherwise(_) => Some(false),
+                Match::Undecided(_) => None,
+            };
+            assert_eq!(found, decided, "{expected}");
         }
     }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::history::{Lock, Owner};
 
-pub use expectation::{Expectation, Match};
+pub use expectation::{Expectation, Match, REAL_TIME_TOLERANCE};
 pub use quantity::{Measure, Quantity, Range};
 pub use share::{CONFIDENCE, Count, Interval, Share, percent};
 

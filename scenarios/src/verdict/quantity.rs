@@ -96,6 +96,19 @@ impl Range {
         let above = self.least.is_none_or(|least| same_kind(least) && quantity >= least);
         above && self.most.is_none_or(|most| same_kind(most) && quantity <= most)
     }
+
+    /// The range with so much more at each end that is a time.
+    #[must_use]
+    pub fn widened(&self, by: Duration) -> Range {
+        let moved = |end: Quantity, to: fn(Duration, Duration) -> Duration| match end {
+            Quantity::Time(time) => Quantity::Time(to(time, by)),
+            number @ Quantity::Number(_) => number,
+        };
+        Range {
+            least: self.least.map(|least| moved(least, Duration::saturating_sub)),
+            most: self.most.map(|most| moved(most, Duration::saturating_add)),
+        }
+    }
 }
 
 const EXPECTED: &str = r#"a range such as "20s..", "..2s", "90ms..98ms", "94ms±2ms" or "3..""#;
