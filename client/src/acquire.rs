@@ -62,9 +62,12 @@ pub(crate) async fn adopt<G: Got>(request: Request<G>) -> Result<Guard<G>> {
     for question in kind.probe(&adoption.request()) {
         answers.push(session.router.ask(key.slot(), &question).await?);
     }
-    let Some(Found { got, .. }) = kind.found(&answers, owner.count())? else { return Err(not_held()) };
+    let Some(Found { got, .. }) = kind.found(&answers, &owner.counts(&kind.parts()))? else {
+        return Err(not_held());
+    };
     let sent = session.env().boottime();
-    let reply = session.router.run_repeatable(&renewal.call_one(adoption.lease(), key, field)).await?;
+    let reply =
+        session.router.run_repeatable(&renewal.call_one(adoption.lease(), key, field, &kind.parts())).await?;
     if !renewal.read_one(&reply)? {
         return Err(not_held());
     }
@@ -108,6 +111,11 @@ impl<G: Got> Acquisition<G> {
             return Duration::MAX;
         }
         self.request.lease.unwrap_or(self.request.session.config.watchdog_timeout)
+    }
+
+    /// Whether the owner has no level of what is asked for, as far as this client knows.
+    fn has_nothing(&self) -> bool {
+        self.owner.counts(&self.request.kind.parts()).iter().all(|count| *count == 0)
     }
 
     /// Whether a grant never ends by itself.
@@ -181,7 +189,13 @@ impl<G: Got> Acquisition<G> {
         let held = Held { session: session.clone(), kind: kind.clone(), owner: self.owner.clone() };
         let keeper: Arc<dyn Keeper> = Arc::new(held);
         let renewal = kind.renewal().filter(|_| self.request.lease.is_none());
-        let grant = Grant { deadline, lease: self.lease(), renewed: renewal.is_some(), token: got.token() };
+        let grant = Grant {
+            deadline,
+            lease: self.lease(),
+            renewed: renewal.is_some(),
+            token: got.token(),
+            parts: kind.parts(),
+        };
         let hold = Hold::granted(session.ctx.clone(), &self.owner, &self.request.owner, &keeper, grant);
         if let Some(renewal) = renewal {
             session.watchdog.watch(&hold, Renewal::Script(renewal));
@@ -245,7 +259,7 @@ impl<G: Got> Wanted for Acquisition<G> {
                 if self.is_endless() && session.env().boottime() >= sent + PERMIT_MEMORY {
                     return Err(config.no_reply());
                 }
-                kind.found(answers, owner.count())
+                kind.found(answers, &owner.counts(&kind.parts()))
             },
         };
         match pending.recover(&session, caller, &error, self.patience(), probe).await {
@@ -260,7 +274,7 @@ impl<G: Got> Wanted for Acquisition<G> {
             }
             Recovered::Never => Err(error.made_definite()),
             // What an owner has that had nothing before is this grant, if anything.
-            Recovered::Untold { is_fenced } if owner.count() == 0 && !self.is_endless() => {
+            Recovered::Untold { is_fenced } if self.has_nothing() && !self.is_endless() => {
                 let undone = self.undone(error.clone()).await;
                 Err(if is_fenced { undone } else { error })
             }

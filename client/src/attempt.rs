@@ -6,6 +6,7 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 
 use crate::error::{Error, Result};
+use crate::hold::Parts;
 use crate::renew::RenewalScript;
 use crate::script::Call;
 use crate::spin::SpinBackoff;
@@ -96,9 +97,9 @@ pub(crate) trait Attempt: Send + Sync + 'static {
     /// The questions whose answers tell, after a lost reply, whether the request was obeyed.
     fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd>;
 
-    /// Reads the answers to [`Attempt::probe`]: the grant, when the request was obeyed. `known` levels of the owner are
-    /// those that this client knows of.
-    fn found(&self, answers: &[Value], known: usize) -> Result<Option<Found<Self::Got>>>;
+    /// Reads the answers to [`Attempt::probe`]: the grant, when the request was obeyed. `known` are the levels of the owner that
+    /// this client knows of, at each of the [parts](Lease::parts).
+    fn found(&self, answers: &[Value], known: &[usize]) -> Result<Option<Found<Self::Got>>>;
 
     /// Of kinds whose waiters get a place in a queue, which they keep by asking again within their wait: how it is given
     /// back.
@@ -131,6 +132,11 @@ pub(crate) trait Lease: Send + Sync + 'static {
     /// gives back is gone for good, so that a server remembers requests for as long as their clients ask what became of them.
     fn renewal(&self) -> Option<&'static RenewalScript>;
 
+    /// What of the key a grant is of.
+    fn parts(&self) -> Parts {
+        Parts::WHOLE
+    }
+
     /// Gives one level back. Replies 1 when it is free now, 0 when a level remains, nil when it was not held.
     fn release(&self, unlock: &Unlock<'_>) -> Call;
 
@@ -156,12 +162,36 @@ pub(crate) struct Taken {
 
 /// Something that has owners, and can be freed for all of them.
 pub(crate) trait ForceRelease {
+    /// Why it cannot be used as the application has set it up.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Frees it for all owners, and publishes that with the command `publish`. Replies 1 when there was anything to free.
     fn force_release(&self, key: &str, now_ms: u64, publish: &str) -> Call;
 
     /// The field of an owner, which `owner` is in most kinds.
     fn owner_field(&self, owner: String) -> String {
         owner
+    }
+
+    /// The question for the milliseconds that are left of the lease, answered as by PTTL.
+    fn ask_left(&self, key: &str) -> Cmd {
+        let mut left = redis::cmd("PTTL");
+        left.arg(key);
+        left
+    }
+
+    /// The question how many levels an owner, by its field, holds.
+    fn ask_levels(&self, key: &str, owner: &str) -> Cmd {
+        let mut levels = redis::cmd("HGET");
+        levels.arg(key).arg(owner);
+        levels
+    }
+
+    /// Reads the answer to [`ForceRelease::ask_levels`].
+    fn read_levels(&self, answer: &Value) -> Result<u64> {
+        Ok(read_number(answer)?.unwrap_or(0))
     }
 
     /// Of kinds that share their key: the script that tells how it is taken. The key of others is there while they are held.
@@ -199,7 +229,8 @@ pub(crate) fn probe_hash(ask: &Ask<'_>) -> Vec<Cmd> {
 }
 
 /// Reads the answers to [`probe_hash`]: what is left of the lease when the owner has more levels than are `known`.
-pub(crate) fn found_in_hash(answers: &[Value], known: usize) -> Result<Option<Duration>> {
+pub(crate) fn found_in_hash(answers: &[Value], known: &[usize]) -> Result<Option<Duration>> {
+    let [known] = *known else { return Err(Error::unexpected(&Value::Nil)) };
     let [count, left, ..] = answers else { return Err(Error::unexpected(&Value::Nil)) };
     let count = read_number(count)?.unwrap_or(0);
     let Value::Int(left) = left else { return Err(Error::unexpected(left)) };
@@ -234,8 +265,8 @@ mod tests {
             // The lease ended between the two questions.
             ([count("1"), Value::Int(-2)], 0, ms(0)),
         ] {
-            assert_eq!(found_in_hash(&answers, known).unwrap(), found, "{answers:?} {known}");
+            assert_eq!(found_in_hash(&answers, &[known]).unwrap(), found, "{answers:?} {known}");
         }
-        found_in_hash(&[count("many"), Value::Int(1)], 0).unwrap_err();
+        found_in_hash(&[count("many"), Value::Int(1)], &[0]).unwrap_err();
     }
 }

@@ -45,7 +45,7 @@ impl Keeper for Held {
     fn extend(self: Arc<Self>, hold: Arc<Hold>, lease: Duration) -> BoxFuture<'static, Result<()>> {
         Box::pin(async move {
             let Some(renewal) = self.kind.renewal() else { return Ok(()) };
-            let call = renewal.call_one(lease, &hold.key, &hold.owner);
+            let call = renewal.call_one(lease, &hold.key, &hold.owner, &hold.parts);
             let sent = self.session.env().boottime();
             let reply = self.session.router.run_repeatable(&call).await?;
             if !renewal.read_one(&reply)? {

@@ -46,6 +46,10 @@
 //!   name excludes readers and writers; releasing a free lock publishes nothing.
 //! * A [`MultiLock`] gives back what it got before it waits for what it did not get, notices that a member is lost, and releases
 //!   all members even if one of them fails.
+//! * A [faster multi-lock](Client::faster_multi_lock): the server's clock says until when a value is held, where each of Redisson's
+//!   clients goes by its own, and a value that is lost all the same makes its guard lost. An owner holds its values
+//!   or does not; Redisson leaves the first of them out of the question, and releases a value that was taken from its owner. A release
+//!   of what is partly lost gives the rest back, once. All waiters look at a message.
 //! * A [semaphore](Client::semaphore) publishes no total without permits, at which Redisson's listeners fail or wake no waiter, and
 //!   its waiters look at any message. Waiters of one client for several permits keep none from those that one permit serves. No
 //!   change of it drops the time to live of its key.
@@ -68,6 +72,7 @@
 //!   [`write`](ReadWriteLock::write);
 //! * `getSpinLock(name, backOff)`: [`Client::spin_lock`], [`Client::spin_lock_with`];
 //! * `getMultiLock(locks)`: [`MultiLock::builder`];
+//! * `getMultiLock(group, values)`: [`Client::faster_multi_lock`];
 //! * `getSemaphore`: [`Client::semaphore`], with `trySetPermits`, `addPermits`, `drainPermits` and `availablePermits` as
 //!   [`set_permits`](Semaphore::set_permits), [`add_permits`](Semaphore::add_permits), [`drain`](Semaphore::drain) and
 //!   [`available`](Semaphore::available); `acquire(n)`, `tryAcquire(n)`, `tryAcquire(n, wait)`, `release(n)` as

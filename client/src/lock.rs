@@ -306,6 +306,7 @@ impl<G> OnMaster<G> {
 
     fn router(&self) -> Result<&Router> {
         check_name(if self.is_named { &self.key } else { "" }, &self.key)?;
+        self.kind.check()?;
         Ok(&self.session.router)
     }
 }
@@ -340,13 +341,12 @@ impl<G: OfLock> sealed::Acquirable for OnMaster<G> {
     }
 
     async fn hold_count(&self, owner: OwnerId) -> Result<u64> {
-        let mut command = redis::cmd("HGET");
-        command.arg(&*self.key).arg(self.kind.owner_field(self.session.field(owner)));
-        Ok(read_number(&self.router()?.ask(self.key.slot(), &command).await?)?.unwrap_or(0))
+        let question = self.kind.ask_levels(&self.key, &self.kind.owner_field(self.session.field(owner)));
+        self.kind.read_levels(&self.router()?.ask(self.key.slot(), &question).await?)
     }
 
     async fn remaining(&self) -> Result<Option<Duration>> {
-        match self.router()?.ask(self.key.slot(), redis::cmd("PTTL").arg(&*self.key)).await? {
+        match self.router()?.ask(self.key.slot(), &self.kind.ask_left(&self.key)).await? {
             Value::Int(pttl) => Ok(remaining(pttl)),
             other => Err(Error::unexpected(&other)),
         }
@@ -358,8 +358,9 @@ impl<G: OfLock> sealed::Acquirable for OnMaster<G> {
         if self.look().await?.is_some_and(|taken| !taken.is_forcible) {
             return Ok(false);
         }
-        self.session.watchdog.forget_lock(&self.key);
-        self.session.ctx.ledger.lose_all(&self.key, LossCause::NotHeld);
+        let parts = self.kind.parts();
+        self.session.watchdog.forget_lock(&self.key, &parts);
+        self.session.ctx.ledger.lose_all(&self.key, &parts, LossCause::NotHeld);
         let now_ms = millis(self.session.env().wall().0);
         let call = self.kind.force_release(&self.key, now_ms, router.publish());
         match router.run_repeatable(&call).await? {

@@ -3,6 +3,10 @@
 
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use highway::{HighwayHash, HighwayHasher, Key};
+
 /// The name of the companion key `prefix` of `name`: `prefix:{name}`, with the name made a hash tag unless it holds a
 /// brace already, so that the companion keys of a lock live in its slot.
 ///
@@ -114,6 +118,19 @@ pub fn suffix_tag(name: &str) -> String {
     if name.contains('{') { name.to_owned() } else { format!("{{{name}}}") }
 }
 
+/// The field that has the owner of a value in the hash of a faster multi-lock's group: the hash of the value as it is encoded, a
+/// `HighwayHash` of 128 bits with Redisson's key, in Base64. Of the owner's, `field:owner:expire_time` and `field:owner:lock_count` follow.
+///
+/// ```
+/// assert_eq!(lockstorm_client::wire::group_field(b"f1"), "uxmtuxwbA6v+mqalmQLIOA");
+/// ```
+pub fn group_field(encoded: &[u8]) -> String {
+    const KEY: Key =
+        Key([0x9e37_79b9_7f4a_7c15, 0xf39c_c060_5ced_c834, 0x1082_276b_f3a2_7251, 0xf86c_6a11_d0c1_8e95]);
+    let [high, low] = HighwayHasher::new(KEY).hash128(encoded);
+    STANDARD_NO_PAD.encode([high.to_be_bytes(), low.to_be_bytes()].concat())
+}
+
 /// The default allowance for clocks that run at different rates, in millionths of a lease: 1 %.
 pub const DRIFT_PPM: u32 = 10_000;
 
@@ -201,6 +218,27 @@ mod tests {
         assert_eq!(semaphore_channel("s"), "redisson_sc:{s}");
         assert_eq!(permit_deadlines("p"), "{p}:timeout");
         assert_eq!((rate_permits("r"), rate_grants("a{t}b")), ("{r}:value".into(), "a{t}b:permits".into()));
+    }
+
+    /// As Redisson 4.7 writes them: the start of the alphabet, again and again, as its `StringCodec` encodes it.
+    #[test]
+    fn fields_of_values() {
+        for (length, field) in [
+            (0, "t6rZwibGo2uy1OSmNVe8pg"),
+            (1, "qwvAS12pR0CgRitaypEjUw"),
+            (7, "P6TpLrU4Dz8XExotmdI1nA"),
+            (8, "omG782WBnZu4wQ1oFrUAfQ"),
+            (15, "fbvr+UR0uYE5hcFqmrwKxg"),
+            (16, "DRQHuJNg2ZB9Ji9kknWISA"),
+            (31, "k8mw06+nH0D67fe7BlHcPQ"),
+            (32, "l2YtAgD1nadzYggCR0ESHQ"),
+            (33, "eAMZ7B2IDHAjz89MlTcbUA"),
+            (64, "aX1VUsoxKHuF7Bk0q0wukg"),
+            (69, "uWpixRl9RKfCElywctUQrQ"),
+        ] {
+            let value: Vec<u8> = (b'a'..=b'z').cycle().take(length).collect();
+            assert_eq!(group_field(&value), field, "{length} letters");
+        }
     }
 
     /// As CLUSTER KEYSLOT of a real server says.

@@ -62,6 +62,7 @@ async fn an_uncontended_acquire_and_release_are_two_commands() {
         costs_two_commands(&url, client.lock("plain")).await;
         costs_two_commands(&url, client.fair_lock("fair")).await;
         costs_two_commands(&url, client.fenced_lock("fenced")).await;
+        costs_two_commands(&url, client.faster_multi_lock("group", ["a", "b", "c"])).await;
         // Of all the releases only the last one has left its latch, which the end of the client deletes.
         assert_eq!(latches(&url).await, 1, "on {url}");
         client.close().await.unwrap();

@@ -1,6 +1,8 @@
 //! The scripts against recorded replies of Redisson's, on a real server: the two kinds of clients share locks, so that
 //! keys, fields, scores, messages and replies must agree. Where ours differ on purpose, the row says so.
 
+#[path = "golden/faster_multi.rs"]
+mod faster_multi;
 #[path = "golden/levels.rs"]
 mod levels;
 #[path = "golden/read_write.rs"]

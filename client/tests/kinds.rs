@@ -167,6 +167,11 @@ async fn spin() {
     answers_as_every_kind(|clients| clients[0].spin_lock("stock"), no_token).await;
 }
 
+#[tokio::test]
+async fn faster_multi() {
+    answers_as_every_kind(|clients| clients[0].faster_multi_lock("stock", ["a", "b"]), no_token).await;
+}
+
 /// The writing half. The reading half, which does not exclude its own kind, has `tests/read_write.rs`.
 #[tokio::test]
 async fn write() {

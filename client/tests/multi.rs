@@ -1,5 +1,7 @@
 //! Several locks, all or none: of any kinds, of different clients and servers, on real servers.
 
+#[path = "multi/faster.rs"]
+mod faster;
 mod support;
 
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use super::{Hold, locked};
+use super::{Hold, Parts, locked};
 use crate::env::Env;
 use crate::key::Key;
 use crate::observer::LossCause;
@@ -104,8 +104,8 @@ impl Ledger {
         book.failed.iter().chain(book.releasing.values()).map(ToString::to_string).collect()
     }
 
-    /// Settles that every hold of `key` is lost.
-    pub(crate) fn lose_all(&self, key: &Key, why: LossCause) {
+    /// Settles that every hold of `key` is lost that has a part in common with `parts`.
+    pub(crate) fn lose_all(&self, key: &Key, parts: &Parts, why: LossCause) {
         // Not under the mutex: the observer may call back, and the last one to know an owner drops it.
         let owners: Vec<_> = {
             let book = locked(&self.0);
@@ -115,7 +115,8 @@ impl Ledger {
                 .filter_map(|(_, owner)| owner.upgrade())
                 .collect()
         };
-        for hold in owners.iter().flat_map(|owner| owner.holds()) {
+        let holds = owners.iter().flat_map(|owner| owner.holds());
+        for hold in holds.filter(|hold| hold.parts.overlap(parts)) {
             hold.lose(why);
         }
     }
@@ -155,25 +156,31 @@ impl OwnerState {
         locked(&self.holds).values().filter_map(Weak::upgrade).collect()
     }
 
-    /// The levels that the watchdog is to renew.
-    pub(crate) fn renewed(&self) -> Vec<Arc<Hold>> {
+    /// The levels of just these parts that the watchdog is to renew.
+    pub(crate) fn renewed(&self, parts: &Parts) -> Vec<Arc<Hold>> {
         let mut holds = self.holds();
-        holds.retain(|hold| hold.is_renewed());
+        holds.retain(|hold| hold.parts == *parts && hold.is_renewed());
         holds
     }
 
-    /// The levels that Redis counts in the owner's field, as far as this client knows. A level does not end with its own lease,
-    /// but with the key, which the longest lease keeps.
-    pub(crate) fn count(&self) -> usize {
+    /// The levels that Redis counts for the owner at each of the parts, as far as this client knows. A level does not end with its
+    /// own lease, but with what it is of, which the longest lease keeps.
+    pub(crate) fn counts(&self, parts: &Parts) -> Vec<usize> {
         let holds = self.holds();
-        let of_owner = holds.iter().filter(|hold| hold.owner == self.owner);
-        of_owner.filter(|hold| hold.why_lost().is_none() || is_kept(hold, &holds)).count()
+        let of_owner: Vec<_> = holds.iter().filter(|hold| hold.owner == self.owner).collect();
+        let count = |part| {
+            let counts = |hold: &Arc<Hold>| {
+                hold.outermost(part).is_some() && (hold.why_lost().is_none() || is_kept(hold, part, &holds))
+            };
+            of_owner.iter().filter(|hold| counts(hold)).count()
+        };
+        parts.iter().map(count).collect()
     }
 
-    /// The hold that the next grant is inside of, with which the key came into being: its number.
-    pub(super) fn outermost(&self) -> Option<u64> {
+    /// The hold that the next grant is inside of at a part, with which the key, or the part in it, came into being: its number.
+    pub(super) fn outermost(&self, part: &str) -> Option<u64> {
         let holds = self.holds();
-        holds.iter().find(|hold| hold.keeps_the_key()).map(|hold| hold.outermost)
+        holds.iter().filter(|hold| hold.keeps_the_key()).find_map(|hold| hold.outermost(part))
     }
 
     /// How long the longest of the holds lasts, by this client's clock, if it is not renewed.
@@ -184,13 +191,16 @@ impl OwnerState {
     /// True when the owner took the lock anew after `hold` was over, and its key with it. To release `hold` would then take a level
     /// away from the newer one.
     pub(crate) fn superseded(&self, hold: &Hold) -> bool {
-        hold.why_lost().is_some() && self.holds().iter().any(|other| other.outermost > hold.number)
+        let holds = self.holds();
+        let is_anew =
+            |part| holds.iter().any(|other| other.outermost(part).is_some_and(|first| first > hold.number));
+        hold.why_lost().is_some() && hold.parts.iter().any(is_anew)
     }
 }
 
-/// Whether another of the holds has kept the key since before this one was over.
-fn is_kept(hold: &Hold, holds: &[Arc<Hold>]) -> bool {
-    holds.iter().any(|other| other.outermost == hold.outermost && other.keeps_the_key())
+/// Whether another of the holds has kept the part since before this one was over.
+fn is_kept(hold: &Hold, part: &str, holds: &[Arc<Hold>]) -> bool {
+    holds.iter().any(|other| other.outermost(part) == hold.outermost(part) && other.keeps_the_key())
 }
 
 impl Drop for OwnerState {

@@ -2,6 +2,7 @@
 //! holds of a client.
 
 mod ledger;
+mod parts;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -19,6 +20,7 @@ use crate::observer::{Event, EventKind, LossCause, Observer};
 use crate::wire::drift_margin;
 use crate::work::{Token, Work};
 pub(crate) use ledger::{Ledger, OwnerState};
+pub(crate) use parts::Parts;
 
 /// How late a waiter may notice that a suspended machine is awake again: tokio's timers stand still meanwhile.
 const RESUME_CHECK: Duration = Duration::from_secs(1);
@@ -71,6 +73,8 @@ pub(crate) struct Grant {
     pub(crate) renewed: bool,
     /// The fencing token, of locks that have one.
     pub(crate) token: Option<u64>,
+    /// What of the key was granted.
+    pub(crate) parts: Parts,
 }
 
 /// A granted lock, shared by the guard and the futures that await its loss.
@@ -87,8 +91,11 @@ pub(crate) struct Hold {
     /// Of the guard. A future that awaits the loss must not keep the client alive.
     keeper: Weak<dyn Keeper>,
     pub(crate) granted: Boottime,
-    /// The first hold of those that were granted one inside the other, so that the key has been there since: its number.
-    pub(crate) outermost: u64,
+    /// What of the key it is of.
+    pub(crate) parts: Parts,
+    /// For each part the first hold of those that were granted one inside the other, so that the part has been held since: its
+    /// number.
+    outermost: Vec<u64>,
     state: Mutex<State>,
     changed: Notify,
 }
@@ -110,7 +117,7 @@ impl Hold {
         keeper: &Arc<dyn Keeper>,
         grant: Grant,
     ) -> Arc<Self> {
-        let Grant { deadline, lease, renewed, token } = grant;
+        let Grant { deadline, lease, renewed, token, parts } = grant;
         let number = ctx.ledger.next_number();
         ctx.emit(&of.key, owner, EventKind::Acquired { hold: number, lease, deadline, token });
         let hold = Arc::new(Self {
@@ -122,13 +129,19 @@ impl Hold {
             of: of.clone(),
             keeper: Arc::downgrade(keeper),
             granted: ctx.env.boottime(),
-            outermost: of.outermost().unwrap_or(number),
+            outermost: parts.iter().map(|part| of.outermost(part).unwrap_or(number)).collect(),
+            parts,
             ctx,
             state: Mutex::new(State { deadline, lost: None, released: false, releasing: None }),
             changed: Notify::new(),
         });
         of.add(&hold);
         hold
+    }
+
+    /// The first hold of those that this one was granted inside of at a part; `None` when it is not of that part.
+    pub(crate) fn outermost(&self, part: &str) -> Option<u64> {
+        self.outermost.get(self.parts.position(part)?).copied()
     }
 
     /// Begins to give it back, unless that was done before.

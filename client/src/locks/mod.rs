@@ -12,3 +12,4 @@ pub(crate) mod latch;
 pub(crate) mod rate_limiter;
 pub(crate) mod redlock;
 pub(crate) mod multi;
+mod faster_multi;

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use crate::config::{Config, millis};
 use crate::env::{Boottime, Env, Monotonic, within};
 use crate::error::{Error, Result};
-use crate::hold::{Hold, OwnerState, locked};
+use crate::hold::{Hold, OwnerState, Parts, locked};
 use crate::key::Key;
 use crate::observer::LossCause;
 use crate::route::Router;
@@ -48,8 +48,8 @@ pub(crate) static HASHES: RenewalScript =
 
 impl RenewalScript {
     /// The call that extends the lease of one lock to `lease`.
-    pub(crate) fn call_one(&self, lease: Duration, key: &Key, owner: &str) -> Call {
-        (self.call)(lease, &[(key.clone(), owner.to_owned())])
+    pub(crate) fn call_one(&self, lease: Duration, key: &Key, owner: &str, parts: &Parts) -> Call {
+        (self.call)(lease, &[Name { key: key.clone(), owner: owner.to_owned(), parts: parts.clone() }])
     }
 
     /// Whether the owner holds the lock, by the reply to [`RenewalScript::call_one`].
@@ -59,8 +59,8 @@ impl RenewalScript {
 }
 
 fn renew_hashes(lease: Duration, names: &[Name]) -> Call {
-    let call = RENEW_HASHES.call(names.iter().map(|(key, _)| &**key)).arg(millis(lease));
-    names.iter().fold(call, |call, (_, owner)| call.arg(owner))
+    let call = RENEW_HASHES.call(names.iter().map(|name| &*name.key)).arg(millis(lease));
+    names.iter().fold(call, |call, name| call.arg(&name.owner))
 }
 
 /// Reads the reply of the scripts that say for each name 1 or 0.
@@ -80,11 +80,16 @@ pub(crate) struct Watchdog {
     changed: Notify,
 }
 
-/// A key and the field of an owner.
-pub(crate) type Name = (Key, String);
+/// What is renewed: of a key these parts, which an owner holds, by its field.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Name {
+    pub(crate) key: Key,
+    pub(crate) owner: String,
+    pub(crate) parts: Parts,
+}
 
 fn name_of(hold: &Hold) -> Name {
-    (hold.key.clone(), hold.of.owner.clone())
+    Name { key: hold.key.clone(), owner: hold.of.owner.clone(), parts: hold.parts.clone() }
 }
 
 #[derive(Default)]
@@ -138,17 +143,19 @@ impl Watchdog {
     pub(crate) fn forget(&self, hold: &Hold) {
         let mut state = locked(&self.state);
         let name = name_of(hold);
-        let is_last = |entry: &Entry| entry.of.renewed().iter().all(|other| other.number == hold.number);
+        let is_last =
+            |entry: &Entry| entry.of.renewed(&name.parts).iter().all(|other| other.number == hold.number);
         let last =
             if state.entries.get(&name).is_some_and(is_last) { state.entries.remove(&name) } else { None };
         drop((state, last));
         self.changed.notify_one();
     }
 
-    /// Renews no hold of `key` any more: it was released by force.
-    pub(crate) fn forget_lock(&self, key: &Key) {
+    /// Renews no hold of `key` any more that has a part in common with `parts`: it was released by force.
+    pub(crate) fn forget_lock(&self, key: &Key, parts: &Parts) {
         let mut state = locked(&self.state);
-        let gone: Vec<_> = state.entries.extract_if(.., |(name, _), _| name == key).collect();
+        let gone: Vec<_> =
+            state.entries.extract_if(.., |name, _| name.key == *key && name.parts.overlap(parts)).collect();
         drop((state, gone));
         self.changed.notify_one();
     }
@@ -203,8 +210,8 @@ impl Watchdog {
             return Vec::new();
         }
         let mut expired = Vec::new();
-        state.entries.retain(|_, entry| {
-            let mut holds = entry.of.renewed();
+        state.entries.retain(|name, entry| {
+            let mut holds = entry.of.renewed(&name.parts);
             expired.extend(holds.extract_if(.., |hold| hold.validity().is_zero()));
             entry.in_flight || !holds.is_empty()
         });
@@ -218,11 +225,12 @@ impl Watchdog {
             entry.in_flight = true;
             match entry.renewal {
                 Renewal::Script(script) => {
-                    let batch = (self.router.together(name.0.slot()), script.name);
+                    let batch = (self.router.together(name.key.slot()), script.name);
                     batches.entry(batch).or_insert((script, Vec::new())).1.push(name.clone());
                 }
                 Renewal::Keeper => {
-                    self.env.spawn(Box::pin(self.clone().extend(name.clone(), entry.of.renewed())));
+                    self.env
+                        .spawn(Box::pin(self.clone().extend(name.clone(), entry.of.renewed(&name.parts))));
                 }
             }
         }
@@ -259,7 +267,7 @@ impl Watchdog {
                     sent_at + self.period()
                 };
                 entry.failures = if failed { entry.failures + 1 } else { 0 };
-                if entry.of.renewed().is_empty() {
+                if entry.of.renewed(&name.parts).is_empty() {
                     state.entries.remove(&name);
                 }
             }
@@ -289,7 +297,7 @@ impl Watchdog {
                 };
                 entry.due = due;
                 entry.failures = if matches!(news_of_all, News::Failed) { entry.failures + 1 } else { 0 };
-                let mut holds = entry.of.renewed();
+                let mut holds = entry.of.renewed(&name.parts);
                 if matches!(news_of_all, News::NotHeld) {
                     news.extend(granted_before(&mut holds, sent).map(|hold| (hold, news_of_all)));
                 } else {
@@ -357,7 +365,7 @@ mod tests {
         let sent = setting.clock.boottime();
         setting.clock.set(1);
         let newer = setting.grant();
-        let mut holds = setting.owner.renewed();
+        let mut holds = setting.owner.renewed(&Parts::WHOLE);
         assert_eq!(holds.len(), 2);
         let over: Vec<_> = granted_before(&mut holds, sent).map(|hold| hold.number).collect();
         assert_eq!(over, [older.number]);

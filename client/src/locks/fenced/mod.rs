@@ -73,7 +73,7 @@ impl Attempt for Fenced {
         questions
     }
 
-    fn found(&self, answers: &[Value], known: usize) -> Result<Option<Found<Token>>> {
+    fn found(&self, answers: &[Value], known: &[usize]) -> Result<Option<Found<Token>>> {
         let Some(left) = found_in_hash(answers, known)? else { return Ok(None) };
         // No other grant has followed: the owner has the lock.
         let token = answers.last().map(read_number).transpose()?.flatten();

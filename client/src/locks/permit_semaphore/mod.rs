@@ -67,7 +67,7 @@ impl Attempt for Permits {
         vec![deadline, redis::cmd("TIME")]
     }
 
-    fn found(&self, answers: &[Value], _known: usize) -> Result<Option<Found<PermitIds>>> {
+    fn found(&self, answers: &[Value], _known: &[usize]) -> Result<Option<Found<PermitIds>>> {
         let [deadline, time] = answers else { return Err(Error::unexpected(&Value::Nil)) };
         let (Some(deadline), now) = (read_deadline(deadline)?, read_time(time)?) else { return Ok(None) };
         Ok(Some(Found { got: self.ids.clone(), left: deadline.saturating_sub(now) }))
@@ -99,8 +99,8 @@ fn release(change: &Change<'_>, extent: &str, publish: &str, ids: &[PermitId]) -
 }
 
 fn renew(lease: Duration, names: &[Name]) -> Call {
-    let call = RENEW.call(names.iter().map(|(key, _)| permit_deadlines(key))).arg(millis(lease));
-    names.iter().fold(call, |call, (_, owner)| call.bytes(ids::bytes_of(owner)))
+    let call = RENEW.call(names.iter().map(|name| permit_deadlines(&name.key))).arg(millis(lease));
+    names.iter().fold(call, |call, name| call.bytes(ids::bytes_of(&name.owner)))
 }
 
 /// A score, which a server of another protocol version writes as text.

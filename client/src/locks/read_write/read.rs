@@ -44,11 +44,12 @@ impl Attempt for Read {
     }
 
     /// The count in the hash does not tell: while others read, it keeps levels that have ended.
-    fn found(&self, answers: &[Value], known: usize) -> Result<Option<Found<()>>> {
+    fn found(&self, answers: &[Value], known: &[usize]) -> Result<Option<Found<()>>> {
         let [Value::Array(answer)] = answers else { return Err(Error::unexpected(&Value::Nil)) };
         let [Value::Int(living), Value::Int(left)] = answer[..] else {
             return Err(Error::unexpected(&answers[0]));
         };
+        let [known] = *known else { return Err(Error::unexpected(&answers[0])) };
         let is_obeyed = usize::try_from(living).is_ok_and(|living| living > known);
         Ok(is_obeyed.then(|| Found { got: (), left: remaining(left).unwrap_or_default() }))
     }
@@ -80,7 +81,7 @@ impl Lease for Read {
 }
 
 fn renew(lease: Duration, names: &[Name]) -> Call {
-    let keys = names.iter().flat_map(|(key, owner)| [key.to_string(), read_holds(key, owner)]);
+    let keys = names.iter().flat_map(|Name { key, owner, .. }| [key.to_string(), read_holds(key, owner)]);
     let call = RENEW.call(keys).arg(millis(lease));
-    names.iter().fold(call, |call, (_, owner)| call.arg(owner))
+    names.iter().fold(call, |call, name| call.arg(&name.owner))
 }

@@ -20,7 +20,7 @@ use crate::config::check_lease;
 use crate::env::{draw, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::Guard;
-use crate::hold::OwnerState;
+use crate::hold::{OwnerState, Parts};
 use crate::key::Key;
 use crate::lock::{AcquireOptions, Handle, Sessions, check_name, sealed};
 use crate::observer::{EventKind, LossCause};
@@ -259,7 +259,7 @@ impl sealed::Acquirable for OnMajority {
     }
 
     async fn force_release(&self) -> Result<bool> {
-        self.first().ctx.ledger.lose_all(&self.key, LossCause::NotHeld);
+        self.first().ctx.ledger.lose_all(&self.key, &Parts::WHOLE, LossCause::NotHeld);
         let replies = self.ask_all(redis::cmd("DEL").arg(&*self.key)).await?;
         Ok(replies.contains(&Value::Int(1)))
     }

@@ -13,7 +13,7 @@ use super::word::{Fate, Word};
 use crate::env::{Boottime, Env, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::guard::{Guard, not_held};
-use crate::hold::{Grant, Hold, Keeper, OwnerState, locked};
+use crate::hold::{Grant, Hold, Keeper, OwnerState, Parts, locked};
 use crate::key::Key;
 use crate::observer::LossCause;
 use crate::renew::Renewal;
@@ -190,7 +190,7 @@ impl Held {
     /// A level that lasts until `deadline`.
     pub(super) fn level(self: Arc<Self>, deadline: Boottime, lease: Duration, renew: bool) -> Guard {
         let first = &self.nodes[0];
-        let grant = Grant { deadline, lease, renewed: renew, token: None };
+        let grant = Grant { deadline, lease, renewed: renew, token: None, parts: Parts::WHOLE };
         let keeper: Arc<dyn Keeper> = self.clone();
         let hold = Hold::granted(first.ctx.clone(), &self.owner, &self.claim.value, &keeper, grant);
         if renew {

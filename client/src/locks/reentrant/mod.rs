@@ -65,7 +65,7 @@ impl Attempt for Plain {
         probe_hash(ask)
     }
 
-    fn found(&self, answers: &[Value], known: usize) -> Result<Option<Found<()>>> {
+    fn found(&self, answers: &[Value], known: &[usize]) -> Result<Option<Found<()>>> {
         Ok(found_in_hash(answers, known)?.map(|left| Found { got: (), left }))
     }
 }

@@ -53,7 +53,7 @@ impl Attempt for Permits {
         vec![remembered]
     }
 
-    fn found(&self, answers: &[Value], _known: usize) -> Result<Option<Found<()>>> {
+    fn found(&self, answers: &[Value], _known: &[usize]) -> Result<Option<Found<()>>> {
         match answers {
             [Value::Int(1)] => Ok(Some(Found { got: (), left: std::time::Duration::MAX })),
             [Value::Int(0)] => Ok(None),

@@ -88,7 +88,7 @@ impl Attempt for Spin {
         PLAIN.probe(ask)
     }
 
-    fn found(&self, answers: &[Value], known: usize) -> Result<Option<Found<()>>> {
+    fn found(&self, answers: &[Value], known: &[usize]) -> Result<Option<Found<()>>> {
         PLAIN.found(answers, known)
     }
 }

@@ -1,0 +1,211 @@
+//! The faster multi-lock, Redisson's `getMultiLock(group, values)`: several values of one group, all or none, in one hash and
+//! one round trip.
+
+use std::time::Duration;
+
+use redis::{Cmd, Value};
+
+use super::reentrant::read_acquired;
+use crate::attempt::{Answer, Ask, Attempt, ForceRelease, Found, Lease, Taken, Unlock, remaining};
+use crate::client::Client;
+use crate::config::millis;
+use crate::error::{Error, Result};
+use crate::hold::Parts;
+use crate::lock::Lock;
+use crate::renew::{Name, RenewalScript, read_flags};
+use crate::script::{Call, script};
+use crate::wake::{Wake, Wakes};
+use crate::wire::{group_field, lock_channel, unlock_latch};
+
+script!(ACQUIRE, "group.lua", "acquire.lua");
+script!(RELEASE, "group.lua", "release.lua");
+script!(RENEW, "group.lua", "renew.lua");
+script!(LEVELS, "group.lua", "levels.lua");
+script!(LEFT, "group.lua", "left.lua");
+script!(FORCE_RELEASE, "group.lua", "force_release.lua");
+
+/// How many values one lock may have: few enough that its scripts do not keep a server busy for long.
+const MOST: usize = 1_000;
+
+impl Client {
+    /// A lock on several values of a group, all or none, in one hash and one round trip: for objects that are locked together, such as
+    /// the rows that one transaction changes. Locks of one group exclude each other where they have a value in common.
+    ///
+    /// A value is what it is encoded as: bytes, which are compared as they are. Redisson encodes values by the codec of its
+    /// configuration, so that text is the same here and there with its `StringCodec`, and other values are what its codec
+    /// makes of them. Of a value only a hash is stored. Named twice it counts once; there may be 1,000 of them.
+    ///
+    /// The handle is that of every lock, and says of the values what it says of a lock: it is
+    /// [locked](crate::Handle::is_locked) when any of them is held, its owner [holds](crate::Handle::hold_count) as many levels as of
+    /// the value that it holds fewest of, what is [left](crate::Handle::remaining) is until the last of them is over, and
+    /// [force](crate::Handle::force_release) frees these values and no others. A guard is lost with the first value that is.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> lockstorm_client::Result<()> {
+    /// # let server = lockstorm_sim::TestServer::start().await.expect("a free port");
+    /// # let url = server.url();
+    /// # let client = lockstorm_client::Client::connect(&url).await?;
+    /// let transfer = client.faster_multi_lock("accounts", ["alice", "bob"]);
+    /// let guard = transfer.acquire().await?; // renewed until it is released
+    /// assert!(client.faster_multi_lock("accounts", ["bob", "carol"]).try_acquire().await?.is_none());
+    /// let other = client.faster_multi_lock("accounts", ["carol"]).try_acquire().lease(Duration::from_secs(10)).await?;
+    /// assert!(other.is_some());
+    /// guard.release().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Clocks
+    ///
+    /// The server's clock says until when a value is held, here; Redisson's clients each go by their own, and write deadlines by it.
+    /// So a value that Redisson took is over earlier or later for this client by as much as that clock is wrong. A Redisson client
+    /// whose clock is ahead takes values of this client that are not over, which only a synchronized clock prevents. The watchdog
+    /// notices that, and the guard is lost, where Redisson's owner is not told.
+    ///
+    /// # Releases
+    ///
+    /// When some of its values were lost, a release gives back the others and is an error:
+    /// [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld). It is decided before anything is changed, and remembered, so that a
+    /// repeat does not take another level, as in Redisson.
+    ///
+    /// # What the user of the server must be allowed to do
+    ///
+    /// `+hget +hset +hdel +hincrby +pttl +pexpire +time +get +set +del +publish +subscribe +unsubscribe +eval +evalsha`, on the keys
+    /// `group` and `redisson_unlock_latch:{group}:*` and the channel `redisson_lock__channel:{group}`; to find out what became
+    /// of a lost request also `+client|kill` and `+client|info`. A [plain lock](Client::lock) of the same name as the group
+    /// has its key, and must not be used beside it.
+    pub fn faster_multi_lock<V: AsRef<[u8]>>(
+        &self,
+        group: &str,
+        values: impl IntoIterator<Item = V>,
+    ) -> Lock {
+        let values = Parts::several(values.into_iter().map(|value| group_field(value.as_ref())));
+        Lock::new(self.session.clone(), FasterMulti { values }, group)
+    }
+}
+
+/// The values of a group that are locked together, by their fields.
+struct FasterMulti {
+    values: Parts,
+}
+
+impl FasterMulti {
+    fn with_values(&self, call: Call) -> Call {
+        self.values.iter().fold(call, |call, value| call.arg(value))
+    }
+
+    fn levels(&self, key: &str, owner: &str) -> Cmd {
+        // With its text: the question is rarely asked, and a server that was restarted knows no script.
+        self.with_values(LEVELS.call([key]).arg(owner)).eval()
+    }
+}
+
+/// The levels of each value, and the milliseconds until the first is over.
+fn read_levels(reply: &Value) -> Result<(Vec<u64>, Duration)> {
+    let unexpected = || Error::unexpected(reply);
+    let mut numbers: Vec<u64> = redis::from_redis_value(reply.clone()).map_err(|_| unexpected())?;
+    let left = numbers.pop().ok_or_else(unexpected)?;
+    Ok((numbers, Duration::from_millis(left)))
+}
+
+impl Attempt for FasterMulti {
+    type Got = ();
+
+    fn call(&self, ask: &Ask<'_>) -> Call {
+        self.with_values(ACQUIRE.call([ask.key]).arg(ask.lease_ms).arg(ask.owner))
+    }
+
+    fn read(&self, reply: &Value) -> Result<Answer<()>> {
+        read_acquired(reply)
+    }
+
+    fn wakes(&self, key: &str, _owner: &str) -> Option<Wakes> {
+        // The message does not say which values are free, and its waiters want different ones.
+        Some(Wakes { channel: lock_channel(key), policy: |_| Wake::All })
+    }
+
+    fn probe(&self, ask: &Ask<'_>) -> Vec<Cmd> {
+        vec![self.levels(ask.key, ask.owner)]
+    }
+
+    fn found(&self, answers: &[Value], known: &[usize]) -> Result<Option<Found<()>>> {
+        let [reply] = answers else { return Err(Error::unexpected(&Value::Nil)) };
+        let (levels, left) = read_levels(reply)?;
+        if levels.len() != known.len() {
+            return Err(Error::unexpected(reply));
+        }
+        let is_obeyed = levels.iter().zip(known).all(|(levels, known)| *levels > *known as u64);
+        Ok(is_obeyed.then_some(Found { got: (), left }))
+    }
+}
+
+impl Lease for FasterMulti {
+    fn renewal(&self) -> Option<&'static RenewalScript> {
+        static GROUPS: RenewalScript = RenewalScript { name: "groups", call: renew, read: read_flags };
+        Some(&GROUPS)
+    }
+
+    fn parts(&self) -> Parts {
+        self.values.clone()
+    }
+
+    fn release(&self, unlock: &Unlock<'_>) -> Call {
+        let keys =
+            [unlock.key.to_owned(), lock_channel(unlock.key), unlock_latch(unlock.key, unlock.request)];
+        let call = RELEASE
+            .call(keys.into_iter().chain(unlock.spent.iter().cloned()))
+            .arg(0)
+            .arg(unlock.owner)
+            .arg(unlock.publish)
+            .arg(unlock.latch_ms);
+        self.with_values(call)
+    }
+}
+
+fn renew(lease: Duration, names: &[Name]) -> Call {
+    let call = RENEW.call(names.iter().map(|name| &*name.key)).arg(millis(lease));
+    names.iter().fold(call, |call, Name { owner, parts, .. }| {
+        let call = call.arg(owner).arg(parts.iter().len());
+        parts.iter().fold(call, |call, value| call.arg(value))
+    })
+}
+
+impl ForceRelease for FasterMulti {
+    fn check(&self) -> Result<()> {
+        match self.values.iter().len() {
+            1..=MOST => Ok(()),
+            values => {
+                Err(Error::config(format!("from 1 to {MOST} values can be locked together, not {values}")))
+            }
+        }
+    }
+
+    fn force_release(&self, key: &str, _now_ms: u64, publish: &str) -> Call {
+        let call = FORCE_RELEASE.call([key.to_owned(), lock_channel(key)]).arg(0).arg(publish);
+        self.with_values(call)
+    }
+
+    fn look(&self, key: &str) -> Option<Call> {
+        Some(self.with_values(LEFT.call([key])))
+    }
+
+    fn read_look(&self, reply: &Value) -> Result<Taken> {
+        let Value::Int(left) = reply else { return Err(Error::unexpected(reply)) };
+        let left = remaining(*left);
+        Ok(Taken { is_locked: left.is_some(), is_forcible: left.is_some() })
+    }
+
+    fn ask_left(&self, key: &str) -> Cmd {
+        self.with_values(LEFT.call([key])).eval()
+    }
+
+    fn ask_levels(&self, key: &str, owner: &str) -> Cmd {
+        self.levels(key, owner)
+    }
+
+    fn read_levels(&self, reply: &Value) -> Result<u64> {
+        let (levels, _) = read_levels(reply)?;
+        Ok(levels.into_iter().min().unwrap_or(0))
+    }
+}
