@@ -108,7 +108,7 @@ const BUGS: &[(Bug, &str)] = &[
     (bug("no-cleanup", "token-lock", PROMPT, LOST_REPLIES), ""),
     (bug("release-on-new-connection", "token-lock", PROMPT, LATE_REQUEST), ""),
     (bug("fixed-retry-delay", "token-lock", PROMPT, SPLIT_VOTE), ""),
-    (bug("resend-counted", "client", r#"lease = "holds""#, LOST_REPLY), ""),
+    (bug("resend-counted", "client", r#"lease = { holds = { phantom = "..5s" } }"#, LOST_REPLY), ""),
     (bug("resend-with-new-token", "client", r#"lease = { holds = { phantom = "..5s" } }"#, LOST_REPLY), ""),
     (bug("renew-recreates", "token-lock", r#"l1 = "holds""#, CUT_OFF_WATCHDOG), ""),
     (bug("renew-anybodys", "token-lock", r#"l2 = "holds""#, CUT_OFF_WATCHDOG), ""),

@@ -1,10 +1,12 @@
 //! Leases: does a key live as long as was promised, and no longer than an owner wants it?
 //!
-//! Three things can be wrong with a hold on a node. Its key expires while the promise still runs (a clock that jumped, a
-//! nested hold with a shorter lease): it was *cut*. It is still there after the promise is over (a clock that was set
-//! back): it *outlived* it. Or it is kept although no owner believes in it (an acquire whose reply was lost, a watchdog that
-//! continues after the release): a *phantom*, which may last one lease and no longer. A key without expiry is a phantom
-//! forever once its owner is gone. Judged are locks that one group grants: a quorum outvotes a node with a bad clock.
+//! Three things can be wrong with a hold on a node. Its key expires while the promise to a level that its owner still has
+//! runs (a clock that jumped, a nested hold with a shorter lease): it was *cut*. It is still there after the latest end that
+//! was promised to any of its levels (a clock that was set back): it *outlived* it. Giving a level back shortens no key, so
+//! the lease of a level that was given back counts for this, too. Or it is kept although no owner believes in it (an acquire
+//! whose reply was lost, a watchdog that continues after the release): a *phantom*, which may last one lease and no longer. A
+//! key without expiry is a phantom forever once its owner is gone. Judged are locks that one group grants: a quorum outvotes
+//! a node with a bad clock.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -61,6 +63,8 @@ struct Hold {
     /// Until when it was promised, for each nested hold; and those that have been given back since.
     promised: Vec<True>,
     ran: True,
+    /// The latest end that any level was ever promised, whether or not it has been given back since.
+    latest: True,
     /// When it was gone, and whether it expired.
     gone: Option<(True, bool)>,
 }
@@ -131,6 +135,7 @@ fn holds(history: &History) -> Vec<Hold> {
                     since: at,
                     promised: vec![],
                     ran: at,
+                    latest: at,
                     gone: None,
                 };
                 let one = if *count <= 1 {
@@ -150,7 +155,9 @@ fn holds(history: &History) -> Vec<Hold> {
                 let outer = count.saturating_sub(1) as usize;
                 hold.cut(outer, at);
                 hold.promised.resize(outer, hold.from);
-                hold.promised.push(end_of(at, *lease_ms));
+                let end = end_of(at, *lease_ms);
+                hold.promised.push(end);
+                hold.latest = hold.latest.max(end);
                 (hold.node, hold.lease) = (node, lease_ms.map(Duration::from_millis));
                 (hold.until, hold.since) = (*until, at);
             }
@@ -162,6 +169,7 @@ fn holds(history: &History) -> Vec<Hold> {
                         let end = end_of(at, *lease_ms);
                         hold.promised.resize(hold.promised.len().max(1), hold.from);
                         hold.promised.iter_mut().for_each(|promised| *promised = end.max(*promised));
+                        hold.latest = hold.latest.max(end);
                     }
                 }
             }
@@ -218,7 +226,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     for hold in &holds {
         let Some((gone, expired)) = hold.gone else { continue };
         let short = if expired { hold.promised().since(gone) } else { Duration::ZERO };
-        let long = gone.since(hold.promised());
+        let long = gone.since(hold.latest);
         let unwanted = phantom(&beliefs, hold, gone);
         (cut, outlived, longest_phantom) =
             (cut.max(short), outlived.max(long), longest_phantom.max(unwanted));
@@ -322,6 +330,19 @@ mod tests {
                     .ends(60_000),
             ),
             (
+                "a release of one level lengthens the key of an owner that dies",
+                held()
+                    .at(100)
+                    .granted("m", "c1", 30_000)
+                    .at(20_000)
+                    .released_and_extended("m", "c1", 30_000)
+                    .at(21_000)
+                    .life("c1", Life::Crashed)
+                    .at(50_001)
+                    .vanished("m", "c1", LossCause::Expired)
+                    .ends(60_000),
+            ),
+            (
                 "a phantom of one lease, after a lost reply",
                 Story::one_node()
                     .asks("c1")
@@ -404,6 +425,15 @@ mod tests {
     fn a_nested_hold_given_back_was_promised_until_then() {
         let story = Story::one_node().at(0).locks("c1", "m", 5_000).at(1).locks("c1", "m", 9_000);
         let story = story.at(7_000).released("m", "c1").at(7_001).unlocks("c1", "m");
-        assert_eq!(first_line("lease", &story.ends(60_000)), "holds cut=0ms outlived=1ms phantom=0ms");
+        assert_eq!(first_line("lease", &story.ends(60_000)), "holds cut=0ms outlived=0ms phantom=0ms");
+    }
+
+    /// A level that began later is given back: the key keeps the lease of that level, which no release shortens, and its owner
+    /// lets it end. Regression: the key was taken to outlive the promise, which was cut off at the release.
+    #[test]
+    fn a_key_keeps_the_lease_of_a_level_that_was_given_back() {
+        let story = Story::one_node().at(0).locks("c1", "m", 30_000).at(10_000).granted("m", "c1", 30_000);
+        let story = story.at(10_100).released("m", "c1").at(40_001).vanished("m", "c1", LossCause::Expired);
+        assert_eq!(first_line("lease", &story.ends(60_000)), "holds cut=0ms outlived=1ms phantom=10.001s");
     }
 }

@@ -343,6 +343,19 @@ impl Story {
         self.released_by(node, client, client)
     }
 
+    /// A node releases a client's nested hold, and what remains has so long a lease from now on.
+    pub(crate) fn released_and_extended(self, node: &str, client: &str, lease_ms: u64) -> Self {
+        let expires = self.history.clock(self.host(node)).reading(ClockId::Wall, self.now);
+        let mut story = self.released(node, client);
+        if let Some(EventKind::Released { lease_ms: lease, until, .. }) =
+            story.history.events.last_mut().map(|event| &mut event.kind)
+        {
+            *lease = Some(lease_ms);
+            *until = Some(Wall::from_nanos(expires) + Duration::from_millis(lease_ms));
+        }
+        story
+    }
+
     pub(crate) fn vanished(mut self, node: &str, client: &str, how: LossCause) -> Self {
         let (owner, at) = (self.owner(client), self.host(node));
         let mode = self.mode(owner);

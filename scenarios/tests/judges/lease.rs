@@ -5,11 +5,12 @@
 //! anew; when the run ends. It has expired if the node lost it so, or if that node's clock, since the key got the expiry
 //! that it had last, had shown it to be past: then it was gone at that instant.
 //!
-//! A hold was promised until the latest end of any lease that it was granted, or that its owner extended it by; of a nested
-//! one no longer than until it was given back, or granted anew.
+//! Each grant and each extension by its owner promises a hold a lease. What a grant promises is owed until the lease's end, or
+//! until the level that it granted is given back or granted anew; what an extension promises, until the end. Nothing takes
+//! time from the key of a hold when one level is given back: the key may last until the latest end of any of these leases.
 //!
-//! `cut` is how much of the promise was left when a hold expired, `outlived` how long one was there after its promise,
-//! `phantom` how long one was there after the end of the last belief in it, or since it began if there was none; each at
+//! `cut` is for how much longer anything was owed to a hold when it expired, `outlived` how long one was there after it might
+//! last, `phantom` how long one was there after the end of the last belief in it, or since it began if there was none; each at
 //! most. The layer is violated iff one of the first two exceeds what Redis rounds, two milliseconds, or if a phantom lasts
 //! longer than the lease that the hold had last and a second, or than a second if it had none. Judged are locks that one
 //! group grants.
@@ -33,16 +34,16 @@ struct Hold {
     lease_ms: Option<u64>,
     /// The key's expiry, and since when it has it.
     expiry: (Option<Wall>, True),
-    /// How deep, and until when, each grant and each renewal promised it.
-    promised: Vec<(u32, True)>,
+    /// How deep, until when it is owed, and until when it was to last: each grant and each renewal.
+    promised: Vec<(u32, True, True)>,
     gone: Option<(True, bool)>,
 }
 
 impl Hold {
     /// Promises of this depth and deeper end now.
     fn ends(&mut self, depth: u32, now: True) {
-        let deep = self.promised.iter_mut().filter(|(of, _)| *of >= depth);
-        deep.for_each(|(_, until)| *until = now.min(*until));
+        let deep = self.promised.iter_mut().filter(|(of, ..)| *of >= depth);
+        deep.for_each(|(_, owed, _)| *owed = now.min(*owed));
     }
 
     fn goes(&mut self, history: &History, node: Host, now: True, expired: bool) {
@@ -92,7 +93,7 @@ fn holds(history: &History, lock: Lock, owner: Owner, mode: Mode) -> Vec<Hold> {
         let meant = here.or_else(|| holds.iter().rposition(|hold| hold.gone.is_none()));
         match &event.kind {
             EventKind::Granted { lease_ms, until, count, .. } => {
-                let promise = ((*count).max(1), end(lease_ms));
+                let promise = ((*count).max(1), end(lease_ms), end(lease_ms));
                 match meant.filter(|_| *count > 1).map(|meant| &mut holds[meant]) {
                     Some(hold) => {
                         hold.ends(*count, now);
@@ -113,7 +114,7 @@ fn holds(history: &History, lock: Lock, owner: Owner, mode: Mode) -> Vec<Hold> {
                 let Some(hold) = meant.map(|meant| &mut holds[meant]) else { continue };
                 (hold.lease_ms, hold.expiry) = (*lease_ms, (*until, now));
                 if own(history, owner, *by) {
-                    hold.promised.push((1, end(lease_ms)));
+                    hold.promised.push((1, end(lease_ms), end(lease_ms)));
                 }
             }
             EventKind::Released { left: 0, .. } => {
@@ -151,15 +152,17 @@ pub(crate) fn judge(history: &History) -> Answer {
         }
         for hold in holds(history, lock, owner, mode) {
             let (gone, expired) = hold.gone.expect("the run is over for every hold");
-            let promised = hold.promised.iter().map(|(_, until)| *until).max().unwrap_or(hold.from);
+            let owed =
+                hold.promised.iter().map(|(_, owed, _)| *owed).max().expect("a hold begins with a grant");
+            let lasts = hold.promised.iter().map(|(.., lasts)| *lasts).max().expect("of the same");
             let beliefs = believed(history, lock, owner);
             let beliefs = beliefs
                 .iter()
                 .filter(|belief| belief.mode == mode && belief.from < gone)
                 .map(|belief| belief.until);
             let wanted = beliefs.max().unwrap_or(hold.from).max(hold.from);
-            let short = if expired { promised.since(gone) } else { Duration::ZERO };
-            let (long, unwanted) = (gone.since(promised), gone.since(wanted));
+            let short = if expired { owed.since(gone) } else { Duration::ZERO };
+            let (long, unwanted) = (gone.since(lasts), gone.since(wanted));
             let bound = Duration::from_millis(hold.lease_ms.unwrap_or(0)) + Duration::from_secs(1);
             seen = true;
             wrong |= short > rounding || long > rounding || unwanted > bound;
