@@ -91,7 +91,7 @@ pub enum EventKind {
         by: Wake,
     },
     /// Node: it executed a client's command that made the owner hold the lock (again). What a replica repeats is not a
-    /// grant. Comes before the [`EventKind::Queue`] of the same command.
+    /// grant. The [`EventKind::Queue`] of the same command comes before or after it, in the order of the command's writes.
     Granted {
         /// The lock.
         lock: Lock,

@@ -1,17 +1,22 @@
-//! Fairness, as it is defined: an owner stands in line for a fair lock from when it is first in any node's queue, until it is
-//! granted the lock, says that it left the queue, or a call of its is over; afterwards it may take another place. Its place is
-//! alive while it has a call under way and its host does not stand still. A grant of a first hold overtakes every live place before that of its owner, and every live place at all if its
-//! owner has none.
+//! Fairness, as it is defined. A node's queue is what it was last seen to be, of a master; a replica has none, and when it is
+//! promoted its queue is what it was last seen to have since it became a replica.
 //!
-//! A live place is lost when its owner leaves the queue of a node that had it. Whether it had given up shows later: if it is
-//! seen to wait on, at a later instant while its place lasts, by being woken, granted or in a queue again, by saying
+//! An owner stands in line for a fair lock from when it is first in any queue. It has given its place up when a call of its is
+//! over, and from the start if it has no call under way then, until it next says that it waits. The place ends when the owner
+//! is granted the lock; when, given up, it is in no queue at the end of an instant; and when, given up, it comes to be in a
+//! queue that was seen without it, which is another place. A place is alive while it is not given up, its owner has a call under
+//! way, and its host does not stand still. A grant of a first hold overtakes every live place before that of its owner, and every
+//! live place at all if its owner has none.
+//!
+//! A live place is lost when its owner leaves the queue of a node that had it. Whether the owner had given up shows later: if it
+//! is seen to wait on, at a later instant before its call is over, by being woken, granted or in a queue again, by saying
 //! that it waits, or by the run's ending, then it was swept. What passed it in the meantime overtook it only if it was swept.
 //! A place that was lost and is in a queue again at the same instant was not lost.
 //!
 //! The layer is violated iff an owner was overtaken or swept. There is nothing to judge without a fair lock, or if no owner
 //! ever was behind another in a queue.
 
-use lockstorm::history::{Event, EventKind, History, Lock, LockKind, Owner};
+use lockstorm::history::{Event, EventKind, History, Host, Lock, LockKind, Owner, Role};
 
 use crate::{
     Answer,
@@ -40,85 +45,184 @@ fn first_hold(event: &Event) -> Option<Owner> {
     }
 }
 
-fn waiters(event: &Event) -> Option<&[Owner]> {
-    if let EventKind::Queue { waiters, .. } = &event.kind { Some(waiters) } else { None }
+fn waits(event: &Event, whose: Owner) -> bool {
+    matches!(&event.kind, EventKind::Waiting { owner, .. } if *owner == whose)
 }
 
-/// The events about one lock, with their numbers in the history.
-type Told<'a> = Vec<(usize, &'a Event)>;
-
-/// The places that an owner takes.
-fn places(told: &Told<'_>, calls: &[Asked<'_>], owner: Owner) -> Vec<Place> {
-    let mut places: Vec<Place> = Vec::new();
-    for (number, event) in told {
-        if let Some(place) = places.last_mut().filter(|place| place.ended.is_none()) {
-            let over = calls.iter().filter_map(|call| call.ended);
-            place.ended = over.filter(|over| (place.taken.0..*number).contains(over)).min();
-        }
-        let open = places.last().is_some_and(|place| place.ended.is_none());
-        let stands = waiters(event).and_then(|waiters| waiters.iter().position(|waiter| *waiter == owner));
-        match stands {
-            Some(before) if !open => places.push(Place { owner, taken: (*number, before), ended: None }),
-            None if open && first_hold(event) == Some(owner) => {
-                places.last_mut().expect("an open one").ended = Some(*number);
-            }
-            _ => {}
-        }
-    }
-    if let Some(place) = places.last_mut().filter(|place| place.ended.is_none()) {
-        place.ended = calls.iter().filter_map(|call| call.ended).find(|over| *over > place.taken.0);
-    }
-    places
+fn is_woken(event: &Event, whose: Owner) -> bool {
+    matches!(&event.kind, EventKind::Woken { owner, .. } if *owner == whose)
 }
 
-/// What went wrong for one place: how often it was swept, and how often it was overtaken.
-fn wrongs(
-    history: &History,
-    told: &Told<'_>,
-    calls: &[Asked<'_>],
-    place: &Place,
-    places: &[Place],
-) -> (usize, usize) {
-    let asks = |at: usize| calls.iter().any(|call| call.owner == place.owner && call.under_way(at));
-    let alive = |at: usize| asks(at) && !still(history, history.client_of(place.owner), at);
-    // When it was lost, if it is, and how many passed it since.
-    let mut lost: Option<(&Event, usize)> = None;
-    let (mut swept, mut overtaken) = (0, 0);
-    for (number, event) in told.iter().filter(|(number, _)| place.lasts(*number)) {
-        let waits_on = match &event.kind {
-            EventKind::Queue { waiters, .. } => waiters.contains(&place.owner),
-            EventKind::Woken { owner, .. } | EventKind::Waiting { owner, .. } => *owner == place.owner,
-            _ => first_hold(event) == Some(place.owner),
+/// What there is to know of one lock.
+struct Told<'a> {
+    history: &'a History,
+    lock: Lock,
+    /// Every call to acquire it.
+    calls: Vec<Asked<'a>>,
+    /// The numbers of the events about it and about the roles of nodes, and of those that ended a call.
+    numbers: Vec<usize>,
+}
+
+impl<'a> Told<'a> {
+    fn new(history: &'a History, lock: Lock, calls: &[Asked<'a>]) -> Self {
+        let of_lock = calls.iter().filter(|call| call.lock == lock && call.acquires());
+        let calls: Vec<Asked<'_>> = of_lock.copied().collect();
+        let is_told = |(number, event): &(usize, &Event)| {
+            event.kind.lock() == Some(lock)
+                || matches!(event.kind, EventKind::Became { .. })
+                || calls.iter().any(|call| call.ended == Some(*number))
         };
-        if waits_on && let Some((since, passed)) = lost.filter(|(since, _)| since.at < event.at) {
-            (swept, overtaken, lost) = (swept + 1, overtaken + passed, None);
-            let _ = since;
+        let numbers = history.events.iter().enumerate().filter(is_told).map(|(number, _)| number).collect();
+        Self { history, lock, calls, numbers }
+    }
+
+    fn event(&self, number: usize) -> &'a Event {
+        &self.history.events[number]
+    }
+
+    /// The events of a node before this one, the latest first.
+    fn before(&self, node: Host, number: usize) -> impl Iterator<Item = &'a Event> {
+        self.history.events[..number].iter().rev().filter(move |event| event.host == node)
+    }
+
+    fn is_replica(&self, node: Host, number: usize) -> bool {
+        let role = |event: &Event| {
+            if let EventKind::Became { role } = event.kind { Some(role) } else { None }
+        };
+        self.before(node, number).find_map(role) == Some(Role::Replica)
+    }
+
+    /// What a node was last seen to have as its queue before an event, its own or a copy, since it was last a replica.
+    fn kept(&self, node: Host, number: usize) -> Option<&'a [Owner]> {
+        let became = |event: &&Event| !matches!(event.kind, EventKind::Became { role: Role::Replica });
+        let mut since = self.before(node, number).take_while(became);
+        since.find_map(|event| match &event.kind {
+            EventKind::Queue { lock, waiters } if *lock == self.lock => Some(&**waiters),
+            _ => None,
+        })
+    }
+
+    /// A node's queue before an event.
+    fn queue(&self, node: Host, number: usize) -> Option<&'a [Owner]> {
+        self.kept(node, number).filter(|_| !self.is_replica(node, number))
+    }
+
+    /// The queue that an event shows, if it shows one.
+    fn shows(&self, number: usize) -> Option<&'a [Owner]> {
+        let event = self.event(number);
+        let replica = self.is_replica(event.host, number);
+        match &event.kind {
+            EventKind::Queue { lock, waiters } if *lock == self.lock && !replica => Some(waiters),
+            EventKind::Became { role: Role::Master } if replica => self.kept(event.host, number),
+            _ => None,
         }
-        if let Some(now) = waiters(event) {
-            let before = told.iter().rev().filter(|(earlier, _)| earlier < number);
-            let mut before = before.filter(|(_, earlier)| earlier.host == event.host);
-            let had = before
-                .find_map(|(_, earlier)| waiters(earlier))
-                .is_some_and(|had| had.contains(&place.owner));
-            if now.contains(&place.owner) {
-                lost = None;
-            } else if had && alive(*number) && lost.is_none() {
-                lost = Some((event, 0));
+    }
+
+    /// Whether an owner is in any queue after an event.
+    fn is_queued(&self, owner: Owner, after: usize) -> bool {
+        let nodes = (0..self.history.header.hosts.len() as u16).map(Host);
+        nodes.filter_map(|node| self.queue(node, after + 1)).any(|queue| queue.contains(&owner))
+    }
+
+    fn own(&self, owner: Owner) -> impl Iterator<Item = &Asked<'a>> {
+        self.calls.iter().filter(move |call| call.owner == owner)
+    }
+
+    fn ends_call(&self, owner: Owner, number: usize) -> bool {
+        self.own(owner).any(|call| call.ended == Some(number))
+    }
+
+    /// Whether an owner has given up, after an event, the place that it took at an earlier one.
+    fn given_up(&self, owner: Owner, taken: usize, after: usize) -> bool {
+        let since = self.numbers.iter().rev().copied().filter(|number| (taken + 1..=after).contains(number));
+        let says = |number: usize| {
+            let of_lock = self.event(number).kind.lock() == Some(self.lock);
+            match self.ends_call(owner, number) {
+                true => Some(true),
+                false => (of_lock && waits(self.event(number), owner)).then_some(false),
+            }
+        };
+        let asked = self.own(owner).any(|call| call.under_way(taken));
+        since.filter_map(says).next().unwrap_or(!asked)
+    }
+
+    /// The places that an owner takes.
+    fn places(&self, owner: Owner) -> Vec<Place> {
+        let mut places: Vec<Place> = Vec::new();
+        for (at, number) in self.numbers.iter().copied().enumerate() {
+            let event = self.event(number);
+            let stands =
+                self.shows(number).and_then(|queue| queue.iter().position(|waiter| *waiter == owner));
+            if let Some(place) = places.last_mut().filter(|place| place.ended.is_none()) {
+                let granted = event.kind.lock() == Some(self.lock) && first_hold(event) == Some(owner);
+                let joins = stands.is_some()
+                    && self.queue(event.host, number).is_some_and(|before| !before.contains(&owner))
+                    && self.given_up(owner, place.taken.0, number);
+                place.ended = (granted || joins).then_some(number);
+            }
+            if let Some(before) = stands
+                && places.last().is_none_or(|place| place.ended.is_some())
+            {
+                places.push(Place { owner, taken: (number, before), ended: None });
+            }
+            let next = self.numbers.get(at + 1);
+            if next.is_none_or(|next| self.event(*next).at > event.at)
+                && let Some(place) = places.last_mut().filter(|place| place.ended.is_none())
+            {
+                let over = self.given_up(owner, place.taken.0, number) && !self.is_queued(owner, number);
+                place.ended = over.then_some(number);
             }
         }
-        if let Some(granted) = first_hold(event).filter(|granted| *granted != place.owner) {
-            let of_granted = places.iter().find(|other| other.owner == granted && other.lasts(*number));
-            if alive(*number) && of_granted.is_none_or(|other| place.taken < other.taken) {
-                match &mut lost {
-                    Some((_, passed)) => *passed += 1,
-                    None => overtaken += 1,
+        places
+    }
+
+    /// What went wrong for one place: how often it was swept, and how often it was overtaken.
+    fn wrongs(&self, place: &Place, places: &[Place]) -> (usize, usize) {
+        let Place { owner, taken, .. } = *place;
+        let alive = |at: usize| {
+            self.own(owner).any(|call| call.under_way(at))
+                && !still(self.history, self.history.client_of(owner), at)
+                && !self.given_up(owner, taken.0, at)
+        };
+        // When it was lost, if it is, and how many passed it since.
+        let mut lost: Option<(&Event, usize)> = None;
+        let (mut swept, mut overtaken) = (0, 0);
+        for number in self.numbers.iter().copied().filter(|number| place.lasts(*number)) {
+            let event = self.event(number);
+            let shown = self.shows(number);
+            let granted = first_hold(event).filter(|_| event.kind.lock() == Some(self.lock));
+            let of_lock = event.kind.lock() == Some(self.lock);
+            let waits_on = (of_lock && (waits(event, owner) || is_woken(event, owner)))
+                || granted == Some(owner)
+                || shown.is_some_and(|waiters| waiters.contains(&owner));
+            if waits_on && let Some((_, passed)) = lost.filter(|(since, _)| since.at < event.at) {
+                (swept, overtaken, lost) = (swept + 1, overtaken + passed, None);
+            }
+            if self.ends_call(owner, number) {
+                lost = None;
+            }
+            if let Some(now) = shown {
+                let had = self.queue(event.host, number).is_some_and(|had| had.contains(&owner));
+                if now.contains(&owner) {
+                    lost = None;
+                } else if had && alive(number) && lost.is_none() {
+                    lost = Some((event, 0));
+                }
+            }
+            if let Some(granted) = granted.filter(|granted| *granted != owner) {
+                let of_granted = places.iter().find(|other| other.owner == granted && other.lasts(number));
+                if alive(number) && of_granted.is_none_or(|other| taken < other.taken) {
+                    match &mut lost {
+                        Some((_, passed)) => *passed += 1,
+                        None => overtaken += 1,
+                    }
                 }
             }
         }
-    }
-    match lost {
-        Some((_, passed)) if place.ended.is_none() => (swept + 1, overtaken + passed),
-        _ => (swept, overtaken),
+        match lost {
+            Some((_, passed)) if place.ended.is_none() => (swept + 1, overtaken + passed),
+            _ => (swept, overtaken),
+        }
     }
 }
 
@@ -127,19 +231,13 @@ pub(crate) fn judge(history: &History) -> Answer {
     let calls = calls(history);
     let (mut swept, mut overtakes, mut queued_behind) = (0, 0, false);
     for lock in history.header.locks().filter(fair) {
-        let events = history.events.iter().enumerate();
-        let told: Told<'_> = events.filter(|(_, event)| event.kind.lock() == Some(lock)).collect();
-        queued_behind |=
-            told.iter().any(|(_, event)| waiters(event).is_some_and(|waiters| waiters.len() > 1));
-        let acquires = calls.iter().filter(|call| call.lock == lock && call.acquires());
-        let acquires: Vec<Asked<'_>> = acquires.copied().collect();
-        let mut all: Vec<Place> = Vec::new();
-        for owner in (0..history.owners.len() as u32).map(Owner) {
-            let own = acquires.iter().filter(|call| call.owner == owner).copied().collect::<Vec<_>>();
-            all.extend(places(&told, &own, owner));
-        }
+        let told = Told::new(history, lock, &calls);
+        let mut shown = told.numbers.iter().filter_map(|number| told.shows(*number));
+        queued_behind |= shown.any(|waiters| waiters.len() > 1);
+        let owners = (0..history.owners.len() as u32).map(Owner);
+        let all: Vec<Place> = owners.flat_map(|owner| told.places(owner)).collect();
         for place in &all {
-            let wrong = wrongs(history, &told, &acquires, place, &all);
+            let wrong = told.wrongs(place, &all);
             (swept, overtakes) = (swept + wrong.0, overtakes + wrong.1);
         }
     }
