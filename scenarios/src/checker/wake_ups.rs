@@ -6,6 +6,10 @@
 //! is late. A release of a read-write lock concerns all waiters if it leaves nothing held on its node, and waiters that want to
 //! read if a writer has released and only readers are left. Waiters of a quorum rely on their own timers, so there is nothing
 //! to judge. Nor are waiters for permits with leases judged, whose names are not those of the owners that call.
+//!
+//! Of a fair lock the message goes to the head of the queue alone. Where the head is dead, or waits for a reply that is lost, no
+//! other waiter can or may react, and the lock is free until the head's place is over or the head asks again: a violation that
+//! is no fault of the waiters behind it. With crashes and lost replies `wake-ups` does not hold for a fair lock, by its design.
 
 use std::{collections::BTreeMap, collections::BTreeSet, time::Duration};
 
@@ -380,6 +384,31 @@ mod tests {
             (
                 "a writer becomes a reader, which no other writer can use",
                 downgrade().asks("c2").waiting("c2").at(2_000).released("m", "c1").ends(60_000),
+            ),
+            (
+                "the message goes to a dead head, and those behind it wait rightly",
+                Story::of_kind(LockKind::Fair)
+                    .at(0)
+                    .locks("c1", "m", 30_000)
+                    .at(10)
+                    .asks("c2")
+                    .queue("m", &["c2"])
+                    .waiting("c2")
+                    .at(20)
+                    .asks("c3")
+                    .queue("m", &["c2", "c3"])
+                    .waiting("c3")
+                    .at(500)
+                    .life("c2", Life::Crashed)
+                    .at(1_000)
+                    .unlocks("c1", "m")
+                    .published("m", 1)
+                    .at(2_400)
+                    .woken("c3", Wake::Timer)
+                    .at(2_401)
+                    .queue("m", &[])
+                    .granted("m", "c3", 30_000)
+                    .ends(60_000),
             ),
             ("the waiter is dead", waits().life("c2", Life::Crashed).unlocks("c1", "m").ends(60_000)),
         ];

@@ -345,13 +345,12 @@ impl Story {
 
     /// A node releases a client's nested hold, and what remains has so long a lease from now on.
     pub(crate) fn released_and_extended(self, node: &str, client: &str, lease_ms: u64) -> Self {
-        let expires = self.history.clock(self.host(node)).reading(ClockId::Wall, self.now);
+        let expires = self.wall(node, lease_ms);
         let mut story = self.released(node, client);
         if let Some(EventKind::Released { lease_ms: lease, until, .. }) =
             story.history.events.last_mut().map(|event| &mut event.kind)
         {
-            *lease = Some(lease_ms);
-            *until = Some(Wall::from_nanos(expires) + Duration::from_millis(lease_ms));
+            (*lease, *until) = (Some(lease_ms), expires);
         }
         story
     }
@@ -374,6 +373,12 @@ impl Story {
         let waiters = clients.iter().map(|client| self.owner(client)).collect();
         let lock = self.lock;
         self.tell(node, EventKind::Queue { lock, waiters })
+    }
+
+    /// A node publishes the lock's message to so many subscribers.
+    pub(crate) fn published(self, node: &str, receivers: u32) -> Self {
+        let lock = self.lock;
+        self.tell(node, EventKind::Published { lock, receivers })
     }
 
     /// A node has this count of a latch.
