@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use lockstorm::{
     checker,
-    history::{EventKind, History, LossCause},
+    history::{EventKind, History, LossCause, Owner},
     plan::Plan,
     run::{self, Engine},
     scenario::parse,
@@ -409,4 +409,102 @@ fn a_fault_waits_for_an_event_of_one_lock() {
         let begun = history.faults.first().map(|fault| fault.from.as_millis() / 1_000);
         assert_eq!(begun, at, "{on}");
     }
+}
+
+/// The keys that a node has when it is promoted came from its master, in whatever way.
+#[test]
+fn a_replica_that_came_back_by_full_resync_was_said_to_have_lost_the_hold() {
+    let run = |away: &str| {
+        let text = r#"
+[node.m]
+[node.r]
+replica_of = "m"
+[network]
+latency = "1ms"
+[lock]
+kind = "fair"
+lease = "30s"
+[client.c1]
+steps = [{ at = "2s", acquire = {} }, { work = { for = "20s" } }]
+[client.c2]
+steps = [{ at = "2.1s", acquire = {} }]
+[fault.away]
+crash = "r"
+at = "1s"
+for = "AWAY"
+[fault.crash]
+crash = "m"
+at = "12s"
+[fault.promote]
+promote = "r"
+at = "18s"
+[run]
+storm = "20s"
+"#;
+        run(&text.replace("AWAY", away))
+    };
+    let of_r = |history: &History| {
+        let r = history.header.host("r").expect("a replica");
+        let events = history.events.iter().filter(|event| event.host == r).map(|event| &event.kind);
+        let name = |owner: &Owner| history.owners[owner.0 as usize].name.to_string();
+        let said = events.filter_map(|what| match what {
+            EventKind::Vanished { owner, how: LossCause::Failover, .. } => {
+                Some(format!("lost {}", name(owner)))
+            }
+            EventKind::Queue { waiters, .. } => {
+                Some(format!("queue {:?}", waiters.iter().map(name).collect::<Vec<_>>()))
+            }
+            EventKind::Became { role } => Some(format!("{role:?}")),
+            _ => None,
+        });
+        said.collect::<Vec<_>>()
+    };
+    // It is there again when c1 holds and c2 waits: it has both, though no command told it.
+    let heard = of_r(&run("2s"));
+    assert_eq!(heard.iter().filter(|said| said.starts_with("lost")).count(), 0, "{heard:?}");
+    let at = |what: &str| heard.iter().rposition(|said| said == what);
+    assert!(at("queue [\"c2:1\"]").is_some_and(|queue| Some(queue) < at("Master")), "{heard:?}");
+    // It is there again when its master is gone.
+    let late = of_r(&run("14s"));
+    assert_eq!(late.iter().filter(|said| *said == "lost c1:1").count(), 1, "{late:?}");
+}
+
+/// A replica that is promoted counts without the level that it has never heard of; the owner's next one was said to be missing.
+#[test]
+fn a_watchdog_lock_after_a_promotion_was_said_to_be_counted_wrong() {
+    let history = run(r#"
+[node.m]
+[node.r]
+replica_of = "m"
+[network]
+latency = "1ms"
+[lock]
+watchdog = "30s"
+response_timeout = "300ms"
+[client.c1]
+steps = [
+    { at = "10s", acquire = {} }, { acquire = {} }, { at = "11s", acquire = {} }, { at = "13s", acquire = { retry = true } },
+    { at = "16s", release = {} }, { release = {} }, { release = {} },
+]
+[fault.lag]
+slow = { from = "m", to = "r", by = "1h" }
+at = "10.5s"
+[fault.crash]
+crash = "m"
+at = "11.1s"
+[fault.promote]
+promote = "r"
+at = "11.5s"
+[run]
+storm = "20s"
+calm = "30s"
+"#);
+    let counts = history.events.iter().filter_map(|event| match event.kind {
+        EventKind::Granted { count, .. } => Some((history.host_name(event.host), count)),
+        _ => None,
+    });
+    assert_eq!(counts.collect::<Vec<_>>(), [("m", 1), ("m", 2), ("m", 3), ("r", 3)]);
+    let findings = checker::check(&history);
+    let finding = findings.iter().find(|one| one.checker == "reentrancy").expect("it was asked");
+    assert_eq!(finding.verdict.word(), "holds", "{}", finding.verdict.sentence());
 }

@@ -106,6 +106,10 @@ impl Witness {
             }
             Observation::Role { role } => {
                 let role = if *role == "master" { NodeRole::Master } else { NodeRole::Replica };
+                if role == NodeRole::Master {
+                    // The queue that it starts with may have come in one piece, without an event.
+                    (0..self.locks.len()).for_each(|at| self.compare_queue(at));
+                }
                 self.tell(EventKind::Became { role });
                 if role == NodeRole::Master {
                     self.promoted();
