@@ -21,7 +21,7 @@ use scenarios::{
     CUT_OFF_WATCHDOG, DEATH_OF_BOTH, LAST_MILLISECOND, LATCH, LATE_DELETION, LATE_RELEASE, LATE_REPLICA,
     LATE_REQUEST, LATE_WRITE, LEASES, LEFT_BEHIND, LINE, LONG_WORK, LOST_REPLIES, LOST_REPLY, MANY_RELEASES,
     NESTED, ONE_NODE_IN_COMMON, PATIENCE, PERMIT, PERMITS, RACE, RATE, READERS_AND_WRITER, REPLICA_DOWN,
-    SHORT_AFTER_LONG, SPLIT_VOTE, SUDDEN_DEATH, TOGETHER, WRITER_THAT_READS,
+    SHORT_AFTER_LONG, SPLIT_VOTE, SUDDEN_DEATH, TOGETHER, VALUES, WRITER_THAT_READS,
 };
 
 /// A broken lock is caught within so many seeds, or its checker is deaf.
@@ -163,6 +163,21 @@ const BUGS: &[(Bug, &str)] = &[
         client.ahead.clock.offset = "0s"
         client.third.steps = [{ at = "15s", poll = { every = "100ms", until = "20s", lease = "10s" } }, { work = { until = "20s" } }]
         client.ahead.steps = [{ at = "13s", try_acquire = { lease = "10s" } }, { work = { until = "20s" } }]"#,
+    ),
+    (bug("values-by-client-clock", "client", r#"l1 = "holds""#, VALUES), ""),
+    // The first of the values of the third client is free; the other one is held.
+    (
+        bug("looks-at-first-value", "values-lock", r#"l1 = "holds""#, VALUES),
+        r#"client.ahead.clock.offset = "0s"
+        client.third.steps = [{ at = "12s..13s", try_acquire = {} }, { work = { until = "20s" } }]"#,
+    ),
+    // The lease of the first is over when it gives its values back, one of which is another's by then: it can take it again.
+    (
+        bug("values-given-back-unseen", "values-lock", r#"l1 = "holds""#, VALUES),
+        r#"lock.lease = "1s"
+        client.ahead.clock.offset = "0s"
+        client.ahead.steps = [{ at = "13s", try_acquire = { lease = "10s" } }, { work = { until = "20s" } }]
+        client.c.steps = [{ at = "10s..11s", try_acquire = {} }, { work = { until = "14s" } }, { release = {} }, { poll = { every = "100ms", until = "19s", lease = "10s" } }, { work = { until = "20s" } }]"#,
     ),
     (bug("latch-counted-down-again", "client", r#"latch = "holds""#, LATCH), ""),
     (

@@ -396,6 +396,24 @@ storm = "15s"
 calm = "30s"
 "#;
 
+/// Two values of three, with a lease; the clock of the second client, which wants one of them, is ahead.
+pub(crate) const VALUES: &str = r#"
+[node.m]
+[lock]
+kind = "faster-multi"
+lease = "20s"
+[client.c]
+steps = [{ at = "10s..11s", try_acquire = {} }, { work = { until = "14s" } }, { release = {} }]
+[client.ahead]
+clock = { offset = "+1m" }
+steps = [{ at = "12s..13s", try_acquire = {} }, { work = { until = "20s" } }]
+[client.third]
+steps = [{ sleep = "1s" }]
+[run]
+storm = "15s"
+calm = "30s"
+"#;
+
 /// A latch is counted down twice, the first time with a reply that is lost, and waited for.
 pub(crate) const LATCH: &str = r#"
 [node.m]

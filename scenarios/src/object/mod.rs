@@ -7,6 +7,7 @@
 
 mod exclusive;
 mod fair;
+pub(crate) mod faster_multi;
 mod keys;
 mod latch;
 mod read_write;
@@ -49,6 +50,8 @@ pub enum LockKind {
     Redlock,
     /// Many readers or one writer.
     ReadWrite,
+    /// Two values of one hash, all or none; any two clients have one in common.
+    FasterMulti,
     /// So many permits at a time.
     Semaphore,
     /// So many permits at a time, each with a lease of its own.
@@ -70,6 +73,7 @@ impl LockKind {
         LockKind::NonReentrantFair,
         LockKind::Redlock,
         LockKind::ReadWrite,
+        LockKind::FasterMulti,
         LockKind::Semaphore,
         LockKind::PermitSemaphore,
         LockKind::Latch,
@@ -87,6 +91,7 @@ impl LockKind {
             LockKind::Fair | LockKind::NonReentrantFair => Rc::new(fair::Fair),
             LockKind::Redlock => Rc::new(redlock::Redlock),
             LockKind::ReadWrite => Rc::new(read_write::ReadWrite),
+            LockKind::FasterMulti => Rc::new(faster_multi::FasterMulti),
             LockKind::Semaphore => Rc::new(semaphore::Semaphore { permits: number }),
             LockKind::PermitSemaphore => Rc::new(permit_semaphore::PermitSemaphore { permits: number }),
             LockKind::Latch => Rc::new(latch::Latch { count: number }),

@@ -49,6 +49,9 @@ const PERMITS: Traits = Traits {
     ..RIGHT
 };
 
+/// Two values of a hash are held together.
+const VALUES: Traits = Traits { key: Key::Values, ..RIGHT };
+
 /// Each permit has an id, which is its token.
 const LEASES: Traits = Traits { key: Key::Leases, ..RIGHT };
 const RATE: Traits = Traits { key: Key::Rate, token: Token::OfClient, ..RIGHT };
@@ -258,6 +261,22 @@ pub const TABLE: &[Subject] = &[
         "permits-given-back-unseen",
         "gives a permit back without looking whether it is out",
         Traits { release: Release::Delete, ..LEASES },
+    ),
+    model("values-lock", "takes several values of one hash, all or none, done right", VALUES),
+    model(
+        "values-by-client-clock",
+        "Redisson's faster multi-lock: the clock of the client that asks says until when values are held",
+        Traits { time: Time::OfClient, ..VALUES },
+    ),
+    model(
+        "looks-at-first-value",
+        "takes several values of one hash if the first of them is free",
+        Traits { grant: Grant::FirstValue, ..VALUES },
+    ),
+    model(
+        "values-given-back-unseen",
+        "gives several values of one hash back without looking whether they are its own",
+        Traits { release: Release::Delete, ..VALUES },
     ),
     model(
         "latch-counted-down-again",

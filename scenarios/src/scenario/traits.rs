@@ -91,11 +91,12 @@ impl Traits {
     pub fn implement(&self, kind: LockKind) -> bool {
         match self.key {
             Key::Mode => kind == LockKind::ReadWrite,
+            Key::Values => kind == LockKind::FasterMulti,
             Key::Permits => kind == LockKind::Semaphore,
             Key::Leases => kind == LockKind::PermitSemaphore,
             Key::Latch => kind == LockKind::Latch,
             Key::Rate => kind == LockKind::Rate,
-            Key::Token | Key::Queue | Key::Count => kind.has_one_owner(),
+            Key::Token | Key::Queue | Key::Count => kind.has_one_owner() && kind != LockKind::FasterMulti,
         }
     }
 }
@@ -118,6 +119,8 @@ pub enum Key {
     Count,
     /// A hash with the readers or the writer, and a key for the lease of each level of a reader.
     Mode,
+    /// A hash with the owner, the deadline and the levels of each of several values.
+    Values,
     /// A string with how many permits are left.
     Permits,
     /// The same, and a sorted set with the deadlines of those that are out.
@@ -174,6 +177,8 @@ pub enum Grant {
     ShortLine,
     /// Not how many permits are left.
     AnyPermit,
+    /// Not whether any but the first of several values is free.
+    FirstValue,
     /// Not whether there is a writer, for a reader.
     ReadUnderWrite,
     /// Not whether there is a reader, for a writer.

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     bridge::HostEnv,
     history::{Lock, Mode},
+    object::faster_multi,
     recorder::Line,
     scenario::{Lock as ScenarioLock, LockKind, Sync, traits::ClockName},
     units::Span,
@@ -43,13 +44,14 @@ pub(super) fn make(context: &SubjectContext, locks: &[Lock]) -> Result<Productio
             }
         };
         let clients = &made[at].1;
-        let made = handle(written, clients, &context.lock(lock).key)?;
+        let host = context.ctx.name();
+        let made = handle(written, clients, host, &context.lock(lock).key)?;
         if matches!(made, Handle::Semaphore(_) | Handle::Permits(_) | Handle::Rate(_)) {
             unset.push((made.clone(), written.permits.unwrap_or(1), written.window()));
         }
         handles.insert(lock, made);
         if known.is_none() {
-            others.push(handle(written, clients, &format!("warm-up of {}", context.ctx.name()))?);
+            others.push(handle(written, clients, host, &format!("warm-up of {host}"))?);
         }
     }
     Ok(Production(Rc::new(Handles { handles, others, unset })))
@@ -155,7 +157,8 @@ pub(super) struct OfLine {
     line: Line,
 }
 
-fn handle(lock: &ScenarioLock, clients: &[Client], name: &str) -> Result<Handle, Failure> {
+/// The handle that a client on this host has of a lock.
+fn handle(lock: &ScenarioLock, clients: &[Client], host: &str, name: &str) -> Result<Handle, Failure> {
     let Some(first) = clients.first() else {
         return Err(not_so("the client knows no node"));
     };
@@ -166,6 +169,7 @@ fn handle(lock: &ScenarioLock, clients: &[Client], name: &str) -> Result<Handle,
         LockKind::NonReentrant => Handle::One(first.non_reentrant_lock(name)),
         LockKind::NonReentrantFair => Handle::One(first.non_reentrant_fair_lock(name)),
         LockKind::Fenced => Handle::Fenced(first.fenced_lock(name)),
+        LockKind::FasterMulti => Handle::One(first.faster_multi_lock(name, faster_multi::values_of(host))),
         LockKind::Semaphore => Handle::Semaphore(first.semaphore(name)),
         LockKind::PermitSemaphore => Handle::Permits(first.permit_semaphore(name)),
         LockKind::Rate => Handle::Rate(first.rate_limiter(name)),

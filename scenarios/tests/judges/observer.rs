@@ -156,7 +156,12 @@ impl Observer {
         match self.value(&lock.name) {
             Some(Value::String(token)) => BTreeMap::from([(text(token.bytes()), 1)]),
             Some(Value::Hash(hash)) => {
-                let fields = hash.iter().map(|(name, count)| (text(name), text(count)));
+                let fields: BTreeMap<String, String> =
+                    hash.iter().map(|(name, count)| (text(name), text(count))).collect();
+                if fields.keys().any(|name| name.ends_with(":expire_time")) {
+                    return self.holders_of_values(&fields);
+                }
+                let fields = fields.into_iter();
                 let levels = fields.filter(|(name, _)| name != "mode").map(|(name, count)| {
                     let count = count.parse().unwrap_or(1);
                     let over = match lock.kind {
@@ -169,6 +174,20 @@ impl Observer {
             }
             _ => BTreeMap::new(),
         }
+    }
+
+    /// The holders of any value of a group: each value has an owner, and the owner a deadline there.
+    fn holders_of_values(&self, fields: &BTreeMap<String, String>) -> BTreeMap<String, u32> {
+        let mut holders = BTreeMap::new();
+        for (value, owner) in fields.iter().filter(|(name, _)| !name.contains(':')) {
+            let number = |what: &str| fields.get(&format!("{value}:{owner}:{what}"))?.parse::<i64>().ok();
+            if number("expire_time").is_some_and(|deadline| deadline > self.env.wall.as_millis()) {
+                let levels = number("lock_count").and_then(|levels| u32::try_from(levels).ok()).unwrap_or(1);
+                let count: &mut u32 = holders.entry(owner.clone()).or_default();
+                *count = levels.max(*count);
+            }
+        }
+        holders
     }
 
     /// How many of a reader's levels have ended, from the lowest: each has a lease of its own, and its field stays in the hash.

@@ -100,6 +100,31 @@ const RENEW_READ: &str = "local held, fields = 0, redis.call('hgetall', KEYS[1])
     if fields[i] == ARGV[1] then held = math.max(held, extended) end end end end \
     if held == 1 then redis.call('pexpire', KEYS[1], ARGV[2]) end return held";
 
+/// What scripts about values begin with. KEYS: the hash. ARGV: the client's time in ms or nothing, the owner, the lease in ms, a number, the
+/// fields of the values. Until when they are held is a matter of that clock.
+const VALUES: &str = "local group, owner, lease, number = KEYS[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]) \
+    local function deadline(value, owner) return value .. ':' .. owner .. ':expire_time' end \
+    local function levels(value, owner) return value .. ':' .. owner .. ':lock_count' end \
+    local function holder(value) local owner = redis.call('hget', group, value) \
+    if owner and tonumber(redis.call('hget', group, deadline(value, owner)) or 0) > now then return owner end end ";
+
+/// ARGV: .., how many values must be free. Takes all if those are; 1 or 0.
+const ACQUIRE_VALUES: &str = "for at = 5, 4 + number do if holder(ARGV[at]) then return 0 end end \
+    for at = 5, #ARGV do local value = ARGV[at] redis.call('hset', group, value, owner, \
+    deadline(value, owner), now + lease, levels(value, owner), 1) end \
+    if redis.call('pttl', group) < lease then redis.call('pexpire', group, lease) end return 1";
+
+/// ARGV: .., whether a value must be the owner's. Gives those back; 1 or 0.
+const RELEASE_VALUES: &str = "local freed = 0 for at = 5, #ARGV do local value = ARGV[at] \
+    local owner = number == 1 and owner or redis.call('hget', group, value) \
+    if owner and redis.call('hget', group, value) == owner then freed = 1 \
+    redis.call('hdel', group, value, deadline(value, owner), levels(value, owner)) end end return freed";
+
+/// ARGV: .., nothing. Sets new deadlines if all are the owner's; 1 or 0.
+const RENEW_VALUES: &str = "for at = 5, #ARGV do if holder(ARGV[at]) ~= owner then return 0 end end \
+    for at = 5, #ARGV do redis.call('hset', group, deadline(ARGV[at], owner), now + lease) end \
+    if redis.call('pttl', group) < lease then redis.call('pexpire', group, lease) end return 1";
+
 /// KEYS: the permits. ARGV: how many there are, how many must be left. Takes one; 1 or 0.
 const ACQUIRE_PERMIT: &str = "local left = tonumber(redis.call('get', KEYS[1]) or ARGV[1]) \
     if left < tonumber(ARGV[2]) then return 0 end redis.call('set', KEYS[1], left - 1) return 1";
@@ -157,6 +182,8 @@ pub(super) struct Commands {
     pub(super) number: u32,
     /// The time in which there are so many permits.
     pub(super) window: Duration,
+    /// The fields of the values that are held together.
+    pub(super) values: [String; 2],
 }
 
 pub(super) fn script(source: &str, keys: &[&str]) -> Cmd {
@@ -219,6 +246,10 @@ impl Commands {
                 command = script(ACQUIRE_PERMIT, &[lock]);
                 command.arg(self.number).arg(needed);
             }
+            Key::Values => {
+                let looked_at = if grant == Grant::FirstValue { 1 } else { self.values.len() };
+                command = self.about_values(ACQUIRE_VALUES, now, token, lease, looked_at);
+            }
             Key::Leases => {
                 let needed = if grant == Grant::AnyPermit { i64::MIN / 2 } else { 1 };
                 command = self.about_permits(ACQUIRE_LEASED, now);
@@ -235,6 +266,13 @@ impl Commands {
         let deadlines = wire::permit_deadlines(&self.names.lock);
         let mut command = script(&format!("{NOW}{source}"), &[&self.names.lock, &deadlines]);
         command.arg(now);
+        command
+    }
+
+    /// A script about values.
+    fn about_values(&self, source: &str, now: &str, token: &str, lease_ms: u64, number: usize) -> Cmd {
+        let mut command = script(&format!("{NOW}{VALUES}{source}"), &[&self.names.lock]);
+        command.arg(now).arg(token).arg(lease_ms).arg(number).arg(&self.values);
         command
     }
 
@@ -275,6 +313,10 @@ impl Commands {
                 let mut command = self.about_permits(RELEASE_LEASED, "");
                 command.arg(id(token)).arg(u8::from(release == Release::Compare));
                 return command;
+            }
+            (release, Key::Values) => {
+                let must_be_own = usize::from(release == Release::Compare);
+                return self.about_values(RELEASE_VALUES, "", token, 0, must_be_own);
             }
             (Release::Delete | Release::GetThenDelete, _) => {
                 let mut command = redis::cmd("DEL");
@@ -333,6 +375,7 @@ impl Commands {
                 command.arg(id(token)).arg(ms(lease));
                 return command;
             }
+            (_, Key::Values) => return self.about_values(RENEW_VALUES, now, token, ms(lease), 0),
             (Renewal::Anybody, _) => return self.expire(lease),
             (Renewal::Recreate, _) => {
                 let mut command = redis::cmd("SET");

@@ -18,6 +18,7 @@ use super::{
 use crate::{
     bridge::HostEnv,
     history::{Lock, Mode, Owner, Wake},
+    object::faster_multi,
     plan::PlannedLock,
     recorder::{HistoryWriter, Line},
     scenario::traits::{
@@ -68,6 +69,7 @@ pub(in crate::subject) fn make(context: &SubjectContext, number: Lock, line: Lin
         names: Names::of(key, traits.key),
         number: lock.permits.or(lock.count).unwrap_or(1),
         window: lock.window(),
+        values: faster_multi::fields_of(faster_multi::values_of(context.ctx.name())),
     };
     let shared = Rc::new(Shared {
         traits,
