@@ -171,7 +171,11 @@ impl Peer {
                     Redlock::builder(self.clients.iter().cloned()).node_timeout(Duration::from_secs(2));
                 Kind::Red(lock.build(name)?)
             }
-            _ => return Err(format!("no kind {kind}").into()),
+            _ => match kind.strip_prefix("values ") {
+                // A letter each.
+                Some(values) => Kind::Plain(client.faster_multi_lock(name, values.chars().map(String::from))),
+                None => return Err(format!("no kind {kind}").into()),
+            },
         })
     }
 

@@ -148,10 +148,14 @@ class Stage:
         """Who listens."""
         return sorted(map(self.named, self.server.pubsub_channels()))
 
+    def value(self, field, value):
+        """Of a deadline by a clock how many minutes are left: nearly the same time in every run."""
+        return f"{round((int(value) / 1000 - time.time()) / 60)} min" if field.endswith(":expire_time") else value
+
     def content(self, server, key):
         match server.type(key):
             case "hash":
-                return dict(sorted((self.named(field), value) for field, value in server.hgetall(key).items()))
+                return dict(sorted((self.named(field), self.value(field, value)) for field, value in server.hgetall(key).items()))
             case "list":
                 return server.lrange(key, 0, -1)
             case "zset":

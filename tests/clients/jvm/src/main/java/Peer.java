@@ -17,6 +17,7 @@ import org.redisson.api.RLock;
 import org.redisson.api.RRateLimiter;
 import org.redisson.api.RateType;
 import org.redisson.api.RedissonClient;
+import org.redisson.client.codec.StringCodec;
 import org.redisson.config.Config;
 import redis.clients.jedis.Jedis;
 
@@ -34,6 +35,8 @@ public final class Peer {
     private Peer(String[] arguments) {
         for (int server = 1; server < arguments.length; server++) {
             var config = new Config();
+            // How values are encoded: text as it is.
+            config.setCodec(StringCodec.INSTANCE);
             config.setLockWatchdogTimeout(Long.parseLong(arguments[0]));
             config.useSingleServer()
                     .setAddress("redis://" + HOST + ":" + arguments[server])
@@ -46,7 +49,9 @@ public final class Peer {
     private RLock lock(String kind, String name) {
         String[] parts = kind.split("@");
         var client = clients.get(parts.length > 1 ? Integer.parseInt(parts[1]) - 1 : 0);
-        return switch (parts[0]) {
+        // The values of a faster multi-lock follow the word, a letter each.
+        String[] letters = parts[0].split(" ");
+        return switch (letters[0].equals("values") ? letters[0] : parts[0]) {
             case "lock" -> client.getLock(name);
             case "fair" -> client.getFairLock(name);
             case "fenced" -> client.getFencedLock(name);
@@ -57,6 +62,7 @@ public final class Peer {
             case "non-reentrant fair" -> client.getNonReentrantFairLock(name);
             case "red" -> client.getRedLock(everywhere(name));
             case "multi" -> client.getMultiLock(everywhere(name));
+            case "values" -> client.getMultiLock(name, List.<Object>of(letters[1].split("")));
             default -> throw new IllegalArgumentException("no kind " + kind);
         };
     }
