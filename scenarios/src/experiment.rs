@@ -255,7 +255,7 @@ impl Experiment {
             outcome.history.header.replay = again.trim_end().into();
         }
         let entries = trial.entries(judged);
-        let report = Report { history: &outcome.history, entries: &entries };
+        let report = Report { history: &outcome.history, entries: &entries, records: &[] };
         let mut text = String::new();
         if let Some(folder) = &self.report_dir {
             let path = folder.join(format!("{}.html", file_name(&outcome.history.header.scenario)));

@@ -40,7 +40,7 @@ impl Check {
         let findings = checker::check(&history);
         let entries = own_entries(&history, findings.clone());
         let entries = entries.map_err(|mistake| miette!("{name} is no history: {mistake}"))?;
-        let report = Report { history: &history, entries: &entries };
+        let report = Report { history: &history, entries: &entries, records: &[] };
         if self.json {
             outln!("{}", serde_json::to_string_pretty(&findings).into_diagnostic()?);
         } else {

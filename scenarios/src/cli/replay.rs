@@ -1,7 +1,7 @@
 //! `lockstorm replay`: one case again, closely looked at.
 
 use clap::Args;
-use lockstorm_sim::world::TraceRetention;
+use lockstorm_sim::world::{Event, TraceRetention};
 use miette::Result;
 
 use super::{
@@ -34,10 +34,15 @@ impl Replay {
         if self.plan {
             out!("{}", Plan::draw(&one.variant().scenario, one.case.seed));
         }
-        let outcome = trial
-            .outcome(one.case, if self.trace { TraceRetention::Events } else { TraceRetention::Nothing });
+        let retention = match self.output.retention() {
+            TraceRetention::Nothing if self.trace => TraceRetention::Events,
+            needed => needed,
+        };
+        let outcome = trial.outcome(one.case, retention);
         if self.trace {
-            let trace: String = outcome.records.iter().map(|record| format!("{record}\n")).collect();
+            let events =
+                outcome.records.iter().filter(|record| !matches!(record.event, Event::Packet { .. }));
+            let trace: String = events.map(|record| format!("{record}\n")).collect();
             out!("{trace}");
         }
         let judged = judge(one.variant(), one.case, &outcome);

@@ -8,6 +8,7 @@ use std::{
 };
 
 use clap::Args;
+use lockstorm_sim::world::TraceRetention;
 use miette::{IntoDiagnostic, Result, WrapErr};
 use serde::Serialize;
 
@@ -88,12 +89,19 @@ impl Output {
         Ok(exit_of(judged, tallies))
     }
 
+    /// What must be kept of a run for the files that were asked for.
+    pub(super) fn retention(&self) -> TraceRetention {
+        // The page draws messages.
+        if self.report.is_some() { TraceRetention::All } else { TraceRetention::Nothing }
+    }
+
     /// Writes the files that were asked for, about one case.
     pub(super) fn write(&self, trial: &Runner<'_>, judged: &Judged, outcome: &Outcome) -> Result<()> {
         let failed = |path: &PathBuf| format!("{} cannot be written", path.display());
         if let Some(path) = &self.report {
             let entries = trial.entries(judged);
-            let page = Report { history: &outcome.history, entries: &entries }.html();
+            let page =
+                Report { history: &outcome.history, entries: &entries, records: &outcome.records }.html();
             fs::write(path, page).into_diagnostic().wrap_err_with(|| failed(path))?;
             errln!("{} shows {}", path.display(), trial.token(judged.case));
         }
@@ -143,7 +151,11 @@ pub(super) fn show(trial: &Runner<'_>, judged: &Judged, outcome: Option<&Outcome
     outln!("{}: {word}", trial.token(judged.case));
     if let Some(outcome) = outcome {
         let entries = trial.entries(judged);
-        out!("{}", Report { history: &outcome.history, entries: &entries }.text(stdout().is_terminal()));
+        out!(
+            "{}",
+            Report { history: &outcome.history, entries: &entries, records: &[] }
+                .text(stdout().is_terminal())
+        );
     }
 }
 

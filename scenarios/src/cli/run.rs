@@ -3,7 +3,6 @@
 use std::{path::PathBuf, rc::Rc};
 
 use clap::Args;
-use lockstorm_sim::world::TraceRetention;
 use miette::Result;
 
 use super::{
@@ -89,7 +88,7 @@ impl Run {
         let tallies = tally(&trial, &judged);
         self.picture.draw(&trial, &tallies)?;
         let print = Print { verbose: self.verbose, chosen: self.until_violation };
-        let outcome = |case| Rc::new(trial.outcome(case, TraceRetention::Nothing));
+        let outcome = |case| Rc::new(trial.outcome(case, self.output.retention()));
         self.output.report(&trial, &judged, &tallies, &speed, print, outcome)
     }
 }

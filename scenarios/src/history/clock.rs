@@ -20,6 +20,11 @@ pub enum ClockId {
     Boottime,
 }
 
+impl ClockId {
+    /// All of them, in the order of [`Segment::readings`].
+    pub const ALL: [Self; 3] = [Self::Wall, Self::Monotonic, Self::Boottime];
+}
+
 impl fmt::Display for ClockId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

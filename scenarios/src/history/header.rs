@@ -18,6 +18,12 @@ use super::{
 pub struct Header {
     /// The scenario's name.
     pub scenario: Box<str>,
+    /// What the experiment is about, in a sentence or two; empty where it does not say.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub about: Box<str>,
+    /// The claim that it tries, if it tries one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<Claim>,
     /// The seed everything was drawn from.
     pub seed: u64,
     /// What moved time on: `event`, `turmoil` or `real`.
@@ -49,6 +55,21 @@ pub struct Header {
     /// What the scenario expects of each checker, by its name, as a scenario file would say it.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub expect: Map<String, Value>,
+}
+
+/// A claim about Redis locks: `[claim]` in a scenario.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// Its number in the catalogue, such as `S4`.
+    pub id: String,
+    /// What is claimed, in a sentence.
+    pub says: String,
+    /// Who claims it.
+    pub by: String,
+    /// Where: an address, a document, a source file.
+    #[serde(rename = "where")]
+    pub at: String,
 }
 
 /// Whether a run got to its end. What a run that did not reach its end did not show proves nothing.
@@ -285,6 +306,8 @@ impl Header {
     pub fn new(scenario: &str, hosts: Vec<HostInfo>, locks: Vec<LockInfo>, end: True) -> Self {
         Self {
             scenario: scenario.into(),
+            about: "".into(),
+            claim: None,
             seed: 0,
             engine: "event".into(),
             fingerprint: "".into(),

@@ -23,7 +23,7 @@ pub use event::{
 };
 pub use file::ReadError;
 pub use header::{
-    Authority, Bounds, Drift, Ended, Fence, Header, HostInfo, HostKind, LockInfo, LockKind, Resource,
+    Authority, Bounds, Claim, Drift, Ended, Fence, Header, HostInfo, HostKind, LockInfo, LockKind, Resource,
 };
 pub use id::{Host, Lock, Op, Owner};
 

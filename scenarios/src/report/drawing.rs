@@ -1,18 +1,23 @@
 //! The timeline of the page: an SVG whose parts say where they lie in true time, and the numbers its script needs.
 
-use std::fmt::Write;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+};
 
-use lockstorm_sim::time::True;
+use indexmap::IndexMap;
+use lockstorm_sim::{time::True, world::Record};
 use serde_json::{Value, json};
 
 use super::{
     escape::escape,
     lanes::{self, Bar, Lane},
+    messages::{self, Message},
     timeline::own_clock,
 };
 use crate::{
     checker::{Evidence, words},
-    history::{ClockId, Fence, History, Host, HostKind, Owner},
+    history::{ClockId, Fault, Fence, History, Host, HostKind, Owner},
 };
 
 /// Where the rows begin, in pixels; their names stand left of it.
@@ -163,7 +168,8 @@ fn colour(owner: Owner) -> String {
 }
 
 impl Drawing {
-    pub(super) fn of(evidence: &Evidence<'_>) -> Self {
+    /// Of the messages those nearest to `instant`.
+    pub(super) fn of(evidence: &Evidence<'_>, records: &[Record], focus: Option<(True, True)>) -> Self {
         let history = evidence.history;
         let top = 26;
         let empty = String::new;
@@ -198,9 +204,11 @@ impl Drawing {
         }
         canvas.lanes(&believed, &evidence.beliefs_at_once());
         resource(&mut canvas);
+        let messages = messages(&mut canvas, records, focus.map_or(True::ZERO, |(from, _)| from));
         let clocks = clocks(&mut canvas);
         canvas.y += 10;
-        finish(canvas, top, clocks)
+        let focus = focus.map(|(from, until)| [from.as_micros(), until.as_micros()]);
+        finish(canvas, top, json!({ "clocks": clocks, "messages": messages, "focus": focus }))
     }
 }
 
@@ -210,22 +218,53 @@ fn faults(canvas: &mut Canvas<'_>) {
         return;
     }
     canvas.heading("faults", "what was done, and to whom");
+    // The occurrences of one fault are in one row.
+    let mut rows: IndexMap<(String, &str), Vec<&Fault>> = IndexMap::new();
     for fault in &history.faults {
-        let until = fault.until.unwrap_or(if fault.lasts { history.header.end } else { fault.from });
         let targets: Vec<&str> = fault.targets.iter().map(|host| history.host_name(*host)).collect();
-        let y = canvas.row(&targets.join(", "), "");
-        let title = format!("{}\n{}", fault.words, words::span(fault));
-        canvas.rect("fault", (fault.from, until), y + 6, ROW - 12, &title);
-        canvas.words("out", (fault.from, until), y + 16, &fault.words);
-        if canvas.within() {
-            let (a, b, x) = (fault.from.as_micros(), until.as_micros(), canvas.x(fault.from));
-            let width = (canvas.x(until) - x).max(1.0);
-            let _ = writeln!(
-                canvas.bands,
-                "<rect class=\"band\" data-a=\"{a}\" data-b=\"{b}\" x=\"{x:.1}\" width=\"{width:.1}\" y=\"{y}\" height=\"100%\"/>"
-            );
+        rows.entry((targets.join(", "), &*fault.words)).or_default().push(fault);
+    }
+    for ((targets, what), occurrences) in rows {
+        let y = canvas.row(&targets, "");
+        for (at, fault) in occurrences.iter().enumerate() {
+            let until = fault.until.unwrap_or(if fault.lasts { history.header.end } else { fault.from });
+            let title = format!("{what}\n{}", words::span(fault));
+            canvas.rect("fault", (fault.from, until), y + 6, ROW - 12, &title);
+            if at + 1 == occurrences.len() {
+                canvas.words("out", (fault.from, until), y + 16, what);
+            }
+            if canvas.within() {
+                let (a, b, x) = (fault.from.as_micros(), until.as_micros(), canvas.x(fault.from));
+                let width = (canvas.x(until) - x).max(1.0);
+                let _ = writeln!(
+                    canvas.bands,
+                    "<rect class=\"band\" data-a=\"{a}\" data-b=\"{b}\" x=\"{x:.1}\" width=\"{width:.1}\" y=\"{y}\" height=\"100%\"/>"
+                );
+            }
         }
     }
+}
+
+/// A row per host; the script draws the messages of what is in view between them.
+fn messages(canvas: &mut Canvas<'_>, records: &[Record], instant: True) -> Value {
+    let (messages, left_out) = messages::around(canvas.history, records, instant);
+    if messages.is_empty() {
+        return Value::Null;
+    }
+    canvas.heading(
+        "messages",
+        "solid is a request, red one that never arrived, dashed a reply; hover for the command and its reply",
+    );
+    let mut rows = BTreeMap::new();
+    for at in messages.iter().flat_map(|message| message.ends).collect::<BTreeSet<usize>>() {
+        let y = canvas.row(&canvas.history.header.hosts[at].name.clone(), "");
+        rows.insert(at, y + ROW / 2);
+    }
+    let row = |Message { ends: [from, to], sent, arrived, is_request, words }: Message| {
+        json!([rows[&from], rows[&to], sent.as_micros(), arrived.map(True::as_micros), is_request, words])
+    };
+    let list: Vec<Value> = messages.into_iter().map(row).collect();
+    json!({ "list": list, "leftOut": left_out })
 }
 
 fn resource(canvas: &mut Canvas<'_>) {
@@ -304,7 +343,8 @@ fn epoch(history: &History, hosts: &[Host]) -> i64 {
         .unwrap_or(0)
 }
 
-fn finish(mut canvas: Canvas<'_>, top: u32, clocks: Vec<Value>) -> Drawing {
+/// `data` has what its script draws by itself.
+fn finish(mut canvas: Canvas<'_>, top: u32, mut data: Value) -> Drawing {
     let header = &canvas.history.header;
     if canvas.left_out > 0 {
         let said = format!("{} more parts are not drawn", canvas.left_out);
@@ -325,8 +365,12 @@ fn finish(mut canvas: Canvas<'_>, top: u32, clocks: Vec<Value>) -> Drawing {
     let svg = format!(
         "<svg id=\"plot\" height=\"{height}\" role=\"img\" aria-label=\"timeline\">\
          <clipPath id=\"clip\"><rect id=\"window\" x=\"{LEFT}\" y=\"0\" width=\"{WIDTH}\" height=\"{height}\"/></clipPath>\n\
-         {under}<g clip-path=\"url(#clip)\">\n{bands}<g id=\"ticks\"></g>\n{bars}{calm}\n{over}</g>\n</svg>\n"
+         {under}<g clip-path=\"url(#clip)\">\n{bands}<g id=\"ticks\"></g>\n{bars}{calm}\n{over}<g id=\"messages\"></g></g>\n</svg>\n"
     );
     let end = header.end.as_micros().max(1);
-    Drawing { svg, data: json!({ "end": end, "left": LEFT, "top": top, "height": height, "clocks": clocks }) }
+    for (name, value) in [("end", end), ("left", LEFT.into()), ("top", top.into()), ("height", height.into())]
+    {
+        data[name] = value.into();
+    }
+    Drawing { svg, data }
 }

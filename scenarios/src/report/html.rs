@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+use lockstorm_sim::time::True;
+
 use super::{Entry, Report, Standing, drawing::Drawing, escape::escape, timeline};
 use crate::{
     checker::Evidence,
@@ -12,6 +14,13 @@ use crate::{
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
+/// What the shapes of the timeline mean.
+const LEGEND: &str = "<div class=\"legend\"><span><i class=\"o0 swatch\"></i>has the lock (a colour for each owner)</span>\
+    <span><i class=\"o0 swatch asks\"></i>asks for it</span><span><i class=\"swatch two\"></i>two at once</span>\
+    <span><i class=\"swatch fault-bar\"></i>fault</span><span><i class=\"swatch stands\"></i>down, paused or suspended</span>\
+    <span><i class=\"o0 swatch write\"></i>write, hollow if rejected</span>\
+    <span><i class=\"swatch calms\"></i>end of the storm</span></div>\n";
+
 /// How many lines of the text timeline the page carries.
 const LINES: usize = 2_000;
 
@@ -20,7 +29,7 @@ impl Report<'_> {
     pub fn html(&self) -> String {
         let header = &self.history.header;
         let evidence = Evidence::of(self.history);
-        let drawing = Drawing::of(&evidence);
+        let drawing = Drawing::of(&evidence, self.records, self.focus());
         let (class, word) = match self.standing() {
             Standing::AsExpected => ("as-expected", "as expected"),
             Standing::Otherwise => ("otherwise", "not as expected"),
@@ -40,6 +49,7 @@ impl Report<'_> {
             engine = escape(&header.engine),
             end = crate::checker::words::instant(header.end),
         );
+        self.subject_matter(&mut page);
         self.again(&mut page);
         page.push_str("<h2>Verdicts</h2>\n<table class=\"verdicts\">\n");
         let (aside, told): (Vec<&Entry>, Vec<&Entry>) =
@@ -63,9 +73,12 @@ impl Report<'_> {
         }
         page.push_str(
             "<div class=\"bar-line\"><h2>Timeline</h2>\
-             <button id=\"in\">+</button><button id=\"out\">−</button><button id=\"all\">whole run</button>\
-             <span class=\"facts\">wheel zooms, dragging moves, a double click shows all; hover for details</span></div>\n",
+             <button id=\"in\" title=\"key +\">+</button><button id=\"out\" title=\"key -\">−</button>\
+             <button id=\"witness\" title=\"key w\">witness</button><button id=\"all\" title=\"key 0\">whole run</button>\
+             <span class=\"facts\">wheel or + and − zoom; dragging or ← and → move; w shows the next witness, 0 the whole run; \
+             hover for details</span></div>\n",
         );
+        page.push_str(LEGEND);
         page.push_str(&drawing.svg);
         let lines = escape(&timeline(self.history, LINES));
         let _ = writeln!(
@@ -82,6 +95,35 @@ impl Report<'_> {
         page
     }
 
+    /// What the run is about: the claim that it tries, and what its scenario says.
+    fn subject_matter(&self, page: &mut String) {
+        let header = &self.history.header;
+        if let Some(claim) = &header.claim {
+            let by =
+                if claim.at.is_empty() { claim.by.clone() } else { format!("{}, {}", claim.by, claim.at) };
+            let _ = writeln!(
+                page,
+                "<blockquote class=\"claim\"><p>{}</p><footer>claim {} · {}</footer></blockquote>",
+                escape(&claim.says),
+                escape(&claim.id),
+                escape(&by)
+            );
+        }
+        if !header.about.is_empty() {
+            let _ = writeln!(page, "<p class=\"about\">{}</p>", escape(&header.about));
+        }
+    }
+
+    /// What the page shows at first: the witness of what is most worth a look.
+    fn focus(&self) -> Option<(True, True)> {
+        let witness =
+            |entry: &Entry| entry.finding.verdict.witness().map(|witness| (witness.from, witness.until));
+        let otherwise =
+            self.entries.iter().filter(|entry| matches!(entry.matched(), Some(Match::Otherwise(_))));
+        let expected = self.entries.iter().filter(|entry| entry.expected.is_some());
+        otherwise.chain(expected).chain(self.entries).find_map(witness)
+    }
+
     /// How to have it again, and how to know that it is the same.
     fn again(&self, page: &mut String) {
         let header = &self.history.header;
@@ -91,7 +133,11 @@ impl Report<'_> {
         }
         page.push_str("<div class=\"again\">");
         for (name, text) in rows.iter().filter(|(_, text)| !text.is_empty()) {
-            let _ = write!(page, "<span>{name}</span><code>{}</code>", escape(text));
+            let _ = write!(
+                page,
+                "<span>{name}</span><code>{}</code><button class=\"copy\">copy</button>",
+                escape(text)
+            );
         }
         page.push_str("</div>\n");
     }

@@ -30,6 +30,19 @@ pub(super) struct Lane {
     pub(super) bars: Vec<Bar>,
 }
 
+/// The owner in whose row another one is shown, and the name of the row. A Redlock has an owner of its own for each try: where its
+/// client works in one line, that line has the row of them all.
+pub(super) fn row(history: &History, owner: Owner) -> (Owner, String) {
+    let client = history.owners[owner.0 as usize].client;
+    let prefix = format!("{}:", history.host_name(client));
+    let of_client = (0..).zip(&history.owners).filter(|(_, info)| info.client == client);
+    let mut lines = of_client.filter(|(_, info)| info.name.starts_with(&prefix));
+    match (lines.next(), lines.next()) {
+        (Some((line, _)), None) => (Owner(line), history.host_name(client).to_owned()),
+        _ => (owner, history.owner_name(owner)),
+    }
+}
+
 fn running(title: &str, from: True, until: True) -> String {
     format!("{title}\n{} to {}", words::instant(from), words::instant(until))
 }
@@ -43,7 +56,7 @@ pub(super) fn nodes(history: &History) -> Vec<Lane> {
     let end = history.header.end;
     let mut close = |(host, lock, owner, _): Of, (from, over): (True, True), at: True, how: &str| {
         let (until, how) = if over < at { (over, "expired") } else { (at, how) };
-        let name = history.owner_name(owner);
+        let (owner, name) = row(history, owner);
         let key = &history.lock(lock).name;
         let title =
             running(&format!("{} had `{key}` for {name}; {how}", history.host_name(host)), from, until);
@@ -104,19 +117,21 @@ pub(super) fn nodes(history: &History) -> Vec<Lane> {
 
 /// Per owner, and per lock where there are several: what the servers promised it.
 pub(super) fn promised(evidence: &Evidence<'_>) -> Vec<Lane> {
-    by_owner(evidence.history, bars(evidence.promised(), "promise"))
+    let history = evidence.history;
+    by_owner(history, bars(history, evidence.promised(), "promise"))
 }
 
 /// Per owner, and per lock where there are several: when it tried to acquire and when it believed it held the lock.
 pub(super) fn believed(evidence: &Evidence<'_>) -> Vec<Lane> {
     let history = evidence.history;
     let mut all: Vec<(Lock, Bar)> = asked(history);
-    all.extend(bars(evidence.believed(), "belief"));
+    all.extend(bars(history, evidence.believed(), "belief"));
     by_owner(history, all)
 }
 
-fn bars(held: Vec<Stretch>, class: &'static str) -> Vec<(Lock, Bar)> {
+fn bars(history: &History, held: Vec<Stretch>, class: &'static str) -> Vec<(Lock, Bar)> {
     let bar = |Stretch { lock, owner, from, until, words }: Stretch| {
+        let owner = row(history, owner).0;
         (lock, Bar { from, until, owner: Some(owner), class, label: String::new(), title: words })
     };
     held.into_iter().map(bar).collect()
@@ -130,8 +145,8 @@ fn by_owner(history: &History, bars: Vec<(Lock, Bar)>) -> Vec<Lane> {
         }
     }
     let label = |owner, lock| match &history.header.locks[..] {
-        [_] => history.owner_name(owner),
-        _ => format!("{} {}", history.owner_name(owner), history.lock(lock).name),
+        [_] => row(history, owner).1,
+        _ => format!("{} {}", row(history, owner).1, history.lock(lock).name),
     };
     lanes.into_iter().map(|((owner, lock), bars)| Lane { label: label(owner, lock), bars }).collect()
 }
@@ -145,7 +160,8 @@ fn asked(history: &History) -> Vec<(Lock, Bar)> {
             [_] => "the lock".to_owned(),
             _ => format!("`{}`", history.lock(lock).name),
         };
-        let title = running(&format!("{} asked for {what}{how}", history.owner_name(owner)), from, until);
+        let (owner, name) = row(history, owner);
+        let title = running(&format!("{name} asked for {what}{how}"), from, until);
         (lock, Bar { from, until, owner: Some(owner), class: "ask", label: String::new(), title })
     };
     for event in &history.events {

@@ -7,10 +7,13 @@ mod escape;
 mod html;
 mod json;
 mod lanes;
+mod messages;
 mod text;
 mod timeline;
 
 use std::collections::BTreeMap;
+
+use lockstorm_sim::world::Record;
 
 use crate::{
     history::History,
@@ -66,6 +69,8 @@ pub struct Report<'a> {
     pub history: &'a History,
     /// What was found, in the order to show it.
     pub entries: &'a [Entry],
+    /// Every record of the run, packets too, from which the page draws messages; empty where they were not kept.
+    pub records: &'a [Record],
 }
 
 /// How a run came out as a whole.

@@ -83,15 +83,62 @@ function layout() {
     node.style.display = at - half < taken ? "none" : "";
     if (at - half >= taken) taken = at + half;
   }
+  drawMessages();
   ticks.replaceChildren();
   axis(run.top, run.height - run.top, [[0, 0, 1]], true);
   for (const clock of run.clocks) axis(clock.y, clock.height, clock.pieces, false);
+}
+// The messages in view, from row to row, as they leave and arrive; when they are too many to tell apart, how many there are.
+const arrows = document.getElementById("messages"), ARROWS_MAX = 350;
+function drawMessages() {
+  arrows.replaceChildren();
+  if (!run.messages) return;
+  const inView = run.messages.list.filter(([, , sent, due]) => (due ?? sent) >= from && sent <= until);
+  if (inView.length > ARROWS_MAX) {
+    const y = Math.min(...run.messages.list.map(message => message[0])) - 8;
+    put(arrows, "text", { class: "many", x: left + 8, y: y + 12 }, inView.length + " messages: zoom in to see them" +
+      (run.messages.leftOut ? " (" + run.messages.leftOut + " farther away are not on this page)" : ""));
+    return;
+  }
+  for (const [y1, y2, sent, due, isRequest, words] of inView) {
+    // What never arrived ends half way.
+    const never = due === null || due > run.end, group = document.createElementNS(NS, "g");
+    const x1 = x(sent), x2 = never ? x1 + 14 : x(due), ends = never ? (y1 + y2) / 2 : y2;
+    group.setAttribute("class", "message" + (isRequest ? "" : " reply") + (never ? " never" : ""));
+    const title = document.createElementNS(NS, "title");
+    title.textContent = words + "\nleft at " + sent / 1e6 + " s, " + (never ? "never arrived" : (isRequest ? "read at " : "due at ") + due / 1e6 + " s");
+    group.appendChild(title);
+    put(group, "line", { class: "reach", x1, y1, x2, y2: ends });
+    put(group, "line", { x1, y1, x2, y2: ends });
+    const turn = Math.atan2(ends - y1, x2 - x1) * 180 / Math.PI;
+    const head = never ? "M-4,-4 L4,4 M-4,4 L4,-4" : "M0,0 L-7,-3 L-7,3 Z";
+    put(group, "path", { d: head, transform: `translate(${x2} ${ends}) rotate(${turn})` });
+    arrows.appendChild(group);
+  }
 }
 function show(a, b) {
   const span = Math.max(b - a, 200);
   if (a < 0) { b -= a; a = 0; }
   from = Math.max(0, Math.min(a, run.end - span)); until = Math.min(run.end, Math.max(b, from + span));
   layout();
+  remember();
+}
+// The address names what is in view, so that it can be sent to someone: #t=10.2s..11.4s, or #t=10.2s for the second around it.
+let pending = 0;
+function remember() {
+  clearTimeout(pending);
+  pending = setTimeout(() => {
+    const whole = from === 0 && until === run.end;
+    const hash = whole ? "#t=all" : "#t=" + from / 1e6 + "s.." + until / 1e6 + "s";
+    if (location.hash !== hash) history.replaceState(null, "", hash);
+  }, 150);
+}
+function fromAddress() {
+  if (location.hash === "#t=all") return [0, run.end];
+  const found = /^#t=([\d.]+)s?(?:\.\.([\d.]+)s?)?$/.exec(location.hash.replace(/(\d)\.\.(\d)/, "$1s..$2"));
+  if (!found || !isFinite(+found[1]) || (found[2] && !isFinite(+found[2]))) return null;
+  const at = +found[1] * 1e6;
+  return found[2] ? [at, +found[2] * 1e6] : [at - 5e5, at + 5e5];
 }
 function zoom(factor, around) {
   const span = (until - from) * factor, share = (around - from) / (until - from);
@@ -108,13 +155,55 @@ plot.addEventListener("pointermove", event => {
 });
 plot.addEventListener("pointerup", () => { held = null; });
 plot.addEventListener("dblclick", () => show(0, run.end));
-for (const button of document.querySelectorAll("[data-show]")) button.addEventListener("click", () => {
-  const [a, b] = button.dataset.show.split(" ").map(Number), margin = Math.max((b - a) * .6, 2000);
+function around([a, b]) {
+  const margin = Math.max((b - a) * .6, 2000);
   show(a - margin, b + margin);
-  plot.scrollIntoView({ behavior: "smooth", block: "nearest" });
+}
+const witnesses = [...document.querySelectorAll("[data-show]")].map(button => {
+  const span = button.dataset.show.split(" ").map(Number);
+  button.addEventListener("click", () => { around(span); plot.scrollIntoView({ behavior: "smooth", block: "nearest" }); });
+  return span;
+});
+let latest = -1;
+function nextWitness() {
+  if (!witnesses.length) return;
+  latest = (latest + 1) % witnesses.length;
+  around(witnesses[latest]);
+}
+document.getElementById("witness").addEventListener("click", nextWitness);
+document.getElementById("witness").disabled = !witnesses.length;
+const keys = {
+  "+": () => zoom(.5, (from + until) / 2), "=": () => zoom(.5, (from + until) / 2), "-": () => zoom(2, (from + until) / 2),
+  ArrowLeft: () => move(-.2), ArrowRight: () => move(.2), 0: () => show(0, run.end), w: nextWitness,
+};
+function move(share) {
+  const by = Math.max(-from, Math.min(run.end - until, share * (until - from)));
+  show(from + by, until + by);
+}
+addEventListener("keydown", event => {
+  if (event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(keys, event.key)) return;
+  event.preventDefault();
+  keys[event.key]();
+});
+for (const button of document.querySelectorAll(".copy")) button.addEventListener("click", async () => {
+  const text = button.previousElementSibling;
+  try {
+    await navigator.clipboard.writeText(text.textContent);
+    button.textContent = "copied";
+  } catch {
+    // Without the right to the clipboard the text is selected, to be copied by hand.
+    getSelection().selectAllChildren(text);
+    button.textContent = "selected";
+  }
+  setTimeout(() => { button.textContent = "copy"; }, 1500);
 });
 document.getElementById("in").addEventListener("click", () => zoom(.5, (from + until) / 2));
 document.getElementById("out").addEventListener("click", () => zoom(2, (from + until) / 2));
 document.getElementById("all").addEventListener("click", () => show(0, run.end));
 addEventListener("resize", layout);
-layout();
+addEventListener("hashchange", () => { const span = fromAddress(); if (span) show(...span); });
+// At first what the address asks for, else the witness, else the whole run.
+const asked = fromAddress();
+if (asked) show(...asked);
+else if (run.focus) around(run.focus);
+else layout();

@@ -3,7 +3,9 @@
 use super::*;
 use crate::{
     checker,
-    history::{ClockId, Fence, Life, LockKind, LossCause, Outcome as Returned, Reason, Wake, story::Story},
+    history::{
+        Claim, ClockId, Fence, Life, LockKind, LossCause, Outcome as Returned, Reason, Wake, story::Story,
+    },
 };
 
 /// A failover that loses the lock while its holder is suspended: two promises, two beliefs, a stale write that the fence
@@ -75,7 +77,7 @@ fn entries(history: &History) -> Vec<Entry> {
 fn the_verdicts_in_words() {
     let history = story();
     let entries = entries(&history);
-    insta::assert_snapshot!(Report { history: &history, entries: &entries }.text(false));
+    insta::assert_snapshot!(Report { history: &history, entries: &entries, records: &[] }.text(false));
 }
 
 #[test]
@@ -94,7 +96,7 @@ fn a_long_timeline_says_what_it_leaves_out() {
 fn colour_is_for_terminals_only() {
     let history = story();
     let entries = entries(&history);
-    let report = Report { history: &history, entries: &entries };
+    let report = Report { history: &history, entries: &entries, records: &[] };
     assert!(report.text(true).contains("\x1b[32m"));
     assert!(!report.text(false).contains('\x1b'));
 }
@@ -103,7 +105,7 @@ fn colour_is_for_terminals_only() {
 fn the_json_has_every_finding_and_its_match() {
     let history = story();
     let entries = entries(&history);
-    let json = Report { history: &history, entries: &entries }.json();
+    let json = Report { history: &history, entries: &entries, records: &[] }.json();
     let l1 = &json["findings"][0];
     assert_eq!((l1["checker"].as_str(), l1["match"].as_str()), (Some("l1"), Some("as-expected")));
     assert_eq!(l1["verdict"]["verdict"], "violated");
@@ -114,9 +116,11 @@ fn the_json_has_every_finding_and_its_match() {
 /// Set `LOCKSTORM_PAGE` to a file to look at the page in a browser.
 #[test]
 fn the_page_is_self_contained_and_escaped() {
-    let history = story();
+    let mut history = story();
+    let claim = Claim { id: "S0".into(), says: "a lock <is> lost".into(), ..Claim::default() };
+    history.header.claim = Some(claim);
     let entries = entries(&history);
-    let page = Report { history: &history, entries: &entries }.html();
+    let page = Report { history: &history, entries: &entries, records: &[] }.html();
     assert!(page.contains("failover &lt;loses&gt; a lock") && !page.contains("<loses>"));
     for outside in ["http://", "https://", "src=", "@import", "url("] {
         let there = page.matches(outside).count();
@@ -127,6 +131,11 @@ fn the_page_is_self_contained_and_escaped() {
     }
     for part in
         ["class=\"over\"", "class=\"band\"", "5f8d0c1e", "lockstorm replay", "c1 was suspended", "data-show"]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+    for part in
+        ["class=\"legend\"", "class=\"copy\"", "\"focus\":[", "<p>a lock &lt;is&gt; lost</p>", "claim S0 · "]
     {
         assert!(page.contains(part), "{part}");
     }
@@ -141,7 +150,7 @@ fn a_fault_that_lasts_is_drawn_for_as_long() {
     let with = |how: fn(Story) -> Story| {
         let story = Story::failover(LockKind::Exclusive).at(2_000);
         let history = how(story).ends(16_000);
-        Report { history: &history, entries: &[] }.html()
+        Report { history: &history, entries: &[], records: &[] }.html()
     };
     for (how, until, words) in [
         (
@@ -165,7 +174,7 @@ fn a_whole_is_as_expected_only_if_all_of_it_is() {
     let only = |names: &[&str]| {
         let some: Vec<Entry> =
             all.iter().filter(|entry| names.contains(&entry.finding.checker)).cloned().collect();
-        Report { history: &history, entries: &some }.standing()
+        Report { history: &history, entries: &some, records: &[] }.standing()
     };
     for (names, outcome) in [
         (&["l1", "l2", "l4"][..], Standing::AsExpected),
@@ -175,4 +184,15 @@ fn a_whole_is_as_expected_only_if_all_of_it_is() {
     ] {
         assert_eq!(only(names), outcome, "{names:?}");
     }
+}
+
+/// The occurrences of a fault that repeats are in one row.
+#[test]
+fn a_fault_that_repeats_has_one_row() {
+    let history = (0..5).fold(Story::failover(LockKind::Exclusive), |story, at| {
+        story.at(2_000 + at * 1_000).fault("the wall clock of r stepped", &["r"])
+    });
+    let page = Report { history: &history.ends(16_000), entries: &[], records: &[] }.html();
+    assert_eq!(page.matches("class=\"out\"").count(), 1, "the fault is named once");
+    assert_eq!(page.matches("class=\"fault\"").count(), 5);
 }

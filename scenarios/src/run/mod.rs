@@ -238,6 +238,8 @@ fn header(plan: &Plan, title: &str) -> Header {
     let resource = plan.hosts.iter().position(|host| host.software.kind() == HostKind::Resource);
     let fence = plan.scenario.resource.as_ref().map(|resource| resource.fence).unwrap_or_default();
     let mut header = Header::new(title, hosts, infos, plan.phases.ends);
+    header.about = plan.scenario.about.as_str().into();
+    header.claim = plan.scenario.claim.clone();
     header.seed = plan.seed;
     header.resource = resource.map(|at| HistoryResource { host: Host(at as u16), fence });
     header.calm = Some(plan.phases.storm_ends);

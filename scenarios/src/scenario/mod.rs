@@ -25,6 +25,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{fault::Fault, units::Span, verdict::Expectation};
 
+pub use crate::history::Claim;
+
 pub use boundary::{Boundary, Formula};
 pub use builder::ScenarioBuilder;
 pub use error::{ScenarioError, nearest};
@@ -99,21 +101,6 @@ impl Scenario {
         let count = count.or_else(|| self.client.get(name).map(|client| client.count));
         group(name, count.flatten())
     }
-}
-
-/// A claim about Redis locks: `[claim]`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Claim {
-    /// Its number in the catalogue, such as `S4`.
-    pub id: String,
-    /// What is claimed, in a sentence.
-    pub says: String,
-    /// Who claims it.
-    pub by: String,
-    /// Where: an address, a document, a source file.
-    #[serde(rename = "where")]
-    pub at: String,
 }
 
 /// How long an experiment lasts: `[run]`.

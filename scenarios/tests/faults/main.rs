@@ -127,7 +127,7 @@ fn seen(outcome: &Outcome, until: i64) -> Seen {
         let host = &history.header.hosts[at].name;
         for s in [5, 10] {
             let (then, zero) = (True::from_secs(s), True::ZERO);
-            for clock_id in [ClockId::Wall, ClockId::Monotonic, ClockId::Boottime] {
+            for clock_id in ClockId::ALL {
                 let off = clock.reading(clock_id, then) - clock.reading(clock_id, zero) - then.as_nanos();
                 // What a step has done at the very beginning is not in the difference; no row has one there.
                 if off != 0 {

@@ -185,7 +185,7 @@ pub(crate) fn history((of, steps): Bytes) -> History {
 fn changes_clock(history: &mut History, host: usize, now: True, much: u8) {
     let mut segments = history.clocks[host].segments().to_vec();
     let clock = &history.clocks[host];
-    let clock_ids = [ClockId::Wall, ClockId::Monotonic, ClockId::Boottime];
+    let clock_ids = ClockId::ALL;
     let mut readings = clock_ids.map(|clock_id| clock.reading(clock_id, now));
     let step = one_of(&[900_000_000, -400_000_000, 0, 5_000_000_000], much);
     readings[0] = readings[0].saturating_add(step);

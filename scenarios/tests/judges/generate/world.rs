@@ -389,8 +389,8 @@ impl World {
     ) {
         let client = self.history.client_of(owner);
         let drift = self.history.lock(lock).authority.drift;
-        let clock =
-            one_of(&[ClockId::Boottime, ClockId::Boottime, ClockId::Wall, ClockId::Monotonic], owner.0 as u8);
+        let own = [ClockId::Boottime, ClockId::Boottime, ClockId::Wall, ClockId::Monotonic];
+        let clock = one_of(&own, owner.0 as u8);
         let until = lease_ms.map(|lease| {
             let asked = self.history.clock(client).reading(clock, since);
             Deadline { clock, nanos: asked + drift.promised(lease).as_nanos() as i64 }
@@ -528,8 +528,7 @@ impl World {
     /// A wall clock jumps, or all of a host's clocks change their speed.
     fn changes_clock(&mut self, host: Host, how: u8, much: u8) {
         let clock = self.history.clock(host);
-        let mut readings = [ClockId::Wall, ClockId::Monotonic, ClockId::Boottime]
-            .map(|clock_id| clock.reading(clock_id, self.now));
+        let mut readings = ClockId::ALL.map(|clock_id| clock.reading(clock_id, self.now));
         let mut segments = clock.segments().to_vec();
         let rates = segments.last().expect("never none").rates;
         segments.retain(|segment| segment.from < self.now);

@@ -1,0 +1,148 @@
+//! What hosts sent each other, for the page: who sent it to whom, when it left and when it arrived, and its RESP in a line.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use lockstorm_sim::{
+    resp::{Decoder, Limits},
+    time::True,
+    world::{Event, Record},
+};
+
+use crate::{
+    checker::words,
+    history::{History, HostKind},
+};
+
+/// How many messages one page may have: those nearest to what it shows first.
+const MESSAGES_MAX: usize = 4_000;
+/// How many characters of a message are shown.
+const SHOWN: usize = 240;
+
+/// What one host sent another at once, with the reply to it if there was one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Message {
+    /// Its sender and its receiver, as places in the header's list of hosts.
+    pub(super) ends: [usize; 2],
+    pub(super) sent: True,
+    /// Of a request when the node read it, and `None` if it never did; of a reply when it was due, which only a fault changes.
+    pub(super) arrived: Option<True>,
+    pub(super) is_request: bool,
+    pub(super) words: String,
+}
+
+/// The messages nearest to an instant, in the order in which they left, and how many others there were.
+pub(super) fn around(history: &History, records: &[Record], instant: True) -> (Vec<Message>, usize) {
+    let mut all = messages(history, records);
+    let left_out = all.len().saturating_sub(MESSAGES_MAX);
+    if left_out > 0 {
+        all.sort_by_key(|message| message.sent.as_nanos().abs_diff(instant.as_nanos()));
+        all.truncate(MESSAGES_MAX);
+        all.sort_by_key(|message| message.sent);
+    }
+    (all, left_out)
+}
+
+fn messages(history: &History, records: &[Record]) -> Vec<Message> {
+    let hosts = history.header.hosts.iter().enumerate();
+    let places: BTreeMap<&str, usize> = hosts.map(|(at, host)| (&*host.name, at)).collect();
+    let mut found: Vec<Message> = Vec::new();
+    // The latest request of each connection that has no reply yet.
+    let mut open: BTreeMap<(usize, u16, usize, u16), usize> = BTreeMap::new();
+    // By client and node the requests that the node has not read yet.
+    let mut unread: BTreeMap<(usize, usize), VecDeque<(usize, &Bytes)>> = BTreeMap::new();
+    for record in records {
+        let Some(host) = record.host.as_ref().and_then(|(name, _)| places.get(&**name).copied()) else {
+            continue;
+        };
+        let (to, source_port, destination_port, payload, due) = match &record.event {
+            Event::Packet { to, source_port, destination_port, payload, due, .. } if !payload.is_empty() => {
+                (to, *source_port, *destination_port, payload, *due)
+            }
+            Event::Request { client, command, .. } => {
+                let waiting = places.get(&**client).and_then(|client| unread.get_mut(&(*client, host)));
+                // A payload of several commands has arrived when its first one is read.
+                if let Some(waiting) = waiting
+                    && let Some(at) = waiting.iter().position(|(_, payload)| payload.starts_with(command))
+                    && let Some((number, _)) = waiting.remove(at)
+                {
+                    found[number].arrived = Some(record.at);
+                }
+                continue;
+            }
+            _ => continue,
+        };
+        let Some(&to) = places.get(&**to) else { continue };
+        let request = request(payload);
+        let is_request = request.is_some();
+        let words = shortened(&request.unwrap_or_else(|| reply(payload)));
+        let asked = open.remove(&(to, destination_port, host, source_port));
+        if let Some(asked) = asked.filter(|_| !is_request) {
+            let asked: &mut Message = &mut found[asked];
+            asked.words = format!("{}\n{words} came back at {}", asked.words, words::instant(due));
+        }
+        let mut arrived = Some(due);
+        if is_request {
+            open.insert((host, source_port, to, destination_port), found.len());
+            // A server listens below the ports that its clients have; a master's stream goes the other way.
+            if destination_port < source_port && history.header.hosts[to].kind == HostKind::Node {
+                unread.entry((host, to)).or_default().push_back((found.len(), payload));
+                arrived = None;
+            }
+        }
+        found.push(Message { ends: [host, to], sent: record.at, arrived, is_request, words });
+    }
+    found
+}
+
+/// The commands in a payload; `None` if it is none, or not all of one.
+fn request(payload: &[u8]) -> Option<String> {
+    let mut decoder = Decoder::default();
+    decoder.feed(payload);
+    let mut commands = Vec::new();
+    while payload.starts_with(b"*")
+        && let Ok(Some(command)) = decoder.next(&Limits::default())
+    {
+        let arguments = command.iter().map(|argument| argument.escape_ascii().to_string());
+        commands.push(arguments.collect::<Vec<_>>().join(" "));
+    }
+    // An array of bulk strings may be a reply as well: a command begins with a word.
+    let is_command = |text: &String| text.starts_with(|letter: char| letter.is_ascii_uppercase());
+    (!commands.is_empty() && commands.iter().all(is_command)).then(|| commands.join("; "))
+}
+
+fn reply(payload: &[u8]) -> String {
+    let lines =
+        payload.split(|byte| *byte == b'\n').map(|line| line.trim_ascii_end().escape_ascii().to_string());
+    lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}...", &text[..at]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_shown_as_commands_or_as_a_reply() {
+        for (payload, is_request, expected) in [
+            (&b"*2\r\n$4\r\nPTTL\r\n$4\r\nlock\r\n"[..], true, "PTTL lock"),
+            (b"*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nROLE\r\n", true, "PING; ROLE"),
+            (b"+OK\r\n", false, "+OK"),
+            (b"*2\r\n:1\r\n$-1\r\n", false, "*2 :1 $-1"),
+            // A reply of bulk strings that is no command, and a payload that ends within one.
+            (b"*1\r\n$3\r\nc:1\r\n", false, "*1 $3 c:1"),
+            (b"*2\r\n$4\r\nPT", false, "*2 $4 PT"),
+        ] {
+            let found = request(payload);
+            assert_eq!(found.is_some(), is_request, "{expected}");
+            assert_eq!(found.unwrap_or_else(|| reply(payload)), expected);
+        }
+        assert_eq!(shortened(&"x".repeat(SHOWN + 1)).len(), SHOWN + 3);
+    }
+}
