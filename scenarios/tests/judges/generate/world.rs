@@ -580,8 +580,7 @@ impl World {
     fn waits(&mut self, owner: Owner, how: u8) {
         let client = self.history.client_of(owner);
         let asks = |open: &&Open| self.able(client) && matches!(open.wants, Wants::Acquire(_));
-        let Some(open) = self.calls.get(&owner).filter(asks) else { return };
-        let lock = open.lock;
+        let Some(lock) = self.calls.get(&owner).filter(asks).map(|open| open.lock) else { return };
         let what = match how % 4 {
             0 | 1 => EventKind::Waiting { lock, owner },
             2 => EventKind::Woken { lock, owner, by: Wake::Message },
