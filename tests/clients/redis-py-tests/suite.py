@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 from pathlib import Path
 
 URL = f"redis://{os.environ['REDIS_HOST']}:{os.environ['REDIS_PORT']}/0"
@@ -21,11 +22,10 @@ ELSEWHERE = "tests/test_commands.py::TestRedisCommands::test_psync"
 OUTCOME = re.compile(r"^(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS) (\[\d+\] )?(tests/\S+)")
 
 
-def fresh_copy():
-    """The folder of the tests, where no library lies beside them: they are to find the one that is installed."""
+def copy_into(unpacked):
+    """The folder of the tests, where no library lies beside them: they are to find the one that is installed. Each run has its own,
+    because the suite of another server may run at the same time."""
     [source] = Path().glob("redis-*.tar.gz")
-    unpacked = Path("unpacked")
-    shutil.rmtree(unpacked, ignore_errors=True)
     with tarfile.open(source) as archive:
         archive.extractall(unpacked, filter="data")
     folder = unpacked / source.name.removesuffix(".tar.gz")
@@ -34,7 +34,12 @@ def fresh_copy():
 
 
 def main():
-    folder = fresh_copy()
+    with tempfile.TemporaryDirectory() as unpacked:
+        play(copy_into(Path(unpacked)))
+    print("done")
+
+
+def play(folder):
     for protocol in "2", "3":
         asked = [sys.executable, "-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", "--timeout", "30", "--tb", "short"]
         asked += ["--redis-url", URL, "--redis-mod-url", URL, "--protocol", protocol]
@@ -49,7 +54,6 @@ def main():
         if passed < 400:
             sys.exit(f"only {passed} tests passed\n{done.stdout}")
         print(f"protocol {protocol}: {passed} passed", *outcomes, sep="\n")
-    print("done")
 
 
 main()
