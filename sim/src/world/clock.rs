@@ -21,6 +21,16 @@ pub enum ClockId {
 impl ClockId {
     /// Every clock of a host.
     pub const ALL: [Self; 3] = [Self::Wall, Self::Monotonic, Self::Boottime];
+
+    /// What a fault of one clock, or of all of them, is about.
+    pub(super) fn name_or_all(of: Option<Self>) -> &'static str {
+        match of {
+            None => "all clocks",
+            Some(Self::Wall) => "wall",
+            Some(Self::Monotonic) => "monotonic",
+            Some(Self::Boottime) => "boottime",
+        }
+    }
 }
 
 /// How fast a clock runs, in billionths of true time.

@@ -47,9 +47,6 @@ impl Condition {
 
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = |clock_id: &Option<ClockId>| {
-            clock_id.map_or("all clocks".into(), |clock_id| format!("{clock_id:?}").to_lowercase())
-        };
         match self {
             Self::Down { host } => write!(f, "crash of {host}"),
             Self::Paused { host } => write!(f, "pause of {host}"),
@@ -61,9 +58,11 @@ impl fmt::Display for Condition {
                 write!(f, "loss {from} -> {to} of {per_million} of a million")
             }
             Self::ClockRate { host, clock_id, rate } => {
-                write!(f, "rate of {} of {host} {rate}", name(clock_id))
+                write!(f, "rate of {} of {host} {rate}", ClockId::name_or_all(*clock_id))
             }
-            Self::ClockFrozen { host, clock_id } => write!(f, "freeze of {} of {host}", name(clock_id)),
+            Self::ClockFrozen { host, clock_id } => {
+                write!(f, "freeze of {} of {host}", ClockId::name_or_all(*clock_id))
+            }
             Self::Rule(rule) => write!(f, "{rule}"),
         }
     }

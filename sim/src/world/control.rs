@@ -59,9 +59,6 @@ impl Verb {
 
 impl fmt::Display for Verb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let clock_id = |clock_id: &Option<ClockId>| {
-            clock_id.map_or("all clocks".into(), |clock_id| format!("{clock_id:?}").to_lowercase())
-        };
         match self {
             Self::Begin { cause, condition } => write!(f, "{condition}, by {cause}"),
             Self::End { cause, condition } => write!(f, "end of {condition}, by {cause}"),
@@ -74,8 +71,8 @@ impl fmt::Display for Verb {
             Self::ClockSlew { host, by_nanos, over } => {
                 write!(f, "slew wall of {host} by {by_nanos}ns over {over:?}")
             }
-            Self::ClockRate { host, clock_id: of, rate } => {
-                write!(f, "rate of {} of {host} {rate}", clock_id(of))
+            Self::ClockRate { host, clock_id, rate } => {
+                write!(f, "rate of {} of {host} {rate}", ClockId::name_or_all(*clock_id))
             }
             Self::Calm => f.write_str("calm"),
             Self::Finish => f.write_str("finish"),
