@@ -378,11 +378,13 @@ storm = "12s"
 calm = "90s"
 "#;
 
-/// One permit, with a lease; the clock of the second client is ahead.
-pub(crate) const LEASES: &str = r#"
-[node.m]
-[lock]
-kind = "permit-semaphore"
+/// What has a lease, taken by one client and then by another one whose clock is ahead.
+macro_rules! taken_by_a_clock_ahead {
+    ($kind:literal) => {
+        concat!(
+            "[node.m]\n[lock]\nkind = \"",
+            $kind,
+            r#""
 lease = "20s"
 [client.c]
 steps = [{ at = "10s..11s", try_acquire = {} }, { work = { until = "14s" } }, { release = {} }]
@@ -394,25 +396,16 @@ steps = [{ sleep = "1s" }]
 [run]
 storm = "15s"
 calm = "30s"
-"#;
+"#
+        )
+    };
+}
 
-/// Two values of three, with a lease; the clock of the second client, which wants one of them, is ahead.
-pub(crate) const VALUES: &str = r#"
-[node.m]
-[lock]
-kind = "faster-multi"
-lease = "20s"
-[client.c]
-steps = [{ at = "10s..11s", try_acquire = {} }, { work = { until = "14s" } }, { release = {} }]
-[client.ahead]
-clock = { offset = "+1m" }
-steps = [{ at = "12s..13s", try_acquire = {} }, { work = { until = "20s" } }]
-[client.third]
-steps = [{ sleep = "1s" }]
-[run]
-storm = "15s"
-calm = "30s"
-"#;
+/// One permit.
+pub(crate) const LEASES: &str = taken_by_a_clock_ahead!("permit-semaphore");
+
+/// Two values of three: the second client wants one of the first one's.
+pub(crate) const VALUES: &str = taken_by_a_clock_ahead!("faster-multi");
 
 /// A latch is counted down twice, the first time with a reply that is lost, and waited for.
 pub(crate) const LATCH: &str = r#"
