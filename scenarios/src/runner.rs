@@ -192,6 +192,11 @@ impl Runner<'_> {
         &self.sources[case.source].variants[case.variant]
     }
 
+    /// Everything that is drawn for a case.
+    pub fn plan(&self, case: Case) -> Plan {
+        Plan::draw(&self.variant(case).scenario, case.seed)
+    }
+
     /// What was found in a case, beside what was expected of each checker.
     pub fn entries(&self, judged: &Judged) -> Vec<Entry> {
         let expected = &self.variant(judged.case).scenario.expect;
@@ -210,7 +215,7 @@ impl Runner<'_> {
 
     /// Runs one case.
     pub fn outcome(&self, case: Case, keep: TraceRetention) -> Outcome {
-        let plan = Plan::draw(&self.variant(case).scenario, case.seed);
+        let plan = self.plan(case);
         let mut outcome = run(&plan, &self.token(case), self.engine, keep);
         outcome.history.header.replay = self.again(case).into();
         outcome

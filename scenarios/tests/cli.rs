@@ -244,7 +244,8 @@ fn an_error_that_cannot_be_told_has_its_exit_status() {
 fn what_the_seed_has_drawn_is_shown() {
     let drawn =
         "\n[fault.jump]\nclock_step = { host = \"redis\", by = \"+1s..+9s\" }\nat = \"1s..2s\"\n[expect]";
-    let scenario = GOOD.replace("[expect]", drawn);
+    let clock = "[node.redis]\nclock.offset = \"-500ms..-1ms\"";
+    let scenario = GOOD.replace("[expect]", drawn).replace("[node.redis]", clock);
     let folder = Folder::with("drawn", "drawn.toml", &scenario);
     let step = |text: &str| {
         let (_, rest) = text.split_once("the wall clock of redis jumps by +").expect("the step is told");
@@ -254,12 +255,21 @@ fn what_the_seed_has_drawn_is_shown() {
     let by = step(&plan);
     let size: f64 = by.parse().expect("a number and no range");
     assert!((1.0..=9.0).contains(&size), "{plan}");
-    assert_eq!(step(&folder.run(&["run", "drawn.toml", "--seed", "3", "--json"]).out), by);
+    let offset = |text: &str| {
+        let (_, rest) = text.split_once("host redis (node), wall clock ").expect("the clock is told");
+        rest.split_once(" ahead").expect("how far").0.to_owned()
+    };
+    let ahead = offset(&plan);
+    assert!(ahead.starts_with('-') && ahead.ends_with("ms") && !ahead.contains(".."), "{plan}");
+    let json = folder.run(&["run", "drawn.toml", "--seed", "3", "--json"]).out;
+    assert_eq!((step(&json), offset(&json)), (by.clone(), ahead.clone()));
     let history = ["run", "drawn.toml", "--seed", "3", "--history", "drawn.jsonl", "--report", "drawn.html"];
     folder.run(&history).ends(0, "drawn.html shows drawn.toml@3");
     for file in ["drawn.html", "drawn.jsonl"] {
         assert_eq!(step(&fs::read_to_string(folder.0.join(file)).expect("just written")), by, "{file}");
     }
+    // The page of a run showed what was drawn of its faults alone.
+    assert_eq!(offset(&fs::read_to_string(folder.0.join("drawn.html")).expect("just written")), ahead);
 }
 
 /// A lock of ten seconds, of which a jump of its server's clock leaves less than the second client's wait, or more.

@@ -13,7 +13,6 @@ use super::{
 };
 use crate::{
     history::Ended,
-    plan::Plan,
     run::{Engine, real},
     runner::{Runner, judge},
     scenario::Source,
@@ -33,7 +32,7 @@ pub(super) fn run(
     let trial = Runner::new(sources).seeds(seeds.unwrap_or(0..1)).engine(Engine::Real);
     let (mut cases, mut refused, mut takes) = (Vec::new(), Vec::new(), Duration::ZERO);
     for case in trial.cases() {
-        let plan = Plan::draw(&trial.variant(case).scenario, case.seed);
+        let plan = trial.plan(case);
         let problems = real::impossible(&plan);
         if problems.is_empty() {
             takes += plan.phases.ends.since(lockstorm_sim::time::True::ZERO);

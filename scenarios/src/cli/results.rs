@@ -17,7 +17,6 @@ use super::{
     out::{errln, out, outln},
 };
 use crate::{
-    plan::Plan,
     report::Report,
     run::Outcome,
     runner::{Case, Judged, Runner},
@@ -100,8 +99,9 @@ impl Output {
         let failed = |path: &PathBuf| format!("{} cannot be written", path.display());
         if let Some(path) = &self.report {
             let entries = trial.entries(judged);
-            let page =
-                Report { history: &outcome.history, entries: &entries, records: &outcome.records }.html();
+            let plan = trial.plan(judged.case).to_string();
+            let report = Report { history: &outcome.history, entries: &entries, records: &outcome.records };
+            let page = report.html(&plan);
             fs::write(path, page).into_diagnostic().wrap_err_with(|| failed(path))?;
             errln!("{} shows {}", path.display(), trial.token(judged.case));
         }
@@ -183,7 +183,7 @@ fn json(trial: &Runner<'_>, judged: &Judged) -> Result<String> {
         simulated_seconds: f64,
         plan: Vec<String>,
     }
-    let plan = Plan::draw(&trial.variant(judged.case).scenario, judged.case.seed).to_string();
+    let plan = trial.plan(judged.case).to_string();
     let line = Line {
         case: trial.token(judged.case),
         point: &trial.variant(judged.case).point,

@@ -25,8 +25,9 @@ const LEGEND: &str = "<div class=\"legend\"><span><i class=\"o0 swatch\"></i>has
 const LINES: usize = 2_000;
 
 impl Report<'_> {
-    /// The page.
-    pub fn html(&self) -> String {
+    /// The page. With it goes the plan of the run in words, with the values that the seed has drawn; it is empty where only the
+    /// history is known.
+    pub fn html(&self, plan: &str) -> String {
         let header = &self.history.header;
         let evidence = Evidence::of(self.history);
         let drawing = Drawing::of(&evidence, self.records, self.focus());
@@ -85,6 +86,13 @@ impl Report<'_> {
             page,
             "<details><summary>What happened, line by line</summary><pre>{lines}</pre></details>"
         );
+        if !plan.is_empty() {
+            let plan = escape(plan);
+            let _ = writeln!(
+                page,
+                "<details><summary>The plan, with what the seed has drawn</summary><pre>{plan}</pre></details>"
+            );
+        }
         // In a script `<` could end it: JSON has another way to write it.
         let data = drawing.data.to_string().replace('<', "\\u003c");
         let _ = write!(

@@ -120,7 +120,8 @@ fn the_page_is_self_contained_and_escaped() {
     let claim = Claim { id: "S0".into(), says: "a lock <is> lost".into(), ..Claim::default() };
     history.header.claim = Some(claim);
     let entries = entries(&history);
-    let page = Report { history: &history, entries: &entries, records: &[] }.html();
+    let plan = "  host <m> (node), wall clock +1s ahead";
+    let page = Report { history: &history, entries: &entries, records: &[] }.html(plan);
     assert!(page.contains("failover &lt;loses&gt; a lock") && !page.contains("<loses>"));
     for outside in ["http://", "https://", "src=", "@import", "url("] {
         let there = page.matches(outside).count();
@@ -129,9 +130,15 @@ fn the_page_is_self_contained_and_escaped() {
             + page.matches("url(#").count() * usize::from(outside == "url(");
         assert_eq!(there, own, "{outside}");
     }
-    for part in
-        ["class=\"over\"", "class=\"band\"", "5f8d0c1e", "lockstorm replay", "c1 was suspended", "data-show"]
-    {
+    for part in [
+        "class=\"over\"",
+        "class=\"band\"",
+        "5f8d0c1e",
+        "lockstorm replay",
+        "c1 was suspended",
+        "data-show",
+        "host &lt;m&gt;",
+    ] {
         assert!(page.contains(part), "{part}");
     }
     for part in
@@ -150,7 +157,7 @@ fn a_fault_that_lasts_is_drawn_for_as_long() {
     let with = |how: fn(Story) -> Story| {
         let story = Story::failover(LockKind::Exclusive).at(2_000);
         let history = how(story).ends(16_000);
-        Report { history: &history, entries: &[], records: &[] }.html()
+        Report { history: &history, entries: &[], records: &[] }.html("")
     };
     for (how, until, words) in [
         (
@@ -192,7 +199,7 @@ fn a_fault_that_repeats_has_one_row() {
     let history = (0..5).fold(Story::failover(LockKind::Exclusive), |story, at| {
         story.at(2_000 + at * 1_000).fault("the wall clock of r stepped", &["r"])
     });
-    let page = Report { history: &history.ends(16_000), entries: &[], records: &[] }.html();
+    let page = Report { history: &history.ends(16_000), entries: &[], records: &[] }.html("");
     assert_eq!(page.matches("class=\"out\"").count(), 1, "the fault is named once");
     assert_eq!(page.matches("class=\"fault\"").count(), 5);
 }
