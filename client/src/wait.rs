@@ -138,11 +138,13 @@ impl<T: Send + 'static> Caller<T> {
         }
     }
 
-    fn time_is_up(&self) -> bool {
-        self.end.is_some_and(|end| self.env().now() >= end)
+    /// Whether the caller is no longer interested, its time is up, or the client is closed.
+    fn has_given_up(&self) -> bool {
+        let is_late = self.end.is_some_and(|end| self.env().now() >= end);
+        is_late || self.is_gone() || self.session.ctx.work.is_closing()
     }
 
-    /// Completes when the caller is no longer interested, its time is up, or the client is closed.
+    /// Completes when the caller [has given up](Caller::has_given_up).
     pub(crate) async fn given_up(&mut self) {
         let end = self.end.map(|end| self.env().sleep_until(end));
         let ended = async {
@@ -198,7 +200,7 @@ impl<T: Send + 'static> Caller<T> {
             Answer::Got(got) => return Ok(Some(got)),
             Answer::Busy(busy) => busy,
         };
-        if self.limit == WaitLimit::NoWait || self.time_is_up() || wanted.is_exhausted() {
+        if self.limit == WaitLimit::NoWait || self.has_given_up() || wanted.is_exhausted() {
             return Ok(None);
         }
         let env = self.session.ctx.env.clone();
@@ -214,7 +216,7 @@ impl<T: Send + 'static> Caller<T> {
                     Answer::Got(got) => return Ok(Some(got)),
                     Answer::Busy(busy) => busy,
                 };
-                if self.time_is_up() || wanted.is_exhausted() {
+                if self.has_given_up() || wanted.is_exhausted() {
                     return Ok(None);
                 }
             }
@@ -240,7 +242,7 @@ impl<T: Send + 'static> Caller<T> {
                 Answer::Busy(busy) => busy,
             };
             subscription.looked();
-            if self.time_is_up() || wanted.is_exhausted() {
+            if self.has_given_up() || wanted.is_exhausted() {
                 return Ok(None);
             }
             let sleep = wanted.sleep(busy);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use lockstorm_client::{Client, ErrorKind, Event, EventKind, Observer, WokenBy};
 use lockstorm_sim::TestServer;
-use support::{RedisServer, command, eventually, on_each_server, soon, task};
+use support::{Flow, Proxy, RedisServer, command, eventually, on_each_server, soon, task};
 use tokio_util::sync::CancellationToken;
 
 const CHANNEL: &str = "redisson_lock__channel:{stock}";
@@ -30,6 +30,12 @@ impl Observer for Counts {
     }
 }
 
+impl Counts {
+    fn of(counter: &Mutex<usize>) -> usize {
+        *counter.lock().unwrap()
+    }
+}
+
 async fn listeners(server: &RedisServer) -> i64 {
     let reply = server.command(&["PUBSUB", "NUMSUB", CHANNEL]).await;
     let (_, count): (String, i64) = redis::from_redis_value(reply).unwrap();
@@ -50,15 +56,15 @@ async fn waiters_share_a_subscription_and_are_woken_one_by_one() {
         let lock = client.lock("stock");
         waiters.push(task(async move { lock.acquire().await.unwrap().release().await.unwrap() }));
     }
-    eventually("all wait", async || *counts.waiting.lock().unwrap() >= WAITERS).await;
+    eventually("all wait", async || Counts::of(&counts.waiting) >= WAITERS).await;
     // One connection listens, whatever the number of waiters.
     assert_eq!(listeners(&server).await, 1);
-    let before = *counts.attempts.lock().unwrap();
+    let before = Counts::of(&counts.attempts);
     guard.release().await.unwrap();
     for waiter in waiters {
         soon("each release wakes the next", waiter).await.unwrap();
     }
-    let woken = *counts.attempts.lock().unwrap() - before;
+    let woken = Counts::of(&counts.attempts) - before;
     // Ten that are granted, and a few that are woken by a message which another took before them; all at once would
     // be 10 + 9 + ... + 1 = 55.
     assert!((WAITERS..3 * WAITERS).contains(&woken), "{woken} attempts for {WAITERS} grants");
@@ -189,6 +195,30 @@ async fn a_wait_that_is_cancelled_leaves_nothing_behind() {
         got.unwrap().unwrap().release().await.unwrap();
     })
     .await;
+}
+
+/// A waiter is woken, and dropped while its request is under way: the refusal that comes then ends the wait, which was once said to
+/// go on.
+#[tokio::test]
+async fn a_waiter_that_was_gone_before_its_refusal_came_was_told_to_wait_on() {
+    let Some(server) = RedisServer::start() else { return };
+    let (proxy, counts) = (Proxy::to(&server).await, Arc::new(Counts::default()));
+    let holder = Client::connect(&server.url()).await.unwrap();
+    let client = Client::builder().endpoint(proxy.url()).observer(counts.clone()).connect().await.unwrap();
+    let guard = holder.lock("stock").acquire().await.unwrap();
+    let lock = client.lock("stock");
+    let waiting = task(async move { lock.acquire().await });
+    eventually("it waits", async || Counts::of(&counts.waiting) == 1).await;
+    let asked = Counts::of(&counts.attempts);
+    proxy.requests(Flow::Hold);
+    server.command(&["PUBLISH", CHANNEL, "0"]).await;
+    eventually("it asks again", async || Counts::of(&counts.attempts) == asked + 1).await;
+    waiting.abort();
+    assert!(waiting.await.unwrap_err().is_cancelled());
+    proxy.requests(Flow::Pass);
+    client.close().await.unwrap();
+    assert_eq!((Counts::of(&counts.waiting), Counts::of(&counts.attempts)), (1, asked + 1));
+    guard.release().await.unwrap();
 }
 
 /// A server, or a proxy before it, that has no RESP3, as Redis 5: locks work, and who has to wait is told why that cannot be.
