@@ -36,8 +36,8 @@ pub(super) struct Run {
     /// What moves time on
     #[arg(long, value_parser = virtual_engines(), default_value = Engine::Event.name())]
     engine: Engine,
-    /// Use private real `redis-server` processes for nodes, in real time: crashes are SIGKILL, pauses SIGSTOP, and clocks,
-    /// links and messages are left alone
+    /// Use private real `redis-server` processes for nodes, in real time: crashes are SIGKILL, pauses SIGSTOP, and a proxy between the
+    /// hosts cuts, delays and loses; the clocks of nodes are left alone
     #[arg(long, conflicts_with_all = ["engine", "until_violation"])]
     real: bool,
     /// Leave out what cannot be done to real servers, instead of refusing to run

@@ -72,18 +72,25 @@ impl Value {
     /// PEXPIRETIME of each lease.
     pub(crate) fn answered(
         kind: &str,
-        words: Vec<String>,
+        words: Vec<Vec<u8>>,
         expires_ms: i64,
         leases: Vec<(String, u32, i64)>,
     ) -> Value {
         let time = |expires_ms: i64| (expires_ms >= 0).then_some(expires_ms);
         let content = match kind {
-            "string" => words.into_iter().next().map_or(Content::Nothing, Content::Text),
+            "string" => words.first().map_or(Content::Nothing, |word| Content::Text(text(word))),
             "hash" => {
-                let pairs = words.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone()));
+                let pairs = words.chunks_exact(2).map(|pair| (text(&pair[0]), text(&pair[1])));
                 Content::Fields(pairs.collect())
             }
-            "list" => Content::List(words),
+            "list" => Content::List(words.iter().map(|word| text(word)).collect()),
+            // Each member is followed by its score, which is whole.
+            "zset" => {
+                let pairs = words
+                    .chunks_exact(2)
+                    .map(|pair| (pair[0].clone(), text(&pair[1]).parse::<f64>().unwrap_or(0.0) as i64));
+                Content::Ranked(pairs.collect())
+            }
             _ => return Value::default(),
         };
         let leases = leases.into_iter().map(|(field, level, ends)| ((field, level), time(ends)));

@@ -74,7 +74,9 @@ pub(super) async fn operate(ctx: HostCtx, port: u16, console: Console) {
         let mut command = console.next().await;
         if let [name, master, port] = &mut command[..]
             && matches!(name.to_ascii_uppercase().as_str(), "REPLICAOF" | "SLAVEOF")
-            && let Some(address) = ctx.stands_at(master, BACK_DOOR)
+            && ctx.stands_at(ctx.name(), BACK_DOOR).is_some()
+            && let Ok(number) = port.parse()
+            && let Ok(address) = ctx.gate(master, number).await
         {
             (*master, *port) = (address.ip().to_string(), address.port().to_string());
         }

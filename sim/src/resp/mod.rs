@@ -1,13 +1,16 @@
-//! The Redis serialization protocol, versions 2 and 3: bytes to commands ([`Decoder`]) and replies to bytes ([`Reply`]).
+//! The Redis serialization protocol, versions 2 and 3: bytes to commands ([`Decoder`]) and replies to bytes ([`Reply`]);
+//! a proxy counts those that pass ([`Replies`]).
 //!
 //! `resp` knows no command and no node: it would serve any server that speaks the protocol.
 //! Source: the protocol specification on redis.io, and the error texts of `redis-server` 7.0.
 
 mod decode;
+mod replies;
 mod reply;
 
 mod outbox;
 
 pub use decode::{Decoder, Limits, ProtocolError, split_words};
 pub use outbox::Outbox;
+pub use replies::Replies;
 pub use reply::{Protocol, Reply, Sink, format_double, quotable, quoted};

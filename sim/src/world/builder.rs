@@ -12,6 +12,7 @@ use turmoil_net::{HostId, KernelConfig, Net};
 
 use super::{
     clock::Clock,
+    conn::Sent,
     control::Control,
     engine::Engine,
     entropy::Entropy,
@@ -20,6 +21,7 @@ use super::{
     link::{Latency, Link},
     machine::{Machine, Shared},
     rule::Rules,
+    sleeper::Sleeper,
     timeline::{Hook, StateHook, World},
     trace::{Record, Trace, TraceRetention},
     turmoil::Turmoil,
@@ -152,6 +154,7 @@ impl Builder {
     /// If there is another world on this thread, or a link or clocks name a host that does not exist.
     pub fn build(self) -> World {
         let entropy = Entropy::new(self.seed);
+        let sleeper = Arc::new(Sleeper::default());
         let shared = Arc::new(Shared {
             now: AtomicI64::new(True::ZERO.as_nanos()),
             entropy,
@@ -159,11 +162,12 @@ impl Builder {
             trace: Mutex::new(Trace::new(self.keep, !self.hooks.is_empty())),
             rules: Mutex::new(Rules::default()),
             ready: Mutex::new(VecDeque::new()),
-            sleeper: Mutex::new(None),
+            sleeper: sleeper.clone(),
             panic: Mutex::new(None),
             names: Mutex::default(),
             engine: self.engine,
             real: Mutex::default(),
+            sent: Arc::new(Sent::new(sleeper)),
         });
         let count = self.hosts.len();
         let names = self.hosts.iter().map(|(name, _)| name.as_str());
@@ -185,6 +189,7 @@ impl Builder {
                 .unwrap_or_else(|| Clock::new(self.epoch, Monotonic::ZERO, Boottime::ZERO));
             let machine = Machine::new(index, name.into(), shared.clone(), clock);
             shared.names.lock().expect("a new lock").insert(address, machine.name.clone());
+            shared.real.lock().expect("a new lock").hosts.insert(machine.name.clone(), index);
             hosts.push(Host::new(machine, id, address, software));
         }
         assert!(clocks.is_empty(), "clocks of unknown hosts: {:?}", clocks.keys());

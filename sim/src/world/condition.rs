@@ -39,9 +39,12 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// Whether it is possible with real time and a real network.
-    pub fn works_on_real_hosts(&self) -> bool {
-        matches!(self, Self::Down { .. } | Self::Paused { .. } | Self::Blocked { .. })
+    /// The host whose clock it bends, which cannot be done to a process of its own.
+    pub fn bends_clock_of(&self) -> Option<&str> {
+        match self {
+            Self::ClockRate { host, .. } | Self::ClockFrozen { host, .. } => Some(host),
+            _ => None,
+        }
     }
 }
 

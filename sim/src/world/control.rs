@@ -46,13 +46,14 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Whether it is possible with real time and a real network: actions on code are, those on clocks, links and
-    /// messages are not.
-    pub fn works_on_real_hosts(&self) -> bool {
+    /// The host whose clock it bends, which cannot be done to a process of its own.
+    pub fn bends_clock_of(&self) -> Option<&str> {
         match self {
-            Self::Begin { condition, .. } | Self::End { condition, .. } => condition.works_on_real_hosts(),
-            Self::Kill { .. } | Self::Stop { .. } | Self::Restart { .. } | Self::Calm | Self::Finish => true,
-            _ => false,
+            Self::Begin { condition, .. } | Self::End { condition, .. } => condition.bends_clock_of(),
+            Self::ClockStep { host, .. } | Self::ClockSlew { host, .. } | Self::ClockRate { host, .. } => {
+                Some(host)
+            }
+            _ => None,
         }
     }
 }

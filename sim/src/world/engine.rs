@@ -9,8 +9,9 @@ pub enum Engine {
     /// `turmoil`, which runs every host once in each millisecond. A world behaves as on lockstorm's timeline,
     /// to the millisecond; this engine is slower, and exists to check the other.
     Turmoil,
-    /// Real time and the sockets of this machine, for code that talks to real servers: time cannot be controlled,
-    /// and faults of clocks and links are impossible. Only the random choices of such a run are a function of its seed.
+    /// Real time and the sockets of this machine, for code that talks to real servers. The links carry what passes between hosts, and
+    /// the clocks of code can be bent as in virtual time; those of real servers cannot. Only the random choices of such a run are a
+    /// function of its seed.
     Real,
 }
 

@@ -24,7 +24,8 @@ use super::{
     control::Control,
     entropy::Stream,
     lock::lock,
-    machine::{Alarm, Machine},
+    machine::{Alarm, Machine, RealListener},
+    proxy,
     socket::{TcpListener, TcpStream},
     trace::{Event, HostName},
 };
@@ -128,13 +129,30 @@ impl HostCtx {
     /// server is about to listen: connection attempts wait for it.
     pub fn stand_for(&self, port: u16, address: Option<SocketAddr>) {
         let real = &mut lock(&self.machine.shared.real);
-        real.listeners.insert((self.name().to_owned(), port), address);
+        let listener = RealListener { address, is_server: true };
+        real.listeners.insert((self.name().to_owned(), port), listener);
         real.listening.notify_waiters();
     }
 
     /// With real sockets: the real address of a port of a host.
     pub fn stands_at(&self, host: &str, port: u16) -> Option<SocketAddr> {
-        lock(&self.machine.shared.real).listeners.get(&(host.to_owned(), port)).copied().flatten()
+        lock(&self.machine.shared.real).listeners.get(&(host.to_owned(), port))?.address
+    }
+
+    /// With real sockets: a real address at which a server process on this host reaches a port of another one, over the links between
+    /// the two.
+    ///
+    /// # Errors
+    /// If no more sockets can be opened.
+    pub async fn gate(&self, host: &str, port: u16) -> io::Result<SocketAddr> {
+        let key = (self.machine.name.clone(), host.to_owned(), port);
+        let known = lock(&self.machine.shared.real).gates.get(&key).copied();
+        if let Some(address) = known {
+            return Ok(address);
+        }
+        let address = proxy::gate(self.machine.clone(), host.to_owned(), port).await?;
+        lock(&self.machine.shared.real).gates.insert(key, address);
+        Ok(address)
     }
 
     /// With real sockets: the host that opened the connection with this local port.
@@ -390,6 +408,12 @@ impl Host {
         self.life = Arc::new(Life { incarnation: self.started, ..Life::default() });
         self.started += 1;
         self.crashed = false;
+        // Listeners of earlier lives are gone, and new ones are awaited.
+        for ((host, _), listener) in &mut lock(&self.machine.shared.real).listeners {
+            if **host == *self.machine.name {
+                listener.address = None;
+            }
+        }
         self.machine.record(Event::Started { incarnation: self.life.incarnation });
         let task = (self.software)(HostCtx { machine: self.machine.clone(), life: self.life.clone() });
         let machine = self.machine.clone();

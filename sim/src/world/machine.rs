@@ -3,6 +3,7 @@
 use std::{
     any::Any,
     collections::{BTreeMap, VecDeque},
+    io,
     net::{IpAddr, SocketAddr},
     sync::{
         Arc, Mutex, Weak,
@@ -18,11 +19,13 @@ use tokio::{
 
 use super::{
     clock::Clock,
+    conn::{Conn, Sent},
     control::Control,
     engine::Engine,
     entropy::{Entropy, Stream},
     lock::lock,
     rule::Rules,
+    sleeper::Sleeper,
     trace::{Event, HostName, Trace},
     wire::Wire,
 };
@@ -40,13 +43,13 @@ pub(super) struct Shared {
     pub(super) trace: Mutex<Trace>,
     pub(super) rules: Mutex<Rules>,
     pub(super) ready: Mutex<VecDeque<usize>>,
-    /// Wakes the world's loop while it waits for tokio's clock.
-    pub(super) sleeper: Mutex<Option<Waker>>,
+    pub(super) sleeper: Arc<Sleeper>,
     pub(super) panic: Mutex<Option<Panic>>,
     pub(super) names: Mutex<BTreeMap<IpAddr, HostName>>,
     pub(super) engine: Engine,
     /// With real sockets: the real addresses of hosts' ports, and the host of each real socket.
     pub(super) real: Mutex<RealPorts>,
+    pub(super) sent: Arc<Sent>,
 }
 
 impl Shared {
@@ -55,15 +58,30 @@ impl Shared {
     }
 }
 
-/// The machine's own addresses for those of the world.
+/// The machine's own addresses for those of the world, and the connections between them.
 #[derive(Debug, Default)]
 pub(super) struct RealPorts {
-    /// The listeners, by host and port; `None` for those that are awaited.
-    pub(super) listeners: BTreeMap<(String, u16), Option<SocketAddr>>,
+    /// The numbers of the hosts.
+    pub(super) hosts: BTreeMap<HostName, usize>,
+    /// The listeners, by host and port.
+    pub(super) listeners: BTreeMap<(String, u16), RealListener>,
     /// Called when an awaited listener exists.
     pub(super) listening: Arc<Notify>,
     /// The hosts that opened connections, by the port each has at its own end.
     pub(super) dialed: BTreeMap<u16, HostName>,
+    /// The connections between hosts.
+    pub(super) conns: Vec<Weak<Conn>>,
+    /// The addresses at which server processes reach other hosts, by both hosts and the port.
+    pub(super) gates: BTreeMap<(HostName, String, u16), SocketAddr>,
+}
+
+/// A listener of a host.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RealListener {
+    /// Its real address; `None` if it is awaited.
+    pub(super) address: Option<SocketAddr>,
+    /// Whether it is that of a server process; otherwise it is of code in this process.
+    pub(super) is_server: bool,
 }
 
 /// The deadline of a timer.
@@ -177,14 +195,28 @@ impl Machine {
         }
     }
 
+    /// With real sockets: a connection to a port of another host, which is yet to be opened.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown host.
+    pub(super) fn conn_to(&self, host: &str, port: u16) -> io::Result<Arc<Conn>> {
+        let real = &mut *lock(&self.shared.real);
+        let Some((name, &index)) = real.hosts.get_key_value(host) else {
+            return Err(io::Error::new(io::ErrorKind::NotFound, format!("no host is called {host}")));
+        };
+        let from = (self.index, self.name.clone());
+        let conn = Conn::new(self.shared.sent.clone(), from, (index, name.clone()), port);
+        real.conns.retain(|conn| conn.strong_count() > 0);
+        real.conns.push(Arc::downgrade(&conn));
+        Ok(conn)
+    }
+
     /// Schedules the host's tasks to be polled again.
     pub(super) fn queue(&self) {
         if !self.queued.swap(true, Ordering::Relaxed) {
             lock(&self.shared.ready).push_back(self.index);
         }
-        if let Some(waker) = lock(&self.shared.sleeper).take() {
-            waker.wake();
-        }
+        self.shared.sleeper.wake();
     }
 }
 

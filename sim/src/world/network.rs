@@ -9,9 +9,11 @@ use bytes::Bytes;
 use turmoil_net::{NetstatState, Packet, TcpFlags, TcpSegment, Transport};
 
 use super::{
+    conn::Side,
     fabric::Fabric,
     lock::lock,
     parcel::Parcel,
+    proxy,
     timeline::World,
     trace::{Event, HostName},
 };
@@ -23,7 +25,7 @@ impl World {
         let net = match &self.fabric {
             Fabric::Event(net) => net,
             Fabric::Turmoil(_) => return self.collect_from_turmoil(),
-            Fabric::Real => return,
+            Fabric::Real => return self.collect_from_real(),
         };
         let mut outbox = std::mem::take(&mut self.outbox);
         net.egress_all(&mut outbox);
@@ -43,6 +45,21 @@ impl World {
             self.hosts[from].machine.record(event);
         }
         self.outbox = outbox;
+    }
+
+    /// Moves what connections in real time have sent onto the links.
+    fn collect_from_real(&mut self) {
+        for (conn, side, carried) in self.shared.sent.take() {
+            let (from, to) = match side {
+                Side::Far => (conn.from, conn.to),
+                Side::Near => (conn.to, conn.from),
+            };
+            if !self.hosts[from].crashed {
+                let number = self.packets;
+                self.packets += 1;
+                self.send(from, to, number, Parcel::Real(conn, carried));
+            }
+        }
     }
 
     /// Puts a packet on its link; returns when it arrives unless a fault interferes.
@@ -86,7 +103,15 @@ impl World {
                 (Fabric::Event(_), Parcel::Packet(packet)) if resets_half_open(&packet) => {}
                 (Fabric::Event(net), Parcel::Packet(packet)) => net.deliver(packet),
                 (Fabric::Turmoil(turmoil), _) => turmoil.release(head.number),
-                (_, Parcel::OnTurmoil) | (Fabric::Real, _) => unreachable!("no such packet is ever sent"),
+                (Fabric::Real, Parcel::Real(conn, carried)) => match index % self.hosts.len() == conn.to {
+                    true => {
+                        if let Some(arrived) = conn.arrive_far(carried) {
+                            proxy::start(self.shared.clone(), conn, arrived);
+                        }
+                    }
+                    false => conn.arrive_near(carried),
+                },
+                _ => unreachable!("no such packet is ever sent"),
             }
             self.schedule(index);
         }
@@ -140,6 +165,18 @@ impl World {
 
     /// Aborts one end of every connection of `host` that `which` picks by its peer.
     pub(super) fn abort_connections(&self, host: usize, which: impl Fn(IpAddr) -> bool) {
+        if let Fabric::Real = self.fabric {
+            let conns = lock(&self.shared.real).conns.clone();
+            for conn in conns.iter().filter_map(std::sync::Weak::upgrade) {
+                if conn.from == host && which(self.hosts[conn.to].address) {
+                    conn.abort(Side::Near);
+                }
+                if conn.to == host && which(self.hosts[conn.from].address) {
+                    conn.abort(Side::Far);
+                }
+            }
+            return;
+        }
         let Fabric::Event(net) = &self.fabric else {
             let wires = lock(&self.hosts[host].machine.wires).clone();
             let wires = wires.iter().filter_map(std::sync::Weak::upgrade);

@@ -1,6 +1,10 @@
 //! What links carry.
 
+use std::sync::Arc;
+
 use turmoil_net::Packet;
+
+use super::conn::{Carried, Conn};
 
 /// A packet on a link.
 #[derive(Debug)]
@@ -9,4 +13,6 @@ pub(super) enum Parcel {
     Packet(Packet),
     /// `turmoil` has it; this is its number on the link.
     OnTurmoil,
+    /// A part of a connection in real time.
+    Real(Arc<Conn>, Carried),
 }

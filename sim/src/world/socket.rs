@@ -15,7 +15,13 @@ use tokio::{
 };
 use turmoil_net::shim::tokio::net as events;
 
-use super::{engine::Engine, lock::lock, machine::Machine, wire::Wire};
+use super::{
+    conn::Dialed,
+    engine::Engine,
+    lock::lock,
+    machine::{Machine, RealListener},
+    wire::Wire,
+};
 
 /// A connection between two hosts, or of a host with itself.
 #[derive(Debug)]
@@ -25,7 +31,10 @@ pub struct TcpStream(Kind);
 enum Kind {
     Events(events::TcpStream),
     Turmoil(turmoil::net::TcpStream, Arc<Wire>),
+    /// Within a host, and what it accepts, in real time.
     Real(tokio::net::TcpStream),
+    /// From one host to another, in real time.
+    Dialed(Dialed),
     /// From a host to itself, on `turmoil`, whose own loopback takes a tick where a kernel takes no time.
     Loopback(DuplexStream, IpAddr),
 }
@@ -43,7 +52,10 @@ impl TcpStream {
             Engine::Event => {
                 return Ok(TcpStream(Kind::Events(events::TcpStream::connect((host, port)).await?)));
             }
-            Engine::Real => return TcpStream::really_connect(machine, host, port).await,
+            Engine::Real if host == &*machine.name => return TcpStream::connect_within(machine, port).await,
+            Engine::Real => {
+                return Ok(TcpStream(Kind::Dialed(Dialed::open(machine.conn_to(host, port)?).await?)));
+            }
             Engine::Turmoil => {}
         }
         let unknown = || io::Error::new(io::ErrorKind::NotFound, format!("no host is called {host}"));
@@ -70,12 +82,14 @@ impl TcpStream {
         }
     }
 
-    async fn really_connect(machine: &Machine, host: &str, port: u16) -> io::Result<TcpStream> {
+    /// Connects a host to itself in real time, over no link.
+    async fn connect_within(machine: &Machine, port: u16) -> io::Result<TcpStream> {
         let listening = lock(&machine.shared.real).listening.clone();
         let address = loop {
             let heard = listening.notified();
-            let address = lock(&machine.shared.real).listeners.get(&(host.to_owned(), port)).copied();
-            match address.ok_or(io::ErrorKind::ConnectionRefused)? {
+            let key = (machine.name.to_string(), port);
+            let listener = lock(&machine.shared.real).listeners.get(&key).copied();
+            match listener.ok_or(io::ErrorKind::ConnectionRefused)?.address {
                 Some(address) => break address,
                 None => heard.await,
             }
@@ -105,6 +119,7 @@ impl TcpStream {
             Kind::Events(stream) => stream.peer_addr(),
             Kind::Turmoil(stream, _) => stream.peer_addr(),
             Kind::Real(stream) => stream.peer_addr(),
+            Kind::Dialed(stream) => stream.peer_addr(),
             Kind::Loopback(_, address) => Ok(SocketAddr::new(*address, 0)),
         }
     }
@@ -118,6 +133,7 @@ impl TcpStream {
             Kind::Events(stream) => stream.local_addr(),
             Kind::Turmoil(stream, _) => stream.local_addr(),
             Kind::Real(stream) => stream.local_addr(),
+            Kind::Dialed(stream) => stream.local_addr(),
             Kind::Loopback(_, address) => Ok(SocketAddr::new(*address, 0)),
         }
     }
@@ -132,6 +148,7 @@ impl AsyncRead for TcpStream {
         match &mut self.0 {
             Kind::Events(stream) => Pin::new(stream).poll_read(cx, buf),
             Kind::Real(stream) => Pin::new(stream).poll_read(cx, buf),
+            Kind::Dialed(stream) => Pin::new(stream).poll_read(cx, buf),
             Kind::Loopback(stream, _) => Pin::new(stream).poll_read(cx, buf),
             Kind::Turmoil(stream, wire) => {
                 wire.check(cx, &wire.reader)?;
@@ -146,6 +163,7 @@ impl AsyncWrite for TcpStream {
         match &mut self.0 {
             Kind::Events(stream) => Pin::new(stream).poll_write(cx, buf),
             Kind::Real(stream) => Pin::new(stream).poll_write(cx, buf),
+            Kind::Dialed(stream) => Pin::new(stream).poll_write(cx, buf),
             Kind::Loopback(stream, _) => Pin::new(stream).poll_write(cx, buf),
             Kind::Turmoil(stream, wire) => {
                 wire.check(cx, &wire.writer)?;
@@ -158,6 +176,7 @@ impl AsyncWrite for TcpStream {
         match &mut self.0 {
             Kind::Events(stream) => Pin::new(stream).poll_flush(cx),
             Kind::Real(stream) => Pin::new(stream).poll_flush(cx),
+            Kind::Dialed(stream) => Pin::new(stream).poll_flush(cx),
             Kind::Loopback(stream, _) => Pin::new(stream).poll_flush(cx),
             Kind::Turmoil(stream, _) => Pin::new(stream).poll_flush(cx),
         }
@@ -167,6 +186,7 @@ impl AsyncWrite for TcpStream {
         match &mut self.0 {
             Kind::Events(stream) => Pin::new(stream).poll_shutdown(cx),
             Kind::Real(stream) => Pin::new(stream).poll_shutdown(cx),
+            Kind::Dialed(stream) => Pin::new(stream).poll_shutdown(cx),
             Kind::Loopback(stream, _) => Pin::new(stream).poll_shutdown(cx),
             Kind::Turmoil(stream, wire) => {
                 wire.check(cx, &wire.writer)?;
@@ -202,7 +222,10 @@ impl TcpListener {
             Engine::Real => {
                 let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
                 let (host, address) = (machine.name.to_string(), listener.local_addr()?);
-                lock(&machine.shared.real).listeners.insert((host, port), Some(address));
+                let real = &mut lock(&machine.shared.real);
+                let own = RealListener { address: Some(address), is_server: false };
+                real.listeners.insert((host, port), own);
+                real.listening.notify_waiters();
                 Listening::Real(listener)
             }
         };

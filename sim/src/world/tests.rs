@@ -1,5 +1,6 @@
 //! What each verb does to hosts, wires and clocks, as code on a host sees it.
 
+mod real;
 mod states;
 
 use std::{io, time::Duration};
@@ -575,25 +576,4 @@ fn code_on_turmoil_that_wakes_itself_for_ever_ends_the_run() {
         .build();
     let error = world.run(MS(20)).expect_err("it never gives way");
     assert!(matches!(error, WorldError::Livelock { host, .. } if host == "h"));
-}
-
-#[test]
-fn on_real_time_code_runs_and_clocks_cannot_be_bent() {
-    let mut world = World::builder(1)
-        .engine(Engine::Real)
-        .host("s", echo)
-        .host("c", |ctx| async move {
-            ctx.sleep_until(Monotonic::from_millis(20)).await;
-            let mut stream = ctx.dial("s", 7).await.expect("it listens");
-            stream.write_all(b"x").await.expect("open");
-            stream.read_exact(&mut [0]).await.expect("answered");
-            ctx.observe("it", "answered");
-            ctx.control().now(Verb::ClockStep { host: "c".into(), by_nanos: 1 });
-        })
-        .keep(TraceRetention::All)
-        .build();
-    let error = world.run(MS(5_000)).expect_err("no real clock is set");
-    assert!(matches!(error, WorldError::Impossible { .. }), "{error}");
-    assert!(world.now() >= MS(20) && world.now() < MS(5_000), "{}", world.now());
-    assert!(observed(&world, "it").starts_with("answered@"));
 }

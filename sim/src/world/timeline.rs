@@ -62,8 +62,8 @@ pub enum WorldError {
         /// The limit.
         steps: u64,
     },
-    /// The verb needs simulated time or network, which are real in this world.
-    #[error("\"{verb}\" cannot be done to real clocks and links")]
+    /// The verb bends the clock of a process of its own.
+    #[error("\"{verb}\" cannot be done to the clock of a real process")]
     Impossible {
         /// The order.
         verb: String,
@@ -232,7 +232,7 @@ impl World {
             self.collect();
             self.call_hooks();
             self.pass_panic_on();
-            if !lock(&self.shared.ready).is_empty() {
+            if !lock(&self.shared.ready).is_empty() || !self.shared.sent.is_empty() {
                 continue;
             }
             let next = self.next_event();
@@ -253,17 +253,17 @@ impl World {
                 alarm.as_mut().reset(deadline);
             }
             poll_fn(|cx| {
-                if !lock(&self.shared.ready).is_empty() {
+                if !lock(&self.shared.ready).is_empty() || !self.shared.sent.is_empty() {
                     return Poll::Ready(());
                 }
                 let alarm = alarm.as_mut().poll(cx);
                 if alarm.is_pending() {
-                    *lock(&self.shared.sleeper) = Some(cx.waker().clone());
+                    self.shared.sleeper.sleeps(cx);
                 }
                 alarm
             })
             .await;
-            *lock(&self.shared.sleeper) = None;
+            self.shared.sleeper.is_awake();
             self.follow_tokio();
             if !real && lock(&self.shared.ready).is_empty() {
                 self.set_now(next);

@@ -37,8 +37,10 @@ use super::{
 };
 use crate::{
     fault::FaultAction,
-    plan::{Plan, PlannedLock, PlannedNode, Target},
-    scenario::{Network, Node as Written},
+    history::HostKind,
+    plan::{Plan, PlannedNode, Target},
+    scenario::Node as Written,
+    selector::Selector,
     subject::Local,
 };
 
@@ -105,7 +107,7 @@ impl Operated for RealServer {
     }
 
     fn is_now(&self, state: HostState) {
-        let paused = state == HostState::Paused;
+        let paused = matches!(state, HostState::Paused | HostState::Suspended);
         if self.paused.replace(paused) != paused
             && let Some(process) = &*self.process.borrow()
         {
@@ -240,19 +242,24 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// What of a plan cannot be done to real servers in real time, one line each; empty if all can.
 pub fn impossible(plan: &Plan) -> Vec<String> {
     let mut problems = Vec::new();
-    let scenario = &plan.scenario;
+    let clients = plan.hosts.iter().find(|host| host.software.kind() == HostKind::Client);
+    let client = clients.map_or_else(String::new, |host| host.name.clone());
     for occurrence in &plan.faults {
         let somebody = |targets: &Vec<Target>| {
             let name = |target: &Target| match target {
                 Target::Host(name) => name.clone(),
+                Target::Role(Selector::Holder(_) | Selector::Waiter(_)) => client.clone(),
                 Target::Role(_) => "somebody".to_owned(),
             };
             targets.iter().map(name).collect::<Vec<_>>()
         };
         let targets: Vec<Vec<String>> = occurrence.targets.iter().map(somebody).collect();
+        let is_process = |host: Option<&str>| host.is_some_and(|host| is_node(plan, host));
         let impossible = occurrence.fault.actions(&targets).into_iter().find_map(|action| match action {
-            FaultAction::World(verb) if !verb.works_on_real_hosts() => Some(verb.to_string()),
-            FaultAction::For(condition) if !condition.works_on_real_hosts() => Some(condition.to_string()),
+            FaultAction::World(verb) if is_process(verb.bends_clock_of()) => Some(verb.to_string()),
+            FaultAction::For(condition) if is_process(condition.bends_clock_of()) => {
+                Some(condition.to_string())
+            }
             _ => None,
         });
         if let Some(what) = impossible {
@@ -260,21 +267,20 @@ pub fn impossible(plan: &Plan) -> Vec<String> {
             problems.push(format!("fault {name:?} needs \"{what}\""));
         }
     }
-    let ranked = |lock: &&PlannedLock| lock.written.kind.has_ids() || lock.written.kind.is_rate();
-    for lock in plan.locks.iter().filter(ranked) {
-        problems.push(format!("the keys of lock {:?} have members that are no text", lock.name));
-    }
     for host in &plan.hosts {
-        if host.offset != Default::default() || host.rate != Default::default() {
+        let bends_clock = host.offset != Default::default() || host.rate != Default::default();
+        if bends_clock && host.software.kind() == HostKind::Node {
             problems.push(format!("{} has clocks of its own", host.name));
         }
         problems.extend(host.software.unreal().map(|does| format!("{} {does}", host.name)));
     }
-    problems.extend(scenario.link.keys().map(|name| format!("link {name:?} has a latency of its own")));
-    if scenario.network != Network::default() {
-        problems.push("the network has a latency of its own".to_owned());
-    }
     problems.sort();
     problems.dedup();
     problems
+}
+
+/// Whether a host is a node, or may turn out to be one: a role that only nodes have.
+fn is_node(plan: &Plan, host: &str) -> bool {
+    let planned = plan.hosts.iter().find(|planned| planned.name == host);
+    planned.is_none_or(|planned| planned.software.kind() == HostKind::Node)
 }

@@ -51,6 +51,7 @@ for at, key in ipairs(KEYS) do
     if kind == 'string' then words = {redis.call('GET', key)} end
     if kind == 'hash' then words = redis.call('HGETALL', key) end
     if kind == 'list' then words = redis.call('LRANGE', key, 0, -1) end
+    if kind == 'zset' then words = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') end
     for field = 1, (kind == 'hash' and ARGV[at] ~= '') and #words or 0, 2 do
         for level = 1, math.min(tonumber(words[field + 1]) or 0, 1000) do
             local ends = redis.call('PEXPIRETIME', ARGV[at] .. ':' .. words[field] .. ':rwlock_timeout:' .. level)
@@ -127,7 +128,7 @@ async fn read(
     keys.iter().for_each(|(_, tag)| {
         command.arg(tag);
     });
-    type Answered = (String, Vec<String>, i64, Vec<(String, u32, i64)>);
+    type Answered = (String, Vec<Vec<u8>>, i64, Vec<(String, u32, i64)>);
     let (evicted, raw): (u64, Vec<Answered>) = command.query_async(connection).await?;
     let values = raw
         .into_iter()

@@ -1,0 +1,31 @@
+//! The world's loop, while it waits for tokio's clock.
+
+use std::{
+    sync::Mutex,
+    task::{Context, Waker},
+};
+
+use super::lock::lock;
+
+/// Wakes the world's loop while it waits for tokio's clock.
+#[derive(Debug, Default)]
+pub(super) struct Sleeper(Mutex<Option<Waker>>);
+
+impl Sleeper {
+    /// The loop waits.
+    pub(super) fn sleeps(&self, cx: &Context<'_>) {
+        *lock(&self.0) = Some(cx.waker().clone());
+    }
+
+    /// The loop goes on.
+    pub(super) fn is_awake(&self) {
+        *lock(&self.0) = None;
+    }
+
+    /// Wakes the loop if it waits.
+    pub(super) fn wake(&self) {
+        if let Some(waker) = lock(&self.0).take() {
+            waker.wake();
+        }
+    }
+}
