@@ -44,7 +44,7 @@ pub(super) enum BeliefEnd {
     RunOver,
 }
 
-interval!(Belief);
+interval!(Belief, without_end);
 
 #[derive(Debug)]
 struct Open {

@@ -7,8 +7,12 @@ use lockstorm_sim::time::True;
 
 use crate::history::{Lock, Mode, Owner};
 
-/// A stretch of true time in which an owner had a lock, in whatever sense; its end is not part of it.
+/// A stretch of true time in which an owner had a lock, in whatever sense.
 pub(super) trait Interval {
+    /// Whether its end is an instant at which the owner still acted, and so a part of it: one that begins and ends in the same
+    /// instant is not empty then.
+    const HAS_END: bool;
+
     fn lock(&self) -> Lock;
     fn owner(&self) -> Owner;
     fn mode(&self) -> Mode;
@@ -16,10 +20,18 @@ pub(super) trait Interval {
     fn until(&self) -> True;
 }
 
-/// Makes a struct an [`Interval`] that has its parts for fields.
+/// Makes a struct an [`Interval`] that has its parts for fields: `without_end` or `with_end`.
 macro_rules! interval {
-    ($kind:ty) => {
+    ($kind:ty, without_end) => {
+        $crate::checker::interval::interval!($kind, false);
+    };
+    ($kind:ty, with_end) => {
+        $crate::checker::interval::interval!($kind, true);
+    };
+    ($kind:ty, $has_end:literal) => {
         impl $crate::checker::interval::Interval for $kind {
+            const HAS_END: bool = $has_end;
+
             fn lock(&self) -> Lock {
                 self.lock
             }
@@ -56,7 +68,10 @@ impl<I> Overlap<'_, I> {
     }
 }
 
-/// All overlaps of more than no time, in the order they began. The intervals are sorted by lock and beginning.
+/// All overlaps, in the order they began. The intervals are sorted by lock and beginning.
+///
+/// Two have more than an instant in common, or one of them is an instant within the other: two that only touch, as a hold that
+/// ends when the next begins, do not overlap.
 pub(super) fn overlaps<I: Interval>(intervals: &[I]) -> Vec<Overlap<'_, I>> {
     debug_assert!(intervals.is_sorted_by_key(|interval| (interval.lock(), interval.from())));
     let mut live: Vec<&I> = Vec::new();
@@ -66,7 +81,8 @@ pub(super) fn overlaps<I: Interval>(intervals: &[I]) -> Vec<Overlap<'_, I>> {
         for first in &live {
             let shared = first.mode() == Mode::Shared && second.mode() == Mode::Shared;
             let until = first.until().min(second.until());
-            if first.owner() != second.owner() && !shared && second.from() < until {
+            let instant = I::HAS_END && first.from() < second.from() && second.from() == second.until();
+            if first.owner() != second.owner() && !shared && (second.from() < until || instant) {
                 all.push(Overlap { first: *first, second, from: second.from(), until });
             }
         }

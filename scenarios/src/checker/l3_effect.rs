@@ -205,6 +205,15 @@ mod tests {
                     .wrote("c1", None, 1_400)
                     .ends(3_000),
             ),
+            // Where the network takes no time, a grant and the write that comes of it are one instant.
+            (
+                "a critical section of no time inside the other's",
+                two().at(1_001).wrote("c2", None, 1_001).at(1_050).wrote("c1", None, 1_049).ends(3_000),
+            ),
+            (
+                "a critical section of no time that begins when the other's ends",
+                two().at(1_001).wrote("c1", None, 1_001).wrote("c2", None, 1_001).ends(3_000),
+            ),
             ("who never held it", two().at(1_100).wrote("c3", None, 1_099).ends(3_000)),
             (
                 "who believed it without any grant is judged by its belief",

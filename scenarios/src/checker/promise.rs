@@ -41,7 +41,7 @@ pub(super) enum PromiseEnd {
     RunOver,
 }
 
-interval!(Promise);
+interval!(Promise, without_end);
 
 /// What one group has promised one owner and not yet seen the end of.
 #[derive(Debug)]

@@ -138,7 +138,7 @@ pub(super) struct Section {
     pub(super) sent: True,
 }
 
-interval!(Section);
+interval!(Section, with_end);
 
 /// The sections behind these writes, by lock and then by when they began. A holder of one of many permits has no critical section.
 pub(super) fn sections(evidence: &Evidence<'_>, writes: &[Write]) -> Vec<Section> {

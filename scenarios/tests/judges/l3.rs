@@ -1,6 +1,6 @@
 //! L3, as it is defined: a critical section runs from the beginning of a hold to the arrival of the last write that came of
 //! it. The layer is violated iff critical sections of two owners have an instant in common, or an owner writes that never had
-//! the lock. Of a semaphore's permits many may be out, so its critical sections may overlap.
+//! the lock; that instant is more than the one in which a section ends as the other begins. Of a semaphore's permits many may be out, so its critical sections may overlap.
 
 use std::time::Duration;
 
@@ -26,7 +26,16 @@ pub(crate) fn judge(history: &History) -> Answer {
             sections.push(section);
         }
     }
-    let clashes = clashes(&sections);
+    let mut clashes = clashes(&sections);
+    // A grant and the last write that came of it may be one instant, which another section may have in its middle.
+    for one in sections.iter().filter(|one| one.from == one.until) {
+        let around = |other: &&Stretch| {
+            (other.lock, one.owner != other.owner) == (one.lock, true)
+                && other.from < one.from
+                && one.from < other.until
+        };
+        clashes.extend(sections.iter().filter(around).map(|_| Duration::ZERO));
+    }
     let strangers = writes.iter().any(|write| write.hold.is_none());
     let word = match !clashes.is_empty() || strangers {
         true => "violated",
