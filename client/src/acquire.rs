@@ -203,6 +203,48 @@ impl<G: Got> Acquisition<G> {
         Guard::new(hold, keeper, got, session.ctx.env.clone())
     }
 
+    /// What became of a request whose reply did not come, which is `error`.
+    async fn resolve(
+        &self,
+        caller: &mut Caller<Guard<G>>,
+        pending: Pending,
+        error: Error,
+        needed: usize,
+        sent: Boottime,
+    ) -> Result<Answer<Guard<G>>> {
+        let (session, kind) = (&self.request.session, &self.request.kind);
+        let probe = Probe {
+            slot: self.request.key.slot(),
+            questions: kind.probe(&self.request()),
+            read: |answers: &[Value]| {
+                // A machine that was suspended asks late: what the server has forgotten it may still have obeyed.
+                if self.is_endless() && session.env().boottime() >= sent + PERMIT_MEMORY {
+                    return Err(session.config.no_reply());
+                }
+                kind.found(answers, &self.owner.counts(&kind.parts()))
+            },
+        };
+        match pending.recover(session, caller, &error, self.patience(), probe).await {
+            Recovered::Replied(reply, acked) => self.settle(caller, (&reply, acked), needed, sent).await,
+            // Whether the replicas have it is not known, so that it does not count.
+            Recovered::Obeyed(..) if session.config.replica_wait != ReplicaWait::None => {
+                Err(self.undone(error).await)
+            }
+            Recovered::Obeyed(Found { got, left }, asked) => {
+                let until = asked + left.saturating_sub(drift_margin(left));
+                self.accept(caller, self.deadline(sent).min(until), got).await
+            }
+            Recovered::Never => Err(error.made_definite()),
+            // What an owner has that had nothing before is this grant, if anything.
+            Recovered::Untold { is_fenced } if self.has_nothing() && !self.is_endless() => {
+                let undone = self.undone(error.clone()).await;
+                Err(if is_fenced { undone } else { error })
+            }
+            // A second request could double the first.
+            Recovered::Unknown | Recovered::Untold { .. } => Err(error),
+        }
+    }
+
     /// Takes a grant back that does not count. If that fails as well, the lock ends with its lease.
     async fn undo(&self) -> bool {
         give_back(&self.request.session, &*self.request.kind, &self.owner, Confirm::No).await.is_ok()
@@ -251,36 +293,8 @@ impl<G: Got> Wanted for Acquisition<G> {
             Err(error) if error.is_definite() => return Err(error),
             Err(error) => error,
         };
-        let probe = Probe {
-            slot: self.request.key.slot(),
-            questions: kind.probe(&self.request()),
-            read: |answers: &[Value]| {
-                // A machine that was suspended asks late: what the server has forgotten it may still have obeyed.
-                if self.is_endless() && session.env().boottime() >= sent + PERMIT_MEMORY {
-                    return Err(config.no_reply());
-                }
-                kind.found(answers, &owner.counts(&kind.parts()))
-            },
-        };
-        match pending.recover(&session, caller, &error, self.patience(), probe).await {
-            Recovered::Replied(reply, acked) => self.settle(caller, (&reply, acked), needed, sent).await,
-            // Whether the replicas have it is not known, so that it does not count.
-            Recovered::Obeyed(..) if config.replica_wait != ReplicaWait::None => {
-                Err(self.undone(error).await)
-            }
-            Recovered::Obeyed(Found { got, left }, asked) => {
-                let until = asked + left.saturating_sub(drift_margin(left));
-                self.accept(caller, self.deadline(sent).min(until), got).await
-            }
-            Recovered::Never => Err(error.made_definite()),
-            // What an owner has that had nothing before is this grant, if anything.
-            Recovered::Untold { is_fenced } if self.has_nothing() && !self.is_endless() => {
-                let undone = self.undone(error.clone()).await;
-                Err(if is_fenced { undone } else { error })
-            }
-            // A second request could double the first.
-            Recovered::Unknown | Recovered::Untold { .. } => Err(error),
-        }
+        // Rare, and larger than all the rest: not a part of every acquisition's memory.
+        Box::pin(self.resolve(caller, pending, error, needed, sent)).await
     }
 
     fn listen(&self) -> Option<Subscription> {

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::io;
 use std::ops::{Add, Sub};
 use std::path::Path;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -162,13 +163,18 @@ impl Env for TokioEnv {
     }
 }
 
-/// The outcome of `work`, or `None` when `limit` comes first.
+/// The outcome of `work`, or `None` when `limit` comes first. Work that is done at once costs no timer.
 pub(crate) async fn within<T>(env: &dyn Env, limit: Monotonic, work: impl Future<Output = T>) -> Option<T> {
-    tokio::select! {
-        biased;
-        done = work => Some(done),
-        () = env.sleep_until(limit) => None,
-    }
+    let mut work = std::pin::pin!(work);
+    let mut sleep = None;
+    std::future::poll_fn(|cx| {
+        if let Poll::Ready(done) = work.as_mut().poll(cx) {
+            return Poll::Ready(Some(done));
+        }
+        let sleep = sleep.get_or_insert_with(|| env.sleep_until(limit));
+        sleep.as_mut().poll(cx).map(|()| None)
+    })
+    .await
 }
 
 /// Sleeps for `wait`.

@@ -196,13 +196,23 @@ impl<T: Send + 'static> Caller<T> {
     }
 
     async fn get<W: Wanted<Got = T>>(&mut self, wanted: &mut W) -> Result<Option<T>> {
-        let mut busy = match self.attempt(wanted).await? {
+        let busy = match self.attempt(wanted).await? {
             Answer::Got(got) => return Ok(Some(got)),
             Answer::Busy(busy) => busy,
         };
         if self.limit == WaitLimit::NoWait || self.has_given_up() || wanted.is_exhausted() {
             return Ok(None);
         }
+        // A lock that is free is got without waiting: its acquisition does without the memory for that.
+        Box::pin(self.keep_asking(wanted, busy)).await
+    }
+
+    /// Attempts again, after each message and each sleep, until it is got or the caller gives up.
+    async fn keep_asking<W: Wanted<Got = T>>(
+        &mut self,
+        wanted: &mut W,
+        mut busy: Sleep,
+    ) -> Result<Option<T>> {
         let env = self.session.ctx.env.clone();
         let Some(subscription) = wanted.listen() else {
             loop {
