@@ -390,7 +390,7 @@ fn a_boundary_is_found_to_the_millisecond_beside_its_formula() {
                     formula = \"lease - 2s\"\n[expect]\nl1 = \"holds\"\n";
     let folder = Folder::with("boundary", "jump.toml", &format!("{JUMP}{boundary}"));
     let ran = folder.run(&["boundary", "jump.toml"]);
-    ran.ends(0, "seed 0: holds up to 8s, violated from 8.001s").ends(0, "formula  lease - 2s = 8s");
+    ran.ends(0, "seed 0: holds up to 8s, violated from 8.001s").ends(0, "formula  lease - 2s = 8s, as found");
     folder
         .run(&["boundary", "jump.toml", "--seeds", "0..6"])
         .ends(0, "median 8.001s (8.001s..8.001s with 95% confidence)");
@@ -398,6 +398,27 @@ fn a_boundary_is_found_to_the_millisecond_beside_its_formula() {
     folder.run(&["boundary", "jump.toml", "--axis", &axis("0s..5s")]).ends(1, "holds all the way");
     folder.run(&["boundary", "jump.toml", "--axis", &axis("5s..0s")]).ends(64, "from a smaller value");
     folder.run(&["boundary", "jump.toml", "--checker", "l5"]).ends(64, "there is no checker l5");
+    let wrong = boundary.replace("lease - 2s", "lease - 1s");
+    let folder = Folder::with("wrong_boundary", "jump.toml", &format!("{JUMP}{wrong}"));
+    folder.run(&["boundary", "jump.toml"]).ends(1, "formula  lease - 1s = 9s, NOT AS FOUND");
+}
+
+/// Each claim with a number has its boundary beside what was found, and the folder has a page for each condition.
+#[test]
+fn claims_are_a_folder_of_pages() {
+    let folder = Folder::new("site");
+    let ran = folder.run(&["claims", "R1", "S11", "--report", "site"]);
+    ran.ends(0, "holds up to 8.9s, violated from 8.901s").ends(0, "formula  lease - 1.1s = 8.9s, as found");
+    let read = |name: &str| fs::read_to_string(folder.0.join("site").join(name)).expect(name);
+    let index = read("index.html");
+    // Two files decide S11, and neither writes over the other.
+    let pages = ["R1/one-try-after-8890ms.html", "S11/nearly.html", "S11-2/forward.html"];
+    for name in pages.into_iter().chain(["files/redlock/clock_jump.toml"]) {
+        assert!(index.contains(&format!("href=\"{name}\"")), "{name} is not linked in\n{index}");
+        assert!(!read(name).is_empty(), "{name}");
+    }
+    assert!(read("R1/one-try-after-8890ms.html").contains("R1"));
+    folder.run(&["claims", "R1", "--report", "site/index.html"]).ends(64, "cannot be written");
 }
 
 #[test]

@@ -12,15 +12,18 @@ use super::{
     progress::Progress,
 };
 use crate::{
-    boundary::{Change, Found, Search, median},
+    boundary::{Change, Found, Median, Search, median},
     checker::Checker,
     run::Engine,
-    scenario::{Boundary as Written, Source, Ticks, Variant},
+    scenario::{Boundary as Written, Scenario, Source, Ticks, Variant},
     verdict::{CONFIDENCE, percent},
 };
 
 /// How near a change is found, as a part of the range, unless a file or an option says.
 const WITHIN: u32 = 10_000;
+
+/// Into how many equal parts a range is cut before bisection begins.
+const PARTS: u32 = 8;
 
 /// Find the value of a key at which a verdict changes, by bisection: exact for each seed, with an interval over many
 #[derive(Debug, Args)]
@@ -41,7 +44,7 @@ pub(super) struct Boundary {
     variant: Option<String>,
     /// Into how many equal parts to cut the range before bisection begins: a verdict that changes back within one of them is not
     /// seen
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = PARTS, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     parts: u32,
     #[command(flatten)]
     seeds: Seeds,
@@ -104,27 +107,22 @@ impl Boundary {
 
     /// What to look for: what the options say, and else what the file says.
     fn search<'a>(&'a self, source: &'a Source, variant: &'a Variant) -> Result<Option<Search<'a>>> {
-        let written = variant.scenario.boundary.as_ref();
-        let (key, from, to) = match (&self.axis, written) {
-            (Some(axis), _) => (&*axis.key, axis.from, axis.to),
-            (None, Some(written)) => (&*written.key, written.from, written.to),
-            (None, None) => return Ok(None),
+        let Some(axis) = &self.axis else {
+            let Some(written) = &variant.scenario.boundary else { return Ok(None) };
+            let mut search = search_of(source, variant, written, self.engine)?;
+            search.parts = self.parts;
+            search.within = self.within.unwrap_or(search.within);
+            if let Some(name) = &self.checker {
+                search.checker = checker_named(name)?;
+            }
+            return checked(search).map(Some);
         };
-        let within = self.within.or(written.filter(|_| self.axis.is_none()).and_then(|of| of.within));
-        let within = within.unwrap_or_else(|| from.distance(from.part(to, 1, WITHIN)));
-        if !within.is_like(from) {
-            bail!("{within} is no distance between {from} and {to}");
-        }
-        let checker = self.checker(variant, written)?;
-        let (parts, engine) = (self.parts, self.engine);
-        Ok(Some(Search { source, variant: &variant.of, key, from, to, within, parts, checker, engine }))
-    }
-
-    fn checker(&self, variant: &Variant, written: Option<&Written>) -> Result<&'static Checker> {
-        let named = self.checker.as_deref().or(written.and_then(|written| written.checker.as_deref()));
-        let name = named.or(variant.scenario.expect.keys().next().map(String::as_str));
-        let Some(name) = name else { bail!("nothing is expected of any checker: give --checker NAME") };
-        checker_named(name)
+        let Axis { key, from, to } = axis;
+        let (from, to, parts, engine) = (*from, *to, self.parts, self.engine);
+        let within = self.within.unwrap_or_else(|| least(from, to));
+        let checker = judge(variant, self.checker.as_deref())?;
+        checked(Search { source, variant: &variant.of, key, from, to, within, parts, checker, engine })
+            .map(Some)
     }
 
     fn print(&self, search: &Search<'_>, variant: &Variant) -> Result<Exit> {
@@ -132,30 +130,132 @@ impl Boundary {
         let progress = Progress::new(usize::try_from(seeds.end - seeds.start).unwrap_or(usize::MAX));
         let found = search.of(seeds, self.jobs.count(), &|_| progress.step(0.0)).map_err(|error| *error)?;
         progress.finish();
-        let of = if variant.of.is_empty() { String::new() } else { format!("#{}", variant.of) };
-        let runs: usize = found.iter().map(|found| found.runs).sum();
-        outln!(
-            "{}{of}: {} while {} goes from {} to {} ({runs} runs)",
-            search.source.file,
-            search.checker.name,
-            search.key,
-            search.from,
-            search.to
-        );
-        print_found(search, &found);
-        if let Some(formula) = variant.scenario.boundary.as_ref().and_then(|written| written.formula.as_ref())
-        {
-            match formula.value(&variant.scenario) {
-                Ok(value) => outln!("  formula  {formula} = {value}"),
-                Err(error) => outln!("  formula  {formula}: {error}"),
-            }
+        outln!("{}{}", search.source.file, heading(search, &found));
+        // A formula is about the axis and the checker of the file, and about no others.
+        let is_of_file = self.axis.is_none() && self.checker.is_none();
+        let written = variant.scenario.boundary.as_ref().filter(|_| is_of_file);
+        let answer = answer(search, &found, written, &variant.scenario);
+        for line in &answer.lines {
+            outln!("  {line}");
         }
-        let changes = found.iter().all(|found| !found.changes.is_empty());
-        Ok(if changes { Exit::Expected } else { Exit::Unexpected })
+        Ok(answer.exit())
     }
 }
 
-fn print_found(search: &Search<'_>, found: &[Found]) {
+/// What a file says is to be looked for, as far as it says.
+pub(super) fn search_of<'a>(
+    source: &'a Source,
+    variant: &'a Variant,
+    written: &'a Written,
+    engine: Engine,
+) -> Result<Search<'a>> {
+    let Written { key, from, to, within, checker, .. } = written;
+    let checker = judge(variant, checker.as_deref())?;
+    let within = within.unwrap_or_else(|| least(*from, *to));
+    Ok(Search {
+        source,
+        variant: &variant.of,
+        key,
+        from: *from,
+        to: *to,
+        within,
+        parts: PARTS,
+        checker,
+        engine,
+    })
+}
+
+fn least(from: Ticks, to: Ticks) -> Ticks {
+    from.distance(from.part(to, 1, WITHIN))
+}
+
+fn checked(search: Search<'_>) -> Result<Search<'_>> {
+    if !search.within.is_like(search.from) {
+        bail!("{} is no distance between {} and {}", search.within, search.from, search.to);
+    }
+    Ok(search)
+}
+
+/// Whose verdict: that of the checker that is named, or else of the first that something is expected of.
+fn judge(variant: &Variant, named: Option<&str>) -> Result<&'static Checker> {
+    let name = named.or(variant.scenario.expect.keys().next().map(String::as_str));
+    let Some(name) = name else { bail!("nothing is expected of any checker: give --checker NAME") };
+    checker_named(name)
+}
+
+/// A boundary that a file claims, with what was found of it.
+pub(super) struct Claimed<'a> {
+    pub(super) search: Search<'a>,
+    pub(super) found: Vec<Found>,
+    answer: Answer,
+}
+
+impl<'a> Claimed<'a> {
+    pub(super) fn of(search: Search<'a>, found: Vec<Found>, written: &Written, scenario: &Scenario) -> Self {
+        let answer = answer(&search, &found, Some(written), scenario);
+        Claimed { search, found, answer }
+    }
+
+    pub(super) fn heading(&self) -> String {
+        heading(&self.search, &self.found)
+    }
+
+    /// What was found, a line each.
+    pub(super) fn lines(&self) -> &[String] {
+        &self.answer.lines
+    }
+
+    pub(super) fn exit(&self) -> Exit {
+        self.answer.exit()
+    }
+}
+
+/// What was looked for, and in how many runs.
+fn heading(search: &Search<'_>, found: &[Found]) -> String {
+    let Search { variant, checker, key, from, to, .. } = search;
+    let of = if variant.is_empty() { String::new() } else { format!("#{variant}") };
+    let runs: usize = found.iter().map(|found| found.runs).sum();
+    format!("{of}: {} while {key} goes from {from} to {to} ({runs} runs)", checker.name)
+}
+
+/// What was found, a line each, and whether it is what the file claims: one change at the least, where the formula says if there
+/// is one.
+struct Answer {
+    lines: Vec<String>,
+    as_claimed: bool,
+}
+
+impl Answer {
+    fn exit(&self) -> Exit {
+        if self.as_claimed { Exit::Expected } else { Exit::Unexpected }
+    }
+}
+
+fn answer(search: &Search<'_>, found: &[Found], written: Option<&Written>, scenario: &Scenario) -> Answer {
+    let (mut lines, middle) = found_lines(search, found);
+    let Some(formula) = written.and_then(|written| written.formula.as_ref()) else {
+        return Answer { lines, as_claimed: found.iter().all(|found| !found.changes.is_empty()) };
+    };
+    let (line, as_claimed) = match formula.value(scenario) {
+        Err(error) => (format!("formula  {formula}: {error}"), false),
+        Ok(value) => {
+            // Two values a step apart have the change between them; of seeds that differ, their median's interval has it.
+            let exact = found.iter().all(
+                |found| matches!(found.changes[..], [change] if change.last <= value && value <= change.first),
+            );
+            let about = middle.is_some_and(|of| of.low <= value && value <= of.high);
+            let as_claimed = exact || about;
+            let word = if as_claimed { "as found" } else { "NOT AS FOUND" };
+            (format!("formula  {formula} = {value}, {word}"), as_claimed)
+        }
+    };
+    lines.push(line);
+    Answer { lines, as_claimed }
+}
+
+/// What was found for each seed, and the median over those that change once.
+fn found_lines(search: &Search<'_>, found: &[Found]) -> (Vec<String>, Option<Median>) {
+    let mut lines = Vec::new();
     for alike in found.chunk_by(|one, other| (one.start, &one.changes) == (other.start, &other.changes)) {
         let seeds = match (alike, alike.len() == found.len()) {
             ([one], _) => format!("seed {}", one.seed),
@@ -164,10 +264,10 @@ fn print_found(search: &Search<'_>, found: &[Found]) {
         };
         let one = &alike[0];
         if one.changes.is_empty() {
-            outln!("  {seeds}: {} all the way", one.start);
+            lines.push(format!("{seeds}: {} all the way", one.start));
         }
         for Change { below, last, first, above } in &one.changes {
-            outln!("  {seeds}: {below} up to {last}, {above} from {first}");
+            lines.push(format!("{seeds}: {below} up to {last}, {above} from {first}"));
         }
     }
     let single: Vec<&Change> = found
@@ -175,11 +275,12 @@ fn print_found(search: &Search<'_>, found: &[Found]) {
         .filter_map(|found| if let [change] = &found.changes[..] { Some(change) } else { None })
         .collect();
     if single.len() < 2 {
-        return;
+        return (lines, None);
     }
-    match median(single.iter().map(|change| change.first).collect(), CONFIDENCE) {
-        Some(of) => outln!(
-            "  over seeds: median {} ({}..{} with {} confidence), from {} to {}",
+    let middle = median(single.iter().map(|change| change.first).collect(), CONFIDENCE);
+    lines.push(match &middle {
+        Some(of) => format!(
+            "over seeds: median {} ({}..{} with {} confidence), from {} to {}",
             of.middle,
             of.low,
             of.high,
@@ -187,15 +288,11 @@ fn print_found(search: &Search<'_>, found: &[Found]) {
             of.least,
             of.most
         ),
-        None => outln!("  over seeds: too few of them change once for an interval; try more than five"),
-    }
+        None => "over seeds: too few of them change once for an interval; try more than five".to_owned(),
+    });
     if single.len() < found.len() {
-        outln!(
-            "  {} of {} seeds change once between {} and {}",
-            single.len(),
-            found.len(),
-            search.from,
-            search.to
-        );
+        let (of, all, from, to) = (single.len(), found.len(), search.from, search.to);
+        lines.push(format!("{of} of {all} seeds change once between {from} and {to}"));
     }
+    (lines, middle)
 }

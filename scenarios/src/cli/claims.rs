@@ -1,22 +1,26 @@
 //! `lockstorm claims`: the main job: what is claimed about Redis locks, decided.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use lockstorm_sim::world::TraceRetention;
 use miette::{Result, miette};
 
 use super::{
     Exit,
+    boundary::{Claimed, search_of},
     options::{Jobs, virtual_engines},
     out::outln,
+    pages::Pages,
     progress::Progress,
-    results::{exit_of, show},
+    results::{exit_of, measured, show},
     twice::stock,
 };
 use crate::{
     run::Engine,
     runner::{Judged, Runner},
     scenario::{Source, nearest},
-    tally::tally,
+    tally::{Tally, tally},
     verdict::Match,
 };
 
@@ -34,6 +38,10 @@ pub(super) struct Claims {
     /// servers came out as the simulated ones, and how many of the runs did
     #[arg(long, conflicts_with_all = ["engine", "verbose"])]
     real: bool,
+    /// Write a folder of pages: a table of the claims with their verdicts and boundaries, a page of a run for each condition, and the
+    /// scenario files
+    #[arg(long, value_name = "DIR", conflicts_with = "real")]
+    report: Option<PathBuf>,
     /// Show for each condition which owners held the lock, until when, and which fault caused it
     #[arg(long, short)]
     verbose: bool,
@@ -45,20 +53,48 @@ impl Claims {
         if self.real {
             return super::match_rate::run(&sources, self.jobs.given());
         }
+        let mut pages = self.report.as_deref().map(Pages::create).transpose()?;
         let trial = Runner::new(&sources).jobs(self.jobs.count()).engine(self.engine);
         let progress = Progress::new(trial.cases().len());
         let judged = trial.run(&|judged| progress.step(judged.simulated));
         let speed = progress.finish();
         let tallies = tally(&trial, &judged);
-        let mut as_claimed = 0;
+        let (mut as_claimed, mut worst) = (0, Exit::Expected);
         for (at, source) in sources.iter().enumerate() {
             let of: Vec<Judged> = judged.iter().filter(|one| one.case.source == at).cloned().collect();
-            let exit = exit_of(&of, tallies.iter().filter(|tally| tally.source == at));
+            let tallies: Vec<Tally<'_>> =
+                tallies.iter().filter(|tally| tally.source == at).cloned().collect();
+            let boundaries = self.boundaries(source)?;
+            let exit = boundaries.iter().map(Claimed::exit).fold(exit_of(&of, &tallies), Exit::max);
             as_claimed += usize::from(exit == Exit::Expected);
+            worst = worst.max(exit);
             self.print(&trial, source, &of, exit);
+            for found in &boundaries {
+                outln!("       boundary{}", found.heading());
+                for line in found.lines() {
+                    outln!("         {line}");
+                }
+            }
+            if let Some(pages) = &mut pages {
+                pages.add(&trial, source, &of, &tallies, &boundaries, exit)?;
+            }
         }
         outln!("{as_claimed} of {} claims came out as stated ({speed})", sources.len());
-        Ok(exit_of(&judged, &tallies))
+        pages.map_or(Ok(()), Pages::finish)?;
+        Ok(worst)
+    }
+
+    /// Where the verdict changes of each variant that says so, searched anew.
+    fn boundaries<'a>(&self, source: &'a Source) -> Result<Vec<Claimed<'a>>> {
+        let mut all = Vec::new();
+        for variant in &source.variants {
+            let Some(written) = &variant.scenario.boundary else { continue };
+            let search = search_of(source, variant, written, self.engine)?;
+            let found = search.of(0..variant.scenario.run.seeds, self.jobs.count(), &|_| {});
+            let found = found.map_err(|error| *error)?;
+            all.push(Claimed::of(search, found, written, &variant.scenario));
+        }
+        Ok(all)
     }
 
     /// The claims that were asked for, in the order of their numbers.
@@ -115,18 +151,14 @@ impl Claims {
     }
 }
 
-/// What was found of everything that the claim is about, with what was measured where it sets bounds.
+/// What was found of everything that the claim is about, in one line.
 fn came_out(trial: &Runner<'_>, judged: &Judged) -> String {
-    let expected = trial.variant(judged.case).scenario.expect.iter();
-    let found = expected.filter_map(|(checker, expected)| {
-        let finding = judged.finding(checker)?;
-        let measured = expected.measures.keys().filter_map(|name| {
-            finding.measure(name).map(|found| format!("{} {found}", name.replace('_', " ")))
-        });
-        let measured: Vec<String> = measured.collect();
-        let measured =
-            if measured.is_empty() { String::new() } else { format!(" ({})", measured.join(", ")) };
-        Some(format!("{checker} {}{measured}", finding.verdict.word()))
+    let found = measured(trial, judged).into_iter().map(|(checker, word, measured)| {
+        if measured.is_empty() {
+            format!("{checker} {word}")
+        } else {
+            format!("{checker} {word} ({measured})")
+        }
     });
     found.collect::<Vec<_>>().join(", ")
 }

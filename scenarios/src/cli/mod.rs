@@ -18,6 +18,7 @@ mod match_rate;
 mod new;
 mod options;
 mod out;
+mod pages;
 mod picture;
 mod progress;
 mod real;

@@ -115,7 +115,7 @@ impl Output {
 }
 
 /// The run that a person would want to see.
-fn most_telling(judged: &[Judged]) -> Option<&Judged> {
+pub(super) fn most_telling(judged: &[Judged]) -> Option<&Judged> {
     let unexpected = judged.iter().find(|one| matches!(one.verdict(), Match::Otherwise(_)));
     let undecided = judged.iter().find(|one| matches!(one.verdict(), Match::Undecided(_)));
     let violated =
@@ -139,6 +139,20 @@ fn exit(verdict: &Match) -> Exit {
         Match::Undecided(_) => Exit::Undecided,
         Match::Otherwise(_) => Exit::Unexpected,
     }
+}
+
+/// What was found of everything that the claim is about: the checker, the verdict, and what was measured where it sets bounds.
+pub(super) fn measured(trial: &Runner<'_>, judged: &Judged) -> Vec<(String, &'static str, String)> {
+    let expected = trial.variant(judged.case).scenario.expect.iter();
+    let found = expected.filter_map(|(checker, expected)| {
+        let finding = judged.finding(checker)?;
+        let measured = expected.measures.keys().filter_map(|name| {
+            finding.measure(name).map(|found| format!("{} {found}", name.replace('_', " ")))
+        });
+        let measured: Vec<String> = measured.collect();
+        Some((checker.clone(), finding.verdict.word(), measured.join(", ")))
+    });
+    found.collect()
 }
 
 /// Prints what came out of one run; with everything that was found, and the witness, where the outcome is given.

@@ -1,4 +1,4 @@
-//! What a person gets to read about a run: verdicts in words, a timeline, JSON, and one page of HTML.
+//! What a person gets to read: of a run verdicts in words, a timeline, JSON, and one page of HTML; of all claims one page more.
 //!
 //! A report shows what is in a history and in the findings about it, and decides nothing.
 
@@ -8,6 +8,7 @@ mod html;
 mod json;
 mod lanes;
 mod messages;
+mod site;
 mod text;
 mod timeline;
 
@@ -20,6 +21,7 @@ use crate::{
     verdict::{Expectation, Finding, Match},
 };
 
+pub use site::{BoundaryRow, ClaimRow, Condition, Mark, Site};
 pub use timeline::timeline;
 
 /// A finding with what was expected of it.
