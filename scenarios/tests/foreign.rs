@@ -16,6 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 #[error("the server answered {0:?}")]
 struct Refusal(String);
 
+// ANCHOR: client
 /// Sends one command to the node and returns its reply.
 async fn ask(host: &CodeHost, command: &[&str]) -> Result<String, Refusal> {
     let lost = |error: std::io::Error| Refusal(error.to_string());
@@ -52,6 +53,8 @@ async fn foreign(host: CodeHost, believed: Duration) {
     }
 }
 
+// ANCHOR_END: client
+// ANCHOR: scenario
 fn scenario(believed: Duration) -> Scenario {
     let code = move |host: CodeHost| foreign(host, believed);
     Scenario::builder("two clients that are not ours")
@@ -62,6 +65,7 @@ fn scenario(believed: Duration) -> Scenario {
         .expect("l1", Expectation::holds())
         .build()
 }
+// ANCHOR_END: scenario
 
 fn verdict(scenario: Scenario, checker: &str) -> Vec<String> {
     let judged =

@@ -4,7 +4,12 @@ use clap::{Args, ValueEnum};
 use miette::Result;
 
 use super::{Exit, out::outln};
-use crate::{checker, fault, library, scenario, selector};
+use crate::{
+    checker::{self, Checker},
+    fault,
+    history::Bounds,
+    library, scenario, selector,
+};
 
 /// List what scenarios can be made of
 #[derive(Debug, Args)]
@@ -54,6 +59,11 @@ impl List {
             if matches!(self.what, What::Faults) {
                 outln!("{:width$}    {}", "", scenario::fault_form(&name));
             }
+            if matches!(self.what, What::Checkers) {
+                for (measure, meaning) in Checker::named(&name).map_or(&[][..], |checker| checker.measures) {
+                    outln!("{:width$}    {measure}: {meaning}", "");
+                }
+            }
             if matches!(self.what, What::Traits) {
                 outln!("{:width$}    {}", "", scenario::trait_values(&name).join(", "));
             }
@@ -61,6 +71,14 @@ impl List {
         if matches!(self.what, What::Faults) {
             outln!(
                 "\nWhat has a `?` may be left out. When: `at` a time or `on` an event, `for` a time, again `every` so often."
+            );
+        }
+        if matches!(self.what, What::Checkers) {
+            let Bounds { progress, wake, attempts_per_second } = Bounds::default();
+            outln!(
+                "\nWhat a file may bound is under each: [expect] l1 = {{ violated = {{ overlap = \"2s..3s\" }} }}. Without a bound of the file \
+                 progress is violated after {progress:?}, wake-ups after {wake:?}, and commands above {attempts_per_second} of one waiter \
+                 in a second."
             );
         }
         Ok(Exit::Expected)

@@ -1,0 +1,351 @@
+#!/usr/bin/env python3
+"""Builds the book into target/book/html: checks what its commands print, writes the reference, and checks its links.
+
+    cargo build --release && book/build.py            with the binary of the release build
+    book/build.py --lockstorm PATH --update           writes into the chapters what the commands print now
+
+A chapter's ```console blocks are played in order, in a folder that holds book/examples. What a command prints must be what the block
+has, but for how long it took. The reference comes from the binary: its schema, its lists and its stock scenarios.
+Needs mdbook (`cargo install --locked mdbook`).
+"""
+
+import argparse
+import html.parser
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import urllib.parse
+from pathlib import Path
+
+BOOK = Path(__file__).resolve().parent
+ROOT = BOOK.parent
+STOCK = ROOT / "scenarios/files"
+OUT = ROOT / "target/book"
+
+
+def output(command, **options):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **options).stdout
+
+
+# ---- what the commands of the chapters print
+
+BLOCK = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
+
+
+def masked(text):
+    """Without what differs from machine to machine: how long it took."""
+    return re.sub(r"\((\d+ runs) in [^)]*\)", r"(\1)", text)
+
+
+def played(block, lockstorm, folder):
+    """What a person would see who types the commands of a block."""
+    seen = []
+    for line in block.splitlines():
+        if not line.startswith("$ "):
+            continue
+        command = line[2:]
+        if not command.startswith("lockstorm "):
+            sys.exit(f"only lockstorm is run in the book: {command}")
+        ran = subprocess.run([f'"{lockstorm}"{command.removeprefix("lockstorm")}'], shell=True, cwd=folder, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        if ran.returncode not in (0, 1):
+            sys.exit(f"{command} ends with {ran.returncode}")
+        said = "\n".join(line.rstrip() for line in masked(ran.stdout).splitlines())
+        seen.append(f"{line}\n{said}\n" if said else f"{line}\n")
+    return "".join(seen)
+
+
+def check_commands(lockstorm, update):
+    commands, wrong = 0, []
+    for chapter in sorted((BOOK / "src").glob("*.md")):
+        folder = OUT / "played" / chapter.stem
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(BOOK / "examples", folder)
+        text = chapter.read_text()
+
+        def again(found):
+            nonlocal commands
+            now = played(found[1], lockstorm, folder)
+            commands += now.count("\n$ ") + now.startswith("$ ")
+            if now != found[1]:
+                wrong.append(f"{chapter.relative_to(ROOT)} has\n{found[1]}\nand what is printed is\n{now}")
+            return f"```console\n{now}```"
+
+        new = BLOCK.sub(again, text)
+        if update and new != text:
+            chapter.write_text(new)
+    if wrong and not update:
+        sys.exit("\n".join(wrong) + "\nbook/build.py --update writes it into the chapters")
+    print(f"{commands} commands print what the book says")
+
+
+# ---- the reference
+
+def cell(text):
+    return " ".join(str(text).split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+class Keys:
+    """The keys of the format: every table of the schema as a section, with an example of each key from a scenario file."""
+
+    def __init__(self, schema, documents):
+        self.types, self.sections, self.bare, self.examples = schema["$defs"], [], [], {}
+        for document in documents:
+            for part in [document, *document.get("variant", {}).values()]:
+                self.collect(part, schema)
+        self.begun = set()
+        self.section("The file", schema, "")
+
+    # -- which key of which type is used where
+
+    def resolve(self, kind):
+        """A type without the names and alternatives around it: what it is called, and what it is."""
+        name = None
+        while True:
+            if "$ref" in kind:
+                name = kind["$ref"].rsplit("/", 1)[1]
+                kind = self.types[name]
+            elif "anyOf" in kind and len([one for one in kind["anyOf"] if one.get("type") != "null"]) == 1:
+                kind = next(one for one in kind["anyOf"] if one.get("type") != "null")
+            else:
+                return name, kind
+
+    def collect(self, value, kind):
+        name, kind = self.resolve(kind)
+        for option in [*kind.get("anyOf", []), *kind.get("oneOf", [])]:
+            if option.get("type") != "null":
+                self.collect(value, option)
+        if isinstance(value, list):
+            for one in value:
+                self.collect(one, kind.get("items", {}))
+        elif isinstance(value, dict):
+            for key, inner in value.items():
+                own = kind.get("properties", {}).get(key)
+                if own is not None:
+                    self.examples.setdefault((id(kind), key), []).append(self.toml(key, inner))
+                    self.collect(inner, own)
+                elif isinstance(kind.get("additionalProperties"), dict):
+                    self.collect(inner, kind["additionalProperties"])
+
+    def toml(self, key, value):
+        def short(value):
+            if isinstance(value, bool):
+                return str(value).lower()
+            if isinstance(value, str):
+                return json.dumps(value, ensure_ascii=False)
+            if isinstance(value, dict):
+                inner = ", ".join(f"{key} = {short(one)}" for key, one in value.items())
+                return f"{{ {inner} }}" if inner else "{}"
+            if isinstance(value, list):
+                return f"[{', '.join(short(one) for one in value)}]"
+            return str(value)
+        return f"{key} = {short(value)}"
+
+    # -- what is written
+
+    def type_of(self, kind):
+        name, inner = self.resolve(kind)
+        if name in self.begun:
+            return f"[{name}](#{name.lower()})"
+        if "properties" in inner:
+            return "table"
+        values = [one["const"] for one in inner.get("oneOf", []) if "const" in one] or inner.get("enum")
+        if values:
+            return " or ".join(f"`{value}`" for value in values)
+        if name in WORDS:
+            return WORDS[name]
+        if isinstance(inner.get("additionalProperties"), dict):
+            return f"tables by name: {self.type_of(inner['additionalProperties'])}"
+        if "items" in inner:
+            return f"list of {self.type_of(inner['items'])}"
+        if "anyOf" in inner or "oneOf" in inner:
+            options = [self.type_of(one) for one in inner.get("anyOf", inner.get("oneOf", [])) if one.get("type") != "null"]
+            return " or ".join(dict.fromkeys(options))
+        kinds = inner.get("type", "any value")
+        kinds = [one for one in ([kinds] if isinstance(kinds, str) else kinds) if one != "null"]
+        return {"integer": "whole number", "boolean": "`true` or `false`", "string": "text", "object": "table"}.get(kinds[0], kinds[0])
+
+    def tables_in(self, kind):
+        """The tables that a key leads to."""
+        name, inner = self.resolve(kind)
+        if name and "properties" in inner:
+            yield name, inner
+        for deeper in [inner.get("items"), inner.get("additionalProperties"), *inner.get("anyOf", []), *inner.get("oneOf", [])]:
+            if isinstance(deeper, dict):
+                yield from self.tables_in(deeper)
+
+    def section(self, title, kind, about):
+        rows, below, required = [], [], kind.get("required", [])
+        for key, own in kind["properties"].items():
+            tables = [(name, inner) for name, inner in self.tables_in(own) if name not in self.begun]
+            self.begun.update(name for name, _ in tables)
+            below += tables
+            # What several locks have in common, and what one of them has of its own, are the same keys.
+            alike = self.types[{"Lock": "Locks", "Locks": "Lock"}[title]] if title in ("Lock", "Locks") else kind
+            used = self.examples.get((id(kind), key), []) + self.examples.get((id(alike), key), [])
+            # The shortest that says something: neither empty nor a whole table of tables.
+            short = sorted((one for one in used if not one.endswith(("{}", "[]"))), key=lambda one: (len(one), one)) or used
+            example = f"`{cell(short[0])}`" if short and len(short[0]) <= 110 else ""
+            if not used:
+                self.bare.append(f"{title}: {key}")
+            default = own.get("default")
+            if key in required:
+                default = "required"
+            elif default in (None, "", {}, []) or isinstance(default, dict):
+                default = ""
+            else:
+                default = f"`{cell(json.dumps(default) if isinstance(default, bool) else default)}`"
+            meaning = own.get("description") or self.resolve(own)[1].get("description", "")
+            rows.append(f"| `{key}` | {self.type_of(own)} | {default} | {cell(meaning)} {example} |")
+        self.sections.append("\n".join([
+            f"## {title}\n", f"{about}\n" if about else "",
+            "| key | type | default | meaning, and an example |", "| --- | --- | --- | --- |", *rows, ""]))
+        for name, inner in below:
+            self.section(name, inner, cell(inner.get("description", "")))
+
+    def page(self):
+        return "# Every key of the format\n\nPrinted from the JSON Schema (`lockstorm schema`); the examples are from scenario files.\n\n" \
+            + "\n".join(self.sections)
+
+
+# How the types are called that are written as text.
+WORDS = {
+    "Span": "time, as `\"1.5s\"`",
+    "DrawnSpan": "time, or a range that is drawn from, as `\"1s..2s\"`",
+    "Step": "signed time, as `\"+5s\"`",
+    "DrawnStep": "signed time, or a range, as `\"-1s..+1s\"`",
+    "Rate": "share, as `\"2%\"`",
+    "DrawnRate": "share, or a range, as `\"0%..2%\"`",
+    "Hosts": "[hosts](selectors.md)",
+    "Name": "name",
+    "Quorum": "`majority` or `half`",
+    "Ticks": "time, share or number",
+    "Formula": "sum, as `\"lease - drift\"`",
+    "Expectation": "[expectation](checkers.md)",
+}
+
+
+def listed(lockstorm, what):
+    """What `lockstorm list` prints: rows of a name with its text, each with the lines below it; and what is said after them."""
+    rows, after = [], ""
+    text, _, after = output([lockstorm, "list", what]).partition("\n\n")
+    for line in text.splitlines():
+        if line.startswith(" "):
+            rows[-1][2].append(line.strip())
+        else:
+            name, about = re.split(r"  +", line, maxsplit=1)
+            rows.append((name, about, []))
+    return rows, after.strip()
+
+
+def page_of(title, intro, rows, after, below=None):
+    lines = [f"# {title}\n", f"{intro}\n"]
+    if below is None:
+        lines += ["| name | meaning |", "| --- | --- |", *(f"| `{cell(name)}` | {cell(about)} |" for name, about, _ in rows)]
+    else:
+        for name, about, inner in rows:
+            lines += [f"## {name}\n", f"{about}\n", *below(inner), ""]
+    if after:
+        lines += ["", cell(after)]
+    return "\n".join(lines) + "\n"
+
+
+def write_reference(lockstorm, folder):
+    schema = json.loads(output([lockstorm, "schema"]))
+    files = [*sorted(STOCK.rglob("*.toml")), *sorted((BOOK / "examples").glob("*.toml"))]
+    keys = Keys(schema, [tomllib.loads(path.read_text()) for path in files])
+    folder.mkdir(parents=True)
+    (folder / "keys.md").write_text(keys.page())
+    code = lambda inner: ["```toml", *inner, "```"] if inner else []
+    points = lambda inner: [f"* `{line.split(': ')[0]}`: {cell(line.split(': ', 1)[1])}" for line in inner]
+    for name, title, intro, below in [
+        ("faults", "Every fault", "What can go wrong, as `[fault.NAME]`. See [every key](keys.md) for their parts.", code),
+        ("checkers", "Every checker", "What is judged, as `[expect]`, with what each measures.", points),
+        ("workloads", "Every workload", "What a client does over and over: `workload.NAME = { .. }`.", None),
+        ("subjects", "Every subject", "The systems under test: `lock.subject`. All but the first are models.", None),
+        ("traits", "Every trait", "What a model does, and what can be laid over one: `lock.traits = { .. }`.",
+         lambda inner: [", ".join(f"`{one}`" for one in " ".join(inner).split(", "))]),
+        ("selectors", "How hosts are named", "In faults and links, where more than one host could be meant.", None),
+        ("scenarios", "The stock scenarios", "Each runs by its path: `lockstorm run redlock/clock_jump.toml`.", None),
+    ]:
+        rows, after = listed(lockstorm, name)
+        (folder / f"{name}.md").write_text(page_of(title, intro, rows, after, below))
+    return keys.bare
+
+
+# ---- links
+
+class Links(html.parser.HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.targets, self.anchors = [], set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.anchors.update(attributes[key] for key in ("id", "name") if attributes.get(key))
+        for key in ("href", "src"):
+            if attributes.get(key):
+                self.targets.append(attributes[key])
+
+
+def check_links(folder):
+    pages = {path: Links(path.read_text()) for path in folder.rglob("*.html") if path.name not in ("print.html", "404.html", "toc.html")}
+    dead, checked = [], 0
+    for path, page in pages.items():
+        for target in page.targets:
+            link = urllib.parse.urlsplit(target)
+            if link.scheme or link.netloc or target == "print.html":
+                continue
+            checked += 1
+            to = (path.parent / urllib.parse.unquote(link.path)).resolve() if link.path else path
+            to = to / "index.html" if to.is_dir() else to
+            if not to.exists():
+                dead.append(f"{path.relative_to(folder)}: {target} is not there")
+            elif link.fragment and to in pages and "=" not in link.fragment \
+                    and urllib.parse.unquote(link.fragment) not in pages[to].anchors:
+                dead.append(f"{path.relative_to(folder)}: {target} has no such part")
+    if dead:
+        sys.exit("\n".join(dead))
+    print(f"{checked} links in {len(pages)} pages lead somewhere")
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--lockstorm", type=Path, default=ROOT / "target/release/lockstorm", help="the binary")
+    options.add_argument("--update", action="store_true", help="write what the commands print into the chapters")
+    options = options.parse_args()
+    if not options.lockstorm.exists():
+        sys.exit(f"{options.lockstorm} is not there: cargo build --release")
+    if not shutil.which("mdbook"):
+        sys.exit("mdbook is not installed: cargo install --locked mdbook")
+    lockstorm = options.lockstorm.resolve()
+
+    # What the examples expect must be what happens.
+    subprocess.run([lockstorm, "run", BOOK / "examples"], check=True)
+    check_commands(lockstorm, options.update)
+    shutil.rmtree(OUT / "book", ignore_errors=True)
+    shutil.copytree(BOOK / "src", OUT / "book/src")
+    shutil.copytree(BOOK / "examples", OUT / "book/examples")
+    for file in ("book.toml", "wide.css"):
+        shutil.copy(BOOK / file, OUT / "book" / file)
+    bare = write_reference(lockstorm, OUT / "book/src/reference")
+    if bare:
+        sys.exit("no scenario file shows these keys:\n" + "\n".join(bare))
+    pictures = OUT / "book/src/pictures"
+    pictures.mkdir()
+    for command in [
+        ["run", "payment.toml", "--report", pictures / "payment.html"],
+        ["run", "storm.toml", "--plot", pictures / "storm.svg", "--plot-checker", "l1"],
+        ["run", "redlock/jump_by_latency.toml", "--plot", pictures / "jump_by_latency.svg", "--plot-checker", "l1"],
+    ]:
+        subprocess.run([lockstorm, *command], cwd=BOOK / "examples", check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(["mdbook", "build", OUT / "book", "--dest-dir", OUT / "html"], check=True)
+    check_links(OUT / "html")
+
+
+if __name__ == "__main__":
+    main()
