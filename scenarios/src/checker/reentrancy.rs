@@ -3,8 +3,8 @@
 //! The node's count is compared with the count that follows from the owner's calls, whenever one of them succeeded and no
 //! other is under way. A call that failed with an indefinite error allows a difference of one: an acquire only until the owner's
 //! next acquire, which must get the count right; a release until the next acquire, too, whose count shows whether it was executed.
-//! Only locks that one group grants are judged: a quorum leaves holds behind on nodes it cannot reach, by design. Nor are permits that
-//! have a lease of their own, each of which is one hold.
+//! Only locks that one group grants are judged: a quorum leaves holds behind on nodes it cannot reach, by design. Nor are permits, of
+//! which one call may take several: they are no levels.
 //!
 //! A hold that the node dropped allows a difference of one, too, until its owner has released it or learned of the loss: the owner
 //! assumes that the next count includes it, and so takes an acquire whose reply was lost for one that was not executed. It acquires
@@ -38,6 +38,12 @@ pub(super) const REENTRANCY: Checker = Checker {
 
 /// How long after a call a real node's count may be read.
 const READ_MAX: Duration = Duration::from_millis(50);
+
+/// Whether the lock's node counts the levels of each owner.
+fn counts_levels(history: &History, lock: Lock) -> bool {
+    let lock = history.lock(lock);
+    lock.kind.is_exclusive() && !lock.names_its_holds()
+}
 
 /// When each owner made a call, with the number of the event.
 fn invocations(history: &History) -> BTreeMap<Owner, Vec<(usize, True)>> {
@@ -138,7 +144,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
                 let counted = account.counted();
                 let lost = account.lost;
                 tested |= returned(account, call, outcome, counted);
-                let judged = !history.lock(lock).names_its_holds();
+                let judged = counts_levels(history, lock);
                 if account.under_way > 0
                     || *outcome != Outcome::Ok
                     || !judged
@@ -164,7 +170,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         }
         None => match evidence.given_up() {
             Some(why) => Verdict::undecided(why),
-            None if history.header.locks().all(|lock| history.lock(lock).names_its_holds()) => {
+            None if !history.header.locks().any(|lock| counts_levels(history, lock)) => {
                 Verdict::undecided("No single authority counts the holds.")
             }
             None if deepest < 2 && !tested => {
@@ -259,7 +265,7 @@ fn witness(
 #[cfg(test)]
 mod tests {
     use crate::{
-        checker::tests::explained,
+        checker::tests::{explained, first_line},
         history::{Call, LockKind, LossCause, Outcome, Reason, Role, story::Story},
     };
 
@@ -400,5 +406,13 @@ mod tests {
             let finding = super::check(&super::Evidence::of(&history));
             assert_eq!(finding.verdict.witness().is_some(), wrong, "{engine}: {:?}", finding.verdict);
         }
+    }
+
+    /// One call takes three permits of a semaphore, and the node counts three. It was once taken for a count that is too high.
+    #[test]
+    fn permits_that_one_call_takes_are_no_levels() {
+        let story = Story::of_kind(LockKind::Semaphore { permits: 5 }).counts("m", "c1", 2).at(0);
+        let history = story.asks("c1").at(1).granted("m", "c1", 30_000).at(2).returns("c1", Outcome::Ok);
+        assert_eq!(first_line("reentrancy", &history.ends(100)), "undecided off=0 deepest=3");
     }
 }

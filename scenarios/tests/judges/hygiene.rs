@@ -1,6 +1,6 @@
 //! Hygiene, as it is defined: a key that is there when the run ends was left behind, unless it is one of
 //! those that its lock declares as lasting, or belongs to a lock that is in use. A lock is in use when the run ends if an owner
-//! believes it holds it then, or has an acquisition under way. A key that its lock declares as passing, and which has a time to live,
+//! believes it holds it then, or a call about it is under way. A key that its lock declares as passing, and which has a time to live,
 //! was not left behind where its owner is unknown; else, of those that one owner left of one lock on one node, as many were as are
 //! more than one and the calls of its client about that lock that did not come back with success.
 //!
@@ -16,7 +16,7 @@ use crate::{
 pub(crate) fn judge(history: &History) -> Answer {
     let calls = calls(history);
     let in_use = |lock: Lock| {
-        let waits = calls.iter().any(|call| call.lock == lock && call.acquires() && call.ended.is_none());
+        let waits = calls.iter().any(|call| call.lock == lock && call.ended.is_none());
         waits
             || pairs(history)
                 .iter()

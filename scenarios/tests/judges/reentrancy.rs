@@ -14,12 +14,12 @@
 //! last acquire before. `deepest` is the highest count that any node granted. What a real node counts is read a moment later: there
 //! the two are not compared if the owner asks for something again within fifty milliseconds.
 //!
-//! Locks of a quorum are not judged, nor permits with leases. The question arose if a count was two or more, or if a call succeeded for which another
+//! Locks of a quorum are not judged, nor permits. The question arose if a count was two or more, or if a call succeeded for which another
 //! one had left room, or after an acquire was refused although the node had granted the lock since the last success.
 
 use std::{collections::BTreeMap, time::Duration};
 
-use lockstorm::history::{Call, Event, EventKind, History, Lock, LockKind, Mode, Outcome, Owner, Role};
+use lockstorm::history::{Call, Event, EventKind, History, Lock, Mode, Outcome, Owner, Role};
 
 use crate::{
     Answer,
@@ -171,7 +171,7 @@ fn asks_on(history: &History, owner: Owner, number: usize) -> bool {
 pub(crate) fn judge(history: &History) -> Answer {
     let judged = |lock: Lock| {
         let info = history.lock(lock);
-        info.authority.quorum == 1 && !matches!(info.kind, LockKind::Permits { .. })
+        info.authority.quorum == 1 && info.kind.is_exclusive()
     };
     let calls = calls(history);
     let (mut off, mut deepest, mut again) = (0, 0, false);
