@@ -421,6 +421,25 @@ fn claims_are_a_folder_of_pages() {
     folder.run(&["claims", "R1", "--report", "site/index.html"]).ends(64, "cannot be written");
 }
 
+/// A condition that leaves out the fault, and one that makes it worse; each can be run by itself.
+#[test]
+fn one_variant_of_a_file_runs_alone() {
+    let variants = "[variant.quiet]\nwithout = [\"fault.jump\"]\nexpect.l1 = \"holds\"\n\
+                    [variant.far]\nfault.jump.clock_step.by = \"+9s\"\nexpect.l1 = \"violated\"\n";
+    let text = format!("finding = \"It is as one would think.\"\n{JUMP}{variants}");
+    let folder = Folder::with("variants", "jump.toml", &text);
+    folder
+        .run(&["run", "jump.toml", "-v"])
+        .ends(0, "2 as expected")
+        .ends(0, "found: It is as one would think.");
+    folder.run(&["run", "jump.toml#quiet"]).ends(0, "jump.toml#quiet@0").ends(0, "1 as expected");
+    folder.run(&["run", "jump.toml#far", "--set", "network.latency=2ms"]).ends(0, "1 as expected");
+    folder.run(&["run", "jump.toml#near"]).ends(64, "there is no variant \"near\", but: quiet, far");
+    let replayed = folder.run(&["replay", "jump.toml#far@0", "--json"]);
+    replayed.ends(0, "\"case\":\"jump.toml#far@0\"");
+    assert!(replayed.out.starts_with('{') && replayed.out.lines().count() == 1, "{}", replayed.out);
+}
+
 #[test]
 fn the_template_runs_as_it_is_written() {
     let folder = Folder::new("template");

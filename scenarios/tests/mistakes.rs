@@ -260,6 +260,11 @@ fn a_mistake_in_a_variant_is_pointed_at_where_the_variant_is_written() {
     with("l1 = \"holds\"", "l1 = \"holds\"\n[variant.worse]\nexpect.«l9» = \"holds\"", "no checker `l9`");
     with("l1 = \"holds\"", "l1 = \"holds\"\n[variant.worse]\nvariant = «{}»", "cannot have variants");
     with("l1 = \"holds\"", "l1 = \"holds\"\n[variant]\nworse = «3»", "expected a table: [variant.worse]");
+    let without = |without: &str| format!("l1 = \"holds\"\n[variant.worse]\nwithout = {without}");
+    with("l1 = \"holds\"", &without("[«\"fault.crush\"»]"), "there is no `fault.crush` to leave out");
+    with("l1 = \"holds\"", &without("[«\"node.redis.deeper.down\"»]"), "to leave out");
+    with("l1 = \"holds\"", &without("[«3»]"), "expected the path of a key");
+    with("l1 = \"holds\"", &without("«\"fault.crash\"»"), "expected a list of keys to leave out");
 }
 
 #[test]

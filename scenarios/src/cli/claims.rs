@@ -145,7 +145,7 @@ impl Claims {
                 show(trial, one, Some(&trial.outcome(one.case, TraceRetention::Nothing)));
             }
         }
-        if let Some(finding) = &source.variants[0].scenario.finding {
+        if let Some(finding) = source.finding() {
             outln!("       found: {}", finding.trim());
         }
     }

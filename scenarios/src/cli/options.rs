@@ -18,7 +18,7 @@ use crate::{
     library,
     run::Engine,
     runner::{Case, Judged, Runner, Token, judge, parse_seeds},
-    scenario::{Source, Variant, load, nearest, parse},
+    scenario::{Setting, Source, Variant, load, nearest, parse},
     verdict::Match,
 };
 
@@ -72,10 +72,16 @@ pub(super) fn virtual_engines() -> impl TypedValueParser<Value = Engine> {
     PossibleValuesParser::new(names).map(|name| Engine::named(&name).expect("a possible value is an engine"))
 }
 
-/// The scenarios of files and folders; what is not on the disk is looked for among the stock scenarios.
+/// The scenarios of files and folders, or one variant of a file (`FILE#VARIANT`); what is not on the disk is looked for among the
+/// stock scenarios.
 pub(super) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     for path in paths {
+        let named = path.to_str().filter(|_| !path.exists()).and_then(|path| path.rsplit_once('#'));
+        if let Some((file, variant)) = named {
+            sources.push(of_variant(one_source(Path::new(file))?, variant)?);
+            continue;
+        }
         if path.is_dir() {
             let mut files = Vec::new();
             collect(path, &mut files)?;
@@ -97,6 +103,28 @@ pub(super) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
         }
     }
     Ok(sources)
+}
+
+/// A file with one of its variants, at all points of its sweep or at the one that the name gives.
+fn of_variant(source: Source, name: &str) -> Result<Source> {
+    let is_meant = |variant: &&Variant| variant.of == name || variant.name == name;
+    let mut variants: Vec<Variant> = source.variants.iter().filter(is_meant).cloned().collect();
+    if variants.is_empty() {
+        let named = source.named(name).map_err(|error| *error)?;
+        let (source, at) = named.ok_or_else(|| source.no_variant(name))?;
+        variants.push(source.variants[at].clone());
+    }
+    Ok(Source { variants, ..source })
+}
+
+/// Files with other values for some keys, and of each the variants that it had.
+pub(super) fn with_settings(sources: &mut [Source], settings: &[Setting]) -> Result<()> {
+    for source in sources.iter_mut().filter(|_| !settings.is_empty()) {
+        let all = source.with(settings).map_err(|error| *error)?.variants;
+        let had = std::mem::take(&mut source.variants);
+        source.variants = all.into_iter().filter(|new| had.iter().any(|old| old.of == new.of)).collect();
+    }
+    Ok(())
 }
 
 /// Every scenario file in a folder and the folders in it.

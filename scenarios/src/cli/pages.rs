@@ -119,7 +119,7 @@ fn row(claim: &Claim, source: &Source, boundaries: &[Claimed<'_>], exit: Exit) -
         by: claim.by.clone(),
         at: claim.at.clone(),
         mark: mark(exit),
-        finding: source.variants[0].scenario.finding.clone(),
+        finding: source.finding().map(str::to_owned),
         file: String::new(),
         conditions: Vec::new(),
         boundaries: boundaries.collect(),

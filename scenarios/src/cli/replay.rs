@@ -8,7 +8,7 @@ use super::{
     Exit,
     options::one_case,
     out::out,
-    results::{Output, exit_of, show},
+    results::{Output, exit_of},
 };
 use crate::{plan::Plan, runner::judge};
 
@@ -46,7 +46,7 @@ impl Replay {
             out!("{trace}");
         }
         let judged = judge(one.variant(), one.case, &outcome);
-        show(&trial, &judged, Some(&outcome));
+        self.output.print(&trial, &judged, &outcome)?;
         self.output.write(&trial, &judged, &outcome)?;
         // A share is of many runs, and this is one.
         Ok(exit_of([&judged], &[]))

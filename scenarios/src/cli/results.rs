@@ -80,12 +80,26 @@ impl Output {
             self.write(trial, chosen, &outcome)?;
         }
         if !self.json {
+            let found = trial.sources().iter().filter(|_| print.verbose);
+            for (source, finding) in found.filter_map(|source| Some((source, source.finding()?))) {
+                outln!("{} found: {}", source.file, finding.trim());
+            }
             if conditions::are_worth_counting(trial) {
                 conditions::print(trial, tallies);
             }
             outln!("{}", summary(judged, speed));
         }
         Ok(exit_of(judged, tallies))
+    }
+
+    /// Prints one run: as a line of JSON if that was asked for, or else with everything that was found.
+    pub(super) fn print(&self, trial: &Runner<'_>, judged: &Judged, outcome: &Outcome) -> Result<()> {
+        if self.json {
+            outln!("{}", json(trial, judged)?);
+        } else {
+            show(trial, judged, Some(outcome));
+        }
+        Ok(())
     }
 
     /// What must be kept of a run for the files that were asked for.

@@ -7,7 +7,7 @@ use miette::Result;
 
 use super::{
     Exit,
-    options::{Jobs, Seeds, sources, virtual_engines},
+    options::{Jobs, Seeds, sources, virtual_engines, with_settings},
     picture::Picture,
     progress::Progress,
     results::{Output, Print},
@@ -23,7 +23,8 @@ use crate::{
 /// Run scenarios, and judge what happened against what they expect
 #[derive(Debug, Args)]
 pub(super) struct Run {
-    /// Scenario files and folders of them, on the disk or among the stock scenarios (`lockstorm list scenarios`)
+    /// Scenario files and folders of them, on the disk or among the stock scenarios (`lockstorm list scenarios`); of a file with
+    /// variants one alone: FILE#VARIANT
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
@@ -64,11 +65,7 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn run(self) -> Result<Exit> {
         let mut sources = sources(&self.paths)?;
-        if !self.set.is_empty() {
-            for source in &mut sources {
-                *source = source.with(&self.set).map_err(|error| *error)?;
-            }
-        }
+        with_settings(&mut sources, &self.set)?;
         if self.real {
             let seeds = self.seeds.given();
             return super::real::run(&sources, seeds, self.skip_unsupported, self.verbose, &self.output);

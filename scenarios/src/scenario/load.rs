@@ -13,7 +13,7 @@ use super::{
     Claim, Scenario,
     error::{Mistake, ScenarioError, nearest},
     form, lock,
-    merge::overlay,
+    merge::{leave_out, overlay},
     places::Places,
     sweep::{self, Coordinate, Setting},
     validate::validate,
@@ -50,6 +50,11 @@ impl Source {
     /// The claim that it decides, if it decides one.
     pub fn claim(&self) -> Option<&Claim> {
         self.variants.first()?.scenario.claim.as_ref()
+    }
+
+    /// What came out otherwise than expected, and why, if its author says so.
+    pub fn finding(&self) -> Option<&str> {
+        self.variants.first()?.scenario.finding.as_deref()
     }
 
     /// A scenario that is in no file, under a name.
@@ -178,7 +183,7 @@ fn variants(text: &str, settings: &[Setting], wanted: Wanted<'_>) -> Result<Vec<
     };
     for (name, over) in variants {
         let place = over.span();
-        let DeValue::Table(over) = over.into_inner() else {
+        let DeValue::Table(mut over) = over.into_inner() else {
             return Err(Mistake::at(place, format!("expected a table: [variant.{}]", name.get_ref())));
         };
         if let Some(nested) = over.get("variant") {
@@ -190,6 +195,9 @@ fn variants(text: &str, settings: &[Setting], wanted: Wanted<'_>) -> Result<Vec<
         let mut table = root.clone();
         if over.contains_key("expect") {
             table.remove("expect");
+        }
+        if let Some(without) = over.remove("without") {
+            leave_out(&mut table, without)?;
         }
         overlay(&mut table, over);
         condition(name.get_ref(), table, &span, settings, wanted, &mut all)?;

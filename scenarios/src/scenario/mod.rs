@@ -79,7 +79,7 @@ pub struct Scenario {
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub sweep: IndexMap<String, serde_json::Value>,
     /// Conditions under which the experiment is repeated: each is laid over the rest, key by key; its `expect` replaces the
-    /// common one. A scenario with variants runs each of them.
+    /// common one, and its `without = ["fault.pause"]` names keys that it leaves out. A scenario with variants runs each of them.
     #[schemars(with = "IndexMap<String, serde_json::Map<String, serde_json::Value>>")]
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub variant: IndexMap<String, serde_json::Value>,
