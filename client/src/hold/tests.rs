@@ -279,3 +279,14 @@ fn a_level_is_counted_for_as_long_as_a_longer_one_keeps_the_key() {
     assert!(setting.owner.superseded(&anew));
     assert!(!setting.owner.superseded(&last));
 }
+
+/// A lease that ends now has ended: the server may have dropped the key.
+#[test]
+fn a_hold_keeps_its_key_until_its_deadline_and_not_at_it() {
+    let setting = Setting::new();
+    let hold = setting.grant();
+    for (ms, keeps) in [(29_697, true), (29_698, false), (29_699, false)] {
+        setting.clock.set(ms);
+        assert_eq!(hold.keeps_the_key(), keeps, "at {ms} ms");
+    }
+}

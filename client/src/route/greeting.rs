@@ -152,3 +152,23 @@ impl AsyncWrite for Overheard {
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that never stops talking must not fill the memory of its client.
+    #[test]
+    fn a_refusal_is_kept_up_to_a_length() {
+        let (greeting, _stream) = Greeting::of(Box::new(tokio::io::empty()));
+        assert!(greeting.hear(b"-ERR max number "));
+        assert!(greeting.hear(b"of clients reached\r\n"));
+        assert_eq!(greeting.refusal().as_deref(), Some("ERR max number of clients reached"));
+        for _ in 0..3 {
+            assert!(greeting.hear(&[b'x'; MOST / 2 + 1]));
+        }
+        assert_eq!(locked(&greeting.0).as_ref().map(|heard| heard.bytes.len()), Some(MOST));
+        greeting.end();
+        assert!(!greeting.hear(b"+OK"));
+    }
+}

@@ -293,6 +293,7 @@ mod tests {
 
     #[test]
     fn explanations() {
+        let set_at_100 = || Story::of_kind(LockKind::Latch { count: 2 }).at(100).counted("m", 2);
         let lost_reply = || Outcome::Failed { definite: false, message: "no reply".into() };
         let stories = [
             (
@@ -325,6 +326,35 @@ mod tests {
             (
                 "a count-down that a failover lost",
                 down(latch(), 500, "c1", 1).at(700).became("r", Role::Master).counted("r", 2).ends(9_000),
+            ),
+            (
+                "a waiter that asks in the instant in which the latch is set may have asked before",
+                set_at_100().calls("c4", WAIT).at(110).returns("c4", Outcome::Ok).at(300).calm().ends(900),
+            ),
+            (
+                "a count-down in the instant in which the latch is set may have been of the one before",
+                set_at_100()
+                    .calls("c1", Call::CountDown)
+                    .at(101)
+                    .returns("c1", Outcome::Ok)
+                    .at(200)
+                    .calls("c3", WAIT)
+                    .at(300)
+                    .calm()
+                    .ends(900),
+            ),
+            (
+                "a count-down that comes back in the instant in which the latch opens may have found it open",
+                down(latch(), 500, "c1", 1)
+                    .at(590)
+                    .calls("c2", Call::CountDown)
+                    .calls("c4", Call::CountDown)
+                    .at(600)
+                    .counted("m", 0)
+                    .returns("c2", Outcome::Ok)
+                    .returns("c4", Outcome::Ok)
+                    .returns("c3", Outcome::Ok)
+                    .ends(900),
             ),
             ("no waiter", Story::of_kind(LockKind::Latch { count: 1 }).at(1).calm().ends(9_000)),
             ("no latch", Story::one_node().ends(9_000)),

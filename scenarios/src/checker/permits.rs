@@ -135,4 +135,17 @@ mod tests {
         let story = story.granted("m", "c1", 5_000).at(500).released("m", "c1").granted("m", "c2", 5_000);
         assert_eq!(first_line("permits", &story.ends(3_000)), "holds most=2 over=0");
     }
+
+    /// Two have one permit from 500 ms until the first gives its own back: the page zooms to that.
+    #[test]
+    fn the_witness_lasts_as_long_as_too_many_were_out() {
+        let story = Story::of_kind(LockKind::Semaphore { permits: 1 }).at(0).granted("m", "c1", 5_000);
+        let story = story.at(500).granted("m", "c2", 5_000).at(700).released("m", "c1");
+        let findings = crate::checker::check(&story.ends(3_000));
+        let witness =
+            findings.iter().find_map(|one| (one.checker == "permits").then(|| one.verdict.witness())?);
+        let witness = witness.expect("it is violated");
+        let at = |ms: i64| lockstorm_sim::time::True::from_nanos(ms * 1_000_000);
+        assert_eq!((witness.from, witness.until), (at(500), at(700)));
+    }
 }

@@ -213,4 +213,22 @@ mod tests {
         beliefs.disbelieves(LOCK, Owner(2), Mode::Exclusive);
         assert_eq!((latest(&beliefs), beliefs.holder(None)), ([None, None], None));
     }
+
+    #[test]
+    fn a_client_that_crashes_takes_its_own_waiters_and_believers_with_it() {
+        let other = Host(2);
+        let entry = |client: Host| Entry { lock: LOCK, owner: Owner(client.0.into()), client, line: Line(1) };
+        let mut beliefs = Beliefs::default();
+        for client in [CLIENT, other] {
+            beliefs.waits(entry(client));
+        }
+        assert_eq!(beliefs.waiter(None), Some(CLIENT));
+        beliefs.crashed(CLIENT, |owner| owner == Owner(CLIENT.0.into()));
+        assert_eq!(beliefs.waiter(None), Some(other));
+        for client in [CLIENT, other] {
+            beliefs.believes(entry(client), Mode::Exclusive);
+        }
+        beliefs.crashed(other, |owner| owner == Owner(other.0.into()));
+        assert_eq!((beliefs.holder(None), beliefs.waiter(None)), (Some(CLIENT), None));
+    }
 }

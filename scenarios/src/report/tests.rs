@@ -133,6 +133,8 @@ fn the_page_is_self_contained_and_escaped() {
     for part in [
         "class=\"over\"",
         "class=\"band\"",
+        // A bar for what the owner believed.
+        "<title>c1 believed it held the lock",
         "5f8d0c1e",
         "lockstorm replay",
         "c1 was suspended",

@@ -242,3 +242,25 @@ impl Actor {
 fn drawn(draw: Draw<Span>, stream: &mut Stream) -> Span {
     draw.at(stream.unit())
 }
+
+#[cfg(test)]
+mod tests {
+    use lockstorm_sim::world::Entropy;
+
+    use super::*;
+
+    #[test]
+    fn so_many_are_of_a_kind_as_the_share_says() {
+        let mut stream = Entropy::new(1).stream("workload");
+        for (share, least, most) in [
+            (None, 0, 0),
+            (Some(0.0), 0, 0),
+            (Some(0.1), 950, 1_050),
+            (Some(0.9), 8_900, 9_100),
+            (Some(1.0), 10_000, 10_000),
+        ] {
+            let times = (0..10_000).filter(|_| occurs(share.map(Rate), &mut stream)).count();
+            assert!((least..=most).contains(&times), "{share:?}: {times} of 10,000");
+        }
+    }
+}

@@ -507,4 +507,14 @@ mod tests {
             assert_eq!(Rate::factor(one).and(Rate::factor(other)), Rate::factor(both), "{one} and {other}");
         }
     }
+
+    /// The clock would show the target at 5 s, and is set back by 2 s at that very instant: it shows it at 7 s.
+    #[test]
+    fn a_reading_is_not_reached_in_the_instant_in_which_the_clock_is_set_back() {
+        let mut clock = start();
+        let second = |seconds: i64| True::from_nanos(seconds * 1_000_000_000);
+        let target = clock.wall(second(5)).as_nanos();
+        clock.step(second(5), -2_000_000_000);
+        assert_eq!(clock.first_true(ClockId::Wall, target, True::ZERO), Some(second(7)));
+    }
 }

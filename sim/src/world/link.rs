@@ -273,4 +273,20 @@ mod tests {
             assert_eq!(link.loss_per_million, together);
         }
     }
+
+    /// A normal number's deviation of one is passed by 15.87 % of the draws: a factor of e to the power of sigma.
+    #[test]
+    fn a_log_normal_latency_spreads_as_its_sigma_says() {
+        let latency = Latency::LogNormal {
+            median: Duration::from_millis(5),
+            sigma: 0.5,
+            cap: Duration::from_millis(100),
+        };
+        let mut stream = Entropy::new(1).stream("network");
+        let mut draws: Vec<_> = (0..10_000).map(|_| latency.draw(&mut stream).as_secs_f64() * 1e3).collect();
+        draws.sort_by(f64::total_cmp);
+        for (rank, expected) in [(1_587, 5.0 * (-0.5_f64).exp()), (8_413, 5.0 * 0.5_f64.exp())] {
+            assert!((draws[rank] / expected - 1.0).abs() < 0.05, "{} is not about {expected}", draws[rank]);
+        }
+    }
 }

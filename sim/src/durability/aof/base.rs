@@ -107,3 +107,23 @@ fn group(out: &mut Vec<u8>, key: &[u8], name: &[u8], group: &Group) {
 fn command(out: &mut Vec<u8>, words: &[&[u8]]) {
     encode(words, out);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Redis cuts what it rewrites into commands of 64 elements, so that no single one blocks the server that reads it.
+    #[test]
+    fn a_command_adds_64_elements_at_most() {
+        for (elements, commands) in [(1, 1), (63, 1), (64, 1), (65, 2), (128, 2), (129, 3)] {
+            let mut out = Vec::new();
+            let pairs = (0..elements).map(|n| [Bytes::from(format!("f{n}")), Bytes::from("v")]);
+            many(&mut out, "HMSET", b"key", pairs);
+            let text = String::from_utf8(out).expect("plain text");
+            assert_eq!(text.matches("HMSET").count(), commands, "{elements}");
+            assert_eq!(text.matches("\r\nf").count(), elements, "{elements}");
+            let longest = format!("*{}\r\n", 2 + 2 * elements.min(ELEMENTS_MAX));
+            assert!(text.starts_with(&longest), "{elements}: {text}");
+        }
+    }
+}
