@@ -17,7 +17,7 @@ use crate::{
     run::{Engine, Outcome, run},
     scenario::{SEEDS_MAX, Scenario, Source, Variant},
     verdict::{Count, Finding, Match, Verdict},
-    worklist::work_through,
+    worklist::{work_in_order, work_through},
 };
 
 /// What to try.
@@ -224,10 +224,31 @@ impl Runner<'_> {
     /// Runs every case; `told` is called with each as soon as it is judged, in no particular order. The results are in order, and
     /// end with the one that stopped the trial, if one did.
     pub fn run(&self, told: &(dyn Fn(&Judged) + Sync)) -> Vec<Judged> {
+        let mut results = Vec::new();
+        self.each(told, &mut |judged| {
+            results.push(judged);
+            ControlFlow::Continue(())
+        });
+        results
+    }
+
+    /// Runs every case as [`Runner::run`] does, and hands over each result as soon as those before it have been, so that no more of
+    /// them are kept than wait for an earlier one. No case is begun after `take` says `Break`. With [`Stop::WhenDecided`] all of
+    /// them are handed over at the end.
+    pub fn each(
+        &self,
+        told: &(dyn Fn(&Judged) + Sync),
+        take: &mut (dyn FnMut(Judged) -> ControlFlow<()> + Send),
+    ) {
         let cases = self.cases();
-        if self.stop != Stop::WhenDecided {
-            return self.work(&cases, told);
+        if self.stop == Stop::WhenDecided {
+            let _ = self.in_rounds(&cases, told).into_iter().try_for_each(take);
+        } else {
+            work_in_order(&cases, self.jobs, |case| self.judged(case, told), take);
         }
+    }
+
+    fn in_rounds(&self, cases: &[Case], told: &(dyn Fn(&Judged) + Sync)) -> Vec<Judged> {
         // The cases of each variant that are left, beside the results of the others. Variants wait for each other between two rounds,
         // so that what is left out does not depend on the number of threads.
         let mut variants: Vec<(&[Case], Vec<Judged>)> =
@@ -245,7 +266,8 @@ impl Runner<'_> {
             if round.is_empty() {
                 break;
             }
-            let mut results = self.work(&round, told).into_iter();
+            let results = work_through(&round, self.jobs, |case| self.judged(case, told));
+            let mut results = results.into_iter();
             for ((left, judged), taken) in variants.iter_mut().zip(taken) {
                 judged.extend(results.by_ref().take(taken));
                 if self.is_decided(judged) {
@@ -268,12 +290,10 @@ impl Runner<'_> {
         !decided.is_empty() && decided.iter().all(|decided| *decided)
     }
 
-    fn work(&self, cases: &[Case], told: &(dyn Fn(&Judged) + Sync)) -> Vec<Judged> {
-        work_through(cases, self.jobs, |&case| {
-            let one = judge(self.variant(case), case, &self.outcome(case, TraceRetention::Nothing));
-            told(&one);
-            if self.stop.is_at(&one) { ControlFlow::Break(one) } else { ControlFlow::Continue(one) }
-        })
+    fn judged(&self, case: &Case, told: &(dyn Fn(&Judged) + Sync)) -> ControlFlow<Judged, Judged> {
+        let one = judge(self.variant(*case), *case, &self.outcome(*case, TraceRetention::Nothing));
+        told(&one);
+        if self.stop.is_at(&one) { ControlFlow::Break(one) } else { ControlFlow::Continue(one) }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Items worked through on several threads. The results do not depend on how many there are.
 
 use std::{
+    collections::BTreeMap,
     ops::ControlFlow,
     sync::{
         Mutex,
@@ -18,20 +19,35 @@ pub(crate) fn work_through<I: Sync, R: Send>(
     jobs: usize,
     work: impl Fn(&I) -> ControlFlow<R, R> + Sync,
 ) -> Vec<R> {
+    let mut results = Vec::with_capacity(items.len());
+    work_in_order(items, jobs, work, |result| {
+        results.push(result);
+        ControlFlow::Continue(())
+    });
+    results
+}
+
+/// Does the work of each item as [`work_through`] does, and hands over each result as soon as those before it have been: only results
+/// that wait for an earlier one are kept. No work is begun after `take` says `Break`.
+pub(crate) fn work_in_order<I: Sync, R: Send>(
+    items: &[I],
+    jobs: usize,
+    work: impl Fn(&I) -> ControlFlow<R, R> + Sync,
+    take: impl FnMut(R) -> ControlFlow<()> + Send,
+) {
     let (next, last) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
-    let results: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(items.len()));
+    let taken = Mutex::new(Taken { waiting: BTreeMap::new(), next: 0, is_over: false, take });
     let worker = || {
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = items.get(at).filter(|_| at < last.load(Ordering::Relaxed)) else { return };
-            let result = match work(item) {
-                ControlFlow::Continue(result) => result,
-                ControlFlow::Break(result) => {
-                    last.fetch_min(at, Ordering::Relaxed);
-                    result
-                }
-            };
-            results.lock().expect("nobody panics while adding").push((at, result));
+            let result = work(item);
+            if result.is_break() {
+                last.fetch_min(at, Ordering::Relaxed);
+            }
+            if taken.lock().expect("nobody panics while results are taken").add(at, result).is_break() {
+                last.store(0, Ordering::Relaxed);
+            }
         }
     };
     std::thread::scope(|scope| {
@@ -39,10 +55,32 @@ pub(crate) fn work_through<I: Sync, R: Send>(
             scope.spawn(worker);
         }
     });
-    let (mut results, last) = (results.into_inner().expect("every thread is done"), last.into_inner());
-    results.retain(|(at, _)| *at <= last);
-    results.sort_by_key(|(at, _)| *at);
-    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Results on their way into order.
+struct Taken<R, T> {
+    /// Those that came before an earlier one, by number.
+    waiting: BTreeMap<usize, ControlFlow<R, R>>,
+    /// The number of the one that is handed over next.
+    next: usize,
+    is_over: bool,
+    take: T,
+}
+
+impl<R, T: FnMut(R) -> ControlFlow<()>> Taken<R, T> {
+    /// Hands over what is in order now, and says whether that was the last.
+    fn add(&mut self, at: usize, result: ControlFlow<R, R>) -> ControlFlow<()> {
+        self.waiting.insert(at, result);
+        while let Some(result) = self.waiting.remove(&self.next).filter(|_| !self.is_over) {
+            self.next += 1;
+            let (result, is_last) = match result {
+                ControlFlow::Continue(result) => (result, false),
+                ControlFlow::Break(result) => (result, true),
+            };
+            self.is_over = (self.take)(result).is_break() || is_last;
+        }
+        if self.is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
 }
 
 #[cfg(test)]
@@ -69,5 +107,24 @@ mod tests {
             assert_eq!(all, items, "{jobs} threads");
         }
         assert!(work_through(&[], 4, work).is_empty());
+    }
+    #[test]
+    fn a_result_is_taken_when_those_before_it_have_been_and_none_after_a_break() {
+        let items: Vec<u32> = (0..500).collect();
+        for jobs in [1, 4] {
+            let mut taken = Vec::new();
+            let begun = AtomicUsize::new(0);
+            let work = |item: &u32| {
+                begun.fetch_add(1, Ordering::Relaxed);
+                ControlFlow::Continue(*item)
+            };
+            work_in_order(&items, jobs, work, |item| {
+                taken.push(item);
+                if item == 20 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            assert_eq!(taken, (0..=20).collect::<Vec<u32>>(), "{jobs} threads");
+            // One thread has begun nothing beyond the break; several have in the meantime.
+            assert!(jobs > 1 || begun.into_inner() == 21);
+        }
     }
 }

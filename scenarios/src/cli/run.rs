@@ -1,6 +1,6 @@
 //! `lockstorm run`: scenarios with seeds, judged.
 
-use std::{path::PathBuf, rc::Rc};
+use std::{ops::ControlFlow, path::PathBuf, rc::Rc};
 
 use clap::Args;
 use miette::Result;
@@ -11,7 +11,7 @@ use super::{
     picture::Picture,
     progress::Progress,
     results::{Output, Print},
-    table::Results,
+    table::{Results, Written},
 };
 use crate::{
     run::Engine,
@@ -78,10 +78,17 @@ impl Run {
                     (false, false) => Stop::Never,
                 },
             );
+        let mut table = self.results.open(&trial)?;
         let progress = Progress::new(trial.cases().len());
-        let judged = trial.run(&|judged| progress.step(judged.simulated));
+        let (mut judged, mut written) = (Vec::new(), Ok(()));
+        trial.each(&|judged| progress.step(judged.simulated), &mut |one| {
+            written = table.as_mut().map_or(Ok(()), |table| table.add(&one));
+            judged.push(one);
+            if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
         let speed = progress.finish();
-        self.results.write(&trial, &judged)?;
+        written?;
+        table.map_or(Ok(()), Written::finish)?;
         let tallies = tally(&trial, &judged);
         self.picture.draw(&trial, &tallies)?;
         let print = Print { verbose: self.verbose, chosen: self.until_violation };

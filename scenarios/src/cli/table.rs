@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::BufWriter,
+    io::{self, BufWriter},
     path::{Path, PathBuf},
     str::FromStr,
 };
@@ -13,7 +13,7 @@ use miette::{IntoDiagnostic, Result, WrapErr};
 use super::out::errln;
 use crate::{
     runner::{Judged, Runner},
-    table::Table,
+    table::{Rows, Table},
 };
 
 /// The runs in a file.
@@ -50,29 +50,45 @@ impl FromStr for Target {
 }
 
 impl Results {
-    /// Writes the table, if one was asked for.
-    pub(super) fn write(&self, trial: &Runner<'_>, judged: &[Judged]) -> Result<()> {
-        let Some(target) = &self.results else { return Ok(()) };
-        let table = Table::of(trial, judged);
-        let path = match target {
-            Target::Csv(path) => {
-                written(path, create(path).and_then(|file| table.csv(file).into_diagnostic()))?
-            }
+    /// Opens the file, if one was asked for: before anything runs, so that no run is lost to a path that cannot be written.
+    pub(super) fn open<'a>(&'a self, trial: &'a Runner<'a>) -> Result<Option<Written<'a>>> {
+        self.results.as_ref().map(|target| Written::open(target, Table::of(trial))).transpose()
+    }
+}
+
+/// A table that is being written.
+pub(super) struct Written<'a> {
+    path: &'a Path,
+    table: Table<'a>,
+    rows: Rows<BufWriter<File>>,
+    runs: u64,
+}
+
+impl<'a> Written<'a> {
+    fn open(target: &'a Target, table: Table<'a>) -> Result<Written<'a>> {
+        let create = |path| File::create(path).map(BufWriter::new);
+        let (path, rows) = match target {
+            Target::Csv(path) => (path, create(path).and_then(|to| Rows::csv(table.columns(), to))),
             #[cfg(feature = "parquet")]
-            Target::Parquet(path) => {
-                written(path, create(path).and_then(|file| table.parquet(file).into_diagnostic()))?
-            }
+            Target::Parquet(path) => (path, create(path).and_then(|to| Rows::parquet(table.columns(), to))),
         };
-        errln!("{} has {} runs in {} columns", path.display(), judged.len(), table.columns().len());
+        Ok(Written { path, table, rows: written(path, rows)?, runs: 0 })
+    }
+
+    /// Writes the row of one more run.
+    pub(super) fn add(&mut self, judged: &Judged) -> Result<()> {
+        self.runs += 1;
+        written(self.path, self.rows.add(self.table.row(judged)))
+    }
+
+    /// Writes what is left, and says what is in the file.
+    pub(super) fn finish(self) -> Result<()> {
+        written(self.path, self.rows.finish())?;
+        errln!("{} has {} runs in {} columns", self.path.display(), self.runs, self.table.columns().len());
         Ok(())
     }
 }
 
-fn create(path: &Path) -> Result<BufWriter<File>> {
-    File::create(path).map(BufWriter::new).into_diagnostic()
-}
-
-fn written(path: &Path, result: Result<()>) -> Result<&Path> {
-    result.wrap_err_with(|| format!("{} cannot be written", path.display()))?;
-    Ok(path)
+fn written<T>(path: &Path, result: io::Result<T>) -> Result<T> {
+    result.into_diagnostic().wrap_err_with(|| format!("{} cannot be written", path.display()))
 }

@@ -45,22 +45,25 @@ pub enum Cell {
     Empty,
 }
 
-/// The runs of a trial as a table.
+/// The table of the runs of a trial: its columns, and the row of each run.
 ///
 /// ```
-/// use lockstorm::{library, runner::Runner, scenario::parse, table::Table};
+/// use lockstorm::{library, runner::Runner, scenario::parse, table::{Rows, Table}};
 /// let stock = library::find("single/wall_clock_step.toml").expect("a stock scenario");
 /// let sources = [parse(stock.path, stock.text).expect("a scenario")];
 /// let trial = Runner::new(&sources);
-/// let judged = trial.run(&|_| {});
+/// let table = Table::of(&trial);
 /// let mut csv = Vec::new();
-/// Table::of(&trial, &judged).csv(&mut csv).expect("memory does not fail");
+/// let mut rows = Rows::csv(table.columns(), &mut csv).expect("memory does not fail");
+/// for judged in trial.run(&|_| {}) {
+///     rows.add(table.row(&judged)).expect("memory does not fail");
+/// }
+/// rows.finish().expect("memory does not fail");
 /// assert!(csv.starts_with(b"case,file,variant,seed,verdict,"));
 /// ```
 #[derive(Debug)]
 pub struct Table<'a> {
     trial: &'a Runner<'a>,
-    judged: &'a [Judged],
     columns: Vec<Column>,
     /// Names of axes, in the order of their columns.
     axes: Vec<Column>,
@@ -69,8 +72,8 @@ pub struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// The table of these runs.
-    pub fn of(trial: &'a Runner<'a>, judged: &'a [Judged]) -> Table<'a> {
+    /// The table of the runs of this trial.
+    pub fn of(trial: &'a Runner<'a>) -> Table<'a> {
         let (mut axes, mut drawn) = (Vec::new(), Vec::new());
         for variant in trial.sources().iter().flat_map(|source| &source.variants) {
             for at in &variant.point {
@@ -98,7 +101,7 @@ impl<'a> Table<'a> {
             columns
                 .extend(measures.map(|(name, _)| column(&format!("{}.{name}", checker.name), Kind::Number)));
         }
-        Table { trial, judged, columns, axes, drawn }
+        Table { trial, columns, axes, drawn }
     }
 
     /// The columns, in their order.
@@ -106,12 +109,8 @@ impl<'a> Table<'a> {
         &self.columns
     }
 
-    /// A row for each run, with a cell for each column.
-    pub fn rows(&self) -> impl Iterator<Item = Vec<Cell>> {
-        self.judged.iter().map(|judged| self.row(judged))
-    }
-
-    fn row(&self, judged: &Judged) -> Vec<Cell> {
+    /// The row of a run, with a cell for each column.
+    pub fn row(&self, judged: &Judged) -> Vec<Cell> {
         let (case, variant) = (judged.case, self.trial.variant(judged.case));
         let verdict = match judged.verdict() {
             Match::AsExpected => "as-expected",
@@ -121,7 +120,7 @@ impl<'a> Table<'a> {
         let mut row = vec![
             Cell::Text(self.trial.token(case)),
             Cell::Text(self.trial.sources()[case.source].file.clone()),
-            Cell::Text(variant.of.clone()),
+            if variant.of.is_empty() { Cell::Empty } else { Cell::Text(variant.of.clone()) },
             Cell::Whole(case.seed),
             Cell::Text(verdict.to_owned()),
             Cell::Number(judged.simulated),
@@ -149,23 +148,67 @@ impl<'a> Table<'a> {
         }
         row
     }
+}
 
-    /// Writes the table as CSV (RFC 4180), with the names of the columns in its first line. An empty cell is an empty field.
+/// Rows on their way into a file.
+#[derive(Debug)]
+pub struct Rows<W: Write + Send>(To<W>);
+
+#[derive(Debug)]
+enum To<W: Write + Send> {
+    Csv(Box<csv::Writer<W>>),
+    #[cfg(feature = "parquet")]
+    Parquet(Box<parquet::Groups<W>>),
+}
+
+impl<W: Write + Send> Rows<W> {
+    /// Writes CSV (RFC 4180), with the names of the columns in its first line. An empty cell is an empty field.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn csv(&self, to: impl Write) -> io::Result<()> {
+    pub fn csv(columns: &[Column], to: W) -> io::Result<Rows<W>> {
         let mut to = csv::Writer::from_writer(to);
-        to.write_record(self.columns.iter().map(|column| &column.name))?;
-        for row in self.rows() {
-            to.write_record(row.iter().map(|cell| match cell {
+        to.write_record(columns.iter().map(|column| &column.name))?;
+        Ok(Rows(To::Csv(Box::new(to))))
+    }
+
+    /// Writes Parquet: texts as UTF-8 strings, whole numbers as unsigned ones of 64 bits, numbers as doubles, and an empty cell as
+    /// null.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    #[cfg(feature = "parquet")]
+    pub fn parquet(columns: &[Column], to: W) -> io::Result<Rows<W>> {
+        Ok(Rows(To::Parquet(Box::new(parquet::Groups::new(columns, to)?))))
+    }
+
+    /// Writes one more row, which has a cell for each column.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn add(&mut self, row: Vec<Cell>) -> io::Result<()> {
+        match &mut self.0 {
+            To::Csv(to) => Ok(to.write_record(row.iter().map(|cell| match cell {
                 Cell::Text(text) => text.clone(),
                 Cell::Whole(number) => number.to_string(),
                 Cell::Number(number) => number.to_string(),
                 Cell::Empty => String::new(),
-            }))?;
+            }))?),
+            #[cfg(feature = "parquet")]
+            To::Parquet(to) => Ok(to.add(row)?),
         }
-        to.flush()
+    }
+
+    /// Writes what is left. Without it the file is not whole.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn finish(self) -> io::Result<()> {
+        match self.0 {
+            To::Csv(mut to) => to.flush(),
+            #[cfg(feature = "parquet")]
+            To::Parquet(to) => Ok(to.finish()?),
+        }
     }
 }
 

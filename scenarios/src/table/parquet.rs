@@ -10,34 +10,53 @@ use parquet::{
     schema::types::{Type, TypePtr},
 };
 
-use super::{Cell, Column, Kind, Table};
+use super::{Cell, Column, Kind};
 
 /// How many rows are in memory at a time.
 const ROWS_OF_A_GROUP: usize = 10_000;
 
-impl Table<'_> {
-    /// Writes the table as Parquet: texts as UTF-8 strings, whole numbers as unsigned ones of 64 bits, numbers as doubles, and an
-    /// empty cell as null.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn parquet(&self, to: impl Write + Send) -> Result<()> {
-        let mut file = SerializedFileWriter::new(to, schema(self.columns())?, Arc::default())?;
-        let mut rows = self.rows();
-        loop {
-            let group: Vec<Vec<Cell>> = rows.by_ref().take(ROWS_OF_A_GROUP).collect();
-            if group.is_empty() {
-                break;
-            }
-            let mut writer = file.next_row_group()?;
-            for (at, column) in self.columns().iter().enumerate() {
-                let mut to = writer.next_column()?.expect("the schema has as many columns as the table");
-                write(&mut to, column.kind, group.iter().map(|row| &row[at]))?;
-                to.close()?;
-            }
-            writer.close()?;
+/// Rows on their way into groups, and those into a file.
+pub(super) struct Groups<W: Write + Send> {
+    file: SerializedFileWriter<W>,
+    columns: Vec<Column>,
+    /// The rows of the group that is not full yet.
+    rows: Vec<Vec<Cell>>,
+}
+
+impl<W: Write + Send> std::fmt::Debug for Groups<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Groups").field("rows", &self.rows.len()).finish_non_exhaustive()
+    }
+}
+
+impl<W: Write + Send> Groups<W> {
+    pub(super) fn new(columns: &[Column], to: W) -> Result<Groups<W>> {
+        let file = SerializedFileWriter::new(to, schema(columns)?, Arc::default())?;
+        Ok(Groups { file, columns: columns.to_vec(), rows: Vec::new() })
+    }
+
+    pub(super) fn add(&mut self, row: Vec<Cell>) -> Result<()> {
+        self.rows.push(row);
+        if self.rows.len() == ROWS_OF_A_GROUP { self.end_group() } else { Ok(()) }
+    }
+
+    fn end_group(&mut self) -> Result<()> {
+        let mut writer = self.file.next_row_group()?;
+        for (at, column) in self.columns.iter().enumerate() {
+            let mut to = writer.next_column()?.expect("the schema has as many columns as the table");
+            write(&mut to, column.kind, self.rows.iter().map(|row| &row[at]))?;
+            to.close()?;
         }
-        file.close().map(drop)
+        writer.close()?;
+        self.rows.clear();
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> Result<()> {
+        if !self.rows.is_empty() {
+            self.end_group()?;
+        }
+        self.file.close().map(drop)
     }
 }
 

@@ -18,12 +18,19 @@ l1 = { violated = "<= 90%" }
     parse("table, \"quoted\".toml", text).unwrap_or_else(|error| panic!("{error}"))
 }
 
+fn write(mut to: Rows<&mut Vec<u8>>, rows: &[Vec<Cell>]) {
+    for row in rows {
+        to.add(row.clone()).expect("memory does not fail");
+    }
+    to.finish().expect("memory does not fail");
+}
+
 #[test]
 fn a_table_has_its_columns_whatever_came_out() {
     let sources = [source()];
     let trial = Runner::new(&sources).seeds(3..5);
     let judged = trial.run(&|_| {});
-    let table = Table::of(&trial, &judged);
+    let table = Table::of(&trial);
     let names: Vec<&str> = table.columns().iter().map(|column| &*column.name).collect();
     assert_eq!(
         names[..12],
@@ -42,9 +49,7 @@ fn a_table_has_its_columns_whatever_came_out() {
             "l1.overlap",
         ]
     );
-    let none = Table::of(&trial, &[]);
-    assert_eq!((none.columns(), none.rows().count()), (table.columns(), 0));
-    let rows: Vec<Vec<Cell>> = table.rows().collect();
+    let rows: Vec<Vec<Cell>> = judged.iter().map(|one| table.row(one)).collect();
     assert_eq!(rows.len(), 8);
     let at = |name: &str| names.iter().position(|column| *column == name).expect("a column");
     // Neither of the two points with 8s draws anything; a range is text, and makes its axis one.
@@ -84,15 +89,17 @@ fn what_is_written_as_csv_is_read_back() {
     let sources = [source()];
     let trial = Runner::new(&sources).seeds(3..5);
     let judged = trial.run(&|_| {});
-    let table = Table::of(&trial, &judged);
+    let table = Table::of(&trial);
+    let rows: Vec<Vec<Cell>> = judged.iter().map(|one| table.row(one)).collect();
     let mut written = Vec::new();
-    table.csv(&mut written).expect("memory does not fail");
+    let to = Rows::csv(table.columns(), &mut written).expect("memory does not fail");
+    write(to, &rows);
     let mut reader = csv::Reader::from_reader(&*written);
     let names: Vec<&str> = table.columns().iter().map(|column| &*column.name).collect();
     assert_eq!(reader.headers().expect("a first line"), names);
     let read: Vec<csv::StringRecord> = reader.records().map(|row| row.expect("a row")).collect();
     assert_eq!(read.len(), judged.len());
-    for (read, row) in read.iter().zip(table.rows()) {
+    for (read, row) in read.iter().zip(rows) {
         for ((read, cell), column) in read.iter().zip(row).zip(table.columns()) {
             let parsed = match column.kind {
                 _ if read.is_empty() && cell == Cell::Empty => Cell::Empty,
@@ -116,13 +123,18 @@ fn what_is_written_as_parquet_is_read_back() {
     let seeds = u64::MAX - 2..u64::MAX;
     let trial = Runner::new(&sources).seeds(seeds);
     let judged = trial.run(&|_| {});
-    let table = Table::of(&trial, &judged);
+    let table = Table::of(&trial);
+    // More rows than a group has.
+    let rows = judged.iter().map(|one| table.row(one)).cycle().take(20_003);
+    let rows: Vec<Vec<Cell>> = rows.collect();
     let mut written = Vec::new();
-    table.parquet(&mut written).expect("memory does not fail");
+    let to = Rows::parquet(table.columns(), &mut written).expect("memory does not fail");
+    write(to, &rows);
     let reader = SerializedFileReader::new(bytes::Bytes::from(written)).expect("a file of Parquet");
     let read: Vec<_> = reader.get_row_iter(None).expect("rows").map(|row| row.expect("a row")).collect();
-    assert_eq!(read.len(), judged.len());
-    for (read, row) in read.into_iter().zip(table.rows()) {
+    assert_eq!(reader.metadata().num_row_groups(), 3);
+    assert_eq!(read.len(), rows.len());
+    for (read, row) in read.into_iter().zip(rows) {
         let read = read.into_columns();
         assert_eq!(read.len(), table.columns().len());
         for (((name, read), cell), column) in read.into_iter().zip(row).zip(table.columns()) {
