@@ -1,0 +1,254 @@
+// node suite.mjs CHROMIUM SCREENSHOTS PAGE..: what run.py calls, in a folder with the pages and playwright-core.
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+const [browser, screenshots, ...names] = process.argv.slice(2);
+const profile = await mkdtemp(join(tmpdir(), "lockstorm-page-"));
+const context = await chromium.launchPersistentContext(profile, {
+  executablePath: browser,
+  viewport: { width: 1280, height: 900 },
+  permissions: ["clipboard-read", "clipboard-write"],
+  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync"],
+});
+
+// What the page says of what is in view. The address follows it a moment later.
+const view = page => page.evaluate(() => [from, until]);
+const whole = page => page.evaluate(() => [0, run.end]);
+const span = ([from, until]) => until - from;
+const ratio = (one, other) => Math.round(span(one) / span(other) * 1000) / 1000;
+const picture = (page, name) => page.screenshot({ path: join(screenshots, name + ".png"), fullPage: true });
+// Bars and words that are drawn within the plot and can be seen.
+const seen = (page, selector) => page.locator(selector).evaluateAll(nodes => nodes.filter(node => {
+  const box = node.getBoundingClientRect();
+  return box.width + box.height > 0 && getComputedStyle(node).display !== "none";
+}).length);
+
+async function opened(name, hash = "") {
+  const page = await context.newPage();
+  const complaints = [], beyond = [];
+  page.on("console", message => complaints.push(`${message.type()}: ${message.text()}`));
+  page.on("pageerror", error => complaints.push(String(error)));
+  page.on("request", request => { if (!request.url().startsWith("file:")) beyond.push(request.url()); });
+  await page.goto(pathToFileURL(resolve(name + ".html")).href + hash);
+  page.done = async () => {
+    assert.deepEqual(complaints, [], `${name}: on the console`);
+    assert.deepEqual(beyond, [], `${name}: asked of the network`);
+    await page.close();
+  };
+  return page;
+}
+
+const tests = {
+  async "opens at the witness, and the buttons and keys lead to the whole run and back"(name) {
+    const page = await opened(name), all = await whole(page);
+    const hasWitness = await page.locator("#witness").isEnabled();
+    const first = await view(page);
+    await picture(page, `${name}-first`);
+    if (!hasWitness) assert.deepEqual(first, all);
+    else {
+      // A witness that lasts for half of the run has no room around it.
+      const focus = await page.evaluate(() => run.focus);
+      assert.ok(first[0] <= focus[0] && first[1] >= focus[1], `${focus} is in ${first}`);
+      assert.ok(span(first) < span(all) || span(focus) > span(all) * .45, `${first} of ${all}`);
+    }
+    await page.click("#all");
+    assert.deepEqual(await view(page), all);
+    await picture(page, `${name}-whole`);
+    await page.click("#in");
+    assert.equal(ratio(await view(page), all), .5);
+    await page.keyboard.press("+");
+    assert.equal(ratio(await view(page), all), .25);
+    await page.keyboard.press("-");
+    assert.equal(ratio(await view(page), all), .5);
+    const before = await view(page);
+    await page.keyboard.press("ArrowRight");
+    const right = await view(page);
+    assert.ok(right[0] > before[0] && Math.abs(span(right) - span(before)) < 1, `${before} to ${right}`);
+    await page.keyboard.press("ArrowLeft");
+    assert.ok(Math.abs((await view(page))[0] - before[0]) < 1);
+    await page.click("#out");
+    assert.deepEqual(await view(page), all);
+    if (hasWitness) {
+      const spans = await page.evaluate(() => witnesses);
+      await page.keyboard.press("w");
+      const shown = await view(page);
+      assert.ok(shown[0] <= spans[0][0] && shown[1] >= spans[0][1], `${spans[0]} is in ${shown}`);
+      await page.keyboard.press("0");
+      assert.deepEqual(await view(page), all);
+      const button = page.locator("[data-show]").first();
+      const [a, b] = (await button.getAttribute("data-show")).split(" ").map(Number);
+      await button.click();
+      const clicked = await view(page);
+      assert.ok(clicked[0] <= a && clicked[1] >= b, `${a}..${b} is in ${clicked}`);
+    }
+    await page.done();
+  },
+
+  async "the wheel zooms around the pointer, dragging moves, and a double click shows everything"(name) {
+    const page = await opened(name, "#t=all"), all = await whole(page);
+    await page.locator("#plot").scrollIntoViewIfNeeded();
+    const box = await page.locator("#plot").boundingBox();
+    const at = { x: box.x + box.width * .7, y: Math.min(box.y + 60, 880) };
+    const under = () => page.evaluate(x => time({ clientX: x }), at.x);
+    await page.mouse.move(at.x, at.y);
+    const before = await under();
+    for (let turn = 0; turn < 6; turn++) await page.mouse.wheel(0, -100);
+    await page.waitForFunction(end => until - from < end * .3, all[1]);
+    assert.ok(Math.abs(await under() - before) < all[1] * .002, `${before} has moved to ${await under()}`);
+    const zoomed = await view(page);
+    await page.mouse.down();
+    await page.mouse.move(at.x - 150, at.y, { steps: 3 });
+    await page.mouse.up();
+    const moved = await view(page);
+    assert.ok(moved[0] > zoomed[0] && Math.abs(span(moved) - span(zoomed)) < 1, `${zoomed} to ${moved}`);
+    await page.mouse.dblclick(at.x, at.y);
+    assert.deepEqual(await view(page), all);
+    await page.done();
+  },
+
+  async "the address follows what is in view, and leads back to it"(name) {
+    const page = await opened(name), all = await whole(page);
+    await page.keyboard.press("0");
+    await page.keyboard.press("+");
+    const inView = await view(page);
+    await page.waitForFunction(() => /^#t=[\d.]+s\.\.[\d.]+s$/.test(location.hash));
+    await page.waitForFunction(([a, b]) => location.hash === `#t=${a / 1e6}s..${b / 1e6}s`, inView);
+    const hash = new URL(page.url()).hash;
+    await page.evaluate(() => { location.hash = "#t=all"; });
+    await page.waitForFunction(end => from === 0 && until === end, all[1]);
+    await page.done();
+    const again = await opened(name, hash);
+    const shown = await view(again);
+    assert.ok(Math.abs(shown[0] - inView[0]) < 2 && Math.abs(shown[1] - inView[1]) < 2, `${hash} shows ${shown}`);
+    await again.done();
+    const moment = await opened(name, "#t=2.5s");
+    assert.deepEqual(await view(moment), [2e6, 3e6]);
+    await moment.done();
+    // What is no time is no address.
+    const wrong = await opened(name, "#t=soon"), plain = await opened(name);
+    assert.deepEqual(await view(wrong), await view(plain));
+    await wrong.done();
+    await plain.done();
+  },
+
+  async "messages are arrows that say their command, and too many of them are counted"(name) {
+    const page = await opened(name);
+    const arrows = page.locator("#messages g.message");
+    const count = await page.evaluate(() => run.messages.list.length);
+    assert.ok(count > 0);
+    // Around the one that is the quickest to arrive there are few.
+    await page.evaluate(() => {
+      const arrived = run.messages.list.filter(([, , , due]) => due !== null && due <= run.end);
+      const [, , sent, due] = arrived.reduce((one, other) => other[3] - other[2] < one[3] - one[2] ? other : one);
+      show(sent - 2 * (due - sent), due + 2 * (due - sent));
+    });
+    assert.ok(await arrows.count() > 0);
+    await picture(page, `${name}-messages`);
+    await arrows.first().scrollIntoViewIfNeeded();
+    // The first whose middle is within the plot.
+    const middles = await arrows.evaluateAll(nodes => nodes.map(node => {
+      const box = node.querySelector("line").getBoundingClientRect();
+      return { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+    }));
+    const plot = await page.locator("#plot").boundingBox(), left = await page.evaluate(() => run.left);
+    const at = middles.findIndex(({ x }) => x > plot.x + left + 5 && x < plot.x + plot.width - 20);
+    assert.ok(at >= 0, JSON.stringify(middles));
+    const arrow = arrows.nth(at), faint = await arrow.locator("line").last().evaluate(node => getComputedStyle(node).strokeWidth);
+    const title = await arrow.locator("title").textContent();
+    assert.match(title, /^.+(\n.+)?\nleft at [\d.]+ s, (read at|due at|never)/);
+    await page.mouse.move(middles[at].x, middles[at].y);
+    // The arrow under the pointer stands out, which it does not by itself.
+    const hovered = page.locator("#messages g.message:hover");
+    await hovered.first().waitFor();
+    const strong = await hovered.first().locator("line").last().evaluate(node => getComputedStyle(node).strokeWidth);
+    assert.notEqual(strong, faint);
+    // What makes it easy to point at is not seen, of messages that never arrived neither.
+    await page.mouse.move(1, 1);
+    await hovered.first().waitFor({ state: "detached" });
+    const reaches = await page.evaluate(() => {
+      for (const node of document.querySelectorAll("#messages g.message")) node.classList.add("never");
+      return [...document.querySelectorAll("#messages .reach")].map(node => getComputedStyle(node).stroke);
+    });
+    assert.ok(reaches.every(stroke => stroke === "rgba(0, 0, 0, 0)"), reaches.join());
+    await page.keyboard.press("0");
+    if (count > 350) {
+      assert.equal(await arrows.count(), 0);
+      assert.match(await page.locator("#messages .many").textContent(), /^\d+ messages: zoom in to see them/);
+    } else {
+      assert.equal(await arrows.count(), count);
+    }
+    await page.done();
+  },
+
+  async "the line that replays the run is copied"(name) {
+    const page = await opened(name);
+    const line = await page.locator(".again code").first().textContent();
+    assert.match(line, /^lockstorm replay '.+'$/);
+    const button = page.locator(".again .copy").first();
+    await button.click();
+    await page.waitForFunction(() => document.querySelector(".again .copy").textContent === "copied");
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), line);
+    await page.waitForFunction(() => document.querySelector(".again .copy").textContent === "copy");
+    await page.done();
+  },
+
+  async "it is dark where the reader wants it dark, fits a narrow window, and prints"(name) {
+    const page = await opened(name);
+    const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const ink = () => page.evaluate(() => getComputedStyle(document.body).color);
+    const brightness = colour => colour.match(/[\d.]+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) / 3;
+    await page.emulateMedia({ colorScheme: "light" });
+    const light = [brightness(await background()), brightness(await ink())];
+    await page.emulateMedia({ colorScheme: "dark" });
+    const dark = [brightness(await background()), brightness(await ink())];
+    assert.ok(light[0] > 200 && light[1] < 80, `light: ${light}`);
+    assert.ok(dark[0] < 60 && dark[1] > 170, `dark: ${dark}`);
+    await picture(page, `${name}-dark`);
+    await page.emulateMedia({ colorScheme: "light" });
+    await page.setViewportSize({ width: 700, height: 900 });
+    await page.waitForFunction(() => document.getElementById("window").getAttribute("width") < 700);
+    await picture(page, `${name}-narrow`);
+    await page.setViewportSize({ width: 1280, height: 900 });
+    await page.emulateMedia({ media: "print" });
+    assert.ok(await seen(page, "#plot rect") > 0);
+    assert.equal(await page.locator("#all").isVisible(), false, "buttons are not for paper");
+    await page.done();
+  },
+
+  async "what is folded unfolds"(name) {
+    const page = await opened(name);
+    for (const summary of await page.locator("summary").all()) {
+      const inside = summary.locator("xpath=following-sibling::*[1]");
+      assert.equal(await inside.isVisible(), false);
+      await summary.click();
+      assert.equal(await inside.isVisible(), true);
+      assert.ok((await inside.textContent()).trim().length > 0);
+    }
+    await page.done();
+  },
+};
+
+let failed = 0;
+try {
+  for (const name of names) {
+    for (const [says, test] of Object.entries(tests)) {
+      try {
+        await test(name);
+        console.log(`ok    ${name}: ${says}`);
+      } catch (error) {
+        failed += 1;
+        console.log(`FAILED ${name}: ${says}\n${error.stack}`);
+      }
+    }
+  }
+} finally {
+  await context.close();
+  await rm(profile, { recursive: true, force: true });
+}
+console.log(failed ? `${failed} failed` : "done");
+process.exitCode = failed ? 1 : 0;
