@@ -39,6 +39,7 @@
 //! | [`plot`] | a sweep as a picture |
 //! | [`boundary`] | where along an axis a verdict changes |
 //! | [`library`] | the stock scenarios |
+//! | [`campaign`] | many seeds in one folder, for many processes and machines |
 //! | [`mod@experiment`] | scenarios as tests |
 //! | [`shrink`] | the smallest scenario that still has a violation |
 //! | [`cause`] | why a run was violated: without which faults it would not have been |
@@ -91,6 +92,8 @@ pub mod plot;
 pub mod boundary;
 
 pub mod library;
+
+pub mod campaign;
 
 pub mod experiment;
 

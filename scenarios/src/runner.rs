@@ -26,6 +26,7 @@ use crate::{
 pub struct Runner<'a> {
     sources: &'a [Source],
     seeds: Option<Range<u64>>,
+    positions: Option<Range<u64>>,
     jobs: usize,
     engine: Engine,
     stop: Stop,
@@ -64,12 +65,17 @@ impl Stop {
 impl<'a> Runner<'a> {
     /// Tries scenarios: each with its own number of seeds from 0, one after the other, on the event engine, to the end.
     pub fn new(sources: &'a [Source]) -> Runner<'a> {
-        Runner { sources, seeds: None, jobs: 1, engine: Engine::Event, stop: Stop::Never }
+        Runner { sources, seeds: None, positions: None, jobs: 1, engine: Engine::Event, stop: Stop::Never }
     }
 
     /// The seeds of each scenario; its own number from 0 if there is none.
     pub fn seeds(self, seeds: impl Into<Option<Range<u64>>>) -> Runner<'a> {
         Runner { seeds: seeds.into(), ..self }
+    }
+
+    /// Only those cases whose places among all, in their order, are in this range.
+    pub fn positions(self, positions: Range<u64>) -> Runner<'a> {
+        Runner { positions: Some(positions), ..self }
     }
 
     /// How many threads; at least one.
@@ -163,10 +169,17 @@ pub fn judge(variant: &Variant, case: Case, outcome: &Outcome) -> Judged {
 impl Runner<'_> {
     /// Every case, in order.
     pub fn cases(&self) -> Vec<Case> {
-        let mut cases = Vec::new();
+        let (mut cases, mut before) = (Vec::new(), 0_u64);
+        let wanted = self.positions.clone().unwrap_or(0..u64::MAX);
         for (source, of) in self.sources.iter().enumerate() {
             for (variant, of) in of.variants.iter().enumerate() {
-                cases.extend(self.seeds_of(of).map(|seed| Case { source, variant, seed }));
+                let seeds = self.seeds_of(of);
+                let count = seeds.end - seeds.start;
+                let skipped = wanted.start.saturating_sub(before).min(count);
+                let end = wanted.end.saturating_sub(before).min(count);
+                let seeds = seeds.start + skipped..seeds.start + end;
+                cases.extend(seeds.map(|seed| Case { source, variant, seed }));
+                before = before.saturating_add(count);
             }
         }
         cases
@@ -344,22 +357,31 @@ impl FromStr for Token {
     }
 }
 
-/// Reads a range of seeds, `A..B`, the last one not included.
+/// Reads a range of seeds, `A..B`, the last one not included, that is short enough for their results to be kept.
 ///
 /// # Errors
 /// What is wrong with it, in words.
 pub fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
+    let seeds = parse_any_seeds(text)?;
+    if seeds.end - seeds.start > SEEDS_MAX {
+        return Err(format!(
+            "{text} is more than {SEEDS_MAX} seeds: their results would not fit into memory (`lockstorm campaign` runs more)"
+        ));
+    }
+    Ok(seeds)
+}
+
+/// Reads a range of seeds, `A..B`, the last one not included.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn parse_any_seeds(text: &str) -> Result<Range<u64>, String> {
     let form = "expected a range of seeds, such as 0..1000";
     let (from, to) = text.split_once("..").ok_or(form)?;
     let number = |text: &str| text.trim().replace('_', "").parse::<u64>().map_err(|_| form.to_owned());
     let (from, to) = (number(from)?, number(to)?);
     if from >= to {
         return Err(format!("{text} is an empty range: the last seed is not included"));
-    }
-    if to - from > SEEDS_MAX {
-        return Err(format!(
-            "{text} is more than {SEEDS_MAX} seeds: their results would not fit into memory"
-        ));
     }
     Ok(from..to)
 }

@@ -1,9 +1,11 @@
 //! Many runs counted: under each condition, how often each checker was violated, and what so many runs can say.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::{
-    runner::{Judged, Runner},
+    runner::{Case, Judged, Runner},
     scenario::Variant,
     verdict::{CONFIDENCE, Count, Interval, Match},
 };
@@ -39,31 +41,76 @@ pub struct Row {
 
 /// Counts results, which are in the order in which a trial returns them.
 pub fn tally<'a>(trial: &'a Runner<'_>, judged: &[Judged]) -> Vec<Tally<'a>> {
-    let alike = judged.chunk_by(|one, other| one.case.shares_variant(&other.case));
-    let mut violated: Vec<(usize, &'static str)> = Vec::new();
+    let mut counter = Counter::default();
     for run in judged {
-        let found = run.findings.iter().filter(|finding| finding.verdict.witness().is_some());
-        violated.extend(found.map(|finding| (run.case.source, finding.checker)));
+        for finding in &run.findings {
+            counter.add(run.case, finding.checker, Count::of([finding]));
+        }
     }
-    violated.sort_unstable();
-    violated.dedup();
-    let violated = |source| violated.iter().filter(move |(of, _)| *of == source).map(|(_, checker)| *checker);
-    alike.map(|runs| of(trial.variant(runs[0].case), runs, violated(runs[0].case.source))).collect()
+    counter.tallies(trial)
 }
 
-fn of<'a>(variant: &'a Variant, runs: &[Judged], violated: impl Iterator<Item = &'static str>) -> Tally<'a> {
+/// Runs counted one by one, so that none of them is kept.
+#[derive(Debug, Clone, Default)]
+pub struct Counter {
+    /// By source and variant.
+    variants: BTreeMap<(usize, usize), Counted>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Counted {
+    /// The run that was added last; findings about one run come one after the other.
+    seed: Option<u64>,
+    runs: usize,
+    checkers: BTreeMap<&'static str, Count>,
+}
+
+impl Counter {
+    /// Counts what a checker found in a run. What was found in one run is counted before that of the next one.
+    pub fn add(&mut self, case: Case, checker: &'static str, found: Count) {
+        let counted = self.variants.entry((case.source, case.variant)).or_default();
+        if counted.seed != Some(case.seed) {
+            counted.seed = Some(case.seed);
+            counted.runs += 1;
+        }
+        *counted.checkers.entry(checker).or_default() += found;
+    }
+
+    /// What the runs of each variant came to.
+    pub fn tallies<'a>(&self, trial: &'a Runner<'_>) -> Vec<Tally<'a>> {
+        let mut violated: Vec<(usize, &'static str)> = Vec::new();
+        for ((source, _), counted) in &self.variants {
+            let of = counted.checkers.iter().filter(|(_, count)| count.yes > 0);
+            violated.extend(of.map(|(checker, _)| (*source, *checker)));
+        }
+        violated.sort_unstable();
+        violated.dedup();
+        let tallies = self.variants.iter().map(|(&(source, variant), counted)| {
+            let others = violated.iter().filter(|(of, _)| *of == source).map(|(_, checker)| *checker);
+            of(source, &trial.sources()[source].variants[variant], counted, others)
+        });
+        tallies.collect()
+    }
+}
+
+fn of<'a>(
+    source: usize,
+    variant: &'a Variant,
+    counted: &Counted,
+    violated: impl Iterator<Item = &'static str>,
+) -> Tally<'a> {
     let expect = &variant.scenario.expect;
     let expected = expect.iter().map(|(checker, expected)| (checker.as_str(), Some(expected)));
     let violated = violated.filter(|checker| !expect.contains_key(*checker));
     let rows = expected.chain(violated.map(|checker| (checker, None))).map(|(checker, expected)| {
-        let violated = Count::of(runs.iter().filter_map(|run| run.finding(checker)));
+        let violated = counted.checkers.get(checker).copied().unwrap_or_default();
         let share = expected.and_then(|expected| expected.share_of(violated));
         let confidence = share.map_or(CONFIDENCE, |(share, _)| share.confidence);
         let judged = share.map(|(share, count)| share.judge(count));
         let checker = checker.to_owned();
         Row { checker, violated, interval: violated.interval(confidence), confidence, share: judged }
     });
-    Tally { source: runs[0].case.source, variant, runs: runs.len(), rows: rows.collect() }
+    Tally { source, variant, runs: counted.runs, rows: rows.collect() }
 }
 
 impl Tally<'_> {

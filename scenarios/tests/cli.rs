@@ -344,6 +344,38 @@ fn every_run_is_a_row_of_the_results() {
 }
 
 #[test]
+fn a_campaign_comes_to_what_one_process_comes_to() {
+    let folder = Folder::with("campaign", "good.toml", GOOD);
+    let otherwise = GOOD.replace("l1 = \"holds\"", "l1 = \"violated\"");
+    fs::write(folder.0.join("otherwise.toml"), otherwise).expect("written");
+    let what = ["good.toml", "otherwise.toml", "--seeds", "0..5"];
+    let read = |path: &str| fs::read(folder.0.join(path)).expect("a table");
+    folder.run(&[&["run"], &what[..], &["--results", "one.csv"]].concat()).ends(1, "5 as expected, 5 not");
+    let plan = [&["campaign", "plan"], &what[..], &["--out", "many", "--shard-runs", "4"]].concat();
+    folder.run(&plan).ends(0, "many: 10 runs in 3 shards");
+    folder.run(&plan).ends(64, "expected a folder that is new or empty");
+    folder.run(&["campaign", "merge", "many"]).ends(64, "3 of 3 shards are missing: 0 to 2");
+    folder.run(&["campaign", "work", "many", "--part", "1/2"]).ends(0, "1 shards finished now, 0 before");
+    folder.run(&["campaign", "work", "many", "--part", "2/2"]).ends(64, "such as 0/4");
+    folder.run(&["campaign", "status", "many"]).ends(2, "1 of 3 shards of 10 runs").ends(2, "missing: 0, 2");
+    folder.run(&["campaign", "work", "many", "--shard", "3"]).ends(64, "there is no shard 3");
+    folder.run(&["campaign", "run", "many"]).ends(1, "5 as expected, 5 not, 0 undecided");
+    folder.run(&["campaign", "status", "many"]).ends(0, "3 of 3 shards");
+    assert_eq!(read("many/results.csv"), read("one.csv"));
+    // The files are copies, and the runs are called by the names that they had.
+    fs::remove_file(folder.0.join("good.toml")).expect("it was there");
+    let merged = folder.run(&["campaign", "merge", "many", "--results", "again.csv"]);
+    merged.ends(1, "otherwise.toml@0: NOT AS EXPECTED").ends(1, "lockstorm replay 'otherwise.toml@0~");
+    assert_eq!(read("again.csv"), read("one.csv"));
+    let seeds = ["campaign", "plan", "otherwise.toml", "--seeds", "0..1000000000000", "--out", "more"];
+    folder.run(&seeds).ends(64, "more than 1000000 shards");
+    folder
+        .run(&["campaign", "run", "many", "--engine", "slurm", "--tasks", "2"])
+        .ends(0, "sbatch many/slurm.sh");
+    folder.run(&["campaign", "run", "many", "--engine", "kubernetes"]).ends(64, "--image");
+}
+
+#[test]
 fn a_share_of_the_runs_is_judged_by_its_interval() {
     let drawn = JUMP.replace("+1s", "0s..+10s");
     let with =

@@ -9,6 +9,7 @@
 )]
 
 mod boundary;
+mod campaign;
 mod check;
 mod claims;
 mod conditions;
@@ -54,6 +55,7 @@ enum Command {
     Shrink(shrink::Shrink),
     Why(why::Why),
     Boundary(boundary::Boundary),
+    Campaign(campaign::Campaign),
     Twice(twice::Twice),
     Check(check::Check),
     List(list::List),
@@ -80,6 +82,7 @@ pub fn main() -> ExitCode {
         Command::Shrink(shrink) => shrink.run(),
         Command::Why(why) => why.run(),
         Command::Boundary(boundary) => boundary.run(),
+        Command::Campaign(campaign) => campaign.run(),
         Command::Twice(twice) => twice.run(),
         Command::Check(check) => check.run(),
         Command::List(list) => list.run(),

@@ -13,7 +13,7 @@ use miette::{IntoDiagnostic, Result, WrapErr};
 use super::out::errln;
 use crate::{
     runner::{Judged, Runner},
-    table::{Rows, Table},
+    table::{Column, Rows, Table},
 };
 
 /// The runs in a file.
@@ -27,7 +27,7 @@ pub(super) struct Results {
 
 /// A file, and what it is written as.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Target {
+pub(super) enum Target {
     Csv(PathBuf),
     #[cfg(feature = "parquet")]
     Parquet(PathBuf),
@@ -49,6 +49,27 @@ impl FromStr for Target {
     }
 }
 
+impl Target {
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Target::Csv(path) => path,
+            #[cfg(feature = "parquet")]
+            Target::Parquet(path) => path,
+        }
+    }
+
+    /// Creates the file.
+    pub(super) fn create(&self, columns: &[Column]) -> Result<Rows<BufWriter<File>>> {
+        let create = |path| File::create(path).map(BufWriter::new);
+        let rows = match self {
+            Target::Csv(path) => create(path).and_then(|to| Rows::csv(columns, to)),
+            #[cfg(feature = "parquet")]
+            Target::Parquet(path) => create(path).and_then(|to| Rows::parquet(columns, to)),
+        };
+        written(self.path(), rows)
+    }
+}
+
 impl Results {
     /// Opens the file, if one was asked for: before anything runs, so that no run is lost to a path that cannot be written.
     pub(super) fn open<'a>(&'a self, trial: &'a Runner<'a>) -> Result<Option<Written<'a>>> {
@@ -66,13 +87,8 @@ pub(super) struct Written<'a> {
 
 impl<'a> Written<'a> {
     fn open(target: &'a Target, table: Table<'a>) -> Result<Written<'a>> {
-        let create = |path| File::create(path).map(BufWriter::new);
-        let (path, rows) = match target {
-            Target::Csv(path) => (path, create(path).and_then(|to| Rows::csv(table.columns(), to))),
-            #[cfg(feature = "parquet")]
-            Target::Parquet(path) => (path, create(path).and_then(|to| Rows::parquet(table.columns(), to))),
-        };
-        Ok(Written { path, table, rows: written(path, rows)?, runs: 0 })
+        let rows = target.create(table.columns())?;
+        Ok(Written { path: target.path(), table, rows, runs: 0 })
     }
 
     /// Writes the row of one more run.

@@ -45,6 +45,18 @@ pub enum Cell {
     Empty,
 }
 
+impl Cell {
+    /// The cell that CSV shows as this text, under a column of this kind; `None` if it is none.
+    pub fn read(kind: Kind, text: &str) -> Option<Cell> {
+        Some(match kind {
+            _ if text.is_empty() => Cell::Empty,
+            Kind::Text => Cell::Text(text.to_owned()),
+            Kind::Whole => Cell::Whole(text.parse().ok()?),
+            Kind::Number => Cell::Number(text.parse().ok()?),
+        })
+    }
+}
+
 /// The table of the runs of a trial: its columns, and the row of each run.
 ///
 /// ```

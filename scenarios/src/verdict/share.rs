@@ -35,6 +35,14 @@ pub struct Count {
     pub undecided: u64,
 }
 
+impl std::ops::AddAssign for Count {
+    fn add_assign(&mut self, other: Count) {
+        self.yes += other.yes;
+        self.no += other.no;
+        self.undecided += other.undecided;
+    }
+}
+
 /// Where a share lies, ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
@@ -56,6 +64,16 @@ impl Count {
             } += 1;
         }
         count
+    }
+
+    /// One run, by the [word](Verdict::word) of its verdict; `None` for any other word.
+    pub fn of_word(word: &str) -> Option<Count> {
+        match word {
+            "violated" => Some(Count { yes: 1, ..Count::default() }),
+            "holds" => Some(Count { no: 1, ..Count::default() }),
+            "undecided" => Some(Count { undecided: 1, ..Count::default() }),
+            _ => None,
+        }
     }
 
     /// All runs.

@@ -1,0 +1,306 @@
+//! `lockstorm campaign`: more seeds than one process runs, in a folder that many processes and machines work on.
+
+use std::{
+    fs,
+    ops::Range,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use clap::{Args, Subcommand, ValueEnum};
+use miette::{IntoDiagnostic, Result, WrapErr, bail};
+
+use super::{
+    Exit, conditions,
+    options::{Jobs, sources},
+    out::{errln, outln},
+    progress::Progress,
+    table::Target,
+};
+use crate::{
+    campaign::{self, CampaignError, Image, Worked},
+    runner::parse_any_seeds,
+    table::Table,
+    tally::Tally,
+    verdict::Match,
+};
+
+/// Run more seeds than one process can, in shards that any number of processes and machines work on
+#[derive(Debug, Args)]
+pub(super) struct Campaign {
+    #[command(subcommand)]
+    part: Part,
+}
+
+#[derive(Debug, Subcommand)]
+enum Part {
+    Plan(Plan),
+    Work(Work),
+    Status(Status),
+    Merge(Merge),
+    Run(Run),
+}
+
+/// Make the folder of a campaign: the plan, and copies of the files
+#[derive(Debug, Args)]
+struct Plan {
+    /// Scenario files and folders of them, on the disk or among the stock scenarios
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// The seeds of each variant, the last one not included
+    #[arg(long, value_name = "A..B", value_parser = parse_any_seeds)]
+    seeds: Range<u64>,
+    /// The folder, which is new or empty
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// How many runs each shard has; what a worker that is killed loses of its work
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    shard_runs: u64,
+}
+
+/// Run shards that are not finished: one, a part of them, or all
+#[derive(Debug, Args)]
+struct Work {
+    /// The folder
+    folder: PathBuf,
+    /// Only this shard
+    #[arg(long, value_name = "K", conflicts_with = "part")]
+    shard: Option<u64>,
+    /// Only the shards whose number leaves I when divided by N: 0/4, 1/4, 2/4 and 3/4 are all
+    #[arg(long, value_name = "I/N")]
+    part: Option<Share>,
+    #[command(flatten)]
+    jobs: Jobs,
+}
+
+/// Say which shards are finished, and which are missing
+#[derive(Debug, Args)]
+struct Status {
+    /// The folder
+    folder: PathBuf,
+}
+
+/// Join the tables of all shards into the one that a single process writes, and judge the runs
+#[derive(Debug, Args)]
+struct Merge {
+    /// The folder
+    folder: PathBuf,
+    /// Where to: as CSV, or as Parquet where lockstorm is built with it; `results.csv` in the folder if left out
+    #[arg(long, value_name = "FILE.csv|FILE.parquet")]
+    results: Option<Target>,
+}
+
+/// Have an engine run all shards
+#[derive(Debug, Args)]
+struct Run {
+    /// The folder
+    folder: PathBuf,
+    /// What runs them
+    #[arg(long, value_enum, default_value_t = Engine::Local)]
+    engine: Engine,
+    /// How many tasks of Slurm or pods of Kubernetes share the work
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    tasks: u64,
+    /// The image of the pods, with `lockstorm` on its path
+    #[arg(long, value_name = "IMAGE", required_if_eq("engine", "kubernetes"))]
+    image: Option<String>,
+    /// The claim of a volume that all pods may write, and that has the folder as its root
+    #[arg(long, value_name = "NAME", required_if_eq("engine", "kubernetes"))]
+    claim: Option<String>,
+    #[command(flatten)]
+    jobs: Jobs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Engine {
+    /// The processors of this machine; the tables are joined in the end
+    Local,
+    /// Write the script of an array job for sbatch
+    Slurm,
+    /// Write the manifest of an Indexed Job for kubectl
+    Kubernetes,
+}
+
+/// Which part of the shards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Share {
+    number: u64,
+    of: u64,
+}
+
+impl FromStr for Share {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Share, &'static str> {
+        let numbers =
+            text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
+        match numbers {
+            Some((number, of)) if number < of => Ok(Share { number, of }),
+            _ => Err("expected I/N with I from 0 to N - 1, such as 0/4"),
+        }
+    }
+}
+
+impl Campaign {
+    pub(super) fn run(self) -> Result<Exit> {
+        match self.part {
+            Part::Plan(plan) => plan.run(),
+            Part::Work(work) => work.run(),
+            Part::Status(status) => status.run(),
+            Part::Merge(merge) => merge.run(),
+            Part::Run(run) => run.run(),
+        }
+    }
+}
+
+/// As other errors are printed: those of a file with the place in it.
+fn told<T>(result: Result<T, CampaignError>) -> Result<T> {
+    match result {
+        Err(CampaignError::Scenario(error)) => Err((*error).into()),
+        other => other.into_diagnostic(),
+    }
+}
+
+impl Plan {
+    fn run(self) -> Result<Exit> {
+        let sources = sources(&self.paths)?;
+        let campaign = told(campaign::Campaign::plan(&self.out, &sources, self.seeds, self.shard_runs))?;
+        outln!("{}: {} runs in {} shards", self.out.display(), campaign.runs(), campaign.shards());
+        Ok(Exit::Expected)
+    }
+}
+
+impl Work {
+    fn run(self) -> Result<Exit> {
+        let campaign = told(campaign::Campaign::open(&self.folder))?;
+        let shards = campaign.shards();
+        let wanted: Vec<u64> = match (self.shard, self.part) {
+            (Some(shard), _) => vec![shard],
+            (None, Some(Share { number, of })) => (number..shards).step_by(of as usize).collect(),
+            (None, None) => (0..shards).collect(),
+        };
+        work(&campaign, &wanted, self.jobs.count())?;
+        Ok(Exit::Expected)
+    }
+}
+
+/// Runs those of these shards that are not finished.
+fn work(campaign: &campaign::Campaign, shards: &[u64], jobs: usize) -> Result<()> {
+    let sources = told(campaign.sources())?;
+    let progress = Progress::new(usize::try_from(campaign.runs()).unwrap_or(usize::MAX));
+    let mut worked = 0;
+    for &shard in shards {
+        let done = campaign.work(&sources, shard, jobs, &|judged| progress.step(judged.simulated));
+        worked += u64::from(told(done)? == Worked::Now);
+    }
+    let (before, speed) = (shards.len() as u64 - worked, progress.finish());
+    errln!("{worked} shards finished now, {before} before ({speed})");
+    Ok(())
+}
+
+impl Status {
+    fn run(self) -> Result<Exit> {
+        let campaign = told(campaign::Campaign::open(&self.folder))?;
+        let status = told(campaign.status())?;
+        let done = status.shards - status.missing.len() as u64;
+        outln!("{done} of {} shards of {} runs are finished", status.shards, campaign.runs());
+        if status.unfinished > 0 {
+            outln!("  {} more are being worked on, or their workers have ended", status.unfinished);
+        }
+        if status.missing.is_empty() {
+            return Ok(Exit::Expected);
+        }
+        outln!("  missing: {}", status.missing());
+        Ok(Exit::Undecided)
+    }
+}
+
+impl Merge {
+    fn run(self) -> Result<Exit> {
+        let campaign = told(campaign::Campaign::open(&self.folder))?;
+        let target = self.results.unwrap_or_else(|| Target::Csv(self.folder.join("results.csv")));
+        merge(&campaign, &target)
+    }
+}
+
+/// Joins the tables, and prints what the runs came to as `lockstorm run` does.
+fn merge(campaign: &campaign::Campaign, target: &Target) -> Result<Exit> {
+    let sources = told(campaign.sources())?;
+    let trial = campaign.trial(&sources);
+    told(campaign.is_whole())?;
+    let mut rows = target.create(Table::of(&trial).columns())?;
+    let merged = told(campaign.merge(&trial, target.path(), &mut rows))?;
+    rows.finish()
+        .into_diagnostic()
+        .wrap_err_with(|| format!("{} cannot be written", target.path().display()))?;
+    for one in &merged.unexpected {
+        let word = if one.verdict == "undecided" { "UNDECIDED" } else { "NOT AS EXPECTED" };
+        outln!("{}: {word}\n  {}", trial.token(one.case), trial.again(one.case));
+    }
+    let unnamed = merged.otherwise + merged.undecided - merged.unexpected.len() as u64;
+    if unnamed > 0 {
+        outln!("and {unnamed} more that are not as expected or undecided");
+    }
+    let tallies = merged.counter.tallies(&trial);
+    if conditions::are_worth_counting(&trial) {
+        conditions::print(&trial, &tallies);
+    }
+    errln!("{} has {} runs", target.path().display(), campaign.runs());
+    let (otherwise, undecided) = (merged.otherwise, merged.undecided);
+    outln!("{} as expected, {otherwise} not, {undecided} undecided", merged.as_expected);
+    let shares = tallies.iter().map(Tally::verdict);
+    let shares = shares.map(|verdict| match verdict {
+        Match::AsExpected => Exit::Expected,
+        Match::Undecided(_) => Exit::Undecided,
+        Match::Otherwise(_) => Exit::Unexpected,
+    });
+    let runs = match (otherwise, undecided) {
+        (0, 0) => Exit::Expected,
+        (0, _) => Exit::Undecided,
+        _ => Exit::Unexpected,
+    };
+    Ok(shares.chain([runs]).max().unwrap_or(runs))
+}
+
+impl Run {
+    fn run(self) -> Result<Exit> {
+        let campaign = told(campaign::Campaign::open(&self.folder))?;
+        let whole = || fs::canonicalize(&self.folder).into_diagnostic();
+        match self.engine {
+            Engine::Local => {
+                let shards: Vec<u64> = (0..campaign.shards()).collect();
+                work(&campaign, &shards, self.jobs.count())?;
+                merge(&campaign, &Target::Csv(self.folder.join("results.csv")))
+            }
+            Engine::Slurm => {
+                let program = std::env::current_exe().into_diagnostic()?;
+                let folder = whole()?;
+                if folder.to_str().is_none_or(|path| path.contains(['\n', '\r'])) {
+                    bail!("{} cannot be written into a script", folder.display());
+                }
+                self.handed("slurm.sh", &campaign::slurm(&program, &folder, self.tasks), "sbatch")
+            }
+            Engine::Kubernetes => {
+                let (image, claim) = (self.image.clone(), self.claim.clone());
+                let image = Image { image: image.unwrap_or_default(), claim: claim.unwrap_or_default() };
+                let manifest = serde_json::to_string_pretty(&campaign::kubernetes(&image, self.tasks));
+                let manifest = manifest.into_diagnostic()? + "\n";
+                self.handed("kubernetes.json", &manifest, "kubectl create -f")
+            }
+        }
+    }
+
+    /// Writes what an engine is handed, and says how.
+    fn handed(&self, name: &str, text: &str, command: &str) -> Result<Exit> {
+        let path: &Path = &self.folder.join(name);
+        fs::write(path, text)
+            .into_diagnostic()
+            .wrap_err_with(|| format!("{} cannot be written", path.display()))?;
+        let folder = self.folder.display();
+        outln!(
+            "{command} {}\nlockstorm campaign status {folder}\nlockstorm campaign merge {folder}",
+            path.display()
+        );
+        Ok(Exit::Expected)
+    }
+}

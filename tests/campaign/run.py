@@ -1,0 +1,336 @@
+#!/usr/bin/env python3
+"""Campaigns on the engines that they are for: what is merged must be what one process writes, byte for byte.
+
+    tests/campaign/run.py [ENGINE ...] [--lockstorm PATH] [--files FILE ...] [--seeds A..B] [--shard-runs N]
+
+`local` kills one of several processes that work on the same folder. `slurm` starts a private Slurm of one machine with several
+slots (Debian's packages slurmctld, slurmd, slurm-client and munge), submits the array job that lockstorm writes, kills one of its
+workers in the middle, and submits it again. `kubernetes` holds the manifest to the schemas of several versions (kubernetes-validate).
+"""
+
+import argparse
+import getpass
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+# Debian's daemons are where root looks for them.
+os.environ["PATH"] += ":/usr/sbin"
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
+# How long anything may take on a machine that is busy with something else.
+PATIENCE_S = 900
+SLOTS, TASKS = 4, 8
+# The oldest and the newest version of Kubernetes that the manifest is held to.
+KUBERNETES = ["1.29", "1.37"]
+
+
+class Failure(Exception):
+    """Something a person should read; no stack trace helps."""
+
+
+def run(command, codes=(0,), **more):
+    """What a command prints, which must end with one of these codes."""
+    command = [str(word) for word in command]
+    try:
+        ran = subprocess.run(command, text=True, capture_output=True, timeout=PATIENCE_S, **more)
+    except FileNotFoundError as error:
+        raise Failure(f"{command[0]} is not installed") from error
+    if ran.returncode not in codes:
+        raise Failure(f"{' '.join(command)} ended with {ran.returncode}\n{ran.stdout}{ran.stderr}")
+    return ran.stdout
+
+
+def until(what, happens, pause=0.02):
+    """What `happens` returns, as soon as it returns something."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        if found := happens():
+            return found
+        time.sleep(pause)
+    raise Failure(f"{what}: not after {PATIENCE_S} s")
+
+
+class Trial:
+    """One set of runs, and the table that one process writes for it."""
+
+    def __init__(self, lockstorm, folder, files, seeds, shard_runs):
+        self.lockstorm, self.folder, self.shard_runs = lockstorm, folder, shard_runs
+        self.what = [*files, "--seeds", seeds]
+        self.expected = folder / "one.csv"
+        begun = time.monotonic()
+        # 1 and 2 are verdicts of runs, which merging must return as well.
+        command = [lockstorm, "run", *self.what, "--results", self.expected]
+        ran = subprocess.run([str(word) for word in command], text=True, capture_output=True, timeout=PATIENCE_S)
+        if ran.returncode not in (0, 1, 2):
+            raise Failure(ran.stderr)
+        self.code = ran.returncode
+        print(f"one process: {ran.stdout.splitlines()[-1]} [{time.monotonic() - begun:.1f} s]", flush=True)
+
+    def plan(self, name):
+        """A new folder with this campaign."""
+        folder = self.folder / name
+        run([self.lockstorm, "campaign", "plan", *self.what, "--out", folder, "--shard-runs", self.shard_runs])
+        return folder
+
+    def missing(self, folder):
+        """What is said of the missing shards; nothing once all are finished."""
+        said = run([self.lockstorm, "campaign", "status", folder], codes=(0, 2))
+        found = re.search(r"missing: (.*)", said)
+        return found[1] if found else ""
+
+    def kill_one(self, folder):
+        """Kills a worker that has finished a shard, and has one before it. Returns its part."""
+
+        def victim():
+            for pid, part in workers(folder):
+                number, of = map(int, part.split("/"))
+                # A stopped process finishes nothing between the look at its shards and its end.
+                if not send(pid, signal.SIGSTOP):
+                    continue
+                shards = range(number, self.shards(folder), of)
+                done = sum((folder / "shards" / f"{shard:06}.csv").exists() for shard in shards)
+                if 0 < done < len(shards) and send(pid, signal.SIGKILL):
+                    return part
+                send(pid, signal.SIGCONT)
+            return None
+
+        return until("a worker in the middle of its shards", victim)
+
+    def shards(self, folder):
+        said = run([self.lockstorm, "campaign", "status", folder], codes=(0, 2))
+        return int(re.search(r"of (\d+) shards", said)[1])
+
+    def compare(self, folder):
+        """Merges, and compares with what one process has written."""
+        begun = time.monotonic()
+        run([self.lockstorm, "campaign", "merge", folder], codes=(self.code,))
+        merged, expected = (folder / "results.csv").read_bytes(), self.expected.read_bytes()
+        if merged != expected:
+            raise Failure(f"{folder.name}: what is merged differs from what one process has written")
+        rows = merged.count(b"\n") - 1
+        print(f"{folder.name}: {rows} runs are the same bytes, merged in {time.monotonic() - begun:.1f} s", flush=True)
+
+
+def workers(folder):
+    """The processes that work on a folder, with their parts."""
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        if words[1:3] == ["campaign", "work"] and str(folder) in words and "--part" in words:
+            yield int(process.name), words[words.index("--part") + 1]
+
+
+def send(pid, number):
+    try:
+        os.kill(pid, number)
+        return True
+    except ProcessLookupError:
+        return False
+
+
+def local(trial):
+    folder = trial.plan("local")
+    work = [trial.lockstorm, "campaign", "work", folder, "--jobs", "1", "--part"]
+    with tempfile.TemporaryFile() as said:
+        # Two processes have the same part: a shard may be worked on twice at once.
+        parts = ["0/2", "1/2", "1/2"]
+        started = [subprocess.Popen([*map(str, work), part], stdout=said, stderr=said) for part in parts]
+        killed = trial.kill_one(folder)
+        codes = sorted(process.wait(timeout=PATIENCE_S) for process in started)
+        said.seek(0)
+        if codes != [-signal.SIGKILL, 0, 0]:
+            raise Failure(f"local: workers ended with {codes}\n{said.read().decode()}")
+    missing = trial.missing(folder)
+    if bool(missing) != (killed == "0/2"):
+        raise Failure(f"local: {killed} was killed, and missing is {missing!r}")
+    run([trial.lockstorm, "campaign", "run", folder], codes=(trial.code,))
+    print(f"local: {killed} was killed, missing were {missing or 'none, as another process had the same part'}", flush=True)
+    trial.compare(folder)
+
+
+@contextmanager
+def daemon(command, log, **more):
+    """A process that runs until its block is left."""
+    with open(log, "ab") as out:
+        process = subprocess.Popen([str(word) for word in command], stdout=out, stderr=out, **more)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def free_ports(count):
+    probes = [socket.socket() for _ in range(count)]
+    for probe in probes:
+        probe.bind(("127.0.0.1", 0))
+    ports = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports
+
+
+SLURM = """\
+ClusterName=lockstorm
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmdPort={ports[1]}
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+CryptoType=crypto/munge
+MpiDefault=none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SwitchType=switch/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SlurmdParameters=config_overrides
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SchedulerParameters=sched_min_interval=1,batch_sched_delay=0
+SchedulerType=sched/builtin
+MailProg=/bin/true
+ReturnToService=2
+NodeName={host} NodeAddr=127.0.0.1 CPUs={slots} State=UNKNOWN
+PartitionName=all Nodes={host} Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+@contextmanager
+def slurm_of_one_machine(folder):
+    """A Slurm of this process's own. Returns the environment for its commands."""
+    for made in ["state", "spool"]:
+        (folder / made).mkdir()
+    key = folder / "munge.key"
+    key.write_bytes(os.urandom(1024))
+    key.chmod(0o400)
+    host = socket.gethostname().split(".")[0]
+    conf = folder / "slurm.conf"
+    conf.write_text(SLURM.format(host=host, ports=free_ports(2), user=getpass.getuser(), folder=folder, slots=SLOTS))
+    environment = dict(os.environ, SLURM_CONF=str(conf))
+    munge = ["munged", "--foreground", "--force", f"--key-file={key}", f"--socket={folder}/munge.socket",
+             f"--pid-file={folder}/munged.pid", f"--seed-file={folder}/munged.seed", f"--log-file={folder}/munged.log"]
+    with daemon(munge, folder / "munged.out") as munged:
+        until("munged", lambda: munged.poll() is not None or (folder / "munge.socket").exists())
+        with (
+            daemon(["slurmctld", "-D", "-c", "-f", conf], folder / "slurmctld.log", env=environment) as control,
+            daemon(["slurmd", "-D", "-c", "-f", conf, "-N", host], folder / "slurmd.log", env=environment) as node,
+        ):
+            processes = [munged, control, node]
+
+            def is_up():
+                if any(process.poll() is not None for process in processes):
+                    logs = "".join(path.read_text() for path in sorted(folder.glob("*.log")))
+                    raise Failure(f"slurm did not start\n{logs}")
+                state = subprocess.run(["sinfo", "-h", "-o", "%t"], env=environment, text=True, capture_output=True)
+                return state.stdout.strip() == "idle"
+
+            until("slurm with an idle node", is_up, pause=0.2)
+            yield environment
+
+
+def slurm(trial):
+    folder = trial.plan("slurm")
+    written = run([trial.lockstorm, "campaign", "run", folder, "--engine", "slurm", "--tasks", TASKS])
+    submit = written.splitlines()[0].split()
+    # The path of a socket is short, so that the daemons do not live below the target folder.
+    with tempfile.TemporaryDirectory(prefix="lockstorm-slurm-") as daemons, \
+            slurm_of_one_machine(Path(daemons)) as environment:
+
+        def tasks_left():
+            return run(["squeue", "-h", "-r", "-o", "%i %t"], env=environment).split("\n")[:-1]
+
+        run(submit, env=environment)
+        most = 0
+
+        def several():
+            nonlocal most
+            most = max(most, len(list(workers(folder.resolve()))))
+            return most == SLOTS
+
+        until(f"{SLOTS} workers at a time", several)
+        killed = trial.kill_one(folder.resolve())
+        until("the end of the job", lambda: not tasks_left(), pause=0.2)
+        missing = trial.missing(folder)
+        if not missing:
+            logs = "".join(path.read_text() for path in sorted(folder.glob("log-*.txt")))
+            raise Failure(f"slurm: {killed} was killed in the middle, and no shard is missing\n{logs}")
+        said = run([trial.lockstorm, "campaign", "merge", folder], codes=(64,))
+        print(f"slurm: {most} workers at a time, {killed} was killed, missing were {missing}{said}", flush=True)
+        run(submit, env=environment)
+        until("the end of the second job", lambda: not tasks_left() and not trial.missing(folder), pause=0.2)
+    trial.compare(folder)
+
+
+def kubernetes(trial):
+    folder = trial.plan("kubernetes")
+    options = ["--engine", "kubernetes", "--tasks", TASKS, "--image", "registry.example/lockstorm:1", "--claim", "campaign"]
+    run([trial.lockstorm, "campaign", "run", folder, *options])
+    venv = TARGET / "campaign" / "venv"
+    if not (venv / "installed").exists():
+        run([sys.executable, "-m", "venv", venv])
+        run([venv / "bin" / "pip", "install", "-q", "-r", HERE / "requirements.txt"])
+        (venv / "installed").touch()
+    manifest = folder / "kubernetes.json"
+    validate = [venv / "bin" / "kubernetes-validate", "--strict"]
+    for version in KUBERNETES:
+        run([*validate, "-k", version, manifest])
+        # The validator sees a key that there is not.
+        wrong = folder / "wrong.json"
+        wrong.write_text(manifest.read_text().replace('"completions"', '"completion"'))
+        run([*validate, "-k", version, wrong], codes=(1,))
+    print(f"kubernetes: the manifest is valid in {' and '.join(KUBERNETES)}", flush=True)
+
+
+ENGINES = {"local": local, "slurm": slurm, "kubernetes": kubernetes}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("engines", nargs="*", metavar="ENGINE", help=f"of {', '.join(ENGINES)}; all without one")
+    parser.add_argument("--lockstorm", type=Path, help="a built lockstorm; without it, one is built in release")
+    parser.add_argument("--files", nargs="+", default=["single/wall_clock_step.toml", "storm/spin.toml"])
+    parser.add_argument("--seeds", default="0..200")
+    parser.add_argument("--shard-runs", type=int, default=10)
+    arguments = parser.parse_args()
+    unknown = [name for name in arguments.engines if name not in ENGINES]
+    if unknown:
+        parser.error(f"no engine {', '.join(unknown)}; there are {', '.join(ENGINES)}")
+    lockstorm = arguments.lockstorm
+    if lockstorm is None:
+        run(["cargo", "build", "--release", "--quiet", "--bin", "lockstorm"], cwd=ROOT)
+        lockstorm = TARGET / "release" / "lockstorm"
+    with tempfile.TemporaryDirectory(prefix="lockstorm-campaign-") as folder:
+        trial = Trial(lockstorm.resolve(), Path(folder).resolve(), arguments.files, arguments.seeds, arguments.shard_runs)
+        for name in arguments.engines or ENGINES:
+            ENGINES[name](trial)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Failure as failure:
+        print(failure, file=sys.stderr)
+        sys.exit(1)
