@@ -43,6 +43,8 @@ pub enum Event {
     Dialed {
         /// The connection, as [`Action::Dial`] named it.
         conn: ConnId,
+        /// The address that it comes from.
+        local: String,
     },
     /// Bytes arrived.
     Bytes {

@@ -17,6 +17,7 @@
 //! | [`effect`] | what a command did, reported rather than acted on |
 //! | [`script`] | Lua |
 //! | [`replication`] | the state of master and replica: backlog, links, offsets |
+//! | [`sentinel`] | Sentinel: watching masters, agreeing, voting, failing over |
 //! | [`durability`] | snapshots and the append-only file |
 //! | [`node`] | everything that one node knows: data, clients, counters |
 //! | [`commands`] | one file per command |
@@ -52,6 +53,8 @@ pub mod effect;
 pub mod script;
 
 pub mod replication;
+
+pub mod sentinel;
 
 pub mod durability;
 

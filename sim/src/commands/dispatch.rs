@@ -38,6 +38,11 @@ fn find_named(name: &[u8], args: &[Bytes]) -> Result<&'static Spec, Error> {
         BY_NAME.get(lower).copied()
     });
     let Some(spec) = spec else { return Err(unknown(args)) };
+    subcommand(spec, args)
+}
+
+/// The specification of the subcommand that `args` name, if the command is a container.
+pub(super) fn subcommand(spec: &'static Spec, args: &[Bytes]) -> Result<&'static Spec, Error> {
     if spec.subcommands.is_empty() || args.len() < 2 {
         return Ok(spec);
     }

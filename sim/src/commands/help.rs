@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 
-use super::{Ctx, Error, docs, find_in};
+use super::{Ctx, Error, docs, find_for};
 use crate::resp::Reply;
 
 /// The `run` of every HELP: one line for each subcommand's name and arguments, one for its summary.
 pub(super) fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let container = find_in(&ctx.node.config, &args[..1])?;
+    let container = find_for(ctx.node, &args[..1])?;
     let upper = String::from_utf8_lossy(&args[0]).to_ascii_uppercase();
     let mut lines = vec![format!("{upper} <subcommand> [<argument> ...], where the subcommand is one of:")];
     for subcommand in container.subcommands {
@@ -21,5 +21,5 @@ pub(super) fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 
 /// The `run` of a container itself, which does nothing without a subcommand.
 pub(super) fn container(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    Err(Error::arity(find_in(&ctx.node.config, &args[..1])?.name))
+    Err(Error::arity(find_for(ctx.node, &args[..1])?.name))
 }

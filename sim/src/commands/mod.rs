@@ -39,6 +39,7 @@ mod set;
 mod list;
 mod pubsub;
 mod scripting;
+mod sentinel;
 mod server;
 mod stream;
 mod string;
@@ -57,12 +58,14 @@ use many_keys::many_keys;
 pub use parse::{index_range, int32, integer, integer_in, ranged};
 pub use scripting::declared;
 pub(crate) use scripting::next_turn;
+pub use sentinel::{ALL as SENTINEL, find_for};
 pub(crate) use server::debug;
 pub use spec::{Flags, Group, Keys, Spec};
 pub(crate) use transactions::resume_transaction;
 pub use wait::Wait;
 
-/// Every command, group by group, each group sorted by name. Subcommands hang below their containers.
+/// Every command of a node, group by group, each group sorted by name. Subcommands hang below their containers. A Sentinel has a
+/// list of its own (`sentinel/mod.rs`).
 pub const ALL: &[&[&Spec]] = &[
     bitmap::ALL,
     cluster::ALL,

@@ -2,12 +2,14 @@
 
 use std::fmt;
 
+mod announce;
 mod diskless_load;
 mod mutations;
 
 pub mod file;
 pub mod options;
 
+pub use announce::Announce;
 pub use diskless_load::DisklessLoad;
 pub use mutations::Mutations;
 
@@ -361,6 +363,8 @@ pub struct Config {
     pub replica_serve_stale_data: bool,
     /// `min-replicas-to-write`
     pub min_replicas_to_write: usize,
+    /// What a replica tells about itself.
+    pub announce: Announce,
     /// `min-replicas-max-lag` in seconds
     pub min_replicas_max_lag: u64,
     /// `repl-timeout` in seconds
@@ -499,6 +503,7 @@ impl Default for Config {
             replica_read_only: true,
             replica_serve_stale_data: true,
             min_replicas_to_write: 0,
+            announce: Announce::default(),
             min_replicas_max_lag: 10,
             repl_timeout: 60,
             repl_ping_period: 10,

@@ -351,7 +351,9 @@ impl<P: Platform> Driver<P> {
             match driver.platform.dial(&host, port, from).await {
                 Ok(stream) if !driver.exit.get() => {
                     wire.borrow_mut().carried = true;
-                    driver.step(Event::Dialed { conn });
+                    let local =
+                        driver.platform.ends(&stream).map_or_else(|_| String::new(), |ends| ends.local);
+                    driver.step(Event::Dialed { conn, local });
                     carry(driver, conn, wire, stream, None).await;
                 }
                 _ => driver.hung_up(conn),

@@ -32,6 +32,7 @@ use crate::{
     replication::{Payload, Replication, Stage},
     resp::{Protocol, Reply},
     script::{Engine, Host, Libraries, Suspended},
+    sentinel::Sentinel,
     time::Monotonic,
 };
 
@@ -88,6 +89,8 @@ pub struct Node {
     pub exiting: bool,
     /// Connections dialed so far.
     pub dialed: u64,
+    /// What makes it a Sentinel, if it is one. It has no data then, and other commands.
+    pub sentinel: Option<Box<Sentinel>>,
 }
 
 /// The files of a node, and what is being written to them.
@@ -319,6 +322,7 @@ impl Node {
             targets: Targets::default(),
             loading: None,
             exiting: false,
+            sentinel: None,
         }
     }
 

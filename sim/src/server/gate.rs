@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use super::Server;
 use crate::{
-    commands::{Error, Flags, Spec, access, debug, declared, find_in, permit},
+    commands::{Error, Flags, Spec, access, debug, declared, find_for, find_in, permit},
     env::Env,
     event::ConnId,
     node::{PauseMode, Receiving, clients::Role},
@@ -34,7 +34,7 @@ impl Server {
         {
             return Passage::Close;
         }
-        let found = find_in(&self.node.config, args);
+        let found = find_for(&self.node, args);
         if let Some(session) = self.node.clients.sessions.get_mut(conn) {
             session.last_command = found.as_ref().map_or("NULL", |spec| spec.name);
         }

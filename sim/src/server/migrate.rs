@@ -26,7 +26,7 @@ impl Server {
         let Some(migration) = &mut self.node.migration else { return Some(event) };
         let target = migration.conn;
         match &event {
-            Event::Dialed { conn } if *conn == target => {
+            Event::Dialed { conn, .. } if *conn == target => {
                 let bytes = migration.connected(None, env.monotonic);
                 env.outbox.push(Action::Send { conn: target, bytes });
             }

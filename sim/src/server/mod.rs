@@ -25,6 +25,7 @@ mod pause;
 mod rdb_save;
 mod replica;
 mod replication_cron;
+mod sentinel;
 mod settle;
 mod shutdown;
 mod start;

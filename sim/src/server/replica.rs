@@ -179,8 +179,9 @@ impl Server {
 
     fn introduce(&mut self) {
         let config = &self.node.config;
-        let (port, auth, user) =
-            (config.port.to_string(), config.masterauth.clone(), config.masteruser.clone());
+        let port = if config.announce.port == 0 { config.port } else { config.announce.port };
+        let (port, ip) = (port.to_string(), config.announce.ip.clone());
+        let (auth, user) = (config.masterauth.clone(), config.masteruser.clone());
         let mut answers = VecDeque::new();
         if !auth.is_empty() {
             // Without a name it is the password of the default user.
@@ -189,6 +190,10 @@ impl Server {
             answers.push_back(Answer::Auth);
         }
         self.tell_master(&["REPLCONF", "listening-port", &port]);
+        if !ip.is_empty() {
+            self.tell_master(&["REPLCONF", "ip-address", &ip]);
+            answers.push_back(Answer::Introduction);
+        }
         self.tell_master(&["REPLCONF", "capa", "eof", "capa", "psync2"]);
         answers.extend([Answer::Introduction, Answer::Introduction]);
         if let Some(link) = &mut self.node.replication.master {

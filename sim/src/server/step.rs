@@ -109,7 +109,8 @@ impl Server {
                 }
             }
             event => {
-                let event = self.take_for_migration(env, event);
+                let event = self.take_for_sentinel(env, event);
+                let event = event.and_then(|event| self.take_for_migration(env, event));
                 self.queued.extend(event);
             }
         }
@@ -137,6 +138,7 @@ impl Server {
                 }
             }
         }
+        self.carry_out_for_sentinel(env);
         if !self.is_stalled() {
             self.evict_clients(env);
             self.node.send_broadcasts();
@@ -157,7 +159,7 @@ impl Server {
     fn take(&mut self, env: &mut Env, event: Event) {
         match event {
             Event::Connected { conn, peer, local } => self.connected(env, conn, peer, local),
-            Event::Dialed { conn } => self.dialed(env, conn),
+            Event::Dialed { conn, .. } => self.dialed(env, conn),
             Event::Bytes { conn, bytes } => self.received(env, conn, &bytes),
             Event::Closed { conn } => self.disconnected(env, conn),
             Event::ResumeScript => self.resume_script(env),
@@ -184,6 +186,7 @@ impl Server {
 
     /// Whatever the time has made due, on an alarm or on any other event that comes late enough.
     fn run_due(&mut self, env: &mut Env) {
+        self.run_sentinel(env);
         self.reload_log(env);
         self.run_failover(env);
         self.run_shutdown(env);
@@ -228,6 +231,7 @@ impl Server {
             self.failover_due(),
             self.peers_due(env),
             self.disk_due(env),
+            self.node.sentinel.as_ref().map(|sentinel| sentinel.due()),
         ]
         .into_iter()
         .flatten()

@@ -2,6 +2,7 @@
 
 mod half_close;
 mod real;
+mod sentinel;
 mod states;
 
 use std::{io, time::Duration};

@@ -310,7 +310,7 @@ impl Switch {
                 } else {
                     let accepted = self.accept(to, End::Node(from, conn), format!("n{from}:50000"));
                     self.ends.insert((from, conn), End::Node(to, accepted));
-                    Event::Dialed { conn }
+                    Event::Dialed { conn, local: "n:50000".into() }
                 };
                 self.route(to, from, Delivery::Event(from, answer));
             }

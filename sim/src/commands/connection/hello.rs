@@ -54,17 +54,23 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let session = ctx.session();
     session.protocol = protocol.unwrap_or(session.protocol);
     let version = if session.protocol == Protocol::Resp3 { 3 } else { 2 };
+    let is_sentinel = ctx.node.sentinel.is_some();
+    let mode = if is_sentinel { "sentinel" } else { "standalone" };
     let role = if ctx.node.is_replica() { "replica" } else { "master" };
     let id = i64::try_from(ctx.conn.0).unwrap_or(i64::MAX);
-    Ok(Reply::Map(vec![
+    let mut told = vec![
         (Reply::bulk("server"), Reply::bulk("redis")),
         (Reply::bulk("version"), Reply::bulk(crate::VERSION)),
         (Reply::bulk("proto"), Reply::Integer(version)),
         (Reply::bulk("id"), Reply::Integer(id)),
-        (Reply::bulk("mode"), Reply::bulk("standalone")),
+        (Reply::bulk("mode"), Reply::bulk(mode)),
         (Reply::bulk("role"), Reply::bulk(role)),
         (Reply::bulk("modules"), Reply::Array(Vec::new())),
-    ]))
+    ];
+    if is_sentinel {
+        told.retain(|(name, _)| *name != Reply::bulk("role"));
+    }
+    Ok(Reply::Map(told))
 }
 
 fn version_of(text: &[u8]) -> Result<Protocol, Error> {

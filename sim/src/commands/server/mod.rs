@@ -85,6 +85,7 @@ mod sync;
 mod time;
 
 use super::Spec;
+pub(super) use sections::print_sentinel;
 
 /// The group, sorted by name.
 pub(super) const ALL: &[&Spec] = &[

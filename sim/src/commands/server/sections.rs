@@ -36,12 +36,33 @@ const SECTIONS: &[Section] = &[
     ("Keyspace", true, keyspace),
 ];
 
-/// The requested sections, by their names in lower case.
+/// Those of a Sentinel.
+const SECTIONS_OF_SENTINEL: &[Section] = &[
+    ("Server", true, server),
+    ("Clients", true, clients),
+    ("CPU", true, cpu),
+    ("Stats", true, stats),
+    ("Sentinel", true, |ctx, out| {
+        let lines = ctx.node.sentinel.as_ref().map(|sentinel| sentinel.info_lines(ctx.env.wall.as_millis()));
+        lines.iter().flatten().for_each(|text| line(out, format_args!("{text}")));
+    }),
+];
+
+/// The requested sections of a node, by their names in lower case.
 pub(super) fn print(ctx: &Ctx<'_>, wanted: &[String]) -> String {
+    print_of(SECTIONS, ctx, wanted)
+}
+
+/// The requested sections of a Sentinel.
+pub(in crate::commands) fn print_sentinel(ctx: &Ctx<'_>, wanted: &[String]) -> String {
+    print_of(SECTIONS_OF_SENTINEL, ctx, wanted)
+}
+
+fn print_of(sections: &[Section], ctx: &Ctx<'_>, wanted: &[String]) -> String {
     let asks = |name: &str| wanted.iter().any(|wanted| wanted == name);
     let (all, default) = (asks("all") || asks("everything"), wanted.is_empty() || asks("default"));
     let mut out = String::new();
-    for (name, by_default, write) in SECTIONS {
+    for (name, by_default, write) in sections {
         if all || (default && *by_default) || asks(&name.to_ascii_lowercase()) {
             if !out.is_empty() {
                 out.push_str("\r\n");
@@ -73,7 +94,7 @@ fn server(ctx: &Ctx<'_>, out: &mut String) {
         "redis_git_sha1": "00000000",
         "redis_git_dirty": 0,
         "redis_build_id": "0",
-        "redis_mode": "standalone",
+        "redis_mode": if node.sentinel.is_some() { "sentinel" } else { "standalone" },
         "os": "lockstorm",
         "arch_bits": 64,
         "monotonic_clock": "simulated",
@@ -351,9 +372,9 @@ fn replication(ctx: &Ctx<'_>, out: &mut String) {
             lines!(out, "master_link_down_since_seconds": link.down_since.map_or(-1, |since| now_secs - since));
         }
         lines!(out,
-            "slave_priority": 100,
+            "slave_priority": ctx.node.config.announce.priority,
             "slave_read_only": u8::from(ctx.node.config.replica_read_only),
-            "replica_announced": 1,
+            "replica_announced": u8::from(ctx.node.config.announce.announced),
         );
     }
     lines!(out, "connected_slaves": replication.attached().count());

@@ -40,10 +40,10 @@ macro_rules! allowed {
     };
 }
 macro_rules! text {
-    ($field:ident) => {
+    ($($field:ident).+) => {
         Field::Live {
-            get: |config| config.$field.clone(),
-            set: |config, value| config.$field = value.to_owned(),
+            get: |config| config.$($field).+.clone(),
+            set: |config, value| config.$($field).+ = value.to_owned(),
         }
     };
 }
@@ -319,13 +319,13 @@ pub static OPTIONS: &[Opt] = &[
         opt("repl-ping-replica-period", Integer(1, I32), Free, number!(repl_ping_period)),
     ),
     opt("repl-timeout", Integer(1, I32), Free, number!(repl_timeout)),
-    was("slave-announce-ip", opt("replica-announce-ip", Text, Free, Kept(""))),
-    was("slave-announce-port", opt("replica-announce-port", Integer(0, PORT), Free, Kept("0"))),
-    opt("replica-announced", Flag, Free, Kept("yes")),
+    was("slave-announce-ip", opt("replica-announce-ip", Text, Free, text!(announce.ip))),
+    was("slave-announce-port", opt("replica-announce-port", Integer(0, PORT), Free, number!(announce.port))),
+    opt("replica-announced", Flag, Free, flag!(announce.announced)),
     opt("replica-ignore-disk-write-errors", Flag, Free, flag!(replica_ignore_disk_write_errors)),
     was("slave-ignore-maxmemory", opt("replica-ignore-maxmemory", Flag, Free, Kept("yes"))),
     was("slave-lazy-flush", opt("replica-lazy-flush", Flag, Free, Kept("no"))),
-    was("slave-priority", opt("replica-priority", Integer(0, I32), Free, Kept("100"))),
+    was("slave-priority", opt("replica-priority", Integer(0, I32), Free, number!(announce.priority))),
     was("slave-read-only", opt("replica-read-only", Flag, Free, flag!(replica_read_only))),
     was(
         "slave-serve-stale-data",

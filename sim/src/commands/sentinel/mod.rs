@@ -1,0 +1,100 @@
+//! The commands of a Sentinel: those that only it has, those that do other things there, and which of all others it knows.
+
+mod info;
+mod publish;
+mod role;
+#[expect(clippy::module_inception, reason = "the command SENTINEL has the name of its group")]
+mod sentinel;
+mod sentinel_ckquorum;
+mod sentinel_config;
+mod sentinel_debug;
+mod sentinel_failover;
+mod sentinel_flushconfig;
+mod sentinel_get_master_addr_by_name;
+mod sentinel_help;
+mod sentinel_info_cache;
+mod sentinel_is_master_down_by_addr;
+mod sentinel_master;
+mod sentinel_masters;
+mod sentinel_monitor;
+mod sentinel_myid;
+mod sentinel_pending_scripts;
+mod sentinel_remove;
+mod sentinel_replicas;
+mod sentinel_reset;
+mod sentinel_sentinels;
+mod sentinel_set;
+mod sentinel_simulate_failure;
+mod sentinel_slaves;
+
+use bytes::Bytes;
+
+use super::{Ctx, Error, Spec, dispatch};
+use crate::{
+    env::Env,
+    node::Node,
+    resp::quotable,
+    sentinel::{NAME_UNKNOWN, Sentinel},
+};
+
+/// What only a Sentinel does, sorted by name.
+pub const ALL: &[&Spec] = &[&info::SPEC, &publish::SPEC, &role::SPEC, &sentinel::SPEC];
+
+/// What it does as every server.
+const SHARED: [&[u8]; 11] = [
+    b"acl",
+    b"auth",
+    b"client",
+    b"command",
+    b"hello",
+    b"ping",
+    b"psubscribe",
+    b"punsubscribe",
+    b"shutdown",
+    b"subscribe",
+    b"unsubscribe",
+];
+
+/// The error for a master that is not watched.
+const UNKNOWN: Error = Error::of(NAME_UNKNOWN);
+
+/// The specification that `args` name to this node, which may be a Sentinel.
+///
+/// # Errors
+/// The error reply for a command that it does not know.
+pub fn find_for(node: &Node, args: &[Bytes]) -> Result<&'static Spec, Error> {
+    match &node.sentinel {
+        Some(_) => find(args),
+        None => dispatch::find_in(&node.config, args),
+    }
+}
+
+fn find(args: &[Bytes]) -> Result<&'static Spec, Error> {
+    let name = args.first().map_or(&b""[..], |name| name);
+    if let Some(spec) = ALL.iter().find(|spec| name.eq_ignore_ascii_case(spec.name.as_bytes())) {
+        return dispatch::subcommand(spec, args);
+    }
+    match SHARED.iter().any(|shared| name.eq_ignore_ascii_case(shared)) {
+        true => dispatch::find(args),
+        false => Err(dispatch::unknown(args)),
+    }
+}
+
+/// The Sentinel that the command is for.
+fn sentinel<'a>(ctx: &'a mut Ctx<'_>) -> &'a mut Sentinel {
+    ctx.node.sentinel.as_mut().expect("only a Sentinel knows these commands")
+}
+
+/// As [`sentinel`], with the clocks and the PRNG.
+fn with<T>(ctx: &mut Ctx<'_>, act: impl FnOnce(&mut Sentinel, &mut Env) -> T) -> T {
+    act(ctx.node.sentinel.as_mut().expect("only a Sentinel knows these commands"), ctx.env)
+}
+
+fn now(ctx: &Ctx<'_>) -> i64 {
+    ctx.env.wall.as_millis()
+}
+
+/// An argument as text.
+fn text(arg: &[u8]) -> String {
+    std::str::from_utf8(arg).map_or_else(|_| quotable(arg), str::to_owned)
+}

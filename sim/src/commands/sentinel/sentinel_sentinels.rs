@@ -1,0 +1,27 @@
+//! SENTINEL SENTINELS.
+
+use bytes::Bytes;
+
+use super::{UNKNOWN, now, sentinel, text};
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+    sentinel::Wanted,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "sentinel|sentinels",
+    group: Group::Sentinel,
+    since: "2.8.4",
+    summary: "Shows the other Sentinels of a master.",
+    arity: 3,
+    flags: Flags::ADMIN,
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let (name, now) = (text(&args[2]), now(ctx));
+    sentinel(ctx).show_others(&name, Wanted::Sentinels, now).ok_or(UNKNOWN)
+}

@@ -1,0 +1,262 @@
+//! The configuration file, which is also where a Sentinel keeps its state.
+
+use std::{
+    fmt::{Display, Write as _},
+    net::IpAddr,
+    str::FromStr,
+};
+
+use super::{
+    Address, MasterSettings, Sentinel,
+    instance::{Instance, Kind},
+    master::Master,
+};
+use crate::resp::split_words;
+
+/// A line of the file that cannot be followed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {why}\n  {text}")]
+pub struct Mistake {
+    /// The number of the line, from 1.
+    pub line: usize,
+    /// The line.
+    pub text: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// The words behind `sentinel`, if this line is the Sentinel's own.
+fn directive(line: &str) -> Option<Vec<String>> {
+    let line = line.trim();
+    let first = line.split_whitespace().next()?;
+    if !first.eq_ignore_ascii_case("sentinel") {
+        return None;
+    }
+    let words = split_words(line.as_bytes()).unwrap_or_default();
+    Some(words.iter().skip(1).map(|word| String::from_utf8_lossy(word).into_owned()).collect())
+}
+
+/// The lines of a file that are not about Sentinel, for the configuration that it shares with every server.
+pub fn without_directives(text: &str) -> String {
+    // Kept as empty lines, so that the numbers of the others stay.
+    let kept = text.lines().map(|line| if directive(line).is_some() { "" } else { line });
+    kept.fold(String::new(), |text, line| text + line + "\n")
+}
+
+/// Yes or no, as files have it.
+fn yes(word: &str) -> Result<bool, String> {
+    match word.to_ascii_lowercase().as_str() {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err(format!("`{word}` is neither yes nor no")),
+    }
+}
+
+fn number<T: FromStr + PartialOrd + Display>(word: &str, least: T) -> Result<T, String> {
+    let number = word.parse().ok().filter(|number| *number >= least);
+    number.ok_or_else(|| format!("`{word}` is no number from {least} on"))
+}
+
+impl Sentinel {
+    /// Whether a host can be one to watch: an IP address, or a name where names are resolved.
+    pub(super) fn is_host(&self, host: &str) -> bool {
+        host.parse::<IpAddr>().is_ok() || (self.settings.resolve_hostnames && !host.is_empty())
+    }
+
+    /// Reads the file.
+    pub(super) fn read(&mut self, text: &str, now: i64) -> Result<(), Mistake> {
+        // Global options come first and masters next, wherever they are written.
+        for pass in 0..3 {
+            for (at, line) in text.lines().enumerate() {
+                let Some(words) = directive(line) else { continue };
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                let wrong = |why: String| Mistake { line: at + 1, text: line.into(), why };
+                let this = match words.first().map(|word| word.to_ascii_lowercase()).as_deref() {
+                    Some("monitor") => 1,
+                    Some(
+                        "myid"
+                        | "announce-ip"
+                        | "announce-port"
+                        | "current-epoch"
+                        | "resolve-hostnames"
+                        | "announce-hostnames"
+                        | "sentinel-user"
+                        | "sentinel-pass"
+                        | "deny-scripts-reconfig",
+                    ) => 0,
+                    _ => 2,
+                };
+                if this == pass {
+                    self.directive(&words, now).map_err(wrong)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn directive(&mut self, words: &[&str], now: i64) -> Result<(), String> {
+        let lower: Vec<String> = words.iter().take(1).map(|word| word.to_ascii_lowercase()).collect();
+        let settings = &mut self.settings;
+        match (lower.first().map_or("", String::as_str), &words[1..]) {
+            ("myid", [id]) if id.len() == 40 => (*id).clone_into(&mut self.my_id),
+            ("announce-ip", [ip]) => (*ip).clone_into(&mut settings.announce_ip),
+            ("announce-port", [port]) => settings.announce_port = number(port, 0)?,
+            ("current-epoch", [epoch]) => self.current_epoch = self.current_epoch.max(number(epoch, 0)?),
+            ("resolve-hostnames", [word]) => settings.resolve_hostnames = yes(word)?,
+            ("announce-hostnames", [word]) => settings.announce_hostnames = yes(word)?,
+            ("sentinel-user", [user]) => (*user).clone_into(&mut settings.sentinel_user),
+            ("sentinel-pass", [pass]) => (*pass).clone_into(&mut settings.sentinel_pass),
+            ("deny-scripts-reconfig", [word]) => {
+                yes(word)?;
+            }
+            ("monitor", [name, ip, port, quorum]) => {
+                let address = Address::new(*ip, number(port, 1)?);
+                self.monitor(name, address, number(quorum, 1)?, now)?;
+            }
+            ("notification-script" | "client-reconfig-script", _) => {
+                return Err("there are no scripts here".into());
+            }
+            (directive, [name, rest @ ..]) => return self.directive_of(directive, name, rest, now),
+            _ => return Err("there is no such directive, or it has other arguments".into()),
+        }
+        Ok(())
+    }
+
+    /// A line about one master.
+    fn directive_of(&mut self, directive: &str, name: &str, rest: &[&str], now: i64) -> Result<(), String> {
+        let Some(master) = self.masters.get_mut(name) else {
+            return Err(format!("no `sentinel monitor` names a master {name:?}"));
+        };
+        match (directive, rest) {
+            ("config-epoch", [epoch]) => master.config_epoch = number(epoch, 0)?,
+            ("leader-epoch", [epoch]) => master.leader_epoch = number(epoch, 0)?,
+            ("known-replica" | "known-slave", [ip, port]) => {
+                let address = Address::new(*ip, number(port, 1)?);
+                let replica = Instance::new(Kind::Replica, address.clone(), now);
+                master.replicas.insert(address, replica);
+            }
+            ("known-sentinel", [ip, port, id]) if id.len() == 40 => {
+                let mut peer = Instance::new(Kind::Sentinel, Address::new(*ip, number(port, 1)?), now);
+                (*id).clone_into(&mut peer.run_id);
+                master.sentinels.insert((*id).to_owned(), peer);
+            }
+            (option, values) => set(&mut master.settings, option, values)?,
+        }
+        Ok(())
+    }
+
+    /// Begins to watch a master.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn monitor(
+        &mut self,
+        name: &str,
+        address: Address,
+        quorum: u32,
+        now: i64,
+    ) -> Result<(), String> {
+        if !self.is_host(&address.ip) {
+            return Err("Invalid IP address or hostname specified".into());
+        }
+        if self.masters.contains_key(name) {
+            return Err("Duplicate master name.".into());
+        }
+        let mut settings = MasterSettings::new(address, quorum);
+        settings.down_after = self.settings.times.down_after;
+        settings.failover_timeout = self.settings.times.failover_timeout;
+        self.masters.insert(name.to_owned(), Master::new(name.to_owned(), settings, now));
+        Ok(())
+    }
+
+    /// The file, with its other lines as `old` has them.
+    pub(super) fn file(&self, old: &str) -> String {
+        let others = old.lines().filter(|line| directive(line).is_none());
+        let mut text = others.fold(String::new(), |text, line| text + line + "\n");
+        let mut put = |line: std::fmt::Arguments<'_>| {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "sentinel {line}");
+        };
+        put(format_args!("myid {}", self.my_id));
+        let settings = &self.settings;
+        for (name, value) in [
+            ("announce-ip", &settings.announce_ip),
+            ("sentinel-user", &settings.sentinel_user),
+            ("sentinel-pass", &settings.sentinel_pass),
+        ] {
+            if !value.is_empty() {
+                put(format_args!("{name} {}", crate::config::file::quoted(value)));
+            }
+        }
+        if settings.announce_port != 0 {
+            put(format_args!("announce-port {}", settings.announce_port));
+        }
+        for (name, set) in [
+            ("resolve-hostnames", settings.resolve_hostnames),
+            ("announce-hostnames", settings.announce_hostnames),
+        ] {
+            if set {
+                put(format_args!("{name} yes"));
+            }
+        }
+        for (name, master) in &self.masters {
+            write_master(name, master, &mut put);
+        }
+        put(format_args!("current-epoch {}", self.current_epoch));
+        text
+    }
+}
+
+fn write_master(name: &str, master: &Master, put: &mut impl FnMut(std::fmt::Arguments<'_>)) {
+    let (settings, current) = (&master.settings, master.current_address());
+    put(format_args!("monitor {name} {} {} {}", current.ip, current.port, settings.quorum));
+    put(format_args!("down-after-milliseconds {name} {}", settings.down_after));
+    put(format_args!("failover-timeout {name} {}", settings.failover_timeout));
+    put(format_args!("parallel-syncs {name} {}", settings.parallel_syncs));
+    for (option, value) in [("auth-user", &settings.auth_user), ("auth-pass", &settings.auth_pass)] {
+        if !value.is_empty() {
+            put(format_args!("{option} {name} {}", crate::config::file::quoted(value)));
+        }
+    }
+    if settings.reboot_down_after > 0 {
+        put(format_args!("master-reboot-down-after-period {name} {}", settings.reboot_down_after));
+    }
+    for (old, new) in &settings.renames {
+        put(format_args!("rename-command {name} {old} {new}"));
+    }
+    put(format_args!("config-epoch {name} {}", master.config_epoch));
+    put(format_args!("leader-epoch {name} {}", master.leader_epoch));
+    for address in master.replicas.keys() {
+        // The promoted replica is the master already, and the old master a replica.
+        let replica = if address == current { &master.own.address } else { address };
+        put(format_args!("known-replica {name} {} {}", replica.ip, replica.port));
+    }
+    for (id, peer) in &master.sentinels {
+        put(format_args!("known-sentinel {name} {} {} {id}", peer.address.ip, peer.address.port));
+    }
+}
+
+/// Sets an option of a master, of the file or of SENTINEL SET.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn set(settings: &mut MasterSettings, option: &str, values: &[&str]) -> Result<(), String> {
+    match (option, values) {
+        ("down-after-milliseconds", [ms]) => settings.down_after = number(ms, 1)?,
+        ("failover-timeout", [ms]) => settings.failover_timeout = number(ms, 1)?,
+        ("parallel-syncs", [count]) => settings.parallel_syncs = number(count, 1)?,
+        ("quorum", [count]) => settings.quorum = number(count, 1)?,
+        ("auth-pass", [pass]) => (*pass).clone_into(&mut settings.auth_pass),
+        ("auth-user", [user]) => (*user).clone_into(&mut settings.auth_user),
+        ("master-reboot-down-after-period", [ms]) => settings.reboot_down_after = number(ms, 0)?,
+        ("rename-command", [old, new]) => {
+            if old.eq_ignore_ascii_case(new) {
+                settings.renames.remove(&old.to_ascii_lowercase());
+            } else {
+                settings.renames.insert(old.to_ascii_lowercase(), (*new).to_owned());
+            }
+        }
+        _ => return Err(format!("there is no option `{option}` of a master, or it has other arguments")),
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! Telling instances whom to follow, and moving a master's record to another address.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Address, Sentinel,
+    instance::{Flags, Instance, Kind, Role, Who},
+    link::{Asked, Link},
+    master::{Master, Stage},
+};
+
+impl Sentinel {
+    /// Tells an instance whom to follow (to be a master, if `to` is `None`), and has it disconnect its clients, who thereby learn that
+    /// something has changed. Answers whether it could be sent.
+    pub(super) fn send_slaveof(&mut self, master: &mut Master, who: &Who, to: Option<&Address>) -> bool {
+        let (host, port) = to.map_or(("NO".into(), "ONE".into()), |to| (to.ip.clone(), to.port.to_string()));
+        let transaction: [&[&str]; 6] = [
+            &["MULTI"],
+            &["SLAVEOF", &host, &port],
+            &["CONFIG", "REWRITE"],
+            &["CLIENT", "KILL", "TYPE", "normal"],
+            &["CLIENT", "KILL", "TYPE", "pubsub"],
+            &["EXEC"],
+        ];
+        transaction.iter().all(|words| self.ask(master, who, words, Asked::Nothing))
+    }
+
+    pub(super) fn tell_switch(&mut self, master: &Master, to: &Address) {
+        let Address { ip, port } = &master.own.address;
+        self.tell("+switch-master", format!("{} {ip} {port} {} {}", master.name, to.ip, to.port));
+    }
+
+    /// The failover that this Sentinel has led is over.
+    pub(super) fn switch_to_promoted(&mut self, now: i64, master: &mut Master) {
+        let to = master.promoted.clone().unwrap_or_else(|| master.own.address.clone());
+        self.tell_switch(master, &to);
+        self.switch(now, master, to);
+    }
+
+    /// Moves a master's record to another address. The old master is a replica from then on.
+    pub(super) fn switch(&mut self, now: i64, master: &mut Master, to: Address) {
+        let old = master.own.address.clone();
+        let addresses = master.replicas.keys().cloned().chain([old]);
+        let mut addresses: Vec<Address> = addresses.filter(|address| *address != to).collect();
+        addresses.sort();
+        addresses.dedup();
+        self.reset_record(now, master);
+        master.own.address = to;
+        (master.own.s_down_since, master.own.o_down_since) = (0, 0);
+        for address in addresses {
+            master.replicas.insert(address.clone(), Instance::new(Kind::Replica, address.clone(), now));
+            self.tell_of("+slave", master, &Who::Replica(address));
+        }
+        self.save();
+    }
+
+    /// Forgets what is known of a master but for its address, its epochs and the other Sentinels.
+    fn reset_record(&mut self, now: i64, master: &mut Master) {
+        let replicas: BTreeMap<Address, Instance> = std::mem::take(&mut master.replicas);
+        for replica in replicas.values() {
+            replica.link.conns().for_each(|conn| self.hang_up(conn));
+        }
+        self.close_link(master, &Who::Master);
+        master.leader = None;
+        (master.stage, master.stage_since, master.failover_start) = (Stage::None, 0, 0);
+        master.promoted = None;
+        let own = &mut master.own;
+        own.flags = Flags::empty();
+        own.run_id.clear();
+        own.replica.master = None;
+        own.link = Link::new(now);
+        (own.role_reported, own.role_reported_time) = (Role::Master, now);
+    }
+
+    /// SENTINEL RESET: forgets the other Sentinels as well.
+    pub(super) fn reset(&mut self, now: i64, master: &mut Master) {
+        self.reset_record(now, master);
+        for peer in std::mem::take(&mut master.sentinels).values() {
+            peer.link.conns().for_each(|conn| self.hang_up(conn));
+        }
+        self.tell_of("+reset-master", master, &Who::Master);
+    }
+}

@@ -1,0 +1,75 @@
+//! The server as a Sentinel: what its connections bring goes to the state machine, and what that wants is carried out.
+
+use super::Server;
+use crate::{
+    config::Config,
+    effect::{Effects, Publication},
+    env::Env,
+    event::Event,
+    log::Level,
+    sentinel::{Mistake, Sentinel},
+};
+
+impl Server {
+    /// A Sentinel that starts from what its configuration file says, which it writes anew when its state changes. It has neither
+    /// data nor replication, and its own commands.
+    ///
+    /// # Errors
+    /// The first line of the file that cannot be followed.
+    pub fn sentinel(config: Config, file: &str, env: &mut Env) -> Result<Server, Mistake> {
+        let (port, requirepass) = (config.port, config.requirepass.clone());
+        let config =
+            Config { appendonly: false, replicaof: None, save: vec![], protected_mode: false, ..config };
+        let mut server = Server::new(config, env);
+        server.node.sentinel = Some(Box::new(Sentinel::new(file, port, requirepass, env)?));
+        server.carry_out_for_sentinel(env);
+        server.set_alarm(env);
+        Ok(server)
+    }
+
+    /// Takes in an event if it is about a connection that the Sentinel has dialed; gives it back otherwise.
+    pub(super) fn take_for_sentinel(&mut self, env: &mut Env, event: Event) -> Option<Event> {
+        let Some(sentinel) = &mut self.node.sentinel else { return Some(event) };
+        let taken = match &event {
+            Event::Dialed { conn, local } => sentinel.connected(*conn, local),
+            Event::Bytes { conn, bytes } => sentinel.received(env, *conn, bytes),
+            Event::Closed { conn } => sentinel.disconnected(*conn),
+            _ => false,
+        };
+        (!taken).then_some(event)
+    }
+
+    pub(super) fn run_sentinel(&mut self, env: &mut Env) {
+        if let Some(sentinel) = &mut self.node.sentinel {
+            sentinel.run_due(env);
+        }
+    }
+
+    /// Writes the file, emits the events, and sends what is to be sent: no peer learns of a state that a crash could undo.
+    pub(super) fn carry_out_for_sentinel(&mut self, env: &mut Env) {
+        let Some(sentinel) = &mut self.node.sentinel else { return };
+        let out = sentinel.take_outbox();
+        if out.unsaved {
+            let text = sentinel.save_file();
+            let path = self.node.config.config_file.clone();
+            let written = match &env.files {
+                Some(files) if !path.is_empty() => files.write(&path, &text),
+                _ => Ok(()),
+            };
+            if let Err(error) = written {
+                env.log(Level::Warning, || format!("The state cannot be written to {path}: {error}"));
+            }
+        }
+        if out.crashes {
+            return self.node.abort();
+        }
+        let mut effects = Effects::default();
+        for telling in out.tellings {
+            env.log(Level::Warning, || format!("{} {}", telling.event, telling.message));
+            let (channel, message) = (telling.event.into(), telling.message.into());
+            effects.publish(Publication { channel, message, sharded: false });
+        }
+        self.settle(env, effects);
+        env.outbox.extend(out.actions);
+    }
+}
