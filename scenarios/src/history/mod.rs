@@ -125,6 +125,16 @@ impl History {
         }
     }
 
+    /// Counts one more command of this name, in capitals, that a client sent to a node.
+    pub(crate) fn count(&mut self, node: Host, client: Host, name: &str) {
+        let is_same =
+            |one: &&mut CommandCount| one.node == node && one.client == client && *one.name == *name;
+        match self.commands.iter_mut().find(is_same) {
+            Some(counted) => counted.count += 1,
+            None => self.commands.push(CommandCount { node, client, name: name.into(), count: 1 }),
+        }
+    }
+
     /// The number of the owner with this name; the first mention decides which client it belongs to.
     pub fn owner(&mut self, name: &str, client: Host) -> Owner {
         if let Some(owner) = self.index.get(name) {

@@ -47,6 +47,7 @@ impl Process for ClientProcess {
 
 /// Plays a client from one start to the end of its lines of work, or to its crash.
 async fn play(ctx: HostCtx, stage: Rc<Stage>, client: Rc<Client>, lines: Rc<Vec<PlannedLine>>) {
+    stage.opening.is_over().await;
     let host = stage.host(ctx.name());
     let history = HistoryWriter::new(stage.shared.clone(), ctx.clone(), host);
     let numbers: Vec<Line> = (1..=lines.len() as u32).map(Line).collect();

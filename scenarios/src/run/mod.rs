@@ -77,7 +77,19 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Ou
         nodes: RefCell::default(),
         failed: RefCell::default(),
         outside: real::Outside::default(),
+        opening: Rc::default(),
     });
+    let mut processes = Vec::new();
+    for host in &plan.hosts {
+        let planned = Planned { host, engine, stage: &stage };
+        let process = PROCESSES.iter().find_map(|make| make(&planned));
+        let process = process.expect("there is a process for all software");
+        if let Some(node) = process.node() {
+            node.comes_up(&host.name);
+            stage.nodes.borrow_mut().insert(host.name.clone(), node);
+        }
+        processes.push(process);
+    }
     let epoch = if engine == Engine::Real { real::wall() } else { Wall::from_millis(EPOCH_MS) };
     let mut builder = World::builder(plan.seed)
         .engine(engine)
@@ -86,13 +98,7 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Ou
         .keep(keep);
     let lives = stage.clone();
     builder = builder.state_hook(move |at, host, before, now| lives.host_changed(at, host, before, now));
-    for host in &plan.hosts {
-        let planned = Planned { host, engine, stage: &stage };
-        let process = PROCESSES.iter().find_map(|make| make(&planned));
-        let process = process.expect("there is a process for all software");
-        if let Some(node) = process.node() {
-            stage.nodes.borrow_mut().insert(host.name.clone(), node);
-        }
+    for (host, process) in plan.hosts.iter().zip(processes) {
         builder = builder.host(host.name.clone(), move |ctx| process.run(ctx));
         let wall = Wall::from_nanos(epoch.as_nanos().saturating_add(host.offset.0));
         builder = builder.clocks(&host.name, wall, Monotonic::ZERO, Boottime::ZERO);
@@ -161,6 +167,8 @@ struct Stage {
     failed: RefCell<Option<String>>,
     /// What must not end with a host.
     outside: real::Outside,
+    /// What clients wait for before they begin.
+    opening: Rc<real::Opening>,
 }
 
 impl Stage {

@@ -26,6 +26,8 @@ pub(super) trait Operated {
     fn seen_until(&self) -> Option<True> {
         None
     }
+    /// Waits until the node is up, before the time of the run begins: a process is not at once.
+    fn comes_up(&self, _name: &str) {}
     /// The node's host does this from now on.
     fn is_now(&self, _state: HostState) {}
     /// Writes down what is only known at the end.

@@ -179,6 +179,12 @@ impl<By: Clone> Mirror<By> {
         (steps, explained)
     }
 
+    /// What the keys are, by all that was done.
+    pub(super) fn done(&mut self) -> Vec<Value> {
+        self.end();
+        self.kept()
+    }
+
     fn kept(&self) -> Vec<Value> {
         let node = self.server.node();
         self.keys.iter().flat_map(|keys| keys.read(node, |_| true)).collect()

@@ -61,21 +61,36 @@ pub(super) struct RealServer {
     process: RefCell<Option<Process>>,
     paused: Cell<bool>,
     master: Cell<bool>,
+    /// What the clients wait for, and whether this server has opened for them.
+    opening: Rc<Opening>,
+    is_open: Cell<bool>,
     /// Until when it is known what the running server did: a cell for each of its lives, because what one did last is found
     /// out after it.
     seen_until: RefCell<Rc<Cell<Option<True>>>>,
 }
 
 impl RealServer {
-    /// A node that is yet to be started.
-    pub(super) fn new(written: Written) -> RealServer {
+    /// A node that is yet to be started, and that clients wait for.
+    fn new(written: Written, opening: Rc<Opening>) -> RealServer {
+        opening.closed.set(opening.closed.get() + 1);
         let master = Cell::new(written.replica_of.is_none());
-        let (console, home, process, paused, seen_until) = Default::default();
-        RealServer { written, console, home, process, paused, master, seen_until }
+        let (console, home, process, paused, is_open, seen_until) = Default::default();
+        RealServer { written, console, home, process, paused, master, opening, is_open, seen_until }
     }
 
-    /// Starts the server, in the home that it had before if it had one.
+    /// Clients need not wait for it any more: it takes connections, or is gone before it did.
+    fn is_opened(&self) {
+        if !self.is_open.replace(true) {
+            self.opening.closed.set(self.opening.closed.get().saturating_sub(1));
+            self.opening.opened.notify_waiters();
+        }
+    }
+
+    /// Starts the server if it does not run, in the home that it had before if it had one.
     fn start(&self, name: &str) -> io::Result<Rc<Home>> {
+        if let (Some(home), Some(_)) = (&*self.home.borrow(), &*self.process.borrow()) {
+            return Ok(home.clone());
+        }
         let home = match self.home.borrow().clone() {
             Some(home) => home,
             None => Rc::new(Home::new(name)?),
@@ -116,7 +131,14 @@ impl Operated for RealServer {
         if state == HostState::Down {
             self.seen_until.take();
             self.process.take();
+            self.is_opened();
         }
+    }
+
+    fn comes_up(&self, name: &str) {
+        // One that does not start is started again when the run begins, which says why it cannot.
+        let Ok(home) = self.start(name) else { return };
+        home.answers_within(START_MAX, || self.process.borrow_mut().as_mut().is_none_or(Process::has_ended));
     }
 
     fn close(&self) {
@@ -133,7 +155,7 @@ struct RealNode {
 
 pub(super) fn process(planned: &Planned<'_>) -> Option<Box<dyn HostProcess>> {
     let node = planned.software::<PlannedNode>().filter(|_| planned.engine == Engine::Real)?;
-    let server = Rc::new(RealServer::new(node.node.clone()));
+    let server = Rc::new(RealServer::new(node.node.clone(), planned.stage.opening.clone()));
     Some(Box::new(RealNode { stage: planned.stage.clone(), server }))
 }
 
@@ -174,6 +196,7 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<RealServer>) {
         return stage.fail(&ctx, format!("redis-server of {} does not let itself be watched", ctx.name()));
     };
     ctx.stand_for(PORT, Some(home.address));
+    server.is_opened();
     if let Some(master) = &server.written.replica_of {
         server.console.give(["REPLICAOF", master.as_str(), "6379"].map(str::to_owned).to_vec());
     }
@@ -186,6 +209,27 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<RealServer>) {
         let _ = ended.send(());
     });
     let _ = end.await;
+}
+
+/// The servers that do not take connections of clients yet, when a run begins. A client that asked one earlier would be refused, and
+/// would ask for its lock later without the connection that it has in virtual time.
+#[derive(Default)]
+pub(super) struct Opening {
+    closed: Cell<usize>,
+    opened: Notify,
+}
+
+impl Opening {
+    /// Resolves when all servers take connections; in virtual time they do from the start.
+    pub(super) async fn is_over(&self) {
+        loop {
+            let opened = self.opened.notified();
+            if self.closed.get() == 0 {
+                return;
+            }
+            opened.await;
+        }
+    }
 }
 
 /// What runs outside of the nodes: a crash ends all that runs on one, and must not end the watching of what led to it.

@@ -2,10 +2,11 @@
 
 use std::{
     fs::{self, File},
-    io,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    io::{self, Read, Write},
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     path::PathBuf,
     process::{Child, Command, Stdio},
+    time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -37,6 +38,31 @@ impl Home {
         let directory = std::env::temp_dir().join(name);
         fs::create_dir_all(&directory)?;
         Ok(Home { address, directory })
+    }
+
+    /// Waits until the server answers, so long at most, or until it has ended.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a server tells nobody that it is up, and no time of the run passes before"
+    )]
+    pub(super) fn answers_within(&self, limit: Duration, has_ended: impl Fn() -> bool) {
+        let (begins, pause) = (Instant::now(), Duration::from_millis(5));
+        while !self.answers() && !has_ended() && begins.elapsed() < limit {
+            std::thread::sleep(pause);
+        }
+    }
+
+    /// Whether the server answers PING, and not that it loads its data.
+    fn answers(&self) -> bool {
+        let answered = || -> io::Result<bool> {
+            let mut stream = TcpStream::connect(self.address)?;
+            stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+            stream.write_all(b"PING\r\n")?;
+            let mut answer = [0; 5];
+            stream.read_exact(&mut answer)?;
+            Ok(answer == *b"+PONG")
+        };
+        answered().unwrap_or(false)
     }
 
     /// What the server has written to its log last.

@@ -158,7 +158,12 @@ enum Change<'a> {
     /// A command, of a client of the scenario or of another program.
     Command { name: &'a str, by: Option<&'a Sender> },
     /// Nothing that MONITOR shows.
-    Nothing { explained: &'a [bool], has_evicted: bool },
+    Nothing {
+        explained: &'a [bool],
+        /// When each key was to expire.
+        expires_ms: &'a [Option<i64>],
+        has_evicted: bool,
+    },
 }
 
 /// What came of reading the keys.
@@ -309,6 +314,10 @@ impl Watcher {
             || self.names.iter().any(|name| line.command.contains(name));
         if concerns {
             let client = by.and_then(|(host, port)| Some((*self.stage.hosts.get(&*host)?, port)));
+            if let Some((client, _)) = client {
+                let mut recorder = self.stage.shared.get();
+                recorder.history.count(self.host, client, &line.name());
+            }
             let words = line.words();
             let words = words.iter().map(String::as_str);
             let sender =
@@ -358,10 +367,12 @@ impl Watcher {
     /// Tells what led to what was read.
     fn judge(&mut self, reading: Reading, master: bool) {
         let Reading { values, at, evicted } = reading;
+        let expires_ms: Vec<Option<i64>> = self.mirror.done().iter().map(|value| value.expires_ms).collect();
         let (steps, explained) = self.mirror.check(&values, at);
         self.judge_steps(steps, master);
         let has_evicted = std::mem::replace(&mut self.evicted, evicted) != evicted;
-        self.compare(&values, at, &Change::Nothing { explained: &explained, has_evicted }, master);
+        let (explained, expires_ms) = (&explained[..], &expires_ms[..]);
+        self.compare(&values, at, &Change::Nothing { explained, expires_ms, has_evicted }, master);
     }
 
     fn judge_steps(&mut self, steps: Vec<Step<Option<Sender>>>, master: bool) {
@@ -387,7 +398,7 @@ impl Watcher {
                     let dropped = over(0) && !watched.object.leases_are_apart();
                     (if dropped { "expired" } else { name }, by)
                 }
-                Change::Nothing { explained, has_evicted } => {
+                Change::Nothing { explained, expires_ms, has_evicted } => {
                     let holders =
                         || watched.keys.holders().map(|at| (&values[at], explained[keys.start + at]));
                     // Only the reading has the expiry of a key exact.
@@ -397,8 +408,14 @@ impl Watcher {
                     // A server does no more to a key by itself than to drop it.
                     let gone = holders().all(|(value, _)| value.content == Content::Nothing)
                         || watched.object.leases_are_apart();
+                    // The key may expire ahead of the leases in it, if a client whose clock is wrong has written them.
+                    let expired = watched.keys.holders().any(|at| {
+                        let ends = expires_ms[keys.start + at];
+                        values[at].content == Content::Nothing
+                            && ends.is_some_and(|at| at < wall_ms + EARLY_MS)
+                    });
                     let event = match gone {
-                        true if over(EARLY_MS) => "expired",
+                        true if expired || over(EARLY_MS) => "expired",
                         true if has_evicted => "evicted",
                         _ => {
                             return watcher.lost_sight(watched.lock, "no command that did it was seen");
