@@ -133,6 +133,11 @@ pub const TABLE: &[Subject] = &[
         Traits { renewal: Renewal::Anybody, ..RIGHT },
     ),
     model(
+        "extend-on-any-answer",
+        "takes any answer to an extension for a yes",
+        Traits { renewal: Renewal::AnyAnswer, ..RIGHT },
+    ),
+    model(
         "renew-recreates",
         "renews by setting the key again",
         Traits { renewal: Renewal::Recreate, belief: Belief::UntilTold, ..RIGHT },
@@ -164,6 +169,11 @@ pub const TABLE: &[Subject] = &[
         "subscribing-lock",
         "waits for the message of a release, done right",
         Traits { pace: Pace::Message, ..RIGHT },
+    ),
+    model(
+        "key-event-lock",
+        "waits for the keyspace notification that the key is gone",
+        Traits { pace: Pace::KeyEvent, ..RIGHT },
     ),
     model("queue-lock", "grants in the order of a queue, done right but for waiters that die", QUEUED),
     model(

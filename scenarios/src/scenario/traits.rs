@@ -201,6 +201,8 @@ pub enum Pace {
     Message,
     /// The same, but it sleeps as soon as it has subscribed.
     MessageWithoutRecheck,
+    /// A keyspace notification about the lock, and nothing else.
+    KeyEvent,
 }
 
 /// Where fencing tokens come from.
@@ -306,6 +308,8 @@ pub enum Renewal {
     Quorum,
     /// On each node that still has it, whatever the others say.
     EachNode,
+    /// On a quorum of nodes that answer, whatever they answer.
+    AnyAnswer,
     /// On every node, whatever token it has.
     Anybody,
     /// By setting the key again, whether it is there or not.

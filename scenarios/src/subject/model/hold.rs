@@ -104,6 +104,13 @@ impl Hold {
     }
 }
 
+impl Shared {
+    /// Whether this answer says that the lease is a new one.
+    fn extended(&self, answer: &Value) -> bool {
+        granted(answer).is_some() || self.traits.renewal == Renewal::AnyAnswer
+    }
+}
+
 /// The watchdog of one hold.
 async fn renew(hold: Rc<Hold>) {
     let shared = &hold.shared;
@@ -116,7 +123,7 @@ async fn renew(hold: Rc<Hold>) {
         let renew = shared.commands.renew(&hold.token, hold.lease, hold.mode, &shared.time());
         let answers = shared.ask_all(&renew).await;
         let said =
-            |yes: bool| answers.iter().flatten().filter(|answer| granted(answer).is_some() == yes).count();
+            |yes: bool| answers.iter().flatten().filter(|answer| shared.extended(answer) == yes).count();
         let (renewed, refused) = (said(true), said(false));
         let quorum = shared.quorum();
         match shared.traits.renewal {
@@ -166,7 +173,7 @@ impl Held for Hold {
             let asked_at = shared.traits.clock.now(&shared.env);
             let renew = shared.commands.renew(&self.token, lease, self.mode, &shared.time());
             let answers = shared.ask_all(&renew).await;
-            let extended = answers.iter().flatten().filter(|answer| granted(answer).is_some()).count();
+            let extended = answers.iter().flatten().filter(|answer| shared.extended(answer)).count();
             if extended < shared.quorum() {
                 return Err(Failure { definite: false, message: format!("{extended} nodes extended") });
             }

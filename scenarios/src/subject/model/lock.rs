@@ -167,6 +167,7 @@ impl Shared {
             Pace::AtOnce => AT_ONCE,
             Pace::Message => return self.message(messages, true, end).await,
             Pace::MessageWithoutRecheck => return self.message(messages, false, end).await,
+            Pace::KeyEvent => return self.key_event(messages, end).await,
         };
         self.env.sleep_until(self.env.now() + delay).await;
         Wake::Timer
@@ -226,6 +227,33 @@ impl Shared {
             biased;
             () = message => Wake::Message,
             () = self.env.sleep_until(until) => Wake::Timer,
+        }
+    }
+
+    /// Waits for a keyspace notification about the lock; asks once more when it has subscribed.
+    async fn key_event(
+        &self,
+        messages: &mut Option<Messages>,
+        end: Option<lockstorm_client::Monotonic>,
+    ) -> Wake {
+        let Some(messages) = messages else {
+            let channel = format!("__keyspace@0__:{}", self.commands.names.lock);
+            *messages = self.wires[0].subscribe(&channel, self.timeout).await.ok();
+            if messages.is_none() {
+                self.env.sleep_until(self.env.now() + AT_ONCE).await;
+            }
+            return Wake::Timer;
+        };
+        let over = async {
+            match end {
+                Some(end) => self.env.sleep_until(end).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = messages.next() => Wake::Message,
+            () = over => Wake::Timer,
         }
     }
 
@@ -323,7 +351,8 @@ impl Shared {
         if granted_by >= self.quorum() && until.is_none_or(|until| now < until) {
             let fence = match self.traits.fence {
                 Fencing::None => None,
-                Fencing::WithGrant => answers.iter().flatten().find_map(granted),
+                // Of several nodes' counters the highest: two majorities have a node in common.
+                Fencing::WithGrant => answers.iter().flatten().filter_map(granted).max(),
                 Fencing::Afterwards => {
                     let counted = self.wires[0].ask(&self.commands.fence(), self.timeout).await;
                     counted.ok().as_ref().and_then(granted)
