@@ -318,3 +318,14 @@ fn an_empty_file_is_told_what_it_needs() {
         assert_eq!((error.line, error.column), (1, 1));
     }
 }
+
+#[test]
+fn what_is_said_of_real_servers_must_be_about_what_is_expected_and_have_a_reason() {
+    let with_real = |mistaken: &str, says: &str| with("l1 = \"holds\"", mistaken, says);
+    with_real("l1 = \"holds\"\n[real.«l2»]\nbecause = \"x\"", "nothing is expected of `l2`");
+    with_real("l1 = \"holds\"\n[real.l1]\nbecause = «\" \"»", "expected the reason");
+    with_real(
+        "l1 = \"holds\"\n[real.l1]\nbecause = \"x\"\ncomes = { violated = { «overlp» = \"1s..\" } }",
+        "did you mean `overlap`?",
+    );
+}

@@ -195,6 +195,7 @@ fn variants(text: &str, settings: &[Setting], wanted: Wanted<'_>) -> Result<Vec<
         let mut table = root.clone();
         if over.contains_key("expect") {
             table.remove("expect");
+            table.remove("real");
         }
         if let Some(without) = over.remove("without") {
             leave_out(&mut table, without)?;

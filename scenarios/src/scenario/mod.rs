@@ -71,6 +71,10 @@ pub struct Scenario {
     pub fault: IndexMap<String, Fault>,
     /// The expected verdict of each checker that matters here (`lockstorm list checkers`).
     pub expect: IndexMap<String, Expectation>,
+    /// What real servers do otherwise than `expect` says of the simulated ones, by checker, and why: `real.l2 = { comes = "holds",
+    /// because = ".." }`. Only `lockstorm claims --real` looks at it.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub real: IndexMap<String, Otherwise>,
     /// Where a verdict changes, if the experiment is about that.
     pub boundary: Option<Boundary>,
     /// Keys that take several values, by their paths: the experiment is repeated at every point of their grid. A list of values, or
@@ -79,7 +83,8 @@ pub struct Scenario {
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub sweep: IndexMap<String, serde_json::Value>,
     /// Conditions under which the experiment is repeated: each is laid over the rest, key by key; its `expect` replaces the
-    /// common one, and its `without = ["fault.pause"]` names keys that it leaves out. A scenario with variants runs each of them.
+    /// common one, and with it `real`; its `without = ["fault.pause"]` names keys that it leaves out. A scenario with variants runs
+    /// each of them.
     #[schemars(with = "IndexMap<String, serde_json::Map<String, serde_json::Value>>")]
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     pub variant: IndexMap<String, serde_json::Value>,
@@ -101,6 +106,17 @@ impl Scenario {
         let count = count.or_else(|| self.client.get(name).map(|client| client.count));
         group(name, count.flatten())
     }
+}
+
+/// What a checker finds of real servers, where that is not what it finds of simulated ones.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Otherwise {
+    /// The verdict there; one or the other by chance if left out, because it depends on times that no real process keeps to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comes: Option<Expectation>,
+    /// Why it is another one.
+    pub because: String,
 }
 
 /// How long an experiment lasts: `[run]`.

@@ -18,6 +18,7 @@ use crate::{
     name::Name,
     selector::{Hosts, Selector},
     units::{Draw, Span},
+    verdict::Expectation,
 };
 
 /// The most hosts of one scenario: beyond it a run is no experiment but an accident.
@@ -69,17 +70,41 @@ pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(
         check_fault(&names, name, entry)?;
     }
     for (name, expected) in &scenario.expect {
-        let Some(checker) = checker::LIST.iter().find(|checker| checker.name == name) else {
-            let known = checker::LIST.iter().map(|checker| checker.name);
-            return Err(Mistake::unknown(places.of_key(&["expect", name]), "checker", name, known));
-        };
-        for measure in expected.measures.keys() {
-            if !checker.measures.iter().any(|(known, _)| known == measure) {
-                let word = if expected.holds { "holds" } else { "violated" };
-                let place = places.of_key(&["expect", name, word, measure]);
-                let known = checker.measures.iter().map(|(known, _)| *known);
-                return Err(Mistake::unknown(place, &format!("measure of {name}"), measure, known));
-            }
+        check_expected(name, expected, &["expect", name], places)?;
+    }
+    for (name, otherwise) in &scenario.real {
+        let comes = otherwise.comes.as_ref().or(scenario.expect.get(name));
+        if let Some(comes) = comes {
+            check_expected(name, comes, &["real", name, "comes"], places)?;
+        }
+        if !scenario.expect.contains_key(name) {
+            let message = format!("nothing is expected of `{name}`, so that nothing comes out otherwise");
+            return Err(Mistake::at(places.of_key(&["real", name]), message));
+        }
+        if otherwise.because.trim().is_empty() {
+            let message = "expected the reason why real servers come out otherwise";
+            return Err(Mistake::at(places.of_value(&["real", name, "because"]), message));
+        }
+    }
+    Ok(())
+}
+
+/// That there is such a checker, and that it measures what is expected of it; the path is that of what is expected.
+fn check_expected(
+    name: &str,
+    expected: &Expectation,
+    path: &[&str],
+    places: &Places<'_, '_>,
+) -> Result<(), Mistake> {
+    let Some(checker) = checker::LIST.iter().find(|checker| checker.name == name) else {
+        let known = checker::LIST.iter().map(|checker| checker.name);
+        return Err(Mistake::unknown(places.of_key(&path[..2]), "checker", name, known));
+    };
+    for measure in expected.measures.keys() {
+        if !checker.measures.iter().any(|(known, _)| known == measure) {
+            let place = places.of_key(&[path, &[expected.word(), measure]].concat());
+            let known = checker.measures.iter().map(|(known, _)| *known);
+            return Err(Mistake::unknown(place, &format!("measure of {name}"), measure, known));
         }
     }
     Ok(())
