@@ -36,6 +36,7 @@
 //! | [`runner`] | variants times seeds, on all processors, judged against what is expected |
 //! | [`tally`] | many runs counted: shares of violations under each condition |
 //! | [`table`] | every run as a row, as CSV or Parquet |
+//! | [`sensitivity`] | which drawn values separate violated runs from held ones |
 //! | [`plot`] | a sweep as a picture |
 //! | [`boundary`] | where along an axis a verdict changes |
 //! | [`library`] | the stock scenarios |
@@ -86,6 +87,8 @@ pub mod runner;
 pub mod tally;
 
 pub mod table;
+
+pub mod sensitivity;
 
 pub mod plot;
 

@@ -461,6 +461,23 @@ fn claims_are_a_folder_of_pages() {
     folder.run(&["claims", "R1", "--report", "site/index.html"]).ends(64, "cannot be written");
 }
 
+/// The key is asked for 2 s after the grant of 10 s: of what is drawn only the length of the jump matters.
+#[test]
+fn the_drawn_value_that_matters_is_named() {
+    let text = JUMP.replace("+1s", "0s..+16s").replace("at = \"11s\"", "at = \"10.5s..11.5s\"");
+    let folder = Folder::with("sensitivity", "jump.toml", &text);
+    let ran = folder.run(&["sensitivity", "jump.toml", "--checker", "l1", "--seeds", "0..60"]);
+    ran.ends(0, "jump.toml: l1 violated in")
+        .ends(0, "fault.jump.clock_step.by  ")
+        .ends(0, " bits  up to +7.");
+    assert!(ran.out.contains("of 1 more no better than by chance"), "{}", ran.out);
+    folder
+        .run(&["sensitivity", "jump.toml", "--seeds", "0..6"])
+        .ends(2, "better than chance; more seeds may");
+    let json = folder.run(&["sensitivity", "jump.toml", "--checker", "l1", "--seeds", "0..60", "--json"]);
+    json.ends(0, "\"separators\":[{\"path\":\"fault.jump.clock_step.by\"");
+}
+
 /// A condition that leaves out the fault, and one that makes it worse; each can be run by itself.
 #[test]
 fn one_variant_of_a_file_runs_alone() {

@@ -27,6 +27,7 @@ mod replay;
 mod results;
 mod run;
 mod schema;
+mod sensitivity;
 mod serve;
 mod shrink;
 mod table;
@@ -56,6 +57,7 @@ enum Command {
     Why(why::Why),
     Boundary(boundary::Boundary),
     Campaign(campaign::Campaign),
+    Sensitivity(sensitivity::Sensitivity),
     Twice(twice::Twice),
     Check(check::Check),
     List(list::List),
@@ -83,6 +85,7 @@ pub fn main() -> ExitCode {
         Command::Why(why) => why.run(),
         Command::Boundary(boundary) => boundary.run(),
         Command::Campaign(campaign) => campaign.run(),
+        Command::Sensitivity(sensitivity) => sensitivity.run(),
         Command::Twice(twice) => twice.run(),
         Command::Check(check) => check.run(),
         Command::List(list) => list.run(),

@@ -1,0 +1,121 @@
+//! `lockstorm sensitivity`: which drawn values separate violated runs from held ones.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use miette::{IntoDiagnostic, Result};
+use serde::Serialize;
+
+use super::{
+    Exit,
+    options::{Jobs, Seeds, checker_named, sources, virtual_engines},
+    out::outln,
+    progress::Progress,
+};
+use crate::{
+    checker::Checker,
+    run::Engine,
+    runner::{Judged, Runner},
+    sensitivity::{Separator, separators},
+    verdict::{CONFIDENCE, Count, Verdict},
+};
+
+/// Say which of the values that the seeds draw separates violated runs from held ones, and where
+#[derive(Debug, Args)]
+pub(super) struct Sensitivity {
+    /// Scenario files, on the disk or among the stock scenarios; of a file with variants one alone: FILE#VARIANT
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// Whose verdict; if left out, that of each checker of which some runs were violated and some held
+    #[arg(long, value_name = "NAME")]
+    checker: Option<String>,
+    #[command(flatten)]
+    seeds: Seeds,
+    #[command(flatten)]
+    jobs: Jobs,
+    /// What moves time on
+    #[arg(long, value_parser = virtual_engines(), default_value = Engine::Event.name())]
+    engine: Engine,
+    /// Print a line of JSON for each condition and checker
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found of one checker under one condition.
+#[derive(Debug, Serialize)]
+struct Found<'a> {
+    case: String,
+    checker: &'a str,
+    violated: Count,
+    /// How many values were asked.
+    drawn: usize,
+    separators: Vec<Separator>,
+}
+
+impl Sensitivity {
+    pub(super) fn run(self) -> Result<Exit> {
+        let checkers: Vec<&Checker> = match &self.checker {
+            Some(name) => vec![checker_named(name)?],
+            None => crate::checker::LIST.iter().collect(),
+        };
+        let sources = sources(&self.paths)?;
+        let trial =
+            Runner::new(&sources).seeds(self.seeds.given()).jobs(self.jobs.count()).engine(self.engine);
+        let progress = Progress::new(trial.cases().len());
+        let judged = trial.run(&|judged| progress.step(judged.simulated));
+        progress.finish();
+        let mut separated = false;
+        for runs in judged.chunk_by(|one, other| one.case.shares_variant(&other.case)) {
+            let found = checkers.iter().filter_map(|checker| self.asked(&trial, runs, checker));
+            for found in found {
+                separated |= !found.separators.is_empty();
+                if self.json {
+                    outln!("{}", serde_json::to_string(&found).into_diagnostic()?);
+                } else {
+                    print(&found);
+                }
+            }
+        }
+        Ok(if separated { Exit::Expected } else { Exit::Undecided })
+    }
+
+    /// Without a checker that was named, only of those whose runs differ.
+    fn asked<'a>(&self, trial: &Runner<'_>, runs: &[Judged], checker: &'a Checker) -> Option<Found<'a>> {
+        let violated = Count::of(runs.iter().filter_map(|run| run.finding(checker.name)));
+        if self.checker.is_none() && (violated.yes == 0 || violated.no == 0) {
+            return None;
+        }
+        let decided = runs.iter().filter_map(|run| {
+            let violated = match run.finding(checker.name)?.verdict {
+                Verdict::Violated { .. } => true,
+                Verdict::Holds { .. } => false,
+                Verdict::Undecided { .. } => return None,
+            };
+            Some((trial.plan(run.case).drawn(), violated))
+        });
+        let decided: Vec<_> = decided.collect();
+        let token = trial.token(runs[0].case);
+        let case = token.rsplit_once('@').map_or(&*token, |(condition, _)| condition).to_owned();
+        let drawn = decided.first().map_or(0, |(drawn, _)| drawn.len());
+        Some(Found { case, checker: checker.name, violated, drawn, separators: separators(&decided) })
+    }
+}
+
+fn print(found: &Found<'_>) {
+    let Found { case, checker, violated, drawn, separators } = found;
+    outln!("{case}: {checker} violated in {} of {} runs", violated.yes, violated.yes + violated.no);
+    let width = separators.iter().map(|one| one.path.len()).max().unwrap_or(0);
+    for Separator { path, bits, parts, .. } in separators {
+        let parts = parts.iter().map(|part| {
+            let of = part.violated;
+            format!("{}: {} of {} ({})", part.of, of.yes, of.runs(), of.interval(CONFIDENCE))
+        });
+        outln!("  {path:width$}  {bits:.3} bits  {}", parts.collect::<Vec<_>>().join(", "));
+    }
+    match (drawn, separators.len()) {
+        (0, _) => outln!("  nothing is drawn from the seed: give a key a range, such as \"1s..5s\""),
+        (_, 0) => outln!("  none of {drawn} drawn values separates them better than chance; more seeds may"),
+        (drawn, found) if found < *drawn => outln!("  of {} more no better than by chance", drawn - found),
+        _ => {}
+    }
+}
