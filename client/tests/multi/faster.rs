@@ -273,3 +273,19 @@ async fn what_cannot_work_is_refused() {
     let error = of(&client, "a").try_acquire().await.unwrap_err();
     assert!(error.to_string().contains("WRONGTYPE"), "{error}");
 }
+
+/// Redis keeps a key through the millisecond in which it expires, with 0 ms left. A grant in that millisecond was not to be dropped
+/// with what was there before it.
+#[tokio::test]
+async fn a_grant_in_the_last_millisecond_of_the_group_outlives_it() {
+    let server = lockstorm_sim::TestServer::builder().manual_clock().start().await.unwrap();
+    let client = Client::connect(&server.url()).await.unwrap();
+    let ask = async |text: &str| super::support::command(&server.url(), text).await;
+    let first = of(&client, "a").acquire().lease(Duration::from_secs(5)).await.unwrap();
+    first.forget();
+    ask("DEBUG CLOCK ADVANCE 5000").await;
+    assert_eq!(ask("PTTL stock").await, Value::Int(0));
+    let second = of(&client, "b").try_acquire().lease(Duration::from_secs(5)).await.unwrap();
+    assert!(second.is_some());
+    assert_eq!(ask("PTTL stock").await, Value::Int(5_000));
+}
