@@ -141,6 +141,30 @@ const BUGS: &[(Bug, &str)] = &[
         client.c2.steps = [{ at = "10.5s", poll = { every = "10ms", until = "14s" } }, { work = { until = "14s", until_lost = true, write_every = "50ms" } }]"#,
     ),
     (bug("fence-taken-separately", "fenced-token-lock", r#"l4 = "holds""#, LATE_WRITE), ""),
+    (
+        bug("fence-by-client-clock", "fenced-token-lock", r#"l4 = "holds""#, LATE_WRITE),
+        r#"client.c1.clock.offset = "+1m""#,
+    ),
+    // The locks of other kinds, with the mistakes of a plain one.
+    (
+        bug("del-without-token", "token-lock", r#"owner-safety = "holds""#, LATE_RELEASE),
+        r#"lock.kind = "spin""#,
+    ),
+    (bug("busy-waiting", "token-lock", r#"commands = "holds""#, PATIENCE), r#"lock.kind = "spin""#),
+    (
+        bug("del-without-token", "token-lock", r#"owner-safety = "holds""#, LATE_RELEASE),
+        r#"lock.kind = "non-reentrant""#,
+    ),
+    (
+        bug("shared-token", "token-lock", r#"owner-safety = "holds""#, LATE_RELEASE),
+        r#"lock.kind = "non-reentrant""#,
+    ),
+    // The extension comes when the lock is another client's, and says so.
+    (
+        bug("extend-on-any-answer", "token-lock", r#"l2 = "holds""#, LONG_WORK),
+        r#"client.c1.steps = [{ at = "10s..10.3s", try_acquire = {} }, { at = "12s", extend = { lease = "2s" } }, { work = { until = "14s", until_lost = true } }]
+        client.c2.steps = [{ at = "10.5s", poll = { every = "10ms", until = "14s", lease = "5s" } }, { work = { until = "15s" } }]"#,
+    ),
     (bug("queue-without-head-check", "queue-lock", r#"fairness = "holds""#, LINE), ""),
     (bug("queue-pruned-by-count", "queue-lock", r#"fairness = { holds = { swept = 0 } }"#, LINE), ""),
     (bug("resend-counted", "client", r#"reentrancy = "holds""#, NESTED), ""),

@@ -243,6 +243,11 @@ pub const TABLE: &[Subject] = &[
         Traits { fence: Fencing::Afterwards, ..RIGHT },
     ),
     model(
+        "fence-by-client-clock",
+        "takes the time by its own wall clock for a fencing token",
+        Traits { fence: Fencing::ClientClock, ..RIGHT },
+    ),
+    model(
         "wait-result-ignored",
         "asks for a replica's acknowledgement, and does not look at the answer",
         Traits { replicas: Replicas::Ignored, ..RIGHT },

@@ -215,6 +215,8 @@ pub enum Fencing {
     WithGrant,
     /// They are counted in a step of its own, once the lock is had.
     Afterwards,
+    /// They are the time by the client's wall clock.
+    ClientClock,
 }
 
 /// Whether a replica must have acknowledged the grant.

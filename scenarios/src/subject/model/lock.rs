@@ -353,6 +353,7 @@ impl Shared {
                 Fencing::None => None,
                 // Of several nodes' counters the highest: two majorities have a node in common.
                 Fencing::WithGrant => answers.iter().flatten().filter_map(granted).max(),
+                Fencing::ClientClock => u64::try_from(self.env.wall().0.as_millis()).ok(),
                 Fencing::Afterwards => {
                     let counted = self.wires[0].ask(&self.commands.fence(), self.timeout).await;
                     counted.ok().as_ref().and_then(granted)
