@@ -12,8 +12,8 @@ use parquet::{
 
 use super::{Cell, Column, Kind};
 
-/// How many rows are in memory at a time.
-const ROWS_OF_A_GROUP: usize = 10_000;
+/// How many rows are in memory at a time; so few in tests that they have several groups.
+const ROWS_OF_A_GROUP: usize = if cfg!(test) { 8 } else { 10_000 };
 
 /// Rows on their way into groups, and those into a file.
 pub(super) struct Groups<W: Write + Send> {
