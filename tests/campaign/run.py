@@ -312,7 +312,7 @@ def main():
     parser.add_argument("engines", nargs="*", metavar="ENGINE", help=f"of {', '.join(ENGINES)}; all without one")
     parser.add_argument("--lockstorm", type=Path, help="a built lockstorm; without it, one is built in release")
     parser.add_argument("--files", nargs="+", default=["single/wall_clock_step.toml", "storm/spin.toml"])
-    parser.add_argument("--seeds", default="0..200")
+    parser.add_argument("--seeds", default="0..100")
     parser.add_argument("--shard-runs", type=int, default=10)
     arguments = parser.parse_args()
     unknown = [name for name in arguments.engines if name not in ENGINES]
