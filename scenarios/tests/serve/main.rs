@@ -3,6 +3,7 @@
 
 mod data;
 mod renames;
+mod sentinel;
 mod served;
 
 use std::{

@@ -3,7 +3,6 @@
 use super::{
     Address, Sentinel, file,
     instance::{Flags, Instance, Kind, Role, Who},
-    link::Asked,
     master::{Master, Stage},
 };
 use crate::{glob::matches, resp::Reply};
@@ -292,14 +291,13 @@ fn common(master: &Master, who: &Who, instance: &Instance, now: i64) -> Vec<Fiel
         Who::Sentinel(id) => id.clone(),
     };
     let link = &instance.link;
-    let pending = link.asked.iter().filter(|asked| **asked != Asked::Nothing).count();
     let mut fields = vec![
         ("name", name),
         ("ip", instance.address.ip.clone()),
         ("port", instance.address.port.to_string()),
         ("runid", instance.run_id.clone()),
         ("flags", flags(instance, instance.is(Flags::MASTER_DOWN))),
-        ("link-pending-commands", pending.to_string()),
+        ("link-pending-commands", link.asked.len().to_string()),
         ("link-refcount", "1".into()),
     ];
     if instance.kind == Kind::Master && master.stage != Stage::None {

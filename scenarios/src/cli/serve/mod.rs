@@ -6,6 +6,7 @@ mod listen;
 mod log;
 mod memory;
 mod parent;
+mod sentinel;
 
 use std::{
     path::{Path, PathBuf},
@@ -59,6 +60,10 @@ pub(super) struct Serve {
     /// A file in the syntax of redis.conf; what the command line says comes after it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Be a Sentinel: --config names its file, in the syntax of sentinel.conf, in which it keeps its state as well [default port:
+    /// 26379]
+    #[arg(long, requires = "config", conflicts_with_all = ["data", "clock"])]
+    sentinel: bool,
     /// Any option of redis.conf; may be given several times
     #[arg(long, value_name = "NAME=VALUE")]
     option: Vec<String>,
@@ -76,9 +81,10 @@ pub(super) struct Serve {
     #[arg(long, value_enum, default_value_t = Clock::Real)]
     clock: Clock,
     /// The seed of the server's PRNG, on which alone its draws depend (evicted keys, random members); run and replication ids
-    /// are never the same twice
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
+    /// are never the same twice [default: 0; of a Sentinel, the id of the process, for those with equal draws stand for election
+    /// at the same instant]
+    #[arg(long)]
+    seed: Option<u64>,
     /// End at once when standard input ends, as it does with the process that holds its other end: a test that is killed leaves
     /// no server behind
     #[arg(long)]
@@ -164,7 +170,17 @@ impl Serve {
             let about = format!("lockstorm {}, answering as Redis {VERSION}", env!("CARGO_PKG_VERSION"));
             log.line(Level::Notice, &format!("{about}, starts with PID: {}", process::id()));
             let giving_back = tokio::task::spawn_local(memory::give_back());
-            let served = machine.try_run(node, self.seed, |env| Server::open(config, env)).await;
+            let seed = self.seed.unwrap_or(if self.sentinel { process::id().into() } else { 0 });
+            let (is_sentinel, start) = (self.sentinel, files.clone());
+            let served = machine
+                .try_run(node, seed, move |env| {
+                    if is_sentinel {
+                        sentinel::start(config, &start, env)
+                    } else {
+                        Ok(Server::open(config, env)?)
+                    }
+                })
+                .await;
             giving_back.abort();
             drop(file);
             if let Err(error) = served {
@@ -179,6 +195,9 @@ impl Serve {
     /// The options of the file, and those of the command line after them.
     fn configured(&self) -> Result<Config> {
         let mut config = Config { process_id: process::id(), ..Config::default() };
+        if self.sentinel {
+            config.port = 26379;
+        }
         // CONFIG REWRITE must find it wherever the process stands by then.
         let path = self.config.as_ref().map(std::path::absolute).transpose().into_diagnostic()?;
         let path = path.map(|path| path.to_string_lossy().into_owned());
@@ -190,7 +209,12 @@ impl Serve {
         };
         let more = self.option.iter().map(option).collect::<Result<Vec<_>>>()?;
         let more: Vec<(&str, &str)> = more.iter().map(|(name, value)| (&**name, &**value)).collect();
-        file::read(path.as_deref(), &more, &Disk::default(), &mut config).map_err(|wrong| match wrong {
+        let disk = Disk::default();
+        let read = match self.sentinel {
+            true => file::read(path.as_deref(), &more, &sentinel::OtherLines(disk), &mut config),
+            false => file::read(path.as_deref(), &more, &disk, &mut config),
+        };
+        read.map_err(|wrong| match wrong {
             file::Wrong::Line(mistake) => {
                 miette!("{mistake}").wrap_err("the configuration file cannot be followed")
             }

@@ -55,6 +55,9 @@ const SHARED: [&[u8]; 11] = [
     b"unsubscribe",
 ];
 
+/// How many commands a Sentinel knows.
+pub(super) const COUNT: usize = ALL.len() + SHARED.len();
+
 /// The error for a master that is not watched.
 const UNKNOWN: Error = Error::of(NAME_UNKNOWN);
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::catalogue::all;
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, sentinel},
     resp::Reply,
 };
 
@@ -21,5 +21,9 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    Ok(all(&ctx.node.config).count().into())
+    let count = match &ctx.node.sentinel {
+        Some(_) => sentinel::COUNT,
+        None => all(&ctx.node.config).count(),
+    };
+    Ok(count.into())
 }

@@ -40,8 +40,8 @@ const SECTIONS: &[Section] = &[
 const SECTIONS_OF_SENTINEL: &[Section] = &[
     ("Server", true, server),
     ("Clients", true, clients),
-    ("CPU", true, cpu),
     ("Stats", true, stats),
+    ("CPU", true, cpu),
     ("Sentinel", true, |ctx, out| {
         let lines = ctx.node.sentinel.as_ref().map(|sentinel| sentinel.info_lines(ctx.env.wall.as_millis()));
         lines.iter().flatten().for_each(|text| line(out, format_args!("{text}")));

@@ -1,0 +1,381 @@
+//! Sentinels behind real ports: those of Redis and those of lockstorm watch and fail over nodes of Redis and of lockstorm, in
+//! any mixture.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use lockstorm_sim::resp::{Answers, Reply};
+use rustix::process::Signal;
+
+use crate::served::{PATIENCE, Served, asks, folder, nothing_to_compare_with, redis};
+
+/// `down-after-milliseconds`.
+const DOWN_AFTER_MS: u64 = 1_000;
+
+/// By how much a time may differ from the median of Redis's own. A Sentinel's ticks are up to 100 ms apart; it sees a promotion
+/// with an INFO that it sends once a second, and the machine is busy with other tests.
+const TOLERANCE_SDOWN: Duration = Duration::from_millis(500);
+const TOLERANCE_SWITCH: Duration = Duration::from_millis(1_600);
+
+#[expect(clippy::disallowed_methods, reason = "it measures real processes")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+#[expect(clippy::disallowed_methods, reason = "a real process comes round in its own time")]
+fn wait() {
+    thread::sleep(Duration::from_millis(20));
+}
+
+/// Whose process it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Redis,
+    Ours,
+}
+use Whose::{Ours, Redis};
+
+fn node(whose: Whose, folder: &Path, name: &str, master: Option<SocketAddr>) -> Served {
+    let of = master.map(|master| format!("{} {}", master.ip(), master.port()));
+    match (whose, of) {
+        (Ours, None) => Served::start(folder, &[]),
+        (Ours, Some(of)) => Served::start(folder, &["--option", &format!("replicaof={of}")]),
+        (Redis, of) => {
+            // Each has a folder of its own for its snapshots.
+            let own = folder.join(name);
+            fs::create_dir_all(&own).expect("a folder");
+            let options: Vec<&str> = of.iter().flat_map(|of| ["--replicaof", of.as_str()]).collect();
+            redis(&own, &options).expect("redis-server is there")
+        }
+    }
+}
+
+fn sentinel(whose: Whose, folder: &Path, name: &str, master: SocketAddr) -> Served {
+    let file = folder.join(format!("{name}.conf"));
+    let port = TcpListener::bind(("127.0.0.1", 0)).expect("a free port").local_addr().expect("bound").port();
+    let text = format!(
+        "port {port}\nbind 127.0.0.1\nsentinel monitor main {} {} 2\nsentinel down-after-milliseconds main {DOWN_AFTER_MS}\n\
+         sentinel failover-timeout main 20000\n",
+        master.ip(),
+        master.port()
+    );
+    fs::write(&file, text).expect("written");
+    let path = file.to_str().expect("a path in UTF-8");
+    match whose {
+        Ours => Served::start(folder, &["--sentinel", "--config", path]),
+        Redis => {
+            let mut child = Command::new("redis-sentinel")
+                .arg(path)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("redis-sentinel runs");
+            let out = BufReader::new(child.stdout.take().expect("a pipe"));
+            let mut served = Served { child, out, address: SocketAddr::from(([127, 0, 0, 1], port)) };
+            let mut line = String::new();
+            while !line.contains("+monitor") {
+                line.clear();
+                assert!(served.out.read_line(&mut line).expect("a log") > 0, "redis-sentinel does not start");
+            }
+            served
+        }
+    }
+}
+
+/// What a Sentinel answers.
+fn answer(stream: &mut TcpStream, answers: &mut Answers) -> Option<Reply> {
+    let began = now();
+    loop {
+        if let Some(reply) = answers.next().expect("replies") {
+            return Some(reply);
+        }
+        let mut bytes = [0; 4096];
+        match stream.read(&mut bytes) {
+            Ok(0) => panic!("the Sentinel has closed the connection"),
+            Ok(len) => answers.feed(&bytes[..len]),
+            Err(_) => return None,
+        }
+        assert!(began.elapsed() < PATIENCE, "it never stops");
+    }
+}
+
+fn text(reply: &Reply) -> String {
+    match reply {
+        Reply::Bulk(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// Waits until a Sentinel knows the two replicas and the two others.
+fn until_it_knows_all(served: &Served) {
+    let (mut stream, mut answers) = (served.connect(), Answers::default());
+    let began = now();
+    loop {
+        stream.write_all(b"SENTINEL MASTER main\r\n").expect("open");
+        let Some(Reply::Array(fields)) = answer(&mut stream, &mut answers) else { panic!("a map") };
+        let fields: BTreeMap<String, String> =
+            fields.chunks(2).map(|two| (text(&two[0]), text(&two[1]))).collect();
+        if fields["num-slaves"] == "2" && fields["num-other-sentinels"] == "2" && fields["flags"] == "master"
+        {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "it does not learn of all: {fields:?}");
+        wait();
+    }
+}
+
+/// An event, the Sentinel that emitted it, and the time since the master was killed.
+#[derive(Debug)]
+struct Said {
+    by: usize,
+    event: String,
+    message: String,
+    at: Duration,
+}
+
+/// Has a group fail over, and returns what its Sentinels said until all of them had switched.
+fn failover(name: &str, sentinels: [Whose; 3], nodes: [Whose; 3]) -> Vec<Said> {
+    let folder = folder(&format!("sentinel_{name}"));
+    let master = node(nodes[0], &folder, "m", None);
+    let replicas = [1, 2].map(|at| node(nodes[at], &folder, &format!("r{at}"), Some(master.address)));
+    for replica in &replicas {
+        let began = now();
+        let (mut stream, mut answers) = (replica.connect(), Answers::default());
+        loop {
+            stream.write_all(b"INFO replication\r\n").expect("open");
+            if answer(&mut stream, &mut answers)
+                .is_some_and(|info| text(&info).contains("master_link_status:up"))
+            {
+                break;
+            }
+            assert!(began.elapsed() < PATIENCE, "{name}: the replica does not follow");
+            wait();
+        }
+    }
+    let group: Vec<Served> = sentinels
+        .iter()
+        .enumerate()
+        .map(|(at, whose)| sentinel(*whose, &folder, &format!("s{at}"), master.address))
+        .collect();
+    group.iter().for_each(until_it_knows_all);
+    let mut lines: Vec<(TcpStream, Answers)> =
+        group.iter().map(|served| (served.connect(), Answers::default())).collect();
+    for (stream, _) in &mut lines {
+        asks(stream, "PSUBSCRIBE *", "*3\r\n$10\r\npsubscribe\r\n$1\r\n*\r\n:1\r\n");
+        stream.set_read_timeout(Some(Duration::from_millis(2))).expect("a time-out can be set");
+    }
+    master.signal(Signal::KILL);
+    let killed = now();
+    let mut said: Vec<Said> = Vec::new();
+    while said.iter().filter(|said| said.event == "+switch-master").count() < 3 {
+        assert!(killed.elapsed() < PATIENCE, "{name}: it is not failed over: {said:#?}");
+        for (by, (stream, answers)) in lines.iter_mut().enumerate() {
+            while let Some(Reply::Array(message)) = answer(stream, answers) {
+                let (event, message) = (text(&message[2]), text(&message[3]));
+                said.push(Said { by, event, message, at: killed.elapsed() });
+            }
+        }
+    }
+    // The promoted node takes writes, and the other replica follows it.
+    let switch = said.iter().find(|said| said.event == "+switch-master").expect("it was there");
+    let port: u16 = switch.message.rsplit(' ').next().and_then(|port| port.parse().ok()).expect("a port");
+    let (promoted, other) = if replicas[0].address.port() == port { (0, 1) } else { (1, 0) };
+    asks(&mut replicas[promoted].connect(), "SET k v", "+OK\r\n");
+    asks(&mut replicas[other].connect(), "SET k v", "-READONLY");
+    said
+}
+
+/// The first event of a name: who emitted it, and when.
+fn first(said: &[Said], event: &str) -> (usize, Duration) {
+    let found = said.iter().find(|said| said.event == event);
+    let found = found.unwrap_or_else(|| panic!("{event} is not among {said:#?}"));
+    (found.by, found.at)
+}
+
+/// When the master was down, when the replica was promoted, and when the first of the observers told its clients.
+fn times(said: &[Said]) -> [Duration; 3] {
+    ["+sdown", "+promoted-slave", "+switch-master"].map(|event| first(said, event).1)
+}
+
+#[test]
+fn sentinels_of_redis_and_ours_fail_over_nodes_of_redis_and_ours_alike() {
+    if Command::new("redis-sentinel").arg("--version").output().is_err() {
+        return nothing_to_compare_with();
+    }
+    const ROWS: [(&str, [Whose; 3], [Whose; 3]); 8] = [
+        ("redis_1", [Redis; 3], [Redis; 3]),
+        ("redis_2", [Redis; 3], [Redis; 3]),
+        ("redis_3", [Redis; 3], [Redis; 3]),
+        ("ours", [Ours; 3], [Ours; 3]),
+        ("our_sentinels", [Ours; 3], [Redis; 3]),
+        ("our_nodes", [Redis; 3], [Ours; 3]),
+        ("one_of_ours", [Ours, Redis, Redis], [Redis, Ours, Redis]),
+        ("two_of_ours", [Ours, Ours, Redis], [Ours, Redis, Ours]),
+    ];
+    // Each group mostly waits.
+    let runs = thread::scope(|scope| {
+        let threads =
+            ROWS.map(|(name, sentinels, nodes)| scope.spawn(move || failover(name, sentinels, nodes)));
+        threads.map(|thread| thread.join().expect("its own message says why"))
+    });
+    let median = |which: usize| {
+        let mut of_redis: Vec<Duration> = runs[..3].iter().map(|said| times(said)[which]).collect();
+        of_redis.sort();
+        of_redis[1]
+    };
+    let medians = [0, 1, 2].map(median);
+    let expected = [
+        "+sdown",
+        "+odown",
+        "+new-epoch",
+        "+try-failover",
+        "+vote-for-leader",
+        "+elected-leader",
+        "+failover-state-select-slave",
+        "+selected-slave",
+        "+failover-state-send-slaveof-noone",
+        "+failover-state-wait-promotion",
+        "-role-change",
+        "+promoted-slave",
+        "+failover-state-reconf-slaves",
+        "+slave-reconf-sent",
+        "+slave-reconf-inprog",
+        "+slave-reconf-done",
+        "+failover-end",
+        "+switch-master",
+    ];
+    for ((name, ..), said) in ROWS.iter().zip(&runs) {
+        let (leader, _) = first(said, "+promoted-slave");
+        let told: Vec<&str> = said
+            .iter()
+            .filter(|said| said.by == leader && said.event != "-odown" && !said.event.starts_with("+slave "))
+            .map(|said| said.event.as_str())
+            .filter(|event| *event != "+slave")
+            .collect();
+        // A lost race for the same epoch comes before the one that is won.
+        let from = told.len().saturating_sub(expected.len());
+        assert_eq!(told[from..], expected, "{name}");
+        let measured = times(said);
+        eprintln!("{name}: {measured:?}; Redis alone: {medians:?}");
+        let tolerances = [TOLERANCE_SDOWN, TOLERANCE_SWITCH, TOLERANCE_SWITCH];
+        for ((measured, median), tolerance) in measured.iter().zip(medians).zip(tolerances) {
+            assert!(measured.abs_diff(median) <= tolerance, "{name}: {measured:?} is not near {median:?}");
+        }
+    }
+}
+
+#[test]
+fn a_sentinel_keeps_its_state_in_its_file() {
+    let folder = folder("sentinel_file");
+    let file = folder.join("sentinel.conf");
+    fs::write(&file, "# mine\nsentinel monitor main 127.0.0.1 1 2\nloglevel warning\n").expect("written");
+    let id_of = |served: &Served| {
+        let mut stream = served.connect();
+        stream.write_all(b"SENTINEL MYID\r\n").expect("open");
+        text(&answer(&mut stream, &mut Answers::default()).expect("answered"))
+    };
+    let served = Served::start(&folder, &["--sentinel", "--config", "sentinel.conf"]);
+    let mut stream = served.connect();
+    asks(&mut stream, "SENTINEL SET main quorum 3", "+OK\r\n");
+    asks(&mut stream, "GET k", "-ERR unknown command 'GET'");
+    let id = id_of(&served);
+    served.signal(Signal::KILL);
+    drop(served);
+    let text = fs::read_to_string(&file).expect("a file");
+    for line in
+        ["# mine", "loglevel warning", "sentinel monitor main 127.0.0.1 1 3", &format!("sentinel myid {id}")]
+    {
+        assert!(text.lines().any(|known| known == line), "{line:?} is not in {text}");
+    }
+    let served = Served::start(&folder, &["--sentinel", "--config", "sentinel.conf"]);
+    assert_eq!(id_of(&served), id, "it is the same Sentinel after a restart");
+}
+
+/// What a Sentinel answers that watches one master, at a port that is closed.
+const ANSWERS: &[(&str, &str)] = &[
+    ("GET k", "-ERR unknown command 'GET', with args beginning with: 'k' "),
+    ("QUIT", "-ERR unknown command 'QUIT', with args beginning with: "),
+    ("CONFIG GET port", "-ERR unknown command 'CONFIG', with args beginning with: 'GET' 'port' "),
+    ("SENTINEL FOO", "-ERR unknown subcommand 'FOO'. Try SENTINEL HELP."),
+    ("SENTINEL", "-ERR wrong number of arguments for 'sentinel' command"),
+    ("SENTINEL MASTER", "-ERR wrong number of arguments for 'sentinel|master' command"),
+    ("SENTINEL MASTER x", "-ERR No such master with that name"),
+    ("SENTINEL FAILOVER main", "-NOGOODSLAVE No suitable replica to promote"),
+    ("SENTINEL FAILOVER x", "-ERR No such master with that name"),
+    ("SENTINEL SET main quorum 0", "-ERR Invalid argument '0' for SENTINEL SET 'quorum'"),
+    ("SENTINEL SET main foo 1", "-ERR Unknown option or number of arguments for SENTINEL SET 'foo'"),
+    ("SENTINEL SET x quorum 2", "-ERR No such master with that name"),
+    ("SENTINEL MONITOR main 127.0.0.1 1 1", "-ERR Duplicate master name."),
+    ("SENTINEL MONITOR a b 1 1", "-ERR Invalid IP address or hostname specified"),
+    ("SENTINEL MONITOR a 127.0.0.1 x 1", "-ERR Invalid port"),
+    ("SENTINEL MONITOR a 127.0.0.1 70000 1", "-ERR Invalid port number."),
+    ("SENTINEL MONITOR a 127.0.0.1 1 0", "-ERR Quorum must be 1 or greater."),
+    (
+        "SENTINEL CONFIG GET *",
+        "*12 $17 resolve-hostnames $2 no $18 announce-hostnames $2 no $11 announce-ip $0  $13 announce-port $1 0 $13 \
+         sentinel-user $0  $13 sentinel-pass $0 ",
+    ),
+    ("SENTINEL CONFIG SET announce-port x", "-ERR Invalid value 'x' to SENTINEL CONFIG SET 'announce-port'"),
+    ("SENTINEL CONFIG SET foo 1", "-ERR Invalid argument 'foo' to SENTINEL CONFIG SET"),
+    ("SENTINEL CONFIG FOO x", "-ERR Only SENTINEL CONFIG GET <option> / SET <option> <value> are supported."),
+    (
+        "SENTINEL CKQUORUM main",
+        "-NOQUORUM 1 usable Sentinels. Not enough available Sentinels to reach the specified quorum for this master",
+    ),
+    ("SENTINEL IS-MASTER-DOWN-BY-ADDR 127.0.0.1 1 0 *", "*3 :0 $1 * :0"),
+    ("SENTINEL IS-MASTER-DOWN-BY-ADDR 127.0.0.1 x 0 *", "-ERR value is not an integer or out of range"),
+    ("SENTINEL GET-MASTER-ADDR-BY-NAME main", "*2 $9 127.0.0.1 $1 1"),
+    ("SENTINEL GET-MASTER-ADDR-BY-NAME x", "*-1"),
+    ("PUBLISH foo bar", "-ERR Only HELLO messages are accepted by Sentinel instances."),
+    ("PUBLISH __sentinel__:hello bar", ":1"),
+    ("ROLE", "*2 $8 sentinel *1 $4 main"),
+    ("SENTINEL DEBUG foo 1", "-ERR Unknown option or number of arguments for SENTINEL DEBUG 'foo'"),
+    ("SENTINEL DEBUG info-period x", "-ERR Invalid argument 'x' for SENTINEL DEBUG 'info-period'"),
+    ("SENTINEL DEBUG info-period 5000", "+OK"),
+    ("SENTINEL SIMULATE-FAILURE foo", "-ERR Unknown failure simulation specified"),
+    ("SENTINEL SIMULATE-FAILURE help", "*2 $20 crash-after-election $21 crash-after-promotion"),
+    ("SENTINEL PENDING-SCRIPTS", "*0"),
+    ("SENTINEL INFO-CACHE main", "*2 $4 main *1 *2 :0 $-1"),
+    ("SENTINEL SENTINELS main", "*0"),
+    ("SENTINEL REPLICAS main", "*0"),
+    ("SENTINEL SLAVES x", "-ERR No such master with that name"),
+    ("SENTINEL SET main quorum 1 auth-pass secret", "+OK"),
+    ("SENTINEL CKQUORUM main", "+OK 1 usable Sentinels. Quorum and failover authorization can be reached"),
+    ("SENTINEL FLUSHCONFIG", "+OK"),
+    ("SENTINEL RESET m*", ":1"),
+    ("SENTINEL REMOVE x", "-ERR No such master with that name"),
+    ("COMMAND COUNT", ":15"),
+    ("SENTINEL MONITOR b 127.0.0.1 2 1", "+OK"),
+    ("SENTINEL REMOVE b", "+OK"),
+    ("SENTINEL REMOVE main", "+OK"),
+    ("SENTINEL MASTERS", "*0"),
+];
+
+#[test]
+fn a_sentinel_answers_as_redis_does() {
+    let folder = folder("sentinel_answers");
+    let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
+    let is_there = Command::new("redis-sentinel").arg("--version").output().is_ok();
+    if !is_there {
+        nothing_to_compare_with();
+    }
+    for whose in [Ours, Redis].into_iter().filter(|whose| *whose == Ours || is_there) {
+        let served = sentinel(whose, &folder, &format!("{whose:?}"), nobody);
+        let mut stream = served.connect();
+        for (command, expected) in ANSWERS {
+            stream.write_all(format!("{command}\r\n").as_bytes()).expect("open");
+            let mut answer = vec![0; 4096];
+            let len = stream.read(&mut answer).expect("answered");
+            let answer = String::from_utf8_lossy(&answer[..len]).replace("\r\n", " ");
+            assert_eq!(answer.strip_suffix(' '), Some(*expected), "{whose:?}: {command}");
+        }
+    }
+}
