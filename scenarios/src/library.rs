@@ -81,6 +81,8 @@ pub const ALL: &[Stock] = stock![
     "semaphore/lost_acquire_reply.toml",
     "semaphore/lost_release_reply.toml",
     "semaphore/refused_without_replica.toml",
+    "sentinel/manual_failover.toml",
+    "sentinel/split_brain.toml",
     "single/async_failover.toml",
     "single/del_without_token.toml",
     "single/eviction.toml",

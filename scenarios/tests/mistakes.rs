@@ -107,6 +107,18 @@ fn names_that_stand_for_nothing_are_pointed_at() {
         "follow each other",
     );
     with("[client.c1]", "[client.c1]\nnodes = [«\"m1\"»]", "there is no node `m1`");
+    with("[client.c1]", "[sentinel.s]\nwatches = [«\"rediss\"»]\n[client.c1]", "did you mean `redis`?");
+    with("[client.c1]", "[sentinel.s]\ncount = 3\nquorum = «4»\n[client.c1]", "cannot be reached by 3");
+    with(
+        "[client.c1]",
+        "[node.r]\nreplica_of = \"redis\"\n[sentinel.s]\nwatches = [«\"r\"»]\n[client.c1]",
+        "Sentinels find replicas by their master",
+    );
+    with(
+        "crash = \"redis\"\nat = \"3s\"",
+        "crash = «\"s3\"»\nat = \"3s\"\n[sentinel.s]\ncount = 2",
+        "there is no host `s3`",
+    );
     with("[node.redis]", "[node.redis]\nconfig = { «maxmemori» = \"1mb\" }", "did you mean `maxmemory`?");
     with("[node.redis]", "[node.redis]\nconfig = { maxmemory = «\"much\"» }", "maxmemory");
     with("l1 = \"holds\"", "«l5» = \"holds\"", "there is no checker `l5`");

@@ -195,6 +195,13 @@ pub enum EventKind {
         /// Which.
         role: Role,
     },
+    /// Sentinel: it emitted an event.
+    Sentinel {
+        /// Its name, such as `+sdown`.
+        event: Box<str>,
+        /// What it is about.
+        message: Box<str>,
+    },
     /// Any host: its software started, stopped or stood still.
     Life {
         /// Which.
@@ -404,7 +411,7 @@ impl EventKind {
             | Self::Passed { lock, .. }
             | Self::Published { lock, .. }
             | Self::Write { lock, .. } => Some(*lock),
-            Self::Return { .. } | Self::Became { .. } | Self::Life { .. } => None,
+            Self::Return { .. } | Self::Became { .. } | Self::Sentinel { .. } | Self::Life { .. } => None,
         }
     }
 
@@ -427,6 +434,7 @@ impl EventKind {
             | Self::Passed { .. }
             | Self::Published { .. }
             | Self::Became { .. }
+            | Self::Sentinel { .. }
             | Self::Life { .. } => None,
         }
     }

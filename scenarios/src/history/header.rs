@@ -120,6 +120,8 @@ pub enum HostKind {
     Client,
     /// What the locks guard.
     Resource,
+    /// A Sentinel.
+    Sentinel,
 }
 
 /// A lock on trial.

@@ -34,6 +34,10 @@ impl Plan {
         for (name, node) in &self.scenario.node {
             self.members(name, node.count).for_each(|host| clock("node", host, &node.clock, &mut all));
         }
+        for (name, sentinel) in &self.scenario.sentinel {
+            let members = self.members(name, sentinel.count);
+            members.for_each(|host| clock("sentinel", host, &sentinel.clock, &mut all));
+        }
         for (name, client) in &self.scenario.client {
             for host in self.members(name, client.count) {
                 clock("client", host, &client.clock, &mut all);

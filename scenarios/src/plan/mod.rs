@@ -26,7 +26,7 @@ pub use links::PlannedLink;
 pub use occurrences::{Occurrence, Target, When};
 pub use phases::Phases;
 pub use script::{PlannedLine, PlannedStep};
-pub use software::{PlannedClient, PlannedNode, PlannedResource};
+pub use software::{PlannedClient, PlannedNode, PlannedResource, PlannedSentinel};
 
 /// What will happen in one run.
 #[derive(Debug, Clone)]

@@ -140,6 +140,7 @@ pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
             format!("grants {} {permits} of {lock}", history.host_name(by.client))
         }
         EventKind::Published { receivers, .. } => format!("publishes about {lock} to {receivers}"),
+        EventKind::Sentinel { event, message } => format!("says {event} {message}"),
         EventKind::Became { role: Role::Master } => "is a master".to_owned(),
         EventKind::Became { role: Role::Replica } => "is a replica".to_owned(),
         EventKind::Life { life } => match life {

@@ -10,7 +10,7 @@ use lockstorm_sim::{
 use super::Stage;
 use crate::{
     fault::FaultAction,
-    history::{Event, EventKind, Host, Lock, Role},
+    history::{Event, EventKind, Host, HostKind, Lock, Role},
     plan::{Occurrence, Target, When},
     recorder::Scope,
     selector::Selector,
@@ -190,7 +190,12 @@ fn part(stage: &Stage, selector: &Selector) -> Option<String> {
         Selector::Master(_) => master(stage, lock),
         Selector::Replica(_) => {
             let of_lock = lock.map(|lock| stage.plan.nodes_of(lock));
-            let is_meant = |name: &String| of_lock.as_ref().is_none_or(|nodes| nodes.contains(name));
+            // Sentinels have operators as well.
+            let nodes = || stage.plan.hosts.iter().filter(|host| host.software.kind() == HostKind::Node);
+            let is_meant = |name: &String| match &of_lock {
+                Some(nodes) => nodes.contains(name),
+                None => nodes().any(|host| host.name == *name),
+            };
             let nodes = stage.nodes.borrow();
             let mut replicas = nodes.iter().filter(|(name, actor)| is_meant(name) && !actor.is_master());
             replicas.next().map(|(name, _)| name.clone())

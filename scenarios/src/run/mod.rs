@@ -9,6 +9,7 @@ mod process;
 pub mod real;
 mod resource;
 mod script;
+mod sentinel;
 mod witness;
 mod workload;
 
@@ -37,7 +38,8 @@ use operator::Operated;
 use process::Planned;
 
 /// The processes; a host runs the first one that is made of what is planned for it.
-const PROCESSES: &[process::Make] = &[node::process, real::process, client::process, resource::process];
+const PROCESSES: &[process::Make] =
+    &[node::process, real::process, client::process, resource::process, sentinel::process];
 
 /// The first instant that correct wall clocks show: 2024-01-01 in milliseconds. Any would do; a round one reads well.
 const EPOCH_MS: i64 = 1_704_067_200_000;

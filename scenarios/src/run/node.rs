@@ -98,7 +98,11 @@ impl Process for SimulatedNode {
 /// Plays a node from one start to its crash or exit.
 async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
     let host = stage.host(ctx.name());
-    let config = server.config();
+    let mut config = server.config();
+    if !stage.plan.scenario.sentinel.is_empty() {
+        // Sentinels know nodes by what these announce; in the world hosts have names.
+        ctx.name().clone_into(&mut config.announce.ip);
+    }
     let port = config.port;
     let witness = {
         let mut witness = server.witness.borrow_mut();

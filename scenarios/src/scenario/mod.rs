@@ -11,6 +11,7 @@ mod load;
 mod lock;
 mod merge;
 mod places;
+mod sentinel;
 mod step;
 mod subject;
 mod sweep;
@@ -34,6 +35,7 @@ pub(crate) use form::{fault as fault_form, trait_values};
 pub use limits::Wrong;
 pub use load::{Source, Variant, load, parse};
 pub use lock::{Fence, Lock, LockKind, Locks, Resource, Sync};
+pub use sentinel::Sentinel;
 pub use step::{
     Acquire, Block, Check, Extend, Poll, Release, Repeat, Sleep, Step, StepEntry, StepKind, Steps,
     TryAcquire, Work, Write,
@@ -57,6 +59,9 @@ pub struct Scenario {
     pub run: Run,
     /// The Redis nodes, by name.
     pub node: IndexMap<String, Node>,
+    /// The Sentinels, by name.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    pub sentinel: IndexMap<String, Sentinel>,
     /// The clients, by name.
     pub client: IndexMap<String, Client>,
     /// The network between all hosts.
@@ -104,6 +109,7 @@ impl Scenario {
     pub fn members(&self, name: &str) -> Vec<String> {
         let count = self.node.get(name).map(|node| node.count);
         let count = count.or_else(|| self.client.get(name).map(|client| client.count));
+        let count = count.or_else(|| self.sentinel.get(name).map(|sentinel| sentinel.count));
         group(name, count.flatten())
     }
 }

@@ -6,7 +6,7 @@ use indexmap::IndexSet;
 use lockstorm_sim::config::{Config, options};
 
 use super::{
-    Client, Lock, Node, SEEDS_MAX, Scenario, Step, StepEntry, Steps, WorkloadEntry,
+    Client, Lock, Node, SEEDS_MAX, Scenario, Sentinel, Step, StepEntry, Steps, WorkloadEntry,
     error::Mistake,
     limits::{self, Wrong},
     places::Places,
@@ -58,6 +58,9 @@ pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(
     names.check_no_host_is_named_twice()?;
     for (name, node) in &scenario.node {
         check_node(&names, name, node)?;
+    }
+    for (name, sentinel) in &scenario.sentinel {
+        check_sentinel(&names, name, sentinel)?;
     }
     for (name, client) in &scenario.client {
         check_client(&names, name, client)?;
@@ -160,6 +163,30 @@ fn check_node(names: &Names<'_, '_>, name: &str, node: &Node) -> Result<(), Mist
                 return Err(Mistake::at(master.span(), message));
             }
             above = node.replica_of.as_ref().map(|of| of.as_str());
+        }
+    }
+    Ok(())
+}
+
+fn check_sentinel(names: &Names<'_, '_>, name: &str, sentinel: &Sentinel) -> Result<(), Mistake> {
+    let place = |key| names.places.of_value(&["sentinel", name, key]);
+    for watched in sentinel.watches.iter().flatten() {
+        names.node(watched)?;
+        if names.scenario.node.get(watched.as_str()).is_some_and(|node| node.replica_of.is_some()) {
+            let why = format!("{} is a replica: Sentinels find replicas by their master", watched.as_str());
+            return Err(Mistake::at(watched.span(), why));
+        }
+    }
+    let count = sentinel.count.unwrap_or(1);
+    if let Some(quorum) = sentinel.quorum.filter(|quorum| !(1..=count).contains(quorum)) {
+        let message = format!("a quorum of {quorum} cannot be reached by {count}: from 1 to {count} can");
+        return Err(Mistake::at(place("quorum"), message));
+    }
+    let (down, whole) = (sentinel.down_after, sentinel.failover_timeout);
+    for (key, span) in [("down_after", down), ("failover_timeout", whole)] {
+        if span.is_some_and(|span| span < Span::millis(1) || span > PHASE_MAX) {
+            let message = format!("{} is not from 1ms to {PHASE_MAX}", span.unwrap_or_default());
+            return Err(Mistake::at(place(key), message));
         }
     }
     Ok(())
@@ -471,14 +498,12 @@ impl Names<'_, '_> {
         self.scenario.node.iter().flat_map(|(name, node)| super::group(name, node.count))
     }
 
-    fn clients(&self) -> impl Iterator<Item = String> {
-        self.scenario.client.iter().flat_map(|(name, client)| super::group(name, client.count))
-    }
-
     /// Every group of hosts: its table, its name, how many there are.
     fn groups(&self) -> impl Iterator<Item = (&'static str, &String, Option<u32>)> {
         let nodes = self.scenario.node.iter().map(|(name, node)| ("node", name, node.count));
-        nodes.chain(self.scenario.client.iter().map(|(name, client)| ("client", name, client.count)))
+        let sentinels = self.scenario.sentinel.iter().map(|(name, one)| ("sentinel", name, one.count));
+        let clients = self.scenario.client.iter().map(|(name, client)| ("client", name, client.count));
+        nodes.chain(sentinels).chain(clients)
     }
 
     fn check_counts(&self) -> Result<(), Mistake> {
@@ -561,9 +586,11 @@ impl Names<'_, '_> {
                 self.one_master(name, lock.as_deref())?;
             }
             let Selector::Named(host) = selector else { continue };
-            let groups = self.scenario.node.keys().chain(self.scenario.client.keys()).cloned();
+            let groups = self
+                .groups()
+                .flat_map(|(_, name, count)| [name.clone()].into_iter().chain(super::group(name, count)));
             let own = super::RESERVED.iter().map(|name| (*name).to_owned());
-            let known: Vec<String> = groups.chain(self.nodes()).chain(self.clients()).chain(own).collect();
+            let known: Vec<String> = groups.chain(own).collect();
             if !known.contains(&host) {
                 return Err(Mistake::unknown(name.span(), "host", &host, known.iter().map(String::as_str)));
             }

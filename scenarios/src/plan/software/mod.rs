@@ -6,6 +6,7 @@
 mod client;
 mod node;
 mod resource;
+mod sentinel;
 
 use lockstorm_sim::world::Entropy;
 
@@ -15,9 +16,10 @@ use crate::scenario::Scenario;
 pub use client::PlannedClient;
 pub use node::PlannedNode;
 pub use resource::PlannedResource;
+pub use sentinel::PlannedSentinel;
 
 /// Plans the hosts of one kind of software.
 type Hosts = fn(&Scenario, &Entropy) -> Vec<PlannedHost>;
 
 /// Every kind, in the order in which the history numbers the hosts.
-pub(super) const LIST: &[Hosts] = &[node::hosts, client::hosts, resource::hosts];
+pub(super) const LIST: &[Hosts] = &[node::hosts, client::hosts, resource::hosts, sentinel::hosts];

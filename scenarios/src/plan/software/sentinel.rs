@@ -1,0 +1,45 @@
+//! A Sentinel.
+
+use std::rc::Rc;
+
+use lockstorm_sim::world::Entropy;
+
+use crate::{
+    history::HostKind,
+    plan::host::{PlannedHost, Software},
+    scenario::{Scenario, group},
+};
+
+/// A Sentinel.
+#[derive(Debug)]
+pub struct PlannedSentinel {
+    /// Its configuration file at first.
+    pub file: String,
+}
+
+impl Software for PlannedSentinel {
+    fn kind(&self) -> HostKind {
+        HostKind::Sentinel
+    }
+
+    fn unreal(&self) -> Option<&'static str> {
+        Some(
+            "is a Sentinel, and the addresses that Sentinels tell each other lead past the links between real processes",
+        )
+    }
+
+    fn words(&self) -> Vec<String> {
+        self.file.lines().map(str::to_owned).collect()
+    }
+}
+
+pub(super) fn hosts(scenario: &Scenario, entropy: &Entropy) -> Vec<PlannedHost> {
+    let mut hosts = Vec::new();
+    for (name, sentinel) in &scenario.sentinel {
+        for name in group(name, sentinel.count) {
+            let software = Rc::new(PlannedSentinel { file: sentinel.file(scenario, &name) });
+            hosts.push(PlannedHost::draw(entropy, name, &sentinel.clock, software));
+        }
+    }
+    hosts
+}

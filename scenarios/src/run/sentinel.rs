@@ -1,0 +1,79 @@
+//! A Sentinel on its host: started from its file, which outlives a crash, and watched for its events.
+
+use std::rc::Rc;
+
+use lockstorm_sim::{
+    config::Config,
+    drive::DrivenNode,
+    env::{Env, Observation},
+    server::Server,
+    world::{self, HostCtx},
+};
+
+use super::{
+    Engine, Stage,
+    operator::{self, Console, Operated},
+    process::{Planned, Process},
+};
+use crate::{history::EventKind, plan::PlannedSentinel, subject::Local};
+
+/// The port of every Sentinel.
+const PORT: u16 = 26379;
+
+/// A Sentinel over all its lives.
+struct SimulatedSentinel {
+    stage: Rc<Stage>,
+    file: String,
+    node: DrivenNode,
+    operated: Rc<OperatedSentinel>,
+}
+
+/// A Sentinel as its operator sees it.
+#[derive(Default)]
+struct OperatedSentinel(Console);
+
+impl Operated for OperatedSentinel {
+    fn console(&self) -> &Console {
+        &self.0
+    }
+
+    fn is_master(&self) -> bool {
+        false
+    }
+
+    fn close(&self) {}
+}
+
+pub(super) fn process(planned: &Planned<'_>) -> Option<Box<dyn Process>> {
+    let sentinel = planned.software::<PlannedSentinel>().filter(|_| planned.engine != Engine::Real)?;
+    let (stage, file) = (planned.stage.clone(), sentinel.file.clone());
+    Some(Box::new(SimulatedSentinel { stage, file, node: DrivenNode::new(), operated: Rc::default() }))
+}
+
+impl Process for SimulatedSentinel {
+    fn run(&self, ctx: HostCtx) -> Local<'static, ()> {
+        let (host, shared, now) = (self.stage.host(ctx.name()), self.stage.shared.clone(), ctx.clone());
+        self.node.watch(move |observation| {
+            let Observation::Published { channel, message, .. } = observation else { return };
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into();
+            let what = EventKind::Sentinel { event: text(channel), message: text(message) };
+            shared.get().history.record(now.moment().0, host, what);
+        });
+        let (file, config) = (self.file.clone(), Config { port: PORT, ..Config::default() });
+        let start = |env: &mut Env, before: Option<Server>| {
+            let saved = before.and_then(|server| Some(server.node().sentinel.as_ref()?.saved().to_owned()));
+            Server::sentinel(config, &saved.unwrap_or(file), env)
+                .expect("the file was written by this program")
+        };
+        let (node, console) = (self.node.clone(), self.operated.console().clone());
+        Box::pin(async move {
+            let operator = tokio::task::spawn_local(operator::operate(ctx.clone(), PORT, console));
+            world::node::run_with(ctx, PORT, node, start).await;
+            operator.abort();
+        })
+    }
+
+    fn node(&self) -> Option<Rc<dyn Operated>> {
+        Some(self.operated.clone())
+    }
+}
