@@ -126,6 +126,8 @@ fn starved(evidence: &Evidence<'_>, lock: Lock, grants: &[Grant], rate: u64) -> 
         let Call::Take { permits, .. } = call.call else { continue };
         let Some(room) = rate.checked_sub(permits.into()) else { continue };
         let (until, before) = end(call, grants, permits.into(), evidence.history.header.end);
+        // What was granted in the very instant in which the wait ended has kept nothing from it before.
+        let before = &before[..before.partition_point(|grant| grant.at < until)];
         let from = free_since(before, room, call.from);
         all.push(Starved { lock, from, until, owner: call.owner, permits });
     }
@@ -276,6 +278,18 @@ mod tests {
                     .takes("c3", 3)
                     .at(1_200)
                     .passed("m", "c3", 3)
+                    .returns("c3", Outcome::Ok)
+                    .ends(9_000),
+            ),
+            (
+                "it starves until it is granted too much beside another in the same instant",
+                limiter()
+                    .at(300)
+                    .takes("c3", 1)
+                    .at(4_300)
+                    .takes("c4", 3)
+                    .passed("m", "c4", 3)
+                    .passed("m", "c3", 1)
                     .returns("c3", Outcome::Ok)
                     .ends(9_000),
             ),

@@ -133,7 +133,7 @@ fn promised_in(history: &History, hold: Hold) -> Vec<Stretch> {
 }
 
 /// Whether an event ends what an owner believes of a lock: it says so, or its client loses its memory.
-fn ends_belief(history: &History, hold: Hold, event: &Event) -> bool {
+pub(crate) fn ends_belief(history: &History, hold: Hold, event: &Event) -> bool {
     match &event.kind {
         EventKind::Disbelieves { .. } => event.kind.hold() == Some(hold),
         EventKind::Life { life: Life::Crashed | Life::Started } => event.host == history.client_of(hold.1),

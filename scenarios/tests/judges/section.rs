@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use lockstorm::history::{Accepted, EventKind, History, Lock, Owner};
+use lockstorm::history::{Accepted, Event, EventKind, History, Lock, Owner};
 use lockstorm_sim::time::True;
 
-use crate::past::{Stretch, believed, excludes, promised};
+use crate::past::{Stretch, believed, ends_belief, excludes, promised};
 
 /// A write that arrived.
 #[derive(Debug, Clone, Copy)]
@@ -60,9 +60,17 @@ fn granted(history: &History, lock: Lock, owner: Owner, by: True) -> Vec<Grant> 
 fn learned(history: &History, lock: Lock, owner: Owner, by: True) -> BTreeSet<True> {
     let mut learned = BTreeSet::new();
     for belief in believed(history, lock, owner) {
+        let hold = (lock, owner, belief.mode);
+        // What the owner learns in the instant in which it gives the hold up, it has learned if it came first.
+        let ends = |event: &Event| event.at == belief.until && ends_belief(history, hold, event);
+        let end = history.events.iter().position(ends).unwrap_or(usize::MAX);
         let mut had = 0;
-        for event in history.events.iter().filter(|event| belief.from <= event.at && event.at < belief.until)
-        {
+        for (number, event) in history.events.iter().enumerate() {
+            let is_within = belief.from <= event.at
+                && (event.at < belief.until || event.at == belief.until && number < end && end < usize::MAX);
+            if !is_within {
+                continue;
+            }
             let EventKind::Believes { lock: of, owner: whose, count, .. } = &event.kind else { continue };
             if (*of, *whose) != (lock, owner) {
                 continue;
