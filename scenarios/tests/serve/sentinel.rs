@@ -262,12 +262,15 @@ fn sentinels_of_redis_and_ours_fail_over_nodes_of_redis_and_ours_alike() {
             .collect();
         // A lost race for the same epoch comes before the one that is won.
         let from = told.len().saturating_sub(expected.len());
-        assert_eq!(told[from..], expected, "{name}");
+        assert_eq!(told[from..], expected, "{name}: {said:#?}");
         let measured = times(said);
         eprintln!("{name}: {measured:?}; Redis alone: {medians:?}");
         let tolerances = [TOLERANCE_SDOWN, TOLERANCE_SWITCH, TOLERANCE_SWITCH];
         for ((measured, median), tolerance) in measured.iter().zip(medians).zip(tolerances) {
-            assert!(measured.abs_diff(median) <= tolerance, "{name}: {measured:?} is not near {median:?}");
+            assert!(
+                measured.abs_diff(median) <= tolerance,
+                "{name}: {measured:?} is not near {median:?}: {said:#?}"
+            );
         }
     }
 }
