@@ -3,8 +3,8 @@
 //!
 //! A replica must have granted nothing. What it has when it is promoted depends on how much of its master's stream had arrived, which
 //! the wire to clients does not show: from then on it is not compared. What a node has after a restart is known if its disk keeps all
-//! or nothing. Not compared are nodes that drop keys for want of memory, keep their time in another way than Redis, or are replicated to in
-//! another way, nor locks whose keys do not say who holds them, nor commands that are held up between the wire and the node.
+//! or nothing. Not compared are nodes that drop keys for want of memory, refuse writes for want of replicas, keep their time in another way
+//! than Redis, or are replicated to in another way, nor locks whose keys do not say who holds them, nor commands that are held up between the wire and the node.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -198,7 +198,8 @@ fn differ(wire: &[Change], recorded: &[Change]) -> Result<(), String> {
 /// Whether the nodes of a scenario are Redis, and execute every command as soon as they have read it; and no two owners of one
 /// client write the same name.
 fn plain(scenario: &Scenario) -> bool {
-    let odd = |node: &Node| node.is_no_redis();
+    // Whether a node has replicas enough is not among the commands that it reads.
+    let odd = |node: &Node| node.is_no_redis() || node.config.contains_key("min-replicas-to-write");
     let holds_up = |fault: &Fault| {
         let delays = fault.delay.as_ref().is_some_and(|delay| delay.request.is_some());
         delays || fault.drop_connection.as_ref().is_some_and(|drop| drop.before)
