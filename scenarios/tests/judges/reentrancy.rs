@@ -1,5 +1,6 @@
 //! Reentrancy, as it is defined: an owner's calls come to one hold for each acquire that succeeded, less one for each release
-//! that did. A release that was refused says that nothing is held. The node counts what it last granted, has left, or has
+//! that did. A release that was refused says that nothing is held; one that certainly failed may have found nothing, so that the hold
+//! counts as one that may be lost. The node counts what it last granted, has left, or has
 //! lost. When it has lost the hold, or another node has become master and may not have it, the calls come to as many holds as
 //! the node counts at the next acquire that succeeds, but to one at least and to no more than they did. A call that failed
 //! without saying whether it was done leaves room for one hold more or less until the owner's next acquire that succeeds; what the
@@ -152,6 +153,10 @@ fn books(account: &mut Account, call: &Asked<'_>) -> bool {
         }
         (false, _) if unsure => {
             account.less += 1;
+            false
+        }
+        (false, Some(Outcome::Failed { definite: true, .. })) => {
+            account.lost = true;
             false
         }
         _ => false,

@@ -71,8 +71,9 @@ fn learned(history: &History, lock: Lock, owner: Owner, by: True) -> BTreeSet<Tr
             if !is_within {
                 continue;
             }
-            let EventKind::Believes { lock: of, owner: whose, count, .. } = &event.kind else { continue };
-            if (*of, *whose) != (lock, owner) {
+            let EventKind::Believes { count, .. } = &event.kind else { continue };
+            // What it has in another mode says nothing of how many levels it has in this one.
+            if event.kind.hold() != Some(hold) {
                 continue;
             }
             if *count > had {
