@@ -13,13 +13,13 @@ use super::{
     Exit,
     boundary::Claimed,
     out::errln,
-    results::{exit_of, measured, most_telling},
+    results::{exit_of, measured, most_telling, page_of},
 };
 use crate::{
     boundary::{Found, Search},
-    report::{BoundaryRow, ClaimRow, Condition, Mark, Report, Site},
+    report::{BoundaryRow, ClaimRow, Condition, Mark, Site},
     runner::{Judged, Runner},
-    scenario::{Claim, Source},
+    scenario::Source,
     tally::Tally,
 };
 
@@ -61,9 +61,7 @@ impl Pages {
             let name = if variant.name.is_empty() { "as-described" } else { &variant.name };
             let page = format!("{anchor}/{}.html", unused(&mut used, name));
             let outcome = trial.outcome(chosen.case, TraceRetention::All);
-            let entries = trial.entries(chosen);
-            let report = Report { history: &outcome.history, entries: &entries, records: &outcome.records };
-            self.write(&page, &report.html(&trial.plan(chosen.case).to_string()))?;
+            self.write(&page, &page_of(trial, chosen, &outcome))?;
             self.pages += 1;
             let shares = tallies.iter().filter(|tally| std::ptr::eq(tally.variant, variant));
             conditions.push(Condition {
@@ -76,17 +74,26 @@ impl Pages {
         }
         let file = format!("files/{}", source.file);
         self.write(&file, &source.text)?;
-        let mut row = row(claim, source, boundaries, exit);
-        (row.anchor, row.file, row.conditions) = (anchor, file, conditions);
-        self.claims.push(row);
+        self.claims.push(ClaimRow {
+            id: claim.id.clone(),
+            anchor,
+            says: claim.says.clone(),
+            by: claim.by.clone(),
+            at: claim.at.clone(),
+            mark: mark(exit),
+            finding: source.finding().map(str::to_owned),
+            file,
+            conditions,
+            boundaries: boundaries.iter().map(boundary_row).collect(),
+        });
         Ok(())
     }
 
     /// Writes the page of all claims.
-    pub(super) fn finish(self) -> Result<()> {
-        let index = Site { claims: self.claims.clone() }.html();
-        self.write("index.html", &index)?;
-        let (claims, pages) = (self.claims.len(), self.pages);
+    pub(super) fn finish(mut self) -> Result<()> {
+        let site = Site { claims: std::mem::take(&mut self.claims) };
+        self.write("index.html", &site.html())?;
+        let (claims, pages) = (site.claims.len(), self.pages);
         errln!(
             "{} shows {claims} claims, with {pages} pages of runs",
             self.folder.join("index.html").display()
@@ -104,25 +111,12 @@ impl Pages {
     }
 }
 
-/// A claim without its pages.
-fn row(claim: &Claim, source: &Source, boundaries: &[Claimed<'_>], exit: Exit) -> ClaimRow {
-    let boundaries = boundaries.iter().map(|found| BoundaryRow {
+fn boundary_row(found: &Claimed<'_>) -> BoundaryRow {
+    BoundaryRow {
         heading: format!("boundary{}", found.heading()),
         lines: found.lines().to_vec(),
         mark: mark(found.exit()),
         strip: found.found.first().map_or_else(Vec::new, |one| strip(&found.search, one)),
-    });
-    ClaimRow {
-        id: claim.id.clone(),
-        anchor: String::new(),
-        says: claim.says.clone(),
-        by: claim.by.clone(),
-        at: claim.at.clone(),
-        mark: mark(exit),
-        finding: source.finding().map(str::to_owned),
-        file: String::new(),
-        conditions: Vec::new(),
-        boundaries: boundaries.collect(),
     }
 }
 

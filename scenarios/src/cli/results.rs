@@ -112,11 +112,9 @@ impl Output {
     pub(super) fn write(&self, trial: &Runner<'_>, judged: &Judged, outcome: &Outcome) -> Result<()> {
         let failed = |path: &PathBuf| format!("{} cannot be written", path.display());
         if let Some(path) = &self.report {
-            let entries = trial.entries(judged);
-            let plan = trial.plan(judged.case).to_string();
-            let report = Report { history: &outcome.history, entries: &entries, records: &outcome.records };
-            let page = report.html(&plan);
-            fs::write(path, page).into_diagnostic().wrap_err_with(|| failed(path))?;
+            fs::write(path, page_of(trial, judged, outcome))
+                .into_diagnostic()
+                .wrap_err_with(|| failed(path))?;
             errln!("{} shows {}", path.display(), trial.token(judged.case));
         }
         if let Some(path) = &self.history {
@@ -126,6 +124,13 @@ impl Output {
         }
         Ok(())
     }
+}
+
+/// The page of one run, of which everything was kept.
+pub(super) fn page_of(trial: &Runner<'_>, judged: &Judged, outcome: &Outcome) -> String {
+    let entries = trial.entries(judged);
+    let report = Report { history: &outcome.history, entries: &entries, records: &outcome.records };
+    report.html(&trial.plan(judged.case).to_string())
 }
 
 /// The run that a person would want to see.
