@@ -178,9 +178,14 @@ impl OneCase {
             .engine(self.engine)
     }
 
+    /// The file it is in.
+    pub(super) fn source(&self) -> &Source {
+        &self.sources[self.case.source]
+    }
+
     /// Its variant.
     pub(super) fn variant(&self) -> &Variant {
-        &self.sources[0].variants[self.case.variant]
+        &self.source().variants[self.case.variant]
     }
 
     /// Runs and judges it.

@@ -10,7 +10,7 @@ use super::{
     options::{one_case, violated_checker},
     out::{errln, out, outln},
 };
-use crate::shrink::{Shrink as Shrinking, to_toml};
+use crate::shrink::Shrink as Shrinking;
 
 /// Take everything away from a violated case that the violation does not need, and print what is left as a scenario
 #[derive(Debug, Args)]
@@ -35,18 +35,19 @@ impl Shrink {
             return Ok(Exit::Unexpected);
         };
         let shrink = Shrinking { seed: one.case.seed, engine: one.engine, checker };
-        let shrunk = shrink.of(&one.variant().scenario, &mut |taken| errln!("without {taken}"));
-        let Some(shrunk) = shrunk else {
+        let text = &one.source().text;
+        let shrunk = shrink.of(&one.variant().scenario, text, &mut |change| errln!("{change}"));
+        let Some(shrunk) = shrunk.into_diagnostic()? else {
             outln!("{}: {} is not violated, so there is nothing to shrink", self.token, checker.name);
             return Ok(Exit::Unexpected);
         };
-        let text = to_toml(&shrunk.scenario).into_diagnostic()?;
+        let text = &shrunk.text;
         let head = format!(
-            "# The least of {} that still violates {} with seed {}; {} things went in {} runs.\n",
+            "# The least of {} that still violates {} with seed {}: {} changes, {} runs.\n",
             self.token,
             checker.name,
             one.case.seed,
-            shrunk.taken.len(),
+            shrunk.changes.len(),
             shrunk.runs
         );
         let Some(path) = &self.output else {

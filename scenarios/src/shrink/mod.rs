@@ -1,23 +1,32 @@
 //! Makes a violated scenario smaller while it stays violated: what is left is what it takes.
 //!
-//! Greedy, from the outside in: faults, clients, links, the resource, steps, repetitions, the length of everything. Each
-//! proposal is run with the same seed and kept if the same checker is still violated. Every host, script and fault draws from
-//! a stream of its own, so taking one away does not move the others.
+//! Greedy, from the outside in: faults, clients, hosts, links, the resource, steps, repetitions, the length of everything, and at last
+//! what each value is ([`values`]). Each proposal is run with the same seed and kept if the same checker is still violated. Every
+//! host, script and fault draws from a stream of its own, so taking one away does not move the others.
+//!
+//! What is left is written into the file that its author wrote ([`shape`]), so that a key which stays keeps its comments.
+
+mod shape;
+mod values;
 
 use serde::Serialize;
 use toml::{Table, Value};
 
+use self::shape::Shape;
 use crate::{
     checker::Checker,
     run::Engine,
     runner::verdict,
     scenario::{Client, Lock, Network, Node, Run, Scenario, Source, Step},
-    units::Span,
+    units::{Draw, Span},
     verdict::Expectation,
 };
 
 /// The least that a storm is shortened to.
 const STORM_MIN: Span = Span::millis(10);
+
+/// So many occurrences of a repeated fault are tried alone.
+const OCCURRENCES_MAX: u32 = 32;
 
 /// What is to stay as it is while a scenario shrinks.
 #[derive(Debug, Clone, Copy)]
@@ -35,8 +44,10 @@ pub struct Shrink {
 pub struct Shrunk {
     /// The smaller scenario, which expects the violation.
     pub scenario: Scenario,
-    /// What was taken away, in words, in this order.
-    pub taken: Vec<String>,
+    /// The same as a file, in the shape of the file that it came from.
+    pub text: String,
+    /// What was changed, in words, in this order: `without fault noise`.
+    pub changes: Vec<String>,
     /// How many runs it took.
     pub runs: usize,
 }
@@ -50,55 +61,71 @@ impl Shrink {
         verdict(scenario, self.seed, self.engine, self.checker).witness().is_some()
     }
 
-    /// Removes whatever the violation does not need; `told` is called for each removal. `None` if there is no violation.
-    pub fn of(&self, scenario: &Scenario, told: &mut dyn FnMut(&str)) -> Option<Shrunk> {
+    /// Removes whatever the violation does not need; `told` is called for each change. `None` if there is no violation. `text` is the
+    /// file that the scenario is a condition of; empty if it is in no file.
+    ///
+    /// # Errors
+    /// When what is left cannot be written as TOML.
+    pub fn of(
+        &self,
+        scenario: &Scenario,
+        text: &str,
+        told: &mut dyn FnMut(&str),
+    ) -> Result<Option<Shrunk>, toml::ser::Error> {
         if !self.is_violated(scenario) {
-            return None;
+            return Ok(None);
         }
+        let mut shape = Shape::of(text);
         let mut left = scenario.clone();
-        (left.claim, left.finding) = (None, None);
+        (left.claim, left.finding, left.boundary) = (None, None, None);
+        left.real.clear();
         left.expect.clear();
         left.expect.insert(self.checker.name.to_owned(), Expectation::violated());
-        let (mut taken, mut runs) = (Vec::new(), 1);
+        shape.follow(&to_table(&left)?);
+        let (mut changes, mut runs) = (Vec::new(), 1);
         loop {
-            let before = taken.len();
-            for propose in [faults, clients, nodes, links, steps, occurrences, lengths] {
+            let before = changes.len();
+            for propose in [faults, clients, hosts, links, steps, occurrences, lengths, values::simpler] {
                 // After each success the rest of the proposals is about a scenario that is no more.
                 let mut refused = 0;
-                while let Some((words, smaller)) = propose(&left).into_iter().nth(refused) {
-                    let valid = Source::of("shrinking", smaller.clone()).is_ok();
-                    runs += usize::from(valid);
-                    if valid && self.is_violated(&smaller) {
-                        told(&words);
-                        taken.push(words);
-                        left = smaller;
-                    } else {
-                        refused += 1;
-                    }
+                while let Some((words, smaller)) =
+                    propose(&left, self.seed).into_iter().skip(refused).find(|(_, smaller)| {
+                        let valid = Source::of("shrinking", smaller.clone()).is_ok();
+                        runs += usize::from(valid);
+                        let stays = valid && self.is_violated(smaller);
+                        refused += usize::from(!stays);
+                        stays
+                    })
+                {
+                    told(&words);
+                    changes.push(words);
+                    left = smaller;
+                    shape.follow(&to_table(&left)?);
                 }
             }
-            if taken.len() == before {
-                return Some(Shrunk { scenario: left, taken, runs });
+            if changes.len() == before {
+                let text = shape.text(&left).map_or_else(|| to_toml(&left), Ok)?;
+                return Ok(Some(Shrunk { scenario: left, text, changes, runs }));
             }
         }
     }
 }
 
 /// The scenario with one change.
-fn but(scenario: &Scenario, words: String, change: impl FnOnce(&mut Scenario)) -> Proposal {
+fn but(scenario: &Scenario, without: String, change: impl FnOnce(&mut Scenario)) -> Proposal {
     let mut smaller = scenario.clone();
     change(&mut smaller);
-    (words, smaller)
+    (format!("without {without}"), smaller)
 }
 
-fn faults(scenario: &Scenario) -> Vec<Proposal> {
+fn faults(scenario: &Scenario, _seed: u64) -> Vec<Proposal> {
     let without = |name: &String| {
         but(scenario, format!("fault {name}"), |smaller| drop(smaller.fault.shift_remove(name)))
     };
     scenario.fault.keys().rev().map(without).collect()
 }
 
-fn clients(scenario: &Scenario) -> Vec<Proposal> {
+fn clients(scenario: &Scenario, _seed: u64) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     for (name, client) in scenario.client.iter().rev() {
         proposals.push(but(scenario, format!("client {name}"), |smaller| {
@@ -113,14 +140,19 @@ fn clients(scenario: &Scenario) -> Vec<Proposal> {
     proposals
 }
 
-fn nodes(scenario: &Scenario) -> Vec<Proposal> {
+/// Nodes and Sentinels. One that something else names makes the rest invalid, and stays.
+fn hosts(scenario: &Scenario, _seed: u64) -> Vec<Proposal> {
     let mut proposals = Vec::new();
+    for name in scenario.sentinel.keys().rev() {
+        proposals.push(but(scenario, format!("Sentinel {name}"), |smaller| {
+            smaller.sentinel.shift_remove(name);
+        }));
+    }
     for (name, node) in scenario.node.iter().rev() {
-        if node.replica_of.is_some() {
-            proposals.push(but(scenario, format!("replica {name}"), |smaller| {
-                smaller.node.shift_remove(name);
-            }));
-        }
+        let what = if node.replica_of.is_some() { "replica" } else { "node" };
+        proposals.push(but(scenario, format!("{what} {name}"), |smaller| {
+            smaller.node.shift_remove(name);
+        }));
         if let Some(count @ 2..) = node.count {
             proposals.push(but(scenario, format!("one of {count} nodes {name}"), |smaller| {
                 smaller.node[name].count = Some(count - 1);
@@ -130,7 +162,7 @@ fn nodes(scenario: &Scenario) -> Vec<Proposal> {
     proposals
 }
 
-fn links(scenario: &Scenario) -> Vec<Proposal> {
+fn links(scenario: &Scenario, _seed: u64) -> Vec<Proposal> {
     let without = |name: &String| {
         but(scenario, format!("link {name}"), |smaller| drop(smaller.link.shift_remove(name)))
     };
@@ -142,7 +174,7 @@ fn links(scenario: &Scenario) -> Vec<Proposal> {
 }
 
 /// Lines of work, and steps, but none that asks for the lock: a client that does not even ask proves nothing about it.
-fn steps(scenario: &Scenario) -> Vec<Proposal> {
+fn steps(scenario: &Scenario, _seed: u64) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     for (name, client) in &scenario.client {
         for line in client.line.keys().rev().filter(|_| client.line.len() > 1) {
@@ -173,18 +205,35 @@ fn steps(scenario: &Scenario) -> Vec<Proposal> {
     proposals
 }
 
-fn occurrences(scenario: &Scenario) -> Vec<Proposal> {
-    let repeated = scenario.fault.iter().filter(|(_, fault)| fault.every.is_some());
-    let once = |(name, _): (&String, _)| {
-        but(scenario, format!("all but the first {name}"), |smaller| {
+/// Of a repeated fault one occurrence alone, the first ones first; else the latest one left out.
+fn occurrences(scenario: &Scenario, _seed: u64) -> Vec<Proposal> {
+    let mut proposals = Vec::new();
+    for (name, fault) in &scenario.fault {
+        let Some(every) = fault.every else { continue };
+        proposals.push(but(scenario, format!("all but the first {name}"), |smaller| {
             (smaller.fault[name].every, smaller.fault[name].until) = (None, None);
-        })
-    };
-    repeated.map(once).collect()
+        }));
+        let (Draw::Fixed(Span(every)), Some(Draw::Fixed(Span(first)))) = (every, fault.at) else { continue };
+        let end = fault.until.map_or(scenario.run.storm.0, |Span(until)| until);
+        let begins = (1..=OCCURRENCES_MAX).map(|number| first.saturating_add(every.saturating_mul(number)));
+        let begins: Vec<_> = begins.take_while(|at| !every.is_zero() && *at <= end).collect();
+        for at in &begins {
+            let words = format!("all of {name} but the one at {}", Span(*at));
+            proposals.push(but(scenario, words, |smaller| {
+                let fault = &mut smaller.fault[name];
+                (fault.at, fault.every, fault.until) = (Some(Draw::Fixed(Span(*at))), None, None);
+            }));
+        }
+        if let [.., before, latest] = begins[..] {
+            let words = format!("the {name} at {}", Span(latest));
+            proposals.push(but(scenario, words, |smaller| smaller.fault[name].until = Some(Span(before))));
+        }
+    }
+    proposals
 }
 
-/// Less time: no calm, and half or at least three quarters of the storm.
-fn lengths(scenario: &Scenario) -> Vec<Proposal> {
+/// Less time: no calm, and about half or at least three quarters of the storm.
+fn lengths(scenario: &Scenario, _seed: u64) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     let Run { storm, calm, .. } = scenario.run;
     if calm > Span::default() {
@@ -194,7 +243,9 @@ fn lengths(scenario: &Scenario) -> Vec<Proposal> {
     }
     for (times, of) in [(1, 2), (3, 4)] {
         let ms = u64::try_from(storm.0.as_millis()).unwrap_or(u64::MAX) / of * times;
-        let shorter = Span::millis(ms);
+        // Two digits suffice.
+        let unit = 10_u64.pow(ms.max(1).ilog10().saturating_sub(1));
+        let shorter = Span::millis(ms.div_ceil(unit) * unit);
         if shorter >= STORM_MIN && shorter < storm {
             let words = format!("all of the storm after {shorter}");
             proposals.push(but(scenario, words, |smaller| smaller.run.storm = shorter));
@@ -208,6 +259,11 @@ fn lengths(scenario: &Scenario) -> Vec<Proposal> {
 /// # Errors
 /// When it cannot be written as TOML.
 pub fn to_toml(scenario: &Scenario) -> Result<String, toml::ser::Error> {
+    toml::to_string(&to_table(scenario)?)
+}
+
+/// The tables of that file.
+fn to_table(scenario: &Scenario) -> Result<Table, toml::ser::Error> {
     let mut written = Table::try_from(scenario)?;
     drop_defaults(&mut written, &Table::try_from(Scenario::default())?);
     for (part, defaults) in [("network", table(&Network::default())?), ("run", table(&Run::default())?)] {
@@ -227,7 +283,7 @@ pub fn to_toml(scenario: &Scenario) -> Result<String, toml::ser::Error> {
         }
     }
     written.iter_mut().for_each(|(_, value)| drop_false(value));
-    toml::to_string(&written)
+    Ok(written)
 }
 
 fn table(defaults: &impl Serialize) -> Result<Table, toml::ser::Error> {
@@ -278,7 +334,7 @@ latency = "5ms"
 [fault.pause]
 pause = "c1"
 on = { client = "c1", event = "acquired", delay = "10ms" }
-for = "2s"
+for = "2s..2.5s" # longer than the lease
 [fault.noise]
 clock_step = { host = "idle2", by = "+1s" }
 at = "2s"
@@ -294,19 +350,21 @@ l3 = "violated"
         let source = parse("noisy.toml", NOISY).expect("a scenario");
         let checker = Checker::named("l3").expect("a checker");
         let shrink = Shrink { seed: 3, engine: Engine::Event, checker };
-        let shrunk = shrink.of(&source.variants[0].scenario, &mut |_| {}).expect("it is violated");
+        let shrunk = shrink.of(&source.variants[0].scenario, NOISY, &mut |_| {});
+        let shrunk = shrunk.expect("it can be written").expect("it is violated");
         let left = &shrunk.scenario;
-        assert_eq!(left.fault.keys().collect::<Vec<_>>(), ["pause"], "{:?}", shrunk.taken);
-        assert_eq!(left.client.keys().collect::<Vec<_>>(), ["c1", "c2"], "{:?}", shrunk.taken);
-        assert_eq!(left.node.keys().collect::<Vec<_>>(), ["redis"], "{:?}", shrunk.taken);
-        assert!(left.link.is_empty() && left.resource.is_some(), "{:?}", shrunk.taken);
-        // The pause ends 3.01 s after the start, and only then does c1 write.
-        assert!(left.run.storm > Span::secs(3) && left.run.storm < Span::secs(6), "{}", left.run.storm);
-        // What was printed is what was found.
-        let text = to_toml(left).expect("it can be written");
-        let again = parse("shrunk.toml", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        assert_eq!(&again.variants[0].scenario, left, "{text}");
-        assert!(shrink.is_violated(&again.variants[0].scenario));
+        assert_eq!(left.fault.keys().collect::<Vec<_>>(), ["pause"], "{:?}", shrunk.changes);
+        assert_eq!(left.client.keys().collect::<Vec<_>>(), ["c1", "c2"], "{:?}", shrunk.changes);
+        assert_eq!(left.node.keys().collect::<Vec<_>>(), ["redis"], "{:?}", shrunk.changes);
+        assert!(left.link.is_empty() && left.resource.is_some(), "{:?}", shrunk.changes);
+        // What was printed is what was found, in the author's own file and without it.
+        for text in [&shrunk.text, &to_toml(left).expect("it can be written")] {
+            let again = parse("shrunk.toml", text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            assert_eq!(&again.variants[0].scenario, left, "{text}");
+            assert!(shrink.is_violated(&again.variants[0].scenario));
+        }
+        assert!(shrunk.text.contains("# longer than the lease\n"), "{}", shrunk.text);
+        insta::assert_snapshot!("shrunk", shrunk.text);
     }
 
     #[test]
@@ -314,6 +372,7 @@ l3 = "violated"
         let source = parse("noisy.toml", NOISY).expect("a scenario");
         let checker = Checker::named("l1").expect("a checker");
         let shrink = Shrink { seed: 3, engine: Engine::Event, checker };
-        assert!(shrink.of(&source.variants[0].scenario, &mut |_| {}).is_none());
+        let shrunk = shrink.of(&source.variants[0].scenario, NOISY, &mut |_| {});
+        assert!(shrunk.expect("it can be written").is_none());
     }
 }
