@@ -177,13 +177,14 @@ fn what_contradicts_itself_is_pointed_at() {
     with("{ release = {} }", "{ extend = { lease = «\"0s\"» } }", "give at least 1ms");
     with("[expect]", "[run]\nseeds = «0»\n[expect]", "0 seeds cannot be tried");
     with("[expect]", "[run]\nseeds = «1000001»\n[expect]", "from one to 1000000 can");
-    with("[expect]", "[lock]\n«permits» = 2\n[expect]", "only a semaphore or a rate limiter has permits");
-    with("[expect]", "[lock]\n«count» = 2\n[expect]", "only a latch has a count");
+    with("[expect]", "[lock]\npermits = «2»\n[expect]", "only a semaphore or a rate limiter has permits");
+    with("[expect]", "[lock]\ncount = «2»\n[expect]", "only a latch has a count");
     let latch = "[lock]\nkind = \"latch\"\ncount = «0»\n[expect]";
     with("[expect]", latch, "a latch with a count of zero is open already");
     with("{ acquire = {} }", "{ count_down = «{}» }", "only a latch is counted down");
     with("{ acquire = {} }", "{ take = «{}» }", "only permits of a rate limiter are taken");
-    with("[expect]", "[lock]\n«window» = \"1s\"\n[expect]", "only a rate limiter has a window");
+    with("[expect]", "[lock]\nwindow = «\"1s\"»\n[expect]", "only a rate limiter has a window");
+    with("[expect]", "[lock]\ndelay = «\"1s\"»\n[expect]", "only a model with the trait grant");
     with("[expect]", "[lock]\nkind = \"rate\"\nwindow = «\"9ms\"»\n[expect]", "at least 10ms long");
     let of_latch = |steps: &str| {
         let good = GOOD.replace("[expect]", "[lock]\nkind = \"latch\"\n[expect]");

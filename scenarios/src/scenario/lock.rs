@@ -6,7 +6,11 @@ use indexmap::IndexMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-use super::{Subject, traits::OtherTraits};
+use super::{
+    Subject,
+    limits::{self, Wrong},
+    traits::{Grant, OtherTraits},
+};
 pub use crate::{history::Fence, object::LockKind};
 use crate::{
     name::Name,
@@ -120,6 +124,9 @@ pub struct Lock {
     pub count: Option<u32>,
     /// The time in which a rate limiter has so many permits; one second if left out.
     pub window: Option<Span>,
+    /// How long after a lease that ended by itself the lock is granted to no other owner, for a model with the trait
+    /// `grant = "after-delay"`; no time if left out.
+    pub delay: Option<Span>,
 }
 
 impl Default for Lock {
@@ -141,11 +148,47 @@ impl Default for Lock {
             permits: None,
             count: None,
             window: None,
+            delay: None,
         }
     }
 }
 
+/// The shortest window of a rate limiter that the production client sets.
+const WINDOW_MIN: Span = Span::millis(10);
+
 impl Lock {
+    /// Checks that each key is one of the lock's kind, with a value that such a lock can have.
+    pub(super) fn check(&self) -> Result<(), Wrong> {
+        limits::lease("lease", self.lease)?;
+        limits::lease("watchdog", Some(self.watchdog))?;
+        let wrong = |key, message: &str| Err(Wrong::at(key, message));
+        if self.permits.is_some() && !self.kind.has_permits() {
+            let message = "only a semaphore or a rate limiter has permits: lock.kind = \"semaphore\"";
+            return wrong("permits", message);
+        }
+        if self.permits == Some(0) {
+            return wrong("permits", "no client could ever get a permit");
+        }
+        if self.window.is_some() && !self.kind.is_rate() {
+            return wrong("window", "only a rate limiter has a window: lock.kind = \"rate\"");
+        }
+        if self.window.is_some_and(|window| window < WINDOW_MIN) {
+            return wrong("window", &format!("a window must be at least {WINDOW_MIN} long"));
+        }
+        if self.count == Some(0) {
+            return wrong("count", "a latch with a count of zero is open already");
+        }
+        if self.count.is_some() && !self.kind.is_latch() {
+            return wrong("count", "only a latch has a count: lock.kind = \"latch\"");
+        }
+        if self.delay.is_some() && self.subject.traits.with(&self.traits).grant != Grant::AfterDelay {
+            let message =
+                "only a model with the trait grant = \"after-delay\" has a delay: lock.traits.grant";
+            return wrong("delay", message);
+        }
+        Ok(())
+    }
+
     /// The adapter of its kind.
     pub(crate) fn object(&self) -> Rc<dyn Object> {
         let number = self.permits.or(self.count).unwrap_or(1);

@@ -185,6 +185,8 @@ pub enum Grant {
     WriteUnderRead,
     /// All that matters, but one more level of a writer adds its lease to what is left.
     SumsLeases,
+    /// All that matters, and after a lease that ended by itself, until `lock.delay` has passed as well.
+    AfterDelay,
 }
 
 /// What a waiter waits for before it asks again.
@@ -312,6 +314,8 @@ pub enum Renewal {
     EachNode,
     /// On a quorum of nodes that answer, whatever they answer.
     AnyAnswer,
+    /// Not at all: the nodes are asked whether they still have the owner's token, and a quorum that says so is believed.
+    Looks,
     /// On every node, whatever token it has.
     Anybody,
     /// By setting the key again, whether it is there or not.

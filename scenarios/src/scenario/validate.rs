@@ -24,9 +24,6 @@ use crate::{
 /// The most hosts of one scenario: beyond it a run is no experiment but an accident.
 const HOSTS_MAX: u32 = 1000;
 
-/// The shortest window of a rate limiter that the production client sets.
-const WINDOW_MIN: Span = Span::millis(10);
-
 /// The most lines of work of one client.
 const LINES_MAX: usize = 1000;
 
@@ -213,32 +210,7 @@ fn check_lock(names: &Names<'_, '_>, name: &str, lock: &Lock) -> Result<(), Mist
     if lock.nodes.as_ref().is_some_and(Vec::is_empty) {
         return Err(Mistake::at(of_key("nodes"), "the lock needs a node to live on"));
     }
-    limits::lease("lease", lock.lease).map_err(|wrong| wrong.at_place(of_key))?;
-    limits::lease("watchdog", Some(lock.watchdog)).map_err(|wrong| wrong.at_place(of_key))?;
-    match lock.permits {
-        Some(0) => Err(Mistake::at(of_key("permits"), "no client could ever get a permit")),
-        Some(_) if !lock.kind.has_permits() => {
-            let message = "only a semaphore or a rate limiter has permits: lock.kind = \"semaphore\"";
-            Err(Mistake::at(places.of_key(&["lock", name, "permits"]), message))
-        }
-        _ => Ok(()),
-    }?;
-    if lock.window.is_some() && !lock.kind.is_rate() {
-        let message = "only a rate limiter has a window: lock.kind = \"rate\"";
-        return Err(Mistake::at(places.of_key(&["lock", name, "window"]), message));
-    }
-    if lock.window.is_some_and(|window| window < WINDOW_MIN) {
-        let message = format!("a window must be at least {WINDOW_MIN} long");
-        return Err(Mistake::at(of_key("window"), message));
-    }
-    match lock.count {
-        Some(0) => Err(Mistake::at(of_key("count"), "a latch with a count of zero is open already")),
-        Some(_) if !lock.kind.is_latch() => {
-            let message = "only a latch has a count: lock.kind = \"latch\"";
-            Err(Mistake::at(places.of_key(&["lock", name, "count"]), message))
-        }
-        _ => Ok(()),
-    }
+    lock.check().map_err(|wrong| wrong.at_place(of_key))
 }
 
 /// That no two locks live in one key.

@@ -29,6 +29,19 @@ const RENEW: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.
 const ACQUIRE_FENCED: &str = "if redis.call('set', KEYS[1], ARGV[1], 'nx', 'px', ARGV[2]) \
     then return redis.call('incr', KEYS[2]) end return 0";
 
+/// KEYS: the lock, what keeps it from being granted again. ARGV: the token, the lease in ms, the delay in ms. Takes the key if both are
+/// free; 1 or 0.
+const ACQUIRE_DELAYED: &str = "if redis.call('exists', KEYS[1], KEYS[2]) > 0 then return 0 end \
+    redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2]) redis.call('set', KEYS[2], ARGV[1], 'px', ARGV[2] + ARGV[3]) return 1";
+
+/// KEYS: the same. ARGV: the token. Deletes both if the lock holds the token; answers how many were deleted.
+const RELEASE_DELAYED: &str =
+    "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end return redis.call('del', KEYS[1], KEYS[2])";
+
+/// KEYS: the same. ARGV: the token, the lease in ms, the delay in ms. Sets both times to live if the lock holds the token; 1 or 0.
+const RENEW_DELAYED: &str = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end \
+    redis.call('pexpire', KEYS[2], ARGV[2] + ARGV[3]) return redis.call('pexpire', KEYS[1], ARGV[2])";
+
 /// KEYS: the lock, the queue. ARGV: the token, the lease in ms, whether to stand in line, whether the first may be passed over,
 /// how long the line may grow. Takes the key if it is free and the owner's turn, or stands in line; 1 or 0.
 const ACQUIRE_QUEUED: &str = "local head = redis.call('lindex', KEYS[2], 0) \
@@ -158,6 +171,7 @@ pub(super) struct Names {
     pub(super) lock: String,
     queue: String,
     counter: String,
+    delay: String,
     pub(super) channel: String,
 }
 
@@ -168,6 +182,7 @@ impl Names {
             lock: lock.to_owned(),
             queue: wire::fair_queue(lock),
             counter: wire::fencing_token(lock),
+            delay: format!("{}:delay", wire::suffix_tag(lock)),
             channel: channel(lock),
         }
     }
@@ -182,6 +197,8 @@ pub(super) struct Commands {
     pub(super) number: u32,
     /// The time in which there are so many permits.
     pub(super) window: Duration,
+    /// How long after a lease that ended by itself the lock is not granted.
+    pub(super) delay: Duration,
     /// The fields of the values that are held together.
     pub(super) values: [String; 2],
 }
@@ -204,7 +221,7 @@ pub(super) fn ms(length: Duration) -> u64 {
 impl Commands {
     /// Asks for the lock; `waits` to stand in line for it.
     pub(super) fn acquire(&self, token: &str, lease: Duration, mode: Mode, waits: bool, now: &str) -> Cmd {
-        let Names { lock, queue, counter, .. } = &self.names;
+        let Names { lock, queue, counter, delay, .. } = &self.names;
         let lease = ms(lease);
         let grant = self.traits.grant;
         let mut command;
@@ -212,6 +229,10 @@ impl Commands {
             Key::Token if self.traits.fence == Fencing::WithGrant => {
                 command = script(ACQUIRE_FENCED, &[lock, counter]);
                 command.arg(token).arg(lease);
+            }
+            Key::Token if grant == Grant::AfterDelay => {
+                command = script(ACQUIRE_DELAYED, &[lock, delay]);
+                command.arg(token).arg(lease).arg(ms(self.delay));
             }
             Key::Token if grant == Grant::TwoSteps => {
                 command = redis::cmd("SETNX");
@@ -290,7 +311,7 @@ impl Commands {
         command
     }
 
-    /// Asks whose the lock is, for a release in two steps.
+    /// Asks whose the lock is, for a release in two steps and for a validity that is asked for.
     pub(super) fn look(&self) -> Cmd {
         let mut command = redis::cmd("GET");
         command.arg(&self.names.lock);
@@ -349,6 +370,9 @@ impl Commands {
                 }
                 return command;
             }
+            (_, Key::Token) if self.traits.grant == Grant::AfterDelay => {
+                script(RELEASE_DELAYED, &[lock, &self.names.delay])
+            }
             (_, Key::Token | Key::Queue) => script(if tells { RELEASE_AND_TELL } else { RELEASE }, &[lock]),
             (_, Key::Count) => script(RELEASE_COUNTED, &[lock]),
         };
@@ -393,6 +417,11 @@ impl Commands {
                 return command;
             }
             (_, Key::Count) => script(RENEW_COUNTED, &[lock]),
+            (_, Key::Token) if self.traits.grant == Grant::AfterDelay => {
+                let mut command = script(RENEW_DELAYED, &[lock, &self.names.delay]);
+                command.arg(token).arg(ms(lease)).arg(ms(self.delay));
+                return command;
+            }
             _ => script(RENEW, &[lock]),
         };
         command.arg(token).arg(ms(lease));

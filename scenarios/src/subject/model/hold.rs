@@ -106,8 +106,17 @@ impl Hold {
 
 impl Shared {
     /// Whether this answer says that the lease is a new one.
-    fn extended(&self, answer: &Value) -> bool {
+    fn renews(&self, answer: &Value) -> bool {
         granted(answer).is_some() || self.traits.renewal == Renewal::AnyAnswer
+    }
+
+    /// Whether this answer to the watchdog says that the lease is a new one, or, where that is all that was asked, that the lock is still the
+    /// owner's.
+    fn extended(&self, answer: &Value, token: &str) -> bool {
+        match (self.traits.renewal, answer) {
+            (Renewal::Looks, Value::BulkString(found)) => found == token.as_bytes(),
+            _ => self.renews(answer),
+        }
     }
 }
 
@@ -120,10 +129,14 @@ async fn renew(hold: Rc<Hold>) {
             return;
         }
         let asked_at = shared.traits.clock.now(&shared.env);
-        let renew = shared.commands.renew(&hold.token, hold.lease, hold.mode, &shared.time());
-        let answers = shared.ask_all(&renew).await;
-        let said =
-            |yes: bool| answers.iter().flatten().filter(|answer| shared.extended(answer) == yes).count();
+        let asked = match shared.traits.renewal {
+            Renewal::Looks => shared.commands.look(),
+            _ => shared.commands.renew(&hold.token, hold.lease, hold.mode, &shared.time()),
+        };
+        let answers = shared.ask_all(&asked).await;
+        let said = |yes: bool| {
+            answers.iter().flatten().filter(|answer| shared.extended(answer, &hold.token) == yes).count()
+        };
         let (renewed, refused) = (said(true), said(false));
         let quorum = shared.quorum();
         match shared.traits.renewal {
@@ -135,7 +148,7 @@ async fn renew(hold: Rc<Hold>) {
             _ if shared.wires.len() - refused < quorum => return hold.end(Reason::Lost),
             _ => continue,
         }
-        if hold.until.get().is_some() {
+        if hold.until.get().is_some() && shared.traits.renewal != Renewal::Looks {
             hold.until.set(Some(asked_at.saturating_add(shared.length(hold.lease))));
         }
         if !hold.over.get() {
@@ -173,7 +186,7 @@ impl Held for Hold {
             let asked_at = shared.traits.clock.now(&shared.env);
             let renew = shared.commands.renew(&self.token, lease, self.mode, &shared.time());
             let answers = shared.ask_all(&renew).await;
-            let extended = answers.iter().flatten().filter(|answer| shared.extended(answer)).count();
+            let extended = answers.iter().flatten().filter(|answer| shared.renews(answer)).count();
             if extended < shared.quorum() {
                 return Err(Failure { definite: false, message: format!("{extended} nodes extended") });
             }
