@@ -100,3 +100,53 @@ impl<'a> Input<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_is_written_in_one_of_four_forms() {
+        const DAMAGED: RdbError = RdbError::Damaged("a length");
+        const SHORT: RdbError = RdbError::Short("a length");
+        for (bytes, expected, left) in [
+            (&[0x00, 7][..], Ok(0), 1),
+            (&[0x3f], Ok(63), 0),
+            (&[0x40, 0x40, 7], Ok(64), 1),
+            (&[0x7f, 0xff], Ok(16_383), 0),
+            (&[0x40], Err(SHORT), 0),
+            (&[0x80, 0, 0, 0x40, 0x00, 7], Ok(16_384), 1),
+            (&[0x80, 0xff, 0xff, 0xff], Err(SHORT), 3),
+            (&[0x81, 0, 0, 0, 1, 0, 0, 0, 0, 7], Ok(1 << 32), 1),
+            (&[0x82, 0, 0, 0, 0], Err(DAMAGED), 4),
+            // A string in a special encoding has no length.
+            (&[0xc0, 1], Err(DAMAGED), 1),
+            (&[], Err(SHORT), 0),
+        ] {
+            let mut input = Input::new(bytes);
+            assert_eq!(input.number(), expected, "{bytes:x?}");
+            assert_eq!(input.left(), left, "{bytes:x?}");
+        }
+    }
+
+    #[test]
+    fn a_string_is_bytes_or_an_integer_or_compressed() {
+        let text = |text: &'static str| Ok(Bytes::from_static(text.as_bytes()));
+        for (bytes, expected, left) in [
+            (&[2, b'a', b'b', b'c'][..], text("ab"), 1),
+            (&[0], text(""), 0),
+            (&[3, b'a'], Err(RdbError::Short("a string")), 1),
+            // Little-endian, with a sign.
+            (&[0xc0, 0xfe, 7], text("-2"), 1),
+            (&[0xc1, 0x00, 0x01], text("256"), 0),
+            (&[0xc2, 0, 0, 1, 0], text("65536"), 0),
+            // Two bytes that are packed as one literal run of two.
+            (&[0xc3, 3, 2, 0x01, b'a', b'b', 7], text("ab"), 1),
+            (&[0xc4], Err(RdbError::Damaged("a string")), 0),
+        ] {
+            let mut input = Input::new(bytes);
+            assert_eq!(input.string(), expected, "{bytes:x?}");
+            assert_eq!(input.left(), left, "{bytes:x?}");
+        }
+    }
+}

@@ -114,3 +114,38 @@ fn has_room(node: &Listpack, len: usize, node_size: i32) -> bool {
         Err(_) => size <= 2048 << node_size.unsigned_abs().min(5),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::keyspace::End;
+
+    /// The sizes of its nodes, when so many elements of so many bytes are pushed.
+    fn counts(elements: usize, len: usize, node_size: i32) -> Vec<usize> {
+        let mut list = List::default();
+        (0..elements).for_each(|_| list.push(End::Right, Bytes::from(vec![b'x'; len])));
+        nodes(&list, node_size).iter().map(Listpack::count).collect()
+    }
+
+    #[test]
+    fn a_list_is_cut_into_nodes_by_number_or_by_size() {
+        for (elements, len, node_size, expected) in [
+            (5, 1, 2, vec![2, 2, 1]),
+            (2, 1, 2, vec![2]),
+            // With a number, a node is no larger than 8 kilobytes either: an element takes 3002 bytes and some overhead.
+            (5, 3000, 128, vec![2, 2, 1]),
+            // -1 is 4 kilobytes, -2 is 8, and what is below -5 is as -5, 64.
+            (4, 1000, -1, vec![4]),
+            (5, 1000, -1, vec![4, 1]),
+            (9, 1000, -2, vec![8, 1]),
+            (70, 1000, -5, vec![65, 5]),
+            (70, 1000, -9, vec![65, 5]),
+            // An element that is larger than a node has one of its own.
+            (2, 5000, -1, vec![1, 1]),
+        ] {
+            assert_eq!(counts(elements, len, node_size), expected, "{elements} of {len}: {node_size}");
+        }
+    }
+}
