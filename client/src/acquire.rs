@@ -14,7 +14,7 @@ use crate::hold::{Grant, Hold, Keeper, OwnerState};
 use crate::keeper::{Held, give_back};
 use crate::key::Key;
 use crate::observer::EventKind;
-use crate::recover::{Pending, Probe, Recovered};
+use crate::recover::{Pending, Probe, Recovered, Replied};
 use crate::renew::Renewal;
 use crate::route::Confirm;
 use crate::session::Session;
@@ -145,14 +145,12 @@ impl<G: Got> Acquisition<G> {
     async fn settle(
         &self,
         caller: &Caller<Guard<G>>,
-        (reply, acked): (&Value, usize),
-        needed: usize,
+        Replied { value, acked, needed, node }: Replied,
         sent: Boottime,
     ) -> Result<Answer<Guard<G>>> {
-        match self.request.kind.read(reply)? {
+        match self.request.kind.read(&value)? {
             Answer::Busy(busy) => Ok(Answer::Busy(busy)),
             Answer::Got(got) => {
-                let node = self.request.session.router.node(self.request.key.slot());
                 if let Err(error) = node.acknowledged(acked, needed) {
                     return Err(self.undone(error).await);
                 }
@@ -209,7 +207,6 @@ impl<G: Got> Acquisition<G> {
         caller: &mut Caller<Guard<G>>,
         pending: Pending,
         error: Error,
-        needed: usize,
         sent: Boottime,
     ) -> Result<Answer<Guard<G>>> {
         let (session, kind) = (&self.request.session, &self.request.kind);
@@ -225,7 +222,7 @@ impl<G: Got> Acquisition<G> {
             },
         };
         match pending.recover(session, caller, &error, self.patience(), probe).await {
-            Recovered::Replied(reply, acked) => self.settle(caller, (&reply, acked), needed, sent).await,
+            Recovered::Replied(replied) => self.settle(caller, replied, sent).await,
             // Whether the replicas have it is not known, so that it does not count.
             Recovered::Obeyed(..) if session.config.replica_wait != ReplicaWait::None => {
                 Err(self.undone(error).await)
@@ -263,7 +260,7 @@ impl<G: Got> Wanted for Acquisition<G> {
         self.emit(EventKind::Attempt);
         let (session, owner, kind) =
             (self.request.session.clone(), self.owner.clone(), self.request.kind.clone());
-        let (config, node) = (&session.config, session.router.node(self.request.key.slot()));
+        let config = &session.config;
         // Until the outcome is known, no other request of this owner may change the count that tells it.
         let limit = session.env().now() + config.response_limit();
         let Some(_serial) = within(session.env(), limit, owner.serial.lock()).await else {
@@ -275,11 +272,11 @@ impl<G: Got> Wanted for Acquisition<G> {
             () = caller.given_up() => return Err(config.no_reply().made_definite()),
             permit = session.asks.acquire() => permit,
         };
-        let connection = node.connection().await?;
-        let wait =
-            node.limited(&connection, node.replica_wait(&connection)).await.map_err(Error::made_definite)?;
-        let needed = wait.as_ref().map_or(0, |(_, needed)| *needed);
+        // What the call says may depend on what the nodes are.
+        session.router.ready().await?;
         let call = kind.call(&self.request());
+        let lane = session.router.lane_of(&call).await?;
+        let wait = lane.replica_wait().await.map_err(Error::made_definite)?;
         if self.request.limit != WaitLimit::NoWait && kind.abandon().is_some() {
             session.departures.stay(&self.request.key, &self.request.owner).await;
             self.queued = true;
@@ -287,20 +284,19 @@ impl<G: Got> Wanted for Acquisition<G> {
         caller.progress.sent();
 
         let sent = session.env().boottime();
-        let mut pending = Pending::send(node, connection, call, wait.map(|(wait, _)| wait));
+        let mut pending = Pending::send(&session, lane, call, wait);
         let error = match pending.reply(&session).await {
-            Ok((reply, acked)) => return self.settle(caller, (&reply, acked), needed, sent).await,
+            Ok(replied) => return self.settle(caller, replied, sent).await,
             Err(error) if error.is_definite() => return Err(error),
             Err(error) => error,
         };
         // Rare, and larger than all the rest: not a part of every acquisition's memory.
-        Box::pin(self.resolve(caller, pending, error, needed, sent)).await
+        Box::pin(self.resolve(caller, pending, error, sent)).await
     }
 
     fn listen(&self) -> Option<Subscription> {
         let Request { session, kind, key, owner, .. } = &self.request;
-        let hub = session.hubs.of(key.slot());
-        Some(Subscription::to(&hub, kind.wakes(key, owner)?, kind.wants_several()))
+        Some(Subscription::to(&session.hub, kind.wakes(key, owner)?, key.slot(), kind.wants_several()))
     }
 
     fn sleep(&mut self, busy: Sleep) -> Duration {

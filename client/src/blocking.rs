@@ -18,9 +18,9 @@ use std::thread::JoinHandle;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
 
+use crate::address::Address;
 use crate::client::Builder;
 use crate::close::Unfinished;
-use crate::endpoint::Address;
 use crate::error::{Error, Result};
 
 /// A [`Client`](crate::Client), whose locks and other objects it has, and the thread that its tasks run on.

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::address::{self, Address};
 use crate::config::{Config, ReplicaWait};
-use crate::endpoint::{Address, AnyError, Credentials, Endpoint, Provider};
+use crate::endpoint::{AnyError, Credentials, Provider};
 use crate::env::{Env, TokioEnv};
 use crate::error::{Error, Result};
 use crate::hold::ClientContext;
@@ -14,7 +15,7 @@ use crate::session::Session;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
 
-/// A client of one Redis server or one replicated set. Cheap to clone; all clones are one client.
+/// A client of one Redis server, of one replicated set, of a master that Sentinels watch, or of a Redis Cluster. Cheap to clone; all clones are one client.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) session: Arc<Session>,
@@ -45,6 +46,7 @@ impl Client {
     pub fn builder() -> Builder {
         Builder {
             servers: Vec::new(),
+            is_cluster: false,
             credentials: None,
             config: Config::default(),
             client_id: None,
@@ -87,6 +89,7 @@ impl std::fmt::Debug for Client {
 #[must_use = "a builder does nothing until build or connect"]
 pub struct Builder {
     servers: Vec<Address>,
+    is_cluster: bool,
     credentials: Option<Provider>,
     config: Config,
     client_id: Option<String>,
@@ -97,9 +100,23 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Adds a server. Several are one replicated set, whose master is found by asking for their roles.
+    /// Adds a server. Several are one replicated set, whose master is found by asking for their roles; those of
+    /// `redis+cluster://` are one cluster. [`Sentinels`](crate::Sentinels) and `redis+sentinel://` stand alone.
     pub fn endpoint(mut self, server: impl Into<Address>) -> Self {
         self.servers.push(server.into());
+        self
+    }
+
+    /// The endpoints are nodes of one Redis Cluster, by which the others are found.
+    pub fn cluster(mut self) -> Self {
+        self.is_cluster = true;
+        self
+    }
+
+    /// How often Sentinels or nodes of a cluster are asked where the masters are, besides when a request or an event gives
+    /// reason to. Default 1 s for Sentinels and 5 s for a cluster.
+    pub fn scan_interval(mut self, interval: Duration) -> Self {
+        self.config.scan_interval = Some(interval);
         self
     }
 
@@ -251,10 +268,10 @@ impl Builder {
     /// # Errors
     /// When the settings cannot work.
     pub fn build(self) -> Result<Client> {
-        let Self { servers, credentials, mut config, client_id, env, observers, .. } = self;
-        config.endpoints = servers.into_iter().map(Endpoint::of).collect::<Result<_>>()?;
+        let Self { servers, is_cluster, credentials, mut config, client_id, env, observers, .. } = self;
+        (config.endpoints, config.topology) = address::read(servers, is_cluster)?;
         if let Some(provider) = &credentials {
-            config.endpoints.iter_mut().try_for_each(|endpoint| endpoint.with_provider(provider))?;
+            config.topology.with_provider(&mut config.endpoints, provider)?;
         }
         config.check()?;
         let env = env.map_or_else(|| TokioEnv::current().map(|env| Arc::new(env) as Arc<dyn Env>), Ok)?;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::address::Topology;
 use crate::endpoint::Endpoint;
 #[cfg(feature = "tls")]
 use crate::endpoint::{Place, Security};
@@ -34,6 +35,10 @@ pub(crate) type NameMapper = Arc<dyn Fn(&str) -> String + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct Config {
     pub(crate) endpoints: Vec<Endpoint>,
+    /// What the endpoints are.
+    pub(crate) topology: Topology,
+    /// How often Sentinels or nodes of a cluster are asked for the masters, if the default does not do.
+    pub(crate) scan_interval: Option<Duration>,
     /// How long the caller of one operation waits for its outcome.
     pub(crate) call_timeout: Duration,
     pub(crate) response_timeout: Duration,
@@ -60,6 +65,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             endpoints: Vec::new(),
+            topology: Topology::default(),
+            scan_interval: None,
             call_timeout: Duration::from_secs(10),
             response_timeout: Duration::from_secs(3),
             connect_timeout: Duration::from_secs(10),
@@ -83,7 +90,12 @@ impl Config {
     /// Has connections to the `rediss://` endpoints made as `tls` says, or by default.
     #[cfg(feature = "tls")]
     pub(crate) fn secure(&mut self, tls: Option<&Tls>, env: &Arc<dyn Env>) -> Result<()> {
-        let open = self.endpoints.iter().find(|endpoint| matches!(endpoint.security, Security::None));
+        let nodes = match &mut self.topology {
+            Topology::Sentinel { nodes, .. } => Some(&mut **nodes),
+            Topology::Set | Topology::Cluster => None,
+        };
+        let mut all: Vec<&mut Endpoint> = self.endpoints.iter_mut().chain(nodes).collect();
+        let open = all.iter().find(|endpoint| matches!(endpoint.security, Security::None));
         if let (Some(_), Some(open)) = (tls, open) {
             return Err(Error::config(format!(
                 "{open} would be reached without the TLS that is set: its URL is no rediss://"
@@ -91,7 +103,7 @@ impl Config {
         }
         let tls = tls.cloned().unwrap_or_default();
         let mut config = None;
-        for endpoint in &mut self.endpoints {
+        for endpoint in &mut all {
             if let (Security::Wanted, Place::Tcp { host, .. }) = (&endpoint.security, &endpoint.place) {
                 let config = match &config {
                     Some(config) => config,
@@ -101,6 +113,24 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// The deployments that two clients have in common make them no independent ones. What names this one: its servers or, where
+    /// Sentinels or nodes of a cluster tell which these are, what they are asked for.
+    pub(crate) fn deployment(&self) -> impl Iterator<Item = String> + '_ {
+        let master = match &self.topology {
+            Topology::Sentinel { master, .. } => format!("{master} by "),
+            Topology::Set | Topology::Cluster => String::new(),
+        };
+        self.endpoints.iter().map(move |endpoint| format!("{master}{endpoint}"))
+    }
+
+    /// The number of the database that has the keys.
+    pub(crate) fn database(&self) -> i64 {
+        match &self.topology {
+            Topology::Sentinel { nodes, .. } => nodes.db(),
+            Topology::Set | Topology::Cluster => self.endpoints.first().map_or(0, Endpoint::db),
+        }
     }
 
     pub(crate) fn check(&self) -> Result<()> {
@@ -118,6 +148,7 @@ impl Config {
             ("connect time-out", self.connect_timeout),
             ("watchdog time-out", self.watchdog_timeout),
             ("subscription time-out", self.subscription_timeout),
+            ("scan interval", self.scan_interval.unwrap_or(self.call_timeout)),
         ] {
             check_lease(what, value)?;
         }

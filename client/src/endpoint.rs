@@ -9,64 +9,6 @@ use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionI
 use crate::error::{Error, ErrorKind, Result};
 use crate::tls::Connector;
 
-/// Names a server, for [`Client::connect`](crate::Client::connect) and [`Builder::endpoint`](crate::Builder::endpoint).
-///
-/// It is made of a URL, `redis://[user[:password]@]host[:port][/db]`, `rediss://..` for TLS (feature `tls`) or
-/// `redis+unix:///path[?db=..&user=..&pass=..]`; or of a [`redis::ConnectionInfo`], of whose settings those of TCP and the name of
-/// the library do not count.
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = lockstorm_sim::TestServer::start().await.expect("a free port");
-/// # let url = server.url();
-/// use redis::{ConnectionInfo, RedisConnectionInfo};
-/// let info: ConnectionInfo = url.parse()?; // such as redis://127.0.0.1:6379
-/// let info = info.set_redis_settings(RedisConnectionInfo::default().set_db(3));
-/// let client = lockstorm_client::Client::connect(info).await?;
-/// # client.lock("stock").acquire().await?.release().await?;
-/// # Ok(()) }
-/// ```
-#[derive(Clone)]
-pub struct Address(Written);
-
-#[derive(Clone)]
-enum Written {
-    Url(String),
-    Info(Box<ConnectionInfo>),
-}
-
-impl From<&str> for Address {
-    fn from(url: &str) -> Self {
-        Self(Written::Url(url.to_owned()))
-    }
-}
-
-impl From<&String> for Address {
-    fn from(url: &String) -> Self {
-        Self(Written::Url(url.clone()))
-    }
-}
-
-impl From<String> for Address {
-    fn from(url: String) -> Self {
-        Self(Written::Url(url))
-    }
-}
-
-impl From<ConnectionInfo> for Address {
-    fn from(info: ConnectionInfo) -> Self {
-        Self(Written::Info(Box::new(info)))
-    }
-}
-
-impl std::fmt::Debug for Address {
-    /// Without the password that may be in it.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Address").finish_non_exhaustive()
-    }
-}
-
 /// A user and a password, as [`Builder::credentials`](crate::Builder::credentials) asks for them.
 #[derive(Clone)]
 pub struct Credentials {
@@ -83,6 +25,11 @@ impl Credentials {
     /// Of the user `default`, as `requirepass` has it.
     pub fn password(password: impl Into<String>) -> Self {
         Self { username: None, password: password.into() }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn user(&self) -> Option<&str> {
+        self.username.as_deref()
     }
 }
 
@@ -154,13 +101,6 @@ impl Endpoint {
 
     /// # Errors
     /// When it cannot be a server that this client talks to.
-    pub(crate) fn of(address: Address) -> Result<Self> {
-        match address.0 {
-            Written::Url(url) => Self::parse(&url),
-            Written::Info(info) => Self::from_info(&info),
-        }
-    }
-
     pub(crate) fn parse(url: &str) -> Result<Self> {
         // The URL may hold a password, so that errors do not repeat it.
         let bad = |error: &str| Error::config(format!("bad redis URL: {error}"));
@@ -191,7 +131,9 @@ impl Endpoint {
         if secure { endpoint.secured() } else { Ok(endpoint) }
     }
 
-    fn from_info(info: &ConnectionInfo) -> Result<Self> {
+    /// # Errors
+    /// As [`Endpoint::parse`].
+    pub(crate) fn from_info(info: &ConnectionInfo) -> Result<Self> {
         let at = |place| Self {
             place,
             security: Security::None,
@@ -210,6 +152,56 @@ impl Endpoint {
             ConnectionAddr::Unix(path) => Ok(at(Place::Unix(path.clone()))),
             _ => Err(Error::config("only redis://, rediss:// and redis+unix:// are supported")),
         }
+    }
+
+    /// Whether it leads to this port of this host, as they are written.
+    pub(crate) fn is_at(&self, host: &str, port: u16) -> bool {
+        matches!(&self.place, Place::Tcp { host: own, port: own_port } if own == host && *own_port == port)
+    }
+
+    /// The same login at another server.
+    ///
+    /// # Errors
+    /// When `host` is no name that a TLS server can have.
+    pub(crate) fn at(&self, host: &str, port: u16) -> Result<Self> {
+        let security = match &self.security {
+            Security::By(connector) => Security::By(connector.to(host)?),
+            other => other.clone(),
+        };
+        let place = Place::Tcp { host: host.to_owned(), port };
+        Ok(Self { place, security, login: self.login.clone(), provider: self.provider.clone() })
+    }
+
+    /// The same server with another login and database.
+    pub(crate) fn with_login(mut self, credentials: Option<Credentials>, db: i64) -> Self {
+        self.login = RedisConnectionInfo::default().set_db(db);
+        if let Some(Credentials { username, password }) = credentials {
+            self.login = self.login.set_password(password);
+            if let Some(username) = username {
+                self.login = self.login.set_username(username);
+            }
+        }
+        self
+    }
+
+    /// The same server without TLS, or with as much as is to be set up.
+    pub(crate) fn with_tls(self, tls: bool) -> Result<Self> {
+        if tls { self.secured() } else { Ok(Self { security: Security::None, ..self }) }
+    }
+
+    /// Its host, if it has one.
+    pub(crate) fn host(&self) -> Option<&str> {
+        match &self.place {
+            Place::Tcp { host, .. } => Some(host),
+            Place::Unix(_) => None,
+        }
+    }
+
+    /// The user and the password of its login, if it has any.
+    pub(crate) fn credentials(&self) -> Option<Credentials> {
+        let (username, password) = (self.login.username(), self.login.password());
+        let username = username.map(ToOwned::to_owned);
+        password.map(|password| Credentials { username, password: password.to_owned() })
     }
 
     fn secured(self) -> Result<Self> {
@@ -320,11 +312,11 @@ mod tests {
             tls_params: None,
         };
         let info: ConnectionInfo = "redis://user:secret@10.0.0.1:7000/3".parse().unwrap();
-        let parsed = Endpoint::of(info.clone().into()).unwrap();
+        let parsed = Endpoint::from_info(&info).unwrap();
         assert_eq!((parsed.to_string().as_str(), parsed.db()), ("10.0.0.1:7000", 3));
-        let secure = Endpoint::of(info.clone().set_addr(tls(false)).into());
+        let secure = Endpoint::from_info(&info.clone().set_addr(tls(false)));
         assert_eq!(secure.is_ok(), cfg!(feature = "tls"));
-        let error = Endpoint::of(info.set_addr(tls(true)).into()).unwrap_err();
+        let error = Endpoint::from_info(&info.set_addr(tls(true))).unwrap_err();
         assert!(error.to_string().contains("Builder::tls"), "{error}");
     }
 
@@ -334,8 +326,7 @@ mod tests {
         let mut endpoint = Endpoint::parse("redis://10.0.0.1").unwrap();
         endpoint.with_provider(&provider).unwrap();
         let shown = format!(
-            "{:?} {:?} {:?} {endpoint:?}",
-            Address::from("redis://:secret@10.0.0.1"),
+            "{:?} {:?} {endpoint:?}",
             Credentials::new("user", "secret"),
             Endpoint::parse("redis://:secret@10.0.0.1").unwrap(),
         );

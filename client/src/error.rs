@@ -65,6 +65,24 @@ pub enum ErrorKind {
         /// What the last of them said.
         reason: String,
     },
+    /// None of the Sentinels can be asked.
+    #[error("no Sentinel of {endpoints} can be asked for {master}: {reason}")]
+    NoSentinel {
+        /// The Sentinels that were tried.
+        endpoints: String,
+        /// What they are to be asked for.
+        master: String,
+        /// What came of one of them.
+        reason: String,
+    },
+    /// The Sentinels that answer watch no master of this name.
+    #[error("none of the Sentinels {endpoints} knows a master called {master}")]
+    UnknownMaster {
+        /// The Sentinels that answered.
+        endpoints: String,
+        /// What they were asked for.
+        master: String,
+    },
     /// The server answered with an error.
     #[error("the server refused: {code} {message}")]
     Server {
@@ -173,6 +191,7 @@ impl Error {
         match &self.kind {
             ErrorKind::Connect { .. }
             | ErrorKind::NoMaster { .. }
+            | ErrorKind::NoSentinel { .. }
             | ErrorKind::NotReplicated { .. }
             | ErrorKind::NoQuorum { .. } => true,
             ErrorKind::Server { code, .. } => matches!(

@@ -154,7 +154,7 @@
 //! | --- | --- |
 //! | `error`, `env` | what fails, the seam to the world |
 //! | `tls/` | TLS between the client and its servers |
-//! | `endpoint` | where a server is, and how to log in there |
+//! | `endpoint`, `address` | where a server is, and how to log in there; what an application calls a deployment |
 //! | [`wire`] | keys, channels and slots as all processes that share a lock write them, the allowance for drift |
 //! | `config`, `owner` | the settings, the fields of owners |
 //! | `observer/` | the events of locks, and their way into `tracing` and `metrics` |
@@ -188,6 +188,7 @@ mod error;
 mod env;
 mod tls;
 mod endpoint;
+mod address;
 pub mod wire;
 mod config;
 mod owner;
@@ -218,10 +219,11 @@ mod close;
 pub mod blocking;
 mod locks;
 
+pub use address::{Address, Sentinels};
 pub use client::{Builder, Client};
 pub use close::Unfinished;
 pub use config::ReplicaWait;
-pub use endpoint::{Address, Credentials};
+pub use endpoint::Credentials;
 pub use env::{Boottime, BoxStream, Env, Monotonic, Stream, TokioEnv, Wall};
 pub use error::{Error, ErrorKind, Result};
 pub use futures_util::future::BoxFuture;

@@ -354,6 +354,8 @@ impl<G: OfLock> sealed::Acquirable for OnMaster<G> {
 
     async fn force_release(&self) -> Result<bool> {
         let router = self.router()?;
+        // What is published how depends on what the servers are.
+        router.made_ready().await?;
         // What it does not free is not lost.
         if self.look().await?.is_some_and(|taken| !taken.is_forcible) {
             return Ok(false);

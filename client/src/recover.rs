@@ -1,6 +1,6 @@
 //! A request whose reply may be lost, and what became of it. Knows no lock.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -9,27 +9,37 @@ use redis::{Cmd, Value};
 
 use crate::env::{Boottime, pause, within};
 use crate::error::{Error, Result};
-use crate::route::Node;
-use crate::route::connection::Connection;
+use crate::hold::locked;
+use crate::route::{Lane, Node, Request};
 use crate::script::Call;
 use crate::session::Session;
 use crate::wait::Caller;
 use crate::wire::Slot;
 
 /// A reply that may still come; pending forever once it has failed.
-type Reply = Fuse<BoxFuture<'static, Result<(Value, usize)>>>;
+type Reply = Fuse<BoxFuture<'static, Result<Replied>>>;
 
 /// A request under way.
 pub(crate) struct Pending {
-    node: Arc<Node>,
-    connection: Arc<Connection>,
+    /// Where it was sent last.
+    lane: Arc<Mutex<Lane>>,
     reply: Reply,
+}
+
+/// A reply and who confirmed it.
+pub(crate) struct Replied {
+    pub(crate) value: Value,
+    /// How many replicas acknowledged, and how many had to.
+    pub(crate) acked: usize,
+    pub(crate) needed: usize,
+    /// The node that replied.
+    pub(crate) node: Arc<Node>,
 }
 
 /// What became of a request without a reply.
 pub(crate) enum Recovered<F> {
-    /// The reply came late, with this many acknowledgements of replicas.
-    Replied(Value, usize),
+    /// The reply came late.
+    Replied(Replied),
     /// It was obeyed, by the answers to questions that were asked from this moment on.
     Obeyed(F, Boottime),
     /// It was not obeyed, and never will be.
@@ -54,19 +64,34 @@ pub(crate) struct Probe<R> {
 }
 
 impl Pending {
-    /// Sends `call`, followed by `wait` for its replicas.
-    pub(crate) fn send(node: Arc<Node>, connection: Arc<Connection>, call: Call, wait: Option<Cmd>) -> Self {
-        let asked = connection.clone();
-        let reply = async move { asked.run(&call, wait.as_ref()).await }.boxed().fuse();
-        Self { node, connection, reply }
+    /// Sends `call`, followed by a wait for so many of its replicas, and again where nodes say that it belongs.
+    pub(crate) fn send(session: &Session, lane: Lane, call: Call, wait: Option<(Cmd, usize)>) -> Self {
+        let (at, router) = (Arc::new(Mutex::new(lane.clone())), session.router.clone());
+        let last = at.clone();
+        let reply = async move {
+            let (mut lane, mut wait, mut trail) = (lane, wait, router.trail(call.slot()));
+            loop {
+                let error = match lane.run(&call, wait.as_ref().map(|(wait, _)| wait)).await {
+                    Ok((value, acked)) => {
+                        let needed = wait.map_or(0, |(_, needed)| needed);
+                        return Ok(Replied { value, acked, needed, node: lane.node });
+                    }
+                    Err(error) => error,
+                };
+                router.follow(&mut lane, &mut trail, error).await?;
+                *locked(&last) = lane.clone();
+                wait = lane.replica_wait().await.map_err(Error::made_definite)?;
+            }
+        };
+        Self { lane: at, reply: reply.boxed().fuse() }
     }
 
-    /// The reply, with the acknowledgements of replicas. After an indefinite error [`Pending::recover`] goes on.
-    pub(crate) async fn reply(&mut self, session: &Session) -> Result<(Value, usize)> {
+    /// The reply. After an indefinite error [`Pending::recover`] goes on.
+    pub(crate) async fn reply(&mut self, session: &Session) -> Result<Replied> {
         let limit = session.env().now() + session.config.response_limit();
         let replied = within(session.env(), limit, &mut self.reply).await;
-        let replied = replied.unwrap_or_else(|| Err(session.config.no_reply()));
-        replied.map_err(|error| self.node.retire_on(&self.connection, error))
+        let lane = locked(&self.lane).clone();
+        lane.verified(replied.unwrap_or_else(|| Err(session.config.no_reply())))
     }
 
     /// The reply did not come, which is `error`: finds out what became of the request. The caller gets the error after a
@@ -92,7 +117,7 @@ impl Pending {
             let limit = session.env().now() + lease + session.config.response_timeout;
             found = within(session.env(), limit, self.find_out(session, &probe)).await;
         }
-        let is_fenced = self.connection.is_fenced() || !error.is_lost_reply();
+        let is_fenced = locked(&self.lane).connection.is_fenced() || !error.is_lost_reply();
         match found {
             // Asking again is safe now: the first request cannot happen any more.
             Some(Recovered::Unknown) if is_fenced => Recovered::Never,
@@ -119,7 +144,7 @@ impl Pending {
         };
         tokio::select! {
             biased;
-            Ok((reply, acked)) = &mut self.reply => Recovered::Replied(reply, acked),
+            Ok(replied) = &mut self.reply => Recovered::Replied(replied),
             told = asked => match told {
                 Told::Obeyed(found, sent) => Recovered::Obeyed(found, sent),
                 Told::NotObeyed => Recovered::Unknown,
@@ -143,12 +168,11 @@ async fn ask_on_new_connection<F, R>(session: &Session, probe: &Probe<R>) -> Res
 where
     R: Fn(&[Value]) -> Result<Option<F>>,
 {
-    let node = session.router.node(probe.slot);
-    let connection = node.connection().await?;
+    let mut lane = session.router.lane(probe.slot).await?;
     let sent = session.env().boottime();
     let mut answers = Vec::new();
     for question in &probe.questions {
-        match node.limited(&connection, connection.call(question)).await {
+        match session.router.once(probe.slot, &mut lane, &Request::Question(question)).await {
             Ok(answer) => answers.push(answer),
             Err(error) if error.is_definite() && !error.is_transient() => return Ok(Told::Nothing),
             Err(error) => return Err(error),

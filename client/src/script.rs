@@ -45,6 +45,12 @@ impl Call {
         self.keys.first().map_or(Slot(0), |key| Slot::of(key))
     }
 
+    /// Two of the keys that have different slots, if there are any.
+    pub(crate) fn divided(&self) -> Option<(&str, &str)> {
+        let other = self.keys.iter().find(|key| Slot::of(key) != self.slot())?;
+        Some((self.keys.first()?, other))
+    }
+
     /// By the name in the server's cache: the usual way.
     pub(crate) fn evalsha(&self) -> Cmd {
         self.command("EVALSHA", &self.script.sha)

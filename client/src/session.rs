@@ -13,7 +13,7 @@ use crate::latches::SpentLatches;
 use crate::owner::{self, OwnerId};
 use crate::renew::Watchdog;
 use crate::route::Router;
-use crate::wake::Hubs;
+use crate::wake::Hub;
 
 /// How many acquisitions of one client are under way on the wire at a time. A caller who goes before the turn of its
 /// request has come leaves nothing to do; what was sent is followed up until its outcome is known, and no more than this.
@@ -28,7 +28,7 @@ pub(crate) struct Session {
     pub(crate) config: Arc<Config>,
     pub(crate) client_id: String,
     pub(crate) router: Arc<Router>,
-    pub(crate) hubs: Hubs,
+    pub(crate) hub: Arc<Hub>,
     pub(crate) watchdog: Arc<Watchdog>,
     pub(crate) departures: Arc<Departures>,
     pub(crate) latches: SpentLatches,
@@ -53,13 +53,13 @@ impl Session {
         router: Router,
     ) -> Arc<Self> {
         let (env, router) = (ctx.env.clone(), Arc::new(router));
-        let hubs = Hubs::new(env.clone(), config.clone(), router.clone());
+        let hub = Hub::new(env.clone(), config.clone(), router.clone());
         let watchdog = Watchdog::new(env.clone(), config.clone(), router.clone());
         let departures = Departures::new(env, config.clone(), router.clone(), ctx.work.clone());
         let latches = SpentLatches::default();
         let asks = Semaphore::new(ASKS_AT_ONCE);
         let claims = Arc::new(Semaphore::new(CLAIMS_AT_ONCE));
-        Arc::new(Self { ctx, config, client_id, router, hubs, watchdog, departures, latches, asks, claims })
+        Arc::new(Self { ctx, config, client_id, router, hub, watchdog, departures, latches, asks, claims })
     }
 
     pub(crate) fn env(&self) -> &dyn Env {

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::hold::{Hold, OwnerState, Parts, locked};
 use crate::key::Key;
 use crate::observer::LossCause;
-use crate::route::Router;
+use crate::route::{Request, Router};
 use crate::script::{Call, script};
 use crate::wire::Slot;
 
@@ -323,14 +323,14 @@ impl Watchdog {
     /// Sends once. A renewal that takes longer than a period is worth less than a new one.
     async fn send(&self, call: &Call) -> Result<Value> {
         let limit = self.env.now() + self.period();
-        let node = self.router.node(call.slot());
-        let Some(connection) = within(&*self.env, limit, node.connection()).await else {
+        let Some(lane) = within(&*self.env, limit, self.router.lane_of(call)).await else {
             return Err(self.config.no_reply());
         };
-        let connection = connection?;
-        within(&*self.env, limit, node.run_on(&connection, call))
-            .await
-            .unwrap_or_else(|| Err(node.retire_on(&connection, self.config.no_reply())))
+        let mut lane = lane?;
+        let request = Request::Script(call);
+        let sent = self.router.once(call.slot(), &mut lane, &request);
+        let done = within(&*self.env, limit, sent).await;
+        done.unwrap_or_else(|| Err(lane.retire_on(self.config.no_reply())))
     }
 
     fn retry_delay(&self, failures: u32) -> Duration {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Cmd, ProtocolVersion, PushInfo, Value};
+use redis::{AsyncConnectionConfig, Cmd, ProtocolVersion, PushInfo, PushKind, Value};
 use tokio::sync::Notify;
 
 use super::greeting::Greeting;
@@ -158,22 +158,44 @@ impl Connection {
 
     /// Runs a script by its name, or by its text when the server does not know it. With `wait` the script is followed
     /// by a WAIT on the same connection, and the replicas' acknowledgements come with the reply.
-    pub(crate) async fn run(&self, call: &Call, wait: Option<&Cmd>) -> Result<(Value, usize)> {
-        match self.run_command(call.evalsha(), wait).await {
-            Err(error) if error.is_server("NOSCRIPT") => self.run_command(call.eval(), wait).await,
+    /// `asking` says that a node which a slot is being moved to is to take it as an exception.
+    pub(crate) async fn run(&self, call: &Call, wait: Option<&Cmd>, asking: bool) -> Result<(Value, usize)> {
+        match self.run_command(call.evalsha(), wait, asking).await {
+            Err(error) if error.is_server("NOSCRIPT") => self.run_command(call.eval(), wait, asking).await,
             done => done,
         }
     }
 
-    async fn run_command(&self, command: Cmd, wait: Option<&Cmd>) -> Result<(Value, usize)> {
-        let Some(wait) = wait else { return Ok((self.call(&command).await?, 0)) };
+    /// As [`Connection::call`], with `asking` as in [`Connection::run`].
+    pub(crate) async fn ask(&self, command: &Cmd, asking: bool) -> Result<Value> {
+        if !asking {
+            return self.call(command).await;
+        }
+        self.run_command(command.clone(), None, true).await.map(|(reply, _)| reply)
+    }
+
+    async fn run_command(&self, command: Cmd, wait: Option<&Cmd>, asking: bool) -> Result<(Value, usize)> {
+        if wait.is_none() && !asking {
+            return Ok((self.call(&command).await?, 0));
+        }
+        // In one piece: between ASKING and the command there must be no other.
         let mut pipeline = redis::pipe();
-        pipeline.add_command(command).add_command(wait.clone());
-        let replies = self.sender.clone().send_packed_commands(&pipeline, 0, 2).await;
+        if asking {
+            pipeline.cmd("ASKING");
+        }
+        pipeline.add_command(command);
+        if let Some(wait) = wait {
+            pipeline.add_command(wait.clone());
+        }
+        let count = pipeline.len();
+        let replies = self.sender.clone().send_packed_commands(&pipeline, 0, count).await;
         let mut replies = replies.map_err(broken)?.into_iter();
-        let (Some(reply), Some(acked)) = (replies.next(), replies.next()) else {
-            return Err(Error::unexpected(&Value::Nil));
-        };
+        if asking && let Some(refusal) = replies.next() {
+            // Of a server that is no node of a cluster, say.
+            refuse_errors(refusal)?;
+        }
+        let Some(reply) = replies.next() else { return Err(Error::unexpected(&Value::Nil)) };
+        let acked = replies.next().unwrap_or(Value::Int(0));
         // An error reply to WAIT acknowledges nothing; the script's own reply stands all the same.
         let acked = if let Value::Int(acked) = acked { usize::try_from(acked).unwrap_or(0) } else { 0 };
         Ok((refuse_errors(reply)?, acked))
@@ -219,6 +241,26 @@ impl Connection {
         self.sender.clone().unsubscribe(channels).await.map_err(refused_or_broken)
     }
 
+    /// Subscribes to a channel of the node's own slots, or ends that.
+    ///
+    /// A node that gives a slot away ends the subscriptions of its channels unasked, and what says so can be taken for the
+    /// confirmation of another. Then the connection is of no more use, as the confirmations that follow are too.
+    pub(crate) async fn subscribe_sharded(&self, channel: &str, begins: bool) -> Result<()> {
+        let (name, expected) = if begins {
+            ("SSUBSCRIBE", PushKind::SSubscribe)
+        } else {
+            ("SUNSUBSCRIBE", PushKind::SUnsubscribe)
+        };
+        let reply = self.call(redis::cmd(name).arg(channel)).await?;
+        match &reply {
+            Value::Push { kind, data } if *kind == expected && is_named(data.first(), channel) => Ok(()),
+            other => {
+                self.retire();
+                Err(Error::unexpected(other))
+            }
+        }
+    }
+
     /// Whether new requests may go this way.
     pub(crate) fn is_usable(&self) -> bool {
         !self.shared.closed.load(Ordering::Acquire) && !self.shared.retired.load(Ordering::Acquire)
@@ -261,6 +303,14 @@ impl End {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.shared.close.notify_one();
+    }
+}
+
+fn is_named(value: Option<&Value>, name: &str) -> bool {
+    match value {
+        Some(Value::BulkString(bytes)) => bytes == name.as_bytes(),
+        Some(Value::SimpleString(text)) => text == name,
+        _ => false,
     }
 }
 

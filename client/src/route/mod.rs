@@ -6,29 +6,43 @@ mod moves;
 mod redirect;
 mod replicas;
 mod kinship;
+mod gather;
+mod epochs;
 mod node;
+mod lane;
 mod retry;
 mod single;
 mod replica_set;
+mod slots;
+mod seat;
+mod sentinel;
+mod cluster;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::{BoxFuture, FutureExt, select_all};
+use redis::Cmd;
 
+use crate::address::Topology;
 use crate::config::Config;
-use crate::env::{Env, Monotonic};
-use crate::error::Result;
+use crate::endpoint::Endpoint;
+use crate::env::{Env, Monotonic, pause};
+use crate::error::{Error, Result};
 use crate::hold::locked;
+use crate::script::Call;
 use crate::wire::Slot;
+use cluster::Cluster;
 use connection::Connection;
+pub(crate) use lane::Lane;
+use moves::Moves;
 pub(crate) use moves::Position;
 use node::Disturbance;
 pub(crate) use node::Node;
-use redirect::Redirect;
+use redirect::{Redirect, Remedy, remedy};
 use replica_set::ReplicaSet;
-pub(crate) use retry::Confirm;
+use sentinel::SentinelSet;
 use single::Single;
 
 /// One of the nodes of a route, as the route numbers them.
@@ -38,6 +52,24 @@ pub(crate) struct NodeId(u16);
 impl NodeId {
     /// The node of a route that has one master.
     const ONLY: Self = Self(0);
+
+    /// The node of slots that none has.
+    const NONE: Self = Self(u16::MAX);
+}
+
+/// What is sent to a node.
+pub(crate) enum Request<'a> {
+    Script(&'a Call),
+    Unconfirmed(&'a Call),
+    Remembered(&'a Call, Confirm),
+    Question(&'a Cmd),
+}
+
+/// Whether the replicas that the configuration asks for must confirm a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Confirm {
+    AsConfigured,
+    No,
 }
 
 /// A topology: which servers there are, and which of them has a key. Each is one file; it makes connections, and [`Node`]
@@ -59,14 +91,35 @@ pub(crate) trait Route: Send + Sync + 'static {
         false
     }
 
-    /// A server says that another one has a slot. True when requests follow there, so that asking again helps.
-    fn follows(&self, _to: &Redirect) -> bool {
-        false
+    /// Completes when it is known which node has a slot, or that this cannot be found out before `limit`.
+    fn ready(&self, _limit: Monotonic) -> BoxFuture<'_, Result<()>> {
+        Box::pin(std::future::ready(Ok(())))
     }
 
-    /// The command that publishes a message, which scripts get as an argument.
-    fn publish(&self) -> &'static str {
-        "PUBLISH"
+    /// Whether `endpoint` still is the master of `node`, as far as is known.
+    fn leads_to(&self, _node: NodeId, _endpoint: &Endpoint) -> bool {
+        true
+    }
+
+    /// The server at `from` says that another one has a slot: which node that is, where requests follow there.
+    fn follow(&self, _to: &Redirect, _from: &Endpoint) -> Option<NodeId> {
+        None
+    }
+
+    /// A request has failed as requests do when another server has become the master.
+    fn suspect(&self) {}
+
+    /// What counts the times that another server became the master of a slot. `None` where that shows at connections alone.
+    fn changes(&self) -> Option<&Arc<Moves>> {
+        None
+    }
+
+    /// The client is closed: nothing is asked any more.
+    fn close(&self) {}
+
+    /// Whether messages are published within the node that has the slot of their channel.
+    fn is_sharded(&self) -> bool {
+        false
     }
 
     /// Whether the servers that answer until `limit` belong together.
@@ -83,6 +136,7 @@ pub(crate) struct Router {
     env: Arc<dyn Env>,
     config: Arc<Config>,
     route: Arc<dyn Route>,
+    changes: Arc<Moves>,
     /// The nodes that were used.
     nodes: Mutex<BTreeMap<NodeId, Arc<Node>>>,
     closed: Arc<AtomicBool>,
@@ -91,20 +145,34 @@ pub(crate) struct Router {
 impl Router {
     /// The route that the configuration describes.
     pub(crate) fn new(env: Arc<dyn Env>, config: Arc<Config>) -> Self {
-        let route: Arc<dyn Route> = match config.endpoints.as_slice() {
-            [only] => Arc::new(Single::new(env.clone(), only.clone())),
-            several => Arc::new(ReplicaSet::new(env.clone(), several.to_vec())),
+        let route: Arc<dyn Route> = match (&config.topology, config.endpoints.as_slice()) {
+            (Topology::Sentinel { master, nodes }, _) => {
+                SentinelSet::new(env.clone(), config.clone(), master, nodes)
+            }
+            (Topology::Cluster, _) => Cluster::new(env.clone(), config.clone()),
+            (Topology::Set, [only]) => Arc::new(Single::new(env.clone(), only.clone())),
+            (Topology::Set, several) => Arc::new(ReplicaSet::new(env.clone(), several.to_vec())),
         };
         Self::with(env, config, route)
     }
 
     fn with(env: Arc<dyn Env>, config: Arc<Config>, route: Arc<dyn Route>) -> Self {
-        Self { env, config, route, nodes: Mutex::default(), closed: Arc::default() }
+        let changes = route.changes().cloned().unwrap_or_default();
+        Self { env, config, route, changes, nodes: Mutex::default(), closed: Arc::default() }
     }
 
-    /// The node whose master has the keys of `slot`.
-    pub(crate) fn node(&self, slot: Slot) -> Arc<Node> {
-        let id = self.route.node(slot);
+    /// The number of the node whose master has the keys of `slot`, as far as is known.
+    pub(crate) fn node_id(&self, slot: Slot) -> NodeId {
+        self.route.node(slot)
+    }
+
+    /// The node whose master has the keys of `slot`, as far as is known.
+    fn node(&self, slot: Slot) -> Arc<Node> {
+        self.node_of(self.route.node(slot))
+    }
+
+    /// The node of this number.
+    pub(crate) fn node_of(&self, id: NodeId) -> Arc<Node> {
         let new = || {
             let (env, config, route) = (self.env.clone(), self.config.clone(), self.route.clone());
             Node::new(id, env, config, route, self.closed.clone())
@@ -112,18 +180,61 @@ impl Router {
         locked(&self.nodes).entry(id).or_insert_with(new).clone()
     }
 
+    /// Completes when it is known which node has a slot.
+    pub(crate) async fn ready(&self) -> Result<()> {
+        self.route.ready(self.env.now() + self.config.connect_timeout).await
+    }
+
+    /// As [`Router::ready`], asked again as often as a request is: for what must know before it makes one.
+    pub(crate) async fn made_ready(&self) -> Result<()> {
+        let mut attempt = 0;
+        loop {
+            match self.ready().await {
+                Err(error) if error.is_transient() && attempt < self.config.retry_attempts => {
+                    pause(&*self.env, self.config.retry_delay(&*self.env, attempt)).await;
+                    attempt += 1;
+                }
+                done => return done,
+            }
+        }
+    }
+
     /// The slots that `slot` may share a script with, by one that stands for them all.
     pub(crate) fn together(&self, slot: Slot) -> Slot {
         if self.route.divides() { slot } else { Slot(0) }
     }
 
-    /// The command that publishes a message, which scripts get as an argument.
+    /// The command that publishes a message, which scripts get as an argument. Known when the route is [ready](Router::ready).
     pub(crate) fn publish(&self) -> &'static str {
-        self.route.publish()
+        if self.route.is_sharded() { "SPUBLISH" } else { "PUBLISH" }
+    }
+
+    /// Whether those who listen to messages on a channel must ask the node of its slot.
+    pub(crate) fn is_sharded(&self) -> bool {
+        self.route.is_sharded()
+    }
+
+    /// Whether the server at the other end of `connection` still is the master of the node, as far as is known.
+    pub(crate) fn leads_to(&self, node: NodeId, connection: &Connection) -> bool {
+        self.route.leads_to(node, &connection.endpoint)
+    }
+
+    /// Which node has a slot now: a waiter is notified when that changes.
+    pub(crate) fn layout(&self) -> Position {
+        self.changes.position()
+    }
+
+    /// The server at `from` refuses with `error` to be the one that has a slot: takes that into account.
+    pub(crate) fn refused(&self, from: &Endpoint, error: &Error) {
+        if let Remedy::Redirect(to) = remedy(error) {
+            self.route.follow(&to, from);
+        }
+        self.route.suspect();
     }
 
     /// Connects, and looks whether the servers that can be reached belong together.
     pub(crate) async fn connect(&self) -> Result<()> {
+        self.ready().await?;
         self.node(Slot(0)).connection().await?;
         self.route.check(self.env.now() + self.config.response_timeout).await
     }
@@ -131,6 +242,7 @@ impl Router {
     /// Lets go of all connections, and makes none any more.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
+        self.route.close();
         for node in locked(&self.nodes).values() {
             node.close();
         }
@@ -139,11 +251,10 @@ impl Router {
     /// Completes when a server may have come back with other data: a connection in use has ended, or another one is made.
     pub(crate) fn disturbance(&self) -> impl Future<Output = ()> + Send + 'static {
         let all: Vec<Disturbance> = locked(&self.nodes).values().map(|node| node.disturbance()).collect();
+        let layout = self.layout();
         async move {
-            if all.is_empty() {
-                return std::future::pending().await;
-            }
-            select_all(all.iter().map(|one| one.come().boxed())).await;
+            let moved = layout.left().boxed();
+            select_all(all.iter().map(|one| one.come().boxed()).chain([moved])).await;
         }
     }
 }
@@ -151,7 +262,7 @@ impl Router {
 /// A route whose keys are divided among nodes, as those of a cluster are: everything above it goes by the slot.
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU16, Ordering};
+    use std::collections::BTreeSet;
     use std::time::Duration;
 
     use lockstorm_sim::TestServer;
@@ -171,13 +282,13 @@ mod tests {
     struct Halves {
         env: Arc<dyn Env>,
         endpoints: [Endpoint; 2],
-        /// The slot of the last redirection.
-        followed: AtomicU16,
+        /// The slots that have moved to the other node.
+        moved: Mutex<BTreeSet<Slot>>,
     }
 
     impl Route for Halves {
         fn node(&self, slot: Slot) -> NodeId {
-            NodeId(slot.0 % 2)
+            NodeId((slot.0 + u16::from(locked(&self.moved).contains(&slot))) % 2)
         }
 
         fn dial(&self, node: NodeId, limit: Monotonic) -> BoxFuture<'_, Result<Arc<Connection>>> {
@@ -188,15 +299,19 @@ mod tests {
             true
         }
 
-        fn follows(&self, to: &Redirect) -> bool {
-            self.followed.store(to.slot.0, Ordering::Relaxed);
-            !to.once
+        fn follow(&self, to: &Redirect, _from: &Endpoint) -> Option<NodeId> {
+            let port = |endpoint: &Endpoint| endpoint.to_string().ends_with(&format!(":{}", to.port));
+            let at = self.endpoints.iter().position(port)?;
+            if !to.once && at != usize::from(self.node(to.slot).0) {
+                locked(&self.moved).insert(to.slot);
+            }
+            Some(NodeId(u16::try_from(at).unwrap()))
         }
     }
 
-    struct Cluster([TestServer; 2]);
+    struct Pair([TestServer; 2]);
 
-    impl Cluster {
+    impl Pair {
         async fn start() -> Self {
             Self([TestServer::start().await.unwrap(), TestServer::start().await.unwrap()])
         }
@@ -206,7 +321,7 @@ mod tests {
             let endpoints = [&self.0[0], &self.0[1]].map(|server| Endpoint::parse(&server.url()).unwrap());
             let config =
                 Config { endpoints: endpoints.to_vec(), watchdog_timeout: WATCHDOG, ..Config::default() };
-            let route = Arc::new(Halves { env: env.clone(), endpoints, followed: AtomicU16::new(0) });
+            let route = Arc::new(Halves { env: env.clone(), endpoints, moved: Mutex::default() });
             let ctx = ClientContext {
                 env: env.clone(),
                 observer: Arc::<Observers>::default(),
@@ -242,7 +357,7 @@ mod tests {
 
     #[tokio::test]
     async fn locks_of_different_nodes_are_renewed_waited_for_and_released_where_they_are() {
-        let cluster = Cluster::start().await;
+        let cluster = Pair::start().await;
         let ((client, _), (all, by_node)) = (cluster.client(), names());
         let mut guards = Vec::new();
         for name in &all {
@@ -269,23 +384,45 @@ mod tests {
         assert_eq!(cluster.keys().await, [Vec::<String>::new(), Vec::new()]);
     }
 
-    /// `MOVED` makes a request worth repeating, where the route goes along; the connection serves other slots still.
+    /// Where a request is sent to it goes at once, and to a node that it has been to after a pause; for how long, and how often,
+    /// is bounded.
     #[tokio::test]
-    async fn a_redirection_that_the_route_follows_is_transient() {
-        let cluster = Cluster::start().await;
+    async fn redirections_are_followed_within_bounds() {
+        let cluster = Pair::start().await;
         let (client, route) = cluster.client();
-        let node = client.session.router.node(Slot(0));
-        let connection = node.connection().await.unwrap();
+        let router = client.session.router.clone();
         let server = |code: &str, message: &str| {
             Error::definite(ErrorKind::Server { code: code.to_owned(), message: message.to_owned() })
         };
-        for (code, slot, transient, usable) in
-            [("MOVED", 7, true, true), ("ASK", 8, false, true), ("READONLY", 8, true, false)]
-        {
-            let error = node.retire_on(&connection, server(code, &format!("{slot} 127.0.0.1:1")));
-            assert_eq!(error.is_transient(), transient, "{code}");
-            assert_eq!(route.followed.load(Ordering::Relaxed), slot, "{code}");
-            assert_eq!(connection.is_usable(), usable, "{code}");
+        let to = |code: &str, node: usize| {
+            let port = cluster.0[node].url().rsplit_once(':').unwrap().1.to_owned();
+            server(code, &format!("8 127.0.0.1:{port}"))
+        };
+        let slot = Slot(8);
+        let (mut lane, mut trail) = (router.lane(slot).await.unwrap(), router.trail(slot));
+        // For this request alone, and for all that follow.
+        for (code, moved) in [("ASK", false), ("MOVED", true)] {
+            router.follow(&mut lane, &mut trail, to(code, 1)).await.unwrap();
+            assert_eq!(lane.node.id(), NodeId(1), "{code}");
+            assert_eq!(router.lane(slot).await.unwrap().node.id(), NodeId(u16::from(moved)), "{code}");
         }
+        assert_eq!(locked(&route.moved).len(), 1);
+        for unknown in [server("MOVED", "8 127.0.0.1:1"), server("NOPERM", "this user has no permissions")] {
+            router.follow(&mut lane, &mut trail, unknown.clone()).await.unwrap_err();
+        }
+
+        let (begun, mut trail, mut followed) = (router.env.now(), router.trail(slot), 0);
+        let error = loop {
+            match router.follow(&mut lane, &mut trail, to("MOVED", followed % 2)).await {
+                Ok(()) => followed += 1,
+                Err(error) => break error,
+            }
+        };
+        assert!(error.is_transient() && error.is_definite(), "{error}");
+        let took = router.env.now() - begun;
+        assert!(
+            (3..=16).contains(&followed) && took >= Duration::from_millis(1000),
+            "{followed} in {took:?}"
+        );
     }
 }

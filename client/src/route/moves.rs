@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 /// The count, and the tasks to notify when it changes.
 #[derive(Default)]
-pub(super) struct Moves {
+pub(crate) struct Moves {
     count: AtomicU64,
     moved: Notify,
 }

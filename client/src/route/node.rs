@@ -95,7 +95,10 @@ impl Node {
     }
 
     async fn connect(&self, connections: &mut Connections) -> Result<Arc<Connection>> {
-        if let Some(connection) = connections.current.as_ref().filter(|connection| connection.is_usable()) {
+        if let Some(connection) = &connections.current
+            && connection.is_usable()
+            && self.leads_to_master(connection)
+        {
             return Ok(connection.clone());
         }
         if let Some(retired) = connections.current.take() {
@@ -103,11 +106,16 @@ impl Node {
         }
         self.replicas.store(UNKNOWN, Ordering::Relaxed);
         let limit = self.env.now() + self.config.connect_timeout;
-        let connection = self.route.dial(self.id, limit).await?;
+        let connection = self.route.dial(self.id, limit).await.inspect_err(|_| self.route.suspect())?;
         fence(&*self.env, limit, &connection, &mut connections.left).await?;
         connections.current = Some(connection.clone());
         self.moves.moved();
         Ok(connection)
+    }
+
+    /// Whether the server at the other end still is the master, as far as is known.
+    fn leads_to_master(&self, connection: &Connection) -> bool {
+        self.route.leads_to(self.id, &connection.endpoint)
     }
 
     /// A second connection to the same server, for subscriptions.
@@ -167,12 +175,12 @@ impl Node {
     }
 
     /// Sends a call once on `connection`, with its WAIT, and takes the response time-out into account.
-    pub(crate) async fn run_on(&self, connection: &Connection, call: &Call) -> Result<Value> {
+    pub(super) async fn run_on(&self, connection: &Connection, call: &Call, asking: bool) -> Result<Value> {
         let whole = async {
             let Some((wait, needed)) = self.replica_wait(connection).await? else {
-                return connection.run(call, None).await.map(|(reply, _)| reply);
+                return connection.run(call, None, asking).await.map(|(reply, _)| reply);
             };
-            let (reply, acked) = connection.run(call, Some(&wait)).await?;
+            let (reply, acked) = connection.run(call, Some(&wait), asking).await?;
             self.acknowledged(acked, needed).map(|()| reply)
         };
         self.limited(connection, whole).await
@@ -187,21 +195,35 @@ impl Node {
     ) -> Result<T> {
         let done = within(&*self.env, self.env.now() + self.config.response_limit(), work).await;
         let done = done.unwrap_or_else(|| Err(self.config.no_reply()));
+        self.verified(connection, done)
+    }
+
+    /// What `done` on `connection` is worth. A reply of a server that another one has replaced meanwhile says nothing of what
+    /// the new master has: it is as good as lost.
+    pub(crate) fn verified<T>(&self, connection: &Connection, done: Result<T>) -> Result<T> {
+        let done = match done {
+            Ok(_) if !self.leads_to_master(connection) => {
+                let what = format!("{} is no master any more", connection.endpoint);
+                Err(Error::indefinite(ErrorKind::Disconnected(what)))
+            }
+            done => done,
+        };
         done.map_err(|error| self.retire_on(connection, error))
     }
 
     /// Takes what `error` says about the route into account: a connection that is broken, silent, or leads to a server that
-    /// is no master is retired, and a redirection that the route follows makes the error transient.
+    /// is no master is retired.
     pub(crate) fn retire_on(&self, connection: &Connection, error: Error) -> Error {
         match remedy(&error) {
-            Remedy::None => error,
+            // A redirection is for the request that got it.
+            Remedy::None | Remedy::Redirect(_) => {}
+            Remedy::Wait | Remedy::Look => self.route.suspect(),
             Remedy::Retire => {
                 connection.retire();
-                error
+                self.route.suspect();
             }
-            Remedy::Redirect(to) if self.route.follows(&to) => error.made_transient(),
-            Remedy::Redirect(_) => error,
         }
+        error
     }
 
     /// Lets go of the connection.

@@ -10,6 +10,11 @@ pub(super) enum Remedy {
     None,
     /// The connection is broken, silent, or leads to a server that is no master: it is retired.
     Retire,
+    /// Some keys of a slot that is being moved are on one node and some on another. The request was refused, and may be sent
+    /// again.
+    Wait,
+    /// The server does without a part of what it needs, which a look at the whole may explain.
+    Look,
     /// Another node has the slot.
     Redirect(Redirect),
 }
@@ -29,7 +34,9 @@ pub(super) fn remedy(error: &Error) -> Remedy {
     match error.kind() {
         ErrorKind::Disconnected(_) | ErrorKind::ResponseTimeout(_) => Remedy::Retire,
         ErrorKind::Server { code, message } => match code.as_str() {
-            "READONLY" | "MASTERDOWN" => Remedy::Retire,
+            "READONLY" | "MASTERDOWN" | "UNBLOCKED" => Remedy::Retire,
+            "TRYAGAIN" => Remedy::Wait,
+            "CLUSTERDOWN" | "LOADING" => Remedy::Look,
             "MOVED" | "ASK" => redirect(message, code == "ASK").map_or(Remedy::None, Remedy::Redirect),
             _ => Remedy::None,
         },
@@ -37,7 +44,8 @@ pub(super) fn remedy(error: &Error) -> Remedy {
     }
 }
 
-/// Reads `<slot> <host>:<port>`; an IPv6 address stands without brackets.
+/// Reads `<slot> <host>:<port>`; an IPv6 address stands without brackets. The host is empty when the server does not know how it
+/// is reached: as the one that says so.
 fn redirect(message: &str, once: bool) -> Option<Redirect> {
     let (slot, address) = message.split_once(' ')?;
     let (host, port) = address.trim_end().rsplit_once(':')?;
@@ -63,6 +71,9 @@ mod tests {
             (server("MASTERDOWN", "Link with MASTER is down"), Remedy::Retire),
             (server("MOVED", "3999 127.0.0.1:6381"), to(3999, "127.0.0.1", 6381, false)),
             (server("ASK", "3999 ::1:6381"), to(3999, "::1", 6381, true)),
+            (server("MOVED", "3999 :6381"), to(3999, "", 6381, false)),
+            (server("TRYAGAIN", "Multiple keys request during rehashing of slot"), Remedy::Wait),
+            (server("CLUSTERDOWN", "Hash slot not served"), Remedy::Look),
             (server("MOVED", "16384 127.0.0.1:6381"), Remedy::None),
             (server("MOVED", "nonsense"), Remedy::None),
             (server("NOPERM", "this user has no permissions"), Remedy::None),

@@ -2,9 +2,8 @@
 
 use redis::{Cmd, Value};
 
-use super::Router;
-use super::connection::{Connection, Left};
-use super::node::Node;
+use super::connection::Left;
+use super::{Confirm, Request, Router};
 use crate::env::{pause, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::script::Call;
@@ -42,31 +41,32 @@ impl Router {
 
     /// Runs a plain command once.
     pub(crate) async fn ask_once(&self, slot: Slot, command: &Cmd) -> Result<Value> {
-        let node = self.node(slot);
-        let connection = node.connection().await?;
-        once(&node, &connection, &Request::Question(command)).await
+        let mut lane = self.lane(slot).await?;
+        self.once(slot, &mut lane, &Request::Question(command)).await
     }
 
     async fn repeat(&self, slot: Slot, request: Request<'_>) -> Result<(Value, bool)> {
+        if let Request::Script(call) | Request::Unconfirmed(call) | Request::Remembered(call, _) = &request {
+            self.check(call)?;
+        }
         let mut attempt = 0;
         // The connections that took the request and brought no reply, and the last error of one.
         let (mut unanswered, mut lost): (Vec<Left>, Option<Error>) = (Vec::new(), None);
         loop {
             // Looked up each time: a redirection may have changed it.
-            let node = self.node(slot);
-            let done = match node.connection().await {
-                Ok(connection) => {
+            let done = match self.lane(slot).await {
+                Ok(mut lane) => {
                     let is_final = unanswered.iter().all(Left::is_fenced);
                     if let (false, Request::Script(_) | Request::Unconfirmed(_), Some(error)) =
                         (is_final, &request, &lost)
                     {
                         return Err(error.clone());
                     }
-                    let done = once(&node, &connection, &request).await;
+                    let done = self.once(slot, &mut lane, &request).await;
                     if let Err(error) = &done
                         && error.is_lost_reply()
                     {
-                        unanswered.push(connection.leave());
+                        unanswered.push(lane.leave());
                         lost = Some(error.clone());
                     }
                     done.map(|reply| (reply, is_final))
@@ -88,30 +88,4 @@ impl Router {
     fn may_repeat(&self, error: &Error, attempt: u32) -> bool {
         attempt < self.config.retry_attempts && (error.is_transient() || error.is_lost_reply())
     }
-}
-
-async fn once(node: &Node, connection: &Connection, request: &Request<'_>) -> Result<Value> {
-    match request {
-        Request::Script(call) | Request::Remembered(call, Confirm::AsConfigured) => {
-            node.run_on(connection, call).await
-        }
-        Request::Unconfirmed(call) | Request::Remembered(call, Confirm::No) => {
-            node.limited(connection, connection.run(call, None)).await.map(|(reply, _)| reply)
-        }
-        Request::Question(command) => node.limited(connection, connection.call(command)).await,
-    }
-}
-
-/// Whether the replicas that the configuration asks for must confirm a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Confirm {
-    AsConfigured,
-    No,
-}
-
-enum Request<'a> {
-    Script(&'a Call),
-    Unconfirmed(&'a Call),
-    Remembered(&'a Call, Confirm),
-    Question(&'a Cmd),
 }

@@ -8,17 +8,28 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{self, AlertDescription, ClientConfig};
 
 use crate::env::BoxStream;
+use crate::error::{Error, Result};
 
 /// Secures connections to one server.
 #[derive(Clone)]
 pub(crate) struct Connector {
     config: Arc<ClientConfig>,
     server_name: ServerName<'static>,
+    /// The name is that of all servers, and not that of the host.
+    is_common: bool,
 }
 
 impl Connector {
-    pub(super) fn new(config: Arc<ClientConfig>, server_name: ServerName<'static>) -> Self {
-        Self { config, server_name }
+    /// To the server that is called `name` in its certificate. `is_common` when all servers are called so.
+    pub(super) fn new(config: Arc<ClientConfig>, name: &str, is_common: bool) -> Result<Self> {
+        let server_name = ServerName::try_from(name.to_owned())
+            .map_err(|error| Error::config(format!("`{name}` is no name of a TLS server: {error}")))?;
+        Ok(Self { config, server_name, is_common })
+    }
+
+    /// The same to another host.
+    pub(crate) fn to(&self, host: &str) -> Result<Self> {
+        if self.is_common { Ok(self.clone()) } else { Self::new(self.config.clone(), host, false) }
     }
 
     /// The same stream under TLS, when both sides have accepted each other. Under TLS 1.3 a server judges the client's

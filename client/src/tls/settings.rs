@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use tokio_rustls::rustls::time_provider::TimeProvider;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
@@ -74,9 +74,7 @@ impl Tls {
     /// How to connect to `host`. What `config` remembers of sessions is for all hosts.
     pub(crate) fn connector(&self, host: &str, config: &Arc<ClientConfig>) -> Result<Connector> {
         let name = self.server_name.as_deref().unwrap_or(host);
-        let server_name = ServerName::try_from(name.to_owned())
-            .map_err(|error| Error::config(format!("`{name}` is no name of a TLS server: {error}")))?;
-        Ok(Connector::new(config.clone(), server_name))
+        Connector::new(config.clone(), name, self.server_name.is_some())
     }
 
     /// The settings as rustls has them.

@@ -1,4 +1,4 @@
-//! The connection that listens, and the channels it listens to.
+//! The connections that listen, and the channels they listen to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, Weak};
@@ -12,68 +12,64 @@ use crate::env::{Env, pause, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::locked;
 use crate::route::connection::{Connection, OnPush};
-use crate::route::{Node, NodeId, Position, Router};
+use crate::route::{NodeId, Position, Router};
 use crate::wire::Slot;
 
 /// How many channels go into one command.
 const CHANNELS_AT_ONCE: usize = 100;
 
-/// The hubs of one client, by the slots of their channels.
-pub(crate) struct Hubs {
-    env: Arc<dyn Env>,
-    config: Arc<Config>,
-    router: Arc<Router>,
-    by_node: Mutex<BTreeMap<NodeId, Arc<Hub>>>,
-}
-
-impl Hubs {
-    pub(crate) fn new(env: Arc<dyn Env>, config: Arc<Config>, router: Arc<Router>) -> Self {
-        Self { env, config, router, by_node: Mutex::default() }
-    }
-
-    /// The hub that listens to the node of `slot`.
-    pub(crate) fn of(&self, slot: Slot) -> Arc<Hub> {
-        let node = self.router.node(slot);
-        let mut by_node = locked(&self.by_node);
-        let new = || Hub::new(self.env.clone(), self.config.clone(), node.clone());
-        by_node.entry(node.id()).or_insert_with(new).clone()
-    }
-}
-
-/// The channels of one node that have waiters.
+/// The channels of one client that have waiters, and the tasks that listen for them: one for each node that has a channel.
+///
+/// Which node has a channel may change. Its waiters then look, as they do whenever a channel is subscribed.
 pub(crate) struct Hub {
     pub(super) env: Arc<dyn Env>,
     config: Arc<Config>,
-    node: Arc<Node>,
+    router: Arc<Router>,
     state: Mutex<State>,
-    /// Notified when channels come or go, and when the hub itself goes.
-    changed: Arc<Notify>,
 }
 
 #[derive(Default)]
 struct State {
-    channels: BTreeMap<String, Arc<Channel>>,
-    served: bool,
+    channels: BTreeMap<String, Listened>,
+    /// Of each node that is listened to, what is notified when its channels come or go, and when the hub itself goes.
+    bells: BTreeMap<NodeId, Arc<Notify>>,
+    /// The channels that a node has ended the subscription of, unasked.
+    dropped: BTreeSet<(NodeId, String)>,
+}
+
+struct Listened {
+    channel: Arc<Channel>,
+    slot: Slot,
+    /// Its messages reach only those who subscribe at the node of its slot.
+    is_sharded: bool,
 }
 
 impl Hub {
-    pub(super) fn new(env: Arc<dyn Env>, config: Arc<Config>, node: Arc<Node>) -> Arc<Self> {
-        Arc::new(Self { env, config, node, state: Mutex::default(), changed: Arc::default() })
+    pub(crate) fn new(env: Arc<dyn Env>, config: Arc<Config>, router: Arc<Router>) -> Arc<Self> {
+        Arc::new(Self { env, config, router, state: Mutex::default() })
     }
 
-    /// Adds a waiter to a channel.
-    pub(super) fn join(self: &Arc<Self>, wakes: &Wakes, wants_several: bool) -> Arc<Channel> {
+    /// Adds a waiter to a channel, to which scripts with keys of `slot` publish.
+    pub(super) fn join(self: &Arc<Self>, wakes: &Wakes, slot: Slot, wants_several: bool) -> Arc<Channel> {
+        let own_slot = Slot::of(&wakes.channel);
+        // A script publishes to a shard of other keys than its own by the command that reaches all.
+        let is_sharded = self.router.is_sharded() && own_slot == slot;
         let mut state = locked(&self.state);
-        let new = || Arc::new(Channel::new(wakes.policy));
-        let channel = state.channels.entry(wakes.channel.clone()).or_insert_with(new).clone();
+        let new = || Listened { channel: Arc::new(Channel::new(wakes.policy)), slot: own_slot, is_sharded };
+        let channel = state.channels.entry(wakes.channel.clone()).or_insert_with(new).channel.clone();
         channel.join(wants_several);
-        let first = !std::mem::replace(&mut state.served, true);
-        drop(state);
-        if first {
-            self.env.spawn(Box::pin(serve(Arc::downgrade(self), self.changed.clone())));
-        }
-        self.changed.notify_one();
+        self.attend(&mut state, self.router.node_id(own_slot)).notify_one();
         channel
+    }
+
+    /// The bell of the task that listens to a node, which is started if need be.
+    fn attend(self: &Arc<Self>, state: &mut State, id: NodeId) -> Arc<Notify> {
+        let new = || {
+            let bell = Arc::new(Notify::new());
+            self.env.spawn(Box::pin(serve(Arc::downgrade(self), id, bell.clone())));
+            bell
+        };
+        state.bells.entry(id).or_insert_with(new).clone()
     }
 
     /// Takes a waiter off; the last one takes the channel along.
@@ -81,82 +77,150 @@ impl Hub {
         let mut state = locked(&self.state);
         if channel.leave(wanted_several) == 0 {
             state.channels.remove(name);
-            self.changed.notify_one();
+            ring(&state);
         }
     }
 
+    /// Has each channel listened for where it is now.
+    fn follow(self: &Arc<Self>) {
+        let mut state = locked(&self.state);
+        let ids: BTreeSet<_> =
+            state.channels.values().map(|listened| self.router.node_id(listened.slot)).collect();
+        for id in ids {
+            self.attend(&mut state, id);
+        }
+        ring(&state);
+    }
+
     fn channel(&self, name: &str) -> Option<Arc<Channel>> {
-        locked(&self.state).channels.get(name).cloned()
+        locked(&self.state).channels.get(name).map(|listened| listened.channel.clone())
     }
 
-    /// The channels to listen for. Those that were refused have waiters until these are notified.
-    fn wanted(&self) -> BTreeSet<String> {
+    /// The channels of a node to listen for, and whether by its slot. Those that were refused have waiters until these are
+    /// notified.
+    fn wanted(&self, id: NodeId) -> BTreeMap<String, bool> {
         let state = locked(&self.state);
-        let wanted = state.channels.iter().filter(|(_, channel)| channel.refusal().is_none());
-        wanted.map(|(name, _)| name.clone()).collect()
+        let wanted = state.channels.iter().filter(|(_, listened)| listened.channel.refusal().is_none());
+        let here = wanted.filter(|(_, listened)| self.router.node_id(listened.slot) == id);
+        here.map(|(name, listened)| (name.clone(), listened.is_sharded)).collect()
     }
 
-    fn dispatch(&self, push: &PushInfo) {
-        let (PushKind::Message, [Value::BulkString(name), Value::BulkString(message)]) =
-            (&push.kind, push.data.as_slice())
-        else {
-            return;
+    fn dispatch(&self, id: NodeId, push: &PushInfo) {
+        let name = match push.data.first() {
+            Some(Value::BulkString(name)) => std::str::from_utf8(name).ok(),
+            _ => None,
         };
-        let Some(channel) = std::str::from_utf8(name).ok().and_then(|name| self.channel(name)) else {
-            return;
-        };
-        channel.deliver(message);
+        let Some(name) = name else { return };
+        match (&push.kind, push.data.get(1)) {
+            (PushKind::Message | PushKind::SMessage, Some(Value::BulkString(message))) => {
+                if let Some(channel) = self.channel(name) {
+                    channel.deliver(message);
+                }
+            }
+            // Also what was asked for itself, which is taken back when it is confirmed.
+            (PushKind::SUnsubscribe, _) => {
+                let mut state = locked(&self.state);
+                if state.channels.contains_key(name) {
+                    state.dropped.insert((id, name.to_owned()));
+                    ring(&state);
+                }
+            }
+            _ => {}
+        }
     }
 
-    async fn connect(self: &Arc<Self>) -> Result<Arc<Connection>> {
+    /// Takes the channels out whose subscriptions a node has ended.
+    fn take_dropped(&self, id: NodeId) -> BTreeSet<String> {
+        let mut state = locked(&self.state);
+        state.dropped.extract_if(.., |(node, _)| *node == id).map(|(_, name)| name).collect()
+    }
+
+    async fn connect(self: &Arc<Self>, id: NodeId) -> Result<Arc<Connection>> {
         let hub = Arc::downgrade(self);
         let on_push: OnPush = Arc::new(move |push| {
             if let Some(hub) = hub.upgrade() {
-                hub.dispatch(&push);
+                hub.dispatch(id, &push);
             }
         });
-        self.node.subscriber(on_push).await
+        self.router.node_of(id).subscriber(on_push).await
     }
 
     /// Brings the subscriptions of `connection` in line with the channels that have waiters. An error is that of the
     /// connection; a refusal goes to the channel's waiters.
-    async fn align(&self, connection: &Connection, subscribed: &mut BTreeSet<String>) -> Result<()> {
-        let wanted = self.wanted();
-        let gone: Vec<_> = subscribed.difference(&wanted).cloned().collect();
+    async fn align(
+        &self,
+        id: NodeId,
+        connection: &Connection,
+        subscribed: &mut BTreeMap<String, bool>,
+    ) -> Result<()> {
+        for name in self.take_dropped(id) {
+            subscribed.remove(&name);
+        }
+        let wanted = self.wanted(id);
+        let gone: Vec<_> = without(subscribed, &wanted, false);
         for names in gone.chunks(CHANNELS_AT_ONCE) {
             self.answered(connection.unsubscribe(names)).await?;
         }
-        subscribed.retain(|name| wanted.contains(name));
-        let new: Vec<_> = wanted.difference(subscribed).cloned().collect();
+        for name in without(subscribed, &wanted, true) {
+            self.answered(connection.subscribe_sharded(&name, false)).await?;
+        }
+        if subscribed.len() > wanted.len() || subscribed.keys().any(|name| !wanted.contains_key(name)) {
+            subscribed.retain(|name, _| wanted.contains_key(name));
+            self.take_dropped(id);
+        }
+        let new: Vec<_> = without(&wanted, subscribed, false);
         for names in new.chunks(CHANNELS_AT_ONCE) {
             match self.answered(connection.subscribe(names)).await {
-                Ok(()) => self.begin(names, subscribed),
+                Ok(()) => self.begin(names, false, subscribed),
                 // One channel that is refused refuses the command, so that each is asked for alone.
                 Err(error) if is_refusal(&error) => {
-                    for name in names.chunks(1) {
-                        match self.answered(connection.subscribe(name)).await {
-                            Ok(()) => self.begin(name, subscribed),
-                            Err(error) if is_refusal(&error) => self.refuse(name, &error),
-                            Err(error) => return Err(error),
-                        }
+                    for name in names {
+                        self.subscribe_one(name, false, connection, subscribed).await?;
                     }
                 }
                 Err(error) => return Err(error),
             }
         }
-        for channel in subscribed.iter().filter_map(|name| self.channel(name)) {
+        for name in without(&wanted, subscribed, true) {
+            self.subscribe_one(&name, true, connection, subscribed).await?;
+        }
+        for channel in subscribed.keys().filter_map(|name| self.channel(name)) {
             channel.confirm();
         }
         Ok(())
     }
 
+    async fn subscribe_one(
+        &self,
+        name: &String,
+        is_sharded: bool,
+        connection: &Connection,
+        subscribed: &mut BTreeMap<String, bool>,
+    ) -> Result<()> {
+        let names = std::slice::from_ref(name);
+        let done = if is_sharded {
+            self.answered(connection.subscribe_sharded(name, true)).await
+        } else {
+            self.answered(connection.subscribe(names)).await
+        };
+        match done {
+            Ok(()) => self.begin(names, is_sharded, subscribed),
+            Err(error) if is_refusal(&error) => self.refuse(names, &error),
+            Err(error) => {
+                self.router.refused(&connection.endpoint, &error);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     /// The server has begun to listen for `names`.
-    fn begin(&self, names: &[String], subscribed: &mut BTreeSet<String>) {
+    fn begin(&self, names: &[String], is_sharded: bool, subscribed: &mut BTreeMap<String, bool>) {
         // Messages before this moment are lost for the present waiters.
         for channel in names.iter().filter_map(|name| self.channel(name)) {
             channel.wake_all();
         }
-        subscribed.extend(names.iter().cloned());
+        subscribed.extend(names.iter().map(|name| (name.clone(), is_sharded)));
     }
 
     fn refuse(&self, names: &[String], error: &Error) {
@@ -171,38 +235,64 @@ impl Hub {
     }
 }
 
+/// The names in `these` that are not in `those`, of the one kind or the other.
+fn without(these: &BTreeMap<String, bool>, those: &BTreeMap<String, bool>, is_sharded: bool) -> Vec<String> {
+    let names = these.iter().filter(|(name, sharded)| **sharded == is_sharded && !those.contains_key(*name));
+    names.map(|(name, _)| name.clone()).collect()
+}
+
+fn ring(state: &State) {
+    for bell in state.bells.values() {
+        bell.notify_one();
+    }
+}
+
 /// Whether the server has understood, and will say the same again.
 fn is_refusal(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Server { .. }) && !error.is_transient()
+    matches!(error.kind(), ErrorKind::Server { code, .. } if code != "MOVED" && code != "ASK")
+        && !error.is_transient()
 }
 
 impl Drop for Hub {
     fn drop(&mut self) {
-        self.changed.notify_one();
+        ring(&locked(&self.state));
     }
 }
 
-/// Keeps the subscriptions as long as the hub lives, over as many connections as it takes.
-async fn serve(hub: Weak<Hub>, changed: Arc<Notify>) {
+/// Keeps the subscriptions at a node as long as the hub lives, over as many connections as it takes.
+async fn serve(hub: Weak<Hub>, id: NodeId, bell: Arc<Notify>) {
     let mut failures = 0;
     while let Some(strong) = hub.upgrade() {
-        if strong.wanted().is_empty() {
+        let layout = strong.router.layout();
+        if strong.wanted(id).is_empty() {
             drop(strong);
-            changed.notified().await;
+            tokio::select! {
+                biased;
+                () = bell.notified() => {}
+                () = layout.left() => follow(&hub),
+            }
             continue;
         }
         let (env, config) = (strong.env.clone(), strong.config.clone());
-        let fails = match strong.connect().await {
+        let connected = tokio::select! {
+            biased;
+            connected = strong.connect(id) => connected,
+            () = layout.left() => {
+                strong.follow();
+                continue;
+            }
+        };
+        let fails = match connected {
             Ok(connection) => {
-                let (position, begun) = (strong.node.position(), env.now());
+                let (position, begun) = (strong.router.node_of(id).position(), env.now());
                 drop(strong);
-                let ending = serve_on(&hub, &changed, &connection, &position).await;
+                let ending = serve_on(&hub, id, &bell, &connection, &position).await;
                 // A connection that ends at once is worth no more than none.
                 matches!(ending, Ending::Broken) && env.now() - begun < config.retry_delay
             }
             Err(error) => {
                 if is_refusal(&error) {
-                    strong.refuse(&Vec::from_iter(strong.wanted()), &error);
+                    strong.refuse(&Vec::from_iter(strong.wanted(id).into_keys()), &error);
                 }
                 drop(strong);
                 true
@@ -210,8 +300,16 @@ async fn serve(hub: Weak<Hub>, changed: Arc<Notify>) {
         };
         if fails {
             pause(&*env, config.retry_delay(&*env, failures)).await;
+            // Another node may have the channels meanwhile.
+            follow(&hub);
         }
         failures = if fails { failures + 1 } else { 0 };
+    }
+}
+
+fn follow(hub: &Weak<Hub>) {
+    if let Some(strong) = hub.upgrade() {
+        strong.follow();
     }
 }
 
@@ -223,11 +321,18 @@ enum Ending {
 }
 
 /// Serves until the connection is of no more use: it broke, it is silent, or the master is elsewhere.
-async fn serve_on(hub: &Weak<Hub>, changed: &Notify, connection: &Connection, position: &Position) -> Ending {
-    let mut subscribed = BTreeSet::new();
+async fn serve_on(
+    hub: &Weak<Hub>,
+    id: NodeId,
+    bell: &Notify,
+    connection: &Connection,
+    position: &Position,
+) -> Ending {
+    let mut subscribed = BTreeMap::new();
     loop {
         let Some(strong) = hub.upgrade() else { return Ending::Left };
-        if strong.align(connection, &mut subscribed).await.is_err() {
+        let layout = strong.router.layout();
+        if strong.align(id, connection, &mut subscribed).await.is_err() {
             return Ending::Broken;
         }
         let (env, ping_due) = (strong.env.clone(), strong.env.now() + strong.config.ping_interval);
@@ -236,7 +341,14 @@ async fn serve_on(hub: &Weak<Hub>, changed: &Notify, connection: &Connection, po
             biased;
             () = connection.ended() => return Ending::Broken,
             () = position.left() => return Ending::Left,
-            () = changed.notified() => {}
+            () = layout.left() => {
+                let Some(strong) = hub.upgrade() else { return Ending::Left };
+                strong.follow();
+                if !strong.router.leads_to(id, connection) {
+                    return Ending::Left;
+                }
+            }
+            () = bell.notified() => {}
             () = env.sleep_until(ping_due) => {
                 let Some(strong) = hub.upgrade() else { return Ending::Left };
                 if strong.answered(connection.call(&redis::cmd("PING"))).await.is_err() {

@@ -1,4 +1,4 @@
-//! Waking waiters: one connection listens for the unlocks of all locks that have waiters.
+//! Waking waiters: one connection to a node listens for the unlocks of all its locks that have waiters.
 //!
 //! A channel is subscribed while it has waiters, once however many they are. What a message means, the kind of object
 //! says: how many of the waiters it wakes. One that does not get to look passes the message on. A message that comes while
@@ -10,5 +10,5 @@ mod hub;
 mod subscription;
 
 pub(crate) use channel::{Wake, Wakes};
-pub(crate) use hub::Hubs;
+pub(crate) use hub::Hub;
 pub(crate) use subscription::Subscription;

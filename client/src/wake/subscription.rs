@@ -8,6 +8,7 @@ use super::hub::Hub;
 use crate::env::{Env, Monotonic, within};
 use crate::error::{Error, Result};
 use crate::observer::WokenBy;
+use crate::wire::Slot;
 
 /// A waiter's place at a channel.
 pub(crate) struct Subscription {
@@ -23,8 +24,9 @@ pub(crate) struct Subscription {
 impl Subscription {
     /// Adds a waiter to a channel. From [`Subscription::confirmed`] on no message is missed. One that `wants_several` permits
     /// may be woken by too few, which suffice for another.
-    pub(crate) fn to(hub: &Arc<Hub>, wakes: Wakes, wants_several: bool) -> Self {
-        let channel = hub.join(&wakes, wants_several);
+    /// `slot` is that of the keys whose scripts publish.
+    pub(crate) fn to(hub: &Arc<Hub>, wakes: Wakes, slot: Slot, wants_several: bool) -> Self {
+        let channel = hub.join(&wakes, slot, wants_several);
         let (env, hub) = (hub.env.clone(), hub.clone());
         Self { env, hub, name: wakes.channel, channel, wants_several, owes_look: AtomicBool::new(false) }
     }
@@ -91,15 +93,13 @@ mod tests {
     use crate::endpoint::Endpoint;
     use crate::env::TokioEnv;
     use crate::route::Router;
-    use crate::wake::Hubs;
-    use crate::wire::Slot;
 
     /// Of a client whose server does not exist: what the server would say, the tests say.
     fn hub() -> Arc<Hub> {
         let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
         let endpoints = vec![Endpoint::parse("redis://127.0.0.1:1").unwrap()];
         let config = Arc::new(Config { endpoints, ..Config::default() });
-        Hubs::new(env.clone(), config.clone(), Arc::new(Router::new(env, config))).of(Slot(0))
+        Hub::new(env.clone(), config.clone(), Arc::new(Router::new(env, config)))
     }
 
     fn join(hub: &Arc<Hub>) -> Subscription {
@@ -112,7 +112,7 @@ mod tests {
             b"all" => Wake::All,
             number => Wake::UpTo(std::str::from_utf8(number).unwrap().parse().unwrap()),
         };
-        Subscription::to(hub, Wakes { channel: "c".to_owned(), policy }, wants_several)
+        Subscription::to(hub, Wakes { channel: "c".to_owned(), policy }, Slot(0), wants_several)
     }
 
     async fn wait(of: &Subscription, epoch: u64) -> WokenBy {

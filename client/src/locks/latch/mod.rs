@@ -57,9 +57,8 @@ impl Client {
 /// # Names with braces, in a cluster
 ///
 /// The channel of a latch has braces of its own, so that with a name such as `my{tag}` its slot differs from the key's. Redisson
-/// declares the channel as a key of its scripts, and each of them fails with CROSSSLOT there. Here it is none; where messages
-/// are published with SPUBLISH a server may still refuse that one, as [`ErrorKind::NotPublished`](crate::ErrorKind::NotPublished),
-/// and waiters find out with their next look.
+/// declares the channel as a key of its scripts, and each of them fails with CROSSSLOT there. Here it is none, and where other
+/// messages stay within the node of their slot (SPUBLISH) this one goes to all nodes (PUBLISH).
 ///
 /// # What the user of the server must be allowed to do
 ///
@@ -113,7 +112,10 @@ impl Latch {
         let write = move |change: &Change<'_>, publish: &str| {
             let keys = [change.key.to_owned(), unlock_latch(change.key, change.request)];
             let call = script.call(keys.into_iter().chain(change.spent.iter().cloned()));
-            let call = call.arg(publish).arg(change.memory_ms).arg(latch_channel(change.key));
+            let channel = latch_channel(change.key);
+            // A script publishes to no shard but its own.
+            let publish = if Slot::of(&channel) == call.slot() { publish } else { "PUBLISH" };
+            let call = call.arg(publish).arg(change.memory_ms).arg(channel);
             count.into_iter().fold(call, |call, count| call.arg(count))
         };
         read_count(&self.0.change(write).await?)
@@ -179,9 +181,9 @@ impl Wanted for Opening {
 
     fn listen(&self) -> Option<Subscription> {
         let channel = latch_channel(self.0.key());
-        let hub = self.0.0.session.hubs.of(Slot::of(&channel));
+        let (hub, slot) = (&self.0.0.session.hub, self.0.0.key.slot());
         // All that is published is worth a look of all: that the latch is open, that it was set anew or, by Redisson, deleted.
-        Some(Subscription::to(&hub, Wakes { channel, policy: |_| Wake::All }, false))
+        Some(Subscription::to(hub, Wakes { channel, policy: |_| Wake::All }, slot, false))
     }
 
     fn sleep(&mut self, _busy: Sleep) -> Duration {

@@ -39,8 +39,8 @@ impl<O: Acquirable> Member for O {
 
 /// The servers that a member lives on, as its clients know them, with the numbers of their databases.
 pub(super) fn places(member: &dyn Member) -> Vec<(String, i64)> {
-    let endpoints = member.sessions().iter().flat_map(|session| &session.config.endpoints);
-    endpoints.map(|endpoint| (endpoint.to_string(), endpoint.db())).collect()
+    let configs = member.sessions().iter().map(|session| &session.config);
+    configs.flat_map(|config| config.deployment().map(|place| (place, config.database()))).collect()
 }
 
 /// Whether both are one key on one server, as their clients know it.

@@ -165,8 +165,7 @@ impl OnMajority {
         let Some(owner) = owner else { return first.ctx.ledger.anonymous(&self.key) };
         // Not what the owner holds of a lock on one master or of a Redlock over other masters, which are counted and renewed
         // by themselves. An owner's field ends with its number.
-        let masters: Vec<_> =
-            self.nodes.iter().flat_map(|node| &node.config.endpoints).map(ToString::to_string).collect();
+        let masters: Vec<_> = self.nodes.iter().flat_map(|node| node.config.deployment()).collect();
         let name = format!("{} (Redlock over {})", first.field(owner), masters.join(" "));
         first.ctx.ledger.owner(&self.key, &name)
     }
@@ -321,9 +320,9 @@ impl Wanted for Majority {
 /// A server that votes twice makes a majority of less than one.
 fn check_independence(nodes: &[Arc<Session>]) -> Result<()> {
     for (at, node) in nodes.iter().enumerate() {
-        for endpoint in &node.config.endpoints {
-            let others = nodes[..at].iter().flat_map(|other| &other.config.endpoints);
-            if others.into_iter().any(|other| other.is_same_place(endpoint)) {
+        for endpoint in node.config.deployment() {
+            let mut others = nodes[..at].iter().flat_map(|other| other.config.deployment());
+            if others.any(|other| other == endpoint) {
                 let what = format!("two of the servers of a Redlock are {endpoint}, and must be independent");
                 return Err(Error::config(what));
             }

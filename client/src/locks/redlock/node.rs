@@ -11,7 +11,7 @@ use crate::config::millis;
 use crate::env::{pause, within};
 use crate::error::{Error, Result};
 use crate::key::Key;
-use crate::route::connection::Connection;
+use crate::route::{Lane, Request};
 use crate::script::{Call, script};
 use crate::session::Session;
 
@@ -64,14 +64,14 @@ pub(super) async fn claim(
         return;
     };
     let mut unanswered = Some(unanswered);
-    let node = session.router.node(claim.lock.slot());
-    let connection = tokio::select! {
+    let slot = claim.lock.slot();
+    let lane = tokio::select! {
         biased;
-        connection = node.connection() => connection,
+        lane = session.router.lane(slot) => lane,
         _ = word.told() => return,
     };
-    let connection = match connection {
-        Ok(connection) => connection,
+    let mut lane = match lane {
+        Ok(lane) => lane,
         Err(error) => {
             // Nothing was sent, so that there is nothing to free.
             drop(unanswered);
@@ -82,7 +82,8 @@ pub(super) async fn claim(
     };
     let fate = {
         let set = claim.set();
-        let reply = node.limited(&connection, connection.call(&set));
+        let set = Request::Question(&set);
+        let reply = session.router.once(slot, &mut lane, &set);
         tokio::pin!(reply);
         tokio::select! {
             biased;
@@ -102,7 +103,7 @@ pub(super) async fn claim(
     }
     let _under_way = session.ctx.work.begin();
     let limit = env.now() + claim.lease + session.config.response_timeout;
-    let done = match within(&*env, limit, free(&session, &claim, connection)).await {
+    let done = match within(&*env, limit, free(&session, &claim, lane)).await {
         Some(done) => done,
         None => Err(session.config.no_reply()),
     };
@@ -120,23 +121,22 @@ fn vote(reply: Result<Value>) -> Vote {
 }
 
 /// Repeats until the node answers. What is left by then has ended with its lease.
-async fn free(session: &Session, claim: &Claim, first: Arc<Connection>) -> Result<bool> {
-    let (env, node) = (session.env(), session.router.node(claim.lock.slot()));
+async fn free(session: &Session, claim: &Claim, mut lane: Lane) -> Result<bool> {
+    let (env, slot) = (session.env(), claim.lock.slot());
     let call = claim.release();
-    let mut connection = first;
     let mut repeats = 0;
     loop {
-        match node.limited(&connection, connection.run(&call, None)).await {
-            Ok((Value::Int(freed), _)) => return Ok(freed == 1),
-            Ok((other, _)) => return Err(Error::unexpected(&other)),
+        match session.router.once(slot, &mut lane, &Request::Unconfirmed(&call)).await {
+            Ok(Value::Int(freed)) => return Ok(freed == 1),
+            Ok(other) => return Err(Error::unexpected(&other)),
             Err(error) if error.is_definite() && !error.is_transient() => return Err(error),
             Err(_) => {}
         }
         pause(env, session.config.retry_delay(env, repeats)).await;
         repeats += 1;
         // The way to a new connection ends the old one, so that no request still on its way there arrives after this.
-        if let Ok(next) = node.connection().await {
-            connection = next;
+        if let Ok(next) = session.router.lane(slot).await {
+            lane = next;
         }
     }
 }
@@ -145,16 +145,15 @@ async fn free(session: &Session, claim: &Claim, first: Arc<Connection>) -> Resul
 pub(super) async fn extend(session: Arc<Session>, claim: Claim, lease: Duration, votes: mpsc::Sender<Vote>) {
     let call = EXTEND.call([&*claim.lock]).arg(&claim.value).arg(millis(lease));
     let asked = async {
-        let node = session.router.node(claim.lock.slot());
-        let connection = node.connection().await?;
-        node.limited(&connection, connection.run(&call, None)).await
+        let mut lane = session.router.lane_of(&call).await?;
+        session.router.once(call.slot(), &mut lane, &Request::Unconfirmed(&call)).await
     };
     // An answer that takes longer than what was asked for is worth nothing.
     let limit = session.env().now() + lease;
     let vote = match within(session.env(), limit, asked).await {
-        Some(Ok((Value::Int(1), _))) => Vote::Yes,
-        Some(Ok((Value::Int(_), _))) => Vote::No,
-        Some(Ok((other, _))) => Vote::Unknown(Error::unexpected(&other)),
+        Some(Ok(Value::Int(1))) => Vote::Yes,
+        Some(Ok(Value::Int(_))) => Vote::No,
+        Some(Ok(other)) => Vote::Unknown(Error::unexpected(&other)),
         Some(Err(error)) => Vote::Unknown(error),
         None => Vote::Unknown(session.config.no_reply()),
     };

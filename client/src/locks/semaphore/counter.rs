@@ -95,6 +95,8 @@ async fn run_once(
     key: &Key,
     write: impl Fn(&Change<'_>, &str) -> Call + Send + Sync,
 ) -> Result<Value> {
+    // What is published how depends on what the servers are.
+    session.router.made_ready().await?;
     let request = owner::request_id(session.env());
     let slot = session.router.together(key.slot());
     let memory_ms = millis(PERMIT_MEMORY);

@@ -1,0 +1,414 @@
+//! The route to the nodes of a Redis Cluster: which of them has a slot, as the newest of their configurations says.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::Notify;
+
+use super::connection::Connection;
+use super::epochs::Epochs;
+use super::gather::gather;
+use super::moves::Moves;
+use super::redirect::Redirect;
+use super::slots::View;
+use super::{NodeId, Route};
+use crate::config::Config;
+use crate::endpoint::Endpoint;
+use crate::env::{Env, Monotonic, draw, pause};
+use crate::error::{Error, ErrorKind, Result};
+use crate::hold::locked;
+use crate::wire::Slot;
+
+/// How often the nodes are asked for the slots, if nothing is set.
+const SCAN: Duration = Duration::from_secs(5);
+
+/// The least time between two looks for which there was a reason each.
+const LEAST: Duration = Duration::from_millis(100);
+
+/// How many nodes are asked at once, and for how long.
+const ASKED_AT_ONCE: usize = 3;
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How many addresses a client remembers. A cluster has a thousand nodes at most.
+const MOST: usize = 4096;
+
+/// The masters of a cluster and the slots that they have.
+pub(super) struct Cluster {
+    me: Weak<Self>,
+    env: Arc<dyn Env>,
+    config: Arc<Config>,
+    map: Mutex<Map>,
+    /// Connections that the nodes are asked for the slots on.
+    asked_on: Mutex<Vec<Arc<Connection>>>,
+    refreshing: tokio::sync::Mutex<()>,
+    /// Notified when there is reason to look.
+    reason: Arc<Notify>,
+    changes: Arc<Moves>,
+    closed: AtomicBool,
+}
+
+struct Map {
+    /// By [`NodeId`]: all that have been masters as far as this client knows.
+    masters: Vec<Master>,
+    /// The master of each slot.
+    slots: Vec<NodeId>,
+    epochs: Epochs,
+    is_sharded: bool,
+    is_loaded: bool,
+    is_watched: bool,
+}
+
+struct Master {
+    endpoint: Endpoint,
+    /// How many replicas the cluster knows.
+    replicas: usize,
+    /// Another server has what it had.
+    is_replaced: bool,
+}
+
+impl Map {
+    /// The number of the server there, which is a new one if need be. `None` when too many are known.
+    fn number(&mut self, host: &str, port: u16, config: &Config) -> Result<Option<NodeId>> {
+        let Some(seed) = config.endpoints.first() else { return Ok(None) };
+        let endpoint = seed.at(host, port)?;
+        let known = self.masters.iter().position(|master| master.endpoint.is_same_place(&endpoint));
+        let at = match known {
+            Some(at) => at,
+            None if self.masters.len() == MOST => return Ok(None),
+            None => {
+                self.masters.push(Master { endpoint, replicas: 0, is_replaced: false });
+                self.masters.len() - 1
+            }
+        };
+        Ok(u16::try_from(at).ok().map(NodeId))
+    }
+
+    fn master(&self, node: NodeId) -> Option<&Master> {
+        self.masters.get(usize::from(node.0))
+    }
+
+    /// The masters that have slots.
+    fn owners(&self) -> Vec<&Master> {
+        let mut ids = self.slots.clone();
+        ids.dedup();
+        ids.sort_unstable();
+        ids.dedup();
+        ids.into_iter().filter_map(|id| self.master(id)).collect()
+    }
+}
+
+/// What a node tells, and where it was asked.
+struct Told {
+    host: String,
+    view: View,
+    is_sharded: bool,
+}
+
+impl Cluster {
+    pub(super) fn new(env: Arc<dyn Env>, config: Arc<Config>) -> Arc<Self> {
+        let map = Map {
+            masters: Vec::new(),
+            slots: vec![NodeId::NONE; usize::from(Slot::COUNT)],
+            epochs: Epochs::default(),
+            is_sharded: false,
+            is_loaded: false,
+            is_watched: false,
+        };
+        Arc::new_cyclic(|me| Self {
+            me: me.clone(),
+            env,
+            config,
+            map: Mutex::new(map),
+            asked_on: Mutex::default(),
+            refreshing: tokio::sync::Mutex::default(),
+            reason: Arc::default(),
+            changes: Arc::default(),
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    /// Asks nodes for the slots until some have answered.
+    async fn refresh(&self, limit: Monotonic) -> Result<()> {
+        let (candidates, at_once) = self.candidates();
+        let mut last = None;
+        for some in candidates.chunks(at_once) {
+            if self.env.now() >= limit || self.closed.load(Ordering::Acquire) {
+                break;
+            }
+            let patience = limit.min(self.env.now() + PATIENCE);
+            let asked = some
+                .iter()
+                .map(|endpoint| -> BoxFuture<'_, Result<Told>> { Box::pin(self.ask(endpoint, patience)) });
+            let (told, errors) = gather(&*self.env, patience, asked.collect()).await;
+            match self.learn(told) {
+                Ok(true) => return Ok(()),
+                Ok(false) => last = errors.into_iter().last().or(last),
+                Err(error) => last = Some(error),
+            }
+            if let Some(error) = &last
+                && !error.is_transient()
+            {
+                return Err(error.clone());
+            }
+        }
+        let reason = last.as_ref().map_or_else(|| "none answers in time".to_owned(), ToString::to_string);
+        Err(self.no_master(&candidates, &reason))
+    }
+
+    /// The nodes to ask, in the order in which they are, and how many of them at once: a few of the masters, then the others,
+    /// then those of the configuration.
+    fn candidates(&self) -> (Vec<Endpoint>, usize) {
+        let map = locked(&self.map);
+        let mut all: Vec<Endpoint> = map.owners().into_iter().map(|master| master.endpoint.clone()).collect();
+        for i in (1..all.len()).rev() {
+            let other = draw(&*self.env, i as u64);
+            all.swap(i, usize::try_from(other).unwrap_or(0));
+        }
+        for seed in &self.config.endpoints {
+            if !all.iter().any(|endpoint| endpoint.is_same_place(seed)) {
+                all.push(seed.clone());
+            }
+        }
+        // Whether a majority knows no newer configuration, only a majority can tell.
+        let at_once = if map.epochs.are_doubted() { all.len() } else { ASKED_AT_ONCE };
+        (all, at_once.max(1))
+    }
+
+    async fn ask(&self, endpoint: &Endpoint, limit: Monotonic) -> Result<Told> {
+        let open = |connection: &&Arc<Connection>| {
+            connection.endpoint.is_same_place(endpoint) && connection.is_usable()
+        };
+        let known = locked(&self.asked_on).iter().find(open).cloned();
+        let (connection, is_new) = match known {
+            Some(connection) => (connection, false),
+            None => (Connection::open(&self.env, endpoint, None, limit).await?, true),
+        };
+        // One that does not answer is not asked again: it is back in the list only when it has.
+        locked(&self.asked_on).retain(|other| !other.endpoint.is_same_place(endpoint));
+        let slots = connection.call(redis::cmd("CLUSTER").arg("SLOTS")).await;
+        let slots = slots.map_err(|error| self.no_cluster(endpoint, error))?;
+        let nodes = connection.call(redis::cmd("CLUSTER").arg("NODES")).await?;
+        let view = View::read(&slots, &nodes).map_err(Error::made_definite)?;
+        let is_sharded = if is_new {
+            // As Redisson finds out, whose choice it must be.
+            connection.call(redis::cmd("PUBSUB").arg("SHARDNUMSUB")).await.is_ok()
+        } else {
+            self.is_sharded()
+        };
+        let mut asked_on = locked(&self.asked_on);
+        asked_on.push(connection);
+        let surplus = asked_on.len().saturating_sub(2 * ASKED_AT_ONCE);
+        asked_on.drain(..surplus);
+        let host = endpoint.host().unwrap_or_default().to_owned();
+        Ok(Told { host, view, is_sharded })
+    }
+
+    fn no_cluster(&self, endpoint: &Endpoint, error: Error) -> Error {
+        if error.to_string().contains("cluster support disabled") {
+            return Error::config(format!("{endpoint} is no node of a cluster"));
+        }
+        error
+    }
+
+    /// Takes the newest of what was told into account. False when there is nothing, or all of it is older than what is known.
+    fn learn(&self, mut told: Vec<Told>) -> Result<bool> {
+        let answers = told.len();
+        // The last of the greatest: turned, so that the first to answer counts among equals.
+        told.reverse();
+        let Some(told) = told.into_iter().max_by_key(|told| told.view.epoch) else { return Ok(false) };
+        if told.view.ranges.is_empty() {
+            return Err(self.no_master(&self.config.endpoints, "no node has slots"));
+        }
+        let mut map = locked(&self.map);
+        let by_most = answers * 2 > map.owners().len();
+        let now = self.env.now();
+        if !map.epochs.believe(told.view.epoch, by_most, now) {
+            let newest = map.epochs.newest();
+            let reason =
+                format!("the nodes that answer know the epoch {}, and there was {newest}", told.view.epoch);
+            drop(map);
+            return Err(self.no_master(&self.config.endpoints, &reason));
+        }
+        let before: Vec<bool> = map.masters.iter().map(|master| master.is_replaced).collect();
+        let mut slots = vec![NodeId::NONE; usize::from(Slot::COUNT)];
+        let mut owners = Vec::new();
+        for range in &told.view.ranges {
+            let host = range.host.as_ref().unwrap_or(&told.host);
+            let Some(id) = map.number(host, range.port, &self.config)? else { continue };
+            if let Some(master) = map.masters.get_mut(usize::from(id.0)) {
+                master.replicas = range.replicas;
+            }
+            slots[usize::from(range.first)..=usize::from(range.last)].fill(id);
+            owners.push(id);
+        }
+        let had: Vec<NodeId> = map.slots.clone();
+        for (at, master) in map.masters.iter_mut().enumerate() {
+            let id = u16::try_from(at).map_or(NodeId::NONE, NodeId);
+            let is_replica = || {
+                told.view.ranges.iter().flat_map(|range| &range.others).any(|(host, port)| {
+                    let host = host.as_ref().unwrap_or(&told.host);
+                    master.endpoint.is_at(host, *port)
+                })
+            };
+            // One without slots may be about to get some, unless it had them.
+            master.is_replaced =
+                !owners.contains(&id) && (master.is_replaced || had.contains(&id) || is_replica());
+        }
+        let changed = map.slots != slots
+            || map.masters.iter().zip(before).any(|(master, before)| master.is_replaced != before);
+        map.slots = slots;
+        map.is_sharded = told.is_sharded;
+        map.is_loaded = true;
+        drop(map);
+        if changed {
+            self.changes.moved();
+        }
+        Ok(true)
+    }
+
+    fn no_master(&self, asked: &[Endpoint], reason: &str) -> Error {
+        let endpoints = asked.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        Error::definite(ErrorKind::NoMaster { endpoints, reason: reason.to_owned() })
+    }
+
+    /// Has the slots looked at now and then from now on.
+    fn watch(&self) {
+        if !std::mem::replace(&mut locked(&self.map).is_watched, true) {
+            self.env.spawn(Box::pin(watch(self.me.clone(), self.env.clone(), self.reason.clone())));
+        }
+    }
+
+    async fn connect(&self, node: NodeId, limit: Monotonic) -> Result<Arc<Connection>> {
+        let endpoint = {
+            let map = locked(&self.map);
+            map.master(node).map(|master| (master.endpoint.clone(), master.is_replaced))
+        };
+        let endpoint = match endpoint {
+            Some((endpoint, false)) => endpoint,
+            Some((endpoint, true)) => return Err(self.no_master(&[endpoint], "it has no slots any more")),
+            None => return Err(self.no_master(&self.config.endpoints, "no node has the slot")),
+        };
+        let mut opened = Box::pin(Connection::open(&self.env, &endpoint, None, limit));
+        loop {
+            let layout = self.changes.position();
+            if !self.leads_to(node, &endpoint) {
+                return Err(self.no_master(&[endpoint.clone()], "it has no slots any more"));
+            }
+            tokio::select! {
+                biased;
+                opened = &mut opened => return opened,
+                () = layout.left() => {}
+            }
+        }
+    }
+}
+
+impl Route for Cluster {
+    fn node(&self, slot: Slot) -> NodeId {
+        locked(&self.map).slots.get(usize::from(slot.0)).copied().unwrap_or(NodeId::NONE)
+    }
+
+    fn dial(&self, node: NodeId, limit: Monotonic) -> BoxFuture<'_, Result<Arc<Connection>>> {
+        Box::pin(async move {
+            self.ready(limit).await?;
+            self.connect(node, limit).await
+        })
+    }
+
+    fn ready(&self, limit: Monotonic) -> BoxFuture<'_, Result<()>> {
+        if locked(&self.map).is_loaded {
+            return Box::pin(std::future::ready(Ok(())));
+        }
+        Box::pin(async move {
+            let _one = self.refreshing.lock().await;
+            if !locked(&self.map).is_loaded {
+                self.refresh(limit).await?;
+            }
+            self.watch();
+            Ok(())
+        })
+    }
+
+    fn replicas(&self, node: NodeId) -> usize {
+        locked(&self.map).master(node).map_or(0, |master| master.replicas)
+    }
+
+    fn divides(&self) -> bool {
+        true
+    }
+
+    fn leads_to(&self, node: NodeId, _endpoint: &Endpoint) -> bool {
+        locked(&self.map).master(node).is_some_and(|master| !master.is_replaced)
+    }
+
+    fn follow(&self, to: &Redirect, from: &Endpoint) -> Option<NodeId> {
+        let host = if to.host.is_empty() { from.host()? } else { &to.host };
+        let mut map = locked(&self.map);
+        let id = map.number(host, to.port, &self.config).ok().flatten()?;
+        let mut changed = false;
+        if let Some(master) = map.masters.get_mut(usize::from(id.0)) {
+            changed = std::mem::take(&mut master.is_replaced);
+        }
+        if !to.once {
+            let owner = map.slots.get_mut(usize::from(to.slot.0))?;
+            changed |= std::mem::replace(owner, id) != id;
+            self.reason.notify_one();
+        }
+        drop(map);
+        if changed {
+            self.changes.moved();
+        }
+        Some(id)
+    }
+
+    fn suspect(&self) {
+        self.reason.notify_one();
+    }
+
+    fn changes(&self) -> Option<&Arc<Moves>> {
+        Some(&self.changes)
+    }
+
+    fn is_sharded(&self) -> bool {
+        locked(&self.map).is_sharded
+    }
+
+    fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        locked(&self.asked_on).clear();
+        self.reason.notify_one();
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.reason.notify_one();
+    }
+}
+
+/// Looks at the slots when there is reason to, and now and then without any, until the client is gone.
+async fn watch(cluster: Weak<Cluster>, env: Arc<dyn Env>, reason: Arc<Notify>) {
+    loop {
+        let Some(strong) = cluster.upgrade() else { return };
+        if strong.closed.load(Ordering::Acquire) {
+            return;
+        }
+        let due = env.now() + strong.config.scan_interval.unwrap_or(SCAN);
+        drop(strong);
+        tokio::select! {
+            biased;
+            () = reason.notified() => {}
+            () = env.sleep_until(due) => {}
+        }
+        let Some(strong) = cluster.upgrade() else { return };
+        {
+            let _one = strong.refreshing.lock().await;
+            // What is known counts for as long as there is nothing newer.
+            let _ = strong.refresh(env.now() + strong.config.connect_timeout).await;
+        }
+        drop(strong);
+        pause(&*env, LEAST).await;
+    }
+}

@@ -1,0 +1,158 @@
+//! The way of one request: to a node, and from there wherever the nodes of a cluster send it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{Cmd, Value};
+
+use super::connection::{Connection, Left};
+use super::node::Node;
+use super::redirect::{Remedy, remedy};
+use super::{Confirm, NodeId, Request, Router};
+use crate::env::{Monotonic, draw, pause};
+use crate::error::{Error, Result};
+use crate::script::Call;
+use crate::wire::Slot;
+
+/// How many redirections one request follows.
+const MOST: usize = 16;
+
+/// The pause before a request goes where it was before, as two nodes may each send it to the other one while the news of a
+/// failover spreads: from the first to all of it.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
+
+/// Where one request goes.
+#[derive(Clone)]
+pub(crate) struct Lane {
+    pub(crate) node: Arc<Node>,
+    pub(crate) connection: Arc<Connection>,
+    /// The slot is being moved to this node, which takes the request as an exception.
+    asking: bool,
+}
+
+impl Lane {
+    /// Runs a call once, followed by `wait` for its replicas.
+    pub(crate) async fn run(&self, call: &Call, wait: Option<&Cmd>) -> Result<(Value, usize)> {
+        self.connection.run(call, wait, self.asking).await
+    }
+
+    /// See [`Node::replica_wait`].
+    pub(crate) async fn replica_wait(&self) -> Result<Option<(Cmd, usize)>> {
+        self.node.limited(&self.connection, self.node.replica_wait(&self.connection)).await
+    }
+
+    /// See [`Node::retire_on`].
+    pub(crate) fn retire_on(&self, error: Error) -> Error {
+        self.node.retire_on(&self.connection, error)
+    }
+
+    /// See [`Node::verified`].
+    pub(crate) fn verified<T>(&self, done: Result<T>) -> Result<T> {
+        self.node.verified(&self.connection, done)
+    }
+
+    pub(super) fn leave(&self) -> Left {
+        self.connection.leave()
+    }
+
+    async fn send(&self, request: &Request<'_>) -> Result<Value> {
+        let Self { node, connection, asking } = self;
+        match request {
+            Request::Script(call) | Request::Remembered(call, Confirm::AsConfigured) => {
+                node.run_on(connection, call, *asking).await
+            }
+            Request::Unconfirmed(call) | Request::Remembered(call, Confirm::No) => {
+                node.limited(connection, connection.run(call, None, *asking)).await.map(|(reply, _)| reply)
+            }
+            Request::Question(command) => node.limited(connection, connection.ask(command, *asking)).await,
+        }
+    }
+}
+
+/// Where one request has been.
+pub(crate) struct Trail {
+    slot: Slot,
+    steps: usize,
+    visited: Vec<NodeId>,
+    until: Monotonic,
+}
+
+impl Router {
+    /// The way to the node that has `slot`. An error is always definite: nothing was sent.
+    pub(crate) async fn lane(&self, slot: Slot) -> Result<Lane> {
+        self.ready().await?;
+        let node = self.node(slot);
+        let connection = node.connection().await?;
+        Ok(Lane { node, connection, asking: false })
+    }
+
+    /// The way to the node that has the keys of `call`.
+    ///
+    /// # Errors
+    /// As [`Router::lane`], and when no node has all of them.
+    pub(crate) async fn lane_of(&self, call: &Call) -> Result<Lane> {
+        self.check(call)?;
+        self.lane(call.slot()).await
+    }
+
+    /// Of a name with a brace but no hash tag, such as `a{b`, the companion keys have other slots than the key itself.
+    pub(super) fn check(&self, call: &Call) -> Result<()> {
+        if let (true, Some((one, other))) = (self.route.divides(), call.divided()) {
+            return Err(Error::config(format!(
+                "a cluster keeps {one} and {other} in different slots, and no script has both: name the lock without braces, or \
+                 with a hash tag"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The beginning of a request. Half of the time for its reply may go into finding the node.
+    pub(crate) fn trail(&self, slot: Slot) -> Trail {
+        let until = self.env.now() + self.config.response_timeout / 2;
+        Trail { slot, steps: 0, visited: Vec::new(), until }
+    }
+
+    /// Sends one request, and again where it is sent to by the nodes. `lane` is where it was sent last.
+    pub(crate) async fn once(&self, slot: Slot, lane: &mut Lane, request: &Request<'_>) -> Result<Value> {
+        let mut trail = self.trail(slot);
+        loop {
+            match lane.send(request).await {
+                Err(error) => self.follow(lane, &mut trail, error).await?,
+                done => return done,
+            }
+        }
+    }
+
+    /// Makes `lane` the way that a request takes after `error`, which is the outcome when there is none.
+    pub(crate) async fn follow(&self, lane: &mut Lane, trail: &mut Trail, error: Error) -> Result<()> {
+        let remedy = remedy(&error);
+        if !matches!(remedy, Remedy::Redirect(_) | Remedy::Wait) || !self.route.divides() {
+            return Err(error);
+        }
+        if trail.steps == MOST || self.env.now() >= trail.until {
+            return Err(error.made_transient());
+        }
+        trail.steps += 1;
+        trail.visited.push(lane.node.id());
+        if let Remedy::Redirect(to) = &remedy {
+            let Some(id) = self.route.follow(to, &lane.connection.endpoint) else { return Err(error) };
+            if trail.visited.contains(&id) {
+                self.hesitate().await;
+            }
+            let node = self.node_of(id);
+            let connection = node.connection().await?;
+            *lane = Lane { node, connection, asking: to.once };
+        } else {
+            // Several keys of a slot that is being moved: some are here and some are there, until all are there.
+            self.hesitate().await;
+            *lane = self.lane(trail.slot).await?;
+        }
+        Ok(())
+    }
+
+    async fn hesitate(&self) {
+        let (least, most) = PAUSE;
+        let more = u64::try_from((most - least).as_micros()).unwrap_or(0);
+        pause(&*self.env, least + Duration::from_micros(draw(&*self.env, more))).await;
+    }
+}

@@ -1,0 +1,354 @@
+//! One Sentinel: the connection to it, and what it says of a master.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use redis::{PushInfo, PushKind, Value};
+use tokio::sync::Notify;
+
+use super::connection::{Connection, OnPush, refused};
+use super::slots::text;
+use crate::endpoint::Endpoint;
+use crate::env::{Env, Monotonic};
+use crate::error::{Error, ErrorKind, Result};
+use crate::hold::locked;
+
+/// A Sentinel that leaves a question unanswered for so long is dialled anew.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// How long a dial may take.
+const DIAL: Duration = Duration::from_secs(3);
+
+/// The channel on which a new master is announced.
+const SWITCHES: &str = "+switch-master";
+
+/// A Sentinel that a client asks.
+pub(super) struct Seat {
+    pub(super) endpoint: Endpoint,
+    /// The application named it; the others were named by Sentinels.
+    pub(super) is_configured: bool,
+    state: Mutex<State>,
+    /// Notified when a dial is over.
+    dialled: Notify,
+    closed: AtomicBool,
+    /// How many others it knew when it was last asked for them.
+    others: AtomicUsize,
+}
+
+#[derive(Default)]
+struct State {
+    connection: Option<Arc<Connection>>,
+    is_dialling: bool,
+    failure: Option<Error>,
+    /// What it calls itself, the same for all of its life.
+    id: Option<String>,
+    /// Since when a question is without an answer.
+    asked_since: Option<Monotonic>,
+}
+
+/// What a Sentinel says of a master.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct View {
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// The number of its configuration: the higher one is newer.
+    pub(super) epoch: u64,
+    pub(super) replicas: usize,
+    /// The flag which says that it is about to be replaced.
+    pub(super) ends: Option<String>,
+    /// The other Sentinels, with their ids, when there is something new to say about them.
+    pub(super) others: Vec<(String, u16, String)>,
+}
+
+impl Seat {
+    pub(super) fn new(endpoint: Endpoint, is_configured: bool) -> Arc<Self> {
+        Arc::new(Self {
+            endpoint,
+            is_configured,
+            state: Mutex::default(),
+            dialled: Notify::new(),
+            closed: AtomicBool::new(false),
+            others: AtomicUsize::new(usize::MAX),
+        })
+    }
+
+    pub(super) fn id(&self) -> Option<String> {
+        locked(&self.state).id.clone()
+    }
+
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        locked(&self.state).connection = None;
+    }
+
+    /// What it says of `master`; `None` when it knows none of this name. `reason` is notified when it announces another one.
+    pub(super) async fn view(
+        self: &Arc<Self>,
+        env: &Arc<dyn Env>,
+        master: &str,
+        reason: &Arc<Notify>,
+        limit: Monotonic,
+    ) -> Result<Option<View>> {
+        let connection = self.connection(env, master, reason, limit).await?;
+        locked(&self.state).asked_since.get_or_insert(env.now());
+        let told = self.ask(&connection, master).await;
+        let mut state = locked(&self.state);
+        state.asked_since = None;
+        if let Err(error) = &told
+            && !error.is_definite()
+        {
+            state.connection = None;
+        }
+        told
+    }
+
+    /// The connection to it, which a task of its own makes: one that takes long is waited for again by the next question.
+    async fn connection(
+        self: &Arc<Self>,
+        env: &Arc<dyn Env>,
+        master: &str,
+        reason: &Arc<Notify>,
+        limit: Monotonic,
+    ) -> Result<Arc<Connection>> {
+        let mut dialled = std::pin::pin!(self.dialled.notified());
+        dialled.as_mut().enable();
+        let begins = {
+            let mut state = locked(&self.state);
+            let silent = state.asked_since.is_some_and(|since| env.now() - since > SILENCE);
+            if silent || state.connection.as_ref().is_some_and(|connection| !connection.is_usable()) {
+                state.connection = None;
+                state.asked_since = None;
+            }
+            if let Some(connection) = &state.connection {
+                return Ok(connection.clone());
+            }
+            !std::mem::replace(&mut state.is_dialling, true)
+        };
+        if begins {
+            let (seat, env, master, reason) = (self.clone(), env.clone(), master.to_owned(), reason.clone());
+            let dialling = env.clone();
+            dialling.spawn(Box::pin(async move { seat.dial(&env, master, reason).await }));
+        }
+        tokio::select! {
+            biased;
+            () = dialled => {}
+            () = env.sleep_until(limit) => return Err(refused(&self.endpoint, "timed out")),
+        }
+        let state = locked(&self.state);
+        match (&state.connection, &state.failure) {
+            (Some(connection), _) => Ok(connection.clone()),
+            (None, Some(error)) => Err(error.clone()),
+            (None, None) => Err(refused(&self.endpoint, "the connection ended at once")),
+        }
+    }
+
+    async fn dial(&self, env: &Arc<dyn Env>, master: String, reason: Arc<Notify>) {
+        let opened = self.open(env, master, reason).await;
+        {
+            let mut state = locked(&self.state);
+            state.is_dialling = false;
+            match opened {
+                Ok((connection, id)) => {
+                    state.id = id.or(state.id.take());
+                    state.failure = None;
+                    state.connection = Some(connection).filter(|_| !self.closed.load(Ordering::Acquire));
+                }
+                Err(error) => state.failure = Some(error),
+            }
+        }
+        self.others.store(usize::MAX, Ordering::Relaxed);
+        self.dialled.notify_waiters();
+    }
+
+    async fn open(
+        &self,
+        env: &Arc<dyn Env>,
+        master: String,
+        reason: Arc<Notify>,
+    ) -> Result<(Arc<Connection>, Option<String>)> {
+        let hears = reason.clone();
+        let on_push: OnPush = Arc::new(move |push| {
+            if announces(&push, &master) {
+                hears.notify_one();
+            }
+        });
+        let limit = env.now() + DIAL;
+        let named = |error: Error| match error.kind() {
+            // Of a server an error does not tell where it is.
+            ErrorKind::Server { .. } => {
+                refused(&self.endpoint, &format!("the Sentinel says: {error}")).caused_by(error)
+            }
+            _ => error,
+        };
+        let connection = match Connection::open(env, &self.endpoint, Some(on_push), limit).await {
+            // Without RESP3 there are no messages, and it is asked all the time.
+            Err(error) if speaks_no_resp3(&error) => {
+                Connection::open(env, &self.endpoint, None, limit).await.map_err(named)?
+            }
+            Err(error) => return Err(named(error)),
+            Ok(connection) => {
+                // Where the user may not, there are no messages.
+                match connection.subscribe(&[SWITCHES.to_owned()]).await {
+                    Err(error) if !error.is_definite() => return Err(error.made_definite()),
+                    _ => connection,
+                }
+            }
+        };
+        let id = connection.call(redis::cmd("SENTINEL").arg("MYID")).await.ok().as_ref().and_then(text);
+        Ok((connection, id))
+    }
+
+    async fn ask(&self, connection: &Connection, master: &str) -> Result<Option<View>> {
+        let question = |about: &str| {
+            let mut question = redis::cmd("SENTINEL");
+            question.arg(about).arg(master);
+            question
+        };
+        // In this order: an address that changes in between is newer than its number, and not older.
+        let described = match connection.call(&question("MASTER")).await {
+            Err(error) if error.to_string().contains("No such master") => return Ok(None),
+            described => self.told(described)?,
+        };
+        let address = self.told(connection.call(&question("GET-MASTER-ADDR-BY-NAME")).await)?;
+        if address == Value::Nil {
+            return Ok(None);
+        }
+        let mut view = read_view(&described, &address)?;
+        let count =
+            field(&described, "num-other-sentinels").and_then(|count| count.parse().ok()).unwrap_or(0);
+        if self.others.swap(count, Ordering::Relaxed) != count && count > 0 {
+            // It may not be allowed to this user.
+            let others = connection.call(&question("SENTINELS")).await;
+            view.others = others.map(|others| read_others(&others)).unwrap_or_default();
+        }
+        Ok(Some(view))
+    }
+
+    fn told(&self, done: Result<Value>) -> Result<Value> {
+        done.map_err(|error| match error.kind() {
+            ErrorKind::Server { .. } => refused(&self.endpoint, &format!("the Sentinel says: {error}")),
+            _ => error,
+        })
+    }
+}
+
+fn speaks_no_resp3(error: &Error) -> bool {
+    let told = error.to_string().to_ascii_lowercase();
+    matches!(error.kind(), ErrorKind::Server { .. }) && (told.contains("hello") || told.contains("noproto"))
+}
+
+/// Whether a message says that `master` is another server now: its name, and behind a space the old address and the new one.
+fn announces(push: &PushInfo, master: &str) -> bool {
+    let (PushKind::Message, [_, message]) = (&push.kind, push.data.as_slice()) else { return false };
+    let announced = text(message);
+    announced.is_some_and(|text| text.strip_prefix(master).is_some_and(|rest| rest.starts_with(' ')))
+}
+
+/// The value of a field of an instance, which is a map or, in RESP2, a list of names and values.
+fn field(instance: &Value, name: &str) -> Option<String> {
+    match instance {
+        Value::Map(pairs) => pairs
+            .iter()
+            .find(|(key, _)| text(key).as_deref() == Some(name))
+            .and_then(|(_, value)| text(value)),
+        Value::Array(flat) => {
+            let pair = flat.chunks(2).find(|pair| text(&pair[0]).as_deref() == Some(name))?;
+            text(pair.get(1)?)
+        }
+        _ => None,
+    }
+}
+
+fn read_view(described: &Value, address: &Value) -> Result<View> {
+    let unexpected = || Error::unexpected(described).made_definite();
+    let number = |name: &str| field(described, name).and_then(|number| number.parse::<u64>().ok());
+    let Value::Array(address) = address else { return Err(Error::unexpected(address).made_definite()) };
+    let [host, port] = address.as_slice() else { return Err(unexpected()) };
+    let (host, port) = (text(host), text(port).and_then(|port| port.parse().ok()));
+    let (Some(host), Some(port)) = (host, port) else { return Err(unexpected()) };
+    let flags = field(described, "flags").unwrap_or_default();
+    let ends =
+        ["o_down", "failover_in_progress"].into_iter().find(|flag| flags.split(',').any(|set| set == *flag));
+    let reported = (field(described, "ip"), number("port"));
+    // In the last steps of a failover the address is that of the new master already, and the flags are those of the old one.
+    let is_new = reported != (Some(host.clone()), Some(u64::from(port)));
+    Ok(View {
+        host,
+        port,
+        epoch: number("config-epoch").ok_or_else(unexpected)?,
+        replicas: number("num-slaves").and_then(|count| usize::try_from(count).ok()).unwrap_or(0),
+        ends: ends.filter(|_| !is_new).map(str::to_owned),
+        others: Vec::new(),
+    })
+}
+
+fn read_others(reply: &Value) -> Vec<(String, u16, String)> {
+    let Value::Array(all) = reply else { return Vec::new() };
+    let read =
+        |one: &Value| Some((field(one, "ip")?, field(one, "port")?.parse().ok()?, field(one, "runid")?));
+    all.iter().filter_map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bulk(text: &str) -> Value {
+        Value::BulkString(text.as_bytes().to_vec())
+    }
+
+    fn instance(pairs: &[(&str, &str)], as_map: bool) -> Value {
+        let pairs = pairs.iter().map(|(name, value)| (bulk(name), bulk(value)));
+        if as_map {
+            Value::Map(pairs.collect())
+        } else {
+            Value::Array(pairs.flat_map(|(name, value)| [name, value]).collect())
+        }
+    }
+
+    #[test]
+    fn what_a_sentinel_says() {
+        for (flags, address, ends) in [
+            ("master", "10.0.0.1", None),
+            ("s_down,o_down,master", "10.0.0.1", Some("o_down")),
+            ("master,failover_in_progress,force_failover", "10.0.0.1", Some("failover_in_progress")),
+            // It has been replaced: what the flags say is about the old one.
+            ("s_down,o_down,master,failover_in_progress", "10.0.0.2", None),
+            ("s_down,master", "10.0.0.1", None),
+        ] {
+            for as_map in [true, false] {
+                let described = instance(
+                    &[
+                        ("name", "m"),
+                        ("ip", "10.0.0.1"),
+                        ("port", "6379"),
+                        ("flags", flags),
+                        ("config-epoch", "7"),
+                        ("num-slaves", "2"),
+                    ],
+                    as_map,
+                );
+                let address = Value::Array(vec![bulk(address), bulk("6379")]);
+                let view = read_view(&described, &address).unwrap();
+                assert_eq!((view.epoch, view.replicas, view.ends.as_deref()), (7, 2, ends), "{flags}");
+            }
+        }
+        read_view(&Value::Nil, &Value::Array(vec![bulk("10.0.0.1"), bulk("6379")])).unwrap_err();
+        read_view(&instance(&[("config-epoch", "1")], true), &Value::Array(vec![bulk("h"), bulk("x")]))
+            .unwrap_err();
+        let others =
+            Value::Array(vec![instance(&[("ip", "h"), ("port", "26379"), ("runid", "a")], true), Value::Nil]);
+        assert_eq!(read_others(&others), [("h".to_owned(), 26379, "a".to_owned())]);
+    }
+
+    #[test]
+    fn announcements_of_other_masters_are_none() {
+        for (message, is_one) in
+            [("m 10.0.0.1 1 10.0.0.2 1", true), ("m2 10.0.0.1 1 10.0.0.2 1", false), ("m", false)]
+        {
+            let data = vec![bulk(SWITCHES), bulk(message)];
+            assert_eq!(announces(&PushInfo { kind: PushKind::Message, data }, "m"), is_one, "{message}");
+        }
+    }
+}

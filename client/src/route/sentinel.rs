@@ -1,0 +1,290 @@
+//! The route to a master that Sentinels watch: where it is, as the newest of their configurations says.
+//!
+//! One Sentinel may have been cut off from the others and know an older master, so that all are asked; and a client may be cut off
+//! together with it, so that what was once known to be newer is not forgotten. Sentinels announce a new master to those that
+//! subscribe. Such a message is a reason to ask them, and so is a request that fails; besides, they are asked all the time: for some
+//! ten seconds after a failover that was asked for, nothing ends connections to the old master, and it goes on granting locks.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::Notify;
+
+use super::connection::Connection;
+use super::epochs::Epochs;
+use super::gather::gather;
+use super::moves::Moves;
+use super::replicas::connected_replicas;
+use super::seat::{Seat, View};
+use super::{NodeId, Route};
+use crate::config::Config;
+use crate::endpoint::Endpoint;
+use crate::env::{Env, Monotonic, draw, pause, within};
+use crate::error::{Error, ErrorKind, Result};
+use crate::hold::locked;
+use crate::wire::Slot;
+
+/// How often the Sentinels are asked, if nothing is set.
+const SCAN: Duration = Duration::from_secs(1);
+
+/// The least time between two looks for which there was a reason each.
+const LEAST: Duration = Duration::from_millis(50);
+
+/// How long the Sentinels have to answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Between two looks of a request that needs a master: from the first to both together.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(400));
+
+/// How many Sentinels a client asks.
+const MOST: usize = 32;
+
+/// The Sentinels of one master, which has all keys.
+pub(super) struct SentinelSet {
+    me: Weak<Self>,
+    env: Arc<dyn Env>,
+    config: Arc<Config>,
+    /// What the Sentinels call it.
+    master: String,
+    /// How to log in at the master, wherever it is.
+    nodes: Endpoint,
+    seats: Mutex<Vec<Arc<Seat>>>,
+    known: Mutex<Known>,
+    /// Notified when there is reason to ask.
+    reason: Arc<Notify>,
+    changes: Arc<Moves>,
+    closed: AtomicBool,
+}
+
+#[derive(Default)]
+struct Known {
+    master: Option<Endpoint>,
+    epochs: Epochs,
+    replicas: usize,
+    is_watched: bool,
+}
+
+/// The newest configuration.
+struct Found {
+    master: Endpoint,
+    /// Why the Sentinels are about to replace it.
+    ends: Option<String>,
+}
+
+impl SentinelSet {
+    pub(super) fn new(env: Arc<dyn Env>, config: Arc<Config>, master: &str, nodes: &Endpoint) -> Arc<Self> {
+        let seats = config.endpoints.iter().map(|endpoint| Seat::new(endpoint.clone(), true)).collect();
+        let (master, nodes) = (master.to_owned(), nodes.clone());
+        Arc::new_cyclic(|me| Self {
+            me: me.clone(),
+            env,
+            config,
+            master,
+            nodes,
+            seats: Mutex::new(seats),
+            known: Mutex::default(),
+            reason: Arc::default(),
+            changes: Arc::default(),
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    /// Asks all Sentinels, and takes the newest of what they say into account.
+    async fn look(&self, limit: Monotonic) -> Result<Found> {
+        let seats = locked(&self.seats).clone();
+        let limit = limit.min(self.env.now() + PATIENCE);
+        let asked = seats.iter().map(|seat| -> BoxFuture<'_, Result<Option<View>>> {
+            Box::pin(seat.view(&self.env, &self.master, &self.reason, limit))
+        });
+        let (answers, errors) = gather(&*self.env, limit, asked.collect()).await;
+        let answered = answers.len();
+        let mut views: Vec<View> = answers.into_iter().flatten().collect();
+        let named = || seats.iter().map(|seat| seat.endpoint.to_string()).collect::<Vec<_>>().join(", ");
+        if answered == 0 {
+            let reason =
+                errors.first().map_or_else(|| "none answers in time".to_owned(), ToString::to_string);
+            let (endpoints, master) = (named(), self.master.clone());
+            let error = Error::definite(ErrorKind::NoSentinel { endpoints, master, reason });
+            return Err(errors.into_iter().next().map_or(error.clone(), |cause| error.caused_by(cause)));
+        }
+        for view in &mut views {
+            self.meet(std::mem::take(&mut view.others));
+        }
+        // The last of the greatest: turned, so that the first to answer counts among equals.
+        views.reverse();
+        let Some(best) = views.into_iter().max_by_key(|view| view.epoch) else {
+            let (endpoints, master) = (named(), self.master.clone());
+            return Err(Error::definite(ErrorKind::UnknownMaster { endpoints, master }));
+        };
+        let master = self.nodes.at(&best.host, best.port)?;
+        let mut known = locked(&self.known);
+        let by_most = answered * 2 > seats.len();
+        if !known.epochs.believe(best.epoch, by_most, self.env.now()) {
+            let newest = known.epochs.newest();
+            let reason = format!(
+                "the Sentinels that answer know the configuration {}, and there was {newest} already",
+                best.epoch
+            );
+            return Err(self.no_master(&named(), &reason));
+        }
+        known.replicas = best.replicas;
+        let moved = known.master.as_ref().is_some_and(|before| !before.is_same_place(&master));
+        known.master = Some(master.clone());
+        drop(known);
+        if moved {
+            self.changes.moved();
+        }
+        let ends = best.ends.map(|flag| format!("the Sentinels are about to replace {master} ({flag})"));
+        Ok(Found { master, ends })
+    }
+
+    /// Asks also the Sentinels that one has named. One that is there already under another name is found out when it tells its id.
+    fn meet(&self, others: Vec<(String, u16, String)>) {
+        let mut seats = locked(&self.seats);
+        for (host, port, id) in others {
+            let is_known =
+                |seat: &Arc<Seat>| seat.id().as_ref() == Some(&id) || seat.endpoint.is_at(&host, port);
+            if seats.len() < MOST
+                && !seats.iter().any(is_known)
+                && let Some(Ok(endpoint)) = self.config.endpoints.first().map(|first| first.at(&host, port))
+            {
+                seats.push(Seat::new(endpoint, false));
+            }
+        }
+        let ids: Vec<_> = seats.iter().map(|seat| (seat.id(), seat.is_configured)).collect();
+        let mut at = 0;
+        seats.retain(|seat| {
+            let (id, place) = (seat.id(), at);
+            at += 1;
+            // Of two of one id the first stays, and of one that is configured and one that is not the configured one.
+            seat.is_configured
+                || id.is_none()
+                || !ids.iter().enumerate().any(|(other, (of, configured))| {
+                    *of == id && (*configured || other < place) && other != place
+                })
+        });
+    }
+
+    /// A connection to the master, for which there is time until `limit`: a failover may have to end before.
+    async fn connect(&self, limit: Monotonic) -> Result<Arc<Connection>> {
+        self.watch();
+        loop {
+            let layout = self.changes.position();
+            let found = self.look(limit).await?;
+            let (master, reason) = match found {
+                Found { master, ends: Some(reason) } => (master, reason),
+                Found { master, ends: None } => {
+                    let opened = self.open(&master, limit);
+                    let opened = tokio::select! {
+                        biased;
+                        opened = opened => opened,
+                        () = layout.left() => continue,
+                    };
+                    match opened {
+                        Err(error) if error.is_transient() => (master, error.to_string()),
+                        done => return done,
+                    }
+                }
+            };
+            let (least, more) = PAUSE;
+            let more = draw(&*self.env, u64::try_from(more.as_micros()).unwrap_or(0));
+            let next = self.env.now() + least + Duration::from_micros(more);
+            if next >= limit {
+                let names =
+                    locked(&self.seats).iter().map(|seat| seat.endpoint.to_string()).collect::<Vec<_>>();
+                let endpoints =
+                    format!("{master}, which is {} by the Sentinels {}", self.master, names.join(", "));
+                return Err(self.no_master(&endpoints, &reason));
+            }
+            tokio::select! {
+                biased;
+                () = layout.left() => {}
+                () = self.env.sleep_until(next) => {}
+            }
+        }
+    }
+
+    /// A connection to `master`, which says itself that it is one.
+    async fn open(&self, master: &Endpoint, limit: Monotonic) -> Result<Arc<Connection>> {
+        let connection = Connection::open(&self.env, master, None, limit).await?;
+        match within(&*self.env, limit, connected_replicas(&connection)).await {
+            Some(Ok(Some(_))) => Ok(connection),
+            Some(Ok(None)) => Err(self.no_master(&master.to_string(), "it says that it is a replica")),
+            Some(Err(error)) => Err(self.no_master(&master.to_string(), &error.to_string()).caused_by(error)),
+            None => Err(self.no_master(&master.to_string(), "it does not answer")),
+        }
+    }
+
+    fn no_master(&self, endpoints: &str, reason: &str) -> Error {
+        Error::definite(ErrorKind::NoMaster { endpoints: endpoints.to_owned(), reason: reason.to_owned() })
+    }
+
+    /// Has the Sentinels asked all the time from now on.
+    fn watch(&self) {
+        if !std::mem::replace(&mut locked(&self.known).is_watched, true) {
+            self.env.spawn(Box::pin(watch(self.me.clone(), self.env.clone(), self.reason.clone())));
+        }
+    }
+}
+
+impl Route for SentinelSet {
+    fn node(&self, _slot: Slot) -> NodeId {
+        NodeId::ONLY
+    }
+
+    fn dial(&self, _node: NodeId, limit: Monotonic) -> BoxFuture<'_, Result<Arc<Connection>>> {
+        Box::pin(self.connect(limit))
+    }
+
+    fn replicas(&self, _node: NodeId) -> usize {
+        locked(&self.known).replicas
+    }
+
+    fn leads_to(&self, _node: NodeId, endpoint: &Endpoint) -> bool {
+        locked(&self.known).master.as_ref().is_none_or(|master| master.is_same_place(endpoint))
+    }
+
+    fn suspect(&self) {
+        self.reason.notify_one();
+    }
+
+    fn changes(&self) -> Option<&Arc<Moves>> {
+        Some(&self.changes)
+    }
+
+    fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        for seat in locked(&self.seats).iter() {
+            seat.close();
+        }
+        self.reason.notify_one();
+    }
+}
+
+impl Drop for SentinelSet {
+    fn drop(&mut self) {
+        self.reason.notify_one();
+    }
+}
+
+/// Asks the Sentinels when there is reason to, and all the time without any, until the client is gone.
+async fn watch(set: Weak<SentinelSet>, env: Arc<dyn Env>, reason: Arc<Notify>) {
+    loop {
+        let Some(strong) = set.upgrade() else { return };
+        if strong.closed.load(Ordering::Acquire) {
+            return;
+        }
+        let due = env.now() + strong.config.scan_interval.unwrap_or(SCAN);
+        // What is known counts for as long as there is nothing newer.
+        let _ = strong.look(due.max(env.now() + PATIENCE)).await;
+        drop(strong);
+        pause(&*env, LEAST).await;
+        tokio::select! {
+            biased;
+            () = reason.notified() => {}
+            () = env.sleep_until(due) => {}
+        }
+    }
+}
