@@ -94,6 +94,12 @@ pub enum ErrorKind {
     /// The connection ended while a reply was awaited.
     #[error("the connection ended before the reply came: {0}")]
     Disconnected(String),
+    /// The reply came from a server that another one has replaced meanwhile. What it says may be lost, and it does nothing more.
+    #[error("{endpoint} is no master any more")]
+    Replaced {
+        /// `host:port`.
+        endpoint: String,
+    },
     /// No reply within the response time-out, or within the time of the whole call.
     #[error("no reply within {0:?}")]
     ResponseTimeout(Duration),
@@ -192,6 +198,7 @@ impl Error {
             ErrorKind::Connect { .. }
             | ErrorKind::NoMaster { .. }
             | ErrorKind::NoSentinel { .. }
+            | ErrorKind::Replaced { .. }
             | ErrorKind::NotReplicated { .. }
             | ErrorKind::NoQuorum { .. } => true,
             ErrorKind::Server { code, .. } => matches!(

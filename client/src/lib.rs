@@ -101,6 +101,46 @@
 //! * `lockAndGetToken()`: [`FencedGuard::token`];
 //! * `lockWatchdogTimeout`, `fairLockWaitTimeout`: [`Builder::watchdog_timeout`], [`Builder::fair_wait_timeout`].
 //!
+//! # Topologies
+//!
+//! | deployment | its URL | how the master of a lock is found |
+//! | --- | --- | --- |
+//! | one server | `redis://host:6379` | |
+//! | a replicated set | several [endpoints](Builder::endpoint) | all are asked for their roles, whenever a connection is made |
+//! | Sentinel | `redis+sentinel://h1:26379,h2:26379/mymaster` | all Sentinels are asked, when they announce another master, when a request fails, and once a second; the newest configuration counts, and the server must say itself that it is a master |
+//! | Redis Cluster | `redis+cluster://h1:7000,h2:7001` | CLUSTER SLOTS of a few nodes, when a request is sent elsewhere (MOVED, ASK) or fails, and every five seconds; the newest configuration counts |
+//!
+//! [`Address`] has the URLs in full. All objects are there on all of them. What is acquired, renewed, waited for and given back
+//! follows its master: after each change of a master all locks are renewed at once, so that the loss of one is noticed, and all
+//! waiters look. A reply of a server that another one has replaced meanwhile counts as lost. Sentinels and nodes that know an older
+//! configuration than this client are not believed, unless a majority of them has known nothing newer for 30 s.
+//!
+//! Replication is asynchronous, so that no topology keeps what it has acknowledged. A lock is in danger of two owners where
+//! one server goes on granting after another has been promoted. With *D* for `down-after-milliseconds`, *NT* for `cluster-node-timeout`:
+//!
+//! | what happens | acknowledged changes that are lost | two servers grant |
+//! | --- | --- | --- |
+//! | the master crashes, on any topology with replicas | those of the last moments that the promoted replica has not received | no |
+//! | Sentinel: the master is cut off together with clients | all from the cut until about 11 s after it heals | from about *D* + 1 s after the cut until then; with `min-replicas-to-write` from 1 on until 12 s after the cut at most |
+//! | Sentinel: the master freezes, and goes on after the failover | all from then on for about 11 s | the same time |
+//! | SENTINEL FAILOVER | those on the old master for 10 to 12 s; with `min-replicas-to-write` hardly any | the same time, for clients that do not leave; this one leaves when the first Sentinel tells |
+//! | Cluster: the master is cut off together with clients and a minority | all until it stops, 1 to 1.5 *NT* after the cut | half of *NT* at most |
+//! | Cluster: the master freezes, and goes on after the failover | what waits in its sockets | for milliseconds |
+//! | Cluster: CLUSTER FAILOVER | none; with FORCE or TAKEOVER those of a moment | no; for milliseconds |
+//! | Cluster: a slot moves | none | no; if the node it leaves fails over meanwhile, until that is mended |
+//!
+//! [`ReplicaWait`] has each change confirmed by replicas before it counts: with [`All`](ReplicaWait::All) a grant survives any one failover,
+//! with [`Majority`](ReplicaWait::Majority) one in which the promoted replica is among those that have confirmed, which Sentinel and Cluster
+//! prefer and do not promise. How many replicas there are the servers say: the endpoints of a replicated set, the Sentinels, which
+//! forget none that is down, or the nodes of the cluster. None of this helps against a server that grants although it has been
+//! replaced. Only a [fencing token](FencedGuard::token) does, as long as the counter is not lost in the same way.
+//!
+//! A cluster keeps the keys of a lock in the slot of its name, which is a hash tag in the names of its other keys. A name with a brace but
+//! without a tag (`a{b`) divides them; the kinds of locks with several keys then refuse it. While a slot is being moved, what needs several keys is
+//! refused by the nodes (TRYAGAIN): locks are acquired and renewed, but releases wait until the slot has moved, and are
+//! repeated as [`Builder::retry_attempts`] says. From Redis 7 on messages are published within the node of the lock's slot
+//! (SPUBLISH), as Redisson chooses by the same test, since waiters of the one kind do not hear the other; before, to all nodes.
+//!
 //! # Features
 //!
 //! None is on by default.
@@ -114,7 +154,8 @@
 //!
 //! # Connections
 //!
-//! A client has one connection for requests and, while it waits for locks, one for messages. It makes both itself, and does not
+//! A client has one connection for requests and, while it waits for locks, one for messages, to each master whose locks it uses;
+//! and one to each Sentinel, or to a few nodes of a cluster. It makes them itself, and does not
 //! take a connection that an application has, such as a `MultiplexedConnection` or a `ConnectionManager`. Its promises need a
 //! connection of its own: when a reply does not come it ends the connection on the server (CLIENT KILL), which would end the
 //! application's requests as well, and a connection that reconnects by itself, or that others select a database on, is not the
@@ -162,7 +203,7 @@
 //! | `work` | what a client has under way |
 //! | `hold/` | what this client believes of each granted lock, and the one ledger of them |
 //! | `task`, `progress` | work that goes on without its caller, and the caller's answer |
-//! | `route/` | connections, which node has a key, WAIT, safe repetition |
+//! | `route/` | connections, which node has a key (the topologies), redirections, WAIT, safe repetition |
 //! | `wake/` | subscriptions that wake waiters |
 //! | `renew/` | the watchdog |
 //! | `spin` | the delays of waiters that no message wakes |

@@ -199,12 +199,12 @@ impl Node {
     }
 
     /// What `done` on `connection` is worth. A reply of a server that another one has replaced meanwhile says nothing of what
-    /// the new master has: it is as good as lost.
+    /// the new master has.
     pub(crate) fn verified<T>(&self, connection: &Connection, done: Result<T>) -> Result<T> {
         let done = match done {
             Ok(_) if !self.leads_to_master(connection) => {
-                let what = format!("{} is no master any more", connection.endpoint);
-                Err(Error::indefinite(ErrorKind::Disconnected(what)))
+                let endpoint = connection.endpoint.to_string();
+                Err(Error::indefinite(ErrorKind::Replaced { endpoint }))
             }
             done => done,
         };

@@ -32,7 +32,9 @@ pub(crate) struct Redirect {
 /// Reads an error of a request: the one place that knows these replies.
 pub(super) fn remedy(error: &Error) -> Remedy {
     match error.kind() {
-        ErrorKind::Disconnected(_) | ErrorKind::ResponseTimeout(_) => Remedy::Retire,
+        ErrorKind::Disconnected(_) | ErrorKind::ResponseTimeout(_) | ErrorKind::Replaced { .. } => {
+            Remedy::Retire
+        }
         ErrorKind::Server { code, message } => match code.as_str() {
             "READONLY" | "MASTERDOWN" | "UNBLOCKED" => Remedy::Retire,
             "TRYAGAIN" => Remedy::Wait,

@@ -101,11 +101,14 @@ impl RedisServer {
 
     /// Runs one command and returns its reply.
     pub(crate) async fn command(&self, parts: &[&str]) -> redis::Value {
-        let client = redis::Client::open(self.url()).expect("a good URL");
-        let mut connection = client.get_multiplexed_async_connection().await.expect("the server answers");
-        let mut command = redis::cmd(parts[0]);
-        command.arg(&parts[1..]);
-        command.query_async(&mut connection).await.expect("a good command")
+        self.try_command(parts).await.expect("a good command, and an answer")
+    }
+
+    /// As [`RedisServer::command`], of a command that may fail.
+    pub(crate) async fn try_command(&self, parts: &[&str]) -> redis::RedisResult<redis::Value> {
+        let client = redis::Client::open(self.url())?;
+        let mut connection = client.get_multiplexed_async_connection().await?;
+        redis::cmd(parts[0]).arg(&parts[1..]).query_async(&mut connection).await
     }
 }
 
@@ -133,13 +136,13 @@ fn snapshot_of(port: u16) -> PathBuf {
     std::env::temp_dir().join(format!("lockstorm-{port}.rdb"))
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback port");
     listener.local_addr().expect("a bound listener has an address").port()
 }
 
 /// The server to test with: `redis-server` on the PATH, or what `LOCKSTORM_REDIS_SERVER` names, such as an older Redis or a Valkey.
-fn program() -> String {
+pub(crate) fn program() -> String {
     std::env::var("LOCKSTORM_REDIS_SERVER").unwrap_or_else(|_| "redis-server".to_owned())
 }
 
@@ -176,20 +179,26 @@ fn launch(port: u16, options: &[String]) -> Option<Child> {
         .stderr(Stdio::null())
         .spawn()
         .expect("redis-server can be started");
+    comes_up(port, &mut process).then_some(process)
+}
+
+/// Whether a process answers on this port, which is ended otherwise.
+pub(crate) fn comes_up(port: u16, process: &mut Child) -> bool {
     for _ in 0..200 {
         if answers(port) {
-            return Some(process);
+            return true;
         }
         if process.try_wait().expect("our own child").is_some() {
-            return None;
+            return false;
         }
         pause();
     }
     let _ = process.kill();
     let _ = process.wait();
-    None
+    false
 }
 
+/// Whether it replies, be it that it wants a password.
 fn answers(port: u16) -> bool {
     #[expect(clippy::disallowed_methods, reason = "a test talks to a real server")]
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return false };
@@ -197,7 +206,7 @@ fn answers(port: u16) -> bool {
     stream.set_read_timeout(Some(Duration::from_secs(5))).is_ok()
         && stream.write_all(b"PING\r\n").is_ok()
         && stream.read_exact(&mut reply).is_ok()
-        && &reply == b"+PONG"
+        && (&reply == b"+PONG" || &reply == b"-NOAU")
 }
 
 #[expect(clippy::disallowed_methods, reason = "waiting for a real process")]

@@ -1,0 +1,397 @@
+//! Private deployments of each topology: `redis-server` and `redis-sentinel` processes on loopback ports.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use lockstorm_client::{Builder, Client};
+use redis::Value;
+
+use crate::support::{RedisServer, comes_up, eventually, free_port, program};
+
+/// After how long a Sentinel or a node of a cluster counts as down.
+const DOWN_AFTER_MS: &str = "1000";
+
+/// What Sentinels call their master.
+pub(crate) const MASTER: &str = "mymaster";
+
+/// The topologies that a client knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Topology {
+    Single,
+    ReplicaSet,
+    Sentinel,
+    Cluster,
+}
+
+/// A deployment, which ends when it is dropped.
+pub(crate) enum Deployment {
+    Single(RedisServer),
+    ReplicaSet(Vec<RedisServer>),
+    Sentinel(Watched),
+    Cluster(Cluster),
+}
+
+impl Deployment {
+    /// `None` where `redis-server` is not installed.
+    pub(crate) async fn start(topology: Topology) -> Option<Self> {
+        Some(match topology {
+            Topology::Single => Self::Single(RedisServer::start()?),
+            Topology::ReplicaSet => Self::ReplicaSet(replicated(1, &[]).await?),
+            Topology::Sentinel => Self::Sentinel(Watched::start(&[]).await?),
+            Topology::Cluster => Self::Cluster(Cluster::start().await?),
+        })
+    }
+
+    /// The settings of a client of it.
+    pub(crate) fn client(&self) -> Builder {
+        let builder = patient();
+        match self {
+            Self::Single(server) => builder.endpoint(server.url()),
+            Self::ReplicaSet(servers) => {
+                servers.iter().rev().fold(builder, |builder, server| builder.endpoint(server.url()))
+            }
+            Self::Sentinel(watched) => builder.endpoint(watched.url()),
+            Self::Cluster(cluster) => builder.endpoint(cluster.url()),
+        }
+    }
+}
+
+/// Repeats until a failover is over on a busy machine, and does not wait long before it does.
+fn patient() -> Builder {
+    Client::builder()
+        .response_timeout(Duration::from_secs(2))
+        .retry_attempts(60)
+        .retry_delay(Duration::from_millis(100), Duration::from_millis(500))
+        .call_timeout(Duration::from_secs(30))
+        .subscription_timeout(Duration::from_secs(30))
+}
+
+/// A master and so many replicas in step with it.
+async fn replicated(replicas: usize, options: &[&str]) -> Option<Vec<RedisServer>> {
+    let mut servers = vec![RedisServer::start_with(options)?];
+    let master = format!("127.0.0.1 {}", servers[0].port());
+    for _ in 0..replicas {
+        servers.push(RedisServer::start_with(&[&["--replicaof", &master], options].concat())?);
+    }
+    let count = replicas.to_string();
+    eventually("the replicas are in step", async || {
+        servers[0].command(&["WAIT", &count, "100"]).await == Value::Int(i64::try_from(replicas).unwrap())
+    })
+    .await;
+    Some(servers)
+}
+
+/// A master with two replicas and three Sentinels.
+pub(crate) struct Watched {
+    pub(crate) nodes: Vec<RedisServer>,
+    pub(crate) sentinels: Vec<Sentinel>,
+    /// What stands behind the `?` of its URL.
+    pub(crate) login: String,
+}
+
+impl Watched {
+    /// With `options` for the nodes.
+    pub(crate) async fn start(options: &[&str]) -> Option<Self> {
+        Self::start_each(options, "", "").await
+    }
+
+    /// Whose nodes want `node_password` of all, and whose Sentinels want `sentinel_password` of clients.
+    pub(crate) async fn start_with_passwords(node_password: &str, sentinel_password: &str) -> Option<Self> {
+        let options = ["--requirepass", node_password, "--masterauth", node_password];
+        let mut watched = Self::start_each(&options, node_password, sentinel_password).await?;
+        watched.login = format!("?sentinel_password={sentinel_password}");
+        Some(watched)
+    }
+
+    async fn start_each(options: &[&str], node_password: &str, sentinel_password: &str) -> Option<Self> {
+        let nodes = if node_password.is_empty() {
+            replicated(2, options).await?
+        } else {
+            let master = RedisServer::start_with(options)?;
+            let of = format!("127.0.0.1 {}", master.port());
+            let replica = || RedisServer::start_with(&[&["--replicaof", &of], options].concat());
+            vec![replica()?, replica()?, master].into_iter().rev().collect()
+        };
+        let sentinels =
+            (0..3).map(|_| Sentinel::start(nodes[0].port(), node_password, sentinel_password)).collect();
+        let watched = Self { nodes, sentinels, login: String::new() };
+        eventually("the Sentinels know each other and the replicas", async || {
+            for sentinel in &watched.sentinels {
+                let told = sentinel.command(&["SENTINEL", "MASTER", MASTER]).await;
+                let told: BTreeMap<String, String> = redis::from_redis_value(told).expect("a map");
+                if told["num-slaves"] != "2" || told["num-other-sentinels"] != "2" {
+                    return false;
+                }
+            }
+            true
+        })
+        .await;
+        Some(watched)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        let at: Vec<_> =
+            self.sentinels.iter().map(|sentinel| format!("127.0.0.1:{}", sentinel.port)).collect();
+        format!("redis+sentinel://{}/{MASTER}{}", at.join(","), self.login)
+    }
+
+    /// The settings of a client that knows all Sentinels.
+    pub(crate) fn client(&self) -> Builder {
+        patient().endpoint(self.url())
+    }
+
+    /// As [`Watched::client`], by another URL.
+    pub(crate) fn client_of(&self, url: &str) -> Builder {
+        patient().endpoint(url)
+    }
+
+    /// The port of the present master by the Sentinel of this number.
+    pub(crate) async fn master_by(&self, sentinel: usize) -> u16 {
+        let told = self.sentinels[sentinel].command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", MASTER]).await;
+        let (_, port): (String, u16) = redis::from_redis_value(told).expect("an address");
+        port
+    }
+
+    /// Completes when what the lock `key` of `client` is granted is at the master by the Sentinel of this number.
+    pub(crate) async fn is_followed(&self, client: &Client, key: &str, sentinel: usize) {
+        let lock = client.lock(key);
+        eventually("the client is at the new master", async || {
+            let guard = lock.acquire().await.expect("it is free");
+            let new = self.master_by(sentinel).await;
+            let is_there = self.node(new).command(&["EXISTS", key]).await == Value::Int(1);
+            // What the old one granted until then is lost.
+            let released = guard.release().await;
+            is_there && released.is_ok()
+        })
+        .await;
+    }
+
+    pub(crate) fn node(&self, port: u16) -> &RedisServer {
+        self.nodes.iter().find(|node| node.port() == port).expect("one of the nodes")
+    }
+}
+
+/// A private Sentinel, killed when it is dropped.
+pub(crate) struct Sentinel {
+    pub(crate) port: u16,
+    process: Child,
+    file: PathBuf,
+    password: String,
+}
+
+impl Sentinel {
+    fn start(master: u16, node_password: &str, password: &str) -> Self {
+        for _ in 0..20 {
+            let port = free_port();
+            let file = std::env::temp_dir().join(format!("lockstorm-sentinel-{port}.conf"));
+            let mut text = format!(
+                "port {port}\nbind 127.0.0.1\nsentinel monitor {MASTER} 127.0.0.1 {master} 2\n\
+                 sentinel down-after-milliseconds {MASTER} {DOWN_AFTER_MS}\nsentinel failover-timeout {MASTER} 5000\n"
+            );
+            if !node_password.is_empty() {
+                text += &format!("sentinel auth-pass {MASTER} {node_password}\n");
+            }
+            if !password.is_empty() {
+                text += &format!("requirepass {password}\nsentinel sentinel-pass {password}\n");
+            }
+            std::fs::write(&file, text).expect("a folder for temporary files");
+            if let Some(process) = Self::launch(port, &file) {
+                return Self { port, process, file, password: password.to_owned() };
+            }
+        }
+        panic!("redis-sentinel does not start");
+    }
+
+    fn launch(port: u16, file: &Path) -> Option<Child> {
+        let mut process = Command::new(program())
+            .arg(file)
+            .arg("--sentinel")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("redis-server can be started");
+        comes_up(port, &mut process).then_some(process)
+    }
+
+    /// Starts it again after [`Sentinel::crash`], with what it knew then.
+    pub(crate) fn restart(&mut self) {
+        self.process = Self::launch(self.port, &self.file).expect("it starts again on its port");
+    }
+
+    /// Kills it without notice.
+    pub(crate) fn crash(&mut self) {
+        self.process.kill().expect("the Sentinel is ours to kill");
+        self.process.wait().expect("a killed process ends");
+    }
+
+    /// Stops or continues the process, which then neither reads nor answers.
+    pub(crate) fn signal(&self, signal: &str) {
+        let done = Command::new("kill").arg(format!("-{signal}")).arg(self.process.id().to_string()).status();
+        assert!(done.expect("kill is installed").success());
+    }
+
+    /// Runs one command and returns its reply.
+    pub(crate) async fn command(&self, parts: &[&str]) -> Value {
+        let login = if self.password.is_empty() { String::new() } else { format!(":{}@", self.password) };
+        let client =
+            redis::Client::open(format!("redis://{login}127.0.0.1:{}", self.port)).expect("a good URL");
+        let mut connection = client.get_multiplexed_async_connection().await.expect("the Sentinel answers");
+        redis::cmd(parts[0]).arg(&parts[1..]).query_async(&mut connection).await.expect("a good command")
+    }
+}
+
+impl Drop for Sentinel {
+    fn drop(&mut self) {
+        // It may be dead already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = std::fs::remove_file(&self.file);
+    }
+}
+
+/// Three masters, each with a replica.
+pub(crate) struct Cluster {
+    pub(crate) nodes: Vec<RedisServer>,
+    ids: Vec<String>,
+    files: Vec<PathBuf>,
+}
+
+impl Cluster {
+    const MASTERS: usize = 3;
+
+    pub(crate) async fn start() -> Option<Self> {
+        let (mut nodes, mut files, mut buses) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..2 * Self::MASTERS {
+            // Another process may take a port before the server does.
+            let node = (0..20).find_map(|_| {
+                let bus = free_port();
+                let file = std::env::temp_dir().join(format!("lockstorm-nodes-{bus}.conf"));
+                files.push(file.clone());
+                let node = RedisServer::start_with(&[
+                    "--cluster-enabled",
+                    "yes",
+                    "--cluster-port",
+                    &bus.to_string(),
+                    "--cluster-config-file",
+                    file.to_str().expect("a folder with a plain name"),
+                    "--cluster-node-timeout",
+                    DOWN_AFTER_MS,
+                ])?;
+                buses.push(bus);
+                Some(node)
+            })?;
+            nodes.push(node);
+        }
+        let mut ids = Vec::new();
+        for (at, node) in nodes.iter().enumerate() {
+            ids.push(redis::from_redis_value(node.command(&["CLUSTER", "MYID"]).await).expect("an id"));
+            node.command(&["CLUSTER", "SET-CONFIG-EPOCH", &(at + 1).to_string()]).await;
+        }
+        let cluster = Self { nodes, ids, files };
+        for (at, node) in cluster.nodes.iter().enumerate() {
+            if at < Self::MASTERS {
+                let slot = |at: usize| 16_384 * at / Self::MASTERS;
+                let (first, last) = (slot(at).to_string(), (slot(at + 1) - 1).to_string());
+                node.command(&["CLUSTER", "ADDSLOTSRANGE", &first, &last]).await;
+            }
+            let (port, bus) = (cluster.nodes[0].port().to_string(), buses[0].to_string());
+            if at > 0 {
+                node.command(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]).await;
+            }
+        }
+        let count = format!("cluster_known_nodes:{}", 2 * Self::MASTERS);
+        cluster.all("know each other", |info| info.contains(&count)).await;
+        for (at, node) in cluster.nodes.iter().enumerate().skip(Self::MASTERS) {
+            let master = cluster.ids[at - Self::MASTERS].clone();
+            eventually("it replicates", async || {
+                node.try_command(&["CLUSTER", "REPLICATE", &master]).await.is_ok()
+            })
+            .await;
+        }
+        cluster.all("have all slots", |info| info.contains("cluster_state:ok")).await;
+        for (at, node) in cluster.nodes.iter().enumerate() {
+            eventually("the replicas are in step, and listed", async || {
+                let slots = format!("{:?}", node.command(&["CLUSTER", "SLOTS"]).await);
+                let lists = cluster.ids.iter().all(|id| slots.contains(id.as_str()));
+                lists && (at >= Self::MASTERS || node.command(&["WAIT", "1", "100"]).await == Value::Int(1))
+            })
+            .await;
+        }
+        Some(cluster)
+    }
+
+    async fn all(&self, what: &str, holds: impl Fn(&str) -> bool) {
+        eventually(&format!("all nodes {what}"), async || {
+            for node in &self.nodes {
+                let info: String =
+                    redis::from_redis_value(node.command(&["CLUSTER", "INFO"]).await).expect("text");
+                if !holds(&info) {
+                    return false;
+                }
+            }
+            true
+        })
+        .await;
+    }
+
+    /// Of a client that knows two of them, one of which is a replica.
+    pub(crate) fn url(&self) -> String {
+        let (first, replica) = (self.nodes[0].port(), self.nodes[Self::MASTERS].port());
+        format!("redis+cluster://127.0.0.1:{replica},127.0.0.1:{first}")
+    }
+
+    pub(crate) fn client(&self) -> Builder {
+        patient().endpoint(self.url())
+    }
+
+    /// What a node is called.
+    pub(crate) fn id(&self, at: usize) -> &str {
+        &self.ids[at]
+    }
+
+    /// The number of the node that has `key`'s slot at first, and of its replica.
+    pub(crate) fn home(&self, key: &str) -> (usize, usize) {
+        let slot = usize::from(lockstorm_client::wire::Slot::of(key).0);
+        let at = (0..Self::MASTERS).find(|at| slot < 16_384 * (at + 1) / Self::MASTERS).expect("a slot");
+        (at, at + Self::MASTERS)
+    }
+
+    /// Begins to move the slot of `key` to another node: neither has it alone until [`Cluster::finish_move`].
+    pub(crate) async fn begin_move(&self, key: &str, from: usize, to: usize) {
+        let slot = lockstorm_client::wire::Slot::of(key).0.to_string();
+        self.nodes[to].command(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &self.ids[from]]).await;
+        self.nodes[from].command(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &self.ids[to]]).await;
+    }
+
+    /// Moves the keys that are there.
+    pub(crate) async fn move_keys(&self, key: &str, from: usize, to: usize) -> usize {
+        let slot = lockstorm_client::wire::Slot::of(key).0.to_string();
+        let keys = self.nodes[from].command(&["CLUSTER", "GETKEYSINSLOT", &slot, "100"]).await;
+        let keys: Vec<String> = redis::from_redis_value(keys).expect("names");
+        if !keys.is_empty() {
+            let port = self.nodes[to].port().to_string();
+            let mut words = vec!["MIGRATE", "127.0.0.1", &port, "", "0", "5000", "KEYS"];
+            words.extend(keys.iter().map(String::as_str));
+            self.nodes[from].command(&words).await;
+        }
+        keys.len()
+    }
+
+    /// The other node has the slot now, and says so to all.
+    pub(crate) async fn finish_move(&self, key: &str, from: usize, to: usize) {
+        let slot = lockstorm_client::wire::Slot::of(key).0.to_string();
+        for at in [to, from] {
+            self.nodes[at].command(&["CLUSTER", "SETSLOT", &slot, "NODE", &self.ids[to]]).await;
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for file in &self.files {
+            let _ = std::fs::remove_file(file);
+        }
+    }
+}

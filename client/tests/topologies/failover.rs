@@ -1,0 +1,197 @@
+//! A master is lost during a hold: it goes on at the new one, its waiters are woken there, and what was lost is noticed.
+
+use std::time::Duration;
+
+use lockstorm_client::{LossCause, ReplicaWait};
+use redis::Value;
+
+use crate::deployment::{Cluster, MASTER, Watched};
+use crate::support::{eventually, soon, task};
+
+/// Longer than `soon` waits: a waiter that gets it sooner was woken.
+const LONG: Duration = Duration::from_secs(60);
+
+/// What replaces a master.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    /// SENTINEL FAILOVER, CLUSTER FAILOVER: the old one lives, and grants for some time.
+    Order,
+    /// It is killed.
+    Crash,
+    /// It stops, and keeps its connections.
+    Freeze,
+}
+
+async fn sentinel_failover(cause: Cause) {
+    let Some(mut watched) = Watched::start(&[]).await else { return };
+    let old = watched.nodes[0].port();
+    // Every change is on all replicas, so that nothing is lost.
+    let client = async || {
+        watched
+            .client()
+            .replica_wait(ReplicaWait::Synced)
+            .watchdog_timeout(Duration::from_secs(12))
+            .connect()
+            .await
+            .unwrap()
+    };
+    let (mine, other) = (client().await, client().await);
+    let all = async || watched.nodes[0].command(&["WAIT", "2", "1000"]).await == Value::Int(2);
+    let guard = mine.lock("stock").acquire().await.unwrap();
+    let long = mine.lock("long").acquire().lease(LONG).await.unwrap();
+    let waiter = task(other.lock("long").acquire().lease(LONG).into_future());
+    eventually("it waits", async || {
+        subscribers(&watched.nodes[0].command(&["PUBSUB", "CHANNELS"]).await) > 0
+    })
+    .await;
+    // What was granted has one replica by its own WAIT, and is to have the other.
+    eventually("it is on both", all).await;
+
+    match cause {
+        Cause::Order => {
+            watched.sentinels[0].command(&["SENTINEL", "FAILOVER", MASTER]).await;
+        }
+        Cause::Crash => watched.nodes[0].crash(),
+        Cause::Freeze => watched.nodes[0].signal("STOP"),
+    }
+    eventually("another is master", async || watched.master_by(1).await != old).await;
+    let new = watched.master_by(1).await;
+    assert!(other.lock("stock").try_acquire().await.unwrap().is_none(), "{cause:?}: it is held there");
+    // What the client got there is what it releases there; the waiter has subscribed there.
+    soon("the release", long.release()).await.unwrap();
+    let next = soon("the waiter is woken", waiter).await.unwrap().unwrap();
+    assert_eq!(watched.node(new).command(&["EXISTS", "long"]).await, Value::Int(1), "{cause:?}");
+    assert!(guard.is_valid(), "{cause:?}: {guard:?}");
+    soon("the release of what was renewed", guard.release()).await.unwrap();
+    assert_eq!(watched.node(new).command(&["EXISTS", "stock"]).await, Value::Int(0), "{cause:?}");
+    next.release().await.unwrap();
+    if cause == Cause::Freeze {
+        watched.nodes[0].signal("CONT");
+    }
+}
+
+/// How many channels of locks have subscribers.
+fn subscribers(channels: &Value) -> usize {
+    let names: Vec<String> = redis::from_redis_value(channels.clone()).expect("names");
+    names.iter().filter(|name| name.starts_with("redisson")).count()
+}
+
+#[tokio::test]
+async fn a_hold_survives_an_ordered_failover_of_sentinels() {
+    sentinel_failover(Cause::Order).await;
+}
+
+#[tokio::test]
+async fn a_hold_survives_a_crash_of_the_master_that_sentinels_watch() {
+    sentinel_failover(Cause::Crash).await;
+}
+
+#[tokio::test]
+async fn a_hold_survives_a_freeze_of_the_master_that_sentinels_watch() {
+    sentinel_failover(Cause::Freeze).await;
+}
+
+/// Nothing ends a client's connection to the old master for ten seconds after the failover: the client itself has to leave.
+#[tokio::test]
+async fn a_client_leaves_the_old_master_at_once() {
+    let Some(watched) = Watched::start(&[]).await else { return };
+    let old = watched.nodes[0].port();
+    let client = watched.client().connect().await.unwrap();
+    client.lock("before").acquire().await.unwrap().release().await.unwrap();
+    watched.sentinels[0].command(&["SENTINEL", "FAILOVER", MASTER]).await;
+    eventually("another is master", async || watched.master_by(1).await != old).await;
+    watched.is_followed(&client, "after", 1).await;
+    // The old one is a master still, which has not been told.
+    let role = format!("{:?}", watched.node(old).command(&["ROLE"]).await);
+    assert!(role.contains("master"), "{role}");
+}
+
+/// A grant that no replica had is gone with the master. Its holder learns of it with the renewal that follows the failover.
+#[tokio::test]
+async fn a_hold_that_was_lost_with_the_master_is_noticed_at_once() {
+    let Some(mut watched) = Watched::start(&[]).await else { return };
+    let old = watched.nodes[0].port();
+    let client = watched.client().watchdog_timeout(LONG).connect().await.unwrap();
+    // Without their connections they get nothing that comes now.
+    for replica in &watched.nodes[1..] {
+        replica.signal("STOP");
+    }
+    watched.nodes[0].command(&["CLIENT", "KILL", "TYPE", "replica"]).await;
+    let guard = client.lock("stock").acquire().await.unwrap();
+    watched.nodes[0].crash();
+    for replica in &watched.nodes[1..] {
+        replica.signal("CONT");
+    }
+    eventually("another is master", async || watched.master_by(1).await != old).await;
+    assert_eq!(soon("it is noticed", guard.lost()).await, LossCause::NotHeld);
+}
+
+async fn cluster_failover(cause: Cause) {
+    let Some(mut cluster) = Cluster::start().await else { return };
+    let (master, replica) = cluster.home("stock");
+    let client = async || {
+        cluster
+            .client()
+            .replica_wait(ReplicaWait::All)
+            .watchdog_timeout(Duration::from_secs(12))
+            .connect()
+            .await
+            .unwrap()
+    };
+    let (mine, other) = (client().await, client().await);
+    let guard = mine.lock("stock").acquire().await.unwrap();
+    // On the same node, by the same tag.
+    let long = mine.lock("{stock}:long").acquire().lease(LONG).await.unwrap();
+    let waiter = task(other.lock("{stock}:long").acquire().lease(LONG).into_future());
+    eventually("it waits", async || {
+        subscribers(&cluster.nodes[master].command(&["PUBSUB", "SHARDCHANNELS"]).await) > 0
+    })
+    .await;
+    match cause {
+        Cause::Order => {
+            cluster.nodes[replica].command(&["CLUSTER", "FAILOVER"]).await;
+        }
+        Cause::Crash => cluster.nodes[master].crash(),
+        Cause::Freeze => cluster.nodes[master].signal("STOP"),
+    }
+    eventually("the replica is master", async || {
+        let role = format!("{:?}", cluster.nodes[replica].command(&["ROLE"]).await);
+        role.contains("master")
+    })
+    .await;
+    let mine = cluster.client().connect().await.unwrap();
+    assert!(mine.lock("stock").try_acquire().await.unwrap().is_none(), "{cause:?}: it is held there");
+    soon("the release", async {
+        // No replica is there to confirm it at once.
+        if let Err(error) = long.release().await {
+            assert!(!error.is_definite(), "{error}");
+        }
+    })
+    .await;
+    let next = soon("the waiter is woken", waiter).await.unwrap().unwrap();
+    assert_eq!(cluster.nodes[replica].command(&["EXISTS", "{stock}:long"]).await, Value::Int(1), "{cause:?}");
+    assert!(guard.is_valid(), "{cause:?}: {guard:?}");
+    drop((next, guard));
+    eventually("all is given back", async || {
+        cluster.nodes[replica].command(&["EXISTS", "stock", "{stock}:long"]).await == Value::Int(0)
+    })
+    .await;
+    if cause == Cause::Freeze {
+        cluster.nodes[master].signal("CONT");
+    }
+}
+
+#[tokio::test]
+async fn a_hold_survives_an_ordered_failover_of_a_cluster() {
+    cluster_failover(Cause::Order).await;
+}
+
+#[tokio::test]
+async fn a_hold_survives_a_crash_of_its_master_in_a_cluster() {
+    cluster_failover(Cause::Crash).await;
+}
+
+#[tokio::test]
+async fn a_hold_survives_a_freeze_of_its_master_in_a_cluster() {
+    cluster_failover(Cause::Freeze).await;
+}

@@ -1,0 +1,9 @@
+//! Every object of the client on every topology, and holds that a master is lost under.
+
+mod deployment;
+mod failover;
+mod objects;
+mod sentinels;
+mod slots;
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,189 @@
+//! Finding a master by Sentinels: logins, what is wrong with them, and Sentinels that know an older master.
+
+use std::time::Duration;
+
+use lockstorm_client::{Client, Credentials, ErrorKind, ReplicaWait, Sentinels};
+use redis::Value;
+
+use crate::deployment::{MASTER, Watched};
+use crate::support::{RedisServer, eventually, free_port, soon};
+
+/// The Sentinels have a login of their own.
+#[tokio::test]
+async fn sentinels_and_nodes_have_logins_of_their_own() {
+    let Some(watched) = Watched::start_with_passwords("secret", "other").await else { return };
+    let url = watched.url().replace("redis+sentinel://", "redis+sentinel://:secret@");
+    let built = watched.sentinels.iter().fold(Sentinels::of(MASTER), |built, sentinel| {
+        built.at(format!("redis://:other@127.0.0.1:{}", sentinel.port))
+    });
+    let built = built.credentials(Credentials::password("secret"));
+    for settings in [Client::builder().endpoint(&url), Client::builder().endpoint(built)] {
+        let client = settings.connect().await.unwrap();
+        client.lock("stock").acquire().await.unwrap().release().await.unwrap();
+    }
+    for (wrong, told) in [
+        (url.replace("sentinel_password=other", "sentinel_password=wrong"), "WRONGPASS"),
+        (url.replace("?sentinel_password=other", ""), "NOAUTH"),
+        (url.replace(":secret@", ":wrong@"), "WRONGPASS"),
+        (url.replace(":secret@", ""), "NOAUTH"),
+    ] {
+        let error = Client::connect(&wrong).await.unwrap_err();
+        assert!(error.is_definite() && error.to_string().contains(told), "{wrong}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_said_with_the_sentinels_that_were_asked() {
+    let Some(watched) = Watched::start(&[]).await else { return };
+    let at = format!("127.0.0.1:{}", watched.sentinels[0].port);
+    let error = Client::connect(watched.url().replace(MASTER, "other")).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::UnknownMaster { master, .. } if master == "other"), "{error}");
+    assert!(error.to_string().contains(&at), "{error}");
+
+    let (one, two) = (free_port(), free_port());
+    let url = format!("redis+sentinel://127.0.0.1:{one},127.0.0.1:{two}/{MASTER}");
+    let error = Client::connect(&url).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NoSentinel { .. }), "{error}");
+    let told = error.to_string();
+    assert!(told.contains(&format!("127.0.0.1:{one}, 127.0.0.1:{two}")) && told.contains(MASTER), "{told}");
+
+    // A server that is no Sentinel, and a Sentinel whose master is a replica since the moment before.
+    let error = Client::connect(format!("redis+sentinel://127.0.0.1:{}/{MASTER}", watched.nodes[0].port()));
+    let error = error.await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NoSentinel { .. }), "{error}");
+    for sentinel in &watched.sentinels {
+        sentinel.signal("STOP");
+    }
+    let hurried = watched.client().connect_timeout(Duration::from_secs(2));
+    let error = hurried.connect().await.unwrap_err();
+    assert!(
+        error.to_string().contains("none answers in time") || error.to_string().contains("timed out"),
+        "{error}"
+    );
+    for sentinel in &watched.sentinels {
+        sentinel.signal("CONT");
+    }
+    let replica = watched.nodes[1].port();
+    let other = RedisServer::start().unwrap();
+    watched.nodes[0].command(&["REPLICAOF", "127.0.0.1", &other.port().to_string()]).await;
+    let hurried = watched.client().connect_timeout(Duration::from_millis(800));
+    let error = hurried.connect().await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NoMaster { .. }), "{error}");
+    let told = error.to_string();
+    assert!(told.contains(&at) && told.contains(&watched.nodes[0].port().to_string()), "{told}");
+    assert!(!told.contains(&replica.to_string()), "{told}");
+}
+
+/// Of three Sentinels one was named; the others are found, and do without it.
+#[tokio::test]
+async fn sentinels_that_were_not_named_are_found() {
+    let Some(mut watched) = Watched::start(&[]).await else { return };
+    let url = format!("redis+sentinel://127.0.0.1:{}/{MASTER}", watched.sentinels[0].port);
+    let client = watched.client_of(&url).connect().await.unwrap();
+    // They are asked from the second look on.
+    eventually("all are asked", async || {
+        let mut subscribers = 0;
+        for sentinel in &watched.sentinels {
+            let told = sentinel.command(&["CLIENT", "LIST"]).await;
+            let told: String = redis::from_redis_value(told).unwrap();
+            subscribers +=
+                usize::from(told.lines().any(|line| line.contains(" sub=1 ") && line.contains("resp=3")));
+        }
+        subscribers == 3
+    })
+    .await;
+    watched.sentinels[0].crash();
+    let guard = client.lock("stock").acquire().await.unwrap();
+    watched.sentinels[1].command(&["SENTINEL", "FAILOVER", MASTER]).await;
+    let old = watched.nodes[0].port();
+    eventually("another is master", async || watched.master_by(2).await != old).await;
+    let new = watched.master_by(2).await;
+    eventually("the lock is renewed there", async || {
+        watched.node(new).command(&["EXISTS", "stock"]).await == Value::Int(1)
+    })
+    .await;
+    soon("it is released", guard.release()).await.unwrap();
+    assert_eq!(watched.node(new).command(&["EXISTS", "stock"]).await, Value::Int(0));
+}
+
+/// A Sentinel was down during a failover: alone it cannot lead a client back to the old master, which is one still by its own word.
+#[tokio::test]
+async fn a_sentinel_that_knows_an_older_master_is_not_believed() {
+    let Some(mut watched) = Watched::start(&[]).await else { return };
+    let old = watched.nodes[0].port();
+    let settings = watched.client().connect_timeout(Duration::from_secs(1)).retry_attempts(2);
+    let client = settings.connect().await.unwrap();
+    watched.sentinels[2].crash();
+    watched.sentinels[0].command(&["SENTINEL", "FAILOVER", MASTER]).await;
+    eventually("another is master", async || {
+        watched.master_by(0).await != old && watched.master_by(1).await != old
+    })
+    .await;
+    watched.is_followed(&client, "stock", 0).await;
+    let new = watched.master_by(0).await;
+    // The one that was down is the only one that can be asked.
+    for sentinel in &watched.sentinels[..2] {
+        sentinel.signal("STOP");
+    }
+    // It may have been told that it is a replica, on a machine that is slow.
+    watched.node(old).command(&["REPLICAOF", "NO", "ONE"]).await;
+    watched.sentinels[2].restart();
+    assert_eq!(watched.master_by(2).await, old);
+    let credulous = watched.client().connect().await.unwrap();
+    let misled = credulous.lock("stock").acquire().await.unwrap();
+    assert_eq!(
+        watched.node(old).command(&["EXISTS", "stock"]).await,
+        Value::Int(1),
+        "what a new client does"
+    );
+    // Also when it has to connect anew.
+    watched.node(new).command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]).await;
+    let error = client.lock("stock").try_acquire().await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NoMaster { .. }), "{error}");
+    assert!(error.to_string().contains("there was"), "{error}");
+    drop(misled);
+    for sentinel in &watched.sentinels[..2] {
+        sentinel.signal("CONT");
+    }
+    let lock = client.lock("stock");
+    let guard = soon("they answer again", async { lock.acquire().await }).await.unwrap();
+    assert_eq!(watched.node(new).command(&["EXISTS", "stock"]).await, Value::Int(1));
+    guard.release().await.unwrap();
+}
+
+/// The replicas that the Sentinels know count, be they connected or not.
+#[tokio::test]
+async fn replicas_that_sentinels_know_are_waited_for() {
+    let Some(watched) = Watched::start(&[]).await else { return };
+    for (wait, stopped, granted) in [
+        (ReplicaWait::All, 0, true),
+        (ReplicaWait::Majority, 1, true),
+        (ReplicaWait::Synced, 1, true),
+        (ReplicaWait::All, 1, false),
+        (ReplicaWait::Majority, 2, false),
+    ] {
+        for replica in &watched.nodes[1..=stopped] {
+            replica.signal("STOP");
+        }
+        let settings = watched.client().replica_wait(wait).replica_timeout(Duration::from_millis(300));
+        let client = settings.retry_attempts(0).connect().await.unwrap();
+        let got = client.lock("stock").try_acquire().await;
+        assert_eq!(got.is_ok(), granted, "{wait:?} with {stopped} stopped: {got:?}");
+        if let Err(error) = got {
+            assert!(matches!(error.kind(), ErrorKind::NotReplicated { .. }), "{error}");
+        } else {
+            assert!(got.unwrap().is_some());
+        }
+        for replica in &watched.nodes[1..=stopped] {
+            replica.signal("CONT");
+        }
+        eventually("it is free", async || {
+            watched.nodes[0].command(&["EXISTS", "stock"]).await == Value::Int(0)
+        })
+        .await;
+        eventually("they are in step", async || {
+            watched.nodes[0].command(&["WAIT", "2", "100"]).await == Value::Int(2)
+        })
+        .await;
+    }
+}

@@ -1,0 +1,158 @@
+//! Slots of a cluster that move during a hold, and names that no slot has all keys of.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockstorm_client::{Client, ErrorKind};
+use redis::Value;
+
+use crate::deployment::Cluster;
+use crate::support::{Attempts, RedisServer, eventually, soon, task};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// The slot moves with the key while it is held: at each step rivals are refused and it is renewed. In the middle of the move it
+/// cannot be released, as some of the keys that a release needs are on the one node and some on the other; at its end it can.
+#[tokio::test]
+async fn a_lock_is_kept_while_its_slot_moves() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let (from, _) = cluster.home("stock");
+    let to = (from + 1) % 3;
+    let watchdog = Duration::from_millis(1500);
+    let client = cluster.client().watchdog_timeout(watchdog).connect().await.unwrap();
+    let rival = cluster.client().connect().await.unwrap();
+    let guard = client.lock("stock").acquire().await.unwrap();
+    let refused = async |step: &str| {
+        // For longer than the lease: it is renewed where it is.
+        let got = rival.lock("stock").try_acquire_for(2 * watchdog).await.unwrap();
+        assert!(got.is_none(), "{step}");
+        assert!(guard.is_valid(), "{step}: {guard:?}");
+    };
+    cluster.begin_move("stock", from, to).await;
+    refused("before the key moves").await;
+    assert!(cluster.move_keys("stock", from, to).await >= 1);
+    assert_eq!(
+        cluster.nodes[from].command(&["CLUSTER", "COUNTKEYSINSLOT", &slot("stock")]).await,
+        Value::Int(0)
+    );
+    refused("when the key has moved").await;
+    let released = task(guard.release());
+    let waiter = task(rival.lock("stock").acquire().lease(LONG).into_future());
+    // Neither is possible in an open slot; how long it stays open is up to whoever moves it.
+    eventually("the release is tried", async || {
+        let stats = cluster.nodes[to].command(&["INFO", "errorstats"]).await;
+        let stats: String = redis::from_redis_value(stats).unwrap();
+        stats.contains("errorstat_TRYAGAIN")
+    })
+    .await;
+    assert!(!released.is_finished());
+    cluster.finish_move("stock", from, to).await;
+    soon("the release", released).await.unwrap().unwrap();
+    let next = soon("the waiter", waiter).await.unwrap().unwrap();
+    assert!(next.is_valid());
+    next.release().await.unwrap();
+}
+
+fn slot(key: &str) -> String {
+    lockstorm_client::wire::Slot::of(key).0.to_string()
+}
+
+/// Its channel is one of the shard that gives the slot away: the waiter subscribes at the one that gets it.
+#[tokio::test]
+async fn a_waiter_follows_its_slot() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let (from, _) = cluster.home("stock");
+    let to = (from + 1) % 3;
+    let (holder, waiting) =
+        (cluster.client().connect().await.unwrap(), cluster.client().connect().await.unwrap());
+    let guard = holder.lock("stock").acquire().lease(LONG).await.unwrap();
+    let waiter = task(waiting.lock("stock").acquire().lease(LONG).into_future());
+    let listens = async |at: usize| {
+        let channels = cluster.nodes[at].command(&["PUBSUB", "SHARDCHANNELS"]).await;
+        channels != Value::Array(Vec::new())
+    };
+    eventually("it listens at the old node", async || listens(from).await).await;
+    cluster.begin_move("stock", from, to).await;
+    cluster.move_keys("stock", from, to).await;
+    cluster.finish_move("stock", from, to).await;
+    eventually("it listens at the new node", async || listens(to).await && !listens(from).await).await;
+    guard.release().await.unwrap();
+    soon("it is woken", waiter).await.unwrap().unwrap().release().await.unwrap();
+}
+
+/// A client whose map is old: it is told, once, and goes straight from then on.
+#[tokio::test]
+async fn a_move_costs_one_redirection() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let (from, _) = cluster.home("stock");
+    let to = (from + 1) % 3;
+    // It does not look at the slots without a reason.
+    let client = cluster.client().scan_interval(Duration::from_secs(3600)).connect().await.unwrap();
+    client.lock("stock").acquire().await.unwrap().release().await.unwrap();
+    client.lock("stock").acquire().await.unwrap().release().await.unwrap();
+    cluster.begin_move("stock", from, to).await;
+    cluster.move_keys("stock", from, to).await;
+    cluster.finish_move("stock", from, to).await;
+    for _ in 0..3 {
+        client.lock("stock").acquire().await.unwrap().release().await.unwrap();
+    }
+    let stats = cluster.nodes[from].command(&["INFO", "errorstats"]).await;
+    let stats: String = redis::from_redis_value(stats).unwrap();
+    assert!(stats.contains("errorstat_MOVED:count=1\r\n"), "{stats}");
+}
+
+/// Two nodes that each send a slot's requests to the other one: few requests, and an error in time.
+#[tokio::test]
+async fn nodes_that_send_requests_in_a_circle_are_not_stormed() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let (from, _) = cluster.home("stock");
+    let to = (from + 1) % 3;
+    let attempts = Arc::new(Attempts::default());
+    let client = cluster.client().retry_attempts(0).observer(attempts.clone()).connect().await.unwrap();
+    client.lock("stock").acquire().await.unwrap().release().await.unwrap();
+    // By its own word the slot is the other's, which importing it takes nothing without ASKING.
+    let (slot, id) = (slot("stock"), |at: usize| cluster.id(at).to_owned());
+    cluster.nodes[from].command(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &id(to)]).await;
+    let before = attempts.count();
+    // The key is on neither: the one says ASK, and the other, which does not import it, MOVED.
+    let error = client.lock("stock").try_acquire().await.unwrap_err();
+    assert!(error.is_definite() && error.is_transient(), "{error}");
+    assert_eq!(attempts.count(), before + 1);
+    let mut sent = 0;
+    for (at, code) in [(from, "ASK"), (to, "MOVED")] {
+        let stats = cluster.nodes[at].command(&["INFO", "errorstats"]).await;
+        let stats: String = redis::from_redis_value(stats).unwrap();
+        let count = stats.lines().find_map(|line| line.strip_prefix(&format!("errorstat_{code}:count=")));
+        sent += count.map_or(0, |count| count.trim().parse::<usize>().unwrap());
+    }
+    assert!((3..=20).contains(&sent), "{sent} requests");
+}
+
+/// Of such a name the companion keys are elsewhere, in Redisson as well; no request is sent.
+#[tokio::test]
+async fn a_name_that_divides_its_keys_is_refused_before_anything_is_sent() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let client = cluster.client().connect().await.unwrap();
+    for name in ["a{b", "a{}b"] {
+        for error in [
+            client.fair_lock(name).try_acquire().await.unwrap_err(),
+            client.fenced_lock(name).acquire().await.unwrap_err(),
+        ] {
+            assert!(matches!(error.kind(), ErrorKind::Config(_)) && error.is_definite(), "{error}");
+            assert!(error.to_string().contains("different slots"), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_cluster_is_said() {
+    let Some(server) = RedisServer::start() else { return };
+    let error = Client::connect(format!("redis+cluster://127.0.0.1:{}", server.port())).await.unwrap_err();
+    assert!(error.is_definite() && error.to_string().contains("is no node of a cluster"), "{error}");
+    let Some(cluster) = Cluster::start().await else { return };
+    // A cluster behind one address is none for a client that does not know.
+    let single = Client::connect(cluster.nodes[0].url()).await.unwrap();
+    let key = (0..).map(|n| format!("stock{n}")).find(|key| cluster.home(key).0 != 0).unwrap();
+    let error = single.lock(&key).try_acquire().await.unwrap_err();
+    assert!(error.is_definite() && error.to_string().contains("MOVED"), "{error}");
+}
