@@ -294,7 +294,7 @@ impl Cluster {
         loop {
             let layout = self.changes.position();
             if !self.leads_to(node, &endpoint) {
-                return Err(self.no_master(&[endpoint.clone()], "it has no slots any more"));
+                return Err(self.no_master(std::slice::from_ref(&endpoint), "it has no slots any more"));
             }
             tokio::select! {
                 biased;

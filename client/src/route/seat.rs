@@ -5,17 +5,20 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use redis::{PushInfo, PushKind, Value};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use super::connection::{Connection, OnPush, refused};
 use super::slots::text;
 use crate::endpoint::Endpoint;
-use crate::env::{Env, Monotonic};
+use crate::env::{Env, Monotonic, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hold::locked;
 
 /// A Sentinel that leaves a question unanswered for so long is dialled anew.
 const SILENCE: Duration = Duration::from_secs(3);
+
+/// How long a question is waited for before another one is asked.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long a dial may take.
 const DIAL: Duration = Duration::from_secs(3);
@@ -91,16 +94,33 @@ impl Seat {
         limit: Monotonic,
     ) -> Result<Option<View>> {
         let connection = self.connection(env, master, reason, limit).await?;
-        locked(&self.state).asked_since.get_or_insert(env.now());
-        let told = self.ask(&connection, master).await;
-        let mut state = locked(&self.state);
-        state.asked_since = None;
-        if let Err(error) = &told
-            && !error.is_definite()
         {
-            state.connection = None;
+            let mut state = locked(&self.state);
+            let asked = *state.asked_since.get_or_insert(env.now());
+            if env.now() - asked > PATIENCE {
+                return Err(refused(&self.endpoint, "it has not answered yet"));
+            }
         }
-        told
+        // In a task of its own: also an answer that comes when the others have been heard is one.
+        let (answer, answered) = oneshot::channel();
+        let (seat, master, clock) = (self.clone(), master.to_owned(), env.clone());
+        env.spawn(Box::pin(async move {
+            let told = within(&*clock, clock.now() + SILENCE, seat.ask(&connection, &master)).await;
+            let told =
+                told.unwrap_or_else(|| Err(refused(&seat.endpoint, "it does not answer").made_indefinite()));
+            if told.as_ref().is_err_and(|error| !error.is_definite()) {
+                connection.retire();
+            }
+            let mut state = locked(&seat.state);
+            // Not of a connection that has been made since.
+            if state.connection.as_ref().is_none_or(|current| Arc::ptr_eq(current, &connection)) {
+                state.asked_since = None;
+            }
+            drop(state);
+            // The look that it was for may be over.
+            let _ = answer.send(told);
+        }));
+        answered.await.unwrap_or_else(|_| Err(Error::definite(ErrorKind::Shutdown)))
     }
 
     /// The connection to it, which a task of its own makes: one that takes long is waited for again by the next question.
@@ -115,8 +135,7 @@ impl Seat {
         dialled.as_mut().enable();
         let begins = {
             let mut state = locked(&self.state);
-            let silent = state.asked_since.is_some_and(|since| env.now() - since > SILENCE);
-            if silent || state.connection.as_ref().is_some_and(|connection| !connection.is_usable()) {
+            if state.connection.as_ref().is_some_and(|connection| !connection.is_usable()) {
                 state.connection = None;
                 state.asked_since = None;
             }
