@@ -19,6 +19,15 @@ impl ConnId {
     pub const FIRST: u64 = 3;
     /// The first number that the server gives to connections it dials itself.
     pub const DIALED: u64 = 1 << 48;
+    /// The first number of connections that come to the port of the cluster bus. No client has a number of that kind.
+    pub const BUS: u64 = 1 << 56;
+    /// The first number that the server gives to connections of the cluster bus that it dials itself.
+    pub const BUS_DIALED: u64 = 1 << 57;
+
+    /// Whether it is one of the cluster bus.
+    pub fn is_bus(self) -> bool {
+        self.0 >= ConnId::BUS
+    }
 }
 
 impl std::fmt::Display for ConnId {

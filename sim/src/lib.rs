@@ -18,6 +18,7 @@
 //! | [`script`] | Lua |
 //! | [`replication`] | the state of master and replica: backlog, links, offsets |
 //! | [`sentinel`] | Sentinel: watching masters, agreeing, voting, failing over |
+//! | [`cluster`] | Redis Cluster: slots, the bus, elections, moving slots |
 //! | [`durability`] | snapshots and the append-only file |
 //! | [`node`] | everything that one node knows: data, clients, counters |
 //! | [`commands`] | one file per command |
@@ -55,6 +56,8 @@ pub mod script;
 pub mod replication;
 
 pub mod sentinel;
+
+pub mod cluster;
 
 pub mod durability;
 

@@ -23,7 +23,7 @@ use std::{
 use libtest_mimic::{Arguments, Failed, Trial};
 use lockstorm_lab::support::redis::{Availability, availability};
 
-use servers::{Play, Real, Received, Simulated};
+use servers::{Play, Real, Received, START_MS, Simulated};
 use transcript::{Action, Expected, Step, parse};
 use wire::Wire;
 
@@ -59,7 +59,10 @@ fn main() {
                 let path = path.clone();
                 trials.push(Trial::test(named("real", &path), move || oracle(&path)));
             }
-            trials.push(beside(named("sim", &path), move || play(&path, &mut Simulated::start())));
+            trials.push(beside(named("sim", &path), move || {
+                let mut server = Simulated::start_with(START_MS, &options(&path)?);
+                play(&path, &mut server)
+            }));
         }
     }
     match availability() {
@@ -90,13 +93,13 @@ fn beside(name: impl Into<String>, run: impl FnOnce() -> Result<(), Failed> + Se
 fn oracle(path: &Path) -> Result<(), Failed> {
     let mut played = {
         let _machine = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
-        play(path, &mut Real::start())
+        play(path, &mut Real::start_with(&options(path)?))
     };
     for _ in 1..PLAYS {
         let Err(why) = &played else { break };
         let _machine = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
         eprintln!("played again, alone, for the real server's clock: {}", why.message().unwrap_or_default());
-        played = play(path, &mut Real::start());
+        played = play(path, &mut Real::start_with(&options(path)?));
     }
     played
 }
@@ -119,6 +122,15 @@ fn read(path: &Path) -> Result<Vec<Step>, Failed> {
     parse(&text).map_err(|why| format!("{}: {why}", path.display()).into())
 }
 
+/// The options that the server of a transcript is started with.
+fn options(path: &Path) -> Result<Vec<(String, String)>, Failed> {
+    let of = |step: Step| match step.action {
+        Action::Option(name, value) => Some((name, value)),
+        _ => None,
+    };
+    Ok(read(path)?.into_iter().filter_map(of).collect())
+}
+
 /// Plays a transcript; every difference is in the error, with its line.
 fn play(path: &Path, server: &mut impl Play) -> Result<(), Failed> {
     let mut ids = BTreeMap::new();
@@ -127,7 +139,7 @@ fn play(path: &Path, server: &mut impl Play) -> Result<(), Failed> {
     let mut exchanges = 0;
     'steps: for step in read(path)? {
         let name = match &step.action {
-            Action::Nothing => continue,
+            Action::Nothing | Action::Option(..) => continue,
             Action::Sleep(ms) => {
                 server.sleep(Duration::from_millis(*ms));
                 continue;
@@ -222,12 +234,12 @@ fn shown(received: &Received) -> String {
 /// Plays a transcript on the real server and writes down what it answers. Replies that already match what is written keep
 /// their form, so that patterns stay.
 fn rewrite(path: &Path) -> Result<(), Failed> {
-    let mut server = Real::start();
+    let mut server = Real::start_with(&options(path)?);
     let mut ids = BTreeMap::new();
     let mut out = String::new();
     for step in read(path)? {
         let name = match &step.action {
-            Action::Nothing => None,
+            Action::Nothing | Action::Option(..) => None,
             Action::Sleep(ms) => {
                 server.sleep(Duration::from_millis(*ms));
                 None

@@ -10,7 +10,7 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use lockstorm_lab::support::redis::RedisServer;
 use lockstorm_sim::{
-    config::Config,
+    config::{Config, options},
     env::Env,
     event::{Action, ConnId, Event},
     server::Server,
@@ -53,6 +53,9 @@ pub(crate) trait Play {
     fn silence(&self) -> Duration;
 }
 
+/// What the clock of the simulator shows at first.
+pub(crate) const START_MS: i64 = 1_700_000_000_000;
+
 /// The simulator, in process, with a clock that only moves when the transcript waits.
 pub(crate) struct Simulated {
     server: Server,
@@ -71,15 +74,24 @@ struct Line {
 
 impl Simulated {
     pub(crate) fn start() -> Simulated {
-        Simulated::start_at(1_700_000_000_000)
+        Simulated::start_at(START_MS)
     }
 
     /// One whose wall clock shows so many milliseconds.
     pub(crate) fn start_at(wall_ms: i64) -> Simulated {
+        Simulated::start_with(wall_ms, &[])
+    }
+
+    /// One with these options.
+    pub(crate) fn start_with(wall_ms: i64, more: &[(String, String)]) -> Simulated {
         let mut env = Env::new(7);
         env.wall = Wall::from_millis(wall_ms);
         env.monotonic = Monotonic::from_secs(1_000);
-        let server = Server::new(Config { save: Vec::new(), ..Config::default() }, &mut env);
+        let mut config = Config { save: Vec::new(), ..Config::default() };
+        for (name, value) in more {
+            options::set_at_start(&mut config, name, value).expect("an option of a transcript");
+        }
+        let server = Server::new(config, &mut env);
         let (names, lines) = (BTreeMap::new(), BTreeMap::new());
         let mut simulated = Simulated { server, env, alarm: None, names, lines, accepted: 0 };
         simulated.carry_out();
@@ -203,7 +215,14 @@ pub(crate) struct Real {
 
 impl Real {
     pub(crate) fn start() -> Real {
-        Real::of(RedisServer::start(&[]))
+        Real::start_with(&[])
+    }
+
+    /// One with these options.
+    pub(crate) fn start_with(more: &[(String, String)]) -> Real {
+        let words: Vec<String> =
+            more.iter().flat_map(|(name, value)| [format!("--{name}"), value.clone()]).collect();
+        Real::of(RedisServer::start(&words.iter().map(String::as_str).collect::<Vec<_>>()))
     }
 
     pub(crate) fn of(server: RedisServer) -> Real {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! # A comment.
+//! ! option cluster-enabled yes  how the server is started; before all else
 //! > SET k v PX 100        a command on the default connection; words as in redis-cli
 //! +OK                     its reply: +status -error :1 "bulk" $nil *nil *2 %1 ~2 >3 |1 ,1.5 #t (12 ="txt:.." _
 //! 2> SUBSCRIBE ch         a command on connection `2`; several replies may follow, or none for one that waits
@@ -50,6 +51,8 @@ pub(crate) enum Action {
     Disk {
         full: bool,
     },
+    /// An option that the server has been started with.
+    Option(String, String),
 }
 
 /// What is sent.
@@ -122,6 +125,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Step>, Unreadable> {
                 ["follow", name] => Action::Follow(name.into()),
                 ["disk", "full"] => Action::Disk { full: true },
                 ["disk", "free"] => Action::Disk { full: false },
+                ["option", name, value] => Action::Option(name.into(), value.into()),
                 _ => return Err(unreadable("no such directive")),
             };
             at += 1;

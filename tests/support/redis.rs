@@ -46,6 +46,9 @@ pub fn availability() -> Availability {
     }
 }
 
+/// The highest port of a node of a cluster, whose bus is 10,000 above it.
+const PORT_MAX: u16 = u16::MAX - 10_000;
+
 /// A running `redis-server` of its own, in an empty directory, without persistence. It is killed when dropped.
 #[derive(Debug)]
 pub struct RedisServer {
@@ -71,7 +74,7 @@ impl RedisServer {
     pub fn start_in(options: &[&str], prepare: impl Fn(&Path) -> std::io::Result<()>) -> RedisServer {
         // Between choosing a free port and listening on it another process may take it: then redis-server exits.
         let mut problem = String::new();
-        for _ in 0..5 {
+        for _ in 0..20 {
             match RedisServer::try_start(options, &prepare) {
                 Ok(server) => return server,
                 Err(why) => problem = why,
@@ -87,6 +90,9 @@ impl RedisServer {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         drop(listener);
+        if address.port() > PORT_MAX {
+            return Err(format!("port {address} is too high for a cluster"));
+        }
         let name = format!("lockstorm-redis-{}-{}", std::process::id(), address.port());
         let directory = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;

@@ -21,9 +21,9 @@ const DIFFERENCES: &[(&str, &str)] = &[
          are sent after the reply, not by the next cron.",
     ),
     (
-        "cluster",
-        "There is no cluster mode: `cluster-enabled yes` is refused, and all subcommands answer as a server \
-         without it.",
+        "cluster|slots",
+        "The order of replicas, as that of nodes in CLUSTER NODES and CLUSTER SHARDS, is that in which the node \
+         has learned of them.",
     ),
     ("command", "The notes of key specifications have different texts."),
     ("command|docs", "Summaries, complexity and history have different texts."),

@@ -13,6 +13,7 @@ mod document;
 mod key_specs;
 mod wait;
 mod double;
+pub mod elsewhere;
 mod draw;
 mod error;
 mod long_double;

@@ -176,6 +176,10 @@ pub fn rewrite(old: &str, config: &Config, users: Vec<String>, all: bool) -> Str
     let mut changed: Vec<String> = Vec::new();
     let defaults = Config::default();
     for option in OPTIONS {
+        // Whom a node of a cluster follows is in a file of its own.
+        if config.cluster.enabled && option.name == "replicaof" {
+            continue;
+        }
         let unchanged = lines_of(option, &defaults);
         for (key, lines) in lines_of(option, config) {
             if all || !unchanged.iter().any(|(of, default)| *of == key && *default == lines) {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 mod announce;
+mod cluster;
 mod diskless_load;
 mod mutations;
 
@@ -10,6 +11,7 @@ pub mod file;
 pub mod options;
 
 pub use announce::Announce;
+pub use cluster::ClusterOptions;
 pub use diskless_load::DisklessLoad;
 pub use mutations::Mutations;
 
@@ -455,6 +457,8 @@ pub struct Config {
     pub mutations: Mutations,
     /// Options that are kept and answered but change nothing here, by name.
     pub others: std::collections::BTreeMap<String, String>,
+    /// Redis Cluster.
+    pub cluster: ClusterOptions,
 }
 
 impl Default for Config {
@@ -551,6 +555,7 @@ impl Default for Config {
             unixsocketperm: 0,
             mutations: Mutations::default(),
             others: std::collections::BTreeMap::new(),
+            cluster: ClusterOptions::default(),
         }
     }
 }

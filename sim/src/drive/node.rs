@@ -14,7 +14,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::{
     Platform,
@@ -122,12 +122,18 @@ pub(super) struct Driver<P: Platform> {
 }
 
 /// Drives the server in `node` until it exits, and all that it has sent is on its way. `env` is the one the server was
-/// made with: its outbox may already ask for something. Dropping the future is a crash; what the server knew is still in
-/// `node`.
+/// made with: its outbox may already ask for something. `bus` is where other nodes of its cluster connect, if it is in one. Dropping
+/// the future is a crash; what the server knew is still in `node`.
 ///
 /// # Panics
 /// If `node` is empty.
-pub async fn serve<P: Platform>(platform: P, listener: P::Listener, node: DrivenNode, mut env: Env) {
+pub async fn serve<P: Platform>(
+    platform: P,
+    listener: P::Listener,
+    bus: Option<P::Listener>,
+    node: DrivenNode,
+    mut env: Env,
+) {
     env.observing = P::WATCHED || node.0.watcher.borrow().is_some();
     env.manual_clock = platform.manual_clock().is_some();
     env.logging = platform.logs().then(Default::default);
@@ -151,7 +157,8 @@ pub async fn serve<P: Platform>(platform: P, listener: P::Listener, node: Driven
     driver.carry_out();
     // Every task of the node belongs to this set, so that it ends with this future.
     let mut tasks = JoinSet::new();
-    let accepting = tasks.spawn_local(accept(driver.clone(), listener));
+    let mut accepting = vec![tasks.spawn_local(accept(driver.clone(), listener, ConnId::FIRST))];
+    accepting.extend(bus.map(|bus| tasks.spawn_local(accept(driver.clone(), bus, ConnId::BUS))));
     driver.spawn(ring(driver.clone()));
     driver.spawn(signals(driver.clone()));
     let mut ending = false;
@@ -171,8 +178,8 @@ pub async fn serve<P: Platform>(platform: P, listener: P::Listener, node: Driven
             return Poll::Pending;
         }
         // No connection is accepted any more when the first one is closed.
-        accepting.abort();
-        if !accepting.is_finished() {
+        accepting.iter().for_each(AbortHandle::abort);
+        if !accepting.iter().all(AbortHandle::is_finished) {
             return Poll::Pending;
         }
         if !std::mem::replace(&mut ending, true) {
@@ -411,8 +418,8 @@ fn wake(waker: &Cell<Option<Waker>>) {
 }
 
 /// Takes connections in, and numbers them.
-async fn accept<P: Platform>(driver: Rc<Driver<P>>, listener: P::Listener) {
-    let mut next = ConnId::FIRST;
+async fn accept<P: Platform>(driver: Rc<Driver<P>>, listener: P::Listener, first: u64) {
+    let mut next = first;
     loop {
         let Ok(stream) = driver.platform.accept(&listener).await else {
             // Out of file descriptors, most likely; some connection has to go first.

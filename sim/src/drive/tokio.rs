@@ -46,6 +46,7 @@ use crate::{
 #[must_use = "a machine does nothing until it runs a node"]
 pub struct Machine {
     listeners: Listeners,
+    bus: Listeners,
     manual_clock: bool,
     log: Option<LogSink>,
     signals: Option<Signals>,
@@ -69,6 +70,12 @@ impl Machine {
     /// Listens here as well.
     pub fn listen(self, listener: TcpListener) -> Machine {
         self.listeners.tcp.push(listener);
+        self
+    }
+
+    /// Listens here as well, for other nodes of the cluster.
+    pub fn listen_bus(self, listener: TcpListener) -> Machine {
+        self.bus.tcp.push(listener);
         self
     }
 
@@ -160,7 +167,7 @@ impl Machine {
             env.log.iter().for_each(|line| real.log(line));
         }
         node.replace(started?);
-        serve(real, self.listeners, node, env).await;
+        serve(real, self.listeners, Some(self.bus), node, env).await;
         Ok(())
     }
 }

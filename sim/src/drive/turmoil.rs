@@ -41,7 +41,11 @@ pub async fn run(
     let server = start(&mut env, node.take());
     node.replace(server);
     let listener = TcpListener::bind((std::net::Ipv4Addr::UNSPECIFIED, port)).await?;
-    serve(host, listener, node, env).await;
+    let bus = match node.look(|server| server.listens_for_cluster()).flatten() {
+        Some(port) => Some(TcpListener::bind((std::net::Ipv4Addr::UNSPECIFIED, port)).await?),
+        None => None,
+    };
+    serve(host, listener, bus, node, env).await;
     Ok(())
 }
 

@@ -30,7 +30,8 @@ pub(super) async fn carry<P: Platform>(
     client: Option<IpAddr>,
 ) {
     let peer = client.or_else(|| driver.platform.ends(&stream).ok().map(|ends| ends.host));
-    let tap = (P::WATCHED && client.is_some()).then(Tap::default);
+    // What nodes of a cluster tell each other is no commands.
+    let tap = (P::WATCHED && client.is_some() && !conn.is_bus()).then(Tap::default);
     let mut wire = Wire {
         driver,
         conn,
@@ -122,7 +123,9 @@ impl<P: Platform> Wire<P> {
             };
             if let Some(piece) = front {
                 if !self.shown {
-                    self.driver.platform.reply(self.peer, self.conn, &piece);
+                    if !self.conn.is_bus() {
+                        self.driver.platform.reply(self.peer, self.conn, &piece);
+                    }
                     self.shown = true;
                 }
                 match Pin::new(&mut self.stream).poll_write(cx, &piece) {

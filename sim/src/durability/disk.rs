@@ -15,6 +15,8 @@ pub struct Disk {
     pub users: Option<Bytes>,
     /// The AOF, if there ever was one.
     pub log: Option<LogFile>,
+    /// What the node of a cluster remembers (`cluster-config-file`).
+    pub nodes: Option<String>,
 }
 
 /// The AOF in memory: a base, and the commands since.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{Dict, Draw, ExpiryRule, Typed, Usage, Value, WrongType, expiries::Expiries};
+use super::{Dict, Draw, ExpiryRule, SlotKeys, Typed, Usage, Value, WrongType, expiries::Expiries};
 use crate::blob::Blob;
 
 /// A key's value and its expiry.
@@ -73,6 +73,8 @@ pub struct Db {
     accounted: usize,
     /// Slots of `entries` whose keys may have changed since.
     unaccounted: Slots,
+    /// The keys by their slot of a cluster, once that was asked for.
+    by_slot: Option<Box<SlotKeys>>,
 }
 
 impl Db {
@@ -232,6 +234,9 @@ impl Db {
     ) {
         self.forget(old);
         self.unaccounted.add(slot);
+        if let Some(keys) = self.by_slot.as_mut().filter(|_| old.is_none()) {
+            keys.add(key.as_ref());
+        }
         self.track(key, slot, old.and_then(Entry::expires_ms), Expires::at(expires_ms).when_ms());
     }
 
@@ -278,6 +283,9 @@ impl Db {
     pub fn remove(&mut self, key: &[u8]) -> Option<Entry> {
         let (slot, key, entry) = self.entries.take(key)?;
         self.forget(Some(&entry));
+        if let Some(keys) = &mut self.by_slot {
+            keys.remove(&key);
+        }
         self.track(&key, slot, entry.expires_ms(), None);
         if self.entries.is_sparse() {
             self.compact();
@@ -316,6 +324,16 @@ impl Db {
 
     fn forget(&mut self, gone: Option<&Entry>) {
         self.accounted = self.accounted.saturating_sub(gone.map_or(0, |entry| entry.accounted));
+    }
+
+    /// The keys by their slot of a cluster. To be asked for the first time makes the index.
+    pub fn by_slot(&mut self, slot_of: fn(&[u8]) -> u16) -> &SlotKeys {
+        let entries = &self.entries;
+        self.by_slot.get_or_insert_with(|| {
+            let mut keys = SlotKeys::new(slot_of);
+            entries.iter().for_each(|(key, _)| keys.add(key));
+            Box::new(keys)
+        })
     }
 
     /// Removes every key.

@@ -1,6 +1,7 @@
 //! The state of one node, whole: its data, its options, its connections. Behaviour is elsewhere; this is what it works on.
 
 pub mod clients;
+mod cluster;
 pub mod expiry;
 pub mod latency;
 pub mod lazy_free;
@@ -16,6 +17,7 @@ use bytes::Bytes;
 
 use crate::{
     acl::Acl,
+    cluster::Cluster,
     config::{Config, DisklessLoad, Notify},
     durability::{AofWriter, Disk, LogState, rdb},
     effect::Effects,
@@ -91,6 +93,8 @@ pub struct Node {
     pub dialed: u64,
     /// What makes it a Sentinel, if it is one. It has no data then, and other commands.
     pub sentinel: Option<Box<Sentinel>>,
+    /// What makes it a node of a cluster, if it is one.
+    pub cluster: Option<Box<Cluster>>,
 }
 
 /// The files of a node, and what is being written to them.
@@ -323,6 +327,7 @@ impl Node {
             loading: None,
             exiting: false,
             sentinel: None,
+            cluster: None,
         }
     }
 
@@ -338,6 +343,15 @@ impl Node {
     /// Whether what commands do is written down, for replicas or for the disk.
     pub fn propagates(&self) -> bool {
         self.persistence.aof.state != LogState::Off || self.replication.streams()
+    }
+
+    /// What kind of server it is, as INFO and HELLO say.
+    pub fn mode(&self) -> &'static str {
+        match (&self.sentinel, &self.cluster) {
+            (Some(_), _) => "sentinel",
+            (None, Some(_)) => "cluster",
+            (None, None) => "standalone",
+        }
     }
 
     /// The name for the next connection that the node dials.
@@ -357,7 +371,8 @@ impl Node {
     /// Which commands have to wait at the moment, if any: for the end of CLIENT PAUSE, or because replicas are to catch up.
     pub fn pause(&self) -> Option<PauseMode> {
         let catching_up = self.shutdown.is_some_and(|shutdown| shutdown.deadline.is_some());
-        let handing_over = self.replication.failover.is_some();
+        let for_cluster = self.cluster.as_ref().is_some_and(|cluster| cluster.pauses_writes());
+        let handing_over = self.replication.failover.is_some() || for_cluster;
         match self.paused {
             Some((_, mode)) => Some(mode),
             None => (catching_up || handing_over).then_some(PauseMode::Write),

@@ -15,6 +15,9 @@ use crate::{
 /// The error for a client beyond `maxclients`.
 const FULL: &str = "-ERR max number of clients reached\r\n";
 
+/// The same in a cluster.
+const FULL_IN_CLUSTER: &str = "-ERR max number of clients + cluster connections reached\r\n";
+
 /// The error for a client of another host that `protected-mode` refuses: Redis's text, which clients look for.
 const PROTECTED: &str = "-DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the default \
     user. In this mode connections are only accepted from the loopback interface. If you want to connect from \
@@ -33,8 +36,10 @@ const ROOM: usize = 16 << 10;
 impl Server {
     pub(super) fn connected(&mut self, env: &mut Env, conn: ConnId, peer: String, local: String) {
         let node = &self.node;
-        let refused = if node.clients.sessions.len() >= node.config.maxclients {
-            Some((Level::Verbose, "there are as many clients as maxclients allows", FULL))
+        let links = node.cluster.as_ref().map_or(0, |cluster| cluster.connections());
+        let refused = if node.clients.sessions.len() + links >= node.config.maxclients {
+            let text = if node.cluster.is_some() { FULL_IN_CLUSTER } else { FULL };
+            Some((Level::Verbose, "there are as many clients as maxclients allows", text))
         } else if env.strangers
             && node.config.protected_mode
             && node.acl.default_needs_no_password()

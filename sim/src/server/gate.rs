@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use super::Server;
 use crate::{
-    commands::{Error, Flags, Spec, access, debug, declared, find_for, find_in, permit},
+    commands::{Error, Flags, Spec, access, debug, declared, elsewhere, find_for, find_in, permit},
     env::Env,
     event::ConnId,
     node::{PauseMode, Receiving, clients::Role},
@@ -22,6 +22,20 @@ pub(super) enum Passage {
     Hold,
     /// It was no command of a client but an attempt to make one from a web page: the connection is closed.
     Close,
+}
+
+/// Why a command may not run.
+enum Refusal {
+    /// It may not.
+    Error(Error),
+    /// Not here: another node of the cluster is to be asked.
+    Elsewhere(Error),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        Refusal::Error(error)
+    }
 }
 
 impl Server {
@@ -43,9 +57,16 @@ impl Server {
             Ok(spec) => return self.refuse(conn, Some(spec), Error::arity(spec.name)),
             Err(error) => return self.refuse(conn, None, error),
         };
+        if let Some(session) = self.node.clients.sessions.get_mut(conn)
+            && session.transaction.is_none()
+        {
+            session.asking = std::mem::take(&mut session.asks);
+        }
         let flags = self.flags_with_queue(conn, spec, args);
-        if let Err(error) = self.admit(env, conn, spec, flags, args) {
-            return self.refuse(conn, Some(spec), error);
+        match self.admit(env, conn, spec, flags, args) {
+            Ok(()) => {}
+            Err(Refusal::Error(error)) => return self.refuse(conn, Some(spec), error),
+            Err(Refusal::Elsewhere(error)) => return self.redirect(conn, spec, error),
         }
         let may_replicate = flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE));
         let session = self.node.clients.sessions.live(conn);
@@ -99,35 +120,37 @@ impl Server {
         spec: &Spec,
         flags: Flags,
         args: &[Bytes],
-    ) -> Result<(), Error> {
+    ) -> Result<(), Refusal> {
         let node = &mut self.node;
         let session = node.clients.sessions.get_mut(conn).expect("the gate is for live connections");
         // What is queued may use up any amount of memory by itself.
         let queuing = session.transaction.is_some() && !flags.contains(Flags::ENDS_TRANSACTION);
         if flags.contains(Flags::DEBUGS) && !node.config.enable_debug_command.allows(session.is_local()) {
-            return Err(Error::DEBUG_DISABLED);
+            return Err(Error::DEBUG_DISABLED.into());
         }
         if flags.contains(Flags::CHANGES_MODULES)
             && !node.config.enable_module_command.allows(session.is_local())
         {
-            return Err(Error::MODULE_DISABLED);
+            return Err(Error::MODULE_DISABLED.into());
         }
         if !session.authenticated && !node.acl.admits_strangers() && !flags.contains(Flags::NO_AUTH) {
-            return Err(Error::NO_AUTH);
+            return Err(Error::NO_AUTH.into());
         }
         if session.transaction.is_some() && flags.contains(Flags::NO_MULTI) {
-            return Err(Error::NOT_IN_MULTI);
+            return Err(Error::NOT_IN_MULTI.into());
         }
         // A master's stream is obeyed, whatever the state of this node.
         let obeys = session.role == Role::Master;
         let context = if session.transaction.is_some() { "multi" } else { "toplevel" };
         let confined = session.protocol == Protocol::Resp2 && session.is_subscriber();
         access::refuse(node, env, conn, spec, args, context).map_err(|denied| denied.error(spec))?;
+        elsewhere::route(node, env, conn, spec, args)
+            .map_err(|elsewhere| Refusal::Elsewhere(Error(elsewhere.text().into())))?;
         self.make_room(env);
         self.node.limit_tracking(env);
         let node = &mut self.node;
         if node.out_of_memory && (flags.contains(Flags::DENYOOM) || queuing) && !obeys {
-            return Err(Error::OUT_OF_MEMORY);
+            return Err(Error::OUT_OF_MEMORY.into());
         }
         if flags.contains(Flags::WRITE) && !obeys {
             permit::write(node)?;
@@ -135,22 +158,36 @@ impl Server {
             permit::disk(node)?;
         }
         if confined && !flags.contains(Flags::IN_SUBSCRIBER_MODE) {
-            return Err(Error::in_subscription(spec.name));
+            return Err(Error::in_subscription(spec.name).into());
         }
         permit::stale(node, flags)?;
         let receiving = node.receiving();
         if (receiving == Some(Receiving::WithoutData) && !flags.contains(Flags::LOADING))
             || (receiving == Some(Receiving::BesideData) && flags.contains(Flags::NO_ASYNC_LOADING))
         {
-            return Err(Error::LOADING);
+            return Err(Error::LOADING.into());
         }
         if node.loading.is_some() && !flags.contains(Flags::LOADING) {
-            return Err(Error::LOADING);
+            return Err(Error::LOADING.into());
         }
         if let Some(busy) = node.busy.as_ref().filter(|_| !flags.contains(Flags::ALLOW_BUSY)) {
-            return Err(Error::busy(busy));
+            return Err(Error::busy(busy).into());
         }
         Ok(())
+    }
+
+    /// Answers that another node is to be asked. An EXEC that is redirected ends its transaction.
+    fn redirect(&mut self, conn: ConnId, spec: &Spec, error: Error) -> Passage {
+        if spec.flags.contains(Flags::RUNS_QUEUE) {
+            self.node.clients.discard(conn);
+        } else if let Some(session) = self.node.clients.sessions.get_mut(conn)
+            && let Some(transaction) = &mut session.transaction
+        {
+            transaction.broken = true;
+        }
+        self.node.stats.calls_of(spec.name).rejected += 1;
+        self.node.stats.note_error(&error.0);
+        Passage::Answer(error.into())
     }
 
     /// Refuses a command. A transaction being queued will not run any more; an EXEC that is refused ends it.

@@ -55,6 +55,7 @@ impl Server {
         if self.node.replication.attached().next().is_some() {
             let waits =
                 self.node.replication.failover.as_ref().is_some_and(|failover| failover.deadline.is_some());
+            let waits = waits || self.node.cluster.as_ref().is_some_and(|cluster| cluster.pauses_writes());
             if pings && !waits && self.node.replication.master.is_none() {
                 self.feed_words(&["PING"]);
             }

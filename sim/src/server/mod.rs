@@ -7,6 +7,7 @@
 //! ```
 
 mod aof;
+mod cluster;
 mod blocking;
 mod connection;
 mod cron;

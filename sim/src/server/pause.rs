@@ -18,6 +18,8 @@ impl Server {
         if let Some(session) = self.node.clients.sessions.get_mut(conn) {
             let args = args.to_vec();
             let on = BlockedOn::Pause;
+            // The command that it is of comes again.
+            session.asks |= session.asking;
             session.blocked = Some(Blocked { args, keys: Vec::new(), deadline: None, ticket, on });
             self.held += 1;
         }
@@ -50,6 +52,7 @@ impl Server {
 
     /// When the pause ends, if there is one.
     pub(super) fn pause_due(&self) -> Option<Monotonic> {
+        // That of a manual failover in a cluster is ended by the work of the cluster.
         self.node.paused.map(|(until, _)| until)
     }
 }

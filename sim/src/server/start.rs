@@ -6,8 +6,9 @@ use bytes::Bytes;
 
 use super::Server;
 use crate::{
+    cluster::Corrupted,
     commands::{Ctx, Origin, access::load_configured, find, integer, run},
-    config::Config,
+    config::{ClusterOptions, Config},
     durability::{Commands, Disk, LogError, Parts, Unread, rdb},
     effect::{Effects, PropagateTo, Propagated},
     env::Env,
@@ -49,6 +50,12 @@ pub enum StartError {
     /// The append-only file.
     #[error(transparent)]
     Log(#[from] LogError),
+    /// What the node remembers of its cluster.
+    #[error(transparent)]
+    Nodes(#[from] Corrupted),
+    /// Keys in a database that a node of a cluster does not have.
+    #[error("You can't have keys in a DB different than DB 0 when in Cluster mode. Exiting.")]
+    OtherDatabases,
 }
 
 /// Why the commands of an AOF cannot be replayed, and the position.
@@ -66,6 +73,8 @@ impl Server {
     /// nothing but this node writes it.
     pub fn restart(config: Config, disk: Disk, env: &mut Env) -> Server {
         let mut server = Server::unread(config, disk, env);
+        // A node wrote the file itself: it makes sense.
+        let _ = server.start_cluster(env);
         if server.node.config.appendonly {
             if server.load_log(env) {
                 server.node.persistence.aof.resume(env.wall.as_secs());
@@ -73,6 +82,7 @@ impl Server {
         } else if let Some(snapshot) = server.node.persistence.disk.snapshot.clone() {
             let _ = server.load_snapshot(env, &snapshot);
         }
+        let _ = server.verify_cluster(env);
         let len = server.node.persistence.disk.data_len();
         server.begin(env, len);
         server
@@ -85,8 +95,10 @@ impl Server {
     /// When something that is there cannot be read.
     pub fn open(config: Config, env: &mut Env) -> Result<Server, StartError> {
         let mut server = Server::unread(config, Disk::default(), env);
+        server.start_cluster(env)?;
         let len =
             if server.node.config.appendonly { server.open_log(env)? } else { server.open_snapshot(env)? };
+        server.verify_cluster(env)?;
         server.begin(env, len);
         Ok(server)
     }
@@ -99,6 +111,7 @@ impl Server {
                 replicaof: None,
                 aclfile: String::new(),
                 users: Vec::new(),
+                cluster: ClusterOptions::default(),
                 ..config.clone()
             },
             env,
@@ -120,6 +133,7 @@ impl Server {
         }
         self.run_disk(env);
         self.settle_peers(env);
+        self.carry_out_for_cluster(env);
         self.set_alarm(env);
         self.tell_stall(env);
     }

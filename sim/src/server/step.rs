@@ -80,9 +80,12 @@ impl Server {
         server.node.persistence.saved_at = env.wall.as_secs();
         server.node.scripts.set_clock(env.script_clock);
         load_configured(&mut server.node, env);
+        // A node without files has nothing to read that could be wrong.
+        let _ = server.start_cluster(env);
         server.follow_configured(env);
         server.run_disk(env);
         server.settle_peers(env);
+        server.carry_out_for_cluster(env);
         server.set_alarm(env);
         server
     }
@@ -90,6 +93,12 @@ impl Server {
     /// The node's state, to look at from outside.
     pub fn node(&self) -> &Node {
         &self.node
+    }
+
+    /// The port at which other nodes of its cluster connect, if it is in one.
+    pub fn listens_for_cluster(&self) -> Option<u16> {
+        self.node.cluster.as_ref()?;
+        self.node.config.bus_port()
     }
 
     /// Takes in one event. Actions are left in `env.outbox`, in order; the replies of a step go out as one write per
@@ -102,7 +111,7 @@ impl Server {
         env.logging = env.logging.map(|_| self.node.config.loglevel);
         match event {
             Event::Alarm => self.alarm = None,
-            Event::Unsent { conn, bytes } => {
+            Event::Unsent { conn, bytes } if !conn.is_bus() => {
                 self.node.note_unsent(conn, bytes, env.monotonic);
                 if self.node.clients.pending.is_empty() {
                     return self.set_alarm(env);
@@ -140,6 +149,7 @@ impl Server {
         }
         self.carry_out_for_sentinel(env);
         if !self.is_stalled() {
+            self.carry_out_for_cluster(env);
             self.evict_clients(env);
             self.node.send_broadcasts();
             self.flush(env);
@@ -157,6 +167,7 @@ impl Server {
     }
 
     fn take(&mut self, env: &mut Env, event: Event) {
+        let Some(event) = self.take_for_cluster(env, event) else { return };
         match event {
             Event::Connected { conn, peer, local } => self.connected(env, conn, peer, local),
             Event::Dialed { conn, .. } => self.dialed(env, conn),
@@ -187,6 +198,7 @@ impl Server {
     /// Whatever the time has made due, on an alarm or on any other event that comes late enough.
     fn run_due(&mut self, env: &mut Env) {
         self.run_sentinel(env);
+        self.run_cluster(env);
         self.reload_log(env);
         self.run_failover(env);
         self.run_shutdown(env);
@@ -232,6 +244,7 @@ impl Server {
             self.peers_due(env),
             self.disk_due(env),
             self.node.sentinel.as_ref().map(|sentinel| sentinel.due()),
+            self.cluster_due(),
         ]
         .into_iter()
         .flatten()

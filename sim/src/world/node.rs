@@ -36,7 +36,14 @@ pub async fn run_with(
         Ok(listener) => listener,
         Err(error) => return ctx.observe("no listener", error.to_string()),
     };
-    serve(ctx, listener, node, env).await;
+    let bus = match node.look(|server| server.listens_for_cluster()).flatten() {
+        Some(port) => match ctx.listen(port).await {
+            Ok(bus) => Some(bus),
+            Err(error) => return ctx.observe("no listener", error.to_string()),
+        },
+        None => None,
+    };
+    serve(ctx, listener, bus, node, env).await;
 }
 
 impl Platform for HostCtx {

@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
 };
 
-use lockstorm_sim::{drive::bind, log::Level};
+use lockstorm_sim::{config::Config, drive::bind, log::Level};
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use tokio::net::{TcpListener, UnixListener};
 
@@ -20,6 +20,37 @@ pub(super) fn tcp(addresses: &str, port: u16, backlog: u32, log: &Log) -> Result
     let addresses = addresses.split_ascii_whitespace();
     let listeners = bind(addresses, port, backlog, passed_over).map_err(|error| miette!("{error}"))?;
     listeners.into_iter().map(|listener| TcpListener::from_std(listener).into_diagnostic()).collect()
+}
+
+/// How many free ports are tried until the port of the bus that goes with one is free as well.
+const TRIES: usize = 100;
+
+/// Listens for clients, and in cluster mode for other nodes as well.
+pub(super) fn with_bus(
+    addresses: &str,
+    config: &Config,
+    free_port: bool,
+    log: &Log,
+) -> Result<(Vec<TcpListener>, Vec<TcpListener>)> {
+    let backlog = config.tcp_backlog;
+    let mut tries = if free_port { TRIES } else { 1 };
+    loop {
+        let listeners = tcp(addresses, config.port, backlog, log)?;
+        let Some(first) = listeners.first().filter(|_| config.cluster.enabled) else {
+            return Ok((listeners, Vec::new()));
+        };
+        let port = first.local_addr().into_diagnostic()?.port();
+        let bus = Config { port, ..config.clone() }.bus_port().ok_or_else(|| {
+            miette!("the port {port} is too high for a cluster, whose bus is at a port 10000 above it")
+        });
+        let bus = bus.and_then(|bus| tcp(addresses, bus, backlog, log));
+        tries -= 1;
+        match bus {
+            Ok(bus) => return Ok((listeners, bus)),
+            Err(_) if tries > 0 => {}
+            Err(error) => return Err(error).wrap_err("the cluster bus has no port"),
+        }
+    }
 }
 
 /// The file of a Unix socket, which is removed with the listener.

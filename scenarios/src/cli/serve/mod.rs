@@ -108,6 +108,9 @@ impl Serve {
         let read = |path: &str| files.read(path).map(Bytes::from).map_err(|error| format!("{path}: {error}"));
         configured(&config, read).map_err(|wrong| miette!("{wrong}")).wrap_err("the users cannot be made")?;
         check_renames(&config).map_err(|wrong| miette!("{wrong}"))?;
+        if config.cluster.enabled && config.replicaof.is_some() {
+            return Err(miette!("replicaof directive not allowed in cluster mode"));
+        }
         let log = Log::open(&config.logfile, config.loglevel)?;
         descriptors::raise(&mut config, &log);
         if self.end_with_stdin {
@@ -120,7 +123,10 @@ impl Serve {
             let unixsocket = config.unixsocket.clone();
             if config.port != 0 || free_port || unixsocket.is_empty() {
                 let addresses = config.bind.clone();
-                let listeners = listen::tcp(&addresses, config.port, config.tcp_backlog, &log)?;
+                let (listeners, bus) = listen::with_bus(&addresses, &config, free_port, &log)?;
+                for listener in bus {
+                    machine = machine.listen_bus(listener);
+                }
                 if listeners.is_empty() && unixsocket.is_empty() {
                     return Err(miette!("there is no address to listen on"));
                 }

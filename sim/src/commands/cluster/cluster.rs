@@ -1,4 +1,4 @@
-//! CLUSTER subcommand ...: refused, because this node is in no cluster.
+//! CLUSTER: the container of the subcommands that are about the cluster.
 
 use crate::commands::{Flags, Group, Keys, Spec, help};
 

@@ -1,7 +1,12 @@
-//! CLUSTER ADDSLOTS: refused, because this node is in no cluster.
+//! CLUSTER ADDSLOTS slot [slot ...]: gives the node slots that no node has.
 
-use super::disabled;
-use crate::commands::{Flags, Group, Keys, Spec};
+use bytes::Bytes;
+
+use super::{act, slot_of, with};
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
 
 pub(super) const SPEC: Spec = Spec {
     name: "cluster|addslots",
@@ -12,5 +17,11 @@ pub(super) const SPEC: Spec = Spec {
     flags: Flags::ADMIN.union(Flags::STALE).union(Flags::NO_ASYNC_LOADING),
     keys: Keys::None,
     subcommands: &[],
-    run: disabled,
+    run,
 };
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    with(ctx, |_, _, _| ())?;
+    let slots = args[2..].iter().map(slot_of).collect::<Result<Vec<_>, _>>()?;
+    act(ctx, |cluster, _, _| cluster.change_slots(&slots, true))
+}

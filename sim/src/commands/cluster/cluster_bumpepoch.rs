@@ -1,7 +1,12 @@
-//! CLUSTER BUMPEPOCH: refused, because this node is in no cluster.
+//! CLUSTER BUMPEPOCH: takes a version above all others.
 
-use super::disabled;
-use crate::commands::{Flags, Group, Keys, Spec};
+use bytes::Bytes;
+
+use super::with;
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
 
 pub(super) const SPEC: Spec = Spec {
     name: "cluster|bumpepoch",
@@ -12,5 +17,10 @@ pub(super) const SPEC: Spec = Spec {
     flags: Flags::ADMIN.union(Flags::STALE).union(Flags::NO_ASYNC_LOADING),
     keys: Keys::None,
     subcommands: &[],
-    run: disabled,
+    run,
 };
+
+fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    let (bumped, epoch) = with(ctx, |cluster, _, _| cluster.bump())?;
+    Ok(Reply::Status(format!("{} {epoch}", if bumped { "BUMPED" } else { "STILL" }).into()))
+}

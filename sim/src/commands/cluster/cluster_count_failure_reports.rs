@@ -1,7 +1,12 @@
-//! CLUSTER COUNT-FAILURE-REPORTS: refused, because this node is in no cluster.
+//! CLUSTER COUNT-FAILURE-REPORTS node: how many masters have lately said that a node is down.
 
-use super::disabled;
-use crate::commands::{Flags, Group, Keys, Spec};
+use bytes::Bytes;
+
+use super::with;
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
 
 pub(super) const SPEC: Spec = Spec {
     name: "cluster|count-failure-reports",
@@ -12,5 +17,10 @@ pub(super) const SPEC: Spec = Spec {
     flags: Flags::ADMIN.union(Flags::STALE),
     keys: Keys::None,
     subcommands: &[],
-    run: disabled,
+    run,
 };
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let count = with(ctx, |cluster, _, around| cluster.failure_reports(around, &args[2]))?;
+    count.map(Reply::from).map_err(|why| Error(format!("ERR {why}").into()))
+}

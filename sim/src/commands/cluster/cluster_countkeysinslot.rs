@@ -1,7 +1,13 @@
-//! CLUSTER COUNTKEYSINSLOT: refused, because this node is in no cluster.
+//! CLUSTER COUNTKEYSINSLOT slot: how many keys a slot has on this node.
 
-use super::disabled;
-use crate::commands::{Flags, Group, Keys, Spec};
+use bytes::Bytes;
+
+use super::with;
+use crate::{
+    cluster::{SLOTS, key_slot},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    resp::Reply,
+};
 
 pub(super) const SPEC: Spec = Spec {
     name: "cluster|countkeysinslot",
@@ -12,5 +18,12 @@ pub(super) const SPEC: Spec = Spec {
     flags: Flags::STALE,
     keys: Keys::None,
     subcommands: &[],
-    run: disabled,
+    run,
 };
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    with(ctx, |_, _, _| ())?;
+    let slot = integer(&args[2])?;
+    let slot = u16::try_from(slot).ok().filter(|slot| *slot < SLOTS).ok_or(Error::of("ERR Invalid slot"))?;
+    Ok(ctx.node.dbs[0].by_slot(key_slot).count(slot).into())
+}

@@ -1,7 +1,12 @@
-//! CLUSTER DELSLOTSRANGE: refused, because this node is in no cluster.
+//! CLUSTER DELSLOTSRANGE first last [first last ...]: takes ranges of slots from their nodes.
 
-use super::disabled;
-use crate::commands::{Flags, Group, Keys, Spec};
+use bytes::Bytes;
+
+use super::{act, slots_of_ranges, with};
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
 
 pub(super) const SPEC: Spec = Spec {
     name: "cluster|delslotsrange",
@@ -12,5 +17,11 @@ pub(super) const SPEC: Spec = Spec {
     flags: Flags::ADMIN.union(Flags::STALE).union(Flags::NO_ASYNC_LOADING),
     keys: Keys::None,
     subcommands: &[],
-    run: disabled,
+    run,
 };
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    with(ctx, |_, _, _| ())?;
+    let slots = slots_of_ranges(&args[2..], SPEC.name)?;
+    act(ctx, |cluster, _, _| cluster.change_slots(&slots, false))
+}

@@ -1,7 +1,13 @@
-//! CLUSTER FAILOVER: refused, because this node is in no cluster.
+//! CLUSTER FAILOVER [FORCE | TAKEOVER]: this replica takes over from its master.
 
-use super::disabled;
-use crate::commands::{Flags, Group, Keys, Spec};
+use bytes::Bytes;
+
+use super::{act, with};
+use crate::{
+    cluster::Force,
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
 
 pub(super) const SPEC: Spec = Spec {
     name: "cluster|failover",
@@ -12,5 +18,17 @@ pub(super) const SPEC: Spec = Spec {
     flags: Flags::ADMIN.union(Flags::STALE).union(Flags::NO_ASYNC_LOADING),
     keys: Keys::None,
     subcommands: &[],
-    run: disabled,
+    run,
 };
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    with(ctx, |_, _, _| ())?;
+    let force = match &args[2..] {
+        [] => Force::None,
+        [word] if word.eq_ignore_ascii_case(b"force") => Force::Master,
+        [word] if word.eq_ignore_ascii_case(b"takeover") => Force::All,
+        [_] => return Err(Error::SYNTAX),
+        _ => return Err(Error::subcommand("CLUSTER", &args[1])),
+    };
+    act(ctx, |cluster, env, around| cluster.fail_over(env, around, force))
+}

@@ -1,7 +1,12 @@
-//! CLUSTER FLUSHSLOTS: refused, because this node is in no cluster.
+//! CLUSTER FLUSHSLOTS: takes all slots of this node.
 
-use super::disabled;
-use crate::commands::{Flags, Group, Keys, Spec};
+use bytes::Bytes;
+
+use super::act;
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
 
 pub(super) const SPEC: Spec = Spec {
     name: "cluster|flushslots",
@@ -12,5 +17,9 @@ pub(super) const SPEC: Spec = Spec {
     flags: Flags::ADMIN.union(Flags::STALE).union(Flags::NO_ASYNC_LOADING),
     keys: Keys::None,
     subcommands: &[],
-    run: disabled,
+    run,
 };
+
+fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    act(ctx, |cluster, _, around| cluster.flush_slots(around))
+}

@@ -1,7 +1,12 @@
-//! CLUSTER HELP: refused, because this node is in no cluster.
+//! CLUSTER HELP: lists the subcommands.
 
-use super::disabled;
-use crate::commands::{Flags, Group, Keys, Spec};
+use bytes::Bytes;
+
+use super::with;
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, help},
+    resp::Reply,
+};
 
 pub(super) const SPEC: Spec = Spec {
     name: "cluster|help",
@@ -12,5 +17,10 @@ pub(super) const SPEC: Spec = Spec {
     flags: Flags::LOADING.union(Flags::STALE),
     keys: Keys::None,
     subcommands: &[],
-    run: disabled,
+    run,
 };
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    with(ctx, |_, _, _| ())?;
+    help::run(ctx, args)
+}

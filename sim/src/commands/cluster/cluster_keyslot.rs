@@ -1,7 +1,13 @@
-//! CLUSTER KEYSLOT: refused, because this node is in no cluster.
+//! CLUSTER KEYSLOT key: the slot of a key.
 
-use super::disabled;
-use crate::commands::{Flags, Group, Keys, Spec};
+use bytes::Bytes;
+
+use super::with;
+use crate::{
+    cluster::key_slot,
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
 
 pub(super) const SPEC: Spec = Spec {
     name: "cluster|keyslot",
@@ -12,5 +18,10 @@ pub(super) const SPEC: Spec = Spec {
     flags: Flags::STALE,
     keys: Keys::None,
     subcommands: &[],
-    run: disabled,
+    run,
 };
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    with(ctx, |_, _, _| ())?;
+    Ok(i64::from(key_slot(&args[2])).into())
+}

@@ -1,7 +1,12 @@
-//! CLUSTER REPLICATE: refused, because this node is in no cluster.
+//! CLUSTER REPLICATE node: becomes a replica of a master.
 
-use super::disabled;
-use crate::commands::{Flags, Group, Keys, Spec};
+use bytes::Bytes;
+
+use super::act;
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
 
 pub(super) const SPEC: Spec = Spec {
     name: "cluster|replicate",
@@ -12,5 +17,9 @@ pub(super) const SPEC: Spec = Spec {
     flags: Flags::ADMIN.union(Flags::STALE).union(Flags::NO_ASYNC_LOADING),
     keys: Keys::None,
     subcommands: &[],
-    run: disabled,
+    run,
 };
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    act(ctx, |cluster, _, around| cluster.replicate_node(around, &args[2]))
+}

@@ -1,7 +1,12 @@
-//! CLUSTER SAVECONFIG: refused, because this node is in no cluster.
+//! CLUSTER SAVECONFIG: writes what the node remembers of the cluster to disk.
 
-use super::disabled;
-use crate::commands::{Flags, Group, Keys, Spec};
+use bytes::Bytes;
+
+use super::with;
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
 
 pub(super) const SPEC: Spec = Spec {
     name: "cluster|saveconfig",
@@ -12,5 +17,10 @@ pub(super) const SPEC: Spec = Spec {
     flags: Flags::ADMIN.union(Flags::STALE).union(Flags::NO_ASYNC_LOADING),
     keys: Keys::None,
     subcommands: &[],
-    run: disabled,
+    run,
 };
+
+fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    with(ctx, |cluster, _, _| cluster.save())?;
+    Ok(Reply::OK)
+}

@@ -1,7 +1,12 @@
-//! CLUSTER SET-CONFIG-EPOCH: refused, because this node is in no cluster.
+//! CLUSTER SET-CONFIG-EPOCH epoch: gives a fresh node the version of its claims.
 
-use super::disabled;
-use crate::commands::{Flags, Group, Keys, Spec};
+use bytes::Bytes;
+
+use super::{act, with};
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    resp::Reply,
+};
 
 pub(super) const SPEC: Spec = Spec {
     name: "cluster|set-config-epoch",
@@ -12,5 +17,11 @@ pub(super) const SPEC: Spec = Spec {
     flags: Flags::ADMIN.union(Flags::STALE).union(Flags::NO_ASYNC_LOADING),
     keys: Keys::None,
     subcommands: &[],
-    run: disabled,
+    run,
 };
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    with(ctx, |_, _, _| ())?;
+    let epoch = integer(&args[2])?;
+    act(ctx, |cluster, _, _| cluster.set_config_epoch(epoch))
+}

@@ -1,7 +1,12 @@
-//! CLUSTER SHARDS: refused, because this node is in no cluster.
+//! CLUSTER SHARDS: the masters with their replicas and slots.
 
-use super::disabled;
-use crate::commands::{Flags, Group, Keys, Spec};
+use bytes::Bytes;
+
+use super::with;
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
 
 pub(super) const SPEC: Spec = Spec {
     name: "cluster|shards",
@@ -12,5 +17,9 @@ pub(super) const SPEC: Spec = Spec {
     flags: Flags::STALE,
     keys: Keys::None,
     subcommands: &[],
-    run: disabled,
+    run,
 };
+
+fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    with(ctx, |cluster, _, around| cluster.show_shards(around))
+}

@@ -1,7 +1,12 @@
-//! CLUSTER SLAVES: refused, because this node is in no cluster.
+//! CLUSTER SLAVES node: the replicas of a master.
 
-use super::disabled;
-use crate::commands::{Flags, Group, Keys, Spec};
+use bytes::Bytes;
+
+use super::with;
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
 
 pub(super) const SPEC: Spec = Spec {
     name: "cluster|slaves",
@@ -12,5 +17,10 @@ pub(super) const SPEC: Spec = Spec {
     flags: Flags::ADMIN.union(Flags::STALE),
     keys: Keys::None,
     subcommands: &[],
-    run: disabled,
+    run,
 };
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let shown = with(ctx, |cluster, _, _| cluster.show_replicas(&args[2]))?;
+    shown.map_err(|why| Error(format!("ERR {why}").into()))
+}

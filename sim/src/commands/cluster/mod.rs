@@ -1,4 +1,4 @@
-//! Commands about a cluster. A node here is never in one, and says so as a server does that runs without.
+//! Commands about a cluster. A node that is in none says so.
 
 mod asking;
 #[expect(clippy::module_inception, reason = "the command CLUSTER has the name of its group")]
@@ -35,13 +35,60 @@ mod readwrite;
 
 use bytes::Bytes;
 
-use super::{Ctx, Error, Spec};
-use crate::resp::Reply;
+use super::{Ctx, Error, Spec, integer};
+use crate::{
+    cluster::{Around, Cluster, SLOTS},
+    env::Env,
+    resp::Reply,
+};
 
 /// The group, sorted by name.
 pub(super) const ALL: &[&Spec] = &[&asking::SPEC, &cluster::SPEC, &readonly::SPEC, &readwrite::SPEC];
 
-/// The `run` of every command of the group.
-fn disabled(_: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    Err(Error::of("ERR This instance has cluster support disabled"))
+/// Lets a command work on the cluster, and does what the cluster wants then.
+fn with<T>(
+    ctx: &mut Ctx<'_>,
+    work: impl FnOnce(&mut Cluster, &mut Env, &mut Around<'_>) -> T,
+) -> Result<T, Error> {
+    let done = ctx.node.with_cluster(ctx.env, work);
+    let done = done.ok_or(Error::of("ERR This instance has cluster support disabled"))?;
+    ctx.node.carry_out_for_cluster(ctx.env, ctx.effects);
+    Ok(done)
+}
+
+/// The same for a command that has no more to say than that it is done, or why not.
+fn act(
+    ctx: &mut Ctx<'_>,
+    work: impl FnOnce(&mut Cluster, &mut Env, &mut Around<'_>) -> Result<(), String>,
+) -> Result<Reply, Error> {
+    match with(ctx, work)? {
+        Ok(()) => Ok(Reply::OK),
+        Err(why) => Err(Error(format!("ERR {why}").into())),
+    }
+}
+
+/// A slot as a word of a command.
+fn slot_of(word: &Bytes) -> Result<u16, Error> {
+    let slot = integer(word).ok().and_then(|slot| u16::try_from(slot).ok()).filter(|slot| *slot < SLOTS);
+    slot.ok_or(Error::of("ERR Invalid or out of range slot"))
+}
+
+/// The slots of ranges, each a first and a last one.
+fn slots_of_ranges(words: &[Bytes], command: &str) -> Result<Vec<u16>, Error> {
+    if !words.len().is_multiple_of(2) {
+        return Err(Error::arity(command));
+    }
+    let mut slots = Vec::new();
+    for pair in words.chunks(2) {
+        let (first, last) = (slot_of(&pair[0])?, slot_of(&pair[1])?);
+        if first > last {
+            let text = format!("ERR start slot number {first} is greater than end slot number {last}");
+            return Err(Error(text.into()));
+        }
+        // More of them would be named twice: that is found out by then.
+        if slots.len() <= usize::from(SLOTS) {
+            slots.extend(first..=last);
+        }
+    }
+    Ok(slots)
 }

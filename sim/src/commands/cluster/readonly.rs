@@ -1,7 +1,12 @@
-//! READONLY: refused, because this node is in no cluster.
+//! READONLY: lets the connection read from a replica.
 
-use super::disabled;
-use crate::commands::{Flags, Group, Keys, Spec};
+use bytes::Bytes;
+
+use super::with;
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
 
 pub(super) const SPEC: Spec = Spec {
     name: "readonly",
@@ -12,5 +17,11 @@ pub(super) const SPEC: Spec = Spec {
     flags: Flags::LOADING.union(Flags::STALE).union(Flags::FAST),
     keys: Keys::None,
     subcommands: &[],
-    run: disabled,
+    run,
 };
+
+fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    with(ctx, |_, _, _| ())?;
+    ctx.session().readonly = true;
+    Ok(Reply::OK)
+}

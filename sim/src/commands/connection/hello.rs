@@ -55,7 +55,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     session.protocol = protocol.unwrap_or(session.protocol);
     let version = if session.protocol == Protocol::Resp3 { 3 } else { 2 };
     let is_sentinel = ctx.node.sentinel.is_some();
-    let mode = if is_sentinel { "sentinel" } else { "standalone" };
+    let mode = ctx.node.mode();
     let role = if ctx.node.is_replica() { "replica" } else { "master" };
     let id = i64::try_from(ctx.conn.0).unwrap_or(i64::MAX);
     let mut told = vec![

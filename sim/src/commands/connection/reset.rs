@@ -47,6 +47,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     session.replies = Replies::On;
     session.no_evict = false;
     session.readonly = false;
+    (session.asks, session.asking) = (false, false);
     session.db = 0;
     session.protocol = Protocol::Resp2;
     session.authenticated = authenticated;

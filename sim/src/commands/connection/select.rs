@@ -21,6 +21,9 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let index = usize::try_from(int32(&args[1])?).ok().filter(|index| *index < ctx.node.dbs.len());
+    if ctx.node.cluster.is_some() && index != Some(0) {
+        return Err(Error::of("ERR SELECT is not allowed in cluster mode"));
+    }
     ctx.db = index.ok_or(Error::DB_OUT_OF_RANGE)?;
     ctx.session().db = ctx.db;
     Ok(Reply::OK)

@@ -31,6 +31,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             _ => return Err(Error::SYNTAX),
         }
     }
+    if ctx.node.cluster.is_some() && db != ctx.db {
+        return Err(Error::of("ERR Copying to another database is not allowed in cluster mode"));
+    }
     if source == destination && db == ctx.db {
         return Err(Error::SAME_OBJECT);
     }

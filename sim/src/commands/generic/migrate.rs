@@ -92,7 +92,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         let Some(entry) = ctx.node.dbs[ctx.db].get(key) else { continue };
         let payload = rdb::dump(&entry.value, &ctx.node.config);
         let ttl = ttl_ms.unwrap_or(0).to_string();
-        let mut words = vec![&b"RESTORE"[..], key, ttl.as_bytes(), &payload];
+        let restore = if ctx.node.cluster.is_some() { &b"RESTORE-ASKING"[..] } else { b"RESTORE" };
+        let mut words = vec![restore, key, ttl.as_bytes(), &payload];
         words.extend(options.replace.then_some(&b"REPLACE"[..]));
         encode(&words, &mut request.restores);
         sent.push(key.clone());

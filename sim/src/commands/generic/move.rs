@@ -21,6 +21,9 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    if ctx.node.cluster.is_some() {
+        return Err(Error::of("ERR MOVE is not allowed in cluster mode"));
+    }
     let key = &args[1];
     let number = int32(&args[2])?;
     let db = usize::try_from(number).ok().filter(|number| *number < ctx.node.dbs.len());

@@ -32,8 +32,14 @@ enum Weight {
 }
 
 impl SortOptions {
-    /// Reads the options, STORE only where it is allowed, and names made out of what is sorted only where any key may be read.
-    pub(super) fn parse(options: &[Bytes], may_store: bool, may_follow: bool) -> Result<SortOptions, Error> {
+    /// Reads the options, STORE only where it is allowed, and names made out of what is sorted only where any key may be read: in a
+    /// cluster it may be on another node.
+    pub(super) fn parse(
+        options: &[Bytes],
+        may_store: bool,
+        may_follow: bool,
+        in_cluster: bool,
+    ) -> Result<SortOptions, Error> {
         let mut parsed = SortOptions {
             by: None,
             unsorted: false,
@@ -58,6 +64,9 @@ impl SortOptions {
                 b"by" => {
                     let by = next(&mut rest)?;
                     parsed.unsorted |= star(&by).is_none();
+                    if star(&by).is_some() && in_cluster {
+                        return Err(Error::of("ERR BY option of SORT denied in Cluster mode."));
+                    }
                     if star(&by).is_some() && !may_follow {
                         return Err(Error::of(
                             "ERR BY option of SORT denied due to insufficient ACL permissions.",
@@ -67,6 +76,9 @@ impl SortOptions {
                 }
                 b"get" => {
                     parsed.get.push(next(&mut rest)?);
+                    if in_cluster {
+                        return Err(Error::of("ERR GET option of SORT denied in Cluster mode."));
+                    }
                     if !may_follow {
                         return Err(Error::of(
                             "ERR GET option of SORT denied due to insufficient ACL permissions.",

@@ -19,7 +19,9 @@ mod subscribing;
 mod sunsubscribe;
 mod unsubscribe;
 
-use super::Spec;
+use bytes::Bytes;
+
+use super::{Ctx, Spec};
 
 /// The group, sorted by name.
 pub(super) const ALL: &[&Spec] = &[
@@ -33,3 +35,11 @@ pub(super) const ALL: &[&Spec] = &[
     &sunsubscribe::SPEC,
     &unsubscribe::SPEC,
 ];
+
+/// Passes a message on to where there may be other subscribers: replicas have some of their own, and so have the nodes of a cluster.
+fn propagate(ctx: &mut Ctx<'_>, args: &[Bytes], sharded: bool) {
+    let sent = ctx.node.with_cluster(ctx.env, |cluster, _, around| {
+        cluster.publish(around, &args[1], &args[2], sharded);
+    });
+    ctx.propagate_as(if sent.is_some() { Vec::new() } else { vec![args.to_vec()] });
+}

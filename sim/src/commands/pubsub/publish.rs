@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::propagate;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     resp::Reply,
@@ -27,7 +28,6 @@ pub(super) const SPEC: Spec = Spec {
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let receivers = ctx.node.clients.receivers(&args[1]);
     ctx.publish(args[1].clone(), args[2].clone(), false);
-    // Replicas have subscribers of their own.
-    ctx.propagate_as(vec![args.to_vec()]);
+    propagate(ctx, args, false);
     Ok(receivers.into())
 }

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::propagate;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Subscription,
@@ -34,6 +35,6 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         .get(&args[1])
         .map_or(0, |subscribers| subscribers.len());
     ctx.publish(args[1].clone(), args[2].clone(), true);
-    ctx.propagate_as(vec![args.to_vec()]);
+    propagate(ctx, args, true);
     Ok(receivers.into())
 }

@@ -9,7 +9,7 @@ use std::fmt;
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Origin, Spec, access, find_in, permit, run},
+    commands::{Ctx, Error, Flags, Origin, Spec, access, elsewhere, find_in, permit, run},
     config::Config,
     effect::{Cached, Effects, PropagateTo},
     env::Env,
@@ -37,6 +37,8 @@ pub(super) struct BorrowedNode {
     pub(super) declared: Vec<Bytes>,
     /// It has called a command that writes.
     pub(super) wrote: bool,
+    /// In a cluster, its keys may be of several slots.
+    pub(super) crosses_slots: bool,
 }
 
 impl fmt::Debug for BorrowedNode {
@@ -63,6 +65,7 @@ impl BorrowedNode {
             to: PropagateTo::All,
             declared: Vec::new(),
             wrote: false,
+            crosses_slots: false,
         }
     }
 
@@ -111,6 +114,8 @@ impl BorrowedNode {
         if self.out_of_memory && !self.wrote && spec.flags.contains(Flags::DENYOOM) {
             return Err(Error::OUT_OF_MEMORY);
         }
+        elsewhere::route_in_script(&mut self.node, &mut self.env, self.conn, spec, words, self.crosses_slots)
+            .map_err(|why| Error(format!("ERR {why}").into()))?;
         self.wrote |= spec.flags.contains(Flags::WRITE);
         Ok(spec)
     }

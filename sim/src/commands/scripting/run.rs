@@ -89,6 +89,9 @@ fn admit(ctx: &Ctx<'_>, flags: Flags, access: Access) -> Result<(), Error> {
     if flags.contains(Flags::COMPAT) {
         return permit::stale(node, crate::commands::Flags::empty());
     }
+    if flags.contains(Flags::NO_CLUSTER) && node.cluster.is_some() {
+        return Err(Error::of("ERR Can not run script on cluster, 'no-cluster' flag is set."));
+    }
     if node.is_stale() && !node.config.replica_serve_stale_data && !flags.contains(Flags::ALLOW_STALE) {
         return Err(Error::MASTER_DOWN);
     }
@@ -125,6 +128,7 @@ fn run(
         .and_then(|host| host.downcast::<BorrowedNode>().ok())
         .unwrap_or_else(|| Box::new(BorrowedNode::new()));
     borrowed.begin();
+    borrowed.crosses_slots = flags.intersects(Flags::COMPAT.union(Flags::ALLOW_CROSS_SLOT_KEYS));
     borrowed.read_only = access == Access::ReadOnly || flags.contains(Flags::NO_WRITES);
     borrowed.out_of_memory = ctx.node.out_of_memory && !flags.contains(Flags::ALLOW_OOM);
     if ctx.node.clients.tracking.trackers > 0 && ctx.node.clients.tracks_reads(ctx.conn) {

@@ -49,7 +49,10 @@ const HELP: &[(&str, &str)] = &[
     ("CONFIG-REWRITE-FORCE-ALL", "CONFIG REWRITE with every option."),
     ("DIGEST", "A hash of all the data."),
     ("DIGEST-VALUE <key> [<key> ...]", "A hash of each value."),
-    ("DROP-CLUSTER-PACKET-FILTER <type>", "Accepted; there is no cluster."),
+    (
+        "DROP-CLUSTER-PACKET-FILTER <type>",
+        "Passes over messages of the cluster bus with this number, of none with -1.",
+    ),
     ("ERROR <text>", "Answers an error."),
     ("HTSTATS <db>", "How many entries the tables of a database have."),
     ("HTSTATS-KEY <key>", "How many entries the table under a key has."),
@@ -236,7 +239,12 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             Ok(Reply::Silence)
         }
         // Insides of one implementation, of which nothing can be seen from outside.
-        (b"aof-flush-sleep" | b"drop-cluster-packet-filter", Some(_)) if args.len() == 3 => Ok(Reply::OK),
+        (b"drop-cluster-packet-filter", Some(number)) if args.len() == 3 => {
+            let number = integer(number)?;
+            ctx.node.with_cluster(ctx.env, |cluster, _, _| cluster.drop_messages(number));
+            Ok(Reply::OK)
+        }
+        (b"aof-flush-sleep", Some(_)) if args.len() == 3 => Ok(Reply::OK),
         (b"replybuffer", Some(what)) if args.len() == 4 => reply_buffer(ctx, what, args),
         (b"config-rewrite-force-all", None) if ctx.node.config.config_file.is_empty() => {
             Err(Error::of("ERR CONFIG-REWRITE-FORCE-ALL failed: Bad address"))

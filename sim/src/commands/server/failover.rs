@@ -25,6 +25,11 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    if ctx.node.cluster.is_some() {
+        return Err(Error::of(
+            "ERR FAILOVER not allowed in cluster mode. Use CLUSTER FAILOVER command instead.",
+        ));
+    }
     let (mut to, mut timeout, mut abort, mut force) = (None, None, false, false);
     let mut at = 1;
     while let Some(word) = args.get(at) {

@@ -22,6 +22,9 @@ pub(super) const SPEC: Spec = Spec {
 
 /// Also SLAVEOF's.
 pub(super) fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    if ctx.node.cluster.is_some() {
+        return Err(Error::of("ERR REPLICAOF not allowed in cluster mode."));
+    }
     if ctx.node.replication.failover.is_some() {
         return Err(Error::of("ERR REPLICAOF not allowed while failing over."));
     }

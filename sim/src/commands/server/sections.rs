@@ -32,7 +32,9 @@ const SECTIONS: &[Section] = &[
     ("Commandstats", false, command_stats),
     ("Errorstats", true, error_stats),
     ("Latencystats", false, latency_stats),
-    ("Cluster", true, |_, out| out.push_str("cluster_enabled:0\r\n")),
+    ("Cluster", true, |ctx, out| {
+        line(out, format_args!("cluster_enabled:{}", u8::from(ctx.node.cluster.is_some())))
+    }),
     ("Keyspace", true, keyspace),
 ];
 
@@ -94,7 +96,7 @@ fn server(ctx: &Ctx<'_>, out: &mut String) {
         "redis_git_sha1": "00000000",
         "redis_git_dirty": 0,
         "redis_build_id": "0",
-        "redis_mode": if node.sentinel.is_some() { "sentinel" } else { "standalone" },
+        "redis_mode": node.mode(),
         "os": "lockstorm",
         "arch_bits": 64,
         "monotonic_clock": "simulated",
@@ -129,7 +131,7 @@ fn clients(ctx: &Ctx<'_>, out: &mut String) {
     lines!(out,
         // Replicas are no clients.
         "connected_clients": sessions.len() - ctx.node.replication.attached().count(),
-        "cluster_connections": 0,
+        "cluster_connections": ctx.node.cluster.as_ref().map_or(0, |cluster| cluster.connections()),
         "maxclients": ctx.node.config.maxclients,
         "client_recent_max_input_buffer": buffered,
         "client_recent_max_output_buffer": 0,

@@ -20,6 +20,9 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    if ctx.node.cluster.is_some() {
+        return Err(Error::of("ERR SWAPDB is not allowed in cluster mode"));
+    }
     let index = |text: &Bytes, wrong| int32(text).map_err(|_| Error::of(wrong));
     let first = index(&args[1], "ERR invalid first DB index")?;
     let second = index(&args[2], "ERR invalid second DB index")?;

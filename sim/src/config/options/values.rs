@@ -46,12 +46,6 @@ pub(super) fn no_tls(_: &Config, text: &str) -> Result<String, String> {
     flag(text).and_then(|value| if value == "yes" { Err(NO_TLS.into()) } else { Ok(value) })
 }
 
-/// A node that said yes and then answered for no slot would mislead.
-pub(super) fn no_cluster(_: &Config, text: &str) -> Result<String, String> {
-    let no = "lockstorm has no cluster mode: a node answers as one with cluster-enabled no";
-    flag(text).and_then(|value| if value == "yes" { Err(no.into()) } else { Ok(value) })
-}
-
 pub(super) fn no_tls_port(_: &Config, text: &str) -> Result<String, String> {
     let port = integer(text, 0, i64::from(u16::MAX))?;
     if port == "0" { Ok(port) } else { Err(NO_TLS.into()) }

@@ -210,6 +210,12 @@ pub struct Session {
     pub monitor: bool,
     /// READONLY (cluster replicas).
     pub readonly: bool,
+    /// ASKING: the next command may reach a slot that is being moved here.
+    pub asks: bool,
+    /// The command that is run follows ASKING.
+    pub asking: bool,
+    /// The slot of the keys of the command that is run, in a cluster.
+    pub slot: Option<u16>,
     /// SCRIPT DEBUG: the next script is to run under the debugger.
     pub debugs: bool,
     /// Set while the client waits.
@@ -279,6 +285,9 @@ impl Session {
             redirect_broken: false,
             monitor: false,
             readonly: false,
+            asks: false,
+            asking: false,
+            slot: None,
             debugs: false,
             blocked: None,
             since: now,

@@ -1,0 +1,96 @@
+//! Which master has which slots: whose claim is newer.
+
+use super::{Around, Cluster, message::Header, node::Key, outbox::Want, slot::key_slot, slot_set::SlotSet};
+
+impl Cluster {
+    /// Takes in what a master claims by its version. If this node loses its last slots so, or its master does, it becomes a replica
+    /// of the new owner.
+    pub(super) fn take_claims(&mut self, around: &mut Around<'_>, of: Key, epoch: u64, claimed: &SlotSet) {
+        if of == self.me {
+            return self.log("Discarding UPDATE message about myself.");
+        }
+        let Some(mine) = self.my_master() else { return };
+        let (mut dirty, mut lost) = (Vec::new(), 0);
+        for slot in claimed.iter() {
+            let owner = self.owner(slot);
+            if owner == Some(of) {
+                self.unclaimed.remove(slot);
+                continue;
+            }
+            // What is being imported changes hands by SETSLOT alone.
+            if self.importing.contains_key(&slot) {
+                continue;
+            }
+            if !self.is_free(slot) && owner.is_some_and(|owner| self.known(owner).config_epoch >= epoch) {
+                continue;
+            }
+            if owner == Some(self.me) && around.db.by_slot(key_slot).count(slot) > 0 {
+                dirty.push(slot);
+            }
+            lost += u16::from(owner == Some(mine));
+            self.unbind(slot);
+            self.bind(slot, of);
+            self.changed();
+        }
+        for slot in self.known(of).slots.iter().collect::<Vec<_>>() {
+            if !claimed.has(slot) {
+                self.unclaimed.add(slot);
+            }
+        }
+        let all_lost = lost > 0 && self.known(mine).slots.is_empty();
+        let above = self.myself().master.and_then(|master| self.known(master).master);
+        if all_lost && (around.config.cluster.allow_replica_migration || claimed.len() == lost) {
+            self.log(format!(
+                "Configuration change detected. Reconfiguring myself as a replica of {}",
+                self.known(of).id
+            ));
+            self.follow(of);
+        } else if let Some(above) = above.filter(|above| *above != self.me) {
+            self.log("The master of this replica is a replica itself: following its master");
+            self.follow(above);
+        } else {
+            self.out.wants.extend(dirty.into_iter().map(Want::DropKeys));
+        }
+    }
+
+    /// Tells a node that claims what another one has by a newer version.
+    pub(super) fn correct(&mut self, around: &Around<'_>, sender: Key, header: &Header) {
+        let newer = header.slots.iter().find_map(|slot| {
+            let owner = self.owner(slot).filter(|owner| *owner != sender)?;
+            (self.known(owner).config_epoch > header.config_epoch).then_some(owner)
+        });
+        if let Some(owner) = newer {
+            self.send_update(around, sender, owner);
+        }
+    }
+
+    /// Two masters have the same version: the one with the smaller name takes the next.
+    pub(super) fn end_collision(&mut self, other: Key) {
+        let (myself, other) = (self.myself(), self.known(other));
+        if other.config_epoch != myself.config_epoch || other.id <= myself.id {
+            return;
+        }
+        let id = other.id;
+        self.current_epoch = self.current_epoch.saturating_add(1);
+        let epoch = self.current_epoch;
+        self.myself_mut().config_epoch = epoch;
+        self.out.unsaved = true;
+        self.log(format!("WARNING: configEpoch collision with node {id}. configEpoch set to {epoch}"));
+    }
+
+    /// Takes a version above all others without asking any node, unless this node has the greatest already. Whether it did.
+    pub(super) fn bump_epoch(&mut self) -> bool {
+        let of_nodes = self.nodes.values().map(|node| node.config_epoch).max().unwrap_or(0);
+        let max = self.current_epoch.max(of_nodes);
+        let mine = self.myself().config_epoch;
+        if mine != 0 && mine == max {
+            return false;
+        }
+        self.current_epoch = self.current_epoch.saturating_add(1);
+        let epoch = self.current_epoch;
+        self.myself_mut().config_epoch = epoch;
+        self.out.unsaved = true;
+        self.log(format!("New configEpoch set to {epoch}"));
+        true
+    }
+}

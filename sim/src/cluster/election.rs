@@ -1,0 +1,171 @@
+//! Elections: a replica asks the masters for votes, and takes over from its master with those of a majority.
+
+use super::{
+    Around, Cluster,
+    message::{Header, Kind, Marks},
+    node::{Flags, Key},
+    outbox::Want,
+};
+use crate::env::Env;
+
+/// How long a replica waits for the news of the failure to spread, and how much may be added to that.
+const DELAY_MS: i64 = 500;
+
+/// What each replica with more data adds.
+const DELAY_PER_RANK_MS: i64 = 1000;
+
+/// The period of PINGs of a master to its replicas: silence so long says nothing.
+const REPLICATION_PING_MS: i64 = 10_000;
+
+/// The election of a replica, the present one or the last. Times are milliseconds of the wall clock, 0 for never.
+#[derive(Debug, Default)]
+pub(super) struct Election {
+    /// When votes are asked for.
+    pub(super) at: i64,
+    pub(super) votes: usize,
+    /// Votes have been asked for.
+    pub(super) asked: bool,
+    /// How many other replicas have more data.
+    pub(super) rank: i64,
+    pub(super) epoch: u64,
+}
+
+impl Cluster {
+    /// Goes on with the election of this replica, if it is to stand for one.
+    pub(super) fn run_election(&mut self, env: &mut Env, around: &mut Around<'_>) {
+        let now = around.now;
+        let manual = self.manual.ends_at != 0 && self.manual.may_start;
+        let Some(master) = self.myself().master.filter(|_| self.myself().is_replica()) else { return };
+        let stands = self.known(master).has_failed() && !around.config.cluster.replica_no_failover;
+        if !(stands || manual) || self.known(master).slots.is_empty() || self.is_too_old(around, manual) {
+            return;
+        }
+        let timeout = (2 * around.node_timeout()).max(2000);
+        let age = now - self.election.at;
+        if age > 2 * timeout {
+            self.election = Election { epoch: self.election.epoch, ..Election::default() };
+            self.election.rank = self.rank(around, master);
+            self.election.at = now
+                + DELAY_MS
+                + env.random_below(DELAY_MS as usize) as i64
+                + DELAY_PER_RANK_MS * self.election.rank;
+            if self.manual.ends_at != 0 {
+                (self.election.at, self.election.rank) = (now, 0);
+                self.election_due = true;
+            }
+            let (delay, rank, offset) = (self.election.at - now, self.election.rank, around.offset());
+            self.log(format!(
+                "Start of election delayed for {delay} milliseconds (rank #{rank}, offset {offset})."
+            ));
+            return self.broadcast_pong(env, around, true);
+        }
+        if !self.election.asked && self.manual.ends_at == 0 {
+            let added = self.rank(around, master) - self.election.rank;
+            if added > 0 {
+                self.election.at += added * DELAY_PER_RANK_MS;
+                self.election.rank += added;
+            }
+        }
+        if now < self.election.at || age > timeout {
+            return;
+        }
+        if !self.election.asked {
+            self.current_epoch = self.current_epoch.saturating_add(1);
+            self.election.epoch = self.current_epoch;
+            self.log(format!("Starting a failover election for epoch {}.", self.current_epoch));
+            self.ask_for_votes(around);
+            self.election.asked = true;
+            return self.changed();
+        }
+        if self.election.votes >= self.quorum() {
+            self.log("Failover election won: I'm the new master.");
+            let epoch = self.election.epoch;
+            let myself = self.myself_mut();
+            myself.config_epoch = myself.config_epoch.max(epoch);
+            self.replace_master(env, around);
+        }
+    }
+
+    /// Whether this replica has heard nothing of its master for so long that its data is not to be trusted.
+    fn is_too_old(&self, around: &Around<'_>, manual: bool) -> bool {
+        let factor = around.config.cluster.replica_validity_factor;
+        if manual || factor == 0 {
+            return false;
+        }
+        let now_secs = around.now.div_euclid(1000);
+        let since = around.link.map_or(now_secs, |link| match link.is_up() {
+            true => link.last_io_secs,
+            // Before the first link there was nothing.
+            false => link.down_since.unwrap_or(0),
+        });
+        let mut age = now_secs.saturating_sub(since).saturating_mul(1000);
+        if age > around.node_timeout() {
+            age -= around.node_timeout();
+        }
+        age > REPLICATION_PING_MS.saturating_add(around.node_timeout().saturating_mul(factor))
+    }
+
+    /// How many other replicas of the master have more of its data. Failed ones count as well.
+    fn rank(&self, around: &Around<'_>, master: Key) -> i64 {
+        let (me, mine) = (self.me, around.offset());
+        let ahead = self.replicas_of(master).filter(|key| {
+            let node = self.known(*key);
+            *key != me && !node.is(Flags::NO_FAILOVER) && node.offset > mine
+        });
+        ahead.count() as i64
+    }
+
+    /// Takes over all that the master has.
+    pub(super) fn replace_master(&mut self, env: &mut Env, around: &mut Around<'_>) {
+        let Some(old) = self.myself().master.filter(|_| self.myself().is_replica()) else { return };
+        self.make_master(self.me);
+        self.out.wants.push(Want::Lead);
+        for slot in self.known(old).slots.iter().collect::<Vec<_>>() {
+            self.unbind(slot);
+            self.bind(slot, self.me);
+        }
+        self.evaluate(around);
+        self.out.unsaved = true;
+        self.broadcast_pong(env, around, false);
+        self.reset_manual_failover();
+    }
+
+    /// Votes for a replica, if it may.
+    pub(super) fn vote(&mut self, around: &Around<'_>, for_node: Key, request: &Header) {
+        let myself = self.myself();
+        let Some(master) = self.known(for_node).master.filter(|_| !self.known(for_node).is_master()) else {
+            return;
+        };
+        let is_down = self.known(master).has_failed() || request.marks.contains(Marks::FORCE);
+        if !myself.votes()
+            || request.current_epoch < self.current_epoch
+            || self.last_vote_epoch == self.current_epoch
+            || !is_down
+            || around.now - self.known(master).voted_at < 2 * around.node_timeout()
+        {
+            return;
+        }
+        // The slots that it wants must not have gone to a newer master.
+        let newer = |slot: u16| {
+            let epoch = self.owner(slot).map_or(0, |owner| self.known(owner).config_epoch);
+            !self.is_free(slot) && epoch > request.config_epoch
+        };
+        if request.slots.iter().any(newer) {
+            return;
+        }
+        self.known_mut(master).voted_at = around.now;
+        self.last_vote_epoch = self.current_epoch;
+        self.out.unsaved = true;
+        self.send_bare(around, for_node, Kind::AuthAck);
+        let (id, epoch) = (self.known(for_node).id, self.current_epoch);
+        self.log(format!("Failover auth granted to {id} for epoch {epoch}"));
+    }
+
+    /// Counts a vote for this replica.
+    pub(super) fn take_vote(&mut self, of: Key, header: &Header) {
+        if self.known(of).votes() && header.current_epoch >= self.election.epoch {
+            self.election.votes += 1;
+            self.election_due = true;
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Which nodes are down, and whether the cluster is.
+
+use super::{
+    Around, Cluster,
+    node::{Flags, Key},
+    slot::SLOTS,
+};
+
+/// For so long after its start a master does not answer for keys: others have time to tell it that it was replaced.
+const WRITABLE_DELAY_MS: i64 = 2000;
+
+/// The bounds of the time for which a master that was among a minority stays closed.
+const REJOIN_DELAY_MS: (i64, i64) = (500, 5000);
+
+impl Cluster {
+    /// How many masters have lately said that a node is down.
+    pub(super) fn count_reports(&mut self, around: &Around<'_>, key: Key) -> usize {
+        let since = around.now - 2 * around.node_timeout();
+        let reports = &mut self.known_mut(key).reports;
+        reports.retain(|_, at| *at >= since);
+        reports.len()
+    }
+
+    pub(super) fn quorum(&self) -> usize {
+        self.size / 2 + 1
+    }
+
+    /// Marks a node that is down here as failed if a majority of masters says so, and tells all.
+    pub(super) fn fail_by_majority(&mut self, around: &Around<'_>, key: Key) {
+        if !self.known(key).is(Flags::PFAIL) || self.known(key).has_failed() {
+            return;
+        }
+        let own = usize::from(self.myself().is_master());
+        if self.count_reports(around, key) + own < self.quorum() {
+            return;
+        }
+        self.log(format!("Marking node {} as failing (quorum reached).", self.known(key).id));
+        self.mark_failed(around, key);
+        self.broadcast_fail(around, key);
+    }
+
+    pub(super) fn mark_failed(&mut self, around: &Around<'_>, key: Key) {
+        let node = self.known_mut(key);
+        node.flags = (node.flags - Flags::PFAIL) | Flags::FAIL;
+        node.failed_at = around.now;
+        self.changed();
+    }
+
+    /// A failed node has answered. A master with slots may have been replaced: it counts as failed for a while yet.
+    pub(super) fn recover(&mut self, around: &Around<'_>, key: Key) {
+        let node = self.known(key);
+        let is_late = around.now - node.failed_at > 2 * around.node_timeout();
+        if node.votes() && !is_late {
+            return;
+        }
+        self.log(format!("Clear FAIL state for node {}: it is reachable again.", node.id));
+        self.known_mut(key).flags -= Flags::FAIL;
+        self.changed();
+    }
+
+    /// Evaluates whether the cluster answers for keys in the view of this node.
+    pub(super) fn evaluate(&mut self, around: &Around<'_>) {
+        self.state_outdated = false;
+        let now = around.now;
+        let first = *self.first_evaluated.get_or_insert(now);
+        if self.myself().is_master() && !self.is_ok && now - first < WRITABLE_DELAY_MS {
+            self.state_outdated = true;
+            return;
+        }
+        let mut is_ok = true;
+        if around.config.cluster.require_full_coverage {
+            is_ok =
+                (0..SLOTS).all(|slot| self.owner(slot).is_some_and(|owner| !self.known(owner).has_failed()));
+        }
+        let voters = || self.nodes.values().filter(|node| node.votes());
+        self.size = voters().count();
+        let reachable = voters().filter(|node| !node.is(Flags::FAIL | Flags::PFAIL)).count();
+        if reachable < self.quorum() {
+            is_ok = false;
+            self.minority_at = now;
+        }
+        if is_ok == self.is_ok {
+            return;
+        }
+        let delay = around.node_timeout().clamp(REJOIN_DELAY_MS.0, REJOIN_DELAY_MS.1);
+        if is_ok && self.myself().is_master() && now - self.minority_at < delay {
+            return;
+        }
+        self.log(format!("Cluster state changed: {}", if is_ok { "ok" } else { "fail" }));
+        self.is_ok = is_ok;
+    }
+}

@@ -1,0 +1,541 @@
+//! The messages of the cluster bus, byte for byte as `redis-server` 7.0 sends and reads them.
+
+use bytes::Bytes;
+
+use super::{
+    id::{ID_LEN, NodeId},
+    node::{Address, Flags},
+    slot_set::{SLOT_BYTES, SlotSet},
+};
+
+/// What a message begins with.
+const SIGNATURE: &[u8; 4] = b"RCmb";
+
+/// The version of the protocol of the bus.
+const VERSION: u16 = 1;
+
+/// Bytes before the body.
+const HEADER_LEN: usize = 2256;
+
+/// Bytes of an entry of gossip.
+const GOSSIP_LEN: usize = 104;
+
+/// Bytes for an IP address.
+const IP_LEN: usize = 46;
+
+/// Bytes of an extension before what it says.
+const EXTENSION_LEN: usize = 8;
+
+/// A message that claims to be longer than this breaks the connection: no message of a simulated node comes near.
+const MESSAGE_LEN_MAX: usize = 512 << 20;
+
+/// What a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Asks for a PONG.
+    Ping,
+    /// Answers, or tells news.
+    Pong,
+    /// A PING of a node that wants to be known.
+    Meet,
+    /// A node has failed.
+    Fail,
+    /// For the subscribers of a channel.
+    Publish,
+    /// A replica asks for a vote.
+    AuthRequest,
+    /// The vote.
+    AuthAck,
+    /// What slots a node has by now.
+    Update,
+    /// A replica asks its master for a manual failover.
+    ManualFailover,
+    /// Of a module.
+    Module,
+    /// For the subscribers of a shard channel.
+    PublishShard,
+}
+
+impl Kind {
+    /// All of them, by their numbers.
+    pub(super) const ALL: [Kind; 11] = [
+        Kind::Ping,
+        Kind::Pong,
+        Kind::Meet,
+        Kind::Fail,
+        Kind::Publish,
+        Kind::AuthRequest,
+        Kind::AuthAck,
+        Kind::Update,
+        Kind::ManualFailover,
+        Kind::Module,
+        Kind::PublishShard,
+    ];
+
+    /// As CLUSTER INFO calls them.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Ping => "ping",
+            Kind::Pong => "pong",
+            Kind::Meet => "meet",
+            Kind::Fail => "fail",
+            Kind::Publish => "publish",
+            Kind::AuthRequest => "auth-req",
+            Kind::AuthAck => "auth-ack",
+            Kind::Update => "update",
+            Kind::ManualFailover => "mfstart",
+            Kind::Module => "module",
+            Kind::PublishShard => "publishshard",
+        }
+    }
+}
+
+bitflags::bitflags! {
+    /// What a message says beside its kind.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub struct Marks: u8 {
+        /// The sender is a master that holds back writes for a manual failover.
+        const PAUSED = 1;
+        /// Vote although the master is up.
+        const FORCE = 1 << 1;
+        /// Extensions follow the gossip.
+        const EXTENDED = 1 << 2;
+    }
+}
+
+/// What a node says of itself in every message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// The sender.
+    pub sender: NodeId,
+    /// The logical clock of the sender.
+    pub current_epoch: u64,
+    /// The version of the claim to the slots.
+    pub config_epoch: u64,
+    /// Where the sender is in the replication stream.
+    pub offset: u64,
+    /// The slots of the sender, or of its master.
+    pub slots: SlotSet,
+    /// Its master, if it is a replica.
+    pub master: Option<NodeId>,
+    /// Where it is reached; the IP address is empty unless it is announced.
+    pub address: Address,
+    /// What it is.
+    pub flags: Flags,
+    /// The cluster is down in its view.
+    pub down: bool,
+    /// What else it says.
+    pub marks: Marks,
+}
+
+/// What a node says of another one in passing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gossip {
+    /// Which node.
+    pub id: NodeId,
+    /// When a ping was sent that is not answered, in seconds of the wall clock.
+    pub ping_sent_secs: u32,
+    /// When it last answered.
+    pub pong_received_secs: u32,
+    /// Where it is reached.
+    pub address: Address,
+    /// What it is.
+    pub flags: Flags,
+}
+
+/// What follows the header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// Of PING, PONG and MEET.
+    Gossip {
+        /// Other nodes.
+        entries: Vec<Gossip>,
+        /// The host name of the sender, if it announces one.
+        hostname: String,
+    },
+    /// Which node has failed.
+    Fail(NodeId),
+    /// A message for subscribers.
+    Publish {
+        /// The channel.
+        channel: Bytes,
+        /// The message.
+        message: Bytes,
+    },
+    /// What a node has.
+    Update {
+        /// Which node.
+        id: NodeId,
+        /// The version of its claim.
+        config_epoch: u64,
+        /// Its slots.
+        slots: SlotSet,
+    },
+    /// Nothing.
+    Empty,
+}
+
+/// A message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// What it is.
+    pub kind: Kind,
+    /// The sender.
+    pub header: Header,
+    /// The rest.
+    pub body: Body,
+}
+
+/// A connection on which no more messages can be told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Broken;
+
+/// What came off the front of a connection.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// A whole message.
+    Message(Box<Message>),
+    /// A whole message of this kind that makes no sense, to be passed over.
+    Senseless(Option<Kind>),
+}
+
+/// Takes the next whole message off what has come; `None` while it is not all there.
+///
+/// # Errors
+/// When no message begins there.
+pub fn take(buffer: &mut Vec<u8>) -> Result<Option<Taken>, Broken> {
+    let start = &buffer[..buffer.len().min(SIGNATURE.len())];
+    if !SIGNATURE.starts_with(start) {
+        return Err(Broken);
+    }
+    let Some(len) = buffer.get(4..8) else { return Ok(None) };
+    let len = u32::from_be_bytes(len.try_into().expect("four bytes")) as usize;
+    if !(HEADER_LEN..=MESSAGE_LEN_MAX).contains(&len) {
+        return Err(Broken);
+    }
+    if buffer.len() < len {
+        return Ok(None);
+    }
+    let whole: Vec<u8> = buffer.drain(..len).collect();
+    Ok(Some(match Message::decode(&whole) {
+        Some(message) => Taken::Message(Box::new(message)),
+        None => Taken::Senseless(kind_of(&whole)),
+    }))
+}
+
+fn kind_of(bytes: &[u8]) -> Option<Kind> {
+    Kind::ALL.get(usize::from(Reader { bytes, at: 12 }.u16()?)).copied()
+}
+
+impl Message {
+    /// Its bytes.
+    pub fn encode(&self) -> Bytes {
+        let mut out = Vec::with_capacity(HEADER_LEN + 4 * GOSSIP_LEN);
+        let Header { sender, slots, master, address, .. } = &self.header;
+        let (count, extensions) = match &self.body {
+            Body::Gossip { entries, hostname } => (entries.len() as u16, u16::from(!hostname.is_empty())),
+            _ => (0, 0),
+        };
+        let mut marks = self.header.marks;
+        marks.set(Marks::EXTENDED, extensions > 0);
+        out.extend_from_slice(SIGNATURE);
+        // The length comes last.
+        out.extend_from_slice(&[0; 4]);
+        let number = Kind::ALL.iter().position(|kind| *kind == self.kind).expect("all are listed");
+        for short in [VERSION, address.port, number as u16, count] {
+            out.extend_from_slice(&short.to_be_bytes());
+        }
+        for long in [self.header.current_epoch, self.header.config_epoch, self.header.offset] {
+            out.extend_from_slice(&long.to_be_bytes());
+        }
+        out.extend_from_slice(sender.bytes());
+        out.extend_from_slice(slots.bytes());
+        out.extend_from_slice(master.as_ref().map_or(&[0; ID_LEN], |master| master.bytes()));
+        put_text(&mut out, &address.ip, IP_LEN);
+        out.extend_from_slice(&extensions.to_be_bytes());
+        out.extend_from_slice(&[0; 30]);
+        // The port without TLS, if the other one is with it.
+        for short in [0, address.bus_port, self.header.flags.bits()] {
+            out.extend_from_slice(&short.to_be_bytes());
+        }
+        out.extend_from_slice(&[u8::from(self.header.down), marks.bits(), 0, 0]);
+        debug_assert_eq!(out.len(), HEADER_LEN);
+        self.body.encode(&mut out);
+        let len = out.len() as u32;
+        out[4..8].copy_from_slice(&len.to_be_bytes());
+        out.into()
+    }
+
+    /// What whole messages say; `None` if that makes no sense.
+    fn decode(bytes: &[u8]) -> Option<Message> {
+        let mut reader = Reader { bytes, at: 8 };
+        if reader.u16()? != VERSION {
+            return None;
+        }
+        let port = reader.u16()?;
+        let kind = *Kind::ALL.get(usize::from(reader.u16()?))?;
+        let count = reader.u16()?;
+        let (current_epoch, config_epoch, offset) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        let sender = NodeId::parse(reader.take(ID_LEN)?)?;
+        let slots = SlotSet::of(reader.take(SLOT_BYTES)?.try_into().ok()?);
+        let master = reader.take(ID_LEN)?;
+        let master = if *master == [0; ID_LEN] { None } else { Some(NodeId::parse(master)?) };
+        let ip = reader.text(IP_LEN)?;
+        let extensions = reader.u16()?;
+        reader.take(30 + 2)?;
+        let bus_port = reader.u16()?;
+        let flags = Flags::from_bits_truncate(reader.u16()?);
+        let down = *reader.take(1)?.first()? != 0;
+        let marks = Marks::from_bits_truncate(*reader.take(3)?.first()?);
+        let extensions = if marks.contains(Marks::EXTENDED) { extensions } else { 0 };
+        let body = Body::decode(&mut reader, kind, count, extensions)?;
+        if reader.at != bytes.len() {
+            return None;
+        }
+        let address = Address { ip, port, bus_port };
+        let header = Header {
+            sender,
+            current_epoch,
+            config_epoch,
+            offset,
+            slots,
+            master,
+            address,
+            flags,
+            down,
+            marks,
+        };
+        Some(Message { kind, header, body })
+    }
+}
+
+impl Body {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Body::Gossip { entries, hostname } => {
+                for entry in entries {
+                    out.extend_from_slice(entry.id.bytes());
+                    out.extend_from_slice(&entry.ping_sent_secs.to_be_bytes());
+                    out.extend_from_slice(&entry.pong_received_secs.to_be_bytes());
+                    put_text(out, &entry.address.ip, IP_LEN);
+                    for short in [entry.address.port, entry.address.bus_port, entry.flags.bits(), 0, 0] {
+                        out.extend_from_slice(&short.to_be_bytes());
+                    }
+                }
+                if !hostname.is_empty() {
+                    // With its end, and filled up to a multiple of eight.
+                    let len = (hostname.len() + 1).next_multiple_of(8);
+                    out.extend_from_slice(&((EXTENSION_LEN + len) as u32).to_be_bytes());
+                    out.extend_from_slice(&[0; 4]);
+                    put_text(out, hostname, len);
+                }
+            }
+            Body::Fail(id) => out.extend_from_slice(id.bytes()),
+            Body::Publish { channel, message } => {
+                out.extend_from_slice(&(channel.len() as u32).to_be_bytes());
+                out.extend_from_slice(&(message.len() as u32).to_be_bytes());
+                out.extend_from_slice(channel);
+                out.extend_from_slice(message);
+            }
+            Body::Update { id, config_epoch, slots } => {
+                out.extend_from_slice(&config_epoch.to_be_bytes());
+                out.extend_from_slice(id.bytes());
+                out.extend_from_slice(slots.bytes());
+            }
+            Body::Empty => {}
+        }
+    }
+
+    fn decode(reader: &mut Reader<'_>, kind: Kind, count: u16, extensions: u16) -> Option<Body> {
+        Some(match kind {
+            Kind::Ping | Kind::Pong | Kind::Meet => {
+                let mut entries = Vec::new();
+                for _ in 0..count {
+                    entries.extend(Gossip::decode(reader)?);
+                }
+                let mut hostname = String::new();
+                for _ in 0..extensions {
+                    let len = (reader.u32()? as usize).checked_sub(EXTENSION_LEN)?;
+                    let what = reader.u16()?;
+                    reader.take(2)?;
+                    let text = reader.text(len)?;
+                    if what == 0 {
+                        hostname = text;
+                    }
+                }
+                Body::Gossip { entries, hostname }
+            }
+            Kind::Fail => Body::Fail(NodeId::parse(reader.take(ID_LEN)?)?),
+            Kind::Publish | Kind::PublishShard => {
+                let (channel, message) = (reader.u32()? as usize, reader.u32()? as usize);
+                let channel = Bytes::copy_from_slice(reader.take(channel)?);
+                Body::Publish { channel, message: Bytes::copy_from_slice(reader.take(message)?) }
+            }
+            Kind::Update => {
+                let config_epoch = reader.u64()?;
+                let id = NodeId::parse(reader.take(ID_LEN)?)?;
+                let slots = SlotSet::of(reader.take(SLOT_BYTES)?.try_into().ok()?);
+                Body::Update { id, config_epoch, slots }
+            }
+            Kind::AuthRequest | Kind::AuthAck | Kind::ManualFailover => Body::Empty,
+            // There are no modules that it could be for.
+            Kind::Module => return None,
+        })
+    }
+}
+
+impl Gossip {
+    /// An entry, or nothing in place of one without a name. `None` when the message ends before it does.
+    fn decode(reader: &mut Reader<'_>) -> Option<Option<Gossip>> {
+        let id = NodeId::parse(reader.take(ID_LEN)?);
+        let (ping_sent_secs, pong_received_secs) = (reader.u32()?, reader.u32()?);
+        let ip = reader.text(IP_LEN)?;
+        let (port, bus_port, flags) = (reader.u16()?, reader.u16()?, reader.u16()?);
+        reader.take(4)?;
+        // A node speaks of others here.
+        let flags = Flags::from_bits_truncate(flags) - (Flags::MYSELF | Flags::HANDSHAKE | Flags::MEET);
+        let address = Address { ip, port, bus_port };
+        Some(id.map(|id| Gossip { id, ping_sent_secs, pong_received_secs, address, flags }))
+    }
+}
+
+/// A text in a field of so many bytes, of which at least one is its end.
+fn put_text(out: &mut Vec<u8>, text: &str, len: usize) {
+    let text = &text.as_bytes()[..text.len().min(len - 1)];
+    out.extend_from_slice(text);
+    out.resize(out.len() + len - text.len(), 0);
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let taken = self.bytes.get(self.at..self.at.checked_add(len)?)?;
+        self.at += len;
+        Some(taken)
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        Some(u16::from_be_bytes(self.take(2)?.try_into().ok()?))
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        Some(u32::from_be_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        Some(u64::from_be_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    /// The text in a field of so many bytes; `None` if there is something else.
+    fn text(&mut self, len: usize) -> Option<String> {
+        let field = self.take(len)?;
+        let end = field.iter().position(|byte| *byte == 0).unwrap_or(len);
+        let is_text = field[..end].iter().all(u8::is_ascii_graphic);
+        is_text.then(|| String::from_utf8_lossy(&field[..end]).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(digit: &str) -> NodeId {
+        NodeId::parse(digit.repeat(ID_LEN).as_bytes()).expect("a name")
+    }
+
+    fn message(kind: Kind, body: Body) -> Message {
+        let mut slots = SlotSet::default();
+        [0, 5, 16_383].map(|slot| slots.add(slot));
+        let header = Header {
+            sender: id("a"),
+            current_epoch: 7,
+            config_epoch: 6,
+            offset: 1 << 40,
+            slots,
+            master: Some(id("b")),
+            address: Address { ip: "10.0.0.1".into(), port: 7000, bus_port: 17000 },
+            flags: Flags::MYSELF | Flags::REPLICA,
+            down: true,
+            marks: Marks::FORCE,
+        };
+        Message { kind, header, body }
+    }
+
+    fn all() -> Vec<(Message, usize)> {
+        let address = Address { ip: "::1".into(), port: 1, bus_port: 2 };
+        let flags = Flags::MASTER | Flags::PFAIL;
+        let gossip = Gossip { id: id("c"), ping_sent_secs: 5, pong_received_secs: 6, address, flags };
+        let (channel, text) = (Bytes::from_static(b"ch"), Bytes::from_static(b"\0text"));
+        let update = Body::Update { id: id("d"), config_epoch: 9, slots: SlotSet::default() };
+        let gossiping = |hostname: &str| {
+            let entries = vec![gossip.clone(), gossip.clone()];
+            Body::Gossip { entries, hostname: hostname.into() }
+        };
+        [
+            (Kind::Ping, gossiping(""), 208),
+            (Kind::Pong, Body::Gossip { entries: vec![], hostname: String::new() }, 0),
+            (Kind::Fail, Body::Fail(id("e")), 40),
+            (Kind::Publish, Body::Publish { channel, message: text }, 8 + 7),
+            (Kind::AuthRequest, Body::Empty, 0),
+            (Kind::Update, update, 8 + 40 + 2048),
+        ]
+        .map(|(kind, body, len)| (message(kind, body), HEADER_LEN + len))
+        .into()
+    }
+
+    #[test]
+    fn what_is_written_is_read_again_however_it_is_cut() {
+        for (message, len) in all() {
+            let bytes = message.encode();
+            assert_eq!(bytes.len(), len, "{:?}", message.kind);
+            let mut buffer = Vec::new();
+            for (at, byte) in bytes.iter().enumerate() {
+                if at % 97 == 0 {
+                    assert_eq!(take(&mut buffer), Ok(None), "{:?} {at}", message.kind);
+                }
+                buffer.push(*byte);
+            }
+            assert_eq!(take(&mut buffer), Ok(Some(Taken::Message(Box::new(message)))));
+            assert!(buffer.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_host_name_is_an_extension_of_a_multiple_of_eight_bytes() {
+        let body = Body::Gossip { entries: vec![], hostname: "redis-7.test".into() };
+        let mut said = message(Kind::Ping, body);
+        said.header.marks |= Marks::EXTENDED;
+        let mut bytes = said.encode().to_vec();
+        assert_eq!(bytes.len(), HEADER_LEN + 8 + 16);
+        assert_eq!(take(&mut bytes), Ok(Some(Taken::Message(Box::new(said)))));
+    }
+
+    #[test]
+    fn no_bytes_from_the_wire_are_more_than_a_broken_connection_or_a_senseless_message() {
+        let broken = |bytes: &[u8]| take(&mut bytes.to_vec()) == Err(Broken);
+        assert!(
+            broken(b"RCmx") && broken(b"G") && broken(b"RCmb\0\0\0\x01") && broken(b"RCmb\xff\xff\xff\xff")
+        );
+        for (message, _) in all() {
+            let bytes = message.encode().to_vec();
+            for at in (8..80).chain(2120..bytes.len()) {
+                for value in [0, 1, 0x7f, 0xff] {
+                    let mut bytes = bytes.clone();
+                    bytes[at] = value;
+                    let taken = take(&mut bytes).expect("its length is what it was");
+                    assert!(taken.is_some() && bytes.is_empty(), "{:?} {at}", message.kind);
+                }
+            }
+            // Cut short, with a length to fit.
+            for len in HEADER_LEN..bytes.len() {
+                let mut bytes = bytes[..len].to_vec();
+                bytes[4..8].copy_from_slice(&(len as u32).to_be_bytes());
+                assert_eq!(take(&mut bytes), Ok(Some(Taken::Senseless(Some(message.kind)))));
+            }
+        }
+    }
+}

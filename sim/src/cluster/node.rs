@@ -1,0 +1,172 @@
+//! What a node knows of a node: of another one, or of itself.
+
+use std::{collections::BTreeMap, num::NonZeroU32};
+
+use super::{id::NodeId, slot_set::SlotSet};
+use crate::event::ConnId;
+
+/// A node in the table of one node: a number that is never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key(pub(super) NonZeroU32);
+
+bitflags::bitflags! {
+    /// What a node is, and how it is doing, as the bus carries it.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Flags: u16 {
+        /// A master.
+        const MASTER = 1;
+        /// A replica.
+        const REPLICA = 1 << 1;
+        /// Down in the view of this node.
+        const PFAIL = 1 << 2;
+        /// Down by the agreement of a majority.
+        const FAIL = 1 << 3;
+        /// The node itself.
+        const MYSELF = 1 << 4;
+        /// It has not told its name yet.
+        const HANDSHAKE = 1 << 5;
+        /// Its address is unknown.
+        const NO_ADDRESS = 1 << 6;
+        /// It is to be sent MEET first.
+        const MEET = 1 << 7;
+        /// A master that replicas may migrate to.
+        const MIGRATE_TO = 1 << 8;
+        /// A replica that does not fail over.
+        const NO_FAILOVER = 1 << 9;
+    }
+}
+
+impl Flags {
+    /// What CLUSTER NODES calls them, in its order.
+    const NAMES: [(Flags, &'static str); 8] = [
+        (Flags::MYSELF, "myself"),
+        (Flags::MASTER, "master"),
+        (Flags::REPLICA, "slave"),
+        (Flags::PFAIL, "fail?"),
+        (Flags::FAIL, "fail"),
+        (Flags::HANDSHAKE, "handshake"),
+        (Flags::NO_ADDRESS, "noaddr"),
+        (Flags::NO_FAILOVER, "nofailover"),
+    ];
+
+    /// As CLUSTER NODES shows them.
+    pub(super) fn names(self) -> String {
+        let names = Flags::NAMES.iter().filter(|(flag, _)| self.contains(*flag)).map(|(_, name)| *name);
+        let names = names.collect::<Vec<_>>().join(",");
+        if names.is_empty() { "noflags".into() } else { names }
+    }
+
+    /// The flags that are named so, separated by commas; `None` if one is not known.
+    pub(super) fn named(text: &str) -> Option<Flags> {
+        if text == "noflags" {
+            return Some(Flags::empty());
+        }
+        text.split(',').try_fold(Flags::empty(), |flags, name| {
+            let known = Flags::NAMES.iter().find(|(_, known)| *known == name);
+            known.map(|(flag, _)| flags | *flag)
+        })
+    }
+}
+
+/// Where a node is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Address {
+    /// The IP address; empty while it is unknown.
+    pub ip: String,
+    /// The port for clients.
+    pub port: u16,
+    /// The port of the bus.
+    pub bus_port: u16,
+}
+
+/// The connection that this node has dialed to another one.
+#[derive(Debug)]
+pub(super) struct Link {
+    /// The connection, which may not stand yet.
+    pub(super) conn: ConnId,
+    /// When it was dialed.
+    pub(super) created: i64,
+    /// It stands.
+    pub(super) connected: bool,
+    /// Bytes of a message that is not whole.
+    pub(super) buffer: Vec<u8>,
+    /// This end's address, once it stands.
+    pub(super) local: String,
+    /// Bytes that the network has not taken yet.
+    pub(super) unsent: usize,
+}
+
+/// A node that is known. Times are milliseconds of the wall clock, 0 for never.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) id: NodeId,
+    pub(super) flags: Flags,
+    pub(super) address: Address,
+    pub(super) hostname: String,
+    /// The version of a master's claim to its slots; 0 of a replica.
+    pub(super) config_epoch: u64,
+    pub(super) slots: SlotSet,
+    pub(super) master: Option<Key>,
+    pub(super) created: i64,
+    /// When the ping was sent that is not answered; 0 if there is none.
+    pub(super) ping_sent: i64,
+    pub(super) pong_received: i64,
+    pub(super) data_received: i64,
+    pub(super) failed_at: i64,
+    /// When this node last voted for a replica of it.
+    pub(super) voted_at: i64,
+    pub(super) offset: u64,
+    /// Since when it is a master without working replicas.
+    pub(super) orphaned_at: i64,
+    pub(super) link: Option<Link>,
+    pub(super) inbound: Option<ConnId>,
+    /// The masters that think it is down, and when they last said so.
+    pub(super) reports: BTreeMap<Key, i64>,
+}
+
+impl Known {
+    pub(super) fn new(id: NodeId, flags: Flags, now: i64) -> Known {
+        Known {
+            id,
+            flags,
+            address: Address::default(),
+            hostname: String::new(),
+            config_epoch: 0,
+            slots: SlotSet::default(),
+            master: None,
+            created: now,
+            ping_sent: 0,
+            pong_received: 0,
+            data_received: 0,
+            failed_at: 0,
+            voted_at: 0,
+            offset: 0,
+            orphaned_at: 0,
+            link: None,
+            inbound: None,
+            reports: BTreeMap::new(),
+        }
+    }
+
+    /// Whether one of these flags is set.
+    pub(super) fn is(&self, flags: Flags) -> bool {
+        self.flags.intersects(flags)
+    }
+
+    pub(super) fn is_master(&self) -> bool {
+        self.is(Flags::MASTER)
+    }
+
+    pub(super) fn is_replica(&self) -> bool {
+        self.is(Flags::REPLICA)
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.is(Flags::FAIL)
+    }
+
+    /// Its slots count for the size of the cluster.
+    pub(super) fn votes(&self) -> bool {
+        self.is_master() && !self.slots.is_empty()
+    }
+}

@@ -1,0 +1,189 @@
+//! Sending: the header of every message, the gossip in pings, and to whom each goes.
+
+use super::{
+    Around, Cluster,
+    message::{Body, Gossip, Header, Kind, Marks, Message},
+    node::{Address, Flags, Key, Known},
+};
+use crate::{
+    env::Env,
+    event::{Action, ConnId},
+};
+
+impl Cluster {
+    /// What this node says of itself.
+    fn header(&self, around: &Around<'_>) -> Header {
+        let myself = self.myself();
+        let master = self.my_master().map_or(myself, |master| self.known(master));
+        let mut marks = Marks::empty();
+        marks.set(Marks::PAUSED, myself.is_master() && self.manual.ends_at != 0);
+        Header {
+            sender: myself.id,
+            current_epoch: self.current_epoch,
+            config_epoch: master.config_epoch,
+            offset: around.offset(),
+            slots: master.slots.clone(),
+            master: myself.master.map(|master| self.known(master).id),
+            address: Address { ip: around.config.cluster.announce_ip.clone(), ..announced(around) },
+            flags: myself.flags,
+            down: !self.is_ok,
+            marks,
+        }
+    }
+
+    fn message(&self, around: &Around<'_>, kind: Kind, body: Body) -> Message {
+        Message { kind, header: self.header(around), body }
+    }
+
+    fn write(&mut self, conn: ConnId, message: &Message) {
+        *self.sent.entry(message.kind).or_default() += 1;
+        self.out.actions.push(Action::Send { conn, bytes: message.encode() });
+    }
+
+    /// Sends a message to a node, if it is connected.
+    fn send(&mut self, key: Key, message: &Message) {
+        if let Some(conn) = self.known(key).link.as_ref().map(|link| link.conn) {
+            self.write(conn, message);
+        }
+    }
+
+    /// Sends a message to all connected nodes that have told their names.
+    fn broadcast(&mut self, message: &Message) {
+        for key in self.keys() {
+            if !self.known(key).is(Flags::MYSELF | Flags::HANDSHAKE) {
+                self.send(key, message);
+            }
+        }
+    }
+
+    /// Sends PING, MEET or PONG to a node, if it is connected.
+    pub(super) fn ping(&mut self, env: &mut Env, around: &Around<'_>, key: Key, kind: Kind) {
+        let Some(conn) = self.known(key).link.as_ref().map(|link| link.conn) else { return };
+        if kind == Kind::Ping {
+            self.known_mut(key).ping_sent = around.now;
+        }
+        self.ping_on(env, around, conn, kind);
+    }
+
+    /// Sends PING, MEET or PONG on a connection, with gossip.
+    pub(super) fn ping_on(&mut self, env: &mut Env, around: &Around<'_>, conn: ConnId, kind: Kind) {
+        let entries = self.gossip(env);
+        let hostname = around.config.cluster.announce_hostname.clone();
+        let message = self.message(around, kind, Body::Gossip { entries, hostname });
+        self.write(conn, &message);
+    }
+
+    /// A few nodes, drawn, and all that are down in the view of this one.
+    fn gossip(&self, env: &mut Env) -> Vec<Gossip> {
+        let count = self.nodes.len();
+        let mut fresh = count.saturating_sub(2);
+        let wanted = (count / 10).max(3).min(fresh);
+        let mut chosen: Vec<Key> = Vec::with_capacity(wanted);
+        let mut draws = 3 * wanted;
+        while fresh > 0 && chosen.len() < wanted && draws > 0 {
+            draws -= 1;
+            let (key, node) = self.draw(env);
+            if key == self.me || node.is(Flags::PFAIL) {
+                continue;
+            }
+            let unreachable = node.link.is_none() && node.slots.is_empty();
+            if node.is(Flags::HANDSHAKE | Flags::NO_ADDRESS) || unreachable {
+                fresh -= 1;
+            } else if !chosen.contains(&key) {
+                fresh -= 1;
+                chosen.push(key);
+            }
+        }
+        let down = self
+            .nodes
+            .iter()
+            .filter(|(_, node)| node.is(Flags::PFAIL) && !node.is(Flags::HANDSHAKE | Flags::NO_ADDRESS));
+        let down = down.map(|(key, _)| *key).take(self.down_nodes);
+        chosen.into_iter().chain(down).map(|key| gossip_about(self.known(key))).collect()
+    }
+
+    /// A node, any of them.
+    pub(super) fn draw(&self, env: &mut Env) -> (Key, &Known) {
+        let at = env.random_below(self.nodes.len());
+        let (key, node) = self.nodes.iter().nth(at).expect("it is below their number");
+        (*key, node)
+    }
+
+    /// Tells news of this node: to all, or to the other replicas of its master.
+    pub(super) fn broadcast_pong(&mut self, env: &mut Env, around: &Around<'_>, to_replicas: bool) {
+        let shard = self.my_master();
+        for key in self.keys() {
+            let node = self.known(key);
+            let is_near = node.is_replica() && node.master.is_some() && node.master == shard;
+            if key != self.me && !node.is(Flags::HANDSHAKE) && (!to_replicas || is_near) {
+                self.ping(env, around, key, Kind::Pong);
+            }
+        }
+    }
+
+    /// Tells all that a node has failed.
+    pub(super) fn broadcast_fail(&mut self, around: &Around<'_>, key: Key) {
+        let message = self.message(around, Kind::Fail, Body::Fail(self.known(key).id));
+        self.broadcast(&message);
+    }
+
+    /// Asks all masters for a vote.
+    pub(super) fn ask_for_votes(&mut self, around: &Around<'_>) {
+        let mut message = self.message(around, Kind::AuthRequest, Body::Empty);
+        message.header.marks.set(Marks::FORCE, self.manual.ends_at != 0);
+        self.broadcast(&message);
+    }
+
+    /// Sends a message without a body to one node.
+    pub(super) fn send_bare(&mut self, around: &Around<'_>, key: Key, kind: Kind) {
+        let message = self.message(around, kind, Body::Empty);
+        self.send(key, &message);
+    }
+
+    /// Tells a node what another one has by now.
+    pub(super) fn send_update(&mut self, around: &Around<'_>, to: Key, about: Key) {
+        let node = self.known(about);
+        let mut slots = node.slots.clone();
+        for slot in self.unclaimed.iter() {
+            slots.remove(slot);
+        }
+        let body = Body::Update { id: node.id, config_epoch: node.config_epoch, slots };
+        let message = self.message(around, Kind::Update, body);
+        self.send(to, &message);
+    }
+
+    /// Sends a message of a channel to all nodes, one of a shard channel to those of this shard.
+    pub fn publish(&mut self, around: &Around<'_>, channel: &[u8], message: &[u8], sharded: bool) {
+        let (channel, text) = (channel.to_vec().into(), message.to_vec().into());
+        let kind = if sharded { Kind::PublishShard } else { Kind::Publish };
+        let message = self.message(around, kind, Body::Publish { channel, message: text });
+        if !sharded {
+            return self.broadcast(&message);
+        }
+        for key in self.shard() {
+            self.send(key, &message);
+        }
+    }
+}
+
+/// Where this node says that it is reached, but for its IP address.
+pub(super) fn announced(around: &Around<'_>) -> Address {
+    let (config, cluster) = (around.config, &around.config.cluster);
+    let either = |announced: u16, own: u16| if announced == 0 { own } else { announced };
+    Address {
+        ip: String::new(),
+        port: either(cluster.announce_port, config.port),
+        bus_port: either(cluster.announce_bus_port, config.bus_port().unwrap_or(0)),
+    }
+}
+
+fn gossip_about(node: &Known) -> Gossip {
+    let secs = |ms: i64| u32::try_from(ms / 1000).unwrap_or(0);
+    Gossip {
+        id: node.id,
+        ping_sent_secs: secs(node.ping_sent),
+        pong_received_secs: secs(node.pong_received),
+        address: node.address.clone(),
+        flags: node.flags,
+    }
+}

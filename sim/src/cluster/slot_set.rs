@@ -1,0 +1,106 @@
+//! A set of slots, as the bus carries it: a bit for each.
+
+use std::fmt;
+
+use super::slot::SLOTS;
+
+/// So many bytes on the wire.
+pub(super) const SLOT_BYTES: usize = SLOTS as usize / 8;
+
+/// A set of slots.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SlotSet {
+    bits: Box<[u8; SLOT_BYTES]>,
+    count: u16,
+}
+
+impl Default for SlotSet {
+    fn default() -> SlotSet {
+        SlotSet { bits: Box::new([0; SLOT_BYTES]), count: 0 }
+    }
+}
+
+impl fmt::Debug for SlotSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.ranges()).finish()
+    }
+}
+
+impl SlotSet {
+    /// The set whose bits are these bytes, the lowest bit of the first byte for slot 0.
+    pub fn of(bytes: &[u8; SLOT_BYTES]) -> SlotSet {
+        let count = bytes.iter().map(|byte| byte.count_ones() as u16).sum();
+        SlotSet { bits: Box::new(*bytes), count }
+    }
+
+    /// Its bits.
+    pub fn bytes(&self) -> &[u8; SLOT_BYTES] {
+        &self.bits
+    }
+
+    /// How many slots are in it.
+    pub fn len(&self) -> u16 {
+        self.count
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Whether a slot is in it.
+    pub fn has(&self, slot: u16) -> bool {
+        self.bits[usize::from(slot / 8)] & (1 << (slot % 8)) != 0
+    }
+
+    /// Puts a slot in; whether it was not there.
+    pub fn add(&mut self, slot: u16) -> bool {
+        let is_new = !self.has(slot);
+        self.bits[usize::from(slot / 8)] |= 1 << (slot % 8);
+        self.count += u16::from(is_new);
+        is_new
+    }
+
+    /// Takes a slot out; whether it was there.
+    pub fn remove(&mut self, slot: u16) -> bool {
+        let was = self.has(slot);
+        self.bits[usize::from(slot / 8)] &= !(1 << (slot % 8));
+        self.count -= u16::from(was);
+        was
+    }
+
+    /// The slots in it, in order.
+    pub fn iter(&self) -> impl Iterator<Item = u16> {
+        (0..SLOTS).filter(|slot| self.has(*slot))
+    }
+
+    /// The runs of slots in it: the first and the last of each.
+    pub fn ranges(&self) -> Vec<(u16, u16)> {
+        let mut ranges: Vec<(u16, u16)> = Vec::new();
+        for slot in self.iter() {
+            match ranges.last_mut() {
+                Some((_, last)) if *last + 1 == slot => *last = slot,
+                _ => ranges.push((slot, slot)),
+            }
+        }
+        ranges
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_counts_what_is_in_it_and_shows_it_as_ranges() {
+        let mut set = SlotSet::default();
+        for (slot, is_new) in [(0, true), (1, true), (2, true), (1, false), (9, true), (SLOTS - 1, true)] {
+            assert_eq!(set.add(slot), is_new, "{slot}");
+        }
+        assert_eq!((set.len(), set.ranges()), (5, vec![(0, 2), (9, 9), (SLOTS - 1, SLOTS - 1)]));
+        assert!(set.remove(1) && !set.remove(1));
+        assert_eq!((set.len(), set.ranges()[..2].to_vec()), (4, vec![(0, 0), (2, 2)]));
+        assert_eq!((set.bytes()[0], set.bytes()[1]), (0b101, 0b10));
+        assert_eq!(SlotSet::of(set.bytes()), set);
+    }
+}

@@ -1,0 +1,119 @@
+//! Which node of a cluster answers a command: this one, or another.
+
+use bytes::Bytes;
+
+use super::{Flags, Spec, declared, find_in, key_uses};
+use crate::{
+    cluster::{Elsewhere, Request},
+    env::Env,
+    event::ConnId,
+    keyspace::Found,
+    node::{Node, clients::Role},
+};
+
+/// Whether this node answers a command of a client, or for EXEC all that was queued. Notes the slot of its keys.
+///
+/// # Errors
+/// What to answer instead.
+pub fn route(
+    node: &mut Node,
+    env: &mut Env,
+    conn: ConnId,
+    spec: &Spec,
+    args: &[Bytes],
+) -> Result<(), Elsewhere> {
+    let Some(session) = node.clients.sessions.get_mut(conn).filter(|_| node.cluster.is_some()) else {
+        return Ok(());
+    };
+    session.slot = None;
+    if session.role == Role::Master {
+        return Ok(());
+    }
+    // Taken out for the call: the keys are in there.
+    let transaction = session.transaction.take_if(|_| spec.flags.contains(Flags::RUNS_QUEUE));
+    let routed = match &transaction {
+        Some(transaction) => route_all(node, env, conn, spec, &transaction.queue),
+        None => route_all(node, env, conn, spec, std::slice::from_ref(&args)),
+    };
+    let session = node.clients.sessions.get_mut(conn).expect("it is there still");
+    if transaction.is_some() {
+        session.transaction = transaction;
+    }
+    session.slot = routed.clone()?;
+    Ok(())
+}
+
+/// Whether this node answers a command that a script has called.
+///
+/// # Errors
+/// The error that the script gets.
+pub fn route_in_script(
+    node: &mut Node,
+    env: &mut Env,
+    conn: ConnId,
+    spec: &Spec,
+    words: &[Bytes],
+    may_cross_slots: bool,
+) -> Result<(), &'static str> {
+    let obeys = node.clients.sessions.get(conn).is_none_or(|session| session.role == Role::Master);
+    if node.cluster.is_none() || obeys {
+        return Ok(());
+    }
+    let routed = route_all(node, env, conn, spec, &[words]);
+    let Some(slot) = routed.map_err(|elsewhere| elsewhere.text_in_script())?.filter(|_| !may_cross_slots)
+    else {
+        return Ok(());
+    };
+    let Some(session) = node.clients.sessions.get_mut(conn) else { return Ok(()) };
+    if *session.slot.get_or_insert(slot) == slot {
+        return Ok(());
+    }
+    Err("Script attempted to access keys that do not hash to the same slot")
+}
+
+fn route_all(
+    node: &mut Node,
+    env: &mut Env,
+    conn: ConnId,
+    spec: &Spec,
+    commands: &[impl AsRef<[Bytes]>],
+) -> Result<Option<u16>, Elsewhere> {
+    let (mut keys, mut writes) = (Vec::new(), false);
+    for args in commands {
+        let args = args.as_ref();
+        let Ok(of) = find_in(&node.config, args) else { continue };
+        writes |= declared(node, of, args).contains(Flags::WRITE);
+        keys.extend(keys_of(of, args).into_iter().map(|at| &args[at]));
+    }
+    if keys.is_empty() {
+        return Ok(None);
+    }
+    let Some(session) = node.clients.sessions.get(conn) else { return Ok(None) };
+    let request = Request {
+        writes,
+        shard_channels: is_of_shard_channels(spec),
+        migrates: spec.name == "migrate",
+        asking: session.asking || spec.flags.contains(Flags::ASKING),
+        readonly: session.readonly,
+    };
+    let rule = node.config.expiry_rule(env.wall.as_millis());
+    let routed = node.with_cluster(env, |cluster, _, around| {
+        let db = &*around.db;
+        let is_here = |key: &[u8]| matches!(db.find_by(key, rule), Found::Live(_));
+        cluster.route(around, keys.iter().map(|key| &key[..]), request, is_here)
+    });
+    routed.unwrap_or(Ok(None))
+}
+
+fn is_of_shard_channels(spec: &Spec) -> bool {
+    matches!(spec.name, "spublish" | "ssubscribe" | "sunsubscribe")
+}
+
+/// Where the keys are that decide about a command; of sharded pub/sub, the channels.
+fn keys_of(spec: &Spec, args: &[Bytes]) -> Vec<usize> {
+    match spec.name {
+        "spublish" => vec![1],
+        "ssubscribe" | "sunsubscribe" => (1..args.len()).collect(),
+        _ => key_uses(spec, args).into_iter().map(|key| key.at).collect(),
+    }
+}

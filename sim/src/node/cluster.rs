@@ -1,0 +1,102 @@
+//! The node as one of a cluster: what the cluster sees of it, and what it does for the cluster.
+
+use bytes::Bytes;
+
+use super::Node;
+use crate::{
+    cluster::{Around, Cluster, Want, key_slot},
+    effect::{Cached, Changer, Class, Effects, PropagateTo, Propagated, Publication, Subscription, Touch},
+    env::Env,
+    resp::Reply,
+};
+
+impl Node {
+    /// Lets `act` work on the cluster that this node is one of; `None` if it is in none.
+    pub fn with_cluster<T>(
+        &mut self,
+        env: &mut Env,
+        act: impl FnOnce(&mut Cluster, &mut Env, &mut Around<'_>) -> T,
+    ) -> Option<T> {
+        let mut cluster = self.cluster.take()?;
+        let mut around = Around {
+            config: &self.config,
+            db: self.dbs.first_mut().expect("a node has a database"),
+            history: &self.replication.history,
+            link: self.replication.master.as_ref(),
+            now: env.wall.as_millis(),
+        };
+        let done = act(&mut cluster, env, &mut around);
+        self.cluster = Some(cluster);
+        Some(done)
+    }
+
+    /// Does what the cluster wants of the rest of the node.
+    pub fn carry_out_for_cluster(&mut self, env: &mut Env, effects: &mut Effects) {
+        let Some(cluster) = &mut self.cluster else { return };
+        for want in cluster.take_wants() {
+            self.carry_out(env, effects, want);
+        }
+    }
+
+    fn carry_out(&mut self, env: &mut Env, effects: &mut Effects, want: Want) {
+        let now_secs = env.wall.as_secs();
+        match want {
+            Want::Follow { host, port } => {
+                let backlog_size = self.config.repl_backlog_size;
+                self.config.replicaof = Some((host.clone(), port));
+                self.replication.follow(host, port, backlog_size, now_secs);
+            }
+            Want::Lead => {
+                self.config.replicaof = None;
+                self.replication.promote(env.random_id(), now_secs);
+            }
+            Want::DropKeys(slot) => self.drop_slot(effects, slot),
+            Want::DropAll => {
+                for (number, db) in self.dbs.iter_mut().enumerate() {
+                    effects.flushed.push((number, std::mem::take(db)));
+                }
+                effects.cache(Cached::Flushed);
+                self.replication.own_expiries.clear();
+            }
+            Want::EndShardChannels(slot) => self.end_shard_channels(slot),
+            Want::Publish { channel, message, sharded } => {
+                effects.publish(Publication { channel, message, sharded });
+            }
+            Want::Pause(ms) => {
+                let until = env.monotonic + std::time::Duration::from_millis(ms);
+                self.cluster.iter_mut().for_each(|cluster| cluster.set_pause(Some(until)));
+            }
+            Want::Unpause => self.cluster.iter_mut().for_each(|cluster| cluster.set_pause(None)),
+        }
+    }
+
+    /// Deletes the keys of a slot that another node has now.
+    fn drop_slot(&mut self, effects: &mut Effects, slot: u16) {
+        let keys: Vec<Bytes> = self.dbs[0].by_slot(key_slot).keys(slot).cloned().collect();
+        for key in keys {
+            let Some(gone) = self.dbs[0].remove(&key) else { continue };
+            self.count_freed(&gone.value, self.config.lazy_free.server_del);
+            let args = vec![Bytes::from_static(b"DEL"), key.clone()];
+            effects.propagated.push(Propagated { db: 0, args, to: PropagateTo::All });
+            let wanted = self.config.notify_keyspace_events;
+            effects.touched.push(Touch::new(0, key, (Class::Unannounced, ""), wanted, Changer::Server));
+            effects.dirty += 1;
+        }
+    }
+
+    /// Ends the subscriptions to the shard channels of a slot that another shard has now, and says so to the subscribers.
+    fn end_shard_channels(&mut self, slot: u16) {
+        let shards = self.clients.pubsub.of(Subscription::Shard);
+        let of_slot = shards.iter().filter(|(channel, _)| key_slot(channel) == slot);
+        let ended: Vec<_> = of_slot.map(|(channel, conns)| (channel.clone(), conns.clone())).collect();
+        for (channel, conns) in ended {
+            for conn in conns {
+                self.clients.unsubscribe(conn, Subscription::Shard, &channel);
+                let Some(session) = self.clients.sessions.get(conn) else { continue };
+                let left = session.subscriptions_beside(Subscription::Shard).into();
+                let push = vec![Reply::bulk("sunsubscribe"), Reply::from(&channel), left];
+                self.send(conn, &Reply::Push(push));
+            }
+        }
+    }
+}
