@@ -80,7 +80,9 @@ impl Sentinel {
         let leads = self.elect(env, master, epoch).is_some_and(|leader| leader == self.my_id);
         if leads || master.own.is(Flags::FORCE_FAILOVER) {
             self.tell_of("+elected-leader", master, &Who::Master);
-            self.out.crashes |= self.crash_after_election;
+            if self.crash_after_election {
+                self.out.crash();
+            }
             master.go_to(Stage::SelectSlave, now);
             self.tell_of("+failover-state-select-slave", master, &Who::Master);
         } else if now - master.failover_start
@@ -147,7 +149,9 @@ impl Sentinel {
         master.go_to(Stage::ReconfSlaves, now);
         self.save();
         self.tell_of("+promoted-slave", master, who);
-        self.out.crashes |= self.crash_after_promotion;
+        if self.crash_after_promotion {
+            self.out.crash();
+        }
         self.tell_of("+failover-state-reconf-slaves", master, &Who::Master);
         self.hasten_hellos(master);
     }

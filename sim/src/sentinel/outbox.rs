@@ -21,6 +21,14 @@ pub struct Outbox {
     pub tellings: Vec<Telling>,
     /// What to send, dial and close, in order.
     pub actions: Vec<Action>,
-    /// The process is to end at once, as SENTINEL SIMULATE-FAILURE has asked for.
-    pub crashes: bool,
+    /// The process is to end at once, as SENTINEL SIMULATE-FAILURE has asked for, after so many of the events; what it would have
+    /// sent is lost.
+    pub crashes_after: Option<usize>,
+}
+
+impl Outbox {
+    /// The process ends here.
+    pub(super) fn crash(&mut self) {
+        self.crashes_after.get_or_insert(self.tellings.len());
+    }
 }

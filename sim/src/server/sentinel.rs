@@ -60,16 +60,16 @@ impl Server {
                 env.log(Level::Warning, || format!("The state cannot be written to {path}: {error}"));
             }
         }
-        if out.crashes {
-            return self.node.abort();
-        }
         let mut effects = Effects::default();
-        for telling in out.tellings {
+        for telling in out.tellings.into_iter().take(out.crashes_after.unwrap_or(usize::MAX)) {
             env.log(Level::Warning, || format!("{} {}", telling.event, telling.message));
             let (channel, message) = (telling.event.into(), telling.message.into());
             effects.publish(Publication { channel, message, sharded: false });
         }
         self.settle(env, effects);
-        env.outbox.extend(out.actions);
+        match out.crashes_after {
+            Some(_) => self.node.abort(),
+            None => env.outbox.extend(out.actions),
+        }
     }
 }

@@ -20,8 +20,10 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
+/// What was asked for before is over, also where a word is not understood; the words before that one count.
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (mut after_election, mut after_promotion) = (false, false);
+    sentinel(ctx).crash_at(after_election, after_promotion);
     for word in &args[2..] {
         match &word.to_ascii_lowercase()[..] {
             b"crash-after-election" => after_election = true,
@@ -32,7 +34,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             }
             _ => return Err(Error::of("ERR Unknown failure simulation specified")),
         }
+        sentinel(ctx).crash_at(after_election, after_promotion);
     }
-    sentinel(ctx).crash_at(after_election, after_promotion);
     Ok(Reply::OK)
 }
