@@ -1,0 +1,257 @@
+//! The client of a rig, the same on simulated hosts and on this machine: what it does all the time, and the commands it gives.
+
+use std::{future::Future, io, rc::Rc};
+
+use lockstorm_sim::resp::{Answers, Reply};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::{
+    row::{Act, Rig, Row, Watch},
+    seen::{Log, Seen},
+};
+
+/// Between two commands of a watch.
+const PERIOD: i64 = 20;
+
+/// Where a client is: its clock, and how it reaches others.
+pub(crate) trait Place: Clone + 'static {
+    type Stream: AsyncRead + AsyncWrite + Unpin + 'static;
+
+    /// A connection to a node or Sentinel.
+    fn dial(&self, host: &str) -> impl Future<Output = io::Result<Self::Stream>>;
+    /// Milliseconds since zero.
+    fn now(&self) -> i64;
+    /// Waits until so many milliseconds after zero.
+    fn until(&self, at: i64) -> impl Future<Output = ()>;
+    /// The name of the host with an address, if it is one of the rig.
+    fn host_at(&self, address: &str) -> Option<String>;
+    /// The address of a host.
+    fn address(&self, host: &str) -> String {
+        host.to_owned()
+    }
+    /// A text with names in the place of addresses.
+    fn named(&self, text: &str) -> String {
+        text.to_owned()
+    }
+}
+
+/// A connection that asks.
+pub(crate) struct Asking<S> {
+    stream: S,
+    answers: Answers,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Asking<S> {
+    pub(crate) fn new(stream: S) -> Asking<S> {
+        Asking { stream, answers: Answers::default() }
+    }
+
+    pub(crate) async fn ask(&mut self, command: &str) -> io::Result<Reply> {
+        self.stream.write_all(format!("{command}\r\n").as_bytes()).await?;
+        self.next().await
+    }
+
+    /// The next reply, or message.
+    pub(crate) async fn next(&mut self) -> io::Result<Reply> {
+        loop {
+            if let Some(reply) = self.answers.next().map_err(io::Error::other)? {
+                return Ok(reply);
+            }
+            let mut bytes = [0; 4096];
+            match self.stream.read(&mut bytes).await? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                len => self.answers.feed(&bytes[..len]),
+            }
+        }
+    }
+}
+
+/// A reply as rows write it.
+pub(crate) fn text(reply: &Reply) -> String {
+    match reply {
+        Reply::Bulk(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Reply::Status(text) | Reply::Error(text) => text.to_string(),
+        Reply::Integer(number) => number.to_string(),
+        Reply::Array(items) => format!("[{}]", items.iter().map(text).collect::<Vec<_>>().join(" ")),
+        Reply::Null => "nil".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// A client in its place, and what it sees.
+pub(crate) struct Client<P> {
+    place: P,
+    log: Log,
+}
+
+impl<P: Clone> Clone for Client<P> {
+    fn clone(&self) -> Client<P> {
+        Client { place: self.place.clone(), log: self.log.clone() }
+    }
+}
+
+impl<P: Place> Client<P> {
+    pub(crate) fn new(place: P, log: Log) -> Client<P> {
+        Client { place, log }
+    }
+
+    fn note(&self, by: &str, event: &str, message: &str) {
+        let (at, message) = (self.place.now(), self.place.named(message));
+        self.log.borrow_mut().push(Seen { at, by: by.into(), event: event.into(), message });
+    }
+
+    /// Watches and commands as the row has them, until it is over; then finds out which writes have survived.
+    pub(crate) async fn play(&self, row: &Row) {
+        self.place.until(-1_000).await;
+        let sentinels = row.rig.sentinels();
+        let mut tasks = Vec::new();
+        let mut go = |task: std::pin::Pin<Box<dyn Future<Output = ()>>>| {
+            tasks.push(tokio::task::spawn_local(task));
+        };
+        for watch in row.watches {
+            let client = Rc::new(self.clone());
+            match *watch {
+                Watch::Writes(node) => go(Box::pin(async move { client.write(node).await })),
+                Watch::Asks => {
+                    for sentinel in sentinels.clone() {
+                        let client = client.clone();
+                        go(Box::pin(async move { client.ask_for_master(&sentinel).await }));
+                    }
+                }
+                Watch::Holds(node) => {
+                    for (kind, first) in [("client", "PING"), ("subscriber", "SUBSCRIBE x")] {
+                        let client = client.clone();
+                        go(Box::pin(async move { client.hold(node, kind, first).await }));
+                    }
+                }
+                Watch::Monitors(node) => go(Box::pin(async move { client.monitor(node).await })),
+            }
+        }
+        for (at, act) in row.acts {
+            if let Act::Run(hosts, command) = *act {
+                for host in hosts.split(' ') {
+                    let (client, at) = (self.clone(), *at);
+                    go(Box::pin(async move {
+                        client.place.until(at).await;
+                        let given = client.with_addresses(command);
+                        let reply = match client.place.dial(host).await {
+                            Ok(stream) => Asking::new(stream).ask(&given).await,
+                            Err(error) => Err(error),
+                        };
+                        let reply = reply.map_or_else(|error| error.kind().to_string(), |reply| text(&reply));
+                        client.note(host, command, &reply);
+                    }));
+                }
+            }
+        }
+        self.place.until(row.lasts).await;
+        tasks.into_iter().for_each(|task| task.abort());
+        self.find_lost(&row.rig).await;
+    }
+
+    /// A command with addresses in the place of `{m}` and the like.
+    fn with_addresses(&self, command: &str) -> String {
+        let mut parts = command.split(['{', '}']);
+        let mut given = parts.next().unwrap_or_default().to_owned();
+        while let (Some(host), Some(rest)) = (parts.next(), parts.next()) {
+            given += &(self.place.address(host) + rest);
+        }
+        given
+    }
+
+    async fn write(&self, node: &str) {
+        let mut number = 0;
+        loop {
+            if let Ok(stream) = self.place.dial(node).await {
+                let mut asking = Asking::new(stream);
+                loop {
+                    number += 1;
+                    let begun = self.place.now();
+                    match asking.ask(&format!("RPUSH w {number}")).await {
+                        Ok(Reply::Error(error)) => self.note("writes", "refused", &error),
+                        Ok(_) => self.note("writes", "accepted", &number.to_string()),
+                        Err(_) => break,
+                    }
+                    self.place.until(begun + PERIOD).await;
+                }
+            }
+            self.place.until(self.place.now() + PERIOD).await;
+        }
+    }
+
+    async fn ask_for_master(&self, sentinel: &str) {
+        let (by, mut last) = (format!("asks {sentinel}"), String::new());
+        loop {
+            if let Ok(stream) = self.place.dial(sentinel).await {
+                let mut asking = Asking::new(stream);
+                while let Ok(reply) = asking.ask("SENTINEL GET-MASTER-ADDR-BY-NAME main").await {
+                    let answer = text(&reply);
+                    if answer != last {
+                        self.note(&by, "answers", &answer);
+                        last = answer;
+                    }
+                    self.place.until(self.place.now() + PERIOD).await;
+                }
+            }
+            self.place.until(self.place.now() + PERIOD).await;
+        }
+    }
+
+    async fn hold(&self, node: &str, kind: &str, first: &str) {
+        loop {
+            if let Ok(stream) = self.place.dial(node).await {
+                let mut asking = Asking::new(stream);
+                if asking.ask(first).await.is_ok() {
+                    while asking.next().await.is_ok() {}
+                    self.note(kind, "closed", node);
+                }
+            }
+            self.place.until(self.place.now() + PERIOD).await;
+        }
+    }
+
+    async fn monitor(&self, node: &str) {
+        let Ok(stream) = self.place.dial(node).await else { return };
+        let mut asking = Asking::new(stream);
+        let mut reply = asking.ask("MONITOR").await;
+        while let Ok(line) = reply {
+            // 1700000000.123456 [0 10.0.0.1:5000] "PING"
+            let line = text(&line);
+            let mut parts = line.splitn(4, ' ');
+            let (address, command) = (parts.nth(2), parts.next());
+            let by = address
+                .and_then(|address| address.rsplit_once(':'))
+                .and_then(|(ip, _)| self.place.host_at(ip));
+            if let (Some(by), Some(command)) = (by, command) {
+                self.note(&by, command.split('"').nth(1).unwrap_or_default(), node);
+            }
+            reply = asking.next().await;
+        }
+    }
+
+    /// Notes which accepted writes are not at the node that the first Sentinel to answer names.
+    async fn find_lost(&self, rig: &Rig) {
+        if !self.log.borrow().iter().any(|seen| seen.event == "accepted") {
+            return;
+        }
+        let mut kept = None;
+        for sentinel in rig.sentinels() {
+            let Ok(stream) = self.place.dial(&sentinel).await else { continue };
+            let Ok(reply) = Asking::new(stream).ask("SENTINEL GET-MASTER-ADDR-BY-NAME main").await else {
+                continue;
+            };
+            let answer = self.place.named(&text(&reply));
+            let Some(master) = answer.trim_start_matches('[').split(' ').next() else { continue };
+            let Ok(stream) = self.place.dial(master).await else { continue };
+            if let Ok(Reply::Array(numbers)) = Asking::new(stream).ask("LRANGE w 0 -1").await {
+                kept = Some(numbers.iter().map(text).collect::<std::collections::BTreeSet<String>>());
+                break;
+            }
+        }
+        let Some(kept) = kept else { return };
+        let mut log = self.log.borrow_mut();
+        let accepted = log.iter().filter(|seen| seen.event == "accepted" && !kept.contains(&seen.message));
+        let lost: Vec<Seen> = accepted.map(|seen| Seen { event: "lost".into(), ..seen.clone() }).collect();
+        log.extend(lost);
+    }
+}

@@ -1,0 +1,111 @@
+//! The behaviours of a group that fails over, as rows of a table: each is played on simulated hosts in virtual time, and on real
+//! processes. `sim/TOPOLOGY.md` has what was measured.
+//!
+//! `cargo test -p lockstorm-lab --test topology` plays all of them on simulated hosts, and a few on real ones.
+//! `.. --test topology -- --real 10 [T3 ..]` plays each ten times on real ones, and prints the table.
+
+mod client;
+mod real;
+mod relay;
+mod row;
+mod rows;
+mod seen;
+mod simulated;
+mod table;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use lockstorm_lab::support::redis::{Availability, availability};
+
+use row::{Row, Where};
+
+/// Seeds of each row in an ordinary run.
+const SEEDS: u64 = 4;
+
+/// Rows that an ordinary run plays on real processes as well: short ones.
+const ALSO_REAL: &[&str] = &["T2", "T3", "T5", "T10", "T12"];
+
+/// By how much a real process may miss a bound, in milliseconds: the machine is busy with other tests.
+const SLACK: i64 = 400;
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(at) = words.iter().position(|word| word == "--real") {
+        let runs = words.get(at + 1).and_then(|runs| runs.parse().ok());
+        let Some(runs) = runs else {
+            eprintln!("--real takes a number of runs, and may be followed by the names of rows");
+            std::process::exit(2);
+        };
+        let wrong = table::print(runs, &words[at + 2..]);
+        std::process::exit(i32::from(wrong));
+    }
+    let mut trials: Vec<Trial> = Vec::new();
+    for row in rows::all() {
+        trials.push(Trial::test(format!("simulated::{}", row.id), || simulate(row)));
+    }
+    trials.push(Trial::test("simulated::T15_T16", elections));
+    match availability() {
+        Availability::Present => {
+            for row in rows::all().filter(|row| ALSO_REAL.contains(&row.id)) {
+                trials.push(Trial::test(format!("real::{}", row.id), || play_for_real(row)));
+            }
+        }
+        Availability::Absent(why) => eprintln!("{why}"),
+        Availability::Missing(why) => {
+            trials.push(Trial::test("redis_server_is_there", move || Err(Failed::from(why))));
+        }
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
+
+fn simulate(row: &Row) -> Result<(), Failed> {
+    for run in 0..SEEDS {
+        let seen = simulated::play(row, run);
+        let verdict = seen::judge(row, &seen, 0);
+        if !verdict.wrong.is_empty() {
+            let (wrong, told) = (verdict.wrong.join("\n"), seen::told(&seen));
+            return Err(format!("{} ({}), seed {run}: {wrong}\n{told}", row.id, row.about).into());
+        }
+    }
+    Ok(())
+}
+
+/// T15 and T16: candidates that stand at once take votes from each other, so that none may be elected; and never are two in one epoch.
+fn elections() -> Result<(), Failed> {
+    const RUNS: u64 = 200;
+    let row = rows::all().find(|row| row.id == "T3").expect("it is there");
+    let row = Row { lasts: 6_000, ..*row };
+    let mut failed = 0;
+    for run in 0..RUNS {
+        let seen = simulated::play(&row, run);
+        let elected = seen.iter().filter(|seen| seen.event == "+elected-leader").count();
+        if elected > 1 {
+            return Err(format!("seed {run}: {elected} leaders\n{}", seen::told(&seen)).into());
+        }
+        failed += usize::from(elected == 0);
+    }
+    println!("{failed} of {RUNS} first elections failed");
+    // Less than 5 %.
+    if failed * 20 < RUNS as usize {
+        Ok(())
+    } else {
+        Err(format!("{failed} of {RUNS} elections failed").into())
+    }
+}
+
+fn play_for_real(row: &Row) -> Result<(), Failed> {
+    assert_eq!(row.place, Where::Everywhere, "{} is not for real processes", row.id);
+    // By the fourth time it is no chance any more.
+    let mut run = u64::from(std::process::id() % 10);
+    let mut seen = real::play(row, run)?;
+    for _ in 0..3 {
+        if seen::is_split(&seen) {
+            run += 1;
+            seen = real::play(row, run)?;
+        }
+    }
+    let verdict = seen::judge(row, &seen, SLACK);
+    if verdict.wrong.is_empty() {
+        return Ok(());
+    }
+    Err(format!("{} ({}): {}\n{}", row.id, row.about, verdict.wrong.join("\n"), seen::told(&seen)).into())
+}

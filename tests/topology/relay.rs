@@ -1,0 +1,121 @@
+//! Relays between real processes: each host of a rig has an address of its own on the loopback network, where a relay listens and
+//! the process behind it, at another port. Processes dial from their own addresses, so that a relay knows who dials.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    io,
+    net::{IpAddr, SocketAddr},
+    rc::Rc,
+};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpSocket, TcpStream},
+    sync::Notify,
+};
+
+/// How far the port of a process is above the one that its relay listens at.
+pub(crate) const BEHIND: u16 = 10_000;
+
+/// Which pairs of hosts are cut, each direction by itself.
+#[derive(Clone, Default)]
+pub(crate) struct Cuts(Rc<(RefCell<Pairs>, Notify)>);
+
+type Pairs = BTreeSet<(IpAddr, IpAddr)>;
+
+impl Cuts {
+    pub(crate) fn set(&self, from: IpAddr, to: IpAddr, cut: bool) {
+        let mut pairs = self.0.0.borrow_mut();
+        if cut {
+            pairs.insert((from, to));
+        } else {
+            pairs.remove(&(from, to));
+        }
+        drop(pairs);
+        self.0.1.notify_waiters();
+    }
+
+    /// Waits until what one host sends reaches the other.
+    async fn passable(&self, from: IpAddr, to: IpAddr) {
+        loop {
+            let changed = self.0.1.notified();
+            if !self.0.0.borrow().contains(&(from, to)) {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+/// A connection from an address of this machine.
+pub(crate) async fn dial(from: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::new(from, 0))?;
+    let stream = socket.connect(to).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// Relays what comes to an address to the process behind it.
+pub(crate) async fn listen(at: SocketAddr, cuts: Cuts) -> io::Result<()> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(at)?;
+    let listener: TcpListener = socket.listen(128)?;
+    tokio::task::spawn_local(async move {
+        while let Ok((stream, peer)) = listener.accept().await {
+            let cuts = cuts.clone();
+            tokio::task::spawn_local(async move {
+                let (from, to) = (peer.ip(), at.ip());
+                // A dial into a cut is answered when the cut is over.
+                cuts.passable(from, to).await;
+                cuts.passable(to, from).await;
+                let Ok(behind) = dial(from, SocketAddr::new(to, at.port() + BEHIND)).await else { return };
+                let _ = stream.set_nodelay(true);
+                let (near, far) = (stream.into_split(), behind.into_split());
+                let there = copy(near.0, far.1, (from, to), cuts.clone());
+                let back = copy(far.0, near.1, (to, from), cuts);
+                tokio::join!(there, back);
+            });
+        }
+    });
+    Ok(())
+}
+
+async fn copy(
+    mut reading: tokio::net::tcp::OwnedReadHalf,
+    mut writing: tokio::net::tcp::OwnedWriteHalf,
+    (from, to): (IpAddr, IpAddr),
+    cuts: Cuts,
+) {
+    let mut bytes = vec![0; 16 << 10];
+    loop {
+        let read = reading.read(&mut bytes).await.unwrap_or(0);
+        cuts.passable(from, to).await;
+        if read == 0 || writing.write_all(&bytes[..read]).await.is_err() {
+            // A half-closed connection is of no use to any of these processes.
+            let _ = writing.shutdown().await;
+            return;
+        }
+    }
+}
+
+/// The addresses of a rig's hosts.
+#[derive(Clone, Debug)]
+pub(crate) struct Addresses(pub(crate) BTreeMap<String, IpAddr>);
+
+impl Addresses {
+    pub(crate) fn of(&self, host: &str) -> IpAddr {
+        self.0[host]
+    }
+
+    pub(crate) fn name(&self, address: IpAddr) -> Option<&str> {
+        self.0.iter().find(|(_, known)| **known == address).map(|(name, _)| name.as_str())
+    }
+
+    /// A text with names in the place of addresses. No address is the beginning of another one.
+    pub(crate) fn named(&self, text: &str) -> String {
+        self.0.iter().fold(text.to_owned(), |text, (name, address)| text.replace(&address.to_string(), name))
+    }
+}

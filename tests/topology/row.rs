@@ -1,0 +1,187 @@
+//! What a row is made of: a rig, what happens to it, and what must be seen, in milliseconds since the row's zero.
+
+/// A master `m`, its replicas `r1`, `r2`, .., and Sentinels `s1`, `s2`, ..; a client `c` reaches them all.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rig {
+    pub(crate) replicas: usize,
+    pub(crate) sentinels: usize,
+    pub(crate) quorum: u32,
+    /// `down-after-milliseconds` (D).
+    pub(crate) down_after: u32,
+    /// `failover-timeout` (FT).
+    pub(crate) failover_timeout: u32,
+    pub(crate) parallel_syncs: u32,
+    /// Options of nodes: the node, the option, its value.
+    pub(crate) options: &'static [(&'static str, &'static str, &'static str)],
+    /// The row's zero is the start of the Sentinels; otherwise they know each other and all nodes by then.
+    pub(crate) starts_at_zero: bool,
+}
+
+/// Three nodes and three Sentinels.
+pub(crate) const S3: Rig = Rig {
+    replicas: 2,
+    sentinels: 3,
+    quorum: 2,
+    down_after: 2_000,
+    failover_timeout: 10_000,
+    parallel_syncs: 2,
+    options: &[],
+    starts_at_zero: false,
+};
+
+/// Two nodes and two Sentinels.
+pub(crate) const S2: Rig = Rig { replicas: 1, sentinels: 2, ..S3 };
+
+impl Rig {
+    pub(crate) fn nodes(&self) -> Vec<String> {
+        let replicas = (1..=self.replicas).map(|at| format!("r{at}"));
+        [String::from("m")].into_iter().chain(replicas).collect()
+    }
+
+    pub(crate) fn sentinels(&self) -> Vec<String> {
+        (1..=self.sentinels).map(|at| format!("s{at}")).collect()
+    }
+
+    /// The file of a Sentinel, but for its port: where the master is, and what it tells others of itself.
+    pub(crate) fn file(&self, announce: &str, master: &str) -> String {
+        format!(
+            "sentinel announce-ip {announce}\nsentinel announce-port 26379\nsentinel monitor main {master} 6379 {}\n\
+             sentinel down-after-milliseconds main {}\nsentinel failover-timeout main {}\nsentinel parallel-syncs main {}\n",
+            self.quorum, self.down_after, self.failover_timeout, self.parallel_syncs
+        )
+    }
+
+    pub(crate) fn options_of<'a>(
+        &'a self,
+        node: &'a str,
+    ) -> impl Iterator<Item = (&'static str, &'static str)> + 'a {
+        let own = self.options.iter().filter(move |(of, ..)| *of == node);
+        own.map(|(_, name, value)| (*name, *value))
+    }
+}
+
+/// Something that is done to a rig. Several hosts are separated by blanks; `leader` is the Sentinel that
+/// led the failover, `master` the node that it promoted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Act {
+    /// The process is killed: its sockets are reset.
+    Kill(&'static str),
+    /// It is started again.
+    Start(&'static str),
+    /// The process stands still (SIGSTOP).
+    Freeze(&'static str),
+    /// It goes on.
+    Thaw(&'static str),
+    /// Nothing passes between these hosts and those, in either direction; what is sent waits.
+    Cut(&'static str, &'static str),
+    /// It passes again.
+    Heal(&'static str, &'static str),
+    /// The client gives each of these hosts a command, in which `{m}` is the address of `m`.
+    Run(&'static str, &'static str),
+    /// The wall clock of a host steps by so many milliseconds.
+    Step(&'static str, i64),
+}
+
+/// What the client `c` does all the time, from a second before zero on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Watch {
+    /// It writes numbers to one node, every 20 ms: `accepted`, `refused`, and in the end `lost`, by `writes`.
+    Writes(&'static str),
+    /// It asks each Sentinel for the master, every 20 ms: `answers`, by `asks s1`, with every new answer.
+    Asks,
+    /// It stays connected to a node, also as a subscriber: `closed`, by `client` or `subscriber`, about the node.
+    Holds(&'static str),
+    /// It reads MONITOR of a node: each command that a Sentinel sends, by that Sentinel, about the node.
+    Monitors(&'static str),
+}
+
+/// Something that may be seen: an event of a Sentinel, or of the client's watches.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sight {
+    pub(crate) event: &'static str,
+    /// A host; `leader` or `observers`; any if empty.
+    pub(crate) by: &'static str,
+    /// A part of the message.
+    pub(crate) about: &'static str,
+    /// It does not count before.
+    pub(crate) from: i64,
+}
+
+/// A sight of this name, after zero.
+pub(crate) const fn see(event: &'static str) -> Sight {
+    Sight { event, by: "", about: "", from: 0 }
+}
+
+impl Sight {
+    pub(crate) const fn by(self, by: &'static str) -> Sight {
+        Sight { by, ..self }
+    }
+    pub(crate) const fn about(self, about: &'static str) -> Sight {
+        Sight { about, ..self }
+    }
+    pub(crate) const fn from(self, from: i64) -> Sight {
+        Sight { from, ..self }
+    }
+}
+
+/// A moment of a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Moment {
+    At(i64),
+    First(Sight),
+    Last(Sight),
+}
+
+/// What must be seen.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Expect {
+    /// So long passes from one moment to another: the least and the most.
+    Takes(&'static str, Moment, Moment, i64, i64),
+    /// It is never seen.
+    Never(Sight),
+    /// It is seen so often: the least and the most.
+    Count(Sight, usize, usize),
+    /// One host emits these in this order; others may be between them.
+    InOrder(&'static str, &'static [&'static str]),
+    /// Each two in a row by one host are so far apart: the least and the most.
+    Every(&'static str, Sight, i64, i64),
+    /// The replies to a command, by host, with `*` for anything.
+    Answers(&'static str, &'static str, &'static str),
+}
+
+/// Where a row can be played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Where {
+    Everywhere,
+    /// Not on real processes, for this reason.
+    OnlySimulated(&'static str),
+}
+
+/// One behaviour.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row {
+    pub(crate) id: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) rig: Rig,
+    pub(crate) watches: &'static [Watch],
+    pub(crate) acts: &'static [(i64, Act)],
+    /// When the run is over.
+    pub(crate) lasts: i64,
+    pub(crate) expect: &'static [Expect],
+    pub(crate) place: Where,
+    /// Where reality is otherwise than the reference has it, or the simulator.
+    pub(crate) note: &'static str,
+}
+
+/// What most rows have.
+pub(crate) const ROW: Row = Row {
+    id: "",
+    about: "",
+    rig: S3,
+    watches: &[],
+    acts: &[],
+    lasts: 0,
+    expect: &[],
+    place: Where::Everywhere,
+    note: "",
+};

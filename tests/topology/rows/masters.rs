@@ -1,0 +1,327 @@
+//! A master that is lost, and one that is replaced while it is well.
+
+use super::{
+    ACCEPTED, ALL_BUT_M, CKQUORUM, CONVERTED, FAIL_OVER, LOST, MASTER_DOWN, PROMOTED, REFUSED, SWITCHED,
+    TRIED,
+};
+use crate::row::{
+    Act::{Cut, Freeze, Heal, Kill, Run, Start},
+    Expect::{Answers, Count, Every, InOrder, Never, Takes},
+    Moment::{At, First, Last},
+    ROW, Rig, Row, S2, S3,
+    Watch::{Asks, Holds, Monitors, Writes},
+    see,
+};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        id: "T1",
+        about: "nothing happens for a minute",
+        watches: &[Monitors("m")],
+        lasts: 60_000,
+        expect: &[
+            Every("between two PINGs of a Sentinel", see("PING"), 1_000, 1_110),
+            Every("between two INFOs of a Sentinel", see("INFO"), 10_000, 10_200),
+            Every("between two hellos of a Sentinel", see("PUBLISH"), 2_000, 2_200),
+            Never(see("+sdown")),
+            Never(see("+try-failover")),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T2",
+        about: "Sentinels start, and know the master alone",
+        rig: Rig { starts_at_zero: true, ..S3 },
+        lasts: 6_000,
+        expect: &[
+            Count(see("+slave").by("s1"), 2, 2),
+            Count(see("+sentinel").by("s1"), 2, 2),
+            Takes("the replicas are known", At(0), Last(see("+slave")), 0, 500),
+            Takes("the other Sentinels are known", At(0), Last(see("+sentinel")), 1_900, 2_500),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T3",
+        about: "the master is killed",
+        acts: &[(0, Kill("m"))],
+        lasts: 9_000,
+        expect: &[
+            Takes("first `+sdown`", At(0), First(MASTER_DOWN), 2_000, 2_250),
+            Takes("`+odown` after it", First(MASTER_DOWN), First(see("+odown")), 0, 400),
+            Takes("`+try-failover` after that", First(see("+odown")), First(TRIED), 0, 2),
+            Takes(
+                "SLAVEOF NO ONE after that",
+                First(TRIED),
+                First(see("+failover-state-wait-promotion")),
+                0,
+                350,
+            ),
+            Takes(
+                "`+promoted-slave` after that",
+                First(see("+failover-state-wait-promotion")),
+                First(PROMOTED),
+                0,
+                1_150,
+            ),
+            // As in redis-sentinel: a hello that is answered just then puts the next one off by two seconds.
+            Takes("observers switch after that", First(PROMOTED), Last(SWITCHED.by("observers")), 0, 2_300),
+            Takes(
+                "the leader switches after them",
+                First(SWITCHED.by("observers")),
+                First(SWITCHED.by("leader")),
+                0,
+                4_000,
+            ),
+            Count(SWITCHED, 3, 3),
+            InOrder(
+                "leader",
+                &[
+                    "+sdown",
+                    "+odown",
+                    "+new-epoch",
+                    "+try-failover",
+                    "+vote-for-leader",
+                    "+elected-leader",
+                    "+failover-state-select-slave",
+                    "+selected-slave",
+                    "+failover-state-send-slaveof-noone",
+                    "+failover-state-wait-promotion",
+                    "+promoted-slave",
+                    "+failover-state-reconf-slaves",
+                    "+slave-reconf-sent",
+                    "+slave-reconf-inprog",
+                    "+slave-reconf-done",
+                    "+failover-end",
+                    "+switch-master",
+                    "+slave",
+                ],
+            ),
+            InOrder("observers", &["+vote-for-leader", "+config-update-from", "+switch-master"]),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T3a",
+        about: "the subscriptions end 300 ms before the master is killed",
+        acts: &[(0, Run("m", "CLIENT KILL TYPE pubsub")), (300, Kill("m"))],
+        lasts: 6_000,
+        expect: &[Takes("first `+sdown`", At(300), First(MASTER_DOWN), 2_600, 3_050)],
+        note: "A tick between the ends of a link's two connections dials one of them; the other one is dialed a second later, and \
+               the clock of SDOWN begins with it.",
+        ..ROW
+    },
+    Row {
+        id: "T4",
+        about: "the master stands still",
+        acts: &[(0, Freeze("m"))],
+        lasts: 9_000,
+        expect: &[
+            Takes("first `+sdown`", At(0), First(MASTER_DOWN), 1_900, 3_250),
+            Takes("promotion", At(0), First(PROMOTED), 2_200, 5_500),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T4a",
+        about: "the master is cut off",
+        acts: &[(0, Cut("m", ALL_BUT_M))],
+        lasts: 9_000,
+        expect: &[
+            Takes("first `+sdown`", At(0), First(MASTER_DOWN), 1_900, 3_250),
+            Takes("promotion", At(0), First(PROMOTED), 2_200, 5_500),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T5",
+        about: "the master is killed, and all Sentinels are asked for it",
+        watches: &[Asks],
+        acts: &[(0, Kill("m")), (1_000, Run("s1", "SENTINEL GET-MASTER-ADDR-BY-NAME nope"))],
+        lasts: 9_000,
+        expect: &[
+            Answers("s1", "SENTINEL GET-MASTER-ADDR-BY-NAME nope", "nil"),
+            Count(see("answers").from(1), 3, 3),
+            Takes(
+                "the leader answers with the promoted one",
+                First(PROMOTED),
+                First(see("answers").from(1)),
+                0,
+                80,
+            ),
+            Takes("the observers do", Last(SWITCHED.by("observers")), Last(see("answers").from(1)), 0, 80),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T6",
+        about: "the master is killed, and clients stay connected to the replicas",
+        watches: &[Holds("r1"), Holds("r2")],
+        acts: &[(0, Kill("m"))],
+        lasts: 12_000,
+        expect: &[
+            Count(see("closed").by("client").about("r1"), 1, 1),
+            Count(see("closed").by("client").about("r2"), 1, 1),
+            Count(see("closed").by("subscriber").about("r1"), 1, 1),
+            Count(see("closed").by("subscriber").about("r2"), 1, 1),
+            Takes(
+                "closed at SLAVEOF NO ONE",
+                First(see("+failover-state-wait-promotion")),
+                First(see("closed")),
+                0,
+                50,
+            ),
+            Takes(
+                "the other replica's, when it is told",
+                Last(see("+slave-reconf-sent")),
+                Last(see("closed")),
+                0,
+                50,
+            ),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T7",
+        about: "the old master is started again 20 s later",
+        watches: &[Writes("m")],
+        acts: &[(0, Kill("m")), (20_000, Start("m"))],
+        lasts: 36_000,
+        expect: &[
+            Takes("seen", At(20_000), First(see("-role-change").from(20_000)), 0, 2_000),
+            Takes(
+                "told after that",
+                First(see("-role-change").from(20_000)),
+                First(CONVERTED),
+                9_900,
+                11_300,
+            ),
+            Takes("last write taken, after that", First(CONVERTED), Last(ACCEPTED), -50, 50),
+            Takes("first write lost", At(20_000), First(LOST.from(20_000)), 0, 500),
+            Takes("last write lost", First(CONVERTED), Last(LOST), -50, 50),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T8",
+        about: "the master is cut off with a writer for 30 s",
+        watches: &[Writes("m")],
+        acts: &[(0, Cut("m", ALL_BUT_M)), (30_000, Heal("m", ALL_BUT_M))],
+        lasts: 50_000,
+        expect: &[
+            Never(REFUSED.about("NOREPLICAS")),
+            Takes("told, after the heal", At(30_000), First(CONVERTED), 9_900, 12_500),
+            Takes("last write taken, after the heal", At(30_000), Last(ACCEPTED), 9_800, 12_500),
+            Takes("first write lost", At(0), First(LOST), -100, 100),
+            Takes("last write lost, after the heal", At(30_000), Last(LOST), 9_800, 12_500),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T9",
+        about: "the same with min-replicas-to-write 1",
+        rig: Rig { options: &[("m", "min-replicas-to-write", "1")], ..S3 },
+        watches: &[Writes("m")],
+        acts: &[(0, Cut("m", ALL_BUT_M))],
+        lasts: 16_000,
+        expect: &[
+            Takes("last write taken", At(0), Last(ACCEPTED), 9_000, 12_000),
+            Takes("first write refused", At(0), First(REFUSED.about("NOREPLICAS")), 9_000, 12_000),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T10",
+        about: "SENTINEL FAILOVER of a healthy master",
+        watches: &[Writes("m")],
+        acts: &[(0, Run("s1", FAIL_OVER))],
+        lasts: 18_000,
+        expect: &[
+            Answers("s1", FAIL_OVER, "OK"),
+            Never(see("+odown")),
+            Takes("promotion", At(0), First(PROMOTED), 0, 1_500),
+            Takes("the old master is told", First(SWITCHED), First(CONVERTED), 9_900, 11_500),
+            Takes("last write taken", At(0), Last(ACCEPTED), 10_000, 13_000),
+            Takes("last write lost", At(0), Last(LOST), 10_000, 13_000),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T10a",
+        about: "the same with min-replicas-to-write 1",
+        rig: Rig { options: &[("m", "min-replicas-to-write", "1")], ..S3 },
+        watches: &[Writes("m")],
+        acts: &[(0, Run("s1", FAIL_OVER))],
+        lasts: 8_000,
+        expect: &[Takes(
+            "first write refused, after the promotion",
+            First(PROMOTED),
+            First(REFUSED),
+            -1_000,
+            1_500,
+        )],
+        ..ROW
+    },
+    Row {
+        id: "T12",
+        about: "a quorum of 4 with 3 Sentinels; the master is killed",
+        rig: Rig { quorum: 4, ..S3 },
+        acts: &[(0, Kill("m")), (5_000, Run("s1", CKQUORUM))],
+        lasts: 8_000,
+        expect: &[
+            Count(MASTER_DOWN, 3, 3),
+            Never(see("+odown")),
+            Answers(
+                "s1",
+                CKQUORUM,
+                "NOQUORUM 3 usable Sentinels. Not enough available Sentinels to reach the specified quorum for this master",
+            ),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T13",
+        about: "a quorum of 1, and one Sentinel is cut from a healthy master",
+        rig: Rig { quorum: 1, ..S3 },
+        watches: &[Writes("m")],
+        acts: &[(0, Cut("m", "s1"))],
+        lasts: 20_000,
+        expect: &[
+            Never(see("+sdown").by("s2").about("master main m")),
+            Takes("`+odown` of the one", At(0), First(see("+odown").by("s1")), 1_900, 3_300),
+            Takes("it promotes a replica", First(see("+odown")), First(PROMOTED.by("s1")), 0, 2_000),
+            Takes("the old master is told", First(SWITCHED), First(CONVERTED), 9_900, 11_500),
+            Takes("last write lost", First(PROMOTED), Last(LOST), 9_800, 13_000),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T14",
+        about: "one of two Sentinels is killed with the master",
+        rig: S2,
+        acts: &[(0, Kill("m s1"))],
+        lasts: 12_000,
+        expect: &[Count(MASTER_DOWN.by("s2"), 1, 1), Never(see("+odown"))],
+        ..ROW
+    },
+    Row {
+        id: "T14a",
+        about: "the same with a quorum of 1",
+        rig: Rig { quorum: 1, ..S2 },
+        acts: &[(0, Kill("m s1"))],
+        lasts: 28_000,
+        expect: &[
+            Never(see("+elected-leader")),
+            Takes("`+try-failover`", At(0), First(TRIED), 2_000, 2_350),
+            Takes(
+                "`-failover-abort-not-elected` after it",
+                First(TRIED),
+                First(see("-failover-abort-not-elected")),
+                10_000,
+                11_200,
+            ),
+            Takes("the next attempt after it", First(TRIED), First(TRIED.from(15_000)), 20_000, 21_200),
+        ],
+        ..ROW
+    },
+];

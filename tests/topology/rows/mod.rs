@@ -1,0 +1,33 @@
+//! The rows of Sentinel.
+
+mod masters;
+mod sentinels;
+
+use crate::row::{Row, Sight, see};
+
+pub(super) const MASTER_DOWN: Sight = see("+sdown").about("master main");
+pub(super) const TRIED: Sight = see("+try-failover");
+pub(super) const PROMOTED: Sight = see("+promoted-slave");
+pub(super) const SWITCHED: Sight = see("+switch-master");
+pub(super) const CONVERTED: Sight = see("+convert-to-slave");
+pub(super) const ACCEPTED: Sight = see("accepted");
+pub(super) const REFUSED: Sight = see("refused");
+pub(super) const LOST: Sight = see("lost");
+
+pub(super) const NO_CLOCK: &str = "the wall clock of one real process cannot be stepped";
+pub(super) const CKQUORUM: &str = "SENTINEL CKQUORUM main";
+pub(super) const FAIL_OVER: &str = "SENTINEL FAILOVER main";
+pub(super) const NO_FAILURE: &str = "SENTINEL SIMULATE-FAILURE help";
+pub(super) const ALL_SENTINELS: &str = "s1 s2 s3";
+pub(super) const ALL_BUT_M: &str = "r1 r2 s1 s2 s3";
+
+/// An id that no Sentinel has.
+pub(super) const VOTE_ONE: &str =
+    "SENTINEL IS-MASTER-DOWN-BY-ADDR {m} 6379 9 aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+pub(super) const VOTE_TWO: &str =
+    "SENTINEL IS-MASTER-DOWN-BY-ADDR {m} 6379 9 bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+
+/// All of them.
+pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
+    masters::ROWS.iter().chain(sentinels::ROWS)
+}

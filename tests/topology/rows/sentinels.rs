@@ -1,0 +1,308 @@
+//! Sentinels that are lost or do not trust themselves, and which replica they choose.
+
+use super::{
+    ALL_SENTINELS, LOST, MASTER_DOWN, NO_CLOCK, NO_FAILURE, PROMOTED, REFUSED, SWITCHED, TRIED, VOTE_ONE,
+    VOTE_TWO,
+};
+use crate::row::{
+    Act::{Cut, Freeze, Kill, Run, Start, Step, Thaw},
+    Expect::{Answers, Count, InOrder, Never, Takes},
+    Moment::{At, First, Last},
+    ROW, Rig, Row, S3,
+    Watch::Writes,
+    Where::OnlySimulated,
+    see,
+};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        id: "T17",
+        about: "a Sentinel votes, is killed and started again, and asked for another vote in the same epoch",
+        acts: &[
+            (0, Run("s3", VOTE_ONE)),
+            (1_000, Kill("s3")),
+            (2_000, Start("s3")),
+            (4_000, Run("s3", VOTE_TWO)),
+        ],
+        lasts: 5_000,
+        expect: &[
+            Answers("s3", VOTE_ONE, "[0 aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 9]"),
+            Answers("s3", VOTE_TWO, "[0 * 9]"),
+            Count(see("+vote-for-leader").by("s3"), 1, 1),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T18",
+        about: "the leader crashes after its election",
+        acts: &[
+            (-500, Run(ALL_SENTINELS, "SENTINEL SIMULATE-FAILURE crash-after-election")),
+            (0, Kill("m")),
+            (5_000, Run(ALL_SENTINELS, NO_FAILURE)),
+        ],
+        lasts: 30_000,
+        expect: &[
+            Takes("the first is elected", At(0), First(see("+elected-leader")), 2_000, 3_000),
+            Takes(
+                "the next attempt",
+                First(see("+elected-leader")),
+                First(TRIED.from(5_000)),
+                19_800,
+                21_300,
+            ),
+            Takes("promotion after that", First(TRIED.from(5_000)), First(PROMOTED), 0, 1_600),
+            Count(see("+elected-leader"), 2, 2),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T19",
+        about: "the leader crashes after the promotion, and is started again at 8 s",
+        acts: &[
+            (-500, Run(ALL_SENTINELS, "SENTINEL SIMULATE-FAILURE crash-after-promotion")),
+            (0, Kill("m")),
+            (5_000, Run(ALL_SENTINELS, NO_FAILURE)),
+            (8_000, Start("leader")),
+        ],
+        lasts: 13_000,
+        expect: &[
+            Takes("promotion", At(0), First(PROMOTED), 2_200, 4_500),
+            Takes("the others learn of it, after the start", At(8_000), First(SWITCHED), 0, 2_400),
+            Count(SWITCHED, 2, 2),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T20",
+        about: "two Sentinels of three are dead when the master is killed, and start 10 s later",
+        acts: &[(-500, Kill("s2 s3")), (0, Kill("m")), (10_000, Start("s2 s3"))],
+        lasts: 16_000,
+        expect: &[
+            Takes("`+sdown` of those", At(10_000), First(MASTER_DOWN.from(10_000)), 2_000, 2_300),
+            Takes("first attempt", At(10_000), First(TRIED), 2_000, 2_700),
+            Takes("promotion", At(10_000), First(PROMOTED), 2_200, 4_500),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T21",
+        about: "the master is killed, and starts again with its data half a second later",
+        rig: Rig { options: &[("m", "appendonly", "yes")], ..S3 },
+        acts: &[(0, Kill("m")), (500, Start("m"))],
+        lasts: 12_500,
+        expect: &[
+            Never(see("+sdown").about("master main")),
+            Count(see("+reboot").about("master main"), 3, 3),
+            Takes("`+reboot`", At(500), Last(see("+reboot").about("master main")), 0, 11_000),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T22",
+        about: "an endless script on the master, D 7,000",
+        rig: Rig { down_after: 7_000, ..S3 },
+        acts: &[(0, Run("m", "EVAL \"while true do end\" 0"))],
+        lasts: 14_000,
+        expect: &[
+            Takes("first `+sdown`", At(0), First(MASTER_DOWN), 6_900, 8_400),
+            Takes(
+                "`-sdown` after it",
+                First(MASTER_DOWN),
+                First(see("-sdown").about("master main")),
+                0,
+                2_500,
+            ),
+            Answers("m", "EVAL \"while true do end\" 0", "*cript killed by user with SCRIPT KILL*"),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T23",
+        about: "the replica with the lower priority is behind, and the master is killed",
+        rig: Rig { options: &[("r1", "replica-priority", "10")], ..S3 },
+        watches: &[Writes("m")],
+        acts: &[(0, Cut("m", "r1")), (3_000, Kill("m"))],
+        lasts: 12_000,
+        expect: &[
+            Count(PROMOTED.about("slave r1"), 1, 1),
+            Takes("first write lost", At(0), First(LOST), -100, 100),
+            Takes("last write lost", At(3_000), Last(LOST), -200, 50),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T23a",
+        about: "the same with equal priorities",
+        watches: &[Writes("m")],
+        acts: &[(0, Cut("m", "r1")), (3_000, Kill("m"))],
+        lasts: 12_000,
+        expect: &[Count(PROMOTED.about("slave r2"), 1, 1), Count(LOST, 0, 5)],
+        ..ROW
+    },
+    Row {
+        id: "T24",
+        about: "both replicas have priority 0",
+        rig: Rig { options: &[("r1", "replica-priority", "0"), ("r2", "replica-priority", "0")], ..S3 },
+        acts: &[(0, Kill("m"))],
+        lasts: 26_000,
+        expect: &[
+            Never(PROMOTED),
+            Takes("abort", First(TRIED), First(see("-failover-abort-no-good-slave")), 0, 350),
+            Takes("the next attempt", First(TRIED), First(TRIED.from(10_000)), 19_800, 21_300),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T25",
+        about: "a replica's link to the master has been down for 25 s when the master is killed",
+        rig: Rig { options: &[("r1", "replica-priority", "10"), ("r1", "repl-timeout", "5")], ..S3 },
+        acts: &[(0, Cut("m", "r1")), (31_000, Kill("m"))],
+        lasts: 38_000,
+        expect: &[
+            Count(PROMOTED.about("slave r2"), 1, 1),
+            Takes("promotion", At(31_000), First(PROMOTED), 2_200, 4_500),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T26",
+        about: "one replica has all writes, the other's link is cut, and the master is killed",
+        watches: &[Writes("m")],
+        acts: &[(0, Cut("m", "r2")), (3_000, Kill("m"))],
+        lasts: 12_000,
+        expect: &[Count(PROMOTED.about("slave r1"), 1, 1), Count(LOST, 0, 5)],
+        ..ROW
+    },
+    Row {
+        id: "T26a",
+        about: "the same, and the one that has all writes is cut from the Sentinels",
+        watches: &[Writes("m")],
+        acts: &[(0, Cut("m", "r2")), (0, Cut("r1", ALL_SENTINELS)), (5_000, Kill("m"))],
+        lasts: 14_000,
+        expect: &[
+            Count(PROMOTED.about("slave r2"), 1, 1),
+            Takes("first write lost", At(0), First(LOST), -100, 100),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T27",
+        about: "a Sentinel stands still for 3 s",
+        acts: &[(0, Freeze("s1")), (3_000, Thaw("s1"))],
+        lasts: 35_000,
+        expect: &[
+            Takes("`+tilt`, after it goes on", At(3_000), First(see("+tilt").by("s1")), 0, 150),
+            Takes("`-tilt` after that", First(see("+tilt")), First(see("-tilt").by("s1")), 30_000, 30_150),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T27a",
+        about: "a Sentinel stands still for 1.5 s",
+        acts: &[(0, Freeze("s1")), (1_500, Thaw("s1"))],
+        lasts: 5_000,
+        expect: &[Never(see("+tilt"))],
+        ..ROW
+    },
+    Row {
+        id: "T28",
+        about: "the wall clock of a Sentinel steps by +1.5 s, by −20 ms and by −200 ms",
+        acts: &[(0, Step("s1", 1_500)), (3_000, Step("s1", -20)), (6_000, Step("s1", -200))],
+        lasts: 8_000,
+        expect: &[
+            Count(see("+tilt"), 1, 1),
+            Takes("`+tilt` after the last", At(6_000), First(see("+tilt")), 0, 110),
+        ],
+        place: OnlySimulated(NO_CLOCK),
+        ..ROW
+    },
+    Row {
+        id: "T28a",
+        about: "the wall clock of a Sentinel steps by +2.5 s",
+        acts: &[(0, Step("s1", 2_500))],
+        lasts: 2_000,
+        expect: &[Takes("`+tilt`", At(0), First(see("+tilt").by("s1")), 0, 110)],
+        place: OnlySimulated(NO_CLOCK),
+        ..ROW
+    },
+    Row {
+        id: "T29",
+        about: "the wall clock of the master steps by +30 s, with min-replicas-to-write 1",
+        rig: Rig { options: &[("m", "min-replicas-to-write", "1")], ..S3 },
+        watches: &[Writes("m")],
+        acts: &[(0, Step("m", 30_000))],
+        lasts: 10_000,
+        expect: &[
+            Never(see("+sdown")),
+            // None, where the replicas have acknowledged again by the time that the master next counts them.
+            Count(REFUSED.about("NOREPLICAS"), 0, 105),
+            Count(REFUSED.about("NOREPLICAS").from(2_100), 0, 0),
+        ],
+        place: OnlySimulated(NO_CLOCK),
+        ..ROW
+    },
+    Row {
+        id: "T30",
+        about: "the new master is killed 6 s after the old one",
+        acts: &[(0, Kill("m")), (9_000, Kill("master"))],
+        lasts: 17_000,
+        expect: &[
+            Takes("first `+sdown`", At(9_000), First(MASTER_DOWN.from(9_000)), 2_000, 2_250),
+            Takes("promotion", At(9_000), First(PROMOTED.from(9_000)), 2_200, 4_500),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T31",
+        about: "three replicas, one reconfigured at a time",
+        rig: Rig { replicas: 3, parallel_syncs: 1, ..S3 },
+        acts: &[(0, Kill("m"))],
+        lasts: 14_000,
+        expect: &[
+            InOrder(
+                "leader",
+                &[
+                    "+slave-reconf-sent",
+                    "+slave-reconf-inprog",
+                    "+slave-reconf-done",
+                    "+slave-reconf-sent",
+                    "+slave-reconf-inprog",
+                    "+slave-reconf-done",
+                    "+failover-end",
+                    "+switch-master",
+                ],
+            ),
+            Takes("both", First(see("+slave-reconf-sent")), Last(see("+slave-reconf-done")), 0, 5_000),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T32",
+        about: "a replica is told by hand to follow another replica",
+        acts: &[(0, Run("r2", "REPLICAOF {r1} 6379"))],
+        lasts: 32_000,
+        expect: &[
+            Takes("`+fix-slave-config`", At(0), First(see("+fix-slave-config")), 10_000, 30_500),
+            Count(see("+try-failover"), 0, 0),
+        ],
+        ..ROW
+    },
+    Row {
+        id: "T33",
+        about: "the master is told by hand to follow an address where nothing listens",
+        acts: &[(0, Run("m", "REPLICAOF {c} 6379"))],
+        lasts: 40_000,
+        expect: &[
+            Takes("`-role-change`", At(0), First(see("-role-change").about("master main")), 0, 10_300),
+            Takes(
+                "`+sdown` after that",
+                First(see("-role-change").about("master main")),
+                First(MASTER_DOWN),
+                22_000,
+                22_200,
+            ),
+            Takes("promotion after that", First(MASTER_DOWN), First(PROMOTED), 0, 12_000),
+        ],
+        ..ROW
+    },
+];

@@ -1,0 +1,154 @@
+//! What was seen in a run, and whether it is what a row expects.
+
+use std::{cell::RefCell, collections::BTreeSet, fmt::Write, rc::Rc};
+
+use crate::row::{Expect, Moment, Row, Sight};
+
+/// An event of a Sentinel, or of a watch of the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// Milliseconds since zero.
+    pub(crate) at: i64,
+    pub(crate) by: String,
+    pub(crate) event: String,
+    pub(crate) message: String,
+}
+
+/// What is seen, as it comes.
+pub(crate) type Log = Rc<RefCell<Vec<Seen>>>;
+
+/// What was measured for one [`Expect`] of a row, in its order: the values in milliseconds, or how often.
+pub(crate) type Measured = Vec<(usize, Vec<i64>)>;
+
+/// What one run of a row showed.
+#[derive(Debug, Default)]
+pub(crate) struct Verdict {
+    pub(crate) measured: Measured,
+    /// What was not as expected.
+    pub(crate) wrong: Vec<String>,
+}
+
+/// The Sentinel that led the last failover; else the one that stood for it.
+pub(crate) fn leader(seen: &[Seen]) -> Option<&str> {
+    let by = |event: &str| seen.iter().rev().find(|seen| seen.event == event).map(|seen| &*seen.by);
+    by("+promoted-slave").or_else(|| by("+elected-leader")).or_else(|| by("+try-failover"))
+}
+
+/// Whether Sentinels that stood for election at once took the votes from each other, so that none was elected: a matter of chance.
+pub(crate) fn is_split(seen: &[Seen]) -> bool {
+    let tried: BTreeSet<&str> =
+        seen.iter().filter(|seen| seen.event == "+try-failover").map(|seen| &*seen.by).collect();
+    tried.len() > 1 && seen.iter().all(|seen| seen.event != "+elected-leader")
+}
+
+fn is_by(by: &str, wanted: &str, leader: Option<&str>) -> bool {
+    match wanted {
+        "" => true,
+        "leader" => leader == Some(by),
+        "observers" => by.starts_with('s') && leader != Some(by),
+        name => by == name,
+    }
+}
+
+fn is(seen: &Seen, sight: &Sight, leader: Option<&str>) -> bool {
+    is_by(&seen.by, sight.by, leader)
+        && seen.event == sight.event
+        && seen.at >= sight.from
+        && seen.message.contains(sight.about)
+}
+
+/// Holds a run to its row; a bound may be missed by `slack` milliseconds.
+pub(crate) fn judge(row: &Row, seen: &[Seen], slack: i64) -> Verdict {
+    let mut verdict = Verdict::default();
+    let leader = leader(seen);
+    let all = |sight: &Sight| {
+        let sight = *sight;
+        seen.iter().filter(move |seen| is(seen, &sight, leader))
+    };
+    let moment = |moment: &Moment| match moment {
+        Moment::At(at) => Ok(*at),
+        Moment::First(sight) => all(sight).map(|seen| seen.at).min().ok_or(*sight),
+        Moment::Last(sight) => all(sight).map(|seen| seen.at).max().ok_or(*sight),
+    };
+    for (at, expect) in row.expect.iter().enumerate() {
+        let (mut values, mut wrong) = (Vec::new(), None);
+        let within = |value: i64, least: i64, most: i64| (least - slack..=most + slack).contains(&value);
+        match expect {
+            Expect::Takes(what, from, to, least, most) => match (moment(from), moment(to)) {
+                (Ok(from), Ok(to)) => {
+                    values.push(to - from);
+                    if !within(to - from, *least, *most) {
+                        wrong = Some(format!("{what}: {} ms, not {least} to {most}", to - from));
+                    }
+                }
+                (Err(sight), _) | (_, Err(sight)) => wrong = Some(format!("{what}: there is no {sight:?}")),
+            },
+            Expect::Never(sight) => {
+                wrong = all(sight).next().map(|seen| format!("it is not to be seen: {seen:?}"));
+            }
+            Expect::Count(sight, least, most) => {
+                let count = all(sight).count();
+                values.push(count as i64);
+                if !(*least..=*most).contains(&count) {
+                    wrong = Some(format!("{sight:?} is seen {count} times, not {least} to {most}"));
+                }
+            }
+            Expect::InOrder(by, events) => {
+                let mut told = seen.iter().filter(|seen| seen.at >= 0 && is_by(&seen.by, by, leader));
+                let missing = events.iter().find(|event| !told.any(|seen| seen.event == **event));
+                wrong = missing.map(|event| format!("{event} is missing or out of order at {by}"));
+            }
+            Expect::Every(what, sight, least, most) => {
+                let mut hosts: Vec<&str> = all(sight).map(|seen| &*seen.by).collect();
+                hosts.sort_unstable();
+                hosts.dedup();
+                for host in &hosts {
+                    let times: Vec<i64> =
+                        all(sight).filter(|seen| seen.by == *host).map(|seen| seen.at).collect();
+                    values.extend(times.windows(2).map(|two| two[1] - two[0]));
+                }
+                let outside = values.iter().find(|value| !within(**value, *least, *most));
+                wrong = outside.map(|value| format!("{what}: {value} ms, not {least} to {most}"));
+                if values.is_empty() {
+                    wrong = Some(format!("{what}: there is no {sight:?}"));
+                }
+            }
+            Expect::Answers(host, command, pattern) => {
+                let replies: Vec<&Seen> =
+                    seen.iter().filter(|seen| seen.event == *command && seen.by == *host).collect();
+                let misses = replies.iter().find(|reply| !matches(&reply.message, pattern));
+                wrong = misses.map(|reply| format!("{host} answers {command} with {:?}", reply.message));
+                if replies.is_empty() {
+                    wrong = Some(format!("{host} does not answer {command}"));
+                }
+            }
+        }
+        verdict.measured.push((at, values));
+        verdict.wrong.extend(wrong);
+    }
+    verdict
+}
+
+/// Whether a text is as a pattern has it, in which `*` stands for anything.
+fn matches(text: &str, pattern: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = text.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, between)) = parts.split_last() else { return rest.is_empty() };
+    for part in between {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+/// All that was seen, for a person who looks into a failure; what a watch sees all the time is left out.
+pub(crate) fn told(seen: &[Seen]) -> String {
+    let mut lines = String::new();
+    for Seen { at, by, event, message } in seen {
+        if !matches!(&**event, "accepted" | "lost" | "PING" | "INFO" | "PUBLISH") {
+            let _ = writeln!(lines, "{at:>7} {by:<10} {event} {message}");
+        }
+    }
+    lines
+}
