@@ -17,10 +17,16 @@ pub enum Selector {
     Nodes,
     /// `@clients`: every client.
     Clients,
+    /// `@sentinels`: every Sentinel.
+    Sentinels,
     /// `@any-node`: one node, drawn from the seed each time.
     AnyNode,
     /// `@any-client`: one client, drawn from the seed each time.
     AnyClient,
+    /// `@any-sentinel`: one Sentinel, drawn from the seed each time.
+    AnySentinel,
+    /// `@leader`: the Sentinel that was last elected to lead a failover when the fault begins.
+    Leader,
     /// `@minority`: as many nodes as can be lost without losing a majority, drawn from the seed each time.
     Minority,
     /// `@holder`, or `@holder of stock`: the client that holds the lock when the fault begins; of several the one that has
@@ -42,8 +48,11 @@ type Word = (&'static str, fn(Option<String>) -> Selector);
 const ALONE: &[Word] = &[
     ("@nodes", |_| Selector::Nodes),
     ("@clients", |_| Selector::Clients),
+    ("@sentinels", |_| Selector::Sentinels),
     ("@any-node", |_| Selector::AnyNode),
     ("@any-client", |_| Selector::AnyClient),
+    ("@any-sentinel", |_| Selector::AnySentinel),
+    ("@leader", |_| Selector::Leader),
     ("@minority", |_| Selector::Minority),
 ];
 
@@ -60,8 +69,11 @@ pub const ABOUT: &[(&str, &str)] = &[
     ("name", "the host, or every host of the group, with this name"),
     ("@nodes", "every Redis node"),
     ("@clients", "every client"),
+    ("@sentinels", "every Sentinel"),
     ("@any-node", "one node, drawn from the seed for each occurrence"),
     ("@any-client", "one client, drawn from the seed for each occurrence"),
+    ("@any-sentinel", "one Sentinel, drawn from the seed for each occurrence"),
+    ("@leader", "the Sentinel that was last elected to lead a failover when the fault begins"),
     ("@minority", "as many nodes as can be lost without losing a majority, drawn from the seed"),
     (
         "@holder",
@@ -125,8 +137,11 @@ impl fmt::Display for Selector {
             Selector::Named(name) => (name.as_str(), &None),
             Selector::Nodes => ("@nodes", &None),
             Selector::Clients => ("@clients", &None),
+            Selector::Sentinels => ("@sentinels", &None),
             Selector::AnyNode => ("@any-node", &None),
             Selector::AnyClient => ("@any-client", &None),
+            Selector::AnySentinel => ("@any-sentinel", &None),
+            Selector::Leader => ("@leader", &None),
             Selector::Minority => ("@minority", &None),
             Selector::Holder(lock) => ("@holder", lock),
             Selector::Waiter(lock) => ("@waiter", lock),

@@ -13,6 +13,7 @@ mod cut;
 mod delay;
 mod drop_connection;
 mod follow;
+mod lose_disk;
 mod lose_reply;
 mod loss;
 mod matching;
@@ -44,6 +45,11 @@ pub enum FaultAction {
     For(Condition),
     /// A verb of the world, which nothing undoes.
     World(Verb),
+    /// What a node or Sentinel has on its disk is gone when it starts again.
+    LoseDisk {
+        /// The node or Sentinel.
+        host: String,
+    },
     /// A command given to a node at its own console, with no network in between, as an operator or a sentinel would.
     Console {
         /// The node.
@@ -117,6 +123,7 @@ faults! {
     delay: Delay,
     drop_connection: DropConnection,
     follow: Follow,
+    lose_disk: LoseDisk,
     lose_reply: LoseReply,
     loss: Loss,
     pause: Pause,

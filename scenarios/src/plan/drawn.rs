@@ -97,7 +97,10 @@ fn fault(name: &str, written: &Fault, first: &Occurrence, all: &mut Vec<Drawn>) 
     compare(&format!("fault.{name}"), written, &drawn, all);
     let is_drawn = |name: &str| {
         let selector = name.parse();
-        matches!(selector, Ok(Selector::AnyNode | Selector::AnyClient | Selector::Minority))
+        matches!(
+            selector,
+            Ok(Selector::AnyNode | Selector::AnyClient | Selector::AnySentinel | Selector::Minority)
+        )
     };
     let hosts = first.fault.hosts();
     if hosts.iter().any(|hosts| hosts.names().iter().any(|name| is_drawn(name.as_str()))) {

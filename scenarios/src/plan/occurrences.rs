@@ -103,13 +103,17 @@ fn targets(scenario: &Scenario, hosts: &[PlannedHost], written: &Hosts, stream: 
         let candidates = all(scenario, hosts, &selector);
         let minority = candidates.len().saturating_sub(1) / 2;
         let chosen = match selector {
-            Selector::Holder(_) | Selector::Waiter(_) | Selector::Master(_) | Selector::Replica(_) => {
+            Selector::Holder(_)
+            | Selector::Waiter(_)
+            | Selector::Master(_)
+            | Selector::Replica(_)
+            | Selector::Leader => {
                 targets.push(Target::Role(selector));
                 continue;
             }
-            Selector::AnyNode | Selector::AnyClient => pick(candidates, 1, stream),
+            Selector::AnyNode | Selector::AnyClient | Selector::AnySentinel => pick(candidates, 1, stream),
             Selector::Minority => pick(candidates, minority, stream),
-            Selector::Named(_) | Selector::Nodes | Selector::Clients => candidates,
+            Selector::Named(_) | Selector::Nodes | Selector::Clients | Selector::Sentinels => candidates,
         };
         targets.extend(chosen.into_iter().map(Target::Host));
     }

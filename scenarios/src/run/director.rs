@@ -112,6 +112,11 @@ impl Director {
                     }
                     self.ctx.control().now(verb);
                 }
+                FaultAction::LoseDisk { host } => {
+                    if let Some(actor) = self.stage.nodes.borrow().get(&host) {
+                        actor.lose_disk();
+                    }
+                }
                 FaultAction::Console { node, command } => {
                     if let Some(actor) = self.stage.nodes.borrow().get(&node) {
                         actor.console().give(command);
@@ -188,6 +193,12 @@ fn part(stage: &Stage, selector: &Selector) -> Option<String> {
             name(waiter)
         }
         Selector::Master(_) => master(stage, lock),
+        Selector::Leader => {
+            let recorder = stage.shared.get();
+            let elected = |event: &&Event| matches!(&event.kind, EventKind::Sentinel { event, .. } if **event == *"+elected-leader");
+            let last = recorder.history.events.iter().rev().find(elected);
+            last.map(|event| recorder.history.host_name(event.host).to_owned())
+        }
         Selector::Replica(_) => {
             let of_lock = lock.map(|lock| stage.plan.nodes_of(lock));
             // Sentinels have operators as well.

@@ -1,6 +1,9 @@
 //! A Redis node on its host: started from what its disk kept, watched, and with a console.
 
-use std::{cell::RefCell, rc::Rc};
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+};
 
 use lockstorm_sim::{
     config::{Config, options},
@@ -23,6 +26,8 @@ struct SimulatedServer {
     written: Written,
     node: DrivenNode,
     console: Console,
+    /// The next start finds an empty disk.
+    disk_lost: Cell<bool>,
     witness: RefCell<Option<Rc<RefCell<Witness>>>>,
 }
 
@@ -32,6 +37,7 @@ impl SimulatedServer {
             written,
             node: DrivenNode::new(),
             console: Console::default(),
+            disk_lost: Cell::default(),
             witness: RefCell::default(),
         }
     }
@@ -57,6 +63,10 @@ impl SimulatedServer {
 impl Operated for SimulatedServer {
     fn console(&self) -> &Console {
         &self.console
+    }
+
+    fn lose_disk(&self) {
+        self.disk_lost.set(true);
     }
 
     fn is_master(&self) -> bool {
@@ -121,7 +131,10 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
     let now = ctx.clone();
     let start = |env: &mut Env, before: Option<Server>| match before {
         Some(before) => {
-            let server = Server::restart(config, before.crash(), env);
+            let server = match server.disk_lost.take() {
+                true => Server::new(config, env),
+                false => Server::restart(config, before.crash(), env),
+            };
             witness.borrow_mut().restarted(now, &server);
             server
         }

@@ -26,6 +26,8 @@ pub(super) trait Operated {
     fn seen_until(&self) -> Option<True> {
         None
     }
+    /// What it has on its disk is lost with its next crash: it comes up as at first.
+    fn lose_disk(&self) {}
     /// Waits until the node is up, before the time of the run begins: a process is not at once.
     fn comes_up(&self, _name: &str) {}
     /// The node's host does this from now on.

@@ -1,6 +1,6 @@
 //! A Sentinel on its host: started from its file, which outlives a crash, and watched for its events.
 
-use std::rc::Rc;
+use std::{cell::Cell, rc::Rc};
 
 use lockstorm_sim::{
     config::Config,
@@ -30,11 +30,19 @@ struct SimulatedSentinel {
 
 /// A Sentinel as its operator sees it.
 #[derive(Default)]
-struct OperatedSentinel(Console);
+struct OperatedSentinel {
+    console: Console,
+    /// The next start finds the file as it was at first.
+    disk_lost: Cell<bool>,
+}
 
 impl Operated for OperatedSentinel {
     fn console(&self) -> &Console {
-        &self.0
+        &self.console
+    }
+
+    fn lose_disk(&self) {
+        self.disk_lost.set(true);
     }
 
     fn is_master(&self) -> bool {
@@ -60,7 +68,9 @@ impl Process for SimulatedSentinel {
             shared.get().history.record(now.moment().0, host, what);
         });
         let (file, config) = (self.file.clone(), Config { port: PORT, ..Config::default() });
-        let start = |env: &mut Env, before: Option<Server>| {
+        let operated = self.operated.clone();
+        let start = move |env: &mut Env, before: Option<Server>| {
+            let before = before.filter(|_| !operated.disk_lost.take());
             let saved = before.and_then(|server| Some(server.node().sentinel.as_ref()?.saved().to_owned()));
             Server::sentinel(config, &saved.unwrap_or(file), env)
                 .expect("the file was written by this program")

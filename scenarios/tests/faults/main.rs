@@ -4,6 +4,7 @@
 //! row says what differs from the undisturbed run, and everything else must be as it was there.
 
 mod clocks;
+mod disks;
 mod hosts;
 mod links;
 mod messages;

@@ -304,6 +304,7 @@ pub fn impossible(plan: &Plan) -> Vec<String> {
             FaultAction::For(condition) if is_process(condition.bends_clock_of()) => {
                 Some(condition.to_string())
             }
+            FaultAction::LoseDisk { host } => Some(format!("lose the disk of {host}")),
             _ => None,
         });
         if let Some(what) = impossible {

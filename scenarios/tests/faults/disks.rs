@@ -1,0 +1,89 @@
+//! What is on a disk outlives a crash, and does not outlive the disk.
+
+use lockstorm::{
+    history::{EventKind, History, LossCause},
+    plan::Plan,
+    run::{self, Engine},
+    scenario::parse,
+};
+use lockstorm_sim::world::TraceRetention;
+
+fn history(faults: &str) -> History {
+    let text = format!(
+        r#"
+[node.m]
+durability = "aof-always"
+[node.r]
+replica_of = "m"
+[sentinel.s]
+count = 3
+down_after = "2s"
+[lock]
+lease = "60s"
+[client.c]
+nodes = ["m"]
+steps = [{{ at = "15s", try_acquire = {{}} }}, {{ at = "40s", release = {{}} }}]
+[run]
+storm = "40s"
+{faults}"#
+    );
+    let source = parse("disks.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let plan = Plan::draw(&source.variants[0].scenario, 0);
+    run::run(&plan, "disks", Engine::Event, TraceRetention::Nothing).history
+}
+
+/// The events of a Sentinel from a second on.
+fn said(history: &History, host: &str, from_secs: i64) -> Vec<String> {
+    let of_host = history
+        .events
+        .iter()
+        .filter(|event| history.host_name(event.host) == host && event.at.as_millis() >= from_secs * 1_000);
+    of_host
+        .filter_map(|event| match &event.kind {
+            EventKind::Sentinel { event, .. } => Some(event.to_string()),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn a_node_keeps_its_data_over_a_crash_and_not_over_the_loss_of_its_disk() {
+    for (fault, lost) in [("crash", false), ("lose_disk", true)] {
+        let history = history(&format!("[fault.f]\n{fault} = \"m\"\nat = \"20s\"\nfor = \"500ms\"\n"));
+        let gone = |kind: &EventKind| matches!(kind, EventKind::Vanished { how: LossCause::Crash, .. });
+        assert_eq!(history.events.iter().any(|event| gone(&event.kind)), lost, "{fault}");
+    }
+}
+
+#[test]
+fn a_sentinel_keeps_its_id_over_a_crash_and_not_over_the_loss_of_its_disk() {
+    for (fault, lost) in [("crash", false), ("lose_disk", true)] {
+        let history = history(&format!("[fault.f]\n{fault} = \"s1\"\nat = \"20s\"\nfor = \"500ms\"\n"));
+        let met = |host: &str| said(&history, host, 20).iter().any(|event| event == "+sentinel");
+        assert_eq!((met("s1"), met("s2")), (lost, lost), "{fault}");
+    }
+}
+
+/// `@leader` is none before there is a failover, and then the Sentinel that was elected.
+#[test]
+fn the_leader_is_the_sentinel_that_was_elected_last() {
+    let faults = r#"
+[fault.too-early]
+crash = "@leader"
+at = "19s"
+[fault.master]
+crash = "m"
+at = "20s"
+[fault.f]
+pause = "@leader"
+at = "30s"
+for = "1s"
+"#;
+    let history = history(faults);
+    let elected = history.events.iter().find(
+        |event| matches!(&event.kind, EventKind::Sentinel { event, .. } if **event == *"+elected-leader"),
+    );
+    let leader = history.host_name(elected.expect("the master is replaced").host);
+    let told: Vec<&str> = history.faults.iter().map(|fault| &*fault.words).collect();
+    assert_eq!(told, ["m crashes".to_owned(), format!("{leader} stands still")]);
+}
