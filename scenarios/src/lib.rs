@@ -29,6 +29,7 @@
 //! | [`code`] | a user's own client on a host of the world |
 //! | [`object`] | one adapter per kind of lock: its keys, its changes, its promises |
 //! | [`mod@scenario`] | what is written: the model of a file, its parsing and validation |
+//! | [`peer`] | a lock library of any language on trial: its process, and what passes between the two |
 //! | [`plan`] | what will happen: a scenario with every value drawn from the seed |
 //! | [`subject`] | the systems under test: the production client and models of other algorithms |
 //! | [`run`] | executes a plan, in the world or against real servers |
@@ -73,6 +74,8 @@ pub mod code;
 pub mod object;
 
 pub mod scenario;
+
+pub mod peer;
 
 pub mod plan;
 

@@ -12,6 +12,7 @@ use lockstorm_sim::world::TraceRetention;
 
 use crate::{
     checker::{self, Checker, Evidence},
+    peer::Peer,
     plan::Plan,
     report::{self, Entry},
     run::{Engine, Outcome, run},
@@ -29,6 +30,7 @@ pub struct Runner<'a> {
     positions: Option<Range<u64>>,
     jobs: usize,
     engine: Engine,
+    peer: Option<&'a Peer>,
     stop: Stop,
 }
 
@@ -65,7 +67,8 @@ impl Stop {
 impl<'a> Runner<'a> {
     /// Tries scenarios: each with its own number of seeds from 0, one after the other, on the event engine, to the end.
     pub fn new(sources: &'a [Source]) -> Runner<'a> {
-        Runner { sources, seeds: None, positions: None, jobs: 1, engine: Engine::Event, stop: Stop::Never }
+        let (seeds, positions, peer) = (None, None, None);
+        Runner { sources, seeds, positions, jobs: 1, engine: Engine::Event, peer, stop: Stop::Never }
     }
 
     /// The seeds of each scenario; its own number from 0 if there is none.
@@ -86,6 +89,11 @@ impl<'a> Runner<'a> {
     /// What moves time on.
     pub fn engine(self, engine: Engine) -> Runner<'a> {
         Runner { engine, ..self }
+    }
+
+    /// A lock library in the place of the clients' software, in real time.
+    pub fn peer(self, peer: &'a Peer) -> Runner<'a> {
+        Runner { peer: Some(peer), engine: Engine::Real, ..self }
     }
 
     /// When to end before the last case.
@@ -207,7 +215,11 @@ impl Runner<'_> {
 
     /// Everything that is drawn for a case.
     pub fn plan(&self, case: Case) -> Plan {
-        Plan::draw(&self.variant(case).scenario, case.seed)
+        let plan = Plan::draw(&self.variant(case).scenario, case.seed);
+        match self.peer {
+            None => plan,
+            Some(peer) => plan.with_peer(peer),
+        }
     }
 
     /// What was found in a case, beside what was expected of each checker.
@@ -223,7 +235,13 @@ impl Runner<'_> {
 
     /// The line that runs a case again, and notices when its file has changed since.
     pub fn again(&self, case: Case) -> String {
-        format!("lockstorm replay '{}~{}'", self.token(case), self.sources[case.source].digest)
+        let Some(peer) = self.peer else {
+            return format!("lockstorm replay '{}~{}'", self.token(case), self.sources[case.source].digest);
+        };
+        let variant = &self.variant(case).name;
+        let of = if variant.is_empty() { String::new() } else { format!("#{variant}") };
+        let (file, seed) = (&self.sources[case.source].file, case.seed);
+        format!("lockstorm trial --peer {:?} '{file}{of}' --seed {seed}", peer.command)
     }
 
     /// Runs one case.

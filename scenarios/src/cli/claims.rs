@@ -164,10 +164,11 @@ fn came_out(trial: &Runner<'_>, judged: &Judged) -> String {
 }
 
 /// S2 comes before S11, and single instances before Redlock before the rest.
-fn order(id: &str) -> (usize, u64, String) {
+pub(super) fn order(id: &str) -> (usize, u64, String) {
     let letters: String = id.chars().take_while(|c| c.is_ascii_alphabetic()).collect();
     let number: String =
         id.chars().skip_while(|c| c.is_ascii_alphabetic()).take_while(char::is_ascii_digit).collect();
-    let group = ["S", "R", "W", "P", "F"].iter().position(|group| *group == letters).unwrap_or(usize::MAX);
+    let group =
+        ["S", "R", "W", "P", "F", "T"].iter().position(|group| *group == letters).unwrap_or(usize::MAX);
     (group, number.parse().unwrap_or(u64::MAX), id.to_owned())
 }

@@ -27,10 +27,12 @@ mod replay;
 mod results;
 mod run;
 mod schema;
+mod scoreboard;
 mod sensitivity;
 mod serve;
 mod shrink;
 mod table;
+mod trial;
 mod twice;
 mod why;
 
@@ -56,6 +58,8 @@ enum Command {
     Shrink(shrink::Shrink),
     Why(why::Why),
     Boundary(boundary::Boundary),
+    Trial(trial::Trial),
+    Scoreboard(scoreboard::Scoreboard),
     Campaign(campaign::Campaign),
     Sensitivity(sensitivity::Sensitivity),
     Twice(twice::Twice),
@@ -84,6 +88,8 @@ pub fn main() -> ExitCode {
         Command::Shrink(shrink) => shrink.run(),
         Command::Why(why) => why.run(),
         Command::Boundary(boundary) => boundary.run(),
+        Command::Trial(trial) => trial.run(),
+        Command::Scoreboard(scoreboard) => scoreboard.run(),
         Command::Campaign(campaign) => campaign.run(),
         Command::Sensitivity(sensitivity) => sensitivity.run(),
         Command::Twice(twice) => twice.run(),

@@ -1,6 +1,10 @@
-//! `lockstorm run --real`: the scenarios against real servers, one after the other, each as long as it takes.
+//! `lockstorm run --real` and `lockstorm trial`: the scenarios against real servers, each as long as it takes.
 
-use std::{ops::Range, rc::Rc, time::Duration};
+use std::{
+    ops::{ControlFlow, Range},
+    rc::Rc,
+    time::Duration,
+};
 
 use lockstorm_sim::world::TraceRetention;
 use miette::{Result, bail, miette};
@@ -13,23 +17,31 @@ use super::{
 };
 use crate::{
     history::Ended,
+    peer::Peer,
     run::{Engine, real},
     runner::{Runner, judge},
     scenario::Source,
     tally::tally,
+    worklist::work_through,
 };
 
-/// Runs what can be run on real servers; `skip` leaves out what cannot, instead of refusing everything.
+/// Runs what can be run on real servers, so many at a time, with a peer in the place of the clients' software if there is one; `skip` leaves
+/// out what cannot, instead of refusing everything. A run that must be given up ends everything; with a peer it is undecided.
 pub(super) fn run(
     sources: &[Source],
+    (peer, jobs): (Option<&Peer>, usize),
     seeds: Option<Range<u64>>,
     skip: bool,
     verbose: bool,
     output: &Output,
 ) -> Result<Exit> {
-    real::available().map_err(|why| miette!("--real starts servers of its own: {why}"))?;
+    real::available().map_err(|why| miette!("real time starts servers of its own: {why}"))?;
     // Real time is dear: one seed of each, unless asked for more.
     let trial = Runner::new(sources).seeds(seeds.unwrap_or(0..1)).engine(Engine::Real);
+    let trial = match peer {
+        None => trial,
+        Some(peer) => trial.peer(peer),
+    };
     let (mut cases, mut refused, mut takes) = (Vec::new(), Vec::new(), Duration::ZERO);
     for case in trial.cases() {
         let plan = trial.plan(case);
@@ -48,19 +60,30 @@ pub(super) fn run(
     refused.iter().for_each(|line| errln!("skipped {line}"));
     errln!("{} runs in real time, {} s", cases.len(), takes.as_secs());
     let progress = Progress::new(cases.len());
-    let mut ran = Vec::new();
-    for case in cases {
+    let ran = work_through(&cases, jobs, |&case| {
         let outcome = trial.outcome(case, TraceRetention::Nothing);
-        if real::interrupted() {
-            bail!("interrupted; the servers are gone");
-        }
-        if let Ended::Early(why) = &outcome.history.header.ended {
-            bail!("{}: {why}", trial.token(case));
-        }
         let judged = judge(trial.variant(case), case, &outcome);
         progress.step(judged.simulated);
-        ran.push((judged, Rc::new(outcome)));
+        let given_up = peer.is_none() && outcome.history.header.ended != Ended::Complete;
+        if real::interrupted() || given_up {
+            ControlFlow::Break((judged, outcome))
+        } else {
+            ControlFlow::Continue((judged, outcome))
+        }
+    });
+    if real::interrupted() {
+        bail!("interrupted; the servers are gone");
     }
+    let mut kept = Vec::new();
+    for (judged, outcome) in ran {
+        match &outcome.history.header.ended {
+            Ended::Early(why) if peer.is_none() => bail!("{}: {why}", trial.token(judged.case)),
+            Ended::Early(why) => errln!("{}: given up: {why}", trial.token(judged.case)),
+            _ => {}
+        }
+        kept.push((judged, Rc::new(outcome)));
+    }
+    let ran = kept;
     let speed = progress.finish();
     let judged: Vec<_> = ran.iter().map(|(judged, _)| judged.clone()).collect();
     let outcome = |case| {

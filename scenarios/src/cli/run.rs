@@ -68,7 +68,14 @@ impl Run {
         with_settings(&mut sources, &self.set)?;
         if self.real {
             let seeds = self.seeds.given();
-            return super::real::run(&sources, seeds, self.skip_unsupported, self.verbose, &self.output);
+            return super::real::run(
+                &sources,
+                (None, 1),
+                seeds,
+                self.skip_unsupported,
+                self.verbose,
+                &self.output,
+            );
         }
         let trial =
             Runner::new(&sources).seeds(self.seeds.given()).jobs(self.jobs.count()).engine(self.engine).stop(

@@ -31,9 +31,13 @@ pub trait Software: Any + fmt::Debug {
     fn replica_of(&self) -> Option<&str> {
         None
     }
-    /// What it is to do that no real program of its kind does, as the end of a sentence about its host.
-    fn unreal(&self) -> Option<&'static str> {
-        None
+    /// What it is to do that no real program of its kind does, each as the end of a sentence about its host.
+    fn unreal(&self) -> Vec<String> {
+        Vec::new()
+    }
+    /// Whether it is a process of its own in real time, whose clocks are the machine's.
+    fn is_process(&self) -> bool {
+        false
     }
     /// What it will do, a line each.
     fn words(&self) -> Vec<String> {

@@ -11,12 +11,13 @@ mod phases;
 mod script;
 mod software;
 
-use std::fmt;
+use std::{any::Any, fmt, rc::Rc};
 
 use lockstorm_sim::world::Entropy;
 
 use crate::{
     history::Lock as LockNumber,
+    peer::Peer,
     scenario::{Lock, Scenario},
 };
 
@@ -26,7 +27,7 @@ pub use links::PlannedLink;
 pub use occurrences::{Occurrence, Target, When};
 pub use phases::Phases;
 pub use script::{PlannedLine, PlannedStep};
-pub use software::{PlannedClient, PlannedNode, PlannedResource, PlannedSentinel};
+pub use software::{PlannedClient, PlannedNode, PlannedPeer, PlannedResource, PlannedSentinel};
 
 /// What will happen in one run.
 #[derive(Debug, Clone)]
@@ -87,6 +88,22 @@ impl Plan {
             hosts,
             phases,
         }
+    }
+
+    /// The same with this library in the place of every client's software, and with the keys that it has for the locks.
+    #[must_use]
+    pub fn with_peer(mut self, peer: &Peer) -> Plan {
+        let peer = Rc::new(peer.clone());
+        for lock in &mut self.locks {
+            lock.key = peer.key(&lock.key);
+        }
+        for host in &mut self.hosts {
+            let software: &dyn Any = &*host.software;
+            if let Some(client) = software.downcast_ref::<PlannedClient>() {
+                host.software = Rc::new(PlannedPeer::of(client, &peer, &self.locks));
+            }
+        }
+        self
     }
 
     /// The number of the lock that the file calls so.

@@ -100,6 +100,12 @@ impl HistoryWriter {
         line.unwrap_or_else(|| self.owner_named(name))
     }
 
+    /// The owner that this line of work is at present; its first one before it has begun.
+    pub(crate) fn line_owner(&self) -> Owner {
+        let current = self.shared.get().names.current(self.host, self.line);
+        current.unwrap_or_else(|| self.owner())
+    }
+
     /// This line of work is about to ask under this name.
     pub fn asks_as(&self, name: &str) {
         let mut recorder = self.shared.get();

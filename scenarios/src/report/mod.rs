@@ -8,6 +8,7 @@ mod html;
 mod json;
 mod lanes;
 mod messages;
+mod scoreboard;
 mod site;
 mod text;
 mod timeline;
@@ -21,6 +22,7 @@ use crate::{
     verdict::{Expectation, Finding, Match},
 };
 
+pub use scoreboard::{BoardClaim, CameOut, Cell, Scoreboard, Tried};
 pub use site::{BoundaryRow, ClaimRow, Condition, Mark, Site};
 pub use timeline::timeline;
 

@@ -48,12 +48,9 @@ impl Process for ClientProcess {
 /// Plays a client from one start to the end of its lines of work, or to its crash.
 async fn play(ctx: HostCtx, stage: Rc<Stage>, client: Rc<Client>, lines: Rc<Vec<PlannedLine>>) {
     stage.opening.is_over().await;
-    let host = stage.host(ctx.name());
-    let history = HistoryWriter::new(stage.shared.clone(), ctx.clone(), host);
+    let context = context(&ctx, &stage, &client);
     let numbers: Vec<Line> = (1..=lines.len() as u32).map(Line).collect();
-    let owners: Vec<Owner> = numbers.iter().map(|line| history.on(*line).owner()).collect();
-    let groups = stage.plan.locks.iter().map(|lock| groups(&stage, &client, lock)).collect();
-    let context = SubjectContext { ctx: ctx.clone(), plan: stage.plan.clone(), groups, history };
+    let owners: Vec<Owner> = numbers.iter().map(|line| context.history.on(*line).owner()).collect();
     if let Some(code) = &client.code {
         return run_code(code, ctx, stage, context).await;
     }
@@ -69,8 +66,20 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, client: Rc<Client>, lines: Rc<Vec<
             }
         }
     }
+    perform(&stage, &context, &lines, owners, subjects).await;
+}
+
+/// Has each line of work done by its owner with its subjects, and goes on for ever.
+pub(super) async fn perform(
+    stage: &Rc<Stage>,
+    context: &SubjectContext,
+    lines: &Rc<Vec<PlannedLine>>,
+    owners: Vec<Owner>,
+    subjects: Vec<Subjects>,
+) {
+    let ctx = &context.ctx;
     let mut actors = Vec::new();
-    for ((line, owner), subjects) in numbers.into_iter().zip(owners).zip(subjects) {
+    for ((line, owner), subjects) in (1..).map(Line).zip(owners).zip(subjects) {
         let writer = Writer::new(ctx.clone());
         if stage.plan.scenario.resource.is_some() {
             writer.connect().await;
@@ -95,6 +104,13 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, client: Rc<Client>, lines: Rc<Vec<
         });
     }
     std::future::pending::<()>().await;
+}
+
+/// What the subjects of a client should know.
+pub(super) fn context(ctx: &HostCtx, stage: &Rc<Stage>, client: &Client) -> SubjectContext {
+    let history = HistoryWriter::new(stage.shared.clone(), ctx.clone(), stage.host(ctx.name()));
+    let groups = stage.plan.locks.iter().map(|lock| groups(stage, client, lock)).collect();
+    SubjectContext { ctx: ctx.clone(), plan: stage.plan.clone(), groups, history }
 }
 
 /// The nodes that a client knows of for a lock, one group of replicas each.

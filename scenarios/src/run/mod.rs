@@ -5,6 +5,7 @@ mod director;
 mod held;
 mod node;
 mod operator;
+mod peer;
 mod process;
 pub mod real;
 mod resource;
@@ -35,11 +36,11 @@ use crate::{
 pub use lockstorm_sim::world::Engine;
 pub use operator::Console;
 use operator::Operated;
-use process::Planned;
+use process::{Planned, Program};
 
 /// The processes; a host runs the first one that is made of what is planned for it.
 const PROCESSES: &[process::Make] =
-    &[node::process, real::process, client::process, resource::process, sentinel::process];
+    &[node::process, real::process, client::process, peer::process, resource::process, sentinel::process];
 
 /// The first instant that correct wall clocks show: 2024-01-01 in milliseconds. Any would do; a round one reads well.
 const EPOCH_MS: i64 = 1_704_067_200_000;
@@ -77,9 +78,11 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Ou
         shared: shared.clone(),
         hosts,
         nodes: RefCell::default(),
+        programs: RefCell::default(),
         failed: RefCell::default(),
         outside: real::Outside::default(),
         opening: Rc::default(),
+        connecting: Rc::default(),
     });
     let mut processes = Vec::new();
     for host in &plan.hosts {
@@ -87,8 +90,11 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Ou
         let process = PROCESSES.iter().find_map(|make| make(&planned));
         let process = process.expect("there is a process for all software");
         if let Some(node) = process.node() {
-            node.comes_up(&host.name);
             stage.nodes.borrow_mut().insert(host.name.clone(), node);
+        }
+        if let Some(program) = process.program() {
+            program.comes_up(&host.name);
+            stage.programs.borrow_mut().insert(host.name.clone(), program);
         }
         processes.push(process);
     }
@@ -132,6 +138,9 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Ou
     for actor in stage.nodes.borrow().values() {
         actor.close();
     }
+    for program in stage.programs.borrow().values() {
+        program.end();
+    }
     let mut recorder = shared.get();
     let history = &mut recorder.history;
     for (at, host) in plan.hosts.iter().enumerate() {
@@ -165,12 +174,15 @@ struct Stage {
     shared: Shared,
     hosts: BTreeMap<String, Host>,
     nodes: RefCell<BTreeMap<String, Rc<dyn Operated>>>,
+    programs: RefCell<BTreeMap<String, Rc<dyn Program>>>,
     /// Why the run cannot go on.
     failed: RefCell<Option<String>>,
     /// What must not end with a host.
     outside: real::Outside,
     /// What clients wait for before they begin.
     opening: Rc<real::Opening>,
+    /// What peers wait for before they are asked anything: all of them have connected.
+    connecting: Rc<real::Opening>,
 }
 
 impl Stage {
@@ -185,7 +197,7 @@ impl Stage {
         ctx.control().now(Verb::Finish);
     }
 
-    /// Writes down what becomes of a host, and lets its node know.
+    /// Writes down what becomes of a host, and lets its program know.
     fn host_changed(&self, at: True, name: &str, before: HostState, now: HostState) {
         let Some(host) = self.hosts.get(name) else { return };
         let (started, becomes) = match (before, now) {
@@ -202,9 +214,9 @@ impl Stage {
         for life in started.into_iter().chain(becomes) {
             self.shared.life(at, *host, life);
         }
-        let node = self.nodes.borrow().get(name).cloned();
-        if let Some(node) = node {
-            node.is_now(now);
+        let program = self.programs.borrow().get(name).cloned();
+        if let Some(program) = program {
+            program.is_now(now);
         }
     }
 

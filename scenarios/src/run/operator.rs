@@ -2,10 +2,7 @@
 
 use std::{cell::RefCell, collections::VecDeque, io, rc::Rc};
 
-use lockstorm_sim::{
-    time::True,
-    world::{HostCtx, HostState},
-};
+use lockstorm_sim::{time::True, world::HostCtx};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     sync::Notify,
@@ -28,12 +25,8 @@ pub(super) trait Operated {
     }
     /// What it has on its disk is lost with its next crash: it comes up as at first.
     fn lose_disk(&self) {}
-    /// Waits until the node is up, before the time of the run begins: a process is not at once.
-    fn comes_up(&self, _name: &str) {}
-    /// The node's host does this from now on.
-    fn is_now(&self, _state: HostState) {}
     /// Writes down what is only known at the end.
-    fn close(&self);
+    fn close(&self) {}
 }
 
 /// Commands of an operator at the node's console: there is no network in between, but the node must run.

@@ -5,7 +5,7 @@
 
 use std::{any::Any, rc::Rc};
 
-use lockstorm_sim::world::HostCtx;
+use lockstorm_sim::world::{HostCtx, HostState};
 
 use super::{Engine, Stage, operator::Operated};
 use crate::{plan::PlannedHost, subject::Local};
@@ -18,6 +18,20 @@ pub(super) trait Process {
     fn node(&self) -> Option<Rc<dyn Operated>> {
         None
     }
+    /// The program of the machine's that it is, if it is one.
+    fn program(&self) -> Option<Rc<dyn Program>> {
+        None
+    }
+}
+
+/// A program of the machine's, which its host starts, stops and kills.
+pub(super) trait Program {
+    /// Waits until it is up, before the time of the run begins: a process is not at once.
+    fn comes_up(&self, name: &str);
+    /// Its host does this from now on.
+    fn is_now(&self, state: HostState);
+    /// Ends it with the run.
+    fn end(&self);
 }
 
 /// What a process is made of.

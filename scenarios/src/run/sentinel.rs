@@ -48,8 +48,6 @@ impl Operated for OperatedSentinel {
     fn is_master(&self) -> bool {
         false
     }
-
-    fn close(&self) {}
 }
 
 pub(super) fn process(planned: &Planned<'_>) -> Option<Box<dyn Process>> {

@@ -7,6 +7,7 @@
 pub(crate) mod client;
 mod leased;
 pub mod model;
+pub(crate) mod peer;
 pub mod together;
 
 use std::{collections::BTreeMap, pin::Pin, rc::Rc, time::Duration};

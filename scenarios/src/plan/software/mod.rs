@@ -5,6 +5,7 @@
 
 mod client;
 mod node;
+mod peer;
 mod resource;
 mod sentinel;
 
@@ -15,6 +16,7 @@ use crate::scenario::Scenario;
 
 pub use client::PlannedClient;
 pub use node::PlannedNode;
+pub use peer::PlannedPeer;
 pub use resource::PlannedResource;
 pub use sentinel::PlannedSentinel;
 

@@ -26,8 +26,13 @@ impl Software for PlannedNode {
         self.node.replica_of.as_ref().map(|of| of.as_str())
     }
 
-    fn unreal(&self) -> Option<&'static str> {
-        self.node.is_no_redis().then_some("is to do what no Redis 7 does")
+    fn unreal(&self) -> Vec<String> {
+        let unreal = self.node.is_no_redis().then(|| "is to do what no Redis 7 does".to_owned());
+        unreal.into_iter().collect()
+    }
+
+    fn is_process(&self) -> bool {
+        true
     }
 }
 

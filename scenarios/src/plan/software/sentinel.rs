@@ -22,10 +22,9 @@ impl Software for PlannedSentinel {
         HostKind::Sentinel
     }
 
-    fn unreal(&self) -> Option<&'static str> {
-        Some(
-            "is a Sentinel, and the addresses that Sentinels tell each other lead past the links between real processes",
-        )
+    fn unreal(&self) -> Vec<String> {
+        let why = "is a Sentinel, and the addresses that Sentinels tell each other lead past the links between real processes";
+        vec![why.to_owned()]
     }
 
     fn words(&self) -> Vec<String> {

@@ -20,20 +20,20 @@ use std::{
 
 use lockstorm_sim::{
     time::{True, Wall},
-    world::{HostCtx, HostState},
+    world::{Condition, HostCtx, HostState},
 };
 
 use tokio::sync::{Notify, oneshot};
 
 pub(super) use order::put_in_order;
-pub use process::available;
 use process::{Home, Process};
+pub use process::{available, version};
 use watch::Watcher;
 
 use super::{
     Engine, Stage,
     operator::{self, BACK_DOOR, Console, Operated},
-    process::{Planned, Process as HostProcess},
+    process::{Planned, Process as HostProcess, Program},
 };
 use crate::{
     fault::FaultAction,
@@ -51,7 +51,7 @@ const START_MAX: Duration = Duration::from_secs(30);
 const AGAIN: Duration = Duration::from_millis(10);
 
 /// The port of a server for clients.
-const PORT: u16 = 6379;
+pub(super) const PORT: u16 = 6379;
 
 /// The server of one node over all its lives.
 pub(super) struct RealServer {
@@ -72,7 +72,7 @@ pub(super) struct RealServer {
 impl RealServer {
     /// A node that is yet to be started, and that clients wait for.
     fn new(written: Written, opening: Rc<Opening>) -> RealServer {
-        opening.closed.set(opening.closed.get() + 1);
+        opening.awaits_one_more();
         let master = Cell::new(written.replica_of.is_none());
         let (console, home, process, paused, is_open, seen_until) = Default::default();
         RealServer { written, console, home, process, paused, master, opening, is_open, seen_until }
@@ -81,8 +81,7 @@ impl RealServer {
     /// Clients need not wait for it any more: it takes connections, or is gone before it did.
     fn is_opened(&self) {
         if !self.is_open.replace(true) {
-            self.opening.closed.set(self.opening.closed.get().saturating_sub(1));
-            self.opening.opened.notify_waiters();
+            self.opening.one_is_ready();
         }
     }
 
@@ -120,7 +119,9 @@ impl Operated for RealServer {
         // One that stands still does nothing that could be missed.
         self.seen_until.borrow().get().filter(|_| !self.paused.get())
     }
+}
 
+impl Program for RealServer {
     fn is_now(&self, state: HostState) {
         let paused = matches!(state, HostState::Paused | HostState::Suspended);
         if self.paused.replace(paused) != paused
@@ -141,7 +142,7 @@ impl Operated for RealServer {
         home.answers_within(START_MAX, || self.process.borrow_mut().as_mut().is_none_or(Process::has_ended));
     }
 
-    fn close(&self) {
+    fn end(&self) {
         self.process.take();
         self.home.take();
     }
@@ -165,6 +166,10 @@ impl HostProcess for RealNode {
     }
 
     fn node(&self) -> Option<Rc<dyn Operated>> {
+        Some(self.server.clone())
+    }
+
+    fn program(&self) -> Option<Rc<dyn Program>> {
         Some(self.server.clone())
     }
 }
@@ -211,16 +216,40 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<RealServer>) {
     let _ = end.await;
 }
 
-/// The servers that do not take connections of clients yet, when a run begins. A client that asked one earlier would be refused, and
-/// would ask for its lock later without the connection that it has in virtual time.
+/// The processes that are not ready for what others wait to begin with them, when a run begins: servers that do not take connections of
+/// clients yet, and peers that have not connected. A client that asked a server earlier would be refused, and would ask for its lock later
+/// without the connection that it has in virtual time.
 #[derive(Default)]
 pub(super) struct Opening {
     closed: Cell<usize>,
+    given_up: Cell<bool>,
     opened: Notify,
 }
 
 impl Opening {
-    /// Resolves when all servers take connections; in virtual time they do from the start.
+    /// One more must be ready.
+    pub(super) fn awaits_one_more(&self) {
+        self.closed.set(self.closed.get() + 1);
+    }
+
+    /// One of them is ready, or will never be.
+    pub(super) fn one_is_ready(&self) {
+        self.closed.set(self.closed.get().saturating_sub(1));
+        self.opened.notify_waiters();
+    }
+
+    /// One of them was killed before it was ready.
+    pub(super) fn one_is_gone(&self) {
+        self.given_up.set(true);
+        self.one_is_ready();
+    }
+
+    /// Whether one of them was never ready.
+    pub(super) fn lacks_one(&self) -> bool {
+        self.given_up.get()
+    }
+
+    /// Resolves when all are ready; in virtual time they are from the start.
     pub(super) async fn is_over(&self) {
         loop {
             let opened = self.opened.notified();
@@ -258,7 +287,7 @@ impl Outside {
 
 /// What the wall clock of this machine shows.
 #[expect(clippy::disallowed_methods, reason = "real servers tell the time by the real clock")]
-pub(super) fn wall() -> Wall {
+pub(crate) fn wall() -> Wall {
     Wall::ZERO + SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
@@ -298,13 +327,17 @@ pub fn impossible(plan: &Plan) -> Vec<String> {
             targets.iter().map(name).collect::<Vec<_>>()
         };
         let targets: Vec<Vec<String>> = occurrence.targets.iter().map(somebody).collect();
-        let is_process = |host: Option<&str>| host.is_some_and(|host| is_node(plan, host));
+        let is_process = |host: Option<&str>| host.is_some_and(|host| is_process(plan, host));
         let impossible = occurrence.fault.actions(&targets).into_iter().find_map(|action| match action {
             FaultAction::World(verb) if is_process(verb.bends_clock_of()) => Some(verb.to_string()),
             FaultAction::For(condition) if is_process(condition.bends_clock_of()) => {
                 Some(condition.to_string())
             }
             FaultAction::LoseDisk { host } => Some(format!("lose the disk of {host}")),
+            // The monotonic clock of a process goes on while it is stopped.
+            FaultAction::For(Condition::Suspended { host }) if is_peer(plan, &host) => {
+                Some(format!("suspension of {host}"))
+            }
             _ => None,
         });
         if let Some(what) = impossible {
@@ -314,18 +347,24 @@ pub fn impossible(plan: &Plan) -> Vec<String> {
     }
     for host in &plan.hosts {
         let bends_clock = host.offset != Default::default() || host.rate != Default::default();
-        if bends_clock && host.software.kind() == HostKind::Node {
+        if bends_clock && host.software.is_process() {
             problems.push(format!("{} has clocks of its own", host.name));
         }
-        problems.extend(host.software.unreal().map(|does| format!("{} {does}", host.name)));
+        problems.extend(host.software.unreal().into_iter().map(|does| format!("{} {does}", host.name)));
     }
     problems.sort();
     problems.dedup();
     problems
 }
 
-/// Whether a host is a node, or may turn out to be one: a role that only nodes have.
-fn is_node(plan: &Plan, host: &str) -> bool {
+/// Whether a host runs a process of its own, or may turn out to do so: a role that only nodes have.
+fn is_process(plan: &Plan, host: &str) -> bool {
     let planned = plan.hosts.iter().find(|planned| planned.name == host);
-    planned.is_none_or(|planned| planned.software.kind() == HostKind::Node)
+    planned.is_none_or(|planned| planned.software.is_process())
+}
+
+/// Whether a host is a client that is a process of its own.
+fn is_peer(plan: &Plan, host: &str) -> bool {
+    let planned = plan.hosts.iter().find(|planned| planned.name == host);
+    planned.is_some_and(|host| host.software.kind() == HostKind::Client && host.software.is_process())
 }

@@ -22,6 +22,14 @@ pub fn available() -> Result<(), String> {
     if version.contains("v=7.") { Ok(()) } else { Err(format!("redis-server is not version 7: {version}")) }
 }
 
+/// What the `redis-server` on the PATH calls itself, such as `redis-server 7.0.15`.
+pub fn version() -> String {
+    let output = Command::new("redis-server").arg("--version").output();
+    let said = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let version = said.split_whitespace().find_map(|word| word.strip_prefix("v="));
+    format!("redis-server {}", version.unwrap_or("of an unknown version"))
+}
+
 /// What stays of a node when its process is killed: its port and its directory.
 #[derive(Debug)]
 pub(super) struct Home {

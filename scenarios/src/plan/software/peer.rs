@@ -1,0 +1,126 @@
+//! A client whose software is another program, which has a lock library on trial.
+
+use std::rc::Rc;
+
+use crate::{
+    history::HostKind,
+    peer::{Can, Peer},
+    plan::{PlannedLock, host::Software, script::PlannedLine, software::PlannedClient},
+    scenario::{Client, Contend, LockKind, Step, Workload},
+};
+
+/// A client that a peer is.
+#[derive(Debug)]
+pub struct PlannedPeer {
+    /// As written.
+    pub client: Client,
+    /// What it does: one line of work.
+    pub lines: Vec<PlannedLine>,
+    /// The library.
+    pub peer: Rc<Peer>,
+    /// What of it the library cannot do.
+    problems: Vec<String>,
+}
+
+impl PlannedPeer {
+    /// The peer in the place of this client.
+    pub(in crate::plan) fn of(
+        planned: &PlannedClient,
+        peer: &Rc<Peer>,
+        locks: &[PlannedLock],
+    ) -> PlannedPeer {
+        let PlannedClient { client, lines } = planned;
+        let mut problems: Vec<String> = locks.iter().filter_map(|lock| of_lock(lock, peer)).collect();
+        if client.code.is_some() {
+            problems.push("runs code of its own".to_owned());
+        }
+        if lines.len() > 1 {
+            problems.push("has several lines of work, and a peer has one".to_owned());
+        }
+        problems.extend(lines.iter().filter_map(|line| of_line(line, peer, locks)));
+        PlannedPeer { client: client.clone(), lines: lines.clone(), peer: peer.clone(), problems }
+    }
+}
+
+impl Software for PlannedPeer {
+    fn kind(&self) -> HostKind {
+        HostKind::Client
+    }
+
+    fn is_process(&self) -> bool {
+        true
+    }
+
+    fn unreal(&self) -> Vec<String> {
+        self.problems.clone()
+    }
+
+    fn words(&self) -> Vec<String> {
+        let name = format!("peer {}", self.peer.hello.name());
+        let steps = self.lines.iter().flat_map(|line| line.script.iter().map(ToString::to_string));
+        std::iter::once(name).chain(steps).collect()
+    }
+}
+
+/// What of a lock a library does not have.
+fn of_lock(lock: &PlannedLock, peer: &Peer) -> Option<String> {
+    let kind = lock.written.kind;
+    let library = &peer.hello.library;
+    if !kind.has_one_owner() {
+        Some("takes a lock that is not of one owner at a time".to_owned())
+    } else if kind.needs_quorum() && !peer.can(Can::Quorum) {
+        Some(format!("needs a quorum, and {library} asks one node"))
+    } else if kind == LockKind::Fenced && !peer.can(Can::Token) {
+        Some(format!("needs fencing tokens, and {library} hands out none"))
+    } else {
+        None
+    }
+}
+
+/// What a line of work asks of a library that this cannot do.
+fn of_line(line: &PlannedLine, peer: &Peer, locks: &[PlannedLock]) -> Option<String> {
+    let library = &peer.hello.library;
+    let renews = |with_lease: bool| {
+        let has_lease = with_lease || locks.iter().all(|lock| lock.written.lease.is_some());
+        let missing = !has_lease && !peer.can(Can::Watchdog);
+        missing.then(|| format!("needs a watchdog, and {library} renews no lease by itself"))
+    };
+    let of_step = |step: &Step| match step {
+        Step::Acquire(acquire) if acquire.shared || acquire.permits.is_some() => Some(not_alone()),
+        Step::TryAcquire(acquire) if acquire.shared || acquire.permits.is_some() => Some(not_alone()),
+        Step::Acquire(acquire) if acquire.watchdog && !peer.can(Can::Watchdog) => renews_not(library),
+        Step::TryAcquire(acquire) if acquire.watchdog && !peer.can(Can::Watchdog) => renews_not(library),
+        Step::Acquire(acquire) => renews(acquire.lease.is_some()),
+        Step::TryAcquire(acquire) => renews(acquire.lease.is_some()),
+        Step::Poll(poll) => renews(poll.lease.is_some()),
+        Step::Extend(_) if !peer.can(Can::Extend) => Some(format!("extends a lease, and {library} does not")),
+        Step::Set(_)
+        | Step::CountDown(_)
+        | Step::Wait(_)
+        | Step::Take(_)
+        | Step::Delete(_)
+        | Step::Forget(_) => Some("does more with a lock than to acquire, extend and release it".to_owned()),
+        _ => None,
+    };
+    let of_workload = |workload: &Workload| match workload {
+        Workload::Contend(Contend {
+            shared: None,
+            downgrades: None,
+            levels: None,
+            together: false,
+            permits: None,
+            ..
+        }) => renews(false),
+        _ => Some(not_alone()),
+    };
+    let steps = line.script.iter().filter_map(|planned| planned.step.as_ref());
+    line.workload.as_ref().and_then(of_workload).or_else(|| steps.filter_map(of_step).next())
+}
+
+fn not_alone() -> String {
+    "takes locks otherwise than alone, one by one and once".to_owned()
+}
+
+fn renews_not(library: &str) -> Option<String> {
+    Some(format!("needs a watchdog, and {library} renews no lease by itself"))
+}

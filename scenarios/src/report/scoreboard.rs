@@ -1,0 +1,284 @@
+//! The scoreboard of lock libraries: a table of libraries and claims, and the evidence for each violation, as Markdown, JSON and a page.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::escape::escape;
+
+const STYLE: &str = include_str!("page.css");
+const OWN_STYLE: &str = include_str!("site.css");
+
+/// The libraries with what was found of each.
+#[derive(Debug, Clone, Serialize)]
+pub struct Scoreboard {
+    /// The command that made it.
+    pub command: String,
+    /// The day, as in 2026-11-25.
+    pub date: String,
+    /// The server that the libraries were tried on.
+    pub server: String,
+    /// What they were tried for, in the order of the columns.
+    pub claims: Vec<BoardClaim>,
+    /// The libraries.
+    pub libraries: Vec<Tried>,
+    /// Locks with a mistake, which must be found.
+    pub controls: Vec<Tried>,
+}
+
+/// A claim that libraries are tried for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BoardClaim {
+    /// Its number, such as `T4`.
+    pub id: String,
+    /// What is claimed.
+    pub says: String,
+    /// The scenario file.
+    pub file: String,
+}
+
+/// A library on trial.
+#[derive(Debug, Clone, Serialize)]
+pub struct Tried {
+    /// The library and its version.
+    pub library: String,
+    /// The command of its peer.
+    pub command: String,
+    /// How it came out, by claim.
+    pub cells: Vec<Cell>,
+}
+
+/// How one library came out of the trial for one claim.
+#[derive(Debug, Clone, Serialize)]
+pub struct Cell {
+    /// How it came out.
+    pub came_out: CameOut,
+    /// Whether the file expects that of a right lock.
+    pub expected: bool,
+    /// The sentences that say why, each after its checker.
+    pub evidence: Vec<String>,
+    /// The line that runs it again; empty where nothing ran.
+    pub again: String,
+    /// How often it was run: again where a busy machine may have decided.
+    pub plays: usize,
+}
+
+/// How a library came out of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CameOut {
+    /// What was asked held.
+    Holds,
+    /// It did not.
+    Violated,
+    /// The run does not say.
+    Undecided,
+    /// The library has no such feature.
+    DoesNotApply,
+}
+
+impl CameOut {
+    /// The one word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            CameOut::Holds => "holds",
+            CameOut::Violated => "violated",
+            CameOut::Undecided => "undecided",
+            CameOut::DoesNotApply => "–",
+        }
+    }
+}
+
+impl Cell {
+    /// Whether it belongs to what was found.
+    fn is_finding(&self) -> bool {
+        !self.expected && matches!(self.came_out, CameOut::Violated | CameOut::Undecided)
+    }
+
+    fn class(&self) -> &'static str {
+        match self.came_out {
+            CameOut::Undecided => "undecided",
+            CameOut::DoesNotApply => "",
+            _ if self.expected => "as-expected",
+            _ => "otherwise",
+        }
+    }
+}
+
+impl Scoreboard {
+    /// As Markdown.
+    pub fn markdown(&self) -> String {
+        let mut text = String::new();
+        let Scoreboard { command, date, server, .. } = self;
+        let _ = writeln!(text, "# Scoreboard\n\nMade by `{command}` on {date}, with {server}.\n");
+        text.push_str(
+            "Each cell is a run of the scenario file with the library's own process for every client, on real servers: faults are injected, \
+             and the history is judged. **Bold** is what a right lock does not show; – is what the library has no feature for.\n\n",
+        );
+        self.table(&mut text, &self.libraries);
+        text.push('\n');
+        for BoardClaim { id, says, file } in &self.claims {
+            let _ = writeln!(text, "* **{id}** {says} (`{file}`)");
+        }
+        text.push_str("\n## What was found\n\n");
+        for tried in &self.libraries {
+            self.findings(&mut text, tried);
+        }
+        if !self.controls.is_empty() {
+            text.push_str("## Controls\n\nLocks with one mistake each, which the trial must find.\n\n");
+            self.table(&mut text, &self.controls);
+            text.push('\n');
+            for tried in &self.controls {
+                self.findings(&mut text, tried);
+            }
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+        text
+    }
+
+    fn table(&self, text: &mut String, tried: &[Tried]) {
+        text.push_str("| library |");
+        self.claims.iter().for_each(|claim| text.push_str(&format!(" {} |", claim.id)));
+        text.push_str("\n| --- |");
+        self.claims.iter().for_each(|_| text.push_str(" --- |"));
+        text.push('\n');
+        for tried in tried {
+            let _ = write!(text, "| {} |", tried.library.replace('|', "\\|"));
+            for cell in &tried.cells {
+                let (word, mark) = (cell.came_out.word(), if cell.is_finding() { "**" } else { "" });
+                let _ = write!(text, " {mark}{word}{mark} |");
+            }
+            text.push('\n');
+        }
+    }
+
+    fn findings(&self, text: &mut String, tried: &Tried) {
+        let found = self.claims.iter().zip(&tried.cells).filter(|(_, cell)| cell.is_finding());
+        let found: Vec<_> = found.collect();
+        if found.is_empty() {
+            return;
+        }
+        let _ = writeln!(text, "### {}\n", tried.library);
+        for (claim, cell) in found {
+            let _ = writeln!(text, "* {} {}: {}", claim.id, cell.came_out.word(), cell.evidence.join(" "));
+            if !cell.again.is_empty() {
+                let _ = writeln!(text, "\n  ```\n  {}\n  ```", cell.again);
+            }
+        }
+        text.push('\n');
+    }
+
+    /// As one page, which needs no network.
+    pub fn html(&self) -> String {
+        let mut page = String::new();
+        let _ = write!(
+            page,
+            "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Scoreboard of Redis locks</title><style>{STYLE}{OWN_STYLE}</style>\
+             <main><h1>Scoreboard</h1><p>Made by <code>{}</code> on {}, with {}.</p>",
+            escape(&self.command),
+            escape(&self.date),
+            escape(&self.server)
+        );
+        self.html_table(&mut page, "Libraries", &self.libraries);
+        page.push_str("<h2>Claims</h2><dl>");
+        for BoardClaim { id, says, file } in &self.claims {
+            let (id, says, file) = (escape(id), escape(says), escape(file));
+            let _ = write!(page, "<dt id=\"{id}\">{id}</dt><dd>{says} <code>{file}</code></dd>");
+        }
+        page.push_str("</dl>");
+        self.html_table(&mut page, "Controls", &self.controls);
+        page.push_str("<h2>What was found</h2>");
+        for tried in self.libraries.iter().chain(&self.controls) {
+            let found: Vec<_> =
+                self.claims.iter().zip(&tried.cells).filter(|(_, cell)| cell.is_finding()).collect();
+            if found.is_empty() {
+                continue;
+            }
+            let _ = write!(page, "<h3>{}</h3><ul>", escape(&tried.library));
+            for (claim, cell) in found {
+                let (id, word) = (escape(&claim.id), cell.came_out.word());
+                let (because, again) = (escape(&cell.evidence.join(" ")), escape(&cell.again));
+                let _ = write!(page, "<li>{id} {word}: {because}<br><code>{again}</code></li>");
+            }
+            page.push_str("</ul>");
+        }
+        page.push_str("</main></html>\n");
+        page
+    }
+
+    fn html_table(&self, page: &mut String, heading: &str, tried: &[Tried]) {
+        if tried.is_empty() {
+            return;
+        }
+        let _ = write!(page, "<h2>{heading}</h2><table><thead><tr><th>library</th>");
+        for claim in &self.claims {
+            let (id, says) = (escape(&claim.id), escape(&claim.says));
+            let _ = write!(page, "<th><a href=\"#{id}\" title=\"{says}\">{id}</a></th>");
+        }
+        page.push_str("</tr></thead><tbody>");
+        for tried in tried {
+            let _ = write!(page, "<tr><th>{}</th>", escape(&tried.library));
+            for cell in &tried.cells {
+                let (class, word) = (cell.class(), cell.came_out.word());
+                let _ = write!(
+                    page,
+                    "<td class=\"{class}\" title=\"{}\">{word}</td>",
+                    escape(&cell.evidence.join(" "))
+                );
+            }
+            page.push_str("</tr>");
+        }
+        page.push_str("</tbody></table>");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn board() -> Scoreboard {
+        let cell = |came_out, expected, evidence: &str| Cell {
+            came_out,
+            expected,
+            evidence: vec![evidence.to_owned()],
+            again: "lockstorm trial --peer \"p <x>\" 'a.toml' --seed 0".to_owned(),
+            plays: 1,
+        };
+        let tried = |library: &str, cells| Tried { library: library.into(), command: "p <x>".into(), cells };
+        let claim =
+            |id: &str| BoardClaim { id: id.into(), says: "One & only.".into(), file: "a.toml".into() };
+        Scoreboard {
+            command: "lockstorm scoreboard peers.toml".into(),
+            date: "2026-11-25".into(),
+            server: "redis-server 7.0.15".into(),
+            claims: vec![claim("T1"), claim("T2")],
+            libraries: vec![
+                tried(
+                    "a|b 1.0",
+                    vec![cell(CameOut::Holds, true, "fine"), cell(CameOut::Violated, true, "known")],
+                ),
+                tried(
+                    "c",
+                    vec![cell(CameOut::Undecided, false, "late"), cell(CameOut::DoesNotApply, true, "none")],
+                ),
+            ],
+            controls: vec![tried(
+                "d",
+                vec![cell(CameOut::Violated, false, "l1: <two>"), cell(CameOut::Holds, true, "")],
+            )],
+        }
+    }
+
+    #[test]
+    fn a_table_and_the_evidence() {
+        insta::assert_snapshot!(board().markdown());
+    }
+
+    #[test]
+    fn the_page_escapes_what_comes_from_others() {
+        let page = board().html();
+        assert!(page.contains("l1: &lt;two&gt;") && page.contains("One &amp; only."), "{page}");
+        assert!(!page.contains("<two>") && !page.contains("<x>"), "{page}");
+    }
+}
