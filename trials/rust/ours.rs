@@ -1,0 +1,180 @@
+//! A peer of `lockstorm trial` with `lockstorm-client`: the reentrant lock on one node, the Redlock on several.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io::{BufRead, Write};
+use std::rc::Rc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use lockstorm_client::{Client, Error, ErrorKind, Guard, Handle, Lock, LockGuard, Object, Redlock};
+use serde_json::{Value, json};
+
+type Failure = Box<dyn std::error::Error>;
+
+/// How often it is looked whether the watchdog has renewed.
+const EVERY: Duration = Duration::from_millis(50);
+
+enum Kind {
+    One(Lock),
+    Red(Redlock),
+}
+
+#[derive(Default)]
+struct Peer {
+    locks: RefCell<BTreeMap<String, Rc<Kind>>>,
+    holds: RefCell<BTreeMap<u64, Rc<LockGuard>>>,
+}
+
+async fn asked<O: Object>(
+    lock: &Handle<O>,
+    wait: Option<Duration>,
+    lease: Option<Duration>,
+) -> Result<Option<Guard<O::Got>>, Error> {
+    match (wait, lease) {
+        (None, None) => lock.acquire().await.map(Some),
+        (None, Some(lease)) => lock.acquire().lease(lease).await.map(Some),
+        (Some(wait), None) => lock.try_acquire_for(wait).await,
+        (Some(wait), Some(lease)) => lock.try_acquire_for(wait).lease(lease).await,
+    }
+}
+
+fn say(message: &Value) {
+    let mut out = std::io::stdout().lock();
+    // Where the reader is gone, the input ends as well.
+    let _ = writeln!(out, "{message}").and_then(|()| out.flush());
+}
+
+/// Until when the lock is held for sure, as the wall clock shows it.
+fn until_ms(guard: &LockGuard) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from((now + guard.validity()).as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Tells of renewals and of the loss, as long as there is the guard.
+async fn watch(hold: u64, guard: std::rc::Weak<LockGuard>, mut told: u64) {
+    let Some(lost) = guard.upgrade().map(|guard| guard.lost()) else { return };
+    let mut lost = std::pin::pin!(lost);
+    loop {
+        tokio::select! {
+            biased;
+            _ = &mut lost => return say(&json!({ "type": "lost", "hold": hold })),
+            () = tokio::time::sleep(EVERY) => {}
+        }
+        let Some(guard) = guard.upgrade() else { return };
+        let until = until_ms(&guard);
+        // The readings of two clocks differ by less.
+        if until > told + 10 {
+            told = until;
+            say(&json!({ "type": "renewed", "hold": hold, "until_ms": until }));
+        }
+    }
+}
+
+impl Peer {
+    async fn answer(&self, asked_for: &Value) -> Result<Value, Failure> {
+        let number = |name: &str| asked_for[name].as_u64();
+        let millis = |name: &str| number(name).map(Duration::from_millis);
+        Ok(match asked_for["type"].as_str().unwrap_or_default() {
+            "init" => {
+                for lock in asked_for["locks"].as_array().ok_or("no locks")? {
+                    let name = lock["name"].as_str().ok_or("no name")?;
+                    let mut clients = Vec::new();
+                    for node in lock["nodes"].as_array().ok_or("no nodes")? {
+                        let url = format!("redis://{}", node.as_str().ok_or("no address")?);
+                        let mut client = Client::builder().endpoint(&url);
+                        client =
+                            client.watchdog_timeout(millis("watchdog_ms").ok_or("no lease of the watchdog")?);
+                        if let Some(timeout) = millis("timeout_ms") {
+                            client = client.response_timeout(timeout);
+                        }
+                        clients.push(client.connect().await?);
+                    }
+                    let kind = match &clients[..] {
+                        [one] => Kind::One(one.lock(name)),
+                        _ => Kind::Red(Redlock::builder(clients).build(name)?),
+                    };
+                    let called = lock["lock"].as_str().ok_or("no lock")?;
+                    self.locks.borrow_mut().insert(called.to_owned(), Rc::new(kind));
+                }
+                json!({ "type": "ready" })
+            }
+            "acquire" => {
+                let id = number("id").ok_or("no id")?;
+                let name = asked_for["lock"].as_str().ok_or("no lock")?;
+                let lock = self.locks.borrow().get(name).cloned().ok_or("no such lock")?;
+                let (wait, lease) = (millis("wait_ms"), millis("lease_ms"));
+                let granted = match &*lock {
+                    Kind::One(lock) => asked(lock, wait, lease).await?,
+                    Kind::Red(lock) => asked(lock, wait, lease).await?,
+                };
+                let Some(guard) = granted else { return Ok(json!({ "type": "refused" })) };
+                let (guard, owner) = (Rc::new(guard), Value::from(guard.owner()));
+                let until = until_ms(&guard);
+                tokio::task::spawn_local(watch(id, Rc::downgrade(&guard), until));
+                self.holds.borrow_mut().insert(id, guard);
+                json!({ "type": "granted", "owner": owner, "until_ms": until })
+            }
+            "release" => {
+                let hold = number("hold").ok_or("no hold")?;
+                let mut guard = self.holds.borrow_mut().remove(&hold).ok_or("no such hold")?;
+                // Who looks whether it was renewed has it for a moment, and not beyond one poll.
+                let guard = loop {
+                    match Rc::try_unwrap(guard) {
+                        Ok(guard) => break guard,
+                        Err(shared) => guard = shared,
+                    }
+                    tokio::task::yield_now().await;
+                };
+                guard.release().await?;
+                json!({ "type": "released" })
+            }
+            "extend" => {
+                let hold = number("hold").ok_or("no hold")?;
+                let guard = self.holds.borrow().get(&hold).cloned().ok_or("no such hold")?;
+                guard.extend(millis("lease_ms").ok_or("no lease")?).await?;
+                json!({ "type": "extended", "until_ms": until_ms(&guard) })
+            }
+            other => return Err(format!("no request of type {other}").into()),
+        })
+    }
+
+    async fn obey(&self, asked_for: Value) {
+        let mut said = self.answer(&asked_for).await.unwrap_or_else(|error| {
+            let of_client = error.downcast_ref::<Error>();
+            let definite = of_client.is_some_and(|error| {
+                error.is_definite() || matches!(error.kind(), ErrorKind::NotHeld { .. })
+            });
+            json!({ "type": "error", "text": error.to_string(), "definite": definite })
+        });
+        said["id"] = asked_for["id"].clone();
+        say(&said);
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Failure> {
+    let (line, mut lines) = tokio::sync::mpsc::unbounded_channel();
+    // Standard input has no other way to be waited for.
+    std::thread::spawn(move || {
+        for read in std::io::stdin().lock().lines().map_while(Result::ok) {
+            if line.send(read).is_err() {
+                return;
+            }
+        }
+    });
+    say(&json!({
+        "type": "hello", "protocol": 1, "library": "lockstorm-client", "version": env!("CARGO_PKG_VERSION"),
+        "can": ["wait", "extend", "watchdog", "quorum"],
+    }));
+    let peer = Rc::new(Peer::default());
+    tokio::task::LocalSet::new()
+        .run_until(async {
+            while let Some(line) = lines.recv().await {
+                let asked_for = serde_json::from_str(&line)?;
+                let peer = peer.clone();
+                tokio::task::spawn_local(async move { peer.obey(asked_for).await });
+            }
+            Ok(())
+        })
+        .await
+}
