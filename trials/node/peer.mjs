@@ -12,7 +12,9 @@ const say = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
 
 function connect(node, init) {
   const [host, port] = node.split(":");
-  const redis = new Redis({ host, port: Number(port), commandTimeout: init.timeout_ms ?? undefined });
+  const timeout = init.timeout_ms ?? undefined;
+  // Without the second a connection whose replies are lost is kept for ever, and each of its commands fails.
+  const redis = new Redis({ host, port: Number(port), commandTimeout: timeout, socketTimeout: timeout });
   // Each command that fails says so to its caller.
   redis.on("error", () => {});
   return redis;
@@ -82,6 +84,10 @@ async function isRefused(error) {
   return attempts.every(({ votesAgainst }) =>
     [...votesAgainst.values()].every((vote) => vote instanceof ResourceLockedError));
 }
+
+// What a timer of redis-semaphore throws when the node cannot be reached, no caller can catch. Node ends the process, unless the application
+// has this.
+process.on("unhandledRejection", (error) => console.error(`unhandled: ${error}`));
 
 const chosen = libraries[process.argv[2]];
 if (!chosen) {

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lockstorm_client::{Client, Error, ErrorKind, Guard, Handle, Lock, LockGuard, Object, Redlock};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 type Failure = Box<dyn std::error::Error>;
 
-/// How often it is looked whether the watchdog has renewed.
+/// How often it is looked whether the lock is still held and whether the watchdog has renewed it.
 const EVERY: Duration = Duration::from_millis(50);
 
 enum Kind {
@@ -45,22 +45,21 @@ fn say(message: &Value) {
 }
 
 /// Until when the lock is held for sure, as the wall clock shows it.
+#[expect(clippy::disallowed_methods, reason = "a process of its own, in real time")]
 fn until_ms(guard: &LockGuard) -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from((now + guard.validity()).as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Tells of renewals and of the loss, as long as there is the guard.
-async fn watch(hold: u64, guard: std::rc::Weak<LockGuard>, mut told: u64) {
-    let Some(lost) = guard.upgrade().map(|guard| guard.lost()) else { return };
-    let mut lost = std::pin::pin!(lost);
+#[expect(clippy::disallowed_methods, reason = "a process of its own, in real time")]
+async fn watch(hold: u64, guard: Weak<LockGuard>, mut told: u64) {
     loop {
-        tokio::select! {
-            biased;
-            _ = &mut lost => return say(&json!({ "type": "lost", "hold": hold })),
-            () = tokio::time::sleep(EVERY) => {}
-        }
+        tokio::time::sleep(EVERY).await;
         let Some(guard) = guard.upgrade() else { return };
+        if !guard.is_valid() {
+            return say(&json!({ "type": "lost", "hold": hold }));
+        }
         let until = until_ms(&guard);
         // The readings of two clocks differ by less.
         if until > told + 10 {
@@ -108,7 +107,7 @@ impl Peer {
                     Kind::Red(lock) => asked(lock, wait, lease).await?,
                 };
                 let Some(guard) = granted else { return Ok(json!({ "type": "refused" })) };
-                let (guard, owner) = (Rc::new(guard), Value::from(guard.owner()));
+                let (owner, guard) = (Value::from(guard.owner()), Rc::new(guard));
                 let until = until_ms(&guard);
                 tokio::task::spawn_local(watch(id, Rc::downgrade(&guard), until));
                 self.holds.borrow_mut().insert(id, guard);
@@ -116,15 +115,9 @@ impl Peer {
             }
             "release" => {
                 let hold = number("hold").ok_or("no hold")?;
-                let mut guard = self.holds.borrow_mut().remove(&hold).ok_or("no such hold")?;
-                // Who looks whether it was renewed has it for a moment, and not beyond one poll.
-                let guard = loop {
-                    match Rc::try_unwrap(guard) {
-                        Ok(guard) => break guard,
-                        Err(shared) => guard = shared,
-                    }
-                    tokio::task::yield_now().await;
-                };
+                let guard = self.holds.borrow_mut().remove(&hold).ok_or("no such hold")?;
+                // `watch` has it for no longer than a poll, and one thing is asked of a hold at a time.
+                let guard = Rc::into_inner(guard).ok_or("it is being extended")?;
                 guard.release().await?;
                 json!({ "type": "released" })
             }

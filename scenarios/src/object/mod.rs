@@ -109,6 +109,11 @@ impl LockKind {
         matches!(self.object(1).promises(), history::LockKind::Exclusive | history::LockKind::Fair)
     }
 
+    /// Whether it hands out fencing tokens.
+    pub(crate) fn has_tokens(self) -> bool {
+        self == LockKind::Fenced
+    }
+
     /// Whether it can be asked for together with others, as readers do.
     pub fn can_be_shared(self) -> bool {
         self.object(1).promises() == history::LockKind::ReadWrite

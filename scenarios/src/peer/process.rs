@@ -24,6 +24,9 @@ const HELLO_MAX: Duration = Duration::from_secs(60);
 /// How long to wait before looking once more whether it has said something.
 const AGAIN: Duration = Duration::from_millis(2);
 
+/// How many of the last lines of a process that has ended are shown.
+const WORDS: usize = 8;
+
 /// A running peer.
 #[derive(Debug)]
 pub(crate) struct PeerProcess {
@@ -75,8 +78,10 @@ impl PeerProcess {
     pub(crate) fn last_words(&self) -> String {
         let log = fs::read(&self.log).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
-        let words = log.lines().rev().map(str::trim).find(|line| !line.is_empty());
-        format!("`{}` has ended: {}", self.command, words.unwrap_or("it said nothing"))
+        let lines: Vec<&str> = log.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        // The first of the last few lines has the error of some languages, and the last that of others.
+        let words = lines[lines.len().saturating_sub(WORDS)..].join("; ");
+        format!("`{}` has ended: {}", self.command, if words.is_empty() { "it said nothing" } else { &words })
     }
 
     fn signal(&self, signal: Signal) {

@@ -69,7 +69,7 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, client: Rc<Client>, lines: Rc<Vec<
     perform(&stage, &context, &lines, owners, subjects).await;
 }
 
-/// Has each line of work done by its owner with its subjects, and goes on for ever.
+/// Has each line of work done by its owner with its subjects, and does not end by itself.
 pub(super) async fn perform(
     stage: &Rc<Stage>,
     context: &SubjectContext,

@@ -37,7 +37,7 @@ pub use load::{Source, Variant, load, parse};
 pub use lock::{Fence, Lock, LockKind, Locks, Resource, Sync};
 pub use sentinel::Sentinel;
 pub use step::{
-    Acquire, Block, Check, Extend, Poll, Release, Repeat, Sleep, Step, StepEntry, StepKind, Steps,
+    Acquire, Asks, Block, Check, Extend, Poll, Release, Repeat, Sleep, Step, StepEntry, StepKind, Steps,
     TryAcquire, Work, Write,
 };
 pub use subject::{Algorithm, Subject, TABLE};

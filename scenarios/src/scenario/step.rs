@@ -92,6 +92,39 @@ pub trait StepKind {
     fn has_lock(&self) -> bool {
         true
     }
+    /// What a lock library must be able to do for it.
+    fn asks(&self) -> Asks {
+        // What is neither acquired nor held has a kind of its own.
+        if self.must_say_lock() { Asks::More } else { Asks::Nothing }
+    }
+}
+
+/// What a step or a workload asks of a lock library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asks {
+    /// No more than to release what it has granted.
+    Nothing,
+    /// A lock for one owner alone; whether with a lease of its own, and whether a watchdog must renew that of the lock.
+    Lock {
+        /// It says the lease.
+        lease: bool,
+        /// It asks for the watchdog.
+        watchdog: bool,
+    },
+    /// A new lease on a lock that it has.
+    Extension,
+    /// More than that.
+    More,
+}
+
+impl Asks {
+    /// Of an acquisition, unless that is shared or of several permits.
+    fn of_acquisition(lease: Option<Span>, watchdog: bool, shared: bool, permits: Option<u32>) -> Asks {
+        match shared || permits.is_some() {
+            true => Asks::More,
+            false => Asks::Lock { lease: lease.is_some(), watchdog },
+        }
+    }
 }
 
 /// That a lock has holders.
@@ -188,6 +221,10 @@ impl StepKind for Acquire {
         check_shared(self.shared, lock)
     }
 
+    fn asks(&self) -> Asks {
+        Asks::of_acquisition(self.lease, self.watchdog, self.shared, self.permits)
+    }
+
     fn is_acquisition(&self) -> bool {
         true
     }
@@ -217,6 +254,10 @@ impl StepKind for TryAcquire {
         limits::lease("lease", self.lease)?;
         check_permits(self.permits, lock)?;
         check_shared(self.shared, lock)
+    }
+
+    fn asks(&self) -> Asks {
+        Asks::of_acquisition(self.lease, self.watchdog, self.shared, self.permits)
     }
 
     fn is_acquisition(&self) -> bool {
@@ -251,6 +292,10 @@ impl StepKind for Poll {
         check_held(lock)?;
         limits::lease("lease", self.lease)?;
         check_shared(self.shared, lock)
+    }
+
+    fn asks(&self) -> Asks {
+        Asks::of_acquisition(self.lease, false, self.shared, None)
     }
 
     fn is_acquisition(&self) -> bool {
@@ -291,6 +336,10 @@ impl StepKind for Extend {
         format!("extend to {}", self.lease)
     }
 
+    fn asks(&self) -> Asks {
+        Asks::Extension
+    }
+
     fn check(&self, lock: &Lock) -> Result<(), Wrong> {
         check_held(lock)?;
         limits::lease("lease", Some(self.lease))
@@ -305,6 +354,10 @@ pub struct Forget {}
 impl StepKind for Forget {
     fn words(&self) -> String {
         "forget".to_owned()
+    }
+
+    fn asks(&self) -> Asks {
+        Asks::More
     }
 
     fn check(&self, lock: &Lock) -> Result<(), Wrong> {

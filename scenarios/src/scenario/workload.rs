@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Lock,
     limits::{self, Wrong},
-    step::{check_held, check_latch, check_permits, check_rate},
+    step::{Asks, check_held, check_latch, check_permits, check_rate},
 };
 use crate::{
     name::Name,
@@ -59,6 +59,10 @@ pub trait WorkloadKind {
     fn takes_together(&self) -> bool {
         false
     }
+    /// What a lock library must be able to do for it.
+    fn asks(&self) -> Asks {
+        Asks::More
+    }
 }
 
 /// Acquire, hold, release, think, again.
@@ -104,6 +108,14 @@ pub struct Contend {
 }
 
 impl WorkloadKind for Contend {
+    fn asks(&self) -> Asks {
+        let is_plain = self.shared.is_none() && self.downgrades.is_none() && self.permits.is_none();
+        match is_plain && self.levels.is_none() && !self.together {
+            true => Asks::Lock { lease: false, watchdog: false },
+            false => Asks::More,
+        }
+    }
+
     fn check(&self) -> Result<(), Wrong> {
         limits::period("write_every", self.write_every)?;
         if self.of.as_ref().is_some_and(Vec::is_empty) {

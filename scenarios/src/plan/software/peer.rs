@@ -6,7 +6,7 @@ use crate::{
     history::HostKind,
     peer::{Can, Peer},
     plan::{PlannedLock, host::Software, script::PlannedLine, software::PlannedClient},
-    scenario::{Client, Contend, LockKind, Step, Workload},
+    scenario::{Asks, Client},
 };
 
 /// A client that a peer is.
@@ -70,7 +70,7 @@ fn of_lock(lock: &PlannedLock, peer: &Peer) -> Option<String> {
         Some("takes a lock that is not of one owner at a time".to_owned())
     } else if kind.needs_quorum() && !peer.can(Can::Quorum) {
         Some(format!("needs a quorum, and {library} asks one node"))
-    } else if kind == LockKind::Fenced && !peer.can(Can::Token) {
+    } else if kind.has_tokens() && !peer.can(Can::Token) {
         Some(format!("needs fencing tokens, and {library} hands out none"))
     } else {
         None
@@ -80,47 +80,17 @@ fn of_lock(lock: &PlannedLock, peer: &Peer) -> Option<String> {
 /// What a line of work asks of a library that this cannot do.
 fn of_line(line: &PlannedLine, peer: &Peer, locks: &[PlannedLock]) -> Option<String> {
     let library = &peer.hello.library;
-    let renews = |with_lease: bool| {
-        let has_lease = with_lease || locks.iter().all(|lock| lock.written.lease.is_some());
-        let missing = !has_lease && !peer.can(Can::Watchdog);
-        missing.then(|| format!("needs a watchdog, and {library} renews no lease by itself"))
+    let have_leases = locks.iter().all(|lock| lock.written.lease.is_some());
+    let lacks = |asks: Asks| match asks {
+        Asks::Lock { lease, watchdog }
+            if (watchdog || !(lease || have_leases)) && !peer.can(Can::Watchdog) =>
+        {
+            Some(format!("needs a watchdog, and {library} renews no lease by itself"))
+        }
+        Asks::Extension if !peer.can(Can::Extend) => Some(format!("extends a lease, and {library} does not")),
+        Asks::More => Some("does more than to acquire a lock alone, extend and release it".to_owned()),
+        Asks::Nothing | Asks::Lock { .. } | Asks::Extension => None,
     };
-    let of_step = |step: &Step| match step {
-        Step::Acquire(acquire) if acquire.shared || acquire.permits.is_some() => Some(not_alone()),
-        Step::TryAcquire(acquire) if acquire.shared || acquire.permits.is_some() => Some(not_alone()),
-        Step::Acquire(acquire) if acquire.watchdog && !peer.can(Can::Watchdog) => renews_not(library),
-        Step::TryAcquire(acquire) if acquire.watchdog && !peer.can(Can::Watchdog) => renews_not(library),
-        Step::Acquire(acquire) => renews(acquire.lease.is_some()),
-        Step::TryAcquire(acquire) => renews(acquire.lease.is_some()),
-        Step::Poll(poll) => renews(poll.lease.is_some()),
-        Step::Extend(_) if !peer.can(Can::Extend) => Some(format!("extends a lease, and {library} does not")),
-        Step::Set(_)
-        | Step::CountDown(_)
-        | Step::Wait(_)
-        | Step::Take(_)
-        | Step::Delete(_)
-        | Step::Forget(_) => Some("does more with a lock than to acquire, extend and release it".to_owned()),
-        _ => None,
-    };
-    let of_workload = |workload: &Workload| match workload {
-        Workload::Contend(Contend {
-            shared: None,
-            downgrades: None,
-            levels: None,
-            together: false,
-            permits: None,
-            ..
-        }) => renews(false),
-        _ => Some(not_alone()),
-    };
-    let steps = line.script.iter().filter_map(|planned| planned.step.as_ref());
-    line.workload.as_ref().and_then(of_workload).or_else(|| steps.filter_map(of_step).next())
-}
-
-fn not_alone() -> String {
-    "takes locks otherwise than alone, one by one and once".to_owned()
-}
-
-fn renews_not(library: &str) -> Option<String> {
-    Some(format!("needs a watchdog, and {library} renews no lease by itself"))
+    let steps = line.script.iter().filter_map(|planned| planned.step.as_ref()).map(|step| step.asks());
+    line.workload.as_ref().map(|workload| workload.asks()).into_iter().chain(steps).find_map(lacks)
 }
