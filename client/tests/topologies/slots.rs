@@ -38,7 +38,7 @@ async fn a_lock_is_kept_while_its_slot_moves() {
     refused("when the key has moved").await;
     let released = task(guard.release());
     let waiter = task(rival.lock("stock").acquire().lease(LONG).into_future());
-    // Neither is possible in an open slot; how long it stays open is up to whoever moves it.
+    // Neither is possible in an open slot; how long it stays open is decided by the tool that moves it.
     eventually("the release is tried", async || {
         let stats = cluster.nodes[to].command(&["INFO", "errorstats"]).await;
         let stats: String = redis::from_redis_value(stats).unwrap();
