@@ -1,5 +1,7 @@
 //! The route to the nodes of a Redis Cluster: which of them has a slot, as the newest of their configurations says.
 
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -54,6 +56,8 @@ struct Map {
     masters: Vec<Master>,
     /// The master of each slot.
     slots: Vec<NodeId>,
+    /// The same as the nodes told it last, without the redirections since.
+    told: Vec<NodeId>,
     epochs: Epochs,
     is_sharded: bool,
     is_loaded: bool,
@@ -62,8 +66,12 @@ struct Map {
 
 struct Master {
     endpoint: Endpoint,
+    /// What it is called in the cluster.
+    id: Option<String>,
     /// How many replicas the cluster knows.
     replicas: usize,
+    /// The masters whose slots it took over and that are down, by their ids: they will be its replicas, which count from now on.
+    fallen: BTreeSet<String>,
     /// Another server has what it had.
     is_replaced: bool,
 }
@@ -78,7 +86,13 @@ impl Map {
             Some(at) => at,
             None if self.masters.len() == MOST => return Ok(None),
             None => {
-                self.masters.push(Master { endpoint, replicas: 0, is_replaced: false });
+                self.masters.push(Master {
+                    endpoint,
+                    id: None,
+                    replicas: 0,
+                    fallen: BTreeSet::new(),
+                    is_replaced: false,
+                });
                 self.masters.len() - 1
             }
         };
@@ -87,6 +101,13 @@ impl Map {
 
     fn master(&self, node: NodeId) -> Option<&Master> {
         self.masters.get(usize::from(node.0))
+    }
+
+    /// Those of `fallen` that had any of these slots.
+    fn fallen(&self, slots: RangeInclusive<usize>, fallen: &BTreeSet<String>) -> BTreeSet<String> {
+        let had: BTreeSet<NodeId> = self.told.get(slots).unwrap_or_default().iter().copied().collect();
+        let ids = had.into_iter().filter_map(|node| self.master(node)?.id.clone());
+        ids.filter(|id| fallen.contains(id)).collect()
     }
 
     /// The masters that have slots.
@@ -111,6 +132,7 @@ impl Cluster {
         let map = Map {
             masters: Vec::new(),
             slots: vec![NodeId::NONE; usize::from(Slot::COUNT)],
+            told: vec![NodeId::NONE; usize::from(Slot::COUNT)],
             epochs: Epochs::default(),
             is_sharded: false,
             is_loaded: false,
@@ -237,10 +259,15 @@ impl Cluster {
         for range in &told.view.ranges {
             let host = range.host.as_ref().unwrap_or(&told.host);
             let Some(id) = map.number(host, range.port, &self.config)? else { continue };
+            let all = usize::from(range.first)..=usize::from(range.last);
+            let fallen = map.fallen(all.clone(), &told.view.fallen);
             if let Some(master) = map.masters.get_mut(usize::from(id.0)) {
+                master.id.clone_from(&range.id);
                 master.replicas = range.replicas;
+                master.fallen.extend(fallen);
+                master.fallen.retain(|id| told.view.fallen.contains(id));
             }
-            slots[usize::from(range.first)..=usize::from(range.last)].fill(id);
+            slots[all].fill(id);
             owners.push(id);
         }
         let had: Vec<NodeId> = map.slots.clone();
@@ -258,6 +285,7 @@ impl Cluster {
         }
         let changed = map.slots != slots
             || map.masters.iter().zip(before).any(|(master, before)| master.is_replaced != before);
+        map.told.clone_from(&slots);
         map.slots = slots;
         map.is_sharded = told.is_sharded;
         map.is_loaded = true;
@@ -332,7 +360,7 @@ impl Route for Cluster {
     }
 
     fn replicas(&self, node: NodeId) -> usize {
-        locked(&self.map).master(node).map_or(0, |master| master.replicas)
+        locked(&self.map).master(node).map_or(0, |master| master.replicas + master.fallen.len())
     }
 
     fn divides(&self) -> bool {

@@ -1,6 +1,6 @@
 //! What a node of a cluster tells of the others: CLUSTER SLOTS and CLUSTER NODES. Pure: it reads replies.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use redis::Value;
 
@@ -15,6 +15,8 @@ pub(super) struct Range {
     /// `None` is the host that was asked: the node does not know how it is reached.
     pub(super) host: Option<String>,
     pub(super) port: u16,
+    /// What the server is called in the cluster.
+    pub(super) id: Option<String>,
     /// How many replicas the cluster knows, those that are down included.
     pub(super) replicas: usize,
     /// Where those are that can be asked.
@@ -27,6 +29,8 @@ pub(super) struct View {
     /// The newest change of a master that the node knows.
     pub(super) epoch: u64,
     pub(super) ranges: Vec<Range>,
+    /// The masters that are down and have no slots any more, by their ids: they come back as replicas.
+    pub(super) fallen: BTreeSet<String>,
 }
 
 impl View {
@@ -38,25 +42,38 @@ impl View {
             other => return Err(Error::unexpected(other)),
         };
         let Value::Array(ranges) = slots else { return Err(Error::unexpected(slots)) };
-        let (epoch, replicas) = read_nodes(&text);
+        let Nodes { epoch, replicas, fallen } = Nodes::read(&text);
         let ranges = ranges.iter().map(|range| read_range(range, &replicas)).collect::<Option<_>>();
-        Ok(Self { epoch, ranges: ranges.ok_or_else(|| Error::unexpected(slots))? })
+        Ok(Self { epoch, ranges: ranges.ok_or_else(|| Error::unexpected(slots))?, fallen })
     }
 }
 
-/// The highest configuration epoch, and how many replicas each master has, by its id.
-fn read_nodes(text: &str) -> (u64, BTreeMap<String, usize>) {
-    let (mut newest, mut replicas) = (0, BTreeMap::new());
-    for line in text.lines() {
-        let fields: Vec<_> = line.split_whitespace().collect();
-        let [_, _, flags, master, _, _, epoch, ..] = fields.as_slice() else { continue };
-        let mut flags = flags.split(',');
-        newest = newest.max(epoch.parse().unwrap_or(0));
-        if flags.any(|flag| flag == "slave") {
-            *replicas.entry((*master).to_owned()).or_default() += 1;
+/// What CLUSTER NODES says.
+#[derive(Default)]
+struct Nodes {
+    /// The highest configuration epoch.
+    epoch: u64,
+    /// How many replicas each master has, by its id.
+    replicas: BTreeMap<String, usize>,
+    fallen: BTreeSet<String>,
+}
+
+impl Nodes {
+    fn read(text: &str) -> Self {
+        let mut nodes = Self::default();
+        for line in text.lines() {
+            let fields: Vec<_> = line.split_whitespace().collect();
+            let [id, _, flags, master, _, _, epoch, _, slots @ ..] = fields.as_slice() else { continue };
+            let is = |wanted: &str| flags.split(',').any(|flag| flag == wanted);
+            nodes.epoch = nodes.epoch.max(epoch.parse().unwrap_or(0));
+            if is("slave") {
+                *nodes.replicas.entry((*master).to_owned()).or_default() += 1;
+            } else if is("master") && is("fail") && slots.is_empty() {
+                nodes.fallen.insert((*id).to_owned());
+            }
         }
+        nodes
     }
-    (newest, replicas)
 }
 
 fn read_range(range: &Value, replicas: &BTreeMap<String, usize>) -> Option<Range> {
@@ -65,9 +82,9 @@ fn read_range(range: &Value, replicas: &BTreeMap<String, usize>) -> Option<Range
     let slot = |number: &i64| u16::try_from(*number).ok().filter(|slot| *slot < Slot::COUNT);
     let (first, last) = (slot(first)?, slot(last)?);
     let (host, port, id) = read_node(master)?;
-    let known = id.and_then(|id| replicas.get(&id)).copied().unwrap_or(0).max(others.len());
+    let known = id.as_ref().and_then(|id| replicas.get(id)).copied().unwrap_or(0).max(others.len());
     let others = others.iter().filter_map(read_node).map(|(host, port, _)| (host, port)).collect();
-    (first <= last).then_some(Range { first, last, host, port, replicas: known, others })
+    (first <= last).then_some(Range { first, last, host, port, id, replicas: known, others })
 }
 
 fn read_node(node: &Value) -> Option<(Option<String>, u16, Option<String>)> {
@@ -114,21 +131,24 @@ mod tests {
         let nodes = "a 10.0.0.1:7000@17000 master - 0 1 1 connected 0-8191\n\
                      c 10.0.0.3:7002@17002,host slave a 0 1 1 connected\n\
                      d :0@0 slave,fail,noaddr a 0 1 1 disconnected\n\
+                     e 10.0.0.5:7004@17004 master,fail - 0 1 3 disconnected\n\
                      b :7001@17001 myself,master - 0 1 7 connected 8192-16383 [5->-a]\n";
-        let range = |first, last, host: Option<&str>, port, replicas, others| Range {
+        let range = |first, last, host: Option<&str>, port, id: &str, replicas, others| Range {
             first,
             last,
             host: host.map(str::to_owned),
             port,
+            id: Some(id.to_owned()),
             replicas,
             others,
         };
         let view = View::read(&slots, &bulk(nodes)).unwrap();
         let others = vec![(Some("10.0.0.3".to_owned()), 7002)];
-        let first = range(0, 8191, Some("10.0.0.1"), 7000, 2, others);
-        assert_eq!(view, View { epoch: 7, ranges: vec![first, range(8192, 16383, None, 7001, 0, vec![])] });
+        let first = range(0, 8191, Some("10.0.0.1"), 7000, "a", 2, others);
+        let ranges = vec![first, range(8192, 16383, None, 7001, "b", 0, vec![])];
+        assert_eq!(view, View { epoch: 7, ranges, fallen: ["e".to_owned()].into() });
         let empty = View::read(&Value::Array(Vec::new()), &bulk("")).unwrap();
-        assert_eq!(empty, View { epoch: 0, ranges: Vec::new() });
+        assert_eq!(empty, View { epoch: 0, ranges: Vec::new(), fallen: BTreeSet::new() });
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockstorm_client::{LossCause, ReplicaWait};
+use lockstorm_client::{ErrorKind, LossCause, ReplicaWait};
 use redis::Value;
 
 use crate::deployment::{Cluster, MASTER, Watched};
@@ -194,4 +194,33 @@ async fn a_hold_survives_a_crash_of_its_master_in_a_cluster() {
 #[tokio::test]
 async fn a_hold_survives_a_freeze_of_its_master_in_a_cluster() {
     cluster_failover(Cause::Freeze).await;
+}
+
+/// The replica that has become the master has none itself until the old one is back, which is to have every grant again then.
+#[tokio::test]
+async fn a_master_that_is_down_counts_as_a_replica() {
+    let Some(mut cluster) = Cluster::start().await else { return };
+    let (master, replica) = cluster.home("stock");
+    let settings =
+        cluster.client().replica_wait(ReplicaWait::All).replica_timeout(Duration::from_millis(200));
+    let client = settings.scan_interval(Duration::from_millis(200)).connect().await.unwrap();
+    let other = cluster.client().connect().await.unwrap();
+    client.lock("stock").acquire().await.unwrap().release().await.unwrap();
+    cluster.nodes[master].crash();
+    eventually("the replica grants", async || {
+        let got = other.lock("{stock}:other").try_acquire().await;
+        got.is_ok() && cluster.nodes[replica].command(&["EXISTS", "{stock}:other"]).await == Value::Int(1)
+    })
+    .await;
+    let (lock, limit) = (client.lock("stock"), Duration::from_secs(2));
+    let error = lock.try_acquire_for(limit).await.err();
+    let refused = error.as_ref().is_none_or(|error| matches!(error.kind(), ErrorKind::NotReplicated { .. }));
+    assert!(refused, "{error:?}");
+    // The last attempt may be under way still.
+    eventually("it is taken back", async || {
+        cluster.nodes[replica].command(&["EXISTS", "stock"]).await == Value::Int(0)
+    })
+    .await;
+    cluster.nodes[master].restart();
+    soon("it is confirmed", async { lock.acquire().await }).await.unwrap().release().await.unwrap();
 }
