@@ -449,7 +449,9 @@ mod tests {
 
     fn message(kind: Kind, body: Body) -> Message {
         let mut slots = SlotSet::default();
-        [0, 5, 16_383].map(|slot| slots.add(slot));
+        for slot in [0, 5, 16_383] {
+            slots.add(slot);
+        }
         let header = Header {
             sender: id("a"),
             current_epoch: 7,
