@@ -170,18 +170,28 @@ public final class Peer {
         }
     }
 
+    /** Its provider compares the value of a key before it changes it only if it is told to. */
     private static final class ShedLibrary implements Library {
+        private final boolean safeUpdate;
+
+        ShedLibrary(boolean safeUpdate) {
+            this.safeUpdate = safeUpdate;
+        }
+
         private RedisLockProvider provider;
 
         @Override
         public Map<String, Object> hello() {
             var version = versionOf(RedisLockProvider.class);
-            return Map.of("library", "ShedLock", "version", version, "key", "job-lock:trial:{}", "can", List.of("extend"));
+            var library = safeUpdate ? "ShedLock with safeUpdate" : "ShedLock";
+            return Map.of("library", library, "version", version, "key", "job-lock:trial:{}", "can", List.of("extend"));
         }
 
         @Override
         public void open(Init init) {
-            provider = new RedisLockProvider.Builder(lettuce(init)).environment("trial").build();
+            var builder = new RedisLockProvider.Builder(lettuce(init)).environment("trial");
+            // Otherwise its default is on trial.
+            provider = (safeUpdate ? builder.safeUpdate(true) : builder).build();
         }
 
         @Override
@@ -283,9 +293,10 @@ public final class Peer {
         Library library = switch (arguments.length == 1 ? arguments[0] : "") {
             case "redisson" -> new RedissonLibrary();
             case "spring" -> new SpringLibrary();
-            case "shedlock" -> new ShedLibrary();
+            case "shedlock" -> new ShedLibrary(false);
+            case "shedlock-safe" -> new ShedLibrary(true);
             default -> {
-                System.err.println("usage: Peer redisson|spring|shedlock");
+                System.err.println("usage: Peer redisson|spring|shedlock|shedlock-safe");
                 System.exit(1);
                 yield null;
             }
