@@ -219,7 +219,7 @@ class Pottery(RedisPy):
 class Broken(RedisPy):
     """SET NX PX and what a right lock does with it; the classes that follow have a mistake each."""
 
-    package = "redis"
+    package = None
     can = ["extend"]
     RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0"
 
@@ -337,7 +337,7 @@ def main():
     peer = Peer(library)
     for module in library.modules:
         importlib.import_module(module)
-    about = {"library": library.library, "version": version(library.package)}
+    about = {"library": library.library, "version": version(library.package) if library.package else ""}
     say(type="hello", protocol=1, key=library.key, can=library.can, **about)
     for line in sys.stdin:
         threading.Thread(target=peer.obey, args=(json.loads(line),), daemon=True).start()

@@ -26,7 +26,7 @@ use crate::{
     run::real,
     runner::{Case, Judged, Runner, judge},
     scenario::{Source, nearest},
-    verdict::Match,
+    verdict::{Expectation, Finding, Match, REAL_TIME_TOLERANCE, Range},
     worklist::work_through,
 };
 
@@ -135,7 +135,6 @@ impl Scoreboard {
         if !self.only.is_empty() {
             words.push(format!("--only {}", self.only.join(",")));
         }
-        words.extend(self.out.iter().map(|out| format!("--out {}", out.display())));
         words.join(" ")
     }
 }
@@ -187,7 +186,8 @@ fn cell(trial: &Runner<'_>, case: Case) -> Cell {
         plays += 1;
         let outcome = trial.outcome(case, TraceRetention::Nothing);
         let judged = judge(trial.variant(case), case, &outcome);
-        let mut cell = stands(trial, &judged);
+        let is_given_up = outcome.history.header.ended != Ended::Complete;
+        let mut cell = stands(trial, &judged, is_given_up);
         if let Ended::Early(why) = &outcome.history.header.ended {
             cell.evidence = vec![format!("the run was given up: {why}")];
         }
@@ -201,7 +201,7 @@ fn cell(trial: &Runner<'_>, case: Case) -> Cell {
 }
 
 /// How a run stands to its claim: by the checkers that its file expects something of.
-fn stands(trial: &Runner<'_>, judged: &Judged) -> Cell {
+fn stands(trial: &Runner<'_>, judged: &Judged, is_given_up: bool) -> Cell {
     let (mut came_out, mut expected, mut evidence) = (CameOut::Holds, true, Vec::new());
     for (checker, expects) in &trial.variant(judged.case).scenario.expect {
         let Some(finding) = judged.finding(checker) else { continue };
@@ -213,6 +213,11 @@ fn stands(trial: &Runner<'_>, judged: &Judged) -> Cell {
             Match::AsExpected => {
                 came_out = CameOut::Violated;
                 evidence.push(sentence());
+            }
+            // What has lasted too long when the run ends is too long, whatever becomes of it.
+            Match::Undecided(because) if !is_given_up && exceeds(expects, finding) => {
+                (came_out, expected) = (CameOut::Violated, false);
+                evidence.push(format!("{checker}: {because}"));
             }
             Match::Undecided(because) => {
                 if came_out == CameOut::Holds {
@@ -232,6 +237,14 @@ fn stands(trial: &Runner<'_>, judged: &Judged) -> Cell {
         }
     }
     Cell { came_out, expected, evidence, again: trial.again(judged.case), plays: 0 }
+}
+
+/// Whether something measured is more than was expected of it, by more than a busy machine may be late.
+fn exceeds(expects: &Expectation, finding: &Finding) -> bool {
+    expects.measures.iter().any(|(name, range)| {
+        let most = Range { least: None, ..range.widened(REAL_TIME_TOLERANCE) };
+        finding.measure(name).is_some_and(|found| !most.contains(found))
+    })
 }
 
 /// Says how a library came out, and whether of a control that was found which must be.
@@ -273,7 +286,10 @@ fn day_of(millis: i64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::verdict::{Measure, Verdict};
 
     #[test]
     fn days_of_the_calendar() {
@@ -288,6 +304,19 @@ mod tests {
             (47_541, "2100-03-01"),
         ] {
             assert_eq!(day_of(days * 86_400_000 + 1), date);
+        }
+    }
+
+    /// A lock that was never free again was undecided, because the bound of the checker is a minute and the run is shorter.
+    #[test]
+    fn what_has_lasted_too_long_when_the_run_ends_exceeds_its_bound() {
+        let expects: Expectation =
+            serde_json::from_str(r#"{ "holds": { "stalled": "..2.5s" } }"#).expect("it is an expectation");
+        for (stalled_ms, exceeded) in [(2_000, false), (2_599, false), (2_700, true)] {
+            let measures = vec![Measure::time("stalled", Duration::from_millis(stalled_ms))];
+            let (checker, question, verdict) = ("progress", "?", Verdict::undecided("it ended"));
+            let finding = Finding { checker, question, verdict, measures };
+            assert_eq!(exceeds(&expects, &finding), exceeded, "{stalled_ms} ms");
         }
     }
 
