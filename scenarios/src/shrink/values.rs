@@ -1,6 +1,6 @@
 //! Values that a violation does not need as they are: ranges become what was drawn of them, numbers round, and then small.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use toml::{Table, Value};
 
@@ -38,7 +38,7 @@ const DIGITS_MAX: u32 = 3;
 pub(super) fn simpler(scenario: &Scenario, seed: u64) -> Vec<Proposal> {
     // It has been written before, so that it can be.
     let Ok(whole) = to_table(scenario) else { return Vec::new() };
-    let drawn: HashMap<String, String> =
+    let drawn: BTreeMap<String, String> =
         Plan::draw(scenario, seed).drawn().into_iter().map(|drawn| (drawn.path, drawn.text)).collect();
     let mut proposals = Vec::new();
     for (group, smaller) in GROUPS {
