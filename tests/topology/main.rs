@@ -22,7 +22,7 @@ use row::{Row, Where};
 const SEEDS: u64 = 4;
 
 /// Rows that an ordinary run plays on real processes as well: short ones.
-const ALSO_REAL: &[&str] = &["T2", "T3", "T5", "T10", "T12"];
+const ALSO_REAL: &[&str] = &["T3", "T10", "T12"];
 
 /// By how much a real process may miss a bound, in milliseconds: the machine is busy with other tests.
 const SLACK: i64 = 400;
@@ -94,18 +94,16 @@ fn elections() -> Result<(), Failed> {
 
 fn play_for_real(row: &Row) -> Result<(), Failed> {
     assert_eq!(row.place, Where::Everywhere, "{} is not for real processes", row.id);
-    // By the fourth time it is no chance any more.
-    let mut run = u64::from(std::process::id() % 10);
-    let mut seen = real::play(row, run)?;
-    for _ in 0..3 {
-        if seen::is_split(&seen) {
-            run += 1;
-            seen = real::play(row, run)?;
+    // Votes may be split, and other tests may keep the machine busy: by the fourth time it is no chance any more.
+    let first = u64::from(std::process::id() % 10);
+    let mut why = String::new();
+    for run in first..first + 4 {
+        let seen = real::play(row, run)?;
+        let verdict = seen::judge(row, &seen, SLACK);
+        if verdict.wrong.is_empty() {
+            return Ok(());
         }
+        why = format!("{} ({}): {}\n{}", row.id, row.about, verdict.wrong.join("\n"), seen::told(&seen));
     }
-    let verdict = seen::judge(row, &seen, SLACK);
-    if verdict.wrong.is_empty() {
-        return Ok(());
-    }
-    Err(format!("{} ({}): {}\n{}", row.id, row.about, verdict.wrong.join("\n"), seen::told(&seen)).into())
+    Err(why.into())
 }

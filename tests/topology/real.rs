@@ -137,8 +137,8 @@ impl Processes {
     fn events(&self, place: &Machine) -> Vec<Seen> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let event = |(by, at, line): &(String, Instant, String)| {
-            let said =
-                line.split_once(" # ").or_else(|| line.split_once(" * ")).filter(|_| by.starts_with('s'))?.1;
+            // 1:X 01 Jan 2024 00:00:00.000 # +sdown master main ..
+            let said = line.splitn(7, ' ').nth(6).filter(|_| by.starts_with('s'))?;
             let (event, message) = said.split_once(' ').unwrap_or((said, ""));
             let is_event = event.starts_with(['+', '-']) && event.len() > 2;
             let seen = || Seen {
